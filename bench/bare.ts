@@ -1,6 +1,6 @@
 import Fastify from "fastify";
 
-// The bare limit: Fastify reads the same body with JSON.parse and answers a constant.
+// The baseline: Fastify reads the same body with JSON.parse and answers a constant.
 const server = Fastify();
 server.removeAllContentTypeParsers();
 server.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, body, done) =>

@@ -18,13 +18,14 @@ export interface Load {
   readonly p99: number;
   readonly mean: number;
   readonly failed: number;
-  /** Of the server's process, per answer, in microseconds. */
+  /** The server's processor time for each answer, in microseconds. */
   readonly cpuMicros: number;
 }
 
 /**
- * Durable checks a second over HTTP in enforce mode with the payments contract, beside a bare Fastify server in the
- * same run, in transaction. Latency on one connection beside the flush of this disk; resident memory over a large ledger.
+ * Durable checks a second over HTTP in enforce mode with the payments contract, compared with a bare Fastify server in
+ * alternating turns of the same run. Latency on one connection, compared with this disk's flush; resident memory over a
+ * large ledger.
  */
 export async function benchCheck(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-bench-"));
@@ -124,7 +125,7 @@ export function start(args: readonly string[], environment: Readonly<Record<stri
   });
 }
 
-/** @param bearer the key; the root's of these benchmarks by default */
+/** @param bearer the key; by default the root's key in these benchmarks */
 export async function load(
   { child, url }: Server,
   connections: number,
@@ -145,7 +146,7 @@ export async function load(
   return { ...result, cpuMicros: (cpuMicros(child) - before) / result.total };
 }
 
-/** User and system time of a process so far (proc(5), fields 14 and 15 in clock ticks of 10 ms). */
+/** Returns a process's user and system time so far (proc(5), fields 14 and 15 in clock ticks of 10 ms). */
 function cpuMicros({ pid }: ChildProcess): number {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
   return (Number(fields[11]) + Number(fields[12])) * 10_000;
@@ -156,7 +157,7 @@ export function residentMb({ child }: Server): number {
   return Number(kilobytes) / 1024;
 }
 
-/** The median time of appending 4 KiB and flushing it, where the ledger is. */
+/** Returns the median time to append 4 KiB and flush it, on the ledger's disk. */
 export function measureFlush(folder: string): number {
   const file = openSync(join(folder, "flush"), "w");
   const page = Buffer.alloc(4096, 1);

@@ -19,7 +19,10 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const rounds = 9;
 const perRoundMs = 60;
 
-/** What one decision costs under each starter contract and under a thousand rules, and what `check` costs from nothing. */
+/**
+ * The cost of one decision under each starter contract and under a thousand rules, and the cost of `check` from a cold
+ * start.
+ */
 export async function benchContracts(): Promise<void> {
   const names = readdirSync(join(root, "contracts")).filter((name) => /(?<!\.test)\.yaml$/.test(name));
   const starters = await Promise.all(names.map(starter));
@@ -46,7 +49,7 @@ interface Starter extends Cost {
   readonly calls: number;
 }
 
-/** A contract of the library, on the calls of its own tests. */
+/** Measures a contract of the library, on the calls of its own tests. */
 async function starter(name: string): Promise<Starter> {
   const file = join(root, "contracts", name);
   const policySet = await compiled([{ name, text: readFileSync(file, "utf8") }]);
@@ -74,7 +77,7 @@ async function compiled(files: readonly { readonly name: string; readonly text: 
 interface Cost {
   /** Microseconds of a decision, over all calls. */
   readonly each: number;
-  /** Microseconds of the slowest of the calls. */
+  /** Microseconds of the slowest call. */
   readonly slowest: number;
 }
 
@@ -90,7 +93,7 @@ function costOf(policySet: PolicySet, requests: readonly CheckRequest[]): Cost {
   };
 }
 
-/** Microseconds of one decision, schemas and counting included. */
+/** Returns the microseconds of one decision, including schemas and counting. */
 function timed(policySet: PolicySet, requests: readonly CheckRequest[], forMs: number): number {
   const from = performance.now();
   let decided = 0;
@@ -117,7 +120,7 @@ function requestOf(body: string): CheckRequest {
   return parsed.value;
 }
 
-/** Ten contracts of a hundred rules each; thirty of each stand on a tool that all of them route. */
+/** Ten contracts of a hundred rules each; thirty rules of each apply to a tool that all of them route. */
 function manyContracts(): readonly { readonly name: string; readonly text: string }[] {
   const input =
     "{ type: object, additionalProperties: false, required: [n, s], properties: { n: { type: number, minimum: 0 }, s: { type: string } } }"
@@ -140,7 +143,7 @@ function manyContracts(): readonly { readonly name: string; readonly text: strin
   }));
 }
 
-/** A process that compiles every contract of the library, once for each, one after another in one mandate. */
+/** Runs a process that compiles every contract of the library, first each alone, then all in one mandate. */
 function checkMs(names: readonly string[]): number {
   const mandate = join(root, "examples", "mandate.all.yaml");
   const missing = names.filter((name) => !readFileSync(mandate, "utf8").includes(name));

@@ -8,7 +8,7 @@ import { paymentBody } from "./requests.ts";
 const rounds = 7;
 const perRound = 1_000_000;
 
-/** Decisions a second of the payments contract, schemas and counting included, requests already parsed. */
+/** Decisions a second of the payments contract, including schemas and counting, with requests already parsed. */
 export async function benchDecide(): Promise<void> {
   const file = fileURLToPath(new URL("contracts/payments.yaml", import.meta.url));
   const compiled = compileContracts([{ name: "contracts/payments.yaml", text: readFileSync(file, "utf8") }]);

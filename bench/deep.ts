@@ -11,7 +11,9 @@ const rounds = 3;
 const connections = 4;
 const seconds = 4;
 
-/** Checks over HTTP while `nice svc-gate verify --deep` reads their ledger, beside the same without, in transaction. */
+/**
+ * Checks over HTTP while `nice svc-gate verify --deep` reads their ledger, compared with checks without it, in turn.
+ */
 export async function benchDeep(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-bench-"));
   const gate = await start(["--max-semi-space-size=8", "bin/svc-gate.mjs", "serve"], {
@@ -37,7 +39,7 @@ export async function benchDeep(): Promise<void> {
         return JSON.parse(stdout) as { readonly ok: boolean; readonly deep: { readonly rows: number } };
       });
       const beside = await load(gate, connections, seconds);
-      // The time under load, where that was all of it, would be no measure of the checks beside.
+      // A walk that ends before the load does would measure only a part of the checks.
       if (!isOver) whole += 1;
       const { ok, deep } = await found;
       if (!ok) throw new Error("the ledger did not verify");

@@ -12,13 +12,13 @@ import { atLeast, atMost, conclude, median, printTable, round } from "./report.t
 const rounds = 3;
 const root = fileURLToPath(new URL("..", import.meta.url));
 
-/** A verifier, and whether it is told to leave out the evidence. It says how many rows it has verified. */
+/** A verifier, and whether it leaves out the evidence. Its output has the number of verified rows. */
 interface Verifier {
   readonly name: string;
   readonly verify: () => Promise<number>;
 }
 
-/** Rows a second that an export is written and verified with, by each of the three verifiers, on one core each. */
+/** Rows a second for writing an export and for verifying it with each of the three verifiers, on one core each. */
 export async function benchExports(): Promise<void> {
   const rows = Number(process.env["BENCH_ROWS"] ?? 1_000_000);
   const base = mkdtempSync(join(tmpdir(), "svc-gate-bench-"));
@@ -102,7 +102,7 @@ async function verifyHere(folder: string, vkey: string, chainAlone: boolean): Pr
   return problem === undefined ? rows : 0;
 }
 
-/** With the start of its process, as an auditor waits for it. */
+/** Includes the start of its process, because an auditor waits for it too. */
 async function verifyElsewhere(
   program: string,
   verifier: string,

@@ -4,13 +4,13 @@ import { openLedger } from "../packages/svc-gate/src/ledger/mod.ts";
 import { paymentBody } from "./requests.ts";
 import { parseCheckRequest } from "../packages/svc-gate/src/wire/mod.ts";
 
-/** The same in a process of its own, so that its garbage is not collected while something else is measured. */
+/** Does the same in another process, so that its garbage is not collected during a measurement. */
 export function fillElsewhere(folder: string, rows: number): void {
   const { status } = spawnSync(process.execPath, [import.meta.filename, folder, String(rows)], { stdio: "inherit" });
   if (status !== 0) throw new Error(`filling the ledger ended with ${status}`);
 }
 
-/** Writes a ledger of so many rows, through the ledger's own door. */
+/** Writes a ledger of this many rows, through the ledger's public API. */
 export async function fillLedger(folder: string, rows: number): Promise<void> {
   const ledger = await openLedger({ folder, engine: "svc-gate/bench" });
   const text = "contract: bench\n";

@@ -3,17 +3,18 @@ import { connect, type Socket } from "node:net";
 import { paymentBody } from "./requests.ts";
 
 /**
- * A load that does not wait for its answers, in a process of its own: requests leave at a fixed rate over a fixed number
- * of connections, whatever the gate does (autocannon asks again only when it was answered). It parses as little as it can.
+ * A load that does not wait for its answers, in its own process: requests leave at a fixed rate over a fixed number of
+ * connections, whatever the gate does (autocannon sends the next request only after an answer). It parses as little as
+ * possible.
  */
 export interface Flood {
   readonly port: number;
   readonly path: string;
   readonly seconds: number;
-  /** Answers of the first seconds are not counted. */
+  /** The first seconds, whose answers are not counted. */
   readonly warmUpSeconds: number;
   readonly senders: readonly Sender[];
-  /** Where the hashes of all answered receipts go, 16 characters each, to be looked for in the ledger. */
+  /** The file for the hashes of all answered receipts, 16 characters each, to be looked for in the ledger. */
   readonly hashesFile: string;
 }
 
@@ -21,24 +22,24 @@ export interface Sender {
   readonly name: string;
   readonly key: string;
   readonly connections: number;
-  /** Requests a second; without it each connection asks again as soon as it is answered. */
+  /** Requests a second; without it each connection sends the next request as soon as it has an answer. */
   readonly perSecond?: number;
 }
 
-/** What one sender saw in the time that was counted. */
+/** One sender's results during the measured time. */
 export interface Seen {
   readonly name: string;
   readonly offered: number;
-  /** Due, and no connection was free: what a caller's pool refuses by itself. */
+  /** Requests that were due while no connection was free: a caller's pool refuses them itself. */
   readonly unsent: number;
   readonly answered: number;
   readonly refused: Readonly<Record<string, number>>;
   readonly errors: number;
   readonly perSecond: number;
-  /** Of the answered, from sending to the last byte. */
+  /** For answered requests, from sending to the last byte. */
   readonly p50: number;
   readonly p99: number;
-  /** Of the refused. */
+  /** For refused requests. */
   readonly refusedP99: number;
 }
 
@@ -110,7 +111,7 @@ class Line {
     if (this.#sender.perSecond === undefined) for (const socket of this.#free.splice(0)) this.#send(socket);
   }
 
-  /** Sends what has come due in so many seconds. */
+  /** Sends the requests that are due, for this many seconds. */
   tick(seconds: number): void {
     const { perSecond } = this.#sender;
     if (perSecond === undefined) return;
@@ -130,7 +131,7 @@ class Line {
   }
 
   #read(socket: Socket, chunk: Buffer): void {
-    // An answer of the gate is one write, and what ends with a brace is its end.
+    // An answer of the gate is one write, so it is complete if it ends with a brace.
     if (chunk[chunk.length - 1] !== 0x7d) return;
     const sent = this.#sentAt.get(socket);
     if (sent === undefined) return;
@@ -177,7 +178,7 @@ class Line {
   }
 }
 
-/** The hash of the receipt stands before `","request":"` and 64 digits and `"}}`. */
+/** The receipt's hash precedes `","request":"`, 64 digits and `"}}`. */
 const hashFromEnd = 3 + 64 + '","request":"'.length + 64;
 
 function requestText({ path }: Flood, { key }: Sender, at: number): Buffer {
@@ -202,7 +203,7 @@ async function run(flood: Flood): Promise<readonly Seen[]> {
   await new Promise<void>((resolve) => {
     const ticking = setInterval(() => {
       const now = performance.now();
-      // After a pause of the process only what was due in the last 5 ms is sent: a burst would measure this process.
+      // After a pause of the process, send only the requests due in the last 5 ms: a burst would measure this process.
       for (const line of lines) line.tick(Math.min(0.005, (now - last) / 1000));
       last = now;
       if (!counting && now - began >= flood.warmUpSeconds * 1000) {

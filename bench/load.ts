@@ -1,7 +1,7 @@
 import autocannon from "autocannon";
 import { paymentBody } from "./requests.ts";
 
-// The load, in a process of its own: autocannon against one address. argv: url, connections, seconds, key.
+// The load, in its own process: autocannon against one address. argv: url, connections, seconds, key.
 const [url = "", connections = "64", seconds = "4", key = ""] = process.argv.slice(2);
 const started = Number(process.hrtime.bigint() % 1_000_000_007n);
 let sent = 0;
@@ -14,7 +14,7 @@ const result = await autocannon({
     {
       method: "POST",
       path: `${new URL(url).pathname.replace(/\/$/, "")}/check`,
-      // Each session asks eight times and never again, so that the index of sessions grows as it does in use.
+      // Each session makes eight calls and never returns, so that the index of sessions grows as in production.
       setupRequest: (request) => ({ ...request, body: paymentBody(started + sent++) }),
     },
   ],

@@ -15,17 +15,18 @@ const connections = 1024;
 const bestConnections = 64;
 const warmUpSeconds = 0.7;
 
-/** What a gate was asked for a while, and what came of it. */
+/** A load on a gate for some time, and its results. */
 interface Phase {
   readonly name: string;
   readonly seen: readonly Seen[];
-  /** Of the gate, while it lasted, in MB. */
+  /** The gate's memory meanwhile, in MB. */
   readonly resident: readonly number[];
 }
 
 /**
- * What a gate does with more than it can bear: the best that it does, then one, two and four times that, whether it is
- * waited for or not, and beside it a key that asks for little. Every receipt that was answered is looked for in the ledger.
+ * A gate under overload: its maximum rate, then one, two and four times that rate, with clients that wait for answers
+ * and clients that do not. A second key sends a small load at the same time. The benchmark looks for every answered
+ * receipt in the ledger.
  */
 export async function benchOverload(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-bench-"));
@@ -51,7 +52,7 @@ export async function benchOverload(): Promise<void> {
   }
 }
 
-/** One transaction of the loads that are held against each other: a machine that has other work too is so for all of them. */
+/** Runs one turn of the compared loads, so that other work on the machine affects all of them. */
 interface AppendTransaction {
   readonly best: Phase;
   readonly fourfold: Phase;
@@ -136,9 +137,9 @@ function report({ light, transactions, others, alone, beside }: Found, lostAnswe
   });
 }
 
-/** What the gate holds at four times its load in the last transaction, over what it held in the first. */
-function residentGrowth(transactions: readonly AppendTransaction[]): number {
-  const peaks = transactions.map(({ fourfold }) => Math.max(...fourfold.resident));
+/** Compares the gate's memory at four times its load in the last turn with that in the first. */
+function residentGrowth(turns: readonly AppendTransaction[]): number {
+  const peaks = turns.map(({ fourfold }) => Math.max(...fourfold.resident));
   return (peaks.at(-1) ?? Infinity) / (peaks[0] ?? 1);
 }
 
@@ -176,7 +177,7 @@ async function makeKey({ url }: Server, data: string): Promise<string> {
   return ((await made.json()) as { readonly key: string }).key;
 }
 
-/** Receipts that were answered and are not in the ledger, by the first 16 characters of their hash. */
+/** Returns answered receipts that are not in the ledger, by the first 16 characters of their hash. */
 async function lost(data: string, hashesFile: string): Promise<number> {
   const answered = readFileSync(hashesFile, "latin1");
   const missing = new Set<string>();

@@ -16,8 +16,8 @@ interface Pair {
 }
 
 /**
- * What signed heads cost: the gate beside the same gate without tree and signatures, in transaction, first one and then the
- * other first. Over a large ledger: how long a start takes after `kill -9`, and how large a proof's file is.
+ * The cost of signed heads: the gate is compared with the same gate without tree and signatures, in alternating turns.
+ * Over a large ledger it measures the duration of a start after `kill -9`, and the size of a proof's file.
  */
 export async function benchProof(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-bench-"));
@@ -68,7 +68,7 @@ function startGate(folder: string, flags: readonly string[]): Promise<Server> {
   });
 }
 
-/** Each after a load and a `kill -9`, so that the write-ahead log is there. */
+/** Each start follows a load and a `kill -9`, so that there is a write-ahead log. */
 async function measureUncleanStarts(folder: string): Promise<number> {
   const times: number[] = [];
   for (let transaction = 0; transaction < 4; transaction += 1) {

@@ -13,14 +13,14 @@ import { atMost, conclude, printTable, round } from "./report.ts";
 import { paymentBody } from "./requests.ts";
 
 const contract = fileURLToPath(new URL("../contracts/payments.yaml", import.meta.url));
-/** Limits under which a load that never ends is mostly allowed, as a platform's is. */
+/** Limits under which most calls of a long load are allowed, as in production. */
 const mandate = `mandate: bench
 contracts: [payments.yaml]
 limits: { payments: { monthly_budget_usd: 1000000000, payments_per_minute: 1000000000 } }
 `;
 const perBatch = 250;
 
-/** Seconds in which recorded payments, sessions and counters with them, are decided again, and the memory that takes. */
+/** Seconds to decide recorded payments again, with sessions and counters, and the memory for it. */
 export async function benchReplay(): Promise<void> {
   const rows = Number(process.env["BENCH_ROWS"] ?? 1_000_000);
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-bench-"));
@@ -51,7 +51,7 @@ interface Measured {
   readonly residentMb: number;
 }
 
-/** In a process of its own, whose memory is that of the one thing. */
+/** Runs in another process, so that its memory is only that of the replay. */
 function inChild(what: string, folder: string, rows: number): Measured {
   const output = execFileSync(process.execPath, [import.meta.filename, what, folder, String(rows)], {
     encoding: "utf8",

@@ -22,8 +22,9 @@ interface Round {
 }
 
 /**
- * Two gates on one tenant in PostgreSQL beside one of them alone, the same connections spread over them, in transaction. The
- * contract counts payments of each wallet, so that every batch reads and updates counters; the ledger is verified after it.
+ * Two gates on one tenant in PostgreSQL are compared with one gate, the same connections spread over them, in turn. The
+ * contract counts payments of each wallet, so that every batch reads and updates counters; afterwards the ledger is
+ * verified.
  */
 export async function benchReplicas(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-bench-"));
@@ -61,7 +62,7 @@ function startGate(folder: string, { url }: Database): Promise<Server> {
   });
 }
 
-/** Wallets that nobody has paid from much: each payment of a session of its own, at a budget that is never spent. */
+/** Wallets with few payments: each payment has its own session, and the budget is never used up. */
 const bodies = Array.from({ length: 64 }, (_, at) =>
   paymentBody(at).replace(/"session_id":"[^"]*"/, `"session_id":"${placeholder}"`),
 );

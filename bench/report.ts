@@ -1,6 +1,6 @@
 import { arch, cpus, platform, release, totalmem } from "node:os";
 
-/** One figure that a benchmark is held to: `holds` says whether the value is within its bar. */
+/** One figure with a bar: `holds` says whether the value is within it. */
 export interface Measure {
   readonly value: number;
   readonly bar: string;
@@ -42,7 +42,7 @@ export function tableLines(rows: readonly (readonly (string | number)[])[]): str
   );
 }
 
-/** The machine, in a line: figures without it mean nothing. */
+/** Returns a line about the machine, because figures mean nothing without it. */
 export function machine(): string {
   const cores = cpus();
   const processor = `${cores.length} x ${cores[0]?.model.trim() ?? "?"}`;

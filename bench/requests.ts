@@ -1,4 +1,4 @@
-/** Payment checks that the contract allows, each session asking a few times: what a platform really sends. */
+/** Payment checks that the contract allows, a few in each session, as a real platform sends them. */
 export function paymentBody(sequence: number): string {
   return JSON.stringify({
     tool_name: "payment.send",
@@ -22,8 +22,8 @@ export function paymentBody(sequence: number): string {
 }
 
 /**
- * The id of a session, in no order, as platforms draw them. Ids that ascend would all go to the end of the ledger's index
- * of sessions, which hides 1.7 times the cost of writing a row. Each number has an id of its own.
+ * Returns a session's id, in random order as platforms draw them. Ascending ids would all go to the end of the ledger's
+ * index of sessions, which hides 1.7 times the cost of writing a row. Each number has its own id.
  */
 export function sessionId(session: number): string {
   let bits = Math.imul(session ^ (session >>> 16), 0x85ebca6b);

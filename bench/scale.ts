@@ -4,7 +4,7 @@ import { largestFor, makePlan, type Figures, type Plan, type Question } from "./
 import { simulate, type Met, type Run } from "./scale/simulate.ts";
 import { tableLines } from "./report.ts";
 
-/** What the page shows; each may be given on the command line under its name, `--checks-per-second 20000`. */
+/** The page's parameters; each can be set on the command line by its name, `--checks-per-second 20000`. */
 export const shown: { readonly question: Question; readonly figures: Figures; readonly run: Run } = {
   question: {
     checksPerSecond: 100_000,
@@ -20,12 +20,13 @@ export const shown: { readonly question: Question; readonly figures: Figures; re
   run: { seed: 1, seconds: 4, warmUpSeconds: 1 },
 };
 
-/** Scattered calls are shown beside those that a balancer sends to one gate. */
+/** Compares scattered calls with calls that a balancer sends to one gate. */
 const scattered = 4;
 
 /**
- * `npm run bench -- scale`: gates, shards and nodes for so many checks a second, and what calls would wait, on paper:
- * figures that were measured, tenants by Zipf's law, simulated time. The same seed gives the same text.
+ * `npm run bench -- scale`: calculates the gates, shards and nodes for a number of checks a second, and the waiting
+ * times of calls. It uses measured figures, tenants by Zipf's law and simulated time. The same seed gives the same
+ * text.
  */
 export function benchScale(): Promise<void> {
   const { question, figures, run } = shown;
@@ -107,14 +108,14 @@ function listed(rows: readonly (readonly [string, string])[]): readonly string[]
   return rows.map(([name, text]) => `${name.padEnd(22)}${text}`);
 }
 
-/** Of each tenant, the largest first. */
+/** The load of each tenant, the largest first. */
 function loadsOf({ ledgers }: Plan): readonly number[] {
   const loads: number[] = [];
   for (const { rank, checksPerSecond } of ledgers) loads[rank - 1] = (loads[rank - 1] ?? 0) + checksPerSecond;
   return loads;
 }
 
-/** Three digits are all that a simulation is worth. */
+/** Rounds to three digits, because a simulation is not more precise. */
 function amount(value: number): string {
   const rounded = Number(value.toPrecision(3));
   return rounded.toLocaleString("en-US", { maximumSignificantDigits: 3 });
@@ -124,7 +125,7 @@ function percent(part: number): string {
   return `${Math.round(part * 100)} %`;
 }
 
-/** Numbers, each of which the command line may replace. @throws on a name that there is not, or no number */
+/** Reads numbers that the command line may replace. @throws for an unknown name or a value that is not a number */
 function argumentsOver<Numbers extends Readonly<Record<string, number>>>(numbers: Numbers): Numbers {
   const options = Object.fromEntries(Object.keys(numbers).map((name) => [dashed(name), { type: "string" as const }]));
   const { values } = parseArgs({ args: process.argv.slice(3), options });

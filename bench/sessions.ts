@@ -38,8 +38,8 @@ interface Run {
 }
 
 /**
- * Recorded agent sessions through a running gate, open-loop: what would have been let through of what agents did. Both
- * axes, always: harm stopped, and work let through.
+ * Sends recorded agent sessions through a running gate, without waiting for its verdicts' effects, and counts the
+ * allowed calls. It always reports both measures: harm stopped, and work let through.
  */
 export async function benchSessions(): Promise<void> {
   const folder = recordedFolder(root);
@@ -56,7 +56,7 @@ export async function benchSessions(): Promise<void> {
   conclude("sessions", measures(runs));
 }
 
-/** An error is a BLOCK, which looks like harm stopped: how many are such, by the suite. */
+/** An error is a BLOCK, which looks like stopped harm; this counts such errors, by suite. */
 function unevaluated(runs: readonly Run[]): string {
   const suites = runs.flatMap(({ judged }) =>
     judged.flatMap(({ session, reasons }) =>
@@ -67,7 +67,7 @@ function unevaluated(runs: readonly Run[]): string {
   return `blocked because a rule cannot be evaluated: ${counts.length === 0 ? "none" : counts.join(", ")}`;
 }
 
-/** Each suite's sessions through a gate with that suite's contract. */
+/** Sends each suite's sessions through a gate with that suite's contract. */
 async function replayAll(folder: string): Promise<readonly Run[]> {
   const facts = readFacts(folder);
   const recorded = files
@@ -92,7 +92,10 @@ async function replayAll(folder: string): Promise<readonly Run[]> {
   return runs;
 }
 
-/** The files, with the tracks on which they differ: the desks' contracts and the shell's read no request. */
+/**
+ * The files, with the tracks on which they differ: the contracts of the customer desks and of the shell read no
+ * request.
+ */
 const files: readonly (readonly [file: string, tracksOf: readonly Track[]])[] = [
   ["groundtruth_benign", ["A", "B"]],
   ["compliant_attack", ["A", "B"]],
@@ -110,7 +113,7 @@ function isOfAgents({ file }: Run): boolean {
   return agentFiles.includes(file);
 }
 
-/** Writes sessions and verdicts where score.py can read them. */
+/** Writes sessions and verdicts for score.py. */
 function keep(runs: readonly Run[], folder: string): string {
   const kept = process.env["SESSIONS_OUT"] ?? mkdtempSync(join(tmpdir(), "svc-gate-verdicts-"));
   mkdirSync(kept, { recursive: true });
@@ -143,7 +146,7 @@ function commands(runs: readonly Run[]): CommandScores {
   return commandScores(pick(runs, "shell_commands", "A", () => true));
 }
 
-/** The agents' suites, in the order in which they come. */
+/** The agents' suites, in their order in the file. */
 function suitesOf(runs: readonly Run[]): readonly string[] {
   return [
     ...new Set(runs.filter(isOfAgents).flatMap(({ judged }) => judged.map(({ session }) => session.suite))),
@@ -238,7 +241,7 @@ function byLabel(judged: readonly Judged[], label: string, allowed: boolean): Sh
   return { of: flags.length, count: flags.filter(Boolean).length };
 }
 
-/** What the judgement is held to, in percent, where there are cases. */
+/** The bars of the benchmark, in percent, for measures with cases. */
 function measures(runs: readonly Run[]): Measures {
   const ofAgents = suitesOf(runs).flatMap((suite) => {
     const benign = agent(runs, "groundtruth_benign", "B", suite);

@@ -11,8 +11,8 @@ const tenants = Number(process.env["BENCH_TENANTS"] ?? 1000);
 const rounds = 5;
 
 /**
- * Many tenants in one process, most of them idle: what each costs of memory, what the first check of one that is closed
- * waits, and what a busy tenant does to another.
+ * Many tenants in one process, most of them idle: the memory of each, the delay of the first check of a closed one, and
+ * a busy tenant's effect on another.
  */
 export async function benchTenants(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-bench-"));
@@ -40,7 +40,7 @@ export async function benchTenants(): Promise<void> {
 }
 
 interface Found {
-  /** Resident memory in MB after so many tenants were asked once. */
+  /** Returns the resident memory in MB after a check in each of this many tenants. */
   readonly resident: readonly (readonly [asked: number, mb: number])[];
   readonly firstMs: number;
   readonly nextMs: number;

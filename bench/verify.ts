@@ -8,7 +8,7 @@ import { atLeast, atMost, conclude, median, printTable, round } from "./report.t
 
 const rounds = 5;
 
-/** Rows a second that a walk over the whole ledger verifies, and what it does to the thread that answers checks. */
+/** Rows a second that a walk over the whole ledger verifies, and its effect on the thread that answers checks. */
 export async function benchVerify(): Promise<void> {
   const rows = Number(process.env["BENCH_ROWS"] ?? 1_000_000);
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-bench-"));

@@ -1,6 +1,7 @@
 #!/usr/bin/env -S node --max-semi-space-size=8
-// The command line of a clone and of the image, which is that of packages/svc-gate. A clone installs the workbench when one
-// of its commands is first called: who only serves needs none of it. The image has no tools/, and no workbench.
+// The command line of a clone and of the image: that of packages/svc-gate. A clone installs the workbench when one of
+// its commands is first called, because a serving gate does not need it. The image has neither tools/ nor the
+// workbench.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -8,7 +9,7 @@ import { fileURLToPath } from "node:url";
 const root = fileURLToPath(new URL("..", import.meta.url));
 process.env["NODE_COMPILE_CACHE"] ??= join(root, "node_modules", ".cache", "svc-gate");
 
-// npm runs a script in the clone's folder; the paths that are typed are relative to where they are typed.
+// npm runs a script in the clone's folder, but the user's paths are relative to the user's folder.
 const typedIn = process.env["INIT_CWD"];
 if (process.env["npm_lifecycle_event"] === "svc-gate" && typedIn !== undefined) process.chdir(typedIn);
 

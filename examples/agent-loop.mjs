@@ -23,7 +23,7 @@ const tools = {
 
 const nowEpoch = () => Math.floor(Date.now() / 1000);
 
-/** What the platform knows, from its own books: nothing of it comes from the model. */
+/** The platform's facts, from its own books: no part of them comes from the model. */
 const facts = () => ({
   monthly_spend_usd: wallet.spent,
   approved_payees: [payee],
@@ -31,20 +31,20 @@ const facts = () => ({
   now_epoch: nowEpoch(),
 });
 
-/** Stands for a model: proposes one call after another, and is sent what came of each. */
+/** Replaces a model: proposes one call after another, and receives each result. */
 function* scriptedModel() {
   const offer = { currency: "USD", merchant: "maps", resource: "map-tiles", offer_expires_epoch: nowEpoch() + 600 };
   yield { name: "payment.send", input: { amount: 10, payee_address: payee, ...offer } };
   yield { name: "payment.send", input: { amount: 20, payee_address: payee, ...offer } };
   const result = yield { name: "payment.send", input: { amount: 10, payee_address: lookAlike, ...offer } };
   if (result.includes("not registered")) {
-    // It can read why, and mend what it asked for.
+    // It can read the reason, and correct its request.
     yield { name: "payment.send", input: { amount: 12, payee_address: payee, ...offer } };
   }
   yield { name: "files.delete", input: { path: "reports" } };
 }
 
-/** The one place where tools run: nothing reaches a tool but by an ALLOW. */
+/** The one place where tools run: nothing reaches a tool without an ALLOW. */
 async function runTool(gate, name, input) {
   const { verdict, reason, allowed, escalated, unreached, receipt } = await gate.check(name, input, facts());
   if (!unreached) console.log(`  ${verdict}: ${reason}`);

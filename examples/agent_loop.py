@@ -33,7 +33,7 @@ TOOLS = {"payment.send": pay, "files.delete": delete}
 
 
 def facts():
-    """What the platform knows, from its own books: nothing of it comes from the model."""
+    """The platform's facts, from its own books: no part of them comes from the model."""
     return {
         "monthly_spend_usd": wallet["spent"],
         "approved_payees": [PAYEE],
@@ -43,18 +43,18 @@ def facts():
 
 
 def scripted_model():
-    """Stands for a model: proposes one call after another, and is sent what came of each."""
+    """Replaces a model: proposes one call after another, and receives each result."""
     offer = {"currency": "USD", "merchant": "maps", "resource": "map-tiles", "offer_expires_epoch": int(time.time()) + 600}
     yield "payment.send", {"amount": 10, "payee_address": PAYEE, **offer}
     yield "payment.send", {"amount": 20, "payee_address": PAYEE, **offer}
     result = yield "payment.send", {"amount": 10, "payee_address": LOOK_ALIKE, **offer}
-    if "not registered" in result:  # it can read why, and mend what it asked for
+    if "not registered" in result:  # it can read the reason, and correct its request
         yield "payment.send", {"amount": 12, "payee_address": PAYEE, **offer}
     yield "files.delete", {"path": "reports"}
 
 
 def run_tool(gate, name, arguments):
-    """The one place where tools run: nothing reaches a tool but by an ALLOW."""
+    """The one place where tools run: nothing reaches a tool without an ALLOW."""
     verdict = gate.check(name, arguments, platform_state=facts())
     if not verdict.unreached:
         print(f"  {verdict.verdict}: {verdict.reason}")

@@ -1,7 +1,7 @@
 /**
- * Makes `dist/`: each package as `npm pack` takes it. Node reads no types below `node_modules`, so each source becomes a module
- * of JavaScript at the same lines and columns, its types blanked out. What a package's `files` names and its folder lacks is
- * copied from the root of this repository.
+ * Makes `dist/`: each package as `npm pack` takes it. Node does not read types below `node_modules`, so each source
+ * becomes a JavaScript module at the same lines and columns, with blanks in place of its types. Files that a package's
+ * `files` names and its folder lacks are copied from the root of this repository.
  */
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
@@ -12,7 +12,7 @@ interface Package {
   readonly name: string;
   readonly files: readonly string[];
   readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>;
-  /** Its folder here. */
+  /** The package's folder in this repository. */
   readonly folder: string;
   /** Its folder in `dist/`. */
   readonly target: string;
@@ -42,12 +42,16 @@ for (const each of packages) {
   }
 }
 
-/** No source has a blank at the end of a line (test/repository/tidy.test.ts), so those that are there now were types. */
+/**
+ * No source has a blank at the end of a line (test/repository/tidy.test.ts), so blanks at the end of a line were types.
+ */
 function withoutTypes(text: string): string {
   return stripTypeScriptTypes(text).replaceAll(/ +$/gm, "");
 }
 
-/** The text in which each literal that names a file of this repository names what the package has in its place. */
+/**
+ * Returns the text with each literal that names a file of this repository changed to the file's name in the package.
+ */
 function renamed(text: string, from: Package, source: string, built: string): string {
   const sources = text.replaceAll(/(["'])((?:\.{1,2}\/)?[\w./-]+)\.ts\1/g, (literal, mark: string, name: string) => {
     const path = resolve(dirname(source), `${name}.ts`);
@@ -66,7 +70,7 @@ function isIn(folder: string, path: string): boolean {
   return !relative(folder, path).startsWith("..");
 }
 
-/** How another package's module is imported. */
+/** Returns how another package's module is imported. */
 function exportOf(path: string): string {
   const owner = packages.find(({ folder }) => isIn(folder, path));
   const target =

@@ -4,7 +4,8 @@ import { runCampaign, type Report } from "../test/support/campaign/campaign.ts";
 import { weights, type FailureName } from "../test/support/campaign/failures.ts";
 import { Dice } from "../test/support/campaign/random.ts";
 
-// `npm run campaign -- --failures 500 --seed 7`: gates over PostgreSQL, failures under load, and the reckoning.
+// `npm run campaign -- --failures 500 --seed 7`: runs gates over PostgreSQL with failures under load, and checks the
+// ledger.
 const { values } = parseArgs({
   options: {
     failures: { type: "string", default: "100" },

@@ -2,8 +2,9 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { findCitus } from "../test/postgres/distributed/cluster.ts";
 
-// `npm run distributed`: the ledger on a distributed engine. Not a part of `npm test`, because few machines have one; the
-// last line is `N passed, N failed, N skipped`. `npm run distributed -- measure` prints what bench/scale reckons with.
+// `npm run distributed`: tests the ledger on a distributed engine. It is not a part of `npm test`, because few machines
+// have one; the last line is `N passed, N failed, N skipped`. `npm run distributed -- measure` prints the figures for
+// bench/scale.
 const root = join(import.meta.dirname, "..");
 const citus = findCitus();
 if ("missing" in citus) {

@@ -1,8 +1,7 @@
 /**
- * `npm run sbom`: what is in the gate, as CycloneDX on standard output: each package that the lock file names for it, on any
- * platform. npm makes the list of the whole repository; what the
- * package svc-gate reaches is kept here, because npm's own `--omit dev` takes out what the gate needs too where a tool needs it
- * as well (npm/cli#7909).
+ * `npm run sbom`: prints the gate's bill of materials as CycloneDX: each package that the lock file names for it, on
+ * any platform. npm lists the whole repository; this program keeps the packages that svc-gate needs. npm's own `--omit
+ * dev` also removes packages of the gate that a tool needs too (npm/cli#7909).
  */
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";

@@ -1,8 +1,9 @@
 /**
- * `npm run schemathesis`: a fresh gate is asked what spec/openapi.json lets anybody ask, by calls that schemathesis makes up,
- * and every answer is held against it. What is said on the command line goes to `schemathesis run`.
+ * `npm run schemathesis`: schemathesis generates calls from spec/openapi.json for a new gate, and compares every answer
+ * with the document. The arguments go to `schemathesis run`.
  *
- * OPENAPI names another document, SCHEMATHESIS the program. Exit code 0: no finding. 1: findings. 3: it is not installed.
+ * OPENAPI names another document, SCHEMATHESIS the program. Exit code 0: no finding. 1: findings. 3: it is not
+ * installed.
  */
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -18,7 +19,9 @@ const command = join(root, "bin", "svc-gate.mjs");
 const scopes = "check,rules,receipts,outcome,approve,admin,metrics";
 
 const accepted = `positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404", "409", "429", "5xx"]\n`;
-/** What no schema says, bodies may be refused for: bytes, visible characters, names of the gate's, moments, rows that are not there. */
+/**
+ * Reasons to refuse a body that no schema can state: bytes, visible characters, the gate's names, times, missing rows.
+ */
 const beyondSchemas = ["POST /admin/erase", "POST /admin/keys", "POST /admin/keys/{name}/rotate"]
   .map((name) => `[[operations]]\ninclude-name = "${name}"\n[operations.checks]\n${accepted}`)
   .join("\n");
@@ -47,7 +50,7 @@ const [stopped]: (number | null)[] = await once(gate, "close");
 if (stopped !== 0) console.error(`the gate ended with ${stopped}`);
 process.exit(status === 0 && stopped === 0 ? 0 : 1);
 
-/** The gate of the worked example, on a free port, with nothing in its ledger. */
+/** Starts the gate of the worked example on a free port, with an empty ledger. */
 async function startGate(): Promise<{ readonly gate: ReturnType<typeof spawn>; readonly address: string }> {
   const settings = { SVC_PORT: "0", SVC_DATA_DIR: data, SVC_LOG: "error" };
   const started = spawn(process.execPath, [command, "serve"], {

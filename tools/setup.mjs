@@ -1,7 +1,7 @@
-// Installs what the lock file names, once: run by npm before `start`, `test` and the like, so that a fresh clone needs
-// nothing but Node 20 or later and npm. No package's install script is run.
-// argv: `serve` (what the gate runs on), `workbench` (the authors' commands too), `all` (what tests need too), or the
-// folder of a lock file of its own. Without a word: all.
+// Installs the packages of the lock file, once. npm runs it before `start`, `test` and others, so that a new clone
+// needs only Node 20 or later and npm. No package's install script runs. argv: `serve` (packages for the gate),
+// `workbench` (also for the authors' commands), `all` (also for tests; the default), or a folder with its own lock
+// file.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,14 +11,14 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const packages = { serve: ["svc-gate"], workbench: ["svc-gate", "workbench"], all: ["svc-gate", "workbench"] };
 const groups = Object.keys(packages);
 
-/** Node 26 is installed where this one is older; one that npm installed here stays. */
+/** Installs Node 26 if the present one is older; a Node that npm installed here stays. */
 const needsRuntime = Number(process.versions.node.split(".")[0]) < 26 || process.execPath.startsWith(root);
 
 const stuckMs = 15 * 60_000;
 const turns = [];
 process.on("exit", () => turns.forEach((turn) => rmdirSync(turn)));
 
-/** Two commands started at once must not install over each other: one waits until the other's folder is gone. */
+/** Two commands started at once must not install at the same time: one waits until the other's folder is gone. */
 async function takeTurn(turn) {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, exit);
   for (let said = false; ; said = true) {
@@ -44,7 +44,10 @@ function endTurn() {
   rmdirSync(turns.pop());
 }
 
-/** npm would install a runtime for glibc, which does not start on musl: the next command would only say "node: not found". */
+/**
+ * npm would install a runtime for glibc, which does not start on musl: the next command would only say "node: not
+ * found".
+ */
 function refuseMusl() {
   if (!needsRuntime || process.platform !== "linux" || process.report.getReport().header.glibcVersionRuntime) return;
   console.error(
@@ -68,19 +71,19 @@ function npm(folder, ...words) {
   process.exit(status ?? 1);
 }
 
-/** What is there stays: a gate may be running on it. The optional packages of `packages/` are the runtimes. */
+/** Installed packages stay, because a gate may use them. The optional packages of `packages/` are the runtimes. */
 function install(group) {
   const names = packages[group].map((name) => `--workspace=packages/${name}`);
   npm(root, "install", "--no-save", ...names, ...(needsRuntime ? [] : ["--omit=optional"]));
   if (group === "all") npm(root, "install", "--no-save", "--no-workspaces", "--include=dev", "--include=optional");
 }
 
-/** @param name a group, or a folder with a lock file of its own */
+/** @param name a group, or a folder with its own lock file */
 export async function setUp(name) {
   const isGroup = groups.includes(name);
   const folder = isGroup ? root : join(root, name);
   const lock = readFileSync(join(folder, "package-lock.json"), "utf8");
-  // A larger group holds the smaller ones, and what has the runtime serves where none is needed.
+  // A larger group contains the smaller ones; the group with the runtime is enough if the runtime is not needed.
   const larger = isGroup ? groups.slice(groups.indexOf(name)) : ["lock"];
   const stampOf = (each) => join(folder, "node_modules", `.svc-gate-${each}`);
   const texts = [`with a runtime\n${lock}`, ...(needsRuntime ? [] : [`without a runtime\n${lock}`])];

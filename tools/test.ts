@@ -26,10 +26,10 @@ interface Selection {
 const counts = { passed: 0, failed: 0, skipped: 0 };
 const selection = select();
 for (const { variable, rounds } of selection.reduces) process.env[variable] ??= String(rounds);
-// Each test process and each gate that it starts would compile the same sources again.
+// Otherwise each test process and each gate would compile the same sources again.
 process.env["NODE_COMPILE_CACHE"] ??= resolve("node_modules/.cache/compiled");
 const template = mkdtempSync(join(tmpdir(), "svc-gate-test-"));
-chmodSync(template, 0o755); // PostgreSQL runs as another user where this one is root.
+chmodSync(template, 0o755); // PostgreSQL runs as another user if this one is root
 process.env["TEST_POSTGRES_TEMPLATE"] = template;
 process.on("exit", () => rmSync(template, { recursive: true, force: true }));
 

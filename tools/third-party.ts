@@ -3,14 +3,15 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { built, findProgram, programs, versionOf, type Program } from "../test/support/third-party/programs.ts";
 
-// `npm run third-party`: programs of others look at this ledger: Tessera's fsck, witnesses, Go's libraries. They are built
-// once where Go is on the machine; what is missing is skipped, and said. The last line is `N passed, N failed, N skipped`.
+// `npm run third-party`: other projects' programs check this ledger: Tessera's fsck, witnesses, Go's libraries. They
+// are built once if Go is installed; missing ones are reported and skipped. The last line is `N passed, N failed, N
+// skipped`.
 const root = join(import.meta.dirname, "..");
 const tests = ["outsider", "fsck", "witness", "gate", "cosigned", "exports"].map((name) =>
   join("test", "third-party", `${name}.ts`),
 );
 
-/** Builds a program that is not there yet; says why where it cannot be. */
+/** Builds a missing program, or prints why it cannot. */
 function build({ name, module, source }: Program): string | undefined {
   if (module === undefined && source === undefined) return "not on the PATH";
   const args = source === undefined ? ["install", module ?? ""] : ["build", "-C", source, "-o", join(built, name), "."];
@@ -29,9 +30,9 @@ function build({ name, module, source }: Program): string | undefined {
         .join("; ")}`;
 }
 
-/** @returns whether it is there */
+/** @returns whether the program is installed */
 function prepare(program: Program): boolean {
-  // Our own source is built each time: Go knows what has changed.
+  // Our own source is built each time, because Go knows whether it has changed.
   const problem = program.source === undefined && findProgram(program) ? undefined : build(program);
   const file = findProgram(program);
   const found = file === undefined || problem !== undefined ? `skipped: ${problem}` : versionOf(file);

@@ -1,13 +1,13 @@
 #!/usr/bin/env node
 /**
- * Verifies, offline, what an action gate exported: a folder, or one row's proof in a `.tlog-proof` file.
+ * Verifies, offline, an action gate's export: a folder, or one row's proof in a `.tlog-proof` file.
  *
  *     node svc-verify.mjs FOLDER --key VKEY          the whole ledger: every row, hash, signature and piece of evidence
  *     node svc-verify.mjs ROW.tlog-proof --key VKEY  one row, and that it is in the signed tree
  *
- * VKEY is the log's public key as you got it from its owner, not out of the folder. It may be repeated; so may --witness
- * VKEY, whose cosignatures are counted. --chain leaves out evidence and contracts. Nothing but Node 18 is used.
- * spec/export.md has the format and each code. Exit code 0: it holds. 1: it is broken. 2: misused.
+ * VKEY is the log's public key as you got it from its owner, not out of the folder. It may be repeated; so may
+ * --witness VKEY, whose cosignatures are counted. --chain leaves out evidence and contracts. Only Node 18 is needed.
+ * spec/export.md has the format and each code. Exit code 0: valid. 1: broken. 2: wrong arguments.
  */
 import { isUtf8 } from "node:buffer";
 import * as crypto from "node:crypto";
@@ -15,7 +15,7 @@ import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-/** Throws the first thing that does not hold: a code of spec/export.md, the row (0: none), a sentence. */
+/** Throws the first fault: a code of spec/export.md, the row (0: none), a sentence. */
 function need(holds, code, row, text) {
   if (!holds) throw Object.assign(new Error(text), { problem: { code, row, text } });
 }
@@ -24,12 +24,12 @@ const digest = crypto.hash ?? ((name, bytes, form) => crypto.createHash(name).up
 const sha256 = (data) => digest("sha256", data, "hex");
 const textOf = (bytes) => (isUtf8(bytes) ? bytes.toString() : "");
 const keyName = /^(?:[^\s+\x85]|\ufeff)+$/; // no space of Unicode, and no plus: C2SP signed-note
-/** Base64 or base64url in its one spelling, else undefined: a decoder that forgives would let bits be changed unseen. */
+/** Reads base64 or base64url in its one spelling, else returns undefined: a lenient decoder would hide changed bits. */
 function strictBase64(text, form = "base64") {
   const bytes = Buffer.from(text, form);
   return bytes.toString(form) === text ? bytes : undefined;
 }
-/** NAME+ID+KEY, whose ID must be the one that name and key give. A log's key is of kind 1, a witness's of kind 4. */
+/** Reads NAME+ID+KEY, whose ID must match name and key. A log's key is of kind 1, a witness's of kind 4. */
 function readVkey(text, kind) {
   const [, name, id, encoded] = /^([^+]+)\+([0-9a-f]{8})\+(.+)$/.exec(text) ?? ["", "", "", ""];
   const blob = strictBase64(encoded) ?? Buffer.alloc(0);
@@ -39,7 +39,7 @@ function readVkey(text, kind) {
   const key = Buffer.concat([Buffer.from("302a300506032b6570032100", "hex"), blob.subarray(1)]); // as RFC 8410 has it
   return { name, id, kind, key: crypto.createPublicKey({ key, format: "der", type: "spki" }) };
 }
-/** The root hash of a checkpoint (C2SP tlog-checkpoint). Signatures by keys that nobody gave are ignored. */
+/** The root hash of a checkpoint (C2SP tlog-checkpoint). Signatures by unknown keys are ignored. */
 function readCheckpoint(bytes, keys, found) {
   const text = textOf(bytes);
   const note = text.slice(0, text.lastIndexOf("\n\n") + 1);
@@ -95,7 +95,7 @@ function checkLeaf(bytes, row, origin) {
 }
 const texts = `\\[(?:${string}(?:,${string})*)?\\]`;
 const hint = new RegExp(`^\\{"format":"svc-gate-export/1","log":${string},"size":${number},"vkeys":${texts}\\}\\n$`);
-/** The keys that log.json names; none where it is not written as an export writes it, or one of them is no key. */
+/** The keys that log.json names; none if it is not written as an export writes it, or one of them is not a key. */
 function hintedKeys(folder) {
   try {
     const text = textOf(read(folder, "log.json", 2 ** 16, "", 0));
@@ -104,11 +104,11 @@ function hintedKeys(folder) {
     return [];
   }
 }
-/** A part is base64url of `["SALT","NAME",VALUE]` (the name begins behind 36 characters), or erased: `!` and its digest. */
+/** A part is base64url of `["SALT","NAME",VALUE]` (its name begins after 36 characters), or erased: `!` and a digest. */
 const heads = ["Y2FsbCIs", "aW5wdXQiL[A-P]", "cGxhdGZvcm0iL[A-P]", "cmVhc29uIi[w-z]", "b3V0Y29tZSIs", "ZWZmZWN0cyIs"];
 const places = heads.map((head) => new RegExp(`^(?:![\\w-]{43}|[\\w-]{36}${head}[\\w-]*)$`));
 const six = ["call", "input", "platform", "reason", "outcome", "effects"];
-/** Behind the six stand sensitive members of input and platform, by their names: input.customer.email. */
+/** After the six come sensitive members of input and platform, by their names: input.customer.email. */
 const member = String.raw`(?:input|platform)(?:\.[A-Za-z_]\w*)+`;
 const memberStart = new RegExp(String.raw`^\[".{22}","(${member})",`);
 const erasedMember = new RegExp(`^![\\w-]{43}(${member})$`);
@@ -116,12 +116,12 @@ const erasable = new RegExp(`^(?:call|input|outcome|platform|reason|${member})$`
 const ascend = (names) => names.every((name, at) => at === 0 || names[at - 1] < name);
 const isErased = (part) => part[0] === "!";
 const digestOf = (part) => (isErased(part) ? part.slice(1, 44) : digest("sha256", part, "base64url"));
-/** The name of what stands in a place, erased or not; undefined where it is no part, or the part of another place. */
+/** The name of the part at a position, erased or not; undefined if it is not a part, or another position's part. */
 function nameOf(part, place) {
   if (place < six.length) return places[place].test(part) ? six[place] : undefined;
   return (erasedMember.exec(part) ?? memberStart.exec(strictBase64(part, "base64url")?.latin1Slice() ?? ""))?.[1];
 }
-/** Recomputes what the leaf commits to from a line of evidence; the names of its erased parts. */
+/** Recomputes the leaf's digests from a line of evidence; returns the names of its erased parts. */
 function checkEvidence(line, leaf, row) {
   const parts = line.split("~");
   const names = parts.map(nameOf);
@@ -140,13 +140,13 @@ function checkEvidence(line, leaf, row) {
 const known = Object.create(null);
 /** The same texts become one, so that each is in memory once. */
 const once = (text) => (known[text] ??= text);
-/** An act `erase` says in its part `input` which parts of which rows before it are gone: they are no longer missing. */
+/** An erasure row lists in its part `input` the erased parts of earlier rows: they are no longer missing. */
 function settle(missing, line, row) {
   try {
-    const text = strictBase64(line.split("~")[1], "base64url").toString().slice(34); // behind `["SALT","input",`
+    const text = strictBase64(line.split("~")[1], "base64url").toString().slice(34); // after `["SALT","input",`
     const { parts, rows } = JSON.parse(text.slice(0, -1));
     const names = parts.map(String).filter((name) => erasable.test(name));
-    const isLeft = (part) => !names.includes(part) && !names.includes(part.split(".")[0]); // with `input` go its members
+    const isLeft = (part) => !names.includes(part) && !names.includes(part.split(".")[0]); // erases input's members too
     let before = 0;
     for (const [first, last, ...more] of rows) {
       need([first, last].every(Number.isSafeInteger) && before < first && first <= last && last < row && !more.length);
@@ -158,22 +158,22 @@ function settle(missing, line, row) {
     need(false, "erase-body", row, "the row does not say properly what it erased");
   }
 }
-/** A file that is a regular one of at most so many bytes, and in the folder: a link that leads out of it is none. */
+/** Reads a regular file of at most this size in the folder; a link that leads out of the folder is refused. */
 function read(folder, name, most, code, row) {
   const file = existsSync(join(folder, name)) ? realpathSync(join(folder, name)) : "";
   const found = file.startsWith(join(realpathSync(folder), sep)) && statSync(file);
   need(found && found.isFile() && found.size <= most, code, row, `${name} is no file of at most ${most} bytes`);
   return readFileSync(file);
 }
-/** x001/x234/067 for number 1234067; what is not full ends in `.p/WIDTH` (C2SP tlog-tiles). */
+/** x001/x234/067 for number 1234067; an incomplete tile ends in `.p/WIDTH` (C2SP tlog-tiles). */
 function tileName(index, width) {
   const digits = String(index).padStart(Math.ceil(String(index).length / 3) * 3, "0");
   return digits.replace(/...(?=.)/g, "x$&/") + (width === 256 ? "" : `.p/${width}`);
 }
-/** A leaf is hashed behind a zero byte, two nodes behind a one (RFC 6962, section 2.1). */
+/** A leaf is hashed after a zero byte, two nodes after a one (RFC 6962, section 2.1). */
 const leafHash = (text) => sha256(`\0${text}`);
 const nodeHash = (left, right) => sha256(Buffer.from(`01${left}${right}`, "hex"));
-/** RFC 6962's tree, leaf by leaf. Each node whose height is a multiple of 8 stands in a tile, and is compared with it. */
+/** RFC 6962's tree, leaf by leaf. Each node whose height is a multiple of 8 is in a tile, and is compared with it. */
 class Tree {
   constructor(folder, size) {
     Object.assign(this, { folder, size, rows: 0, complete: [], tiles: [] });
@@ -221,7 +221,7 @@ function* rowsOf(folder, size, chainOnly) {
 function verifyFolder(folder, keys, chainOnly, found) {
   const root = readCheckpoint(read(folder, "checkpoint", 2 ** 16, "checkpoint", 0), keys, found);
   const [tree, contracts] = [new Tree(folder, found.size), new Set()];
-  const missing = [""]; // for each row the names of parts that are gone and that no later row has named yet
+  const missing = [""]; // for each row the names of erased parts that no later row has named yet
   const callers = [""]; // for each row that is a check its key and tool, else an empty text
   let [prev, before] = ["0".repeat(64), 0];
   for (const { row, bytes, line } of rowsOf(folder, found.size, chainOnly)) {
@@ -272,7 +272,7 @@ function verifyProof(bytes, keys, found) {
   const computed = climb(leafHash(text), row - 1, found.size, siblingHashes);
   need(row <= found.size && computed === root, "inclusion", row, "the row is not in the tree of the checkpoint");
 }
-/** The report on a folder or a proof: `ok`, or `problem`, the first thing that does not hold. */
+/** The report on a folder or a proof: `ok`, or `problem`, the first fault. */
 export function verify(target, keys = [], witnesses = [], chainOnly = false) {
   const isFolder = statSync(target).isDirectory();
   const found = { ok: false, problem: null, origin: null, size: null, root: null, key_given: keys.length > 0 };

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Verifies, offline, what an action gate exported: a folder, or one row's proof in a `.tlog-proof` file.
+"""Verifies, offline, an action gate's export: a folder, or one row's proof in a `.tlog-proof` file.
 
     python3 svc_verify.py FOLDER --key VKEY          the whole ledger: every row, hash, signature and piece of evidence
     python3 svc_verify.py ROW.tlog-proof --key VKEY  one row, and that it is in the signed tree
 
-VKEY is the log's public key as you got it from its owner, not out of the folder: who can write that can write a key into it.
-Nothing but Python 3.9 is used. spec/export.md has the format and each code. Exit code 0: it holds. 1: it is broken. 2: no judgment.
+VKEY is the log's public key as you got it from its owner, not out of the folder, whose writer could put any key there.
+Only Python 3.9 is needed. spec/export.md has the format and each code. Exit code 0: valid. 1: broken. 2: not judged.
 """
 import argparse, base64, hashlib, json, os, pathlib, re, sys
 
 class Broken(Exception):
-    """The first thing that does not hold: a code of spec/export.md, the row (0: none), a sentence."""
+    """The first fault: a code of spec/export.md, the row (0: none), a sentence."""
 def need(holds, code, row, text):
     if not holds:
         raise Broken(code, row, text)
@@ -19,7 +19,7 @@ def sha256(data):
     return hashlib.sha256(data).digest()
 
 def strict_base64(text, is_url=False):
-    """Base64 (of parts base64url, unpadded) in its one spelling, else None: one that forgives would let bits be changed unseen."""
+    """Base64 (for parts base64url, unpadded) in its one spelling, else None: a lenient decoder would hide changed bits."""
     try:
         data = base64.b64decode(text + "==", b"-_" if is_url else b"+/")
     except ValueError:
@@ -27,12 +27,12 @@ def strict_base64(text, is_url=False):
     spelled = base64.b64encode(data, b"-_").decode().rstrip("=") if is_url else base64.b64encode(data).decode()
     return data if spelled == text else None
 
-# Ed25519, as RFC 8032 has it in section 5.1, written for reading and not for speed.
+# Ed25519 of RFC 8032, section 5.1, written to be read, not to be fast.
 P, ORDER = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
 D, ROOT = -121665 * pow(121666, -1, P) % P, pow(2, (P - 1) // 4, P)
 
 def decompress(data):
-    """A point (X, Y, Z, T) from its 32 bytes; None where they are not the one encoding of a point."""
+    """A point (X, Y, Z, T) from its 32 bytes; None if they are not the one encoding of a point."""
     sign, y = data[31] >> 7, int.from_bytes(data, "little") & (2**255 - 1)
     square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
     x = pow(square, (P + 3) // 8, P)
@@ -60,7 +60,7 @@ def is_signed(key, message, signature):
 
 KEY_NAME = re.compile("(?:[^\\s+]|[\x1c-\x1f])+")  # no space of Unicode, and no plus: C2SP signed-note
 def read_vkey(text, kind):
-    """NAME+ID+KEY, whose ID must be the one that name and key give. A log's key is of kind 1, a witness's of kind 4."""
+    """Reads NAME+ID+KEY, whose ID must match name and key. A log's key is of kind 1, a witness's of kind 4."""
     name, key_id, encoded = (text.split("+", 2) + ["", ""])[:3]
     blob = strict_base64(encoded) or b""
     if not KEY_NAME.fullmatch(name) or len(blob) != 33 or blob[0] != kind or key_id != sha256(name.encode() + b"\n" + blob)[:4].hex():
@@ -68,7 +68,7 @@ def read_vkey(text, kind):
     return name, key_id, blob[1:], kind
 
 def read_checkpoint(data, keys, found):
-    """The root hash of a checkpoint (C2SP tlog-checkpoint). Signatures by keys that nobody gave are ignored."""
+    """The root hash of a checkpoint (C2SP tlog-checkpoint). Signatures by unknown keys are ignored."""
     text = data.decode("utf-8", "replace")
     body, _, signatures = text.rpartition("\n\n")
     is_text = text.encode() == data and text.endswith("\n") and not re.search("[\x00-\x09\x0b-\x1f]", text)
@@ -83,7 +83,7 @@ def read_checkpoint(data, keys, found):
     need(are_lines, "checkpoint", 0, "a signature is not a line of dash, name and base64")
     for words, blob in signed:
         name, key_id = signer = words[1], blob[:4].hex()
-        for public, kind in [key[2:] for key in keys if key[:2] == signer]:  # a witness signs a moment too: tlog-cosignature
+        for public, kind in [key[2:] for key in keys if key[:2] == signer]:  # a witness also signs a time: tlog-cosignature
             message = b"cosignature/v1\ntime %d\n" % int.from_bytes(blob[4:12], "big") + note if kind == 4 else note
             holds = is_signed(public, message, blob[12 if kind == 4 else 4 :])
             need(holds, "cosignature" if kind == 4 else "signature", 0, f"the signature by {name}+{key_id} does not hold")
@@ -114,17 +114,17 @@ def check_leaf(data, row, origin):
     need(leaf["log"] == json.dumps(origin, ensure_ascii=False), "log", row, "the leaf is another log's")
     return leaf
 
-# A part is base64url of `["SALT","NAME",VALUE]`: the name begins behind 27 bytes, which are 36 characters. Six have their places.
+# A part is base64url of `["SALT","NAME",VALUE]`: the name begins after 27 bytes, which are 36 characters. Six have fixed positions.
 SIX = {"call": b"Y2FsbCIs", "input": b"aW5wdXQiL[A-P]", "platform": b"cGxhdGZvcm0iL[A-P]"}
 SIX.update(reason=b"cmVhc29uIi[w-z]", outcome=b"b3V0Y29tZSIs", effects=b"ZWZmZWN0cyIs")
 PLACES = [(name, re.compile(b"![A-Za-z0-9_-]{43}|[A-Za-z0-9_-]{36}" + head + b"[A-Za-z0-9_-]*")) for name, head in SIX.items()]
-# Behind them stand sensitive members of input and platform, by their names: input.customer.email. Erased, a part is its digest.
+# After them come sensitive members of input and platform, by their names: input.customer.email. Erased, a part is its digest.
 MEMBER = r"(?:input|platform)(?:\.[A-Za-z_][A-Za-z0-9_]*)+"
 SALTS, MEMBER_START = re.compile(rb'(?:\["[A-Za-z0-9_-]{22}",")*'), re.compile(rb'\[".{22}","(%s)",' % MEMBER.encode())
 ERASED_MEMBER = re.compile(b"![A-Za-z0-9_-]{43}(%s)" % MEMBER.encode())
 ERASABLE = re.compile("call|input|outcome|platform|reason|" + MEMBER)
 def name_of(part, place):
-    """The name of what stands in a place, erased or not; None where it is no part, or the part of another place."""
+    """The name of the part at a position, erased or not; None if it is not a part, or another position's part."""
     if place < len(PLACES):
         name, form = PLACES[place]
         return name if form.fullmatch(part) else None
@@ -132,7 +132,7 @@ def name_of(part, place):
     return named and named[1].decode()
 
 def check_evidence(line, leaf, row):
-    """Recomputes what the leaf commits to from a line of evidence; the names of its erased parts, with blanks between them."""
+    """Recomputes the leaf's digests from a line of evidence; returns the names of its erased parts, joined by blanks."""
     parts = line.split(b"~")
     names = [name_of(part, place) for place, part in enumerate(parts)]
     are_parts = len(line) <= 2**22 and len(parts) >= 6 and None not in names and names[6:] == sorted(set(names[6:]))
@@ -147,11 +147,11 @@ def check_evidence(line, leaf, row):
     return sys.intern(" ".join(erased))
 
 def settle(missing, line, row):
-    """An act `erase` says in its part `input` which parts of which rows before it are gone: they are no longer missing."""
+    """An erasure row lists in its part `input` the erased parts of earlier rows: they are no longer missing."""
     try:
-        text = strict_base64(line.split(b"~")[1].decode(), True)[34:].decode()  # behind `["SALT","input",`
+        text = strict_base64(line.split(b"~")[1].decode(), True)[34:].decode()  # after `["SALT","input",`
         body, before = json.loads(text[:-1]), 0
-        names = sorted({name for name in body["parts"] if ERASABLE.fullmatch(name)})  # with `input` go its members
+        names = sorted({name for name in body["parts"] if ERASABLE.fullmatch(name)})  # if `input` goes, its members go too
         for first, last in body["rows"]:
             need(type(first) is int and type(last) is int and before < first <= last < row, "", 0, "")
             rows, before = missing[first : last + 1], last
@@ -162,19 +162,19 @@ def settle(missing, line, row):
         raise Broken("erase-body", row, "the row does not say properly what it erased") from None
 
 def read(folder, name, most, code, row):
-    """A file that is a regular one of at most so many bytes, and in the folder: a link that leads out of it is none."""
+    """Reads a regular file of at most this size in the folder; a link that leads out of the folder is refused."""
     file, inside = os.path.realpath(os.path.join(folder, name)), os.path.join(os.path.realpath(folder), "")
     is_there = file.startswith(inside) and os.path.isfile(file)
     need(is_there and os.path.getsize(file) <= most, code, row, f"{name} is not there, or no regular file of at most {most} bytes")
     return pathlib.Path(file).read_bytes()
 
 def tile_name(index, width):
-    """x001/x234/067 for number 1234067; what is not full ends in `.p/WIDTH` (C2SP tlog-tiles)."""
+    """x001/x234/067 for number 1234067; an incomplete tile ends in `.p/WIDTH` (C2SP tlog-tiles)."""
     digits = str(index).zfill((len(str(index)) + 2) // 3 * 3)
     return re.sub("...(?=.)", r"x\g<0>/", digits) + ("" if width == 256 else f".p/{width}")
 
 class Tree:
-    """RFC 6962's tree, leaf by leaf. Each node whose height is a multiple of 8 stands in a tile, and is compared with it."""
+    """RFC 6962's tree, leaf by leaf. Each node whose height is a multiple of 8 is in a tile, and is compared with it."""
     def __init__(self, folder, size):
         self.folder, self.size, self.rows, self.last, self.complete, self.tiles = folder, size, 0, bytes(32), [], {}
 
@@ -215,7 +215,7 @@ def rows_of(folder, size, chain_only):
 def verify_folder(folder, keys, chain_only, found):
     root = read_checkpoint(read(folder, "checkpoint", 2**16, "checkpoint", 0), keys, found)
     tree, before, contracts = Tree(folder, found["size"]), 0, {"null"}
-    missing = [""]  # for each row the names of parts that are gone and that no later row has named yet; each text is kept once
+    missing = [""]  # for each row the names of erased parts that no later row has named yet; each text is kept once
     callers = [""]  # for each row that is a check its key and tool, else an empty text; each text is kept once
     for row, data, line in rows_of(folder, found["size"], chain_only):
         leaf = check_leaf(data, row, found["origin"])
@@ -267,7 +267,7 @@ def verify_proof(data, keys, found):
     need(row <= found["size"] and computed == root, "inclusion", row, "the row is not in the tree of the checkpoint")
 
 def hinted_keys(folder):
-    """The keys that log.json names; none where it is not written as an export writes it, or one of them is no key."""
+    """The keys that log.json names; none if it is not written as an export writes it, or one of them is not a key."""
     try:
         text = read(folder, "log.json", 2**16, "", 0).decode()
         return [read_vkey(key, 1) for key in json.loads(text)["vkeys"]] if HINT.fullmatch(text) else []
@@ -275,7 +275,7 @@ def hinted_keys(folder):
         return []
 
 def verify(target, keys=(), witnesses=(), chain_only=False):
-    """The report on a folder or a proof: `ok`, or `problem`, the first thing that does not hold."""
+    """The report on a folder or a proof: `ok`, or `problem`, the first fault."""
     found = {"ok": False, "problem": None, "origin": None, "size": None, "root": None, "key_given": bool(keys)}
     found.update(signed_by=[], cosigned_by=[], witnesses=len(witnesses))
     is_folder = pathlib.Path(target).is_dir()
@@ -298,7 +298,7 @@ if __name__ == "__main__":
     asked = parser.parse_args()
     try:
         report = verify(asked.target, asked.key, asked.witness, asked.chain)
-    except Exception as error:  # such as too little memory: not a judgment, and never a trace
+    except Exception as error:  # such as too little memory: not a judgment, and never a stack trace
         parser.error(ascii(str(error) or type(error).__name__))
     print(json.dumps(report, indent=2))
     if not asked.key:

@@ -20,7 +20,7 @@ from agentmesh.server import policy_server  # noqa: E402 -- as above
 
 
 class AuditedEngine:
-    """The engine that the server loaded; each of its decisions is in the audit log before it is answered."""
+    """The engine that the server loaded; each decision is in the audit log before the answer."""
 
     def __init__(self, engine: policy_server.PolicyEngine, audit: AuditLog) -> None:
         self._engine = engine

@@ -1,7 +1,7 @@
 import type { Verdict } from "../../packages/svc-gate/src/wire/mod.ts";
 import { paymentBody } from "../requests.ts";
 
-/** A tool call before it is shaped for a peer: what svc-gate takes as the body of POST /check. */
+/** A tool call before it is converted for a peer: the body of POST /check. */
 export interface Call {
   readonly tool_name: string;
   readonly tool_input: Readonly<Record<string, unknown>>;
@@ -18,8 +18,9 @@ export interface Expected {
 const ordinary = paymentCall(0);
 
 /**
- * The worked example of the specification (4.6) and the limit for one payment: each of the seven but the first breaks one rule
- * alone. Then what every engine must agree on too: the stricter verdict wins, and nothing is known of other tools.
+ * The worked example of the specification (4.6) with the limit for one payment: each of the seven calls but the first
+ * breaks one rule. Every engine must also agree on two more: the stricter verdict wins, and unknown tools are not
+ * allowed.
  */
 export const expectedCalls: readonly Expected[] = [
   { what: "10 USD to a registered payee", verdict: "ALLOW", call: ordinary },
@@ -45,12 +46,12 @@ export const expectedCalls: readonly Expected[] = [
   { what: "an unknown tool", verdict: "BLOCK", call: { ...ordinary, tool_name: "payment.sent" } },
 ];
 
-/** The calls of the load: all allowed, each session as it comes. */
+/** The calls of the load: all allowed, with random sessions. */
 export function paymentCall(sequence: number): Call {
   return JSON.parse(paymentBody(sequence)) as Call;
 }
 
-/** The calls that a peer answered otherwise than the table says, a sentence each. */
+/** Returns the calls that a peer answered differently from the table, one sentence each. */
 export function disagreements(answers: readonly (Verdict | undefined)[]): readonly string[] {
   return expectedCalls.flatMap(({ what, verdict }, at) =>
     answers[at] === verdict ? [] : [`${what}: ${answers[at] ?? "no verdict"}, not ${verdict}`],

@@ -11,7 +11,8 @@ import {
 import type { Verdict } from "../../packages/svc-gate/src/wire/mod.ts";
 import type { Call } from "./calls.ts";
 
-// Cedar behind node:http: policies parsed once, one line of decision log for each answer. argv: policies, port, log.
+// Cedar behind node:http: policies are parsed once, and each answer writes one line of decision log. argv: policies,
+// port, log.
 
 interface Judged {
   readonly verdict: Verdict;
@@ -46,7 +47,7 @@ function judge(call: Call): Judged {
   );
 }
 
-/** Cedar skips a policy that errs, so an error is a BLOCK here. */
+/** Cedar skips a policy with an error, so an error is a BLOCK here. */
 function judgementOf(answer: AuthorizationAnswer): Judged {
   if (answer.type === "failure") return { verdict: "BLOCK", reasons: answer.errors.map(({ message }) => message) };
   const { decision, diagnostics } = answer.response;
@@ -57,7 +58,7 @@ function judgementOf(answer: AuthorizationAnswer): Judged {
   return { verdict: asks ? "ESCALATE" : "BLOCK", reasons: diagnostics.reason };
 }
 
-/** Cedar knows whole numbers only: amounts of dollars become cents. */
+/** Cedar knows only whole numbers, so amounts of dollars become cents. */
 function contextOf({ tool_input: input, platform_state: platform }: Call): Record<string, CedarValueJson> {
   const given: Record<string, CedarValueJson> = inCents(input, { amount: "amount_cents" });
   if (platform === undefined) return { input: given };

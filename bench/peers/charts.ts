@@ -9,7 +9,7 @@ import {
 } from "./results.ts";
 import { barChart, grouped, lineChart, type Line } from "./svg.ts";
 
-/** The charts of a run, by the name of the file. */
+/** Returns the charts of a run, by file name. */
 export function charts(results: Results): Readonly<Record<string, string>> {
   const { peers } = results;
   const lines = (series: (peer: PeerResult) => Series, places: readonly number[], pick: (figures: Figures) => number) =>
@@ -79,7 +79,7 @@ export function charts(results: Results): Readonly<Record<string, string>> {
   };
 }
 
-/** Every size that any of the series has, smallest first. */
+/** Returns every size that any of the series has, smallest first. */
 export function sizesOf(series: readonly Series[]): readonly number[] {
   return [...new Set(series.flatMap((each) => Object.keys(each).map(Number)))].toSorted((a, b) => a - b);
 }

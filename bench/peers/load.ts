@@ -1,22 +1,22 @@
 import { connect, type Socket } from "node:net";
 import { sessionId } from "../requests.ts";
 
-// The load, in a process of its own: so many connections, each with one call under way. Its order comes on standard input, its
-// figures go to standard output. Written on bare sockets because it shares two cores with what it measures, and because
-// hundredths of a millisecond matter at one connection.
+// The load, in its own process: this many connections, each with one call at a time. It reads its order from standard
+// input and prints its figures to standard output. It uses bare sockets, because it shares two cores with the measured
+// server, and because hundredths of a millisecond matter at one connection.
 
-/** What is to be sent. A body holds the session as `placeholder`, which is as long as a session's name. */
+/** The requests. A body contains the session as `placeholder`, which is as long as a session's name. */
 export interface Order {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly bodies: readonly string[];
-  /** What the text of a right answer holds. */
+  /** A text that every right answer contains. */
   readonly marker: string;
   readonly connections: number;
   readonly seconds: number;
-  /** Sessions that calls are spread over. */
+  /** The number of sessions over which calls are spread. */
   readonly sessions: number;
-  /** Each session once, in order, instead of for so many seconds at random. */
+  /** Sends one call in each session, in order, instead of random ones for some seconds. */
   readonly once: boolean;
 }
 
@@ -31,12 +31,12 @@ export interface Load {
   readonly failure: string | undefined;
 }
 
-/** Takes the place of a session's name in the text of a body. */
+/** The placeholder for a session's name in the text of a body. */
 export const placeholder = "run-########";
 
 const answersWithinMs = 30_000;
 
-/** One request, cut where the session's name goes, so that sending one is joining two texts. */
+/** A request, cut at the session's name, so that sending it is one concatenation. */
 export function requestParts({ url, headers, bodies }: Order): readonly (readonly [string, string])[] {
   const { host, pathname } = new URL(url);
   return bodies.map((body) => {
@@ -52,7 +52,7 @@ export function requestParts({ url, headers, bodies }: Order): readonly (readonl
   });
 }
 
-/** How many characters of `text` are its first whole answer; 0 when it has not all come yet. */
+/** Returns the length of the first whole answer in `text`; 0 if it is not complete yet. */
 export function answerLength(text: string): number {
   const head = text.indexOf("\r\n\r\n");
   if (head < 0) return 0;
@@ -65,7 +65,7 @@ export function answerLength(text: string): number {
   return end < 0 ? 0 : end + 7;
 }
 
-/** The value that so large a part of the sorted times does not exceed. */
+/** Returns the value that this part of the sorted times does not exceed. */
 export function quantile(sorted: Float64Array, part: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN;
 }

@@ -27,16 +27,17 @@ import { noticesWrongPolicy, startPeer, verify, type Started } from "./verify.ts
 const rounds = 3;
 const seconds = Number(process.env["BENCH_SECONDS"] ?? 3);
 const sessionCounts = [1, 10_000, Number(process.env["BENCH_SESSIONS"] ?? 1_000_000)] as const;
-/** Ids of the peers to measure, all when there is none. */
+/** The ids of the peers to measure; all if empty. */
 const only = (process.env["BENCH_PEERS"] ?? "").split(",").filter(Boolean);
 const sixRules: Wanted = { others: 0, wrong: false, counted: false };
 const here = import.meta.dirname;
 
 /**
- * The gate beside other engines, in transaction, on the same six rules and the same load.
+ * Compares the gate with other engines, in turn, on the same six rules and the same load.
  *
- * `--setup` installs the others and ends, `--verify` starts each and asks the calls of the table and ends. A run of full length writes the
- * tables, the charts and results.json; a shorter one (`BENCH_SECONDS`, `BENCH_SESSIONS`, `BENCH_PEERS`) does with `--write` alone.
+ * `--setup` installs the others and ends. `--verify` starts each, asks the table's calls and ends. A run of full length
+ * writes the tables, the charts and results.json; a shorter one (`BENCH_SECONDS`, `BENCH_SESSIONS`, `BENCH_PEERS`)
+ * writes them only with `--write`.
  */
 export async function benchPeers(): Promise<void> {
   if (process.argv.includes("--setup")) {
@@ -61,7 +62,7 @@ export async function benchPeers(): Promise<void> {
   }
 }
 
-/** What a load was answered that it should not have been, a line each. */
+/** Returns the wrong answers of a load, one line each. */
 const failures: string[] = [];
 
 function isFull(): boolean {
@@ -80,7 +81,10 @@ interface Found {
   readonly skipped: Results["skipped"];
 }
 
-/** Who can be measured here. One that decides otherwise than the table, or would not be seen to, ends the run. */
+/**
+ * Returns the peers that can be measured here. A peer with wrong decisions, or whose wrong decisions would not be
+ * noticed, ends the run.
+ */
 async function found(folder: string): Promise<Found> {
   const ready: Peer[] = [];
   const skipped: { name: string; why: string }[] = [];
@@ -120,7 +124,7 @@ async function measured(folder: string, ready: readonly Peer[], skipped: Found["
 
 type First = Pick<PeerResult, "startMs" | "idleMb" | "loadedMb" | "connections">;
 
-/** All peers run, and are asked one after another, round by round. */
+/** Starts all peers and measures them one after another, round by round. */
 async function byConnections(folder: string, ready: readonly Peer[]): Promise<ReadonlyMap<Peer, First>> {
   const started: Started[] = [];
   try {
@@ -156,7 +160,7 @@ async function byConnections(folder: string, ready: readonly Peer[]): Promise<Re
   }
 }
 
-/** The same calls, with few and with many rules of tools that are not asked about. */
+/** Measures the same calls with few and with many rules of other tools. */
 function byRules(folder: string, peer: Peer): Promise<Series> {
   return compared(
     "rules",
@@ -168,7 +172,10 @@ function byRules(folder: string, peer: Peer): Promise<Series> {
   );
 }
 
-/** Calls of so many sessions. The gate counts each one's payments, and has seen them all before; the others keep nothing. */
+/**
+ * Makes calls in this many sessions. The gate counts payments in each session and has seen them all before; the other
+ * engines keep no state.
+ */
 function bySessions(folder: string, peer: Peer): Promise<Series> {
   return compared(
     "sessions",
@@ -193,7 +200,10 @@ interface Variant {
   readonly start: () => Promise<Started>;
 }
 
-/** Servers of one peer side by side, asked one after another, so that what else the machine does falls on all of them. */
+/**
+ * Runs several servers of one peer at the same time and measures them in turn, so that other work on the machine
+ * affects all of them.
+ */
 async function compared(what: string, variants: readonly Variant[]): Promise<Series> {
   const running: { readonly variant: Variant; readonly started: Started; readonly loads: Load[] }[] = [];
   try {
@@ -218,7 +228,7 @@ interface Subject {
   readonly sessions: number;
 }
 
-/** Loads a server from a process of its own. */
+/** Loads a server from another process. */
 async function asked(
   { started: { peer, server }, sessions }: Subject,
   how: { readonly connections: number; readonly seconds: number; readonly once?: boolean },
@@ -241,7 +251,7 @@ async function asked(
   return load;
 }
 
-/** Runs one load in a process of its own. */
+/** Runs one load in another process. */
 export function send(order: Order): Promise<Load> {
   return new Promise((resolve, reject) => {
     const generator = spawn(process.execPath, [join(here, "load.ts")], { stdio: ["pipe", "pipe", "inherit"] });

@@ -13,14 +13,14 @@ import { grouped } from "./svg.ts";
 const begin = "<!-- figures: written by npm run bench -- peers -->";
 const end = "<!-- end of figures -->";
 
-/** The page with the figures of this run between its two marks. */
+/** Returns the page with the figures of this run between its two marks. */
 export function pageWith(page: string, results: Results): string {
   const [from, to] = [page.indexOf(begin), page.indexOf(end)];
   if (from < 0 || to < from) throw new Error(`the page does not hold ${begin} and ${end}`);
   return `${page.slice(0, from + begin.length)}\n\n${tables(results)}\n${page.slice(to)}`;
 }
 
-/** All tables of a run, in Markdown. */
+/** Returns all tables of a run, in Markdown. */
 export function tables(results: Results): string {
   const { peers, skipped } = results;
   return [

@@ -8,25 +8,25 @@ import { writePolicies, type Language, type Wanted } from "./policies.ts";
 import { freePort, launch, type Server } from "./server.ts";
 import { cerbosBinary, opaBinary, python, versions } from "./setup.ts";
 
-/** What is asked of a peer, in its own words. */
+/** A request in a peer's own format. */
 export interface Request {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: unknown;
 }
 
-/** An engine beside which the gate is measured, or the gate itself. */
+/** An engine with which the gate is compared, or the gate itself. */
 export interface Peer {
   readonly id: string;
   readonly name: string;
   readonly ours: boolean;
-  /** The sentence that says why it cannot be measured here, and how it can. */
+  /** The sentence that says why the peer cannot be measured here, and how to change that. */
   readonly missing: () => string | undefined;
   readonly start: (folder: string, wanted: Wanted) => Promise<Server>;
   readonly request: (call: Call) => Request;
-  /** Read from the text of an answer; undefined when it holds none. */
+  /** Reads the verdict from an answer's text; undefined if it has none. */
   readonly verdict: (answer: string) => Verdict | undefined;
-  /** What the answer to an allowed call holds, and no other answer does. */
+  /** A text that only the answer to an allowed call contains. */
   readonly allowed: string;
 }
 
@@ -39,7 +39,7 @@ function policies(language: Language, folder: string, wanted: Wanted): string {
   return writePolicies(language, folder, wanted);
 }
 
-/** Each engine but the gate writes one line for each decision. */
+/** Each engine except the gate writes one line for each decision. */
 function lines(file: string): Promise<number> {
   return Promise.resolve(existsSync(file) ? readFileSync(file, "utf8").split("\n").length - 1 : 0);
 }
@@ -81,7 +81,7 @@ async function startGate(
   );
 }
 
-/** Rows that the gate itself finds whole when it walks its ledger. */
+/** Returns the number of rows that the gate's own walk finds valid in its ledger. */
 async function receipts(port: number): Promise<number> {
   const answer = await fetch(`http://127.0.0.1:${port}/ledger/verify`, { headers: { authorization: `Bearer ${key}` } });
   const { ok, rows } = (await answer.json()) as { readonly ok: boolean; readonly rows: number };
@@ -240,5 +240,5 @@ function textVerdict(value: unknown): Verdict | undefined {
   return typeof value === "string" && isVerdict(value) ? value : undefined;
 }
 
-/** In the order of the tables. */
+/** The peers, in the order of the tables. */
 export const peers: readonly Peer[] = [sqlite, postgres, opa, cerbos, cedar, agt];

@@ -1,24 +1,24 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-// What each engine is given: the six rules, and any number of rules of tools that are not asked about.
+// The policies of each engine: the six rules, and any number of rules for tools that are not called.
 
 /** An engine's language. */
 export type Language = "rego" | "cerbos" | "cedar" | "agt" | "svc-gate";
 
 export interface Wanted {
-  /** Rules of other tools, ten on each, beside the six. */
+  /** The number of rules for other tools, ten on each, besides the six. */
   readonly others: number;
-  /** The limit for one payment is a hundred times too high: what the table of expected verdicts must notice. */
+  /** Makes the limit for one payment a hundred times too high: the table of expected verdicts must notice it. */
   readonly wrong: boolean;
-  /** With a count of each session's payments; svc-gate alone can keep one. */
+  /** Counts each session's payments; only svc-gate can keep such a count. */
   readonly counted: boolean;
 }
 
 const rulesOfOneTool = 10;
 const toolsOfOneContract = 10;
 
-/** The line of each language that sets the limit for one payment, and what it says when it is wrong. */
+/** The line of each language that sets the limit for one payment, and its wrong version. */
 const limits: Readonly<Record<Language, readonly [string, string]>> = {
   rego: ['"per_payment_usd": 50,', '"per_payment_usd": 5000,'],
   cerbos: ["R.attr.input.amount > 50.0", "R.attr.input.amount > 5000.0"],
@@ -35,7 +35,7 @@ const sources: Readonly<Record<Language, string>> = {
   "svc-gate": "svc-gate.yaml",
 };
 
-/** Writes an engine's policies into a folder of their own, and says which. */
+/** Writes an engine's policies into a separate folder, and returns their names. */
 export function writePolicies(language: Language, folder: string, wanted: Wanted): string {
   const into = join(folder, "policies");
   mkdirSync(into, { recursive: true });
@@ -43,7 +43,7 @@ export function writePolicies(language: Language, folder: string, wanted: Wanted
   return into;
 }
 
-/** The files of an engine's policies, by name. */
+/** Returns the files of an engine's policies, by name. */
 export function policyFiles(language: Language, wanted: Wanted): Readonly<Record<string, string>> {
   const text = sixRules(language, wanted);
   const tools = Array.from({ length: Math.ceil(wanted.others / rulesOfOneTool) }, (_, tool) => tool);
@@ -71,7 +71,7 @@ function sixRules(language: Language, { wrong, counted }: Wanted): string {
   return counted ? `${limited}${counting}` : limited;
 }
 
-/** So high that it never blocks: what is measured is the count. */
+/** So high that it never blocks, because the benchmark measures only the counting. */
 const counting = `
   - rule: not-too-often
     on: [payment.send]

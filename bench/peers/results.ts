@@ -7,7 +7,7 @@ export interface Figures {
   readonly p99: number;
 }
 
-/** By how many connections, rules or sessions there were. */
+/** The number of connections, rules or sessions. */
 export type Series = Readonly<Record<string, Figures>>;
 
 export interface PeerResult {
@@ -22,14 +22,14 @@ export interface PeerResult {
   readonly sessions: Series;
 }
 
-/** A whole run: what results.json holds. */
+/** A whole run: the content of results.json. */
 export interface Results {
   readonly machine: string;
   /** The day, as in 2026-11-21. */
   readonly day: string;
   readonly seconds: number;
   readonly rounds: number;
-  /** The median time of a flush of this disk, in milliseconds. */
+  /** The median time of this disk's flush, in milliseconds. */
   readonly flushMs: number;
   readonly peers: readonly PeerResult[];
   readonly skipped: readonly { readonly name: string; readonly why: string }[];
@@ -37,14 +37,14 @@ export interface Results {
 
 export const connectionCounts = [1, 16, 64, 256] as const;
 export const ruleCounts = [10, 100, 1000] as const;
-/** With how many connections a peer is held to its bar, and measured beside rules and sessions. */
+/** The number of connections for a peer's bar, and for the measurements with rules and sessions. */
 export const usual = 64;
 
 export function isPostgres({ id }: PeerResult): boolean {
   return id === "svc-gate-postgres";
 }
 
-/** The others' best at 64 connections. */
+/** The best of the other engines at 64 connections. */
 export function fastest({ peers }: Results): PeerResult | undefined {
   return peers.filter(({ ours }) => !ours).toSorted((a, b) => speed(b) - speed(a))[0];
 }
@@ -53,7 +53,7 @@ function speed({ connections }: PeerResult): number {
   return connections[usual]?.perSecond ?? 0;
 }
 
-/** What the gate is held to beside the others. A peer that was skipped has no bar, and neither has what is compared with it. */
+/** Returns the gate's bars against the other engines. A skipped peer has no bar, and no figure is compared with it. */
 export function barsOf(results: Results): Readonly<Record<string, Measure>> {
   const best = fastest(results);
   const bars: Record<string, Measure> = {};
@@ -70,7 +70,7 @@ export function barsOf(results: Results): Readonly<Record<string, Measure>> {
   return bars;
 }
 
-/** The p99 of the largest in the series, as a multiple of that of the smallest. */
+/** Returns the p99 of the largest in the series, as a multiple of that of the smallest. */
 export function growth(series: Series): number {
   const sizes = Object.keys(series)
     .map(Number)

@@ -3,13 +3,13 @@ import { closeSync, existsSync, openSync, readdirSync, readFileSync } from "node
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 
-/** A peer's server that runs. `roots` are the processes that it and all it started come from. */
+/** A running server of a peer. `roots` are the processes from which all its processes descend. */
 export interface Server {
   readonly url: string;
   readonly roots: readonly number[];
-  /** What it said before it ended by itself; undefined while it runs. */
+  /** Its output if it ended unexpectedly; undefined while it runs. */
   readonly ended: () => string | undefined;
-  /** How many decisions its log holds by now. */
+  /** The number of decisions in its log now. */
   readonly recorded: () => Promise<number>;
   readonly stop: () => Promise<void>;
 }
@@ -18,12 +18,12 @@ export interface Program {
   readonly command: string;
   readonly args: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
-  /** Where it runs; what it says goes to a file there. */
+  /** Its working folder; its output goes to a file there. */
   readonly folder: string;
   readonly recorded: () => Promise<number>;
 }
 
-/** Starts a program that will listen on a port of this machine. It need not answer yet. */
+/** Starts a program that will listen on a port of this machine. It does not wait for an answer. */
 export function launch({ command, args, environment, folder, recorded }: Program, port: number): Server {
   const said = join(folder, "said.log");
   const file = openSync(said, "a");
@@ -69,13 +69,15 @@ export function freePort(): Promise<number> {
   });
 }
 
-/** Megabytes that these processes and all that they started keep in memory; a page that several share is divided among them. */
+/**
+ * Returns the memory of these processes and their descendants in megabytes; a shared page is divided among its users.
+ */
 export function residentMb(roots: readonly number[]): number {
   const kilobytes = withChildren(roots).map((pid) => {
     try {
       return Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1] ?? 0);
     } catch {
-      return 0; // it ended since it was listed
+      return 0; // it has ended since it was listed
     }
   });
   return kilobytes.reduce((sum, each) => sum + each, 0) / 1024;

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-// The peers are found, not committed: each from its own package source, in a version that is written here.
+// The peers are installed, not committed: each from its own package source, in a version that is pinned here.
 
 const ours = JSON.parse(readFileSync(join(import.meta.dirname, "..", "..", "package.json"), "utf8")) as {
   readonly devDependencies: Readonly<Record<string, string>>;
@@ -59,7 +59,10 @@ const steps: readonly Step[] = [
   },
 ];
 
-/** Installs every peer into a folder that git ignores. What cannot be installed is said, and the others are. */
+/**
+ * Installs every peer into a folder that git ignores. If a peer cannot be installed, prints why and installs the
+ * others.
+ */
 export function setUpPeers(): void {
   mkdirSync(join(cache, "cerbos"), { recursive: true });
   for (const { what, command, args, environment } of steps) {

@@ -1,19 +1,19 @@
-// Charts as text: bars and lines, no dependency. Colours stand in a style of their own, for light pages and for dark ones.
+// Charts as text: bars and lines, without dependencies. A separate style has the colours for light and dark pages.
 
 export interface Bar {
   readonly label: string;
   readonly value: number;
-  /** Stands behind the bar. */
+  /** The text after the bar. */
   readonly note: string;
-  /** Drawn in the strong colour. */
+  /** Whether it has the strong colour. */
   readonly strong: boolean;
 }
 
 export interface Line {
   readonly label: string;
-  /** As many as the chart has places; undefined leaves a gap. */
+  /** One value for each position of the chart; undefined leaves a gap. */
   readonly values: readonly (number | undefined)[];
-  /** Which of the colours of a chart. */
+  /** The index of its colour. */
   readonly colour: number;
   readonly strong: boolean;
 }
@@ -24,7 +24,7 @@ export interface LineChart {
   readonly places: readonly string[];
   readonly axis: string;
   readonly lines: readonly Line[];
-  /** A scale of powers of ten, for what differs by more than that. */
+  /** Uses a logarithmic scale, for values that differ by more than a power of ten. */
   readonly logarithmic: boolean;
 }
 
@@ -44,7 +44,7 @@ ${light.map((colour, at) => `  .c${at} { stroke: ${colour} } text.c${at}, circle
 ${dark.map((colour, at) => `    .c${at} { stroke: ${colour} } text.c${at}, circle.c${at} { fill: ${colour}; stroke: none }`).join("\n")}
   }`;
 
-/** Horizontal bars, the longest as wide as there is room. */
+/** Draws horizontal bars, the longest as wide as the available space. */
 export function barChart(title: string, bars: readonly Bar[], footnote: string): string {
   const [left, top, step] = [210, 52, 34];
   const longest = Math.max(...bars.map(({ value }) => value));
@@ -63,7 +63,7 @@ export function barChart(title: string, bars: readonly Bar[], footnote: string):
   return page(title, bottom + 14, [...rows, `<text class="soft" x="20" y="${bottom}">${escaped(footnote)}</text>`]);
 }
 
-/** Lines over places that are evenly apart; each is named where it ends. */
+/** Draws lines over evenly spaced positions; each has its name at its end. */
 export function lineChart({ title, unit, places, axis, lines, logarithmic }: LineChart): string {
   const [left, right, top, bottom] = [64, width - 190, 58, 330];
   const values = lines.flatMap((line) => line.values).filter((value) => value !== undefined);
@@ -114,7 +114,7 @@ function page(title: string, height: number, parts: readonly string[]): string {
   ].join("\n");
 }
 
-/** Places of names, moved so that none stands on another. */
+/** Returns positions of names, moved so that no two overlap. */
 export function apart(places: readonly number[], least = 17): readonly number[] {
   const order = places.map((place, at) => ({ place, at })).toSorted((a, b) => a.place - b.place);
   const moved: number[] = [];
@@ -127,7 +127,7 @@ export function apart(places: readonly number[], least = 17): readonly number[] 
   return moved.map((place) => place - over);
 }
 
-/** Powers of ten that hold all values between the first and the last. */
+/** Returns powers of ten that hold all values between the first and the last. */
 export function powers(values: readonly number[]): readonly number[] {
   const above = values.filter((value) => value > 0);
   const from = Math.floor(Math.log10(Math.min(...above, 1e9)));
@@ -135,7 +135,7 @@ export function powers(values: readonly number[]): readonly number[] {
   return Array.from({ length: to - from + 1 }, (_, at) => Number(`1e${from + at}`));
 }
 
-/** From nothing to `most` or a little more, in round steps. */
+/** Returns round steps from zero to `most` or a little more. */
 export function steps(most: number): readonly number[] {
   if (most <= 0) return [0, 1];
   const rough = most / 5;

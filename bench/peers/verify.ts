@@ -12,7 +12,7 @@ const logsWithinMs = 10_000;
 export interface Started {
   readonly peer: Peer;
   readonly server: Server;
-  /** From nothing to the first answer to a check, in milliseconds. */
+  /** The time from the start to the first answer to a check, in milliseconds. */
   readonly startMs: number;
 }
 
@@ -38,13 +38,13 @@ async function answers(peer: Peer, server: Server): Promise<boolean> {
 }
 
 /**
- * What the calls of the table get that should not, and whether they are in the log, a sentence each: an engine that does not decide the
- * policy, or keeps no log, is not measured.
+ * Returns the wrong answers to the table's calls, and the calls missing in the log, one sentence each. An engine that
+ * does not decide the policy, or keeps no log, is not measured.
  */
 export async function verify({ peer, server }: Started): Promise<readonly string[]> {
   const verdicts: (Verdict | undefined)[] = [];
   for (const { call } of expectedCalls) verdicts.push(await verdictOf(peer, server, call));
-  const wanted = expectedCalls.length + 1; // and the one that waited for its start
+  const wanted = expectedCalls.length + 1; // and the call that waited for its start
   let recorded = await server.recorded();
   for (let waited = 0; recorded < wanted && waited < logsWithinMs; waited += 100) {
     await wait(100);

@@ -1,8 +1,9 @@
 import type { Figures } from "./plan.ts";
 
 /**
- * `npm run distributed -- measure` on 2026-11-21: 2 x AMD EPYC, 24 GiB, Linux 6.18, Node 26.10.0; Citus 13.2 on PostgreSQL 15.
- * Gate, load, coordinator and two workers shared the two processors, so all is rather more than on machines of their own.
+ * The output of `npm run distributed -- measure` on 2026-11-21: 2 x AMD EPYC, 24 GiB, Linux 6.18, Node 26.10.0; Citus
+ * 13.2 on PostgreSQL 15. Gate, load, coordinator and two workers shared the two processors, so all figures are somewhat
+ * higher than on separate machines.
  */
 export const onCitus: Figures = {
   gateMsPerCheck: 0.197,

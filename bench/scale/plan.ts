@@ -1,64 +1,67 @@
-/** What was measured on one machine: milliseconds, bytes. See `measured.ts` for when and where. */
+/** Figures measured on one machine: milliseconds, bytes. `measured.ts` names the date and the machine. */
 export interface Figures {
-  /** Processor time of a gate for one check. */
+  /** A gate's processor time for one check. */
   readonly gateMsPerCheck: number;
-  /** A batch of one ledger alone, from asking for the head's lock to the answer to COMMIT: what it takes with no row. */
+  /**
+   * The duration of a batch without rows on one ledger alone, from the request for the head's lock to the answer to
+   * COMMIT.
+   */
   readonly cycleMs: number;
-  /** What each row adds to it. */
+  /** The additional time for each row. */
   readonly cycleMsPerRow: number;
-  /** Processor time of the database for a batch, and for each row of it: on the node that holds the rows. */
+  /** The database's processor time for a batch, and for each of its rows, on the node that holds the rows. */
   readonly databaseMsPerBatch: number;
   readonly databaseMsPerRow: number;
-  /** The same on the node that the gate talks to, where that is another one. */
+  /** The same on the node that the gate talks to, if that is another one. */
   readonly coordinatorMsPerBatch: number;
   readonly coordinatorMsPerRow: number;
-  /** A check's rows in all tables and their indexes, on disk. */
+  /** The size of a check's rows in all tables and their indexes, on disk. */
   readonly bytesPerCheck: number;
 }
 
-/** What is asked of the system, and how it is built. */
+/** The load of the system, and its design. */
 export interface Question {
   readonly checksPerSecond: number;
   readonly tenants: number;
-  /** Of Zipf's law: the tenant of rank r has a load in proportion to r to the power of minus this. */
+  /** The exponent of Zipf's law: the tenant of rank r has a load in proportion to r to the power of minus this. */
   readonly skew: number;
-  /** The most of what a gate or a node can do that is planned for. */
+  /** The planned maximum use of a gate or a node. */
   readonly busiest: number;
-  /** The most of what one ledger can bear that is planned for, before its tenant is split. */
+  /** The planned maximum use of one ledger, before its tenant is split. */
   readonly fullest: number;
   readonly coresPerNode: number;
-  /** Rows of a batch at most, as the gate has it. */
+  /** The maximum number of rows in a batch, as in the gate. */
   readonly batchMax: number;
-  /** Gates that serve one ledger: 1 where the balancer sends a ledger's calls to one of them. */
+  /** Gates that serve one ledger: 1 if the balancer sends a ledger's calls to one of them. */
   readonly gatesPerLedger: number;
 }
 
 export interface PlannedLedger {
   readonly id: number;
-  /** Of its tenant, from 1: the largest load first. */
+  /** The rank of its tenant, from 1: the largest load first. */
   readonly rank: number;
   readonly checksPerSecond: number;
 }
 
 export interface Plan {
-  /** Checks a second that one ledger can bear, whatever waits. */
+  /** The checks a second that one ledger can serve, however long calls wait. */
   readonly ledgerBears: number;
   readonly ledgers: readonly PlannedLedger[];
   /** The gate of each ledger. */
   readonly gateOf: readonly number[];
-  /** Tenants of more than one ledger. */
+  /** The number of tenants with more than one ledger. */
   readonly split: readonly { readonly rank: number; readonly checksPerSecond: number; readonly ledgers: number }[];
   readonly gates: number;
   readonly shards: number;
-  /** Nodes that hold rows. */
+  /** The nodes that hold rows. */
   readonly workers: number;
-  /** Nodes that gates talk to, where rows lie elsewhere. */
+  /** The nodes that gates talk to, if the rows are on others. */
   readonly coordinators: number;
   readonly busiestGate: number;
   readonly busiestWorker: number;
 }
 
-/** How many gates, shards and nodes the question takes, with ledgers placed by hash: no hand updates one. */
+/** Returns how many gates, shards and nodes the load needs, with ledgers placed by hash and no manual placement. */
 export function makePlan(question: Question, figures: Figures): Plan {
   const ledgerBears = bears(question, figures);
   const { ledgers, split } = spread(question, ledgerBears);
@@ -83,7 +86,7 @@ export function makePlan(question: Question, figures: Figures): Plan {
   };
 }
 
-/** The most checks a second, of tenants of these sizes, that the rows' node of one machine bears. */
+/** Returns the most checks a second, for tenants of these sizes, that the node with the rows can serve. */
 export function largestFor(question: Question, figures: Figures): number {
   const fits = (checksPerSecond: number): boolean => {
     const { ledgers } = spread({ ...question, checksPerSecond }, bears(question, figures));
@@ -99,12 +102,12 @@ export function largestFor(question: Question, figures: Figures): number {
   return low;
 }
 
-/** Full batches, one after another, or one gate's whole processor: whichever is less. */
+/** The limit is the lower of full batches one after another and one gate's whole processor. */
 function bears({ batchMax }: Question, { cycleMs, cycleMsPerRow, gateMsPerCheck }: Figures): number {
   return 1000 * Math.min(batchMax / (cycleMs + cycleMsPerRow * batchMax), 1 / gateMsPerCheck);
 }
 
-/** Tenants over ledgers: one each, and as many as it takes where one would be too full. */
+/** Distributes tenants over ledgers: one each, or more if one ledger would be too full. */
 function spread(question: Question, ledgerBears: number): Pick<Plan, "ledgers" | "split"> {
   const weights = Array.from({ length: question.tenants }, (_, at) => (at + 1) ** -question.skew);
   const unit = question.checksPerSecond / weights.reduce((sum, weight) => sum + weight, 0);
@@ -122,7 +125,7 @@ function spread(question: Question, ledgerBears: number): Pick<Plan, "ledgers" |
 
 type Load = (ledger: PlannedLedger) => number;
 
-/** Processors that a ledger keeps busy. */
+/** Returns the number of processors that a ledger keeps busy. */
 function gateLoad({ gateMsPerCheck }: Figures): Load {
   return ({ checksPerSecond }) => (checksPerSecond / 1000) * gateMsPerCheck;
 }
@@ -141,7 +144,7 @@ function talkLoad(question: Question, figures: Figures): Load {
     1000;
 }
 
-/** What arrives while a batch is being committed is the next one: n = load * (cycle + row * n), and at least one row. */
+/** Calls that arrive during a commit form the next batch: n = load * (cycle + row * n), and at least one row. */
 function batchesPerSecond(checksPerSecond: number, { batchMax }: Question, figures: Figures): number {
   const perMs = checksPerSecond / 1000;
   const waiting = 1 - perMs * figures.cycleMsPerRow;
@@ -154,7 +157,7 @@ interface Placed {
   readonly loads: readonly number[];
 }
 
-/** The fewest gates on which all ledgers find a place. */
+/** Returns the fewest gates on which all ledgers fit. */
 function placeOnGates(ledgers: readonly PlannedLedger[], { busiest }: Question, figures: Figures): Placed {
   const load = gateLoad(figures);
   const total = ledgers.reduce((sum, ledger) => sum + load(ledger), 0);
@@ -166,7 +169,7 @@ function placeOnGates(ledgers: readonly PlannedLedger[], { busiest }: Question, 
   }
 }
 
-/** By hash with bounded loads, as balancers do it: a gate that is full passes a ledger on to the next. */
+/** Hashing with bounded loads, as in balancers: a full gate passes a ledger on to the next. */
 function placeOn(count: number, ledgers: readonly PlannedLedger[], load: Load, most: number): Placed | undefined {
   const loads = Array.from({ length: count }, () => 0);
   const gateOf: number[] = [];
@@ -202,12 +205,12 @@ export function workerOf(id: number, shards: number, workers: number): number {
   return (scatter(id + 0x5bd1e995) % shards) % workers;
 }
 
-/** Eight shards for each node and more: a node that is added takes some of each. */
+/** Eight shards or more for each node: an added node takes some of each. */
 function shardsFor(workers: number): number {
   return 2 ** Math.ceil(Math.log2(8 * workers));
 }
 
-/** An even 32-bit hash of a number: the finish of MurmurHash3 (Appleby, public domain). */
+/** Returns an even 32-bit hash of a number: the finish of MurmurHash3 (Appleby, public domain). */
 function scatter(id: number): number {
   let hash = id >>> 0;
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);

@@ -3,11 +3,11 @@ import { workerOf, type Figures, type Plan, type Question } from "./plan.ts";
 export interface Run {
   readonly seed: number;
   readonly seconds: number;
-  /** Calls that arrive before it are served and not reported. */
+  /** The simulated time before which calls are served but not reported. */
   readonly warmUpSeconds: number;
 }
 
-/** What the calls of some tenants met. */
+/** The results for the calls of some tenants. */
 export interface Met {
   readonly checks: number;
   /** From arriving at a gate to the answer, in milliseconds. */
@@ -22,7 +22,7 @@ export interface Simulated {
   readonly batchesPerSecond: number;
 }
 
-/** A call that waits: when it came, and when its gate was done with it. */
+/** A waiting call: its arrival, and the end of its gate's work. */
 interface Waiting {
   readonly cameAt: number;
   readonly readyAt: number;
@@ -34,13 +34,16 @@ interface LedgerState {
   readonly perMs: number;
   readonly class: number;
   readonly worker: number;
-  /** The queue that the last call went to. */
+  /** The queue of the last call. */
   transaction: number;
-  /** Its head is locked, or someone is about to lock it. */
+  /** Whether its head is locked, or about to be locked. */
   taken: boolean;
 }
 
-/** The plan under load; what calls met, by the ranks of their tenants: up to each bound and past the one before. */
+/**
+ * Simulates the plan under load; returns the calls' results by the ranks of their tenants: up to each bound, after the
+ * previous one.
+ */
 export function simulate(
   plan: Plan,
   question: Question,
@@ -54,9 +57,9 @@ export function simulate(
 }
 
 /**
- * Event by event, in simulated time: calls come at random (Poisson) to their ledger's gate, wait for its processor,
- * then for the ledger; a batch is all that is ready when the head's lock is granted, waits for a core of the node that
- * has its rows, and lasts as long as was measured. Locks are granted in the order of asking.
+ * Simulates event by event. Calls arrive at random (Poisson) at their ledger's gate, wait for its processor, then for
+ * the ledger. A batch contains all calls that are ready when the head's lock is granted, waits for a core of the node
+ * with its rows, and takes the measured time. Locks are granted in the order of the requests.
  */
 class Load {
   readonly #plan: Plan;
@@ -64,7 +67,7 @@ class Load {
   readonly #figures: Figures;
   readonly #run: Run;
   readonly #random: () => number;
-  /** What happens to a ledger: `id` is a call that comes, `id` plus their number that its lock is free. */
+  /** An event of a ledger: `id` is an arriving call; `id` plus the number of ledgers is the release of its lock. */
   readonly #agenda = new Agenda();
   readonly #ledgers: readonly LedgerState[];
   readonly #gateFreeAt: Float64Array;
@@ -136,7 +139,7 @@ class Load {
     this.#agenda.add(time, this.#ledgers.length + id);
   }
 
-  /** The lock is free: who asked first has it next, with all that its gate has ready. */
+  /** The lock is free: the first requester gets it, with all calls that its gate has ready. */
   #turnOver(id: number, ledger: LedgerState, now: number): void {
     const [queue] = ledger.queues.filter(({ length }) => length > 0).toSorted((a, b) => askedAt(a) - askedAt(b));
     ledger.taken = queue !== undefined;
@@ -149,7 +152,7 @@ class Load {
     this.#note(ledger.class, batch, until);
   }
 
-  /** When a batch that begins now is durable. */
+  /** Returns the time at which a batch that begins now is durable. */
   #endOf(rows: number, coresFreeAt: Float64Array | undefined, now: number): number {
     const { cycleMs, cycleMsPerRow, databaseMsPerBatch, databaseMsPerRow } = this.#figures;
     const work = databaseMsPerBatch + databaseMsPerRow * rows;
@@ -183,7 +186,7 @@ function randomFrom(seed: number): () => number {
   };
 }
 
-/** What happens next: a binary heap by time. */
+/** The next events: a binary heap by time. */
 class Agenda {
   readonly #times: number[] = [];
   readonly #whats: number[] = [];

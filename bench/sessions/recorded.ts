@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 
 /**
- * Recorded agent sessions, as the folder's README describes them. Labels are read by the scorers alone; what is sent to
- * the gate is made by `requestBody`, which takes none.
+ * Recorded agent sessions, as the folder's README describes them. Only the scorers read the labels; `requestBody`,
+ * which makes the gate's requests, does not receive them.
  */
 export interface Session {
   readonly session_id: string;
@@ -28,7 +28,7 @@ export interface RecordedCall {
   readonly side_effect_tool?: boolean;
   readonly harmful?: boolean;
   readonly causal?: boolean;
-  /** Is it a change of the platform's records? Of the customers' desks alone. */
+  /** Whether it changes the platform's records. Only the customer desks have this. */
   readonly write?: boolean;
   /** The records before the call. */
   readonly state?: Facts;
@@ -36,16 +36,16 @@ export interface RecordedCall {
 
 export type Facts = Readonly<Record<string, unknown>>;
 
-/** A: the call, the session's history and the platform's records. B: the user's request as well. */
+/** A: the call, the session's history and the platform's records. B: also the user's request. */
 export type Track = "A" | "B";
 
-/** Besides the repository, unless the environment says where; undefined where it is not. */
+/** The folder next to the repository, unless the environment names another; undefined if it does not exist. */
 export function recordedFolder(root: string): string | undefined {
   const folder = process.env["SESSIONS_DIR"] ?? join(root, "..", "shared", "eval");
   return existsSync(join(folder, "dev")) ? folder : undefined;
 }
 
-/** Is the file there? Another collection may lack some. */
+/** Whether the file exists. Another collection may lack some. */
 export function hasSessions(folder: string, file: string): boolean {
   return existsSync(join(folder, "dev", `${file}.jsonl.gz`));
 }
@@ -54,28 +54,28 @@ export function readSessions(folder: string, file: string): readonly Session[] {
   return sessionLines(folder, file).map((line) => JSON.parse(line) as Session);
 }
 
-/** The file unpacked, a session a line, for scorers of other languages. */
+/** The unpacked file, one session a line, for scorers in other languages. */
 export function sessionLines(folder: string, file: string): readonly string[] {
   const text = gunzipSync(readFileSync(join(folder, "dev", `${file}.jsonl.gz`))).toString();
   return text.split("\n").filter((line) => line !== "");
 }
 
-/** What each suite's platform knows by itself. */
+/** The records that each suite's platform has itself. */
 export function readFacts(folder: string): ReadonlyMap<string, Facts> {
   const facts = JSON.parse(readFileSync(join(folder, "dev", "env_facts.json"), "utf8")) as Record<string, Facts>;
   return new Map(Object.entries(facts));
 }
 
-/** The contract of a suite's platform: a file's name. */
+/** The contract of a suite's platform: the file's name. */
 export function contractOf(suite: string): string {
   if (suite.startsWith("asb_")) return "agents.yaml";
   return `${suite.replace(/^tau_/, "")}.yaml`;
 }
 
-/** The customers' desks live at one moment, which their written policies name. */
+/** The time of the customer desks' calls, as in their written policies. */
 const deskNow = "2024-05-15T15:00:00";
 
-/** What a platform would send with a call: its records and, on track B, the request. */
+/** The facts that a platform would send with a call: its records and, on track B, the request. */
 export function factsOf(
   { suite, prompt }: Session,
   call: RecordedCall,

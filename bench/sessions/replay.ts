@@ -11,7 +11,7 @@ export type Verdict = "ALLOW" | "ESCALATE" | "BLOCK";
 export interface Judged {
   readonly session: Session;
   readonly verdicts: readonly Verdict[];
-  /** Why, for each verdict, as the gate said it. */
+  /** The gate's reason for each verdict. */
   readonly reasons: readonly string[];
 }
 
@@ -23,7 +23,7 @@ export interface ReplayedGate {
 const key = "bench-key-bench-key-bench-key";
 const sessionsAtOnce = 16;
 
-/** A gate in enforce mode, a process of its own with an empty ledger, with one contract in force. */
+/** Starts a gate in enforce mode in another process, with an empty ledger and one contract in force. */
 export async function startGate(root: string, contract: string): Promise<ReplayedGate> {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-sessions-"));
   const child = spawn(process.execPath, ["bin/svc-gate.mjs", "serve"], {
@@ -67,11 +67,11 @@ export interface Replay {
   readonly sessions: readonly Session[];
   readonly facts: ReadonlyMap<string, Facts>;
   readonly track: Track;
-  /** Keeps the sessions of one run apart from those of another on the same gate. */
+  /** Separates the sessions of two runs on the same gate. */
   readonly run: string;
 }
 
-/** Sends each session's calls in their order, several sessions at a time. */
+/** Sends each session's calls in order, several sessions at a time. */
 export async function replay(gate: ReplayedGate, { sessions, facts, track, run }: Replay): Promise<readonly Judged[]> {
   const judged: Judged[] = [];
   const waiting = sessions.entries();
@@ -90,7 +90,7 @@ export async function replay(gate: ReplayedGate, { sessions, facts, track, run }
   return judged;
 }
 
-/** Nothing else of a recorded call leaves this process. */
+/** The only part of a recorded call that leaves this process. */
 export function requestBody(
   { tool_name, tool_input }: Pick<RecordedCall, "tool_name" | "tool_input">,
   sessionId: string,

@@ -4,7 +4,7 @@ import type { Judged } from "./replay.ts";
 import type { Track } from "./recorded.ts";
 import { agentScores, type AgentScores, type Share } from "./scores.ts";
 
-/** The counts that score.py prints under `## ALL`, by the first two characters of the measure. */
+/** Returns the counts that score.py prints under `## ALL`, by the first two characters of the measure. */
 export function readScorePy(printed: string): ReadonlyMap<string, Share> {
   const found = new Map<string, Share>();
   for (const [, name = "", count, of] of printed.matchAll(/^ {2}([SU][1-5]) .* ([0-9]+)\/([0-9]+) = /gm)) {
@@ -13,7 +13,7 @@ export function readScorePy(printed: string): ReadonlyMap<string, Share> {
   return found;
 }
 
-/** Every measure on which the two differ, in a line each. A measure without cases is not printed by score.py. */
+/** Returns every measure on which the two differ, one line each. score.py does not print a measure without cases. */
 export function differences(own: AgentScores, theirs: ReadonlyMap<string, Share>): string[] {
   return (["S1", "S4", "S5", "U1", "U2", "U3", "U4", "U5"] as const).flatMap((name) => {
     const [a, b] = [own[name], theirs.get(name) ?? { of: 0, count: 0 }];
@@ -27,7 +27,7 @@ interface Run {
   readonly judged: readonly Judged[];
 }
 
-/** Runs score.py over the kept files, and says in a line whether it counts as we do. */
+/** Runs score.py over the stored files, and returns a line that says whether it counts as we do. */
 export function agreesWithScorePy(script: string, kept: string, runs: readonly Run[]): string {
   const found = runs.map(({ file, track, judged }) => {
     const verdicts = join(kept, `${file}.${track}.verdicts.jsonl`);

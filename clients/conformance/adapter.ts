@@ -7,7 +7,7 @@ import type { Readable, Writable } from "node:stream";
 import type { Json } from "./case.ts";
 import type { ClientResult } from "./compare.ts";
 
-/** What the client is to do: a case's calls, with the options that the client is made with. */
+/** A case's calls, and the options for the client. */
 export type Asked = { readonly id: string; readonly [name: string]: Json };
 
 export type Adapter = {
@@ -36,7 +36,7 @@ function talking(child: ChildProcessByStdio<Writable, Readable, Readable>): Adap
       resolve();
     });
   });
-  child.stdin.on("error", () => {}); // told by "close"
+  child.stdin.on("error", () => {}); // "close" reports it
   child.stderr.on("data", (text) => (errors = `${errors}${text}`.slice(-2000)));
   eachLine(child.stdout, (line) => {
     const result: ClientResult = JSON.parse(line);
@@ -58,7 +58,7 @@ function talking(child: ChildProcessByStdio<Writable, Readable, Readable>): Adap
   return { ask, end };
 }
 
-/** Lines end in a line feed alone: other readers of lines end them at separators of Unicode too. */
+/** Lines end only in a line feed: other line readers also split at Unicode separators. */
 function eachLine(stream: Readable, take: (line: string) => void): void {
   let rest = "";
   stream.setEncoding("utf8").on("data", (text: string) => {

@@ -7,7 +7,7 @@ import { readFileSync, readdirSync } from "node:fs";
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
 export type Members = Readonly<Record<string, Json>>;
 
-/** What the scripted server does with one request: its own bytes, or an answer built from the other members. */
+/** The scripted server's action for one request: its own bytes, or an answer built from the other members. */
 export type Exchange = {
   readonly at?: "accept" | "head" | "body";
   readonly send?: string;
@@ -75,7 +75,7 @@ export type Case = {
   readonly requests?: readonly ExpectedRequest[];
 };
 
-/** What a reason says, what happens with fail-open, and whether another attempt may follow. */
+/** The expected reason, the result with fail-open, and whether another attempt may follow. */
 export type Outcome = { readonly says: string; readonly fail_open: "ALLOW" | "BLOCK"; readonly retried: boolean };
 
 type Row = Partial<Omit<Case, "server" | "options">> & {

@@ -1,4 +1,4 @@
-/** Compares what a client did with what its case expects; every difference is one line. Pure. */
+/** Compares a client's actions with the case's expectations; every difference is one line. Pure. */
 import { isDeepStrictEqual } from "node:util";
 import { apiKey, type Case, type Expected, type Json, type Members, type Options, type Outcome } from "./case.ts";
 import type { ScriptedServer, SeenRequest } from "./server.ts";
@@ -18,7 +18,7 @@ export type ClientResult = {
   readonly results?: readonly CallResult[];
 };
 
-/** What all comparisons of one case share. `options` are the ones that the client was given, addresses filled in. */
+/** The shared part of a case's comparisons. `options` are the client's options, with addresses filled in. */
 export type Run = {
   readonly case: Case;
   readonly options: Options;
@@ -26,11 +26,11 @@ export type Run = {
   readonly server: Pick<ScriptedServer, "requests" | "attempts" | "connections">;
 };
 
-/** Time that a busy machine may add to the longest wait a client may take. */
+/** Time that a busy machine may add to a client's longest wait. */
 const graceMs = 1000;
 const pauseMsMax = 150;
 
-/** The differences between a case and its result; none means that the client passes. */
+/** Returns the differences between a case and its result; the client passes if there are none. */
 export function problemsOf(run: Run, result: ClientResult): string[] {
   const constructed = constructionProblems(run, result);
   if (constructed !== undefined) return constructed;
@@ -101,7 +101,7 @@ function accessors(verdict: string): Members {
   return { verdict, allowed: verdict === "ALLOW", escalated: verdict === "ESCALATE" };
 }
 
-/** A star stands for words that a language has for its own types. */
+/** A star matches a language's words for its own types. */
 function reasonProblems(wanted: Json | undefined, found: string): string[] {
   const [before = "", after] = shown(wanted).split("*");
   const same = after === undefined ? found === before : found.startsWith(before) && found.endsWith(after);
@@ -139,7 +139,7 @@ function requestProblems(run: Run, result: ClientResult): string[] {
   ];
 }
 
-/** The key goes with every request but one. */
+/** Every request but one carries the key. */
 function keyProblems(options: Options, seen: SeenRequest): string[] {
   const open = options.api_key === null || /\/health HTTP/.test(seen.line);
   return difference(

@@ -1,4 +1,4 @@
-/** Inputs that JSON cannot say: a case names them, and each language has its own of the kind. */
+/** Inputs that JSON cannot express: a case names them, and each language has its own version. */
 const trap = () => {
   throw hostile;
 };
@@ -34,7 +34,7 @@ const kinds = {
 const nested = (depth) => (depth === 0 ? {} : { a: nested(depth - 1) });
 const many = (inner, length) => Array.from({ length }, () => inner);
 
-/** The value of a case, with what it names put in its place. */
+/** Returns the value of a case, with the named inputs filled in. */
 export function built(value) {
   if (Array.isArray(value)) return value.map(built);
   if (typeof value !== "object" || value === null) return value;

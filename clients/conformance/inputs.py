@@ -1,4 +1,4 @@
-"""Inputs that JSON cannot say: a case names them, and each language has its own of the kind."""
+"""Inputs that JSON cannot express: a case names them, and each language has its own version."""
 import datetime
 import decimal
 import types
@@ -38,7 +38,7 @@ def nested(depth):
 
 
 def built(value):
-    """The value of a case, with what it names put in its place."""
+    """Returns the value of a case, with the named inputs filled in."""
     if isinstance(value, list):
         return [built(item) for item in value]
     if not isinstance(value, dict):

@@ -1,6 +1,6 @@
 /**
  * Runs the table of cases against a client: `node clients/conformance/run.ts [adapter command ...]`. Without a command,
- * against both clients under every Python and every Node that is found. Exits with 1 when a case fails.
+ * it tests both clients under every installed Python and Node. Exits with 1 if a case fails.
  */
 import { createServer } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
@@ -15,13 +15,16 @@ export type CaseRun = { readonly id: string; readonly problems: readonly string[
 
 const casesAtOnce = 32;
 const triesAlone = 6;
-/** A port below the free ones, which nothing serves: a free port could be another case's by the time it is used. */
+/**
+ * A port below the range of free ports, which nothing serves: a free port could belong to another case by the time it
+ * is used.
+ */
 const closedUrl = "http://127.0.0.1:4";
 
 export type RunOptions = {
-  /** Which cases; all by default. */
+  /** The cases to run; all by default. */
   readonly only?: (one: Case) => boolean;
-  /** Whether a case of short times that fails is run again alone; by default it is. */
+  /** Whether to run a failed case of short times again alone; yes by default. */
   readonly again?: boolean;
 };
 
@@ -37,7 +40,7 @@ export async function runCases(
   const adapter = startAdapter(command, proxy ?? "");
   const waiting = cases()
     .filter(only)
-    .toSorted((a, b) => Number(isTimed(b)) - Number(isTimed(a))); // those that wait begin first
+    .toSorted((a, b) => Number(isTimed(b)) - Number(isTimed(a))); // cases that wait begin first
   const runs: CaseRun[] = [];
   const work = async (): Promise<void> => {
     for (let one = waiting.shift(); one !== undefined; one = waiting.shift()) {
@@ -57,8 +60,8 @@ export async function runCases(
 }
 
 /**
- * A case of short time-outs or pauses, when it failed among others, is run again alone: on a busy machine a client may
- * have no time left before it begins. A client at fault fails alone too.
+ * Runs a case of short time-outs or pauses again alone if it failed among others: on a busy machine a client may have
+ * no time left before it begins. A faulty client also fails alone.
  */
 async function againAlone(runs: CaseRun[], run: (one: Case) => Promise<CaseRun>): Promise<void> {
   const timed = new Map(cases().flatMap((one) => (isTimed(one) ? [[one.id, one] as const] : [])));
@@ -74,7 +77,7 @@ function isTimed(one: Case): boolean {
   return Number(one.options.timeout_ms) < 8000 || one.calls.some(({ pause_ms }) => pause_ms !== undefined);
 }
 
-/** Answers whoever comes as a gate would, so that a client that came here wrongly does not even notice. */
+/** Answers every request as a gate would, so that a client that wrongly comes here does not notice it. */
 function answerAll(socket: import("node:net").Socket): void {
   const body = '{"verdict":"ALLOW","reason":"Svc: from a stranger","mode":"enforce"}';
   socket.on("error", () => socket.destroy());
@@ -86,7 +89,7 @@ async function runCase(one: Case, adapter: Adapter, other: string): Promise<Case
   const options = filled(one.options, server.url);
   const calls = one.calls.map((call) => ({ method: "check", ...call }));
   const result = await adapter.ask({ id: one.id, options, calls, at_once: one.at_once });
-  // On a busy machine the client may be done before this process has read what it sent.
+  // On a busy machine the client may end before this process has read its request.
   for (let turn = 0; turn < 100 && server.attempts() < (one.attempts ?? 0); turn += 1) await pause(20);
   await server.stop();
   const problems = problemsOf({ case: one, options, outcomes: known, server }, result);

@@ -1,4 +1,4 @@
-/** Which interpreters are here: every Python from 3.9 on, and every Node whose package is installed. */
+/** The installed interpreters: every Python from 3.9 on, and every Node whose package is installed. */
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { homedir } from "node:os";
@@ -14,7 +14,7 @@ const nodeMajors = [18, 20, 22, 24];
 
 const file = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
-/** The adapter's command for a client, whose source may be another file than the real one. */
+/** Returns the adapter's command for a client; the source may be another file than the real one. */
 export function pythonCommand(program: string, folder: string = file("../python")): string[] {
   return [program, file("adapter.py"), folder];
 }
@@ -40,7 +40,7 @@ export function runtimes(): Runtimes {
   };
 }
 
-/** A Python of that version: on the path by either name, or among those that pyenv keeps. */
+/** Finds a Python of that version: on the path by either name, or among pyenv's. */
 export function pythonOf(minor: number): string | undefined {
   const kept = join(process.env["PYENV_ROOT"] ?? join(homedir(), ".pyenv"), "versions");
   const versions = existsSync(kept) ? readdirSync(kept).filter((name) => name.startsWith(`3.${minor}.`)) : [];
@@ -53,7 +53,7 @@ export function pythonOf(minor: number): string | undefined {
   });
 }
 
-/** Where a package of that Node is installed: in `nodes/`, or in the folder that SVC_TEST_NODES names. */
+/** Finds the package of that Node: in `nodes/`, or in the folder that SVC_TEST_NODES names. */
 function nodeOf(major: number): string | undefined {
   const folders = [file("nodes/node_modules"), process.env["SVC_TEST_NODES"]].filter((folder) => folder !== undefined);
   const programs = folders.map((folder) => join(folder, `node${major}`, "bin", "node"));

@@ -1,6 +1,6 @@
 /**
- * The scripted server of one case. It does with each request what the script says, byte by byte if it must, and
- * records what it saw. It promises to listen on 127.0.0.1 alone and to close every connection when it is stopped.
+ * The scripted server of one case. It handles each request as the script says, byte by byte if needed, and records the
+ * requests. It promises to listen on 127.0.0.1 alone and to close every connection when it is stopped.
  */
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -16,11 +16,11 @@ export type SeenRequest = {
 
 export type ScriptedServer = {
   readonly url: string;
-  /** The requests whose head arrived whole. */
+  /** The requests whose head arrived completely. */
   readonly requests: readonly SeenRequest[];
-  /** How many exchanges of the script were begun. */
+  /** The number of exchanges of the script that were begun. */
   readonly attempts: () => number;
-  /** The connections that carried something: some clients open one in advance and leave it silent. */
+  /** The connections that carried bytes: some clients open one in advance and leave it silent. */
   readonly connections: () => number;
   readonly stop: () => Promise<void>;
 };
@@ -30,7 +30,7 @@ type Pending = { readonly request: SeenRequest; readonly length: number };
 const endOfHead = Buffer.from("\r\n\r\n");
 const none: SeenRequest = { line: "", headers: new Map(), body: Buffer.alloc(0) };
 
-/** The last exchange of the script repeats. `other` is the address that `$other` stands for. */
+/** The last exchange of the script repeats. `other` is the address for `$other`. */
 export async function startServer(script: readonly Exchange[], other: string): Promise<ScriptedServer> {
   const requests: SeenRequest[] = [];
   const sockets = new Set<Socket>();
@@ -177,7 +177,7 @@ function digestOf(request: SeenRequest): string {
   return createHash("sha256").update(request.body).digest("hex");
 }
 
-/** `tool_input.n` of the request, by which an answer shows whose it is. */
+/** Returns `tool_input.n` of the request, which shows to which request an answer belongs. */
 function numberIn(request: SeenRequest): string {
   try {
     const body: { tool_input?: { n?: number } } = JSON.parse(request.body.toString("utf8"));

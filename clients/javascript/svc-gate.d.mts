@@ -1,10 +1,10 @@
-/** Types and promises of svc-gate.mjs. What a client does, case by case: spec/client.md. */
+/** Types and promises of svc-gate.mjs. spec/client.md defines the behaviour, case by case. */
 
-/** The gate's own account of the receipt that it wrote. Absent from answers of gates that give none. */
+/** The gate's own record of its receipt. Absent if the gate's answers do not have it. */
 export interface VerdictReceipt {
   readonly seq?: number;
   readonly hash?: string;
-  /** The SHA-256 of the body that was judged, in hexadecimal; the client has compared it with what it sent. */
+  /** The SHA-256 of the judged body, in hexadecimal; the client has compared it with the sent body. */
   readonly request?: string;
   readonly [member: string]: unknown;
 }
@@ -14,9 +14,9 @@ export interface Verdict {
   readonly verdict: "ALLOW" | "BLOCK" | "ESCALATE";
   /** One sentence for a person. If `unreached` is true, it is for operations, not for the model. */
   readonly reason: string;
-  /** Null when the gate did not answer. */
+  /** Null if the gate did not answer. */
   readonly mode: "observe" | "assist" | "enforce" | null;
-  /** True when the client made the verdict itself because the gate gave none. No receipt exists then: stop the run. */
+  /** True if the client made the verdict itself because the gate gave none. Then there is no receipt: stop the run. */
   readonly unreached: boolean;
   /** The verdict is ALLOW: the action may run. */
   readonly allowed: boolean;
@@ -28,16 +28,16 @@ export interface Verdict {
 export interface SvcGateOptions {
   /** The bearer key, sent with every call but `health`. Visible ASCII characters. */
   readonly apiKey?: string | null | undefined;
-  /** Ties one agent run's calls together, 1 to 256 bytes. Without it, every instance has a fresh one. */
+  /** Groups the calls of one agent run, 1 to 256 bytes. Without it, every instance has a new one. */
   readonly sessionId?: string | null | undefined;
   /** Milliseconds for one attempt, from the look-up of the name to the last byte. Default 10000. */
   readonly timeoutMs?: number | undefined;
   /**
-   * Further attempts after a transport error, 0 to 100, default 1; an answer is never retried. The longest wait is
-   * `timeoutMs * (1 + retries)` and 150 ms for each retry.
+   * More attempts after a transport error, 0 to 100, default 1; a call with an answer is never repeated. The longest
+   * wait is `timeoutMs * (1 + retries)` and 150 ms for each retry.
    */
   readonly retries?: number | undefined;
-  /** Lets actions run while the gate cannot be reached: for the observe phase only. Default false. */
+  /** Lets actions run while the gate cannot be reached: only for the observe phase. Default false. */
   readonly failOpen?: boolean | undefined;
 }
 
@@ -56,39 +56,39 @@ export interface ReceiptsQuery {
 /** A route other than check gave no result. `code` and `detail` are the gate's own words, without the key. */
 export class SvcGateError extends Error {
   constructor(message: string, status?: number | null, code?: string | null, detail?: string | null);
-  /** The HTTP status; null when no answer came. */
+  /** The HTTP status; null if no answer came. */
   readonly status: number | null;
   readonly code: string | null;
   readonly detail: string | null;
 }
 
 /**
- * A gate at `url`, which may have a path prefix and a trailing slash. Any number of calls may be under way at once.
+ * A gate at `url`, which may have a path prefix and a trailing slash. Any number of calls may run at the same time.
  *
- * The constructor throws a TypeError or a RangeError for options that cannot work: they are mistakes in the program.
+ * The constructor throws a TypeError or a RangeError for invalid options, because they are mistakes in the program.
  */
 export class SvcGate {
   constructor(url: string, options?: SvcGateOptions);
   readonly sessionId: string;
 
   /**
-   * Asks whether this tool call may run. Never rejects: trouble is a verdict with `unreached`.
+   * Asks whether this tool call may run. Never rejects: a failure is a verdict with `unreached`.
    *
    * `toolInput` and `platformState` hold plain JSON data: plain objects, arrays without gaps, strings, finite numbers
-   * under 2**53, booleans and null. A member that is undefined is left out. Anything else - a Map, a Date, a bigint, a
-   * class instance, a getter, a cycle, undefined in an array - is a BLOCK that names the member. A number of 2**53 or
-   * more stands for several whole numbers, so nobody could say which one was judged: send it as text.
+   * under 2**53, booleans and null. A member that is undefined is left out. Anything else (a Map, a Date, a bigint, a
+   * class instance, a getter, a cycle, undefined in an array) is a BLOCK that names the member. A number of 2**53 or
+   * more represents several whole numbers, so nobody could say which one was judged: send it as text.
    */
   readonly check: (toolName: string, toolInput: object, platformState?: object | null) => Promise<Verdict>;
 
-  /** `{status: "ok", mode}`. The key is not sent. Rejects with SvcGateError, its status 503 when the gate is not well. */
+  /** `{status: "ok", mode}`. The key is not sent. Rejects with SvcGateError, with status 503 for an unhealthy gate. */
   health(): Promise<{ status: string; mode: string }>;
 
   /** The text in force, verbatim. Rejects with SvcGateError. */
   rules(): Promise<string>;
 
   /**
-   * Rows of the chain, newest first. Rejects with SvcGateError. Numbers of more than 15 digits lose some here, as
+   * Rows of the chain, newest first. Rejects with SvcGateError. Numbers of more than 15 digits lose some of them, as
    * everywhere in JavaScript: to verify a chain, use `svc-gate verify`.
    */
   receipts(query?: ReceiptsQuery): Promise<{ receipts: Record<string, unknown>[]; next: number | null }>;

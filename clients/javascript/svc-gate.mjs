@@ -8,11 +8,11 @@
  *     else ...                        // refuse the call, show verdict.reason
  *
  * Put the call where tool calls are executed, not among the agent's tools. One file, nothing but the built-in `fetch`.
- * The client holds no rule: it carries the question and the answer, and refuses when there is no answer. Any number of
- * calls may be under way at once. Proxy variables in the environment are ignored, also where NODE_USE_ENV_PROXY makes
- * other calls of `fetch` use them: the key goes to the configured address alone.
+ * The client has no rules: it carries the question and the answer, and refuses without an answer. Any number of
+ * calls may run at the same time. Proxy variables in the environment are ignored, even if NODE_USE_ENV_PROXY makes
+ * other calls of `fetch` use them: the key goes only to the configured address.
  *
- * What a client does, case by case: spec/client.md. Types and promises of each function: svc-gate.d.mts.
+ * spec/client.md defines a client's behaviour, case by case. Types and promises of each function: svc-gate.d.mts.
  */
 import { createHash, randomUUID } from "node:crypto";
 
@@ -69,7 +69,7 @@ export class SvcGate {
     this.#retries = retries;
     this.#failOpen = failOpen;
     Object.defineProperty(this, "sessionId", { value: sessionId ?? randomUUID(), enumerable: true });
-    Object.defineProperty(this, "check", { value: this.check.bind(this) }); // passed on by itself, it still never rejects
+    Object.defineProperty(this, "check", { value: this.check.bind(this) }); // also safe as a function without its object
   }
 
   async check(toolName, toolInput, platformState) {
@@ -154,7 +154,7 @@ export class SvcGate {
     }
   }
 
-  /** One attempt, which ends with its connection fit for another, or closed. */
+  /** Makes one attempt; afterwards its connection is reusable or closed. */
   async #attempt(url, request, { limit, whole }) {
     const stop = new AbortController();
     let late = false;
@@ -173,14 +173,14 @@ export class SvcGate {
       throw late ? transport(`$GATE did not answer within ${Math.round(this.#timeoutMs)} ms`) : transportOf(error);
     } finally {
       clearTimeout(timer);
-      stop.abort(); // a whole answer does not mind; any other leaves a connection that nobody may use again
+      stop.abort(); // a whole answer is not affected; otherwise nobody may use the connection again
     }
   }
 }
 
-/** Why there is no verdict: a clause for the reason, with $GATE in the place of the gate's address. */
+/** Why the gate gave no verdict: a clause for the reason, with $GATE in place of the gate's address. */
 class Trouble extends Error {
-  /** Asks nothing of the error: what a hostile input throws may itself throw when it is looked at. */
+  /** Reads nothing of the error: a value thrown by a hostile input may throw again when it is read. */
   static is(error) {
     return Trouble.#made.has(error);
   }
@@ -199,7 +199,7 @@ class Trouble extends Error {
 const transport = (what) => new Trouble(what, { retried: true });
 const unreadable = (why) => new Trouble(`$GATE sent an answer that cannot be read: ${why}`);
 
-/** Node's errors of `fetch` have their cause inside, or in Node 18 inside that. */
+/** Node's errors of `fetch` contain their cause, or in Node 18 the cause of the cause. */
 function transportOf(error) {
   const code = String(error?.cause?.code ?? error?.cause?.errors?.[0]?.code ?? "");
   const why = [
@@ -213,14 +213,14 @@ function transportOf(error) {
   );
 }
 
-/** After one whole turn of the event loop, a connection that the gate closed in the meantime is known to be closed. */
+/** After one whole turn of the event loop, the client knows whether the gate has closed a connection meanwhile. */
 async function eventsSeen() {
   for (let turn = 0; turn < 2; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
 let withoutProxy;
 
-/** NODE_USE_ENV_PROXY gives `fetch` a dispatcher that obeys proxy variables; this one obeys none. */
+/** NODE_USE_ENV_PROXY gives `fetch` a dispatcher that obeys proxy variables; this one ignores them. */
 function direct() {
   const dispatcher = [2, 1].map((n) => globalThis[Symbol.for(`undici.globalDispatcher.${n}`)]).find(Boolean);
   if (dispatcher?.constructor.name !== "EnvHttpProxyAgent") return undefined;
@@ -264,7 +264,7 @@ function objectIn(answer) {
   return found;
 }
 
-/** Two readers may see two different members where a name is repeated; `JSON.parse` takes the last in silence. */
+/** If a name is repeated, two readers may see two different members; `JSON.parse` silently takes the last. */
 function refuseAmbiguous(json) {
   const open = [];
   for (const [token, colon] of json.matchAll(/"(?:[^"\\]+|\\.)*"(\s*:)?|[{}[\]]/gs)) {
@@ -344,7 +344,7 @@ function requestBody(toolName, toolInput, sessionId, platformState) {
   return body;
 }
 
-/** Writes plain data as JSON, and stops at what is not plain, too deep or too long. Each member is read once. */
+/** Writes plain data as JSON; stops at data that is not plain, too deep or too long. Reads each member once. */
 class JsonText {
   parts = [];
   #length = 0;
@@ -360,7 +360,7 @@ class JsonText {
     this.#write(value, [...path, name]);
   }
 
-  /** What throws when it is looked at is not plain data, whatever it throws. */
+  /** A value that throws when it is read is not plain data. */
   #write(value, path) {
     try {
       this.#writeAny(value, path);
@@ -413,7 +413,7 @@ class JsonText {
   }
 }
 
-/** The own members, as data: what a getter would answer the second time, nobody knows. */
+/** Returns the own members, as data: a getter could give another value the second time. */
 function membersOf(object, path) {
   return Reflect.ownKeys(object).map((name) => {
     const member = Reflect.getOwnPropertyDescriptor(object, name);
@@ -426,7 +426,7 @@ function membersOf(object, path) {
   });
 }
 
-/** A prototype of another realm counts, as test runners make them; one that gives members to its objects does not. */
+/** A prototype of another realm counts, as in test runners; one that adds members to its objects does not. */
 function hasPlainPrototype(object) {
   const prototype = Object.getPrototypeOf(object);
   if (prototype === null) return true;
@@ -481,7 +481,7 @@ function isSession(value) {
   return isText && value !== "" && new TextEncoder().encode(value).byteLength <= 256;
 }
 
-/** No fault shows the address: it may hold secrets. */
+/** No error shows the address: it may contain secrets. */
 function parsedAddress(url) {
   if (typeof url !== "string" || !/^[\x21-\x7e]+$/.test(url) || /["<>\\^`{|}]/.test(url)) {
     throw new TypeError("url must be a text of ASCII characters that URLs have");
@@ -494,7 +494,7 @@ function parsedAddress(url) {
     const address = new URL(url);
     if (address.port !== "0") return address;
   } catch {
-    // Said below: the error's own words would show the address.
+    // Reported below: the error's own words would show the address.
   }
   throw new TypeError("url must have a host, and a port from 1 to 65535 if any");
 }

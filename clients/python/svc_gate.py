@@ -8,12 +8,12 @@
     else: ...                    # refuse the call, show verdict.reason
 
 Put the call where tool calls are executed, not among the agent's tools. One file, the standard library only. The client
-holds no rule: it carries the question and the answer, and refuses when there is no answer. It is safe to use from
+has no rules: it carries the question and the answer, and refuses without an answer. It is safe to use from
 several threads at once; from asyncio, call ``await asyncio.to_thread(gate.check, ...)``. Proxy variables in the
-environment are ignored: the key goes to the configured address alone.
+environment are ignored: the key goes only to the configured address.
 
-What a client does, case by case: spec/client.md. HTTP is read here and not by ``http.client``, whose time-out starts
-anew with every byte, and which believes the first of two lengths and keeps a connection after an interim answer.
+spec/client.md defines a client's behaviour, case by case. This file reads HTTP itself, because ``http.client`` restarts
+its time-out with every byte, trusts the first of two lengths, and keeps a connection after an interim answer.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _IDLE_MAX = 4.0  # seconds a connection is kept without use: servers close at 5 
 _KEPT_MAX = 64  # idle connections
 _TIMEOUT_MAX = 2147483.0  # seconds: a JavaScript timer's range, so that both clients have one limit
 _INT_BITS_MAX = 8192  # the interpreter itself refuses to write some thousand digits, the gate over 40
-_FLOAT_EXACT = 2.0**53  # from here on a float stands for several whole numbers
+_FLOAT_EXACT = 2.0**53  # from here on a float represents several whole numbers
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class Verdict:
     """The answer to a check. Its truth value is ``allowed``.
 
     ``verdict`` is "ALLOW", "BLOCK" or "ESCALATE", ``reason`` one sentence for a person, ``mode`` "observe", "assist" or
-    "enforce" (None when the gate did not answer). ``unreached`` is True when the client made the verdict itself because
-    the gate gave none; no receipt exists then, and ``reason`` is for operations, not for the model.
+    "enforce" (None if the gate did not answer). ``unreached`` is True if the client made the verdict itself because the
+    gate gave none; then there is no receipt, and ``reason`` is for operations, not for the model.
     ``receipt`` is the gate's ``{"seq", "hash", "request"}`` or None.
     """
 
@@ -69,12 +69,12 @@ class Verdict:
 
     @property
     def allowed(self) -> bool:
-        """True when the verdict is ALLOW: the action may run."""
+        """True if the verdict is ALLOW: the action may run."""
         return self.verdict == "ALLOW"
 
     @property
     def escalated(self) -> bool:
-        """True when the verdict is ESCALATE: the action waits for a person."""
+        """True if the verdict is ESCALATE: the action waits for a person."""
         return self.verdict == "ESCALATE"
 
     def __bool__(self) -> bool:
@@ -84,7 +84,7 @@ class Verdict:
 class SvcGateError(Exception):
     """A route other than check gave no result.
 
-    ``status`` is the HTTP status, None when no answer came; ``code`` and ``detail`` are the gate's own words, or None.
+    ``status`` is the HTTP status, None if no answer came; ``code`` and ``detail`` are the gate's own words, or None.
     """
 
     def __init__(self, message: str, status: Optional[int] = None, code: Optional[str] = None, detail: Optional[str] = None):
@@ -109,14 +109,14 @@ class _Secret:
 class SvcGate:
     """A gate at ``url``, which may have a path prefix and a trailing slash.
 
-    ``api_key`` is the bearer key, sent with every call but health. ``session_id`` ties one agent run's calls together
-    (1 to 256 bytes); without it every instance has a fresh one, and no rule about sequences can fire over two instances.
+    ``api_key`` is the bearer key, sent with every call but health. ``session_id`` groups the calls of one agent run
+    (1 to 256 bytes); without it every instance has a new one, and no rule about sequences can fire over two instances.
     ``timeout`` is the number of seconds for one attempt, from the look-up of the name to the last byte. ``retries`` is the
-    number of further attempts after a transport error; an answer is never retried. The longest wait is
+    number of more attempts after a transport error; a call with an answer is never repeated. The longest wait is
     ``timeout * (1 + retries)`` and 0.15 s for each retry. ``fail_open`` lets actions run while the gate cannot be reached:
-    for the observe phase only.
+    only for the observe phase.
 
-    Raises TypeError or ValueError for options that cannot work: they are mistakes in the program.
+    Raises TypeError or ValueError for invalid options, because they are mistakes in the program.
     """
 
     def __init__(
@@ -145,10 +145,10 @@ class SvcGate:
         self._open = True
 
     def check(self, tool_name: str, tool_input: dict[str, Any], platform_state: Optional[dict[str, Any]] = None) -> Verdict:
-        """Asks whether this tool call may run. Never raises: trouble is a verdict with ``unreached``.
+        """Asks whether this tool call may run. Never raises: a failure is a verdict with ``unreached``.
 
         ``tool_input`` and ``platform_state`` hold plain JSON data: dict with text keys, list, tuple, str, int, float, bool
-        and None, of these very types. Anything else, NaN, and a float of 2**53 or more, is a BLOCK that names the member.
+        and None, of exactly these types. Anything else, NaN, and a float of 2**53 or more is a BLOCK that names the member.
         """
         try:
             body = _request_body(tool_name, tool_input, self.session_id, platform_state)
@@ -160,7 +160,7 @@ class SvcGate:
             return self._unreached("the client itself failed", False)
 
     def health(self) -> dict[str, Any]:
-        """``{"status": "ok", "mode"}``. The key is not sent. Raises SvcGateError, with status 503 when it is not well."""
+        """``{"status": "ok", "mode"}``. The key is not sent. Raises SvcGateError, with status 503 if it is not healthy."""
         return self._object("/health")
 
     def rules(self) -> str:
@@ -186,7 +186,7 @@ class SvcGate:
         return self._object("/ledger/verify")
 
     def close(self) -> None:
-        """Closes the idle connections. Later calls open one each."""
+        """Closes the idle connections. Later calls open new ones."""
         self._open = False
         while self._idle:
             try:
@@ -282,7 +282,7 @@ class SvcGate:
 
 
 class _Trouble(Exception):
-    """Why there is no verdict: a clause for the reason, with $GATE in the place of the gate's address."""
+    """Why the gate gave no verdict: a clause for the reason, with $GATE in place of the gate's address."""
 
     def __init__(self, what: str, fails_open: bool = True):
         super().__init__(what)
@@ -291,7 +291,7 @@ class _Trouble(Exception):
 
 
 class _Transport(_Trouble):
-    """No answer came: the one kind of trouble that is tried again."""
+    """No answer came: only this failure is tried again."""
 
 
 class _Deadline:
@@ -310,7 +310,7 @@ class _Deadline:
 
 
 class _Connection:
-    """One kept-alive connection. Whoever took it from the idle ones owns it until it is put back or closed."""
+    """One kept-alive connection. The thread that took it from the idle ones owns it until it is put back or closed."""
 
     def __init__(self, raw: socket.socket):
         self._socket = raw
@@ -322,7 +322,7 @@ class _Connection:
         self._socket.close()
 
     def is_fresh(self) -> bool:
-        """False for a connection of the process that forked this one, a long idle one, one that was closed or is not silent."""
+        """Returns False for a connection of the parent process, a long idle one, a closed one, and one with unread bytes."""
         if self._process != os.getpid() or time.monotonic() - self._idle_since > _IDLE_MAX:
             return False
         try:
@@ -341,9 +341,9 @@ class _Connection:
             rest = rest[self._socket.send(rest) :]
 
     def receive(self, limit: int, whole: bool, deadline: _Deadline) -> tuple[_Answer, bool]:
-        """The answer, and whether the connection can carry another. Only a 200 has its body read, unless ``whole``.
+        """Returns the answer, and whether the connection can be used again. Reads the body only of a 200, unless ``whole``.
 
-        The status decides what another answer means, so that its body may be missing.
+        The status alone decides the meaning of another answer, so its body may be missing.
         """
         status = 0
         while status < 200:  # interim answers
@@ -365,7 +365,7 @@ class _Connection:
         return _Answer(status, body, None), ended and lasting and not self._read
 
     def _body(self, fields: dict[str, str], limit: int, deadline: _Deadline) -> tuple[Optional[bytes], bool]:
-        """The body, None when it is over the limit, and whether its end is certain."""
+        """Returns the body, None if it is over the limit, and whether its end is certain."""
         length, coding = fields.get("content-length"), fields.get("transfer-encoding")
         if coding is not None:
             if length is not None or coding.lower() != "chunked":
@@ -421,10 +421,10 @@ class _Connection:
 
 
 def _parsed_head(head: bytes) -> tuple[bytes, int, dict[str, str]]:
-    """The minor version, the status, and the fields by their names in lower case. Refuses what HTTP/1.1 does not say."""
+    """Returns the minor version, the status, and the fields by their names in lower case. Refuses invalid HTTP/1.1."""
     first, *lines = head[:-4].split(b"\r\n")
     start = re.fullmatch(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [^\0\r\n]*)?", first)
-    if start is None or start[2] in (b"100", b"101"):  # nobody asked to continue, or to upgrade
+    if start is None or start[2] in (b"100", b"101"):  # the request asked neither to continue nor to upgrade
         raise EOFError
     fields: dict[str, str] = {}
     for line in lines:
@@ -466,7 +466,7 @@ def _connect(host: str, port: int, tls: Optional[ssl.SSLContext], deadline: _Dea
 
 
 def _resolved(host: str, port: int, deadline: _Deadline) -> list[Any]:
-    """The host's addresses. The look-up cannot be told to stop, so a thread of its own waits for it."""
+    """Returns the host's addresses. The look-up cannot be cancelled, so a separate thread waits for it."""
     found: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def look_up() -> None:
@@ -591,7 +591,7 @@ def _request_body(tool_name: Any, tool_input: Any, session_id: str, platform_sta
 
 
 def _refuse_unplain(value: Any, path: tuple[Any, ...], counted: Iterator[int]) -> None:
-    """After this, JSON says of the value all that there is to say. Types are exact: a subclass may answer differently."""
+    """Checks that JSON expresses the whole value. Types are exact, because a subclass may answer differently."""
     kind = type(value)
     if next(counted) > _REQUEST_MAX:  # one list in many places is short in memory and long on the wire
         raise _too_long()
@@ -644,7 +644,7 @@ def _is_session(value: Any) -> bool:
 
 
 def _address(url: Any) -> tuple[bool, str, int, str, str]:
-    """Whether TLS, the host, the port, the authority and the path's prefix. No fault shows the address: it may hold secrets."""
+    """Whether TLS, the host, the port, the authority and the path's prefix. No error shows the address: it may contain secrets."""
     if type(url) is not str or not re.fullmatch(r"[\x21-\x7e]+", url) or re.search(r'["<>\\^`{|}]', url):
         raise ValueError("url must be a text of ASCII characters that URLs have")
     try:

@@ -1,19 +1,19 @@
 /**
- * Goal: no text makes the compiler run on, and no call the engine: what is too much is a static error or a BLOCK,
- * never a crash. Method: what multiplies is written small and made large; each case has a time of the processor that it must
- * keep, tens of times what it takes: what multiplies without a bound does not come to an end.
+ * Goal: no text makes the compiler run without end, and no call the engine: excess is a static error or a BLOCK, never
+ * a crash. Method: small texts that multiply are made large. Each case has a limit of processor time, tens of times the
+ * normal time, because unbounded multiplication does not end.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { compile, conditionText, contractText, judge, problems, snapshot } from "../support/contract-kit.ts";
 
-/** Time of the processor that this process took: a busy machine does not lengthen it. */
+/** The processor time of this process: a busy machine does not lengthen it. */
 function cpuMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;
 }
 
-/** Codes of the problems, found within the time. */
+/** Returns the codes of the problems, found within the time. */
 function codes(text: string, withinMs = 60_000): string[] {
   const start = cpuMs();
   const found = problems(text).map((problem) => problem.split(":")[0] ?? "");
@@ -196,7 +196,7 @@ suite("limits of the compiler", () => {
 suite("limits of the evaluation", () => {
   const many = Array.from({ length: 20_000 }, (_, at) => `s${at}`);
 
-  /** The reason for a call, found within the time. */
+  /** Returns the reason for a call, found within the time. */
   function reason(condition: string, input: unknown, withinMs = 30_000): string {
     const policySet = compile(conditionText(condition));
     const start = cpuMs();

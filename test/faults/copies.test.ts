@@ -1,8 +1,8 @@
 /**
- * Goal: copies of a ledger do not pass for it, and a folder has one owner. Method: the real gate on copies of its own
- * folder: put back after it went on, gone on with beside it, without what stands around the file, with what stands around
- * another's; and several gates on one folder at once. What only somebody outside can tell is shown as that. A gate that
- * looks at no pin, and one that takes no lock, must be noticed.
+ * Goal: copies of a ledger do not pass for it, and a folder has one owner. Method: the real gate runs on copies of its
+ * own folder: restored after the original continued, continued separately, without the files next to the ledger, with
+ * another ledger's files; and several gates run on one folder at once. Some copies can be recognised only from outside,
+ * and the test shows this. A gate that checks no pin and one that takes no lock must be noticed.
  */
 import assert from "node:assert/strict";
 import { cpSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
@@ -18,7 +18,7 @@ import { sentencesOf } from "../support/sentences.ts";
 const says = sentencesOf(import.meta.filename);
 
 interface Yard {
-  /** The folder of the ledger, and a pin outside it. */
+  /** The ledger's folder, and a pin outside it. */
   readonly data: string;
   readonly pin: string;
   readonly copy: string;
@@ -33,7 +33,7 @@ function yardIn(t: TestContext, changes: readonly Mutation[] = []): Yard {
   return { data, pin, copy: join(folder, "copy"), settings: { ...settings, SVC_PIN: pin } };
 }
 
-/** So many calls by one gate on a folder, which is then stopped in order. */
+/** Makes this many calls at one gate on a folder, and stops it in order. */
 async function goOn(settings: Yard["settings"], load: Load, calls: number): Promise<void> {
   const gate = await startGate({ settings });
   await load.run(gate.url, 1, calls);
@@ -47,9 +47,9 @@ function putBack(from: string, to: string): void {
 
 interface Case {
   readonly title: string;
-  /** What becomes of the folder; the gate is stopped. */
+  /** The change of the folder; the gate is stopped. */
   readonly change: (yard: Yard, load: Load) => Promise<void> | void;
-  /** With the pin outside, or with the one in the folder alone. */
+  /** With the pin outside, or only with the one in the folder. */
   readonly pinned: "inside" | "outside";
 }
 
@@ -107,7 +107,7 @@ const cases: readonly Case[] = [
   },
 ];
 
-/** What a start says after a change; `served` when it serves. */
+/** Returns the error of a start after a change; `served` if it serves. */
 async function startAfter(
   t: TestContext,
   { change, pinned }: Case,
@@ -123,7 +123,7 @@ async function startAfter(
   return ended === "served" ? "served" : `${ended.code}: ${ended.stderr}`;
 }
 
-/** The line of a gate that does not start. */
+/** The error line of a gate that does not start. */
 const complaint = (said: string): string => /\bsvc-gate: .*$/m.exec(said)?.[0] ?? said;
 
 const looksAtNothingSeen: readonly Mutation[] = [
@@ -176,7 +176,7 @@ suite("starts on copies of a ledger", { tags: ["verify.walks-chain"] }, () => {
   });
 });
 
-/** As many gates at once on one folder as there are settings: those that serve, and what the others said. */
+/** Starts one gate for each of the settings at once on one folder; returns those that serve, and the others' errors. */
 async function race(
   all: readonly Yard["settings"][],
 ): Promise<{ serving: readonly GateProcess[]; said: readonly string[] }> {
@@ -220,7 +220,7 @@ suite("a folder has one owner", () => {
   test("positive control: gates without the lock are noticed, and they still answer no row twice", async (t) => {
     const { data, settings } = placeIn(temporaryFolder(t), { changes: [takesNoLock] });
     await goOn(settings, new Load(), 1);
-    // Without a lock they also write the same small files at once, and at times one of them ends of that at its start.
+    // Without a lock the gates also write the same small files at once, and sometimes one of them fails at its start.
     let { serving } = await race([settings, settings]);
     for (let again = 0; again < 5 && serving.length < 2; again += 1) {
       await Promise.all(serving.map((gate) => gate.kill()));

@@ -1,7 +1,8 @@
 /**
- * Goal: a disk that is filled by others stops answers in time and loses none, and the gate serves again when there is
- * room. Method: the gate's data folder on a small file system of its own; under load the rest of it is filled to the last
- * block, the gate is killed and started on it, room is made. A gate that does not look for room must be noticed.
+ * Goal: a disk that other programs fill stops answers in time and loses none, and the gate serves again once there is
+ * room. Method: the gate's data folder is on its own small file system. Under load the rest is filled to the last
+ * block, the gate is killed and started on it, and then room is made. A gate that does not check for room must be
+ * noticed.
  */
 import assert from "node:assert/strict";
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from "node:fs";
@@ -17,25 +18,25 @@ import type { Mutation } from "../support/mutation/mutate.ts";
 
 const clients = 4;
 const fillMebibytes = 4;
-/** Longer than the head pin and the checkpoint trail: they meet the full disk too. */
+/** Longer than the head pin and the checkpoint may trail, so that they meet the full disk too. */
 const trailMs = 2500;
 
 interface Outcome {
-  /** What the clients of the load were refused with; fewer than there were clients when the gate ended. */
+  /** The refusals that the load's clients received; fewer than the clients if the gate ended. */
   readonly refusals: readonly Refused[];
-  /** Of a call on the full disk. */
+  /** The answer to a call on the full disk. */
   readonly later: readonly Refused[];
-  /** Answers after room was made. */
+  /** The answers after room was made. */
   readonly again: number;
-  /** How the gate ended by itself; undefined when it served again. */
+  /** How the gate ended; undefined if it served again. */
   readonly end: Exit | undefined;
-  /** A start on the full disk, after a kill. */
+  /** The result of a start on the full disk, after a kill. */
   readonly restart: Ended | "served";
   readonly answered: number;
   readonly lost: number;
 }
 
-/** Fills the disk in small steps, as somebody else's log would. */
+/** Fills the disk in small steps, as another program's log would. */
 async function fill(filler: string): Promise<void> {
   const handle = openSync(filler, "w");
   const piece = Buffer.alloc(fillMebibytes * 2 ** 20, 1);

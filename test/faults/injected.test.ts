@@ -1,9 +1,9 @@
 /**
  * Goal: whichever system call of the write path fails, at whichever moment, no answered check is lost, and a gate whose
- * disk has failed answers nothing more and says so. Method: the calls of one short life of the gate are counted with
- * strace; then each life has one of them fail with EIO or ENOSPC, or is killed at it; afterwards a whole gate is started
- * on what is left. INJECTIONS sets how many of them are drawn, `all` for each; INJECTIONS_SEED which;
- * INJECTIONS_ONLY, a regular expression such as `^fsync ledger`, of which calls.
+ * disk has failed answers nothing more and says so. Method: strace counts the calls of one short run of the gate. Then
+ * in each run one call fails with EIO or ENOSPC, or the gate is killed at it; afterwards an unchanged gate starts on
+ * the folder. INJECTIONS sets how many are drawn (`all` for each), INJECTIONS_SEED which, and INJECTIONS_ONLY, a
+ * regular expression such as `^fsync ledger`, of which calls.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -30,7 +30,7 @@ const skip = noStrace() ?? false;
 
 let surveying: Promise<readonly CallPoint[]> | undefined;
 
-/** The calls of a whole gate's life, counted once. */
+/** The calls of a gate's whole run, counted once. */
 function surveyed(): Promise<readonly CallPoint[]> {
   if (surveying !== undefined) return surveying;
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-survey-"));
@@ -43,10 +43,10 @@ interface Injection {
   readonly fault: Fault;
 }
 
-/** What is always among those that are drawn: flushes and writes of the log and of the file. */
+/** The calls that are always drawn: flushes and writes of the log and of the file. */
 const always = ["fsync ledger.db-wal", "fsync ledger.db", "pwrite64 ledger.db-wal", "pwrite64 ledger.db"];
 
-/** All of them, or so many, from different calls as far as there are. */
+/** All injections, or this many, from as many different calls as possible. */
 function chosen(points: readonly CallPoint[]): readonly Injection[] {
   const named = points.filter(({ call, file }) => only.test(`${call} ${file}`));
   const all = named.flatMap((point) => faultsOf(point).map((fault) => ({ point, fault })));
@@ -130,7 +130,7 @@ interface Control {
   readonly changes: readonly Mutation[];
   readonly point: Omit<CallPoint, "instance">;
   readonly fault: Fault;
-  /** Which instance, as a share of those that a whole gate's life holds. */
+  /** The instance of the call, as a share of the instances in a whole run. */
   readonly share: number;
 }
 

@@ -1,9 +1,9 @@
 /**
- * Goal: an answered check survives the sudden end of the gate, and its counters with it. Method: the real gate under
- * load is killed (SIGKILL) at random moments and started again at once, now and then in the midst of its start; each
- * answer that a client received is looked for in the file, the chain is walked, and the counters are added up again by
- * code that shares nothing with the gate. A gate that answers before it commits must be caught. KILL_RUNS and KILL_SEED
- * set the number of kills and the seed; a history is left for a new one after 100, so that a thousand end some day.
+ * Goal: an answered check and its counters survive the sudden end of the gate. Method: the real gate under load is
+ * killed (SIGKILL) at random moments, sometimes during its start, and started again at once. The test looks for each
+ * received answer in the file, walks the chain, and sums the counters with independent code. A gate that answers before
+ * it commits must be caught. KILL_RUNS and KILL_SEED set the number of kills and the seed; a new ledger begins after
+ * 100 kills, so that a thousand end in time.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -31,7 +31,7 @@ interface Outcome {
   readonly inStart: number;
 }
 
-/** Start, load, kill, again; after each start everything is looked at. */
+/** Starts, loads and kills again and again; inspects everything after each start. */
 async function killLoop({ data, settings }: Place, count: number, dice: Dice): Promise<Outcome> {
   const load = new Load();
   const reckoning = new Reckoning();
@@ -60,7 +60,7 @@ async function killLoop({ data, settings }: Place, count: number, dice: Dice): P
   return { answered, rows: reckoning.rows, lost, twice: answered - distinct.size, inStart };
 }
 
-/** Some are answered first, however slow the machine: a gate that has answered nobody can lose nothing. */
+/** Waits for some answers, however slow the machine: a gate that has answered nobody can lose nothing. */
 async function loadAndKill(gate: GateProcess, load: Load, afterMs: number): Promise<void> {
   const before = load.answers.length;
   const over = new AbortController();
@@ -71,7 +71,7 @@ async function loadAndKill(gate: GateProcess, load: Load, afterMs: number): Prom
   await working;
 }
 
-/** It may listen by then; nobody asks it anything. */
+/** It may already listen, but it has received no call. */
 async function killInStart(settings: Place["settings"], afterMs: number): Promise<void> {
   const gate = spawnGate(["serve"], { settings });
   const ended = once(gate, "exit");

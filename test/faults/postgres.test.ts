@@ -1,7 +1,8 @@
 /**
- * Goal: whatever breaks around a COMMIT, a batch that is said to be kept is there, one that is said not to be is not,
- * and where neither can be told the gate stops. Method: a proxy that cuts the line before and after the server has the
- * COMMIT; `kill -9` of the server under load; a synchronous standby that is away; what an operator can do to a session.
+ * Goal: whatever breaks around a COMMIT, a batch reported as stored is there, and a batch reported as not stored is
+ * not. If neither is certain, the gate stops. Method: a proxy cuts the connection before and after the server has the
+ * COMMIT; the server is killed with `kill -9` under load; a synchronous standby is missing; an operator ends or changes
+ * sessions.
  */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -135,7 +136,7 @@ function faultsOf(there: PostgresServer): void {
     });
 
     test("a gate loses the head if it holds it too long, and a waiting gate gets an error", async (t) => {
-      // The other one connects and waits in vain within the time that the first one may hold it.
+      // The other gate connects and waits in vain for as long as the first one may hold the lock.
       const within = { lock: 500, idleInTransaction: 6000 };
       const database = await openPostgres({ url: there.url(), within });
       t.after(() => database.close());
@@ -253,7 +254,7 @@ function faultsOf(there: PostgresServer): void {
 
 const inWait = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
 
-/** Until a statement has something to show. */
+/** Polls until a statement returns rows. */
 async function waiting(server_: PostgresServer, sql: string): Promise<void> {
   while ((await server_.run(sql)).length === 0) await wait(20);
 }

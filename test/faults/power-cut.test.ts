@@ -1,9 +1,9 @@
 /**
- * Goal: an answered check survives a power cut, whatever the disk did with what was not flushed. Method: the gate's data
- * folder lies on a file system on a disk that logs each write and each flush; a cut anywhere in the log is mounted as
- * after a reboot, a gate is started on it, and every answer that a client had before that moment is looked for. A store
- * that does not flush, and a file system that does not pass flushes on, must be noticed. POWER_CUTS and POWER_CUT_SEED
- * set how many and which; POWER_CUT_FILE_SYSTEMS names others beside ext4, such as `ext4 xfs btrfs`.
+ * Goal: an answered check survives a power cut, whatever the disk did with unflushed data. Method: the gate's data
+ * folder is on a file system whose disk logs each write and each flush. A cut anywhere in the log is mounted as after a
+ * reboot, a gate starts on it, and the test looks for every answer that a client had before that moment. A store that
+ * does not flush, and a file system that does not pass flushes on, must be noticed. POWER_CUTS and POWER_CUT_SEED set
+ * how many cuts and which; POWER_CUT_FILE_SYSTEMS names more than ext4, such as `ext4 xfs btrfs`.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,6 +1,6 @@
 /**
- * Goal: gates that share a ledger share its anchors, and a database that was put back is found out before it is served.
- * Method: two gates on one database, asked in transaction, with one witness for both; then a copy of the database as it was before.
+ * Goal: gates that share a ledger share its anchors, and a start reports a database that was rolled back. Method: two
+ * gates on one database, called in turn, with one witness for both; then an older copy of the database.
  */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -58,7 +58,7 @@ function anchored(there: PostgresServer): void {
     await assert.rejects(start(database.replace(/\/postgres$/, "/before")), (error) => {
       assert.ok(error instanceof Error);
       assert.match(error.message, new RegExp(`\\b\\d\\b.*\\bw1\\b.*\\b${rows}\\b`));
-      // How many rows there are differs from run to run.
+      // The number of rows differs from run to run.
       says("the ledger ends before the witness", error.message.replaceAll(/\b\d+\b/g, "ROW"));
       return true;
     });

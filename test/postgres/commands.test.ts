@@ -1,6 +1,6 @@
 /**
- * Goal: what is said of a ledger in a folder is said of one in a database: verify, export, report, replay and explain, for the
- * root and for a tenant, beside the gate that serves it. Method: the program, on a server of the test's own.
+ * Goal: verify, export, report, replay and explain give the same results for a database as for a folder, for the root
+ * and for a tenant, while a gate serves it. Method: the program, on the test's own server.
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";

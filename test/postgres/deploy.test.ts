@@ -1,8 +1,9 @@
 /**
- * Goal: compose.yaml starts with what its header says, and the key that `migrate` wrote opens the gate. Method: no engine need
- * be here. The file is interpreted: its services run in the order of `depends_on`, with the image's and their own variables and
- * their commands, on a server of the test's own; a volume is a folder. Then the header's `exec` lines run in the same way.
- * Control: before the migration the gate is refused, without `--first-key` it has no key, and its role can change no receipt.
+ * Goal: compose.yaml starts with the commands of its header, and the key that `migrate` wrote opens the gate. Method:
+ * no container engine is needed, because the test interprets the file. Its services run in the order of `depends_on`,
+ * with the image's and their own variables and their commands, on the test's own server; a volume is a folder. The
+ * header's `exec` lines then run in the same way. Control: before the migration the gate is refused, without
+ * `--first-key` it has no key, and its role can change no receipt.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -17,7 +18,7 @@ import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
 
-/** The line in which `part` stands. */
+/** Returns the line that contains `part`. */
 const lineWith = (text: string, part: string): string => text.split("\n").find((line) => line.includes(part)) ?? "";
 
 interface Compose {
@@ -36,12 +37,12 @@ const text = readFileSync(join(root, "compose.yaml"), "utf8");
 const { services, configs }: Compose = parse(text);
 const dockerfile = readFileSync(join(root, "Dockerfile"), "utf8");
 
-/** What the header tells its reader to type. */
+/** The commands of the header. */
 const header = Array.from(text.matchAll(/^# {3}(\S.*)$/gm), ([, line = ""]) => line.replace(/ {2,}#.*$/, ""));
 
 type Variables = Readonly<Record<string, string>>;
 
-/** The first line of the header, run by a shell in a folder of its own. */
+/** Runs the first line of the header in a shell, in a new folder. */
 function passwords(t: TestContext): Variables {
   const folder = temporaryFolder(t);
   const made = spawnSync("sh", ["-c", header[0] ?? ""], { cwd: folder, encoding: "utf8" });
@@ -69,7 +70,7 @@ class Project {
     this.#volumes = temporaryFolder(t);
   }
 
-  /** Where a path of a service's container is on this machine. */
+  /** Returns the path on this machine for a path in a service's container. */
   place(service: Service, path: string): string {
     for (const [source = "", target = ""] of service.volumes.map((each) => each.split(":"))) {
       if (path !== target && !path.startsWith(`${target}/`)) continue;
@@ -92,7 +93,7 @@ class Project {
     return url === undefined ? env : { ...env, SVC_DATABASE_URL: url };
   }
 
-  /** The words after `node bin/svc-gate.mjs`, with the paths of this machine. */
+  /** Returns the words after `node bin/svc-gate.mjs`, with the paths of this machine. */
   words(service: Service, command: readonly string[]): readonly string[] {
     const at = command.indexOf("bin/svc-gate.mjs");
     assert.ok(command[0] === "node" && at > 0, command.join(" "));
@@ -110,7 +111,7 @@ class Project {
   }
 }
 
-/** The services that run svc-gate, each after those that it waits for. */
+/** Returns the services that run svc-gate, each after those that it waits for. */
 function inOrder(name = "gate"): readonly string[] {
   const before = Object.keys(services[name]?.depends_on ?? {});
   return [...new Set([...before.flatMap(inOrder), name])];
@@ -124,7 +125,7 @@ async function newProject(t: TestContext, server: PostgresServer, more: Variable
   const set = { ...passwords(t), ...more };
   const { environment = {} } = serviceOf("postgres");
   const owner = String(environment["POSTGRES_USER"]);
-  // Databases and roles belong to the server: those of an earlier case go.
+  // Databases and roles belong to the server, so drop those of an earlier case.
   await server.run(`DROP DATABASE IF EXISTS ${String(environment["POSTGRES_DB"])}`);
   for (const role of ["svc_gate", owner]) await server.run(`DROP ROLE IF EXISTS ${role}`);
   const ownerPassword = filledIn(environment["POSTGRES_PASSWORD"], set);
@@ -136,7 +137,7 @@ async function newProject(t: TestContext, server: PostgresServer, more: Variable
 
 const startCommand: readonly string[] = JSON.parse(/^CMD (.*)$/m.exec(dockerfile)?.[1] ?? "");
 
-/** As `up`: what must complete first is run to its end, then the gate is started. */
+/** Acts as `up`: runs each service that must complete first to its end, then starts the gate. */
 async function up(t: TestContext, project: Project): Promise<Spawned> {
   for (const name of inOrder().filter((each) => each !== "gate" && each !== "postgres")) {
     const service = serviceOf(name);
@@ -149,7 +150,7 @@ async function up(t: TestContext, project: Project): Promise<Spawned> {
   return spawnGate(t, words, { env: project.env(gate) });
 }
 
-/** As `docker compose exec SERVICE COMMAND...` of the header's line that holds `part`. */
+/** Acts as `docker compose exec SERVICE COMMAND...` with the header's line that contains `part`. */
 async function exec(t: TestContext, project: Project, part: string): Promise<string> {
   const line = header.find((each) => each.includes(part)) ?? assert.fail(`the header has no ${part}`);
   const [, name = "", rest = ""] = /^docker compose exec (\S+) (.*)$/.exec(line) ?? assert.fail(line);

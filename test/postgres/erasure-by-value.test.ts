@@ -1,7 +1,7 @@
 /**
- * Goal: one command finds a person's receipts by a value and erases them; without `--yes` it changes nothing. Method: the
- * program is run on the same calls in a folder, in PostgreSQL and at a gate that serves, and the receipts are read afterwards.
- * UPDATE_GOLDEN=1 writes the sentences anew.
+ * Goal: one command finds a person's receipts by a value and erases them; without `--yes` it changes nothing. Method:
+ * the program runs on the same calls in a folder, in PostgreSQL and at a serving gate; then the test reads the
+ * receipts. UPDATE_GOLDEN=1 rewrites the sentences.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";

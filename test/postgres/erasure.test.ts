@@ -1,7 +1,8 @@
 /**
- * Goal: erasure on the engine that gates share: as on the embedded one, from a role that may not change anything else, and
- * gone from the server's tables once its owner has them written anew. Method: the suite of both engines on a server of the
- * test's own, whose data files are searched; the write-ahead log is searched too, and what it keeps is said.
+ * Goal: the shared engine erases as the embedded one does, from a role that can change nothing else. The server's
+ * tables do not contain the texts after their owner has rewritten them. Method: the suite of both engines on the test's
+ * own server, whose data files are searched. The write-ahead log is searched too, and the test states which texts it
+ * keeps.
  */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync, statSync } from "node:fs";
@@ -22,8 +23,9 @@ import { verifyPostgres, type Read } from "../../packages/svc-gate/src/ledger/st
 import { append, engine, entry, temporaryFolder } from "../support/ledger-fixture.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
 
-// A segment of the log that is recycled gets another name and keeps what it holds until it is written over: here none is.
-// What is sampled of a table stays in the statistics: that is done by the test, at no time of the server's own.
+// A recycled log segment gets another name and keeps its content until it is overwritten, so the test recycles none.
+// Statistics keep samples of a table's values. The test runs ANALYZE itself, so that the server's timing does not
+// matter.
 const server = await startPostgres({ after }, { wal_keep_size: 0, wal_recycle: "off", autovacuum: "off" });
 
 if (typeof server === "string") test("PostgreSQL: erasure", { skip: server }, () => undefined);
@@ -99,7 +101,7 @@ function erasureOn(there: PostgresServer): void {
         const read: Read = async (...asked) => {
           reads += 1;
           if (reads === 3) {
-            // The row that says it is far behind the end that the walk has seen.
+            // The erasure's row is far behind the end that the walk has reached.
             await fill(ledger, 301, 600);
             if (isLawful) await eraseOn(ledger, { target: { rows: [[290, 290]] }, parts: ["reason"] });
             else await takeAway(there, id, 290);
@@ -149,7 +151,7 @@ function erasureOn(there: PostgresServer): void {
   });
 }
 
-/** The digest of a part in its place, and no row that says so. */
+/** Replaces a part by its digest without a row that allows it. */
 async function takeAway(there: PostgresServer, ledger: string, seq: number): Promise<void> {
   const where = `WHERE ledger = '${ledger}' AND seq = ${seq}`;
   const [row] = await there.run(`SELECT evidence FROM svc_gate.receipts ${where}`);
@@ -157,7 +159,7 @@ async function takeAway(there: PostgresServer, ledger: string, seq: number): Pro
   await there.run(`UPDATE svc_gate.receipts SET evidence = '${evidence}' ${where}`);
 }
 
-/** The folders of a server's data in whose files a text stands, plain or as base64url has it. */
+/** Returns the data folders of a server whose files contain a text, plain or as base64url. */
 function whereIs(folder: string, text: string): readonly string[] {
   const needles = [0, 1, 2].map((shift) => {
     const encoded = Buffer.from(`${"_".repeat(shift)}${text}`).toString("base64url");

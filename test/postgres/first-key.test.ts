@@ -1,7 +1,7 @@
 /**
- * Goal: a database gets its first key from `svc-gate migrate --first-key`, in a file that only its owner can read, and nowhere else.
- * Method: the program on a PostgreSQL of the test's own, with a new database for each case. A key counts as good when a gate
- * on that database, which has no SVC_API_KEY, answers a check with it.
+ * Goal: a database gets its first key from `svc-gate migrate --first-key`, in a file that only its owner can read, and
+ * nowhere else. Method: the program on the test's own PostgreSQL, with a new database for each case. A key is good if a
+ * gate on that database, without SVC_API_KEY, answers a check with it.
  */
 import assert from "node:assert/strict";
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -22,7 +22,7 @@ else suite("svc-gate migrate --first-key", { tags: ["first-use-3"] }, () => case
 interface Place {
   readonly folder: string;
   readonly file: string;
-  /** Of the role that owns the database and is no superuser. */
+  /** The URL for the role that owns the database and is not a superuser. */
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -44,7 +44,7 @@ interface Run {
   readonly said: string;
 }
 
-/** Runs the command; no run of it may print a key. */
+/** Runs the command; no run may print a key. */
 async function migrate(
   t: TestContext,
   { file, env }: Place,
@@ -59,7 +59,7 @@ function keysIn(text: string): readonly string[] {
   return text.match(/svcg_[0-9A-Za-z]+/g) ?? [];
 }
 
-/** The answer of a gate without SVC_API_KEY to a check with each key. */
+/** Returns the answer of a gate without SVC_API_KEY to a check with each key. */
 async function statusesOf(t: TestContext, { folder, env }: Place, ...keys: readonly string[]): Promise<number[]> {
   const gate = await spawnGate(t, [], { cwd: folder, env });
   const statuses: number[] = [];

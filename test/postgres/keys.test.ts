@@ -1,7 +1,7 @@
 /**
- * Goal: on a database that gates share there is no first key that each would make for itself: a start without any is
- * refused and says what to do, and what it says works, before any gate has begun and beside those that serve. Method: the
- * program is run on a server of the test's own.
+ * Goal: a gate on a shared database does not make a first key for itself. A start without any key is refused, and its
+ * advice works, both before the first gate has started and while others serve. Method: the program runs on the test's
+ * own server.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,6 +1,7 @@
 /**
- * Goal: the schema can move while a gate serves. Method: a second numbered step, which only this test has, runs on a database of the
- * test's own beside a gate process under load. Control: a step that takes away a column that the gate reads makes its checks fail.
+ * Goal: the schema can change while a gate serves. Method: a second numbered step, which only this test has, runs on
+ * the test's own database while a gate process is under load. Control: a step that removes a column that the gate reads
+ * makes its checks fail.
  */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -44,11 +45,11 @@ const adding: Later = [
 /** A later version whose second step fails at its end. */
 const failing: Later = [...migrations, [...(adding[1] ?? []), "SELECT 1 / 0"]];
 
-/** A later version that takes away a column that gates of this version need. */
+/** A later version that removes a column that gates of this version need. */
 const breaking: Later = [...migrations, ["ALTER TABLE svc_gate.receipts RENAME COLUMN evidence TO proof"]];
 
 interface Place {
-  /** As the owner of the schema. */
+  /** Connects as the owner of the schema. */
   readonly url: string;
   readonly gate: ProcessOptions;
 }
@@ -71,10 +72,10 @@ async function place(t: TestContext, there: PostgresServer): Promise<Place> {
 
 async function statusOf(gate: Spawned): Promise<number> {
   const asked = check(gate, { tool_name: "note.add", tool_input: {} });
-  return asked.then(({ status }) => status).catch(() => 0); // 0 is a gate that has ended.
+  return asked.then(({ status }) => status).catch(() => 0); // 0 means that the gate has ended
 }
 
-/** Sends checks one after another until the work is done, and 20 more. */
+/** Sends checks one after another until the work is done, and then 20 more. */
 async function checksDuring(gate: Spawned, work: () => Promise<unknown>): Promise<readonly number[]> {
   const statuses = [await statusOf(gate)];
   const done = new AbortController();

@@ -1,7 +1,7 @@
 /**
- * Goal: on a ledger that gates share, a start makes the mode stricter for all and weakens it only on purpose
- * [first-use 2], and a start that fails stores nothing [first-use 2, 16]. Method: gates as processes on a PostgreSQL of
- * the test's own; banners, errors and receipts are read.
+ * Goal: on a shared ledger, a start makes the mode stricter for all gates and weakens it only on purpose [first-use 2];
+ * a failed start stores nothing [first-use 2, 16]. Method: gates run as processes on the test's own PostgreSQL; the
+ * test reads banners, errors and receipts.
  */
 import assert from "node:assert/strict";
 import { cpSync, existsSync, writeFileSync } from "node:fs";
@@ -18,10 +18,10 @@ import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
 
-/** The line in which `part` stands. */
+/** Returns the line that contains `part`. */
 const lineWith = (text: string, part: string): string => text.split("\n").find((line) => line.includes(part)) ?? "";
 
-/** The message of a log line. */
+/** Returns the message of a log line. */
 const messageWith = (log: string, part: string): string => String(JSON.parse(lineWith(log, part)).msg);
 
 const server = await startPostgres({ after });
@@ -170,7 +170,7 @@ function modes(there: PostgresServer): void {
           const [second, ledger] = await gateOf("second", { mode: "enforce", acceptChange });
           const keepContract = ledger.keepContract.bind(ledger);
           t.mock.method(ledger, "keepContract", async (text: string) => {
-            assert.ok((await first.begin()).ok); // The second has seen a ledger that nobody has served.
+            assert.ok((await first.begin()).ok); // the second database has a ledger that nobody has served
             return keepContract(text);
           });
           assert.ok((await second.begin()).ok);
@@ -270,7 +270,7 @@ function modes(there: PostgresServer): void {
       assert.equal(await blue(other), "503 tenant-unavailable");
       says("tenant-not-served", messageWith(other.stderr(), "weaker-mode"));
       assert.equal(await blue(one), "200 enforce");
-      // The gate that refused may be the only one, so the command must work there too.
+      // The refused gate may be the only one, so the command must work there too.
       const named = await finish(t, ["reload", "--tenant", "blue", "--mode", "observe"], {
         cwd: at.folder,
         env: elsewhere,

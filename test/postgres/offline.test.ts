@@ -1,7 +1,7 @@
 /**
- * Goal: a command on a ledger that no gate serves begins none, because the name of a tenant may be mistyped. Method: each such
- * command is run with a name that does not exist, on folders and on a PostgreSQL of the test, and the ledgers are counted.
- * UPDATE_GOLDEN=1 writes the sentences again.
+ * Goal: a command on a ledger that no gate serves never begins a ledger, because a tenant's name may be mistyped.
+ * Method: each such command runs with a name that does not exist, on folders and on the test's PostgreSQL; then the
+ * ledgers are counted. UPDATE_GOLDEN=1 rewrites the sentences.
  */
 import assert from "node:assert/strict";
 import { existsSync, writeFileSync } from "node:fs";

@@ -1,7 +1,7 @@
 /**
- * Goal: what an operator sets up holds. The serving role can add and not change, one tenant's connection sees nothing of
- * another's, the schema moves under running gates, and a database that would lose receipts is refused. Method: each is
- * tried on a server of the test's own; beside each, what must still work.
+ * Goal: an operator's set-up holds. The serving role can add but not change rows; one tenant's connection sees nothing
+ * of another's; the schema changes under running gates; a database that would lose receipts is refused. Method: each is
+ * tried on the test's own server, and next to each the actions that must still work.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -48,7 +48,7 @@ async function connect(t: TestContext, url: string): Promise<pg.Client> {
   return client;
 }
 
-/** By a pattern without prose, or by the name of the sentence. */
+/** Expects an error, by a pattern without prose or by the name of the sentence. */
 const refused =
   (expected: RegExp | string) =>
   (error: unknown): boolean => {

@@ -1,7 +1,7 @@
 /**
- * Goal: the filters of GET /receipts mean the same on each engine: what a plain list would give. Method: random queries on a
- * ledger in SQLite and on one in PostgreSQL, held against a filter over their receipts; and GET /receipts of a gate in assist mode.
- * UPDATE_GOLDEN=1 writes the sentences anew.
+ * Goal: the filters of GET /receipts give the same results on each engine as on a plain list. Method: random queries on
+ * a ledger in SQLite and on one in PostgreSQL are compared with a filter over their receipts; also GET /receipts of a
+ * gate in assist mode. UPDATE_GOLDEN=1 rewrites the sentences.
  */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -29,10 +29,10 @@ const saying =
 
 const server = await startPostgres({ after });
 const minute = 60_000;
-/** Two days ago: a gate goes on behind these rows. */
+/** Two days ago, because a gate adds rows after these. */
 const at0 = Math.floor(Date.now() / minute - 2880) * minute;
 const rows = 400;
-/** A name that would end its text in the leaf, if it were not escaped. */
+/** A name that would end its text in the leaf if it were not escaped. */
 const odd = 'x","kind":"change","mode":"observe","prev":"\u00e4\\';
 const keys = ["default", "ci", odd];
 
@@ -46,7 +46,7 @@ interface Shown {
   readonly session_id: string;
 }
 
-/** Some rows of one moment side by side, each mode and key, and what a mode softens. */
+/** Rows with one moment in common, with each mode and key, and with softened verdicts. */
 async function fill(ledger: Ledger): Promise<void> {
   await ledger.keepContract(contracts[0]);
   const entries = Array.from({ length: rows }, (_, index) => {
@@ -219,7 +219,7 @@ suite("svc-gate report", () => {
       const ledger = await openLedger({ folder: data, engine });
       await fill(ledger);
       await ledger.close();
-      const gate = await startGate(t, { folder, flags: { mode: "assist" } }); // The mode of the last row.
+      const gate = await startGate(t, { folder, flags: { mode: "assist" } }); // the mode of the last row
       const now = await check(gate, { tool_name: "note.add", tool_input: {} });
       assert.equal(now.json.receipt.seq, rows + 1);
       const keyFile = join(folder, "key");

@@ -1,7 +1,7 @@
 /**
- * Goal: gates that share a ledger decide as one: counters stay exact under concurrent load, what one puts in force or
- * revokes holds for all, and a later version takes over. Method: gates as processes of their own on a PostgreSQL of the
- * test's own, each with a wrong clock; what they wrote is added up again by code that shares nothing with them.
+ * Goal: gates that share a ledger decide as one. Counters stay exact under concurrent load, a reload or revocation at
+ * one gate holds for all, and a later version can take over. Method: gates as processes on the test's own PostgreSQL,
+ * each with a wrong clock; independent code sums their rows again.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -44,7 +44,7 @@ function refusedAs(name: string): (error: Error) => boolean {
   };
 }
 
-/** The message of the log line in which `part` stands. */
+/** Returns the message of the log line that contains `part`. */
 function messageWith(log: string, part: string): string {
   return String(JSON.parse(log.split("\n").find((line) => line.includes(part)) ?? "{}").msg);
 }
@@ -60,12 +60,12 @@ else {
   replicas(server);
 }
 
-/** A database of one test's own, and what gates need to serve from it. */
+/** A database of one test, and the settings of gates that serve from it. */
 interface Place {
   readonly folder: string;
-  /** As the superuser. */
+  /** The URL for the superuser. */
   readonly owner: string;
-  /** As gates connect. */
+  /** The URL for gates. */
   readonly url: string;
 }
 
@@ -131,8 +131,7 @@ async function rowsOf(owner: string): Promise<readonly KeptRow[]> {
   return asOwner(owner, "SELECT seq::int AS seq, leaf FROM svc_gate.receipts ORDER BY seq");
 }
 
-/** As a server does that is replaced by one that had only the row. */
-/** As it was after its first row. */
+/** Removes all rows after the first, as if the server had been replaced by one that had only that row. */
 async function takeBack(owner: string, first: KeptRow | undefined): Promise<void> {
   const tree = new Frontier();
   tree.append(leafHash(first?.leaf ?? ""));
@@ -164,7 +163,9 @@ const spend = (account: string): object => ({
 
 const hour = 3_600_000;
 
-/** A machine that stands still for seconds has gates that wait for the head in vain; one that is broken has many. */
+/**
+ * If a machine pauses for seconds, its gates wait for the head in vain a few times; a broken gate does so many times.
+ */
 const failedMax = 20;
 
 interface Shared {
@@ -173,7 +174,7 @@ interface Shared {
   readonly bug?: Bug;
 }
 
-/** So many gates on one tenant, each of them asked as fast as it answers; and what came of it. */
+/** Runs this many gates on one tenant, each called as fast as it answers; returns the results. */
 async function loadOnOneTenant(t: TestContext, there: PostgresServer, name: string, { count, answers, bug }: Shared) {
   const at = await place(t, there, name);
   const from = Date.now();

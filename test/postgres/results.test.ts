@@ -1,8 +1,8 @@
 /**
- * Goal: rows of kind `result` hold in each engine and before each verifier, can be erased, and decide nothing. Method: no gate
- * writes them yet, so a writer in this file appends them through the ledger; then the ledger is verified, exported, erased and
- * verified again, by the ledger itself, the offline verifier and both small ones. Rows that name a wrong check, and leaves with
- * one member changed, must be found at their row; beside them stands what holds.
+ * Goal: rows of kind `result` are valid in each engine and for each verifier, can be erased, and decide nothing.
+ * Method: no gate writes them yet, so a writer in this file appends them through the ledger. The ledger is verified,
+ * exported, erased and verified again, by itself, by the offline verifier and by both small ones. Rows that name a
+ * wrong check and leaves with one changed member must be reported at their row; each has a valid counterpart.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -38,7 +38,7 @@ const says = sentencesOf(import.meta.filename);
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const { at, keyName, mode, toolName, routed, sessionId, contract } = entry();
 
-/** Appends the result of a check, each value in it under a keyed digest. */
+/** Appends the result of a check, with a keyed digest of each value. */
 async function addResult(ledger: Ledger, checkOf: number, over: Partial<ResultEntry> = {}): Promise<void> {
   const transaction = await ledger.begin();
   const of = { at, keyName, mode, toolName, routed, sessionId, contract };
@@ -52,7 +52,7 @@ async function addResult(ledger: Ledger, checkOf: number, over: Partial<ResultEn
   await transaction.commit();
 }
 
-/** Two checks, an act, the results of both, one of them twice. */
+/** Makes two checks, an administrative event, and the results of both checks, one of them twice. */
 async function fill(ledger: Ledger): Promise<void> {
   await ledger.keepContract(contracts[0]);
   await append(ledger, [[entry(), []], [entry({ toolName: "lookup", routed: false, sessionId: "run-2" }), []]]); // prettier-ignore
@@ -78,7 +78,9 @@ const { verify } = (await import(join(root, "verify/svc-verify.mjs"))) as {
 
 const summary = ({ ok, problem }: Judged): string => (ok ? "ok" : `${problem?.code} ${problem?.row}`);
 
-/** What the three verifiers of exports say, two of them of the chain alone too: `ok`, or the code and the row. */
+/**
+ * Returns the results of the three verifiers of exports, two of them also for the chain alone: `ok`, or code and row.
+ */
 async function judged(ledger: Ledger, engineOf: Engine, to: string): Promise<readonly string[]> {
   const history = await engineOf.read(ledger);
   try {
@@ -112,7 +114,7 @@ async function shown(
   return slices.flat().map(({ json }) => JSON.parse(json) as Record<string, unknown>);
 }
 
-/** A way to write a result that is not lawful, and what a lawful one in its place is. */
+/** An unlawful way to write a result, and its lawful counterpart. */
 const wrong: Readonly<Record<string, readonly [check: number, over: Partial<ResultEntry>]>> = {
   "row 0": [0, {}],
   "its own row": [7, {}],
@@ -299,7 +301,7 @@ suite("a changed result in the ledger's file", () => {
         assert.notEqual(change(leaf), leaf);
         database.prepare("UPDATE receipts SET leaf = ? WHERE seq = 4").run(change(leaf));
       });
-      // A change that leaves a lawful leaf is told by the row behind it, or by what it commits to.
+      // If a changed leaf is still lawful, the next row or the part's digest reveals the change.
       assert.ok(
         [whole, chain].every((seq) => seq === 4 || seq === 5),
         `${whole} ${chain}`,
@@ -359,7 +361,7 @@ test("GET /receipts lists checks unless kind= or act= ask for others; /ledger/ve
   const first = await startGate(t, { folder });
   await check(first, { tool_name: "note.add", tool_input: {}, session_id: "run-1" });
   await first.stop();
-  const second = await startGate(t, { folder, flags: { mode: "assist" } }); // A change of mode has its row.
+  const second = await startGate(t, { folder, flags: { mode: "assist" } }); // a change of mode has its row
   await check(second, { tool_name: "note.add", tool_input: {}, session_id: "run-1" });
   const seqs = async (query: string): Promise<readonly number[]> =>
     (await ask(second, `/receipts${query}`)).json.receipts.map(({ seq }: { readonly seq: number }) => seq);

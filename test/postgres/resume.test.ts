@@ -1,7 +1,7 @@
 /**
- * Goal: a database that was restored from a backup goes on as a folder does: no gate starts on it behind the pin, the loss is
- * a row, counters are unknown until a person resets them, for every gate. Method: a database is copied as a backup would, its gate
- * answers more calls, and the copy is served in its place; on a server of the test's own.
+ * Goal: a restored database continues as a folder does: no gate starts on it behind the pin, the loss is a row, and
+ * counters are unknown for every gate until a person resets them. Method: a database is copied as a backup would, its
+ * gate answers more calls, and the copy is served in its place, on the test's own server.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -76,7 +76,7 @@ function goingOn(there: PostgresServer): void {
     assert.match(first.stdout, /^row 5\b[^\n]*\n {2}desk\.visits {2}/, first.stderr);
     assert.match((await reset("desk.visits")).stderr, /desk\.visits is known/);
     says("ever is not known", (await reasonsOf(restored, 1))[0] ?? "");
-    // Another replica resets a counter beside this one, which follows the row.
+    // Another replica resets a counter meanwhile; this one follows the row.
     const beside: Spawned = await spawnGate(t, [], { cwd, env: restored });
     const visit = async (): Promise<string> =>
       (await check(beside, { tool_name: "visit", tool_input: {}, session_id: "s" })).json.reason;

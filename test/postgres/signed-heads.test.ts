@@ -1,7 +1,7 @@
 /**
- * Goal: gates that share a ledger sign one history, whichever of them is asked, and what was never kept was never signed for
- * anybody. Method: gates as processes of their own and ledgers in this one, on a PostgreSQL of the test's own; every head
- * that was ever served is held against the last one by proofs from tiles; lines are cut around a COMMIT.
+ * Goal: gates that share a ledger sign one history, whichever of them is asked, and never sign a row that was not
+ * committed. Method: gates as processes and ledgers in this process, on the test's own PostgreSQL. Proofs from tiles
+ * compare every served head with the last one; connections are cut around a COMMIT.
  */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -51,16 +51,16 @@ else {
   signedHeads(server);
 }
 
-/** The line of a gate that does not go on. */
+/** Returns the error line of a gate that ends. */
 function complaint(stderr: string): string {
   return /^svc-gate: .*$/m.exec(stderr)?.[0] ?? stderr;
 }
 
-/** A database of one test's own, and the key of the gates that share it. */
+/** A database of one test, and the key of the gates that share it. */
 interface Place {
   readonly folder: string;
   readonly keyFile: string;
-  /** As the superuser, and as gates connect. */
+  /** The URLs for the superuser and for gates. */
   readonly owner: string;
   readonly url: string;
 }
@@ -103,7 +103,7 @@ async function keysOf(file: string): Promise<readonly VerifierKey[]> {
 interface Head {
   readonly size: number;
   readonly root: Buffer;
-  /** By how many of the keys. */
+  /** Returns how many of the keys signed the head. */
   readonly signed: number;
 }
 
@@ -119,7 +119,7 @@ async function headAt(gate: { readonly address: string }, keys: readonly Verifie
   return headOf(text, keys);
 }
 
-/** The tiles of a gate's tree, as a stranger reads them, each once. */
+/** Returns the tiles of a gate's tree, as a stranger reads them, each once. */
 function tilesAt({ address }: { readonly address: string }, size: number): HashReader {
   const read = new Map<string, Promise<Buffer>>();
   const fetched = async (path: string): Promise<Buffer> => {
@@ -179,7 +179,7 @@ async function open(t: TestContext, options: DatabaseOptions): Promise<Database>
   return database;
 }
 
-/** A ledger as a gate of this process has it. */
+/** Opens a ledger as a gate in this process. */
 async function ledgerOn(at: Place, database: Database, ledger = "root"): Promise<Ledger> {
   const shared = { database, ledger };
   const opened = await openLedger({ folder: at.folder, shared, engine, name: origin, signingKeyFile: at.keyFile });
@@ -187,7 +187,7 @@ async function ledgerOn(at: Place, database: Database, ledger = "root"): Promise
   return opened;
 }
 
-/** What is signed from now on. */
+/** The heads signed from now on. */
 function watchSigning(t: TestContext): () => readonly string[] {
   const signed: string[] = [];
   t.mock.method(Signer.prototype, "signAside", function signing(this: Signer, head: Checkpoint) {

@@ -1,6 +1,6 @@
 /**
- * Goal: the engine that gates share keeps what every engine promises. Method: the suite of all engines on a server of
- * the test's own, whose binaries come from npm.
+ * Goal: the engine that gates share keeps every engine's promises. Method: the suite of all engines on the test's own
+ * server, whose binaries come from npm.
  */
 import assert from "node:assert/strict";
 import { basename, join } from "node:path";

@@ -1,7 +1,7 @@
 /**
- * Goal: whatever is changed in a ledger's tables is reported, at its row. Method: a ledger that has one of everything,
- * and an owner of the database who changes each value of each row, drops each row and adds some, one at a time; the walk
- * is asked each time. Untouched it holds, also while rows are added and counters are folded.
+ * Goal: every change in a ledger's tables is reported at its row. Method: a ledger has one of everything. The
+ * database's owner changes each value of each row, drops each row and adds some, one at a time, and the walk runs each
+ * time. The untouched ledger is valid, also while rows are added and counters are folded.
  */
 import assert from "node:assert/strict";
 import { after, suite, test, type TestContext } from "node:test";
@@ -70,13 +70,13 @@ async function sample(
 
 const rows = sampleRows + 1;
 
-/** A change to one row of one table, and the receipts of which one must be named; none where any row will do. */
+/** A change to one row of one table, and the receipts of which one must be named; empty if any row will do. */
 interface Tampering {
   readonly sql: string;
   readonly at?: readonly number[];
 }
 
-/** What names a row within its ledger. */
+/** Columns that identify a row within its ledger. */
 const keys: Readonly<Record<string, readonly string[]>> = {
   ledgers: [],
   receipts: ["seq"],
@@ -95,10 +95,10 @@ const tables: Readonly<Record<string, readonly string[]>> = {
   nodes: ["level", "place", "hash"],
 };
 
-/** What the ledger's own row says of the tree at the last row. */
+/** Columns of the ledger's own row about the tree at the last row. */
 const treeColumns = ["frontier", "checkpoint", "signer"];
 
-/** An event that stands elsewhere is missed at its own row, or stands in the way of another's. */
+/** An event moved to another row is reported at its own row or at the other event's row. */
 function movesEvent(table: string, column: string): boolean {
   return column === "seq" || (table === "effects" && ["counter", "key", "at"].includes(column));
 }
@@ -107,7 +107,7 @@ function literal(value: unknown): string {
   return value instanceof Uint8Array ? `'\\x${Buffer.from(value).toString("hex")}'` : `'${String(value)}'`;
 }
 
-/** Other values than the one that is there, as SQL. */
+/** Returns other values than the present one, as SQL. */
 function others(column: string, value: unknown): readonly string[] {
   if (value === null) return ["seq", "through"].includes(column) ? ["7"] : ["'x'"];
   if (value instanceof Uint8Array) return [`'\\x${"00".repeat(32)}'`, "''"];
@@ -162,7 +162,7 @@ function verifying(there: PostgresServer, database: Database): void {
   after(() => database.close());
   const pool = makePool(clientConfig(there.url(), bounds), 1);
   after(() => pool.end());
-  /** As the walk's own thread asks it. */
+  /** Verifies as the walk's own thread does. */
   const walk = (ledger: string): Promise<Verification> =>
     verifyPostgres((...asked) => readOne(pool, ledger, ...asked), { ledger, from: 1, anchors: [] });
 

@@ -1,7 +1,7 @@
 /**
- * Goal: what sinks and witnesses know that a ledger has not is found before it is served; sinks get each head, and the
- * newest when they are back. Method: histories of one key are cut short or begun anew beside each other, and each way of
- * knowing more is tried; whoever asks nothing is the control, and would serve. UPDATE_GOLDEN=1 writes the sentences anew.
+ * Goal: a start is refused if sinks or witnesses know more than the ledger. Sinks get each head, and after an outage
+ * the newest one. Method: histories of one key are truncated or forked, and each way of knowing more is tried. The
+ * control asks no sink or witness, and would serve. UPDATE_GOLDEN=1 rewrites the sentences.
  */
 import assert from "node:assert/strict";
 import { appendFileSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
@@ -38,16 +38,16 @@ const saying =
 const origin = "example.org/one";
 const key = makeSigningKey();
 
-/** The history as it was, with 60 rows. */
+/** The original history, with 60 rows. */
 function whole(): FakeLog {
   return new FakeLog(origin, key).grow(60);
 }
 
 interface Knower {
   readonly title: string;
-  /** Lets somebody know of a history, and says what a gate is told of them. */
+  /** Shows a history to a sink or witness, and returns the settings that name it. */
   readonly know: (t: TestContext, log: FakeLog, folder: string) => Promise<Partial<Given>>;
-  /** Is it under a signature? Then the operator cannot wave it through. */
+  /** Whether the head is under a signature. If so, the operator cannot override the refusal. */
   readonly isProven: boolean;
 }
 
@@ -138,7 +138,7 @@ const knowers: readonly Knower[] = [
   },
 ];
 
-/** What a start with a history is told. @returns the refusal, or undefined where it would be served */
+/** Starts with a history. @returns the refusal, or undefined if the gate would serve */
 async function start(t: TestContext, given: Given): Promise<string | undefined> {
   const { anchors } = anchorsOf(t, given);
   try {
@@ -200,7 +200,7 @@ suite("a start with a ledger that lacks rows", () => {
         "rows-missing-although-others-are-stated",
         (await start(t, { folder, ...known, log: resume(lost, later) })) ?? "served",
       );
-    // By now the sink has the head of the ledger that goes on; what it knew is put back, as of a later time.
+    // By now the sink has the head of the continued ledger. Its old state is put back, with a later time.
     writeFileSync(file, whole().head());
     utimesSync(file, new Date(later + 1000), new Date(later + 1000));
     says(

@@ -1,8 +1,8 @@
 /**
- * Goal: a lost disk loses no more than it must, and nothing of it in silence. Method: the drill, with real processes: load,
- * a backup beside it, more load, the data folder destroyed; then what each command answers, what the gate decides, and what
- * verify and replay find. Time passes through a clock that is moved before the gate starts. A restore that does not ask
- * the pin must be noticed. UPDATE_GOLDEN=1 writes the sentences anew.
+ * Goal: a lost disk loses no more rows than it must, and the loss is always reported. Method: the drill with real
+ * processes: load, a backup during the load, more load, then the data folder is destroyed. The test reads each
+ * command's answer, the gate's decisions, and the results of verify and replay. The clock is moved before the gate
+ * starts. A restore that does not ask the pin must be noticed. UPDATE_GOLDEN=1 rewrites the sentences.
  */
 import assert from "node:assert/strict";
 import { hash as digestOf } from "node:crypto";
@@ -46,7 +46,7 @@ const pay = (amount: number): object => ({ tool_name: "pay", tool_input: { amoun
 const look = { tool_name: "look", tool_input: {}, session_id: "s" };
 const dayMs = 86_400_000;
 
-/** Where a gate of the drill lives: its pin lies on another disk than its data. */
+/** The folders of a gate in the drill: its pin is on another disk than its data. */
 interface Site {
   readonly t: TestContext;
   readonly folder: string;
@@ -72,7 +72,7 @@ function siteOf(t: TestContext): Site {
   return { t, folder, data, pin, env };
 }
 
-/** Starts the gate, some time ahead of the machine's clock. */
+/** Starts the gate, with its clock ahead of the machine's. */
 async function serve({ t, env, folder }: Site, aheadMs = 0): Promise<Spawned> {
   const clock = join(folder, "clock.mjs");
   writeFileSync(clock, "const { now } = Date;\nDate.now = () => now() + Number(process.env.AHEAD_MS);\n");
@@ -94,21 +94,21 @@ async function done(site: Site, ...args: readonly string[]): Promise<string> {
   return stdout;
 }
 
-/** What a refused command says. */
+/** Returns the error of a refused command. */
 async function refused(site: Site, ...args: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await run(site, ...args);
   assert.deepEqual([code, stdout], [2, ""], args.join(" "));
   return stderr.trimEnd();
 }
 
-/** The one line that has this in it. */
+/** Returns the one line that contains this text. */
 function lineWith(part: string, text: string): string {
   const [line, ...others] = text.split("\n").filter((each) => each.includes(part));
   assert.ok(line !== undefined && others.length === 0, text);
   return line;
 }
 
-/** A text with names for the rows that have other numbers in every run. Any other number stays, and is noticed. */
+/** Replaces the row numbers that differ in every run by names. Any other number stays, so that a change is noticed. */
 function withNamed(text: string, rows: Readonly<Record<string, number>>): string {
   const names = new Map(Object.entries(rows).map(([name, row]) => [String(row), name]));
   return text.replaceAll(/(?<![\w:.-])\d+(?![\w-]|[:.]\d)/g, (number) => names.get(number) ?? number);
@@ -126,7 +126,7 @@ async function ask(gate: Spawned, body: object): Promise<Answer> {
   return json as Answer;
 }
 
-/** Calls without a pause until it is told to end. */
+/** Makes calls without a pause until told to end. */
 function load(gate: Spawned): { end(): Promise<number> } {
   const state = { isEnding: false, calls: 0 };
   const client = async (at: number): Promise<void> => {
@@ -150,7 +150,7 @@ interface Lost {
   readonly answers: readonly Answer[];
 }
 
-/** Load, a backup beside it, more load, and the data folder is gone. */
+/** Makes load, a backup during it and more load; then removes the data folder. */
 async function lose(site: Site): Promise<Lost> {
   const gate = await serve(site);
   const answers = [await ask(gate, pay(30)), await ask(gate, look)];
@@ -168,7 +168,7 @@ async function lose(site: Site): Promise<Lost> {
   return { backup, kept, last, answers };
 }
 
-/** Two answers that name the same row, and are not of the same row. */
+/** Two answers that name the same sequence number but belong to different rows. */
 function forks(answers: readonly Answer[]): readonly number[] {
   const hashes = new Map<number, string>();
   return answers.flatMap(({ receipt: { seq, hash } }) => {
@@ -246,7 +246,7 @@ test("a lifetime counter stays unknown after a loss until an operator resets it"
   assert.deepEqual(effects, []);
   assert.deepEqual([body.reset.length, body.reset[0][1], body.unknown.length], [1, "purse.spent", 1]);
 
-  // 30 were spent before the backup and 50 after it: from the row on, neither counts.
+  // 30 were spent before the backup and 50 after it; from the reset row on, neither counts.
   let gate = await serve(site);
   says("serve-after-a-reset", withNamed(lineWith("purse.spent", gate.stdout()), { "KEPT+1": kept + 1 }));
   assert.equal((await ask(gate, pay(99))).verdict, "ALLOW");
@@ -289,7 +289,7 @@ test("a lifetime counter stays unknown after a loss until an operator resets it"
   assert.ok(explained.includes(` from ${receipts}\n`), explained);
 });
 
-/** What takes the reset out of each reader, and the command that must then differ. */
+/** Mutations that remove the reset from each reader, and the command whose output must then differ. */
 const resetIgnored: readonly (readonly [mutation: Mutation, command: readonly string[]])[] = [
   [{ within: "ReplayCounters.act", find: "this.#counters.reset(identity);", put: ";" }, ["replay", "--json"]],
   [{ within: "DeepReplay.#valuesOf", find: "acts.reset.get($counter) ?? -1", put: "-1" }, ["verify", "--deep"]],
@@ -425,7 +425,7 @@ test("restore refuses a backup in which a byte was changed", async (t) => {
   await done(site, "restore", backup);
 });
 
-/** How a command is started with a defect in its sources. */
+/** The arguments that start a command with a defect in its sources. */
 function wrong({ env }: Site, mutation: Mutation): ProcessOptions {
   return { env: { ...env, ...mutatedEnvironment([mutation]) }, preload: [preload] };
 }

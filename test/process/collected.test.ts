@@ -1,7 +1,7 @@
 /**
- * Goal: the cron job of docs/guides/anchors.md collects checkpoints, and a gate that was rolled back is refused because of them.
- * Method: the page's own commands run against gates of this test, with its addresses and paths put in; what the page shows
- * as printed is compared. Whoever names no file is the control, and is served.
+ * Goal: the cron job of docs/guides/anchors.md collects checkpoints, and they let a start refuse a rolled-back ledger.
+ * Method: the page's own commands run against gates of this test, with its addresses and paths filled in; their output
+ * is compared with the page. The control names no file, and serves.
  */
 import assert from "node:assert/strict";
 import { execFile, spawnSync } from "node:child_process";
@@ -43,7 +43,7 @@ function block(name: string): string {
   return found;
 }
 
-/** The arguments of the command `svc-gate` in a block. */
+/** Returns the arguments of the command `svc-gate` in a block. */
 function argumentsIn(name: string): readonly string[] {
   const line = block(name)
     .split("\n")
@@ -51,7 +51,7 @@ function argumentsIn(name: string): readonly string[] {
   return line?.split(" ").slice(1) ?? [];
 }
 
-/** Runs the command of the page's line for cron. */
+/** Runs the command of the page's cron line. */
 async function runJob(folder: string, address: string): Promise<void> {
   const command = / {2}watcher {2}(\(.*)$/.exec(block("job"))?.[1] ?? "exit 1";
   const here = command
@@ -65,7 +65,9 @@ async function answered(gate: Running, count = 1): Promise<void> {
   for (let n = 0; n < count; n += 1) assert.equal((await check(gate, call)).status, 200);
 }
 
-/** A key's row and a call, then two calls more; the job runs after each. The folder has an older copy of its data. */
+/**
+ * Makes a key's row and a call, then two more calls; runs the job after each. The folder has an older copy of its data.
+ */
 async function collected(t: TestContext): Promise<string> {
   const folder = temporaryFolder(t);
   const flags = { "ledger-name": "example.org/desk" };
@@ -76,7 +78,7 @@ async function collected(t: TestContext): Promise<string> {
   await answered(first);
   await runJob(folder, first.address);
   await first.stop();
-  await runJob(folder, first.address); // Nobody answers: nothing is collected, and nothing is lost.
+  await runJob(folder, first.address); // no gate answers: nothing is collected, and nothing is lost
   cpSync(join(folder, "data"), join(folder, "older"), { recursive: true });
   const second = await startGate(t, { folder, contracts });
   await answered(second, 2);

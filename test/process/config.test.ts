@@ -1,7 +1,7 @@
 /**
- * Goal: every setting is read from its variable and its flag, and what is wrong with any is said at once. Method: the
- * table of settings drives the cases, so that a new one without a case is reported; the rest are starts of the process.
- * UPDATE_GOLDEN=1 writes the sentences anew.
+ * Goal: every setting is read from its variable and its flag, and each mistake is reported at once. Method: the table
+ * of settings drives the cases, so that a new setting without a case is reported; the other tests start the process.
+ * UPDATE_GOLDEN=1 rewrites the sentences.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -25,14 +25,14 @@ import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
 
-/** The one line of a process that says why it ended. */
+/** Returns the one line in which a process says why it ended. */
 function sentenceIn(stderr: string): string {
   const [line, ...others] = stderr.split("\n").filter((each) => each.startsWith("svc-gate: "));
   assert.ok(line !== undefined && others.length === 0, stderr);
   return line;
 }
 
-/** The warnings that a gate prints when it starts. */
+/** Returns the warnings that a gate prints at its start. */
 function warningsIn(stdout: string): readonly string[] {
   return [...stdout.matchAll(/^ *warning +(.+)$/gm)].map(([, warning = ""]) => warning);
 }
@@ -132,7 +132,7 @@ const cases: Readonly<Record<string, Case>> = {
   SVC_ACCEPT: { field: "accept", value: "clock", read: ["clock"], fallback: [], bad: ["everything", "clock,rows"] },
 };
 
-/** The other half of a pair that goes together. */
+/** The other setting of a pair that must be set together. */
 const pair: Readonly<Record<string, Record<string, string>>> = {
   SVC_TLS_CERT: { SVC_TLS_KEY: "k.pem" },
   SVC_TLS_KEY: { SVC_TLS_CERT: "c.pem" },

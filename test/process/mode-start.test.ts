@@ -1,6 +1,6 @@
 /**
- * Goal: no start weakens the mode by accident [first-use 2, 4, 5], and a start that fails leaves nothing [first-use 16].
- * Method: gates as processes on one data folder; their banners and their receipts are read.
+ * Goal: no start weakens the mode by accident [first-use 2, 4, 5], and a failed start leaves nothing behind [first-use
+ * 16]. Method: gates run as processes on one data folder; the test reads their banners and receipts.
  */
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
@@ -40,7 +40,7 @@ function start(t: TestContext, place: Place, settings: Settings = {}, args: read
   return spawnGate(t, args, { cwd: place.folder, env });
 }
 
-/** Serves once, and answers what the banner, the health and the change rows say. */
+/** Serves once; returns the banner, the health answer and the change rows. */
 async function serveOnce(
   t: TestContext,
   place: Place,
@@ -49,7 +49,7 @@ async function serveOnce(
 ): Promise<{ readonly banner: string; readonly mode: string; readonly changes: readonly unknown[] }> {
   const gate = await start(t, place, settings, args);
   const { mode } = (await ask(gate, "/health")).json;
-  // As the alert about a softened mode says.
+  // the same words as in the alert about a softened mode
   const rows = (await ask(gate, "/receipts?act=reload")).json.receipts ?? [];
   gate.kill("SIGTERM");
   await gate.exit;
@@ -190,7 +190,7 @@ suite("a start that fails", { tags: ["first-use-16"] }, () => {
     await serveOnce(t, place, { SVC_MODE: "enforce" });
     const broken = join(place.folder, "broken.yaml");
     writeFileSync(broken, "contract: [");
-    // The ledger is open by the time that the pin cannot be written.
+    // The ledger is already open when the write of the pin fails.
     for (const wrong of [{ SVC_MANDATE: broken }, { SVC_PIN: join(broken, "pin") }]) {
       const failed = runCommand(t, ["serve"], {
         env: { ...failing(place), SVC_PORT: "0", SVC_MODE: "observe", ...wrong },

@@ -1,8 +1,8 @@
 /**
- * Goal: spec/openapi.json is well formed, and what anybody can ask by it is answered as it says. Method: a validator that is
- * not ours reads it; schemathesis makes calls up from it, well-formed and not, and holds a live gate's answers against it:
- * here a few for each route, with `npm run schemathesis` as many as one likes. Positive controls: a document that is none,
- * and one that promises something else, are found out.
+ * Goal: spec/openapi.json is well formed, and the gate answers every request that it allows as it says. Method: an
+ * independent validator reads it. schemathesis makes valid and invalid calls from it and compares a live gate's
+ * answers: a few for each route here, any number with `npm run schemathesis`. Positive controls: an invalid document
+ * and a document with a wrong promise are reported.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -14,7 +14,7 @@ import { root, temporaryFolder } from "../support/gate.ts";
 
 const document = join(root, "spec", "openapi.json");
 
-/** Undefined, and the test skipped, where schemathesis is not installed. */
+/** Undefined, with the test skipped, if schemathesis is not installed. */
 function run(t: TestContext, openapi: string, ...flags: readonly string[]): string | undefined {
   const args = ["tools/schemathesis.ts", "--max-examples", "20", "--generation-deterministic", ...flags];
   const env = { ...process.env, OPENAPI: openapi };

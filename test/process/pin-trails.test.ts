@@ -1,7 +1,7 @@
 /**
  * Goal: if the head pin cannot be written, the log, /metrics and /ready say so, and no check waits for it. Method: a
- * file takes the place of the pin's folder, or a small disk under it is filled; then the way is cleared again. The monotonic
- * clock is moved past the time that the pin may trail.
+ * file replaces the pin's folder, or a small disk under it is filled; then the cause is removed. The monotonic clock
+ * moves past the time that the pin may trail.
  */
 import assert from "node:assert/strict";
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from "node:fs";
@@ -42,7 +42,7 @@ interface Shown {
   readonly failures: number;
 }
 
-/** What a gate says of itself after the time that the pin may trail has passed on the monotonic clock. */
+/** Returns a gate's log, metrics and readiness after the monotonic clock has passed the time that the pin may trail. */
 async function later(t: TestContext, gate: Running): Promise<Shown> {
   const now = performance.now.bind(performance);
   const moved = t.mock.method(performance, "now", () => now() + pinBehindMaxMs);
@@ -60,10 +60,10 @@ async function later(t: TestContext, gate: Running): Promise<Shown> {
   };
 }
 
-/** The system's code in a sentence. */
+/** Returns the system's error code in a sentence. */
 const codeIn = (text: string): string => /\((E[A-Z]+)\)/.exec(text)?.[1] ?? "";
 
-/** Checks are answered beside a pin that cannot be written, and it follows when it can be. The code of what stopped it. */
+/** Makes checks while the pin cannot be written, and checks that it catches up later. @returns the error code */
 async function trails(
   t: TestContext,
   { pin, stop, clear }: { pin: string; stop: () => void; clear: () => void },

@@ -1,7 +1,7 @@
 /**
- * Goal: only their owner can use the files of a data folder, whatever the folder's mode and the umask are. Method: a gate with
- * a tenant serves from a folder of mode 755; it is asked, makes a key, is backed up, restored and exported; then each file is
- * looked at.
+ * Goal: only their owner can use the files of a data folder, whatever the folder's mode and the umask are. Method: a
+ * gate with a tenant serves from a folder of mode 755. It answers calls, makes a key, and is backed up, restored and
+ * exported; then the test reads each file's mode.
  */
 import assert from "node:assert/strict";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
@@ -24,14 +24,14 @@ function filesIn(folder: string): readonly string[] {
     .toSorted();
 }
 
-/** Each file below a folder that others than its owner may use, with its mode. */
+/** Returns each file below a folder that other users may use, with its mode. */
 function openFiles(folder: string): readonly string[] {
   return filesIn(folder)
     .filter((file) => modeOf(join(folder, file)) !== "600")
     .map((file) => `${file} ${modeOf(join(folder, file))}`);
 }
 
-/** What this process starts has that umask until the test ends. */
+/** Sets the umask of child processes until the test ends. */
 function setUmask(t: TestContext, umask: number): void {
   const before = process.umask(umask);
   t.after(() => process.umask(before));
@@ -78,7 +78,7 @@ suite("the files of a data folder", { tags: ["attack-11"], skip: process.platfor
         };
         await asked("/check", readFileSync(join(data, "first-key"), "utf8").trim());
         await asked("/t/acme/check", await done("keys", "create", "agent", "--tenant", "acme", "--quiet"));
-        await wait(1500); // Pin and checkpoint follow within a second.
+        await wait(1500); // pin and checkpoint follow within a second
         await done("backup", join(place, "backup"), "--with-signing-key");
         const ofRoot = [...ofLedger, "first-key", "keys.json", "operator.json"];
         const expected = [...ofRoot, ...ofLedger.map((name) => join("tenants", "acme", name))].toSorted();

@@ -1,7 +1,7 @@
 /**
- * Goal: what a contract lists under `sensitive:` can be erased by itself at a gate, its bytes are nowhere afterwards, and all
- * that reads evidence shows what is left. Method: a gate that serves a contract which lists members; the program is run
- * against it; files are searched before and after.
+ * Goal: members that a contract lists under `sensitive:` can be erased alone at a gate, no file contains their bytes
+ * afterwards, and all readers of evidence show the rest. Method: a gate serves a contract with such a list; the program
+ * runs against it; files are searched before and after.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -122,7 +122,7 @@ test("an export contains the sensitive members except the erased ones", async (t
   await place(gate, 20);
   await run("erase", "1", "--part", "input.customer.email", "--reason", "request 4711");
   const folder = join(gate.folder, "out");
-  await gate.stop(); // Its last signed head is kept by then.
+  await gate.stop(); // by then its last signed head is stored
   const exported = await run("export", folder);
   assert.equal(exported.code, 0, exported.stderr);
   assert.match((await run("verify", folder)).stdout, /erased {5}3 parts/);

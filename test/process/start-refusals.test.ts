@@ -1,7 +1,7 @@
 /**
- * Goal: a gate that must not serve says why in one sentence, ends with a code that is not zero, and replaces nothing.
- * Method: each state of the data folder that an operator can come upon is made, the real process is started, and the
- * folder is compared with what it was.
+ * Goal: a gate that must not serve says why in one sentence, ends with a non-zero exit code, and replaces nothing.
+ * Method: each possible state of the data folder is made, the real process is started, and the folder is compared with
+ * its earlier content.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -19,7 +19,7 @@ import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
 
-/** A source for one gate: its data folder and a mandate beside it. */
+/** The paths of one gate: its data folder and a mandate next to it. */
 interface GateSource {
   readonly folder: string;
   readonly data: string;
@@ -60,7 +60,7 @@ function alter(folder: string, sql: string): void {
   database.close();
 }
 
-/** What is in the folder that matters: the lock and the engine's own scratch files come and go. */
+/** Returns the folder's content without the lock and the engine's temporary files. */
 function contentOf(folder: string): Readonly<Record<string, string>> {
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return {};
   const names = readdirSync(folder).filter((name) => !/^owner\.lock|-wal$|-shm$/.test(name));
@@ -300,7 +300,7 @@ suite("starts that the gate refuses", () => {
   });
 });
 
-/** Starts a gate in this process, as the command does. @returns what the operator is told, or that it served */
+/** Starts a gate in this process, as the command does. @returns the error for the operator, or that the gate served */
 async function startHere(
   settings: Readonly<Record<string, string>>,
   flags: Readonly<Record<string, string>>,
@@ -316,7 +316,7 @@ async function startHere(
   }
 }
 
-/** One sentence of one line, and a code that is not zero. */
+/** Expects one sentence of one line, and a non-zero exit code. */
 function refused(ended: Ended | "served", name: string): void {
   assert.notEqual(ended, "served");
   const { code, stderr } = ended as Ended;
@@ -325,7 +325,7 @@ function refused(ended: Ended | "served", name: string): void {
   assert.equal(code, 1);
 }
 
-/** Root writes where it likes, except on a file system that is mounted read-only. */
+/** Root can write anywhere, except on a file system that is mounted read-only. */
 function makeReadOnly(folder: string): (() => void) | undefined {
   const paths = [...readdirSync(folder).map((name) => join(folder, name)), folder];
   if (process.getuid?.() !== 0) {

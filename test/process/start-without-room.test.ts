@@ -1,6 +1,6 @@
 /**
- * Goal: the error of a start on a full disk says which folder, how much space it needs and what to do. Method: a disk of
- * 32 MiB; a larger one shows that only space was missing.
+ * Goal: the error of a start on a full disk names the folder, the space it needs and the remedy. Method: a disk of 32
+ * MiB; a larger one shows that only space was missing.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";

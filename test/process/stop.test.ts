@@ -1,6 +1,6 @@
 /**
- * Goal: a gate that is told to stop answers what waits and records it, and one that has a fault answers nothing more.
- * Method: processes with signals; modules loaded before the gate hold up the ledger or break it.
+ * Goal: a stopping gate answers and records the waiting calls, and a gate with a fault answers nothing more. Method:
+ * processes with signals; modules loaded before the gate hold up the ledger or break it.
  */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -27,8 +27,8 @@ const says = sentencesOf(import.meta.filename);
 const call = '{"tool_name":"note.add","tool_input":{}}';
 
 /**
- * A gate whose ledger does before each batch what `text` says (`n` is the batch's number), after `first` at its start.
- * The turns of the start, before anything is asked, are let through.
+ * A gate whose ledger runs `text` before each batch (`n` is the batch's number), and `first` at its start. The
+ * transactions of the start, before any call, pass.
  */
 async function gateWith(t: TestContext, text: string, first = ""): Promise<Spawned & { readonly folder: string }> {
   const folder = temporaryFolder(t);
@@ -57,7 +57,7 @@ Ledger.prototype.begin = async function () { if (isAsked) { n += 1; ${text} } re
   return { ...gate, folder };
 }
 
-/** The first batch waits for SIGUSR2; every call that is asked, and the signal to stop, are written to the log. */
+/** The first batch waits for SIGUSR2; the log names every call and the signal to stop. */
 function held(signal: string): readonly [text: string, first: string] {
   const first = `const released = new Promise((resolve) => process.once("SIGUSR2", resolve));
 const submit = Sequencer.prototype.submit;

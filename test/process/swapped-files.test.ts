@@ -1,6 +1,6 @@
 /**
- * Goal: a file of a data folder that somebody swaps or removes is reported by `svc-gate verify` and at a start. Method: a gate
- * serves a folder and stops; one file is changed; `verify` and the next start look at it. An untouched folder is the control.
+ * Goal: `svc-gate verify` and the next start report a swapped or removed file of a data folder. Method: a gate serves a
+ * folder and stops; one file is changed; `verify` and the next start run. An untouched folder is the control.
  */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
@@ -22,9 +22,9 @@ interface Site {
 }
 
 interface Started {
-  /** The banner's warnings, without their label. */
+  /** Returns the banner's warnings, without their label. */
   readonly warnings: readonly string[];
-  /** The status of a check with each of the keys. */
+  /** Returns the status of a check with each of the keys. */
   readonly answers: readonly number[];
 }
 
@@ -34,12 +34,12 @@ async function statusOf(address: string, key: string): Promise<number> {
   return (await fetch(`${address}/check`, { method: "POST", headers, body })).status;
 }
 
-/** One life of a gate: it starts, is asked with each of the keys, and stops. */
+/** Starts a gate, makes a check with each of the keys, and stops it. */
 async function live(t: TestContext, cwd: string, keys: readonly string[], env = {}): Promise<Started> {
   const gate = await spawnGate(t, [], { cwd, env: { SVC_DATA_DIR: join(cwd, "data"), ...env } });
   const answers: number[] = [];
   for (const key of keys) answers.push(await statusOf(gate.address, key));
-  await wait(1200); // Pin and checkpoint follow within a second.
+  await wait(1200); // pin and checkpoint follow within a second
   gate.kill("SIGTERM");
   assert.equal(await gate.exit, 0);
   const warnings = [...gate.stdout().matchAll(/^ *warning +(.+)$/gm)].map(([, warning = ""]) => warning);

@@ -1,8 +1,8 @@
 /**
- * Goal: what `npm run pack` makes works where it is installed, with nothing of this repository beside it. Method: both
- * packages are built and packed. The server's is installed into an empty folder by npm, and there `svc-gate init` and
- * `svc-gate serve` are run as a stranger would, by an older Node where there is one; a program asks it by `svc-gate/client`,
- * and the compiler reads the client's types. Then the workbench's is installed beside it.
+ * Goal: the packages of `npm run pack` work when installed, without this repository. Method: both packages are built
+ * and packed. npm installs the server's into an empty folder. There the test runs `svc-gate init` and `svc-gate serve`
+ * as a stranger would, with an older Node if one is installed. A program uses `svc-gate/client`, and the compiler reads
+ * the client's types. Then the workbench's package is installed next to it.
  */
 import assert from "node:assert/strict";
 import { execFileSync, spawn, spawnSync } from "node:child_process";
@@ -30,11 +30,11 @@ interface Manifest {
 const manifestOf = (folder: string): Manifest => JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8"));
 const manifest = manifestOf("packages/svc-gate");
 const workbench = manifestOf("packages/workbench");
-/** For what never ends: a slow machine, or a slow line to the registry, has its time. */
+/** Detects a hang only, because a machine or a registry may be slow. */
 const timeout = 300_000;
 const noNetwork = /ENOTFOUND|ECONNREFUSED|ECONNRESET|ETIMEDOUT|EAI_AGAIN|ENOTCACHED|network|request to \S+ failed/;
 
-/** The folders of PATH; first the one of an older Node, if one is there: `bin/svc-gate.mjs` must find its own runtime. */
+/** The folders of PATH, with an older Node's first if there is one: `bin/svc-gate.mjs` must find its own runtime. */
 function pathWithOlderNode(): { readonly path: string; readonly version: string } {
   const folders = (process.env["PATH"] ?? "").split(delimiter).filter(Boolean);
   for (const folder of folders) {
@@ -46,7 +46,7 @@ function pathWithOlderNode(): { readonly path: string; readonly version: string 
   return { path: [dirname(process.execPath), ...folders].join(delimiter), version: process.versions.node };
 }
 
-/** Nothing of this process's npm or gate. */
+/** The environment without this process's npm or gate variables. */
 function cleanEnvironment(path: string): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(([name]) => !/^(?:SVC_|NODE_|npm_|INIT_CWD$|PATH$)/i.test(name));
   return { ...Object.fromEntries(kept), PATH: path };
@@ -68,7 +68,7 @@ interface Packed {
   readonly files: readonly { readonly path: string }[];
 }
 
-/** As `npm run pack` does; its steps are run one by one, because npm's scripts may install over other tests. */
+/** Runs the steps of `npm run pack` one by one, because npm's scripts may install over other tests. */
 function pack(folder: string, env: NodeJS.ProcessEnv): readonly Packed[] {
   const { scripts } = manifestOf(".");
   assert.equal(scripts["pack"], "npm run -s build && npm pack --ignore-scripts ./dist/svc-gate ./dist/workbench");
@@ -99,7 +99,7 @@ declare const process: { readonly argv: readonly string[] };
 declare const console: { log: (text: string) => void };
 `;
 
-/** A project of somebody else's: what it compiles to runs without types. */
+/** Another person's project: its compiled program runs without types. */
 function compileProgram(folder: string, text: string): { readonly status: number | null; readonly stdout: string } {
   const options = { module: "nodenext", target: "esnext", strict: true, types: [], skipLibCheck: false, outDir: "out" };
   const file = join(folder, "tsconfig.json");
@@ -109,7 +109,7 @@ function compileProgram(folder: string, text: string): { readonly status: number
   return spawnSync(process.execPath, [tsc, "-p", file], { cwd: folder, encoding: "utf8", timeout });
 }
 
-/** `svc-gate serve` as the package's own command, until the test ends. */
+/** Runs `svc-gate serve` as the package's own command, until the test ends. */
 async function serveInstalled(
   t: TestContext,
   folder: string,
@@ -145,7 +145,7 @@ async function importInstalled(folder: string, name: string): Promise<void> {
   execFileSync(process.execPath, ["--input-type=module", "--eval", text], { cwd: folder });
 }
 
-/** What a module brings in: the names of packages, without their inner paths. */
+/** Returns the names of the packages that a module imports, without their inner paths. */
 function packagesOf(text: string): readonly string[] {
   const found = text.matchAll(
     /(?:^(?:import|export|\}) ?(?:[^"'\n]*\bfrom )?|\b(?:import|import\.meta\.resolve)\()["']([^"'.][^"']*)["']/gm,
@@ -163,7 +163,7 @@ suite("the package", () => {
   test("each source file imports only packages that its own manifest names", () => {
     for (const [folder, owner] of [["svc-gate", manifest] as const, ["workbench", workbench] as const]) {
       for (const name of globSync(`packages/${folder}/src/**/*.ts`, { cwd: root })) {
-        // A type is gone when the package is built.
+        // A type does not exist in the built package.
         const text = readFileSync(join(root, name), "utf8").replaceAll(/^import type .*$/gm, "");
         assert.deepEqual(notDependencies(text, owner), [], name);
       }

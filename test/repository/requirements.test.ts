@@ -1,7 +1,7 @@
 /**
- * Goal: every rule of the specification has an id, every id is cited by a test, and no test cites an id that is not.
- * Method: the ids are compared with the specification's own text (where it lies beside the repository) and with the
- * tags of tests and the `cites` arrays of the vectors. CommitOptions each check, a doctored list that it reports.
+ * Goal: every rule of the specification has an id, every id is cited by a test, and every cited id exists. Method: the
+ * ids are compared with the specification's own text (if it is next to the repository), and with the tags of tests and
+ * the `cites` arrays of the vectors. Each check must report a doctored list.
  */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -23,8 +23,9 @@ const prefixes =
 const idPattern = new RegExp(`^(?:${prefixes.replaceAll(" ", "|")})\\.[a-z0-9]+(?:-[a-z0-9]+)*$`);
 
 /**
- * The places of the specification that owe an id, in its order: `X.Y.N` for a numbered rule, `X.Y:cell` for a table's
- * row (`4:POST /check` where a row begins with a method), `X.Y` for prose. What precedes section 1 is section 0.
+ * Returns the sections of the specification that need an id, in its order: `X.Y.N` for a numbered rule, `X.Y:cell` for
+ * a table's row (`4:POST /check` if a row begins with a method), `X.Y` for prose. The text before section 1 is section
+ * 0.
  */
 function placesIn(markdown: string): string[] {
   const places = new Set<string>();
@@ -76,7 +77,10 @@ function malformed({ requirements }: Requirements): string[] {
   return faults;
 }
 
-/** Ids in the tags of tests that run: a `test.skip` or `test.todo` cites nothing. A title may stand before them. */
+/**
+ * Returns the ids in the tags of tests that run: a `test.skip` or `test.todo` cites nothing. A title may precede the
+ * tags.
+ */
 function citedInTags(text: string): string[] {
   const title = /(?:"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`|[\w.]+)/.source;
   const options = new RegExp(String.raw`\b(?:test|it|describe|suite)\(\s*${title},\s*\{\s*tags: \[([^\]]*)\]`, "g");
@@ -85,7 +89,7 @@ function citedInTags(text: string): string[] {
   );
 }
 
-/** Ids in `cites` arrays, at any depth of a file of vectors. */
+/** Returns the ids in `cites` arrays, at any depth of a file of vectors. */
 function citedInVectors(value: unknown): string[] {
   if (typeof value !== "object" || value === null) return [];
   return Object.entries(value).flatMap(([name, member]) =>
@@ -111,7 +115,7 @@ function unknownCitations({ requirements }: Requirements, cited: ReadonlyMap<str
   return [...cited].filter(([id]) => !known.has(id)).map(([id, path]) => `${path} cites ${id}`);
 }
 
-/** This file is left out: its doctored tags would cite. */
+/** This file is left out, because its doctored tags would cite. */
 function testsAndVectors(): SourceText[] {
   const paths = ["test", "spec/vectors"].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map(

@@ -1,7 +1,7 @@
 /**
- * Goal: no test is forgotten: each is in a ring, and what `npm test` leaves to `npm run test:all` is named and is there.
- * Method: the lists of test/support/rings.ts are held against the files. The number of rounds that a list calls whole is the one
- * that the file takes by itself. Positive control: doctored lists are reported.
+ * Goal: no test is forgotten. Each is in a ring, and each file that `npm test` leaves to `npm run test:all` is named
+ * and exists. Method: the lists of test/support/rings.ts are compared with the files. A list's whole number of rounds
+ * must be the file's own default. Positive control: doctored lists are reported.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -13,7 +13,7 @@ const says = sentencesOf(import.meta.filename);
 
 const files = new Set(allFiles());
 
-/** Names that no file has, and samples that their file does not take. */
+/** Returns the names without a file, and the samples that their file does not use. */
 function faultsOf(names: readonly string[], reduced: readonly Sample[]): readonly string[] {
   const missing = names.filter((name) => !files.has(name)).map((name) => `there is no ${name}`);
   return [...missing, ...reduced.flatMap(faultsOfSample)];

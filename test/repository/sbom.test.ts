@@ -1,6 +1,6 @@
 /**
- * Goal: the bill of materials names all that the gate is made of, and how it is licensed. Method: it is made as
- * `npm run sbom` makes it, and held against the lock file. Positive control: one that leaves a package out.
+ * Goal: the bill of materials names every part of the gate and its license. Method: it is made as `npm run sbom` makes
+ * it, and compared with the lock file. Positive control: a bill that lacks a package.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

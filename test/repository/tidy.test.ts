@@ -1,6 +1,6 @@
 /**
- * Goal: the habits of this repository hold without anybody looking. Method: each check is a pure function over the
- * tracked files' paths and texts that returns one line per fault; beside it stands a doctored text that it reports.
+ * Goal: the repository's habits are checked automatically. Method: each check is a pure function over the tracked
+ * files' paths and texts that returns one line per fault; each has a doctored text that it must report.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -11,24 +11,24 @@ import { fileURLToPath } from "node:url";
 
 type SourceText = { readonly path: string; readonly text: string };
 type Check = (files: readonly SourceText[]) => string[];
-/** What a line may not hold, in which files. */
+/** A forbidden pattern in lines, and the files to which it applies. */
 type LineRule = { readonly fault: string; readonly in: RegExp; readonly pattern: RegExp };
 
 const linesMax = 500;
-/** A client is one file, whatever it needs (specification 1.7). */
+/** A client is one file, whatever its size (specification 1.7). */
 const clientLinesMax = 700;
 const client = /^clients\/(?:python|javascript)\//;
 const columnsMax = 140;
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const code = /\.(?:ts|mts|mjs|js|py|go)$/;
-/** Whose own formatter indents with tabs. */
+/** Files whose own formatter indents with tabs. */
 const go = /\.go$|(?:^|\/)go\.mod$/;
 const typescript = /\.m?ts$/;
 const any = /(?:)/;
-/** Written by machines, or bytes that a test needs as they are. */
+/** Files written by machines, or bytes that a test needs unchanged. */
 const notByHand = /^package-lock\.json$|^spec\/vectors\/|(?:^|\/)generated\/|\.golden$|^LICENSE$/;
-/** This file names what it forbids. */
+/** This file names the forbidden words. */
 const self = "test/repository/tidy.test.ts";
 
 const rooms = ["wire", "contract", "ledger", "gate", "cli", "analysis", "commands"];
@@ -42,7 +42,7 @@ const mayImport: ReadonlyMap<string, readonly string[]> = new Map([
   ["commands", ["wire", "contract", "cli", "analysis"]],
 ]);
 
-/** Words and shapes that no line may hold. */
+/** Words and shapes that no line may contain. */
 const lineRules: readonly LineRule[] = [
   { fault: "a tab", in: new RegExp(`^(?!.*(?:${go.source}))`), pattern: /\t/ },
   { fault: "white space at the end of the line", in: any, pattern: /[ \t\r]$/ },
@@ -123,7 +123,7 @@ function textEnds(files: readonly SourceText[]): string[] {
     .map(({ path }) => `${path} does not end in one line break`);
 }
 
-/** A door begins with what the room promises and what it does not do. */
+/** A module's door begins with its promises and its limits. */
 function doors(files: readonly SourceText[]): string[] {
   return files
     .filter(({ path }) => /^packages\/[^/]+\/src\/[^/]+\/mod\.ts$/.test(path))
@@ -134,7 +134,7 @@ function doors(files: readonly SourceText[]): string[] {
     });
 }
 
-/** How many names a door may have: who reviews a room reads its doors first. */
+/** The maximum number of names for each door, because a reviewer reads a room's doors first. */
 const namesMax: readonly (readonly [door: RegExp, max: number])[] = [
   [/\/contract\/(?:mod|ir)\.ts$/, 40],
   [/\/ledger\/mod\.ts$/, 60],
@@ -155,7 +155,7 @@ function drawers(files: readonly SourceText[]): string[] {
   return files.filter(({ path }) => drawer.test(path)).map(({ path }) => `${path} lies in a drawer without a name`);
 }
 
-/** What a module imports: static, re-exported, dynamic, or as a type. */
+/** Returns the imports of a module: static, re-exported, dynamic, or as a type. */
 function importsOf(text: string): string[] {
   const fixed = text.matchAll(
     /^\s*(?:import|export|\})[^"'\n]*\bfrom\s*["']([^"']+)["']|^\s*import\s*["']([^"']+)["']/gm,
@@ -164,7 +164,7 @@ function importsOf(text: string): string[] {
   return [...fixed, ...called].map(([, first, second]) => first ?? second ?? "");
 }
 
-/** Which room a path of a package belongs to; the empty text where it belongs to none. */
+/** Returns the room of a package's path; the empty text if it belongs to none. */
 function roomOf(path: string): string {
   return /^packages\/[^/]+\/src\/([^/]+)\//.exec(path)?.[1] ?? "";
 }
@@ -186,15 +186,15 @@ function wrongArrow(path: string, specifier: string): string[] {
   return isDoor ? [] : [`${path} imports ${target}, not a door of ${to}`];
 }
 
-/** The files by which others enter a room. */
+/** The files by which other rooms may enter a room. */
 function doorsOf(room: string): readonly string[] {
   if (room === "contract") return ["mod.ts", "ir.ts"];
   return room === "ledger" ? ["mod.ts", "entry/mod.ts", "tree/mod.ts", "export/mod.ts"] : ["mod.ts"];
 }
 
 /**
- * A pure room cannot talk the compiler into what it does not have. A brand's `unique symbol` has no value, so it may; the
- * platform's parser of URLs is of no standard library, but as pure as one.
+ * A pure room must not tell the compiler about things that it does not have. A brand's `unique symbol` has no value, so
+ * it is allowed. So is the platform's parser of URLs: it is not in the standard library, but it is as pure.
  */
 function ambient(files: readonly SourceText[]): string[] {
   const declares = /^\s*(?:export )?declare (?!const \w+: unique symbol;|const URL: new )|^\/\/\/ *</m;
@@ -203,7 +203,7 @@ function ambient(files: readonly SourceText[]): string[] {
     .map(({ path }) => `${path} declares what the room does not have`);
 }
 
-/** The targets of relative links in Markdown; code is not prose. */
+/** Returns the targets of relative links in Markdown; code is not prose. */
 function linksOf(markdown: string): string[] {
   const prose = markdown.replaceAll(/^(`{3,}|~{3,})[\s\S]*?^\1/gm, "").replaceAll(/`[^`\n]*`/g, "");
   const links = prose.matchAll(/\]\(\s*<?([^)\s>]+)>?(?:\s+"[^"]*")?\s*\)|^\[[^\]]+\]:\s*<?(\S+?)>?\s*$/gm);
@@ -230,7 +230,7 @@ function foldersOf(path: string): string[] {
   return folder === "." ? ["."] : [folder, ...foldersOf(folder)];
 }
 
-/** The tracked files of a checkout, else every file that is not made by a tool. */
+/** Returns the tracked files of a checkout, or else every file that a tool has not made. */
 function trackedPaths(): string[] {
   if (existsSync(join(root, ".git"))) {
     const listed = execFileSync("git", ["ls-files", "-z"], { cwd: root, encoding: "utf8" }).split("\0");

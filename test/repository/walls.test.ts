@@ -1,7 +1,7 @@
 /**
- * Goal: the walls between the rooms stand, and what has no place in a pure room does not exist there.
- * Method: the compiler and the linter run, as configured here, on temporary rooms that hold one doctored file each; the
- * error must be the wall's own. CommitOptions each, a file that is allowed, which must pass.
+ * Goal: the compiler and the linter enforce the walls between the rooms, and a pure room cannot use what it must not
+ * have. Method: both run, as configured here, on temporary rooms that hold one doctored file each; the error must be
+ * the wall's own. Next to each, an allowed file must pass.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -34,7 +34,7 @@ const folderOf = (room: string): string => rooms[room] ?? assert.fail(`there is 
 const temporary = mkdtempSync(join(tmpdir(), "svc-gate-walls-"));
 after(() => rmSync(temporary, { recursive: true, force: true }));
 
-/** A copy of the rooms' configuration, in which each room's door exports one number; `files` are added to it. */
+/** Copies the rooms' configuration; each room's door exports one number, and `files` are added to it. */
 function makeRooms(files: Readonly<Record<string, string>>): string {
   const folder = mkdtempSync(join(temporary, "rooms-"));
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
@@ -64,7 +64,7 @@ function compile(room: string, text: string): Promise<string> {
   return run(folder, ["typescript", "bin", "tsc"], "--build", folderOf(room), "--pretty", "false");
 }
 
-/** The codes of the compiler's errors in the doctored file. An error anywhere else is the set-up's fault. */
+/** Returns the codes of the compiler's errors in the doctored file. An error anywhere else is the set-up's fault. */
 function errorCodes(output: string): string[] {
   const errors = [...output.matchAll(/^(\S+?)\(\d+,\d+\): error (TS\d+)|^error (TS\d+)/gm)];
   for (const [line, path = ""] of errors)
@@ -76,10 +76,11 @@ function importing(path: string): string {
   return `import { door } from "${path}";\nexport const seen: number = door;\n`;
 }
 
-// TS6307: the file is in no project that is referenced. TS6059 comes with it: the file is outside the room's folder.
+// TS6307: the file is in no referenced project. TS6059 comes with it: the file is outside the room's folder.
 const wall = ["TS6059", "TS6307"];
 
-// A project reaches what the projects that it refers to reach: that commands import no gate, test/repository/tidy.test.ts holds.
+// A project can import the projects that its references reference. test/repository/tidy.test.ts checks that commands
+// import no gate.
 const arrows: readonly { readonly from: string; readonly to: string; readonly codes: readonly string[] }[] = [
   { from: "wire", to: "contract", codes: wall },
   { from: "wire", to: "ledger", codes: wall },
@@ -106,7 +107,7 @@ const arrows: readonly { readonly from: string; readonly to: string; readonly co
   { from: "commands", to: "contract", codes: [] },
 ];
 
-// TS2591 and TS2584 are "cannot find name" with a hint at `types` or `lib`; TS2304 is the same without one.
+// TS2591 and TS2584 are "cannot find name" with a hint at `types` or `lib`; TS2304 is the same without a hint.
 const absent: readonly { readonly text: string; readonly codes: readonly string[] }[] = [
   { text: 'import { readFileSync } from "node:fs";\nexport const seen: unknown = readFileSync;', codes: ["TS2591"] },
   { text: 'import "node:fs";', codes: ["TS2882"] },
@@ -145,7 +146,7 @@ suite("the compiler keeps the rooms apart", { concurrency: 4 }, () => {
   });
 });
 
-/** The packages that a room's sources import by name. */
+/** Returns the packages that a room's sources import by name. */
 function packagesOf(room: string): string[] {
   const folder = join(root, folderOf(room));
   const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ts"));

@@ -1,6 +1,6 @@
 /**
- * Goal: who asks too often, too slowly or too much is told so, cheaply, and takes nothing from the others. Method: gates in
- * this process with a ledger that is held, keys with rates, raw connections that are slow.
+ * Goal: a caller that asks too often, too slowly or too much gets a cheap refusal and takes nothing from the others.
+ * Method: gates in this process with a ledger that is held, keys with rates, and slow raw connections.
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -26,7 +26,7 @@ import {
 
 const call = { tool_name: "note.add", tool_input: {} };
 
-/** Stands still, and goes on by hand: a bucket of requests fills in no time that passes by itself. */
+/** A clock that only the test moves, so that the bucket of a rate limit never refills in between. */
 function standingClock(t: TestContext): { readonly pass: (ms: number) => void } {
   let at = performance.now();
   t.mock.method(performance, "now", () => at);
@@ -88,7 +88,7 @@ test("a tenant can have its own rate limit", async (t) => {
   assert.equal(await policyOf("b"), '"key";q=100;w=1');
 });
 
-/** A check whose body is not sent: only what is refused by its headers alone is answered at once. */
+/** Sends the head of a check without its body: the gate can answer at once only if it refuses by the headers alone. */
 function refusedByHeaders(gate: Running): Promise<{ readonly status: number }> {
   return send(gate, requestText("POST /check HTTP/1.1", ["Content-Type: application/json", "Content-Length: 99"]));
 }
@@ -141,7 +141,7 @@ test("the gate answers every refused request of a flood and logs most of them as
   while (all() < 300) await new Promise((resolve) => setTimeout(resolve, 50));
   const { one, more } = told();
   assert.equal(all(), 300);
-  // A flood lasts as long as this machine takes: ten of each second are told one by one, the others by their number.
+  // The length of a flood depends on the machine. The log names ten refusals of each second and counts the others.
   const seconds = (performance.now() - from) / 1000;
   assert.ok(more.length > 0 && one <= 10 * (seconds + 1), `${one} lines in ${seconds} s`);
 });

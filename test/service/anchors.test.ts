@@ -1,8 +1,8 @@
 /**
- * Goal: a gate that is anchored answers as it would without, shows who vouches for what, and does not start behind what they
- * have seen. Method: real gates with a witness and sinks of this test; a witness that is held up in the middle of its answer
- * shows by the order of events that nobody waits for it. The control of a start that is refused is one that asks nobody.
- * UPDATE_GOLDEN=1 writes the sentences anew.
+ * Goal: anchors do not change a gate's answers, the gate shows who vouches for which row, and it does not start behind
+ * them. Method: real gates with a witness and sinks of this test. A witness is held up in the middle of its answer; the
+ * order of events shows that nobody waits for it. The control for a refused start is a gate without anchors.
+ * UPDATE_GOLDEN=1 rewrites the sentences.
  */
 import assert from "node:assert/strict";
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -18,7 +18,7 @@ const says = sentencesOf(import.meta.filename);
 const contracts = { "desk.yaml": desk };
 const call = { tool_name: "note.add", tool_input: {} };
 
-/** Three witnesses of which two are enough, and the setting that names them. */
+/** Three witnesses, of which two are enough, and the setting that names them. */
 async function witnessesIn(t: TestContext, folder: string, quorum = 2): Promise<readonly TestWitness[]> {
   const witnesses = await Promise.all(["a", "b", "c"].map((name) => new TestWitness(name).start(t)));
   writeFileSync(join(folder, "policy"), policyText(witnesses, quorum));

@@ -1,7 +1,7 @@
 /**
- * Goal: spec/api.md and spec/openapi.json say what the gate does. Method: the tables of the one are compared with the
- * code's; paths and methods of the other with the routes, and its schemas with real answers, by a validator of the few
- * keywords that it uses. Positive control: doctored answers are reported.
+ * Goal: spec/api.md and spec/openapi.json describe the gate as it is. Method: the tables of api.md are compared with
+ * the code's tables. The paths and methods of openapi.json are compared with the routes, and its schemas with real
+ * answers, by a validator of the few keywords that it uses. Positive control: doctored answers are reported.
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -52,7 +52,7 @@ interface OpenApi {
 const document: OpenApi = JSON.parse(readFileSync(join(root, "spec", "openapi.json"), "utf8"));
 const prose = readFileSync(join(root, "spec", "api.md"), "utf8");
 
-/** The rows of the table that follows a marker, or a heading, without its head. */
+/** Returns the rows of the table that follows a marker or a heading, without the table's head. */
 function table(after: string): string[][] {
   const lines = prose.slice(prose.indexOf(after)).split("\n");
   const from = lines.findIndex((line) => line.startsWith("|---"));
@@ -66,7 +66,7 @@ function table(after: string): string[][] {
   );
 }
 
-/** A route's path as the documents write it. */
+/** Returns a route's path as the documents write it. */
 function templateOf(path: string): string {
   return path.replace(/:(\w+)/g, "{$1}").replace("*", "{path}");
 }
@@ -99,7 +99,7 @@ test("openapi.json lists every route with its method and whether it needs a key"
 
 const typeOf = (value: unknown): string => (value === null ? "null" : Array.isArray(value) ? "array" : typeof value);
 
-/** What is wrong with a value, with its path; nothing when all is well. Knows the keywords of `Schema` and no others. */
+/** Returns the errors of a value with their paths. It knows the keywords of `Schema` and no others. */
 function mismatches(value: any, schema: Schema, at = "$"): string[] {
   if (schema.$ref !== undefined) {
     const target = document.components.schemas[schema.$ref.replace("#/components/schemas/", "")];
@@ -135,7 +135,7 @@ function mismatches(value: any, schema: Schema, at = "$"): string[] {
   return faults;
 }
 
-/** Holds an answer against what the document says of its path, method, status and media type. */
+/** Compares an answer with the document's schema for its path, method, status and media type. */
 function undescribed(path: string, method: string, { status, headers, json, text }: Answer): string[] {
   const response = document.paths[path]?.[method]?.responses[String(status)];
   if (response === undefined) return [`${method} ${path}: status ${status} is not described`];
@@ -196,7 +196,7 @@ test("openapi.json describes the answers that the gate gives", async (t) => {
   }
 });
 
-/** What the gate's operator is answered. */
+/** Asks as the gate's operator. */
 async function actsOf(gate: Running, add: (path: string, method: string, answer: Answer) => number): Promise<void> {
   const door = JSON.parse(readFileSync(join(gate.folder, "data", "operator.json"), "utf8")) as { readonly key: string };
   const headers = { authorization: `Bearer ${door.key}`, "content-type": "application/json" };

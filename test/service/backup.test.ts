@@ -1,7 +1,7 @@
 /**
- * Goal: every way in which a ledger can be behind what was seen of it is told apart, and a loss is recorded once. Method: the
- * commands' functions on folders that gates in this process have written; what the gate then decides. UPDATE_GOLDEN=1 writes
- * the sentences anew.
+ * Goal: the gate distinguishes every way in which a ledger can be behind its pin or a sink, and records a loss once.
+ * Method: the commands' functions run on folders that gates in this process have written; then the gate decides calls.
+ * UPDATE_GOLDEN=1 rewrites the sentences.
  */
 import assert from "node:assert/strict";
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -31,7 +31,7 @@ const says = sentencesOf(import.meta.filename);
 
 const lineOf = (text: string, at: number): string => text.split("\n").at(at) ?? "";
 
-/** @param names of the sentences: one for each line, from the first */
+/** @param names the names of the sentences, one for each line, from the first */
 function refusedAs(
   kind: typeof BadInput | typeof LedgerRefused,
   ...names: readonly string[]
@@ -243,7 +243,7 @@ suite("resuming a ledger after a loss", () => {
 suite("tenants", () => {
   const ids = ["acme", "beta"];
 
-  /** A root and two tenants, each with its pin on another disk. */
+  /** Makes a root and two tenants, each with its pin on another disk. */
   async function makeAll({ data, pin }: Site): Promise<void> {
     await makeSample(data, pin);
     for (const id of ids) await makeSample(join(data, "tenants", id), `${pin}.${id}`);

@@ -1,7 +1,7 @@
 /**
- * Goal: connections without a key cannot keep out anybody who has one. Method: raw sockets from several loopback addresses fill
- * gates whose limit is small; the bookkeeping alone is held against a list that is searched. Positive controls: a gate
- * that forgets who showed a key, and a share that nobody can exceed.
+ * Goal: connections without a key cannot keep out a client that has one. Method: raw sockets from several loopback
+ * addresses fill gates whose limit is small; the counting alone is compared with a list that is searched. Positive
+ * controls: a gate that forgets which connections showed a key, and a share that nobody can exceed.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -19,7 +19,7 @@ import { exchange, key, requestText, startGate, temporaryFolder } from "../suppo
 const half = "POST /check HTTP/1.1\r\nHost: gate\r\nX-A: ";
 const keyed = `GET /rules HTTP/1.1\r\nHost: gate\r\nAuthorization: Bearer ${key}\r\n\r\n`;
 
-/** A connection that stays open, and everything that came back over it. */
+/** A connection that stays open, and all bytes received on it. */
 class Line {
   readonly socket: Socket;
   text = "";
@@ -30,7 +30,7 @@ class Line {
     socket.on("error", () => undefined);
   }
 
-  /** Sends a request with the key; undefined if the connection is closed instead of answered. */
+  /** Sends a request with the key; returns undefined if the connection is closed instead of answered. */
   async ask(bytes = keyed): Promise<number | undefined> {
     this.text = "";
     if (this.socket.destroyed || !this.socket.writable) return undefined;
@@ -48,7 +48,7 @@ interface Filling {
   readonly from?: string;
 }
 
-/** Opens connections, one after the other, from one address; they are closed when the test ends. */
+/** Opens connections one after the other from one address; the end of the test closes them. */
 async function fill(t: TestContext, { port, count, bytes = half, from = "127.0.0.1" }: Filling): Promise<Line[]> {
   const lines: Line[] = [];
   for (let n = 0; n < count; n += 1) {
@@ -63,7 +63,7 @@ async function fill(t: TestContext, { port, count, bytes = half, from = "127.0.0
 
 const isOpen = ({ socket }: Line): boolean => !socket.destroyed && !socket.readableEnded;
 
-/** Waits until so many of these are open: a close takes its way through the kernel. */
+/** Waits until this many of the connections are open, because the kernel reports a close with a delay. */
 async function until(lines: readonly Line[], open: number): Promise<void> {
   while (lines.filter(isOpen).length !== open) await new Promise((resolve) => setTimeout(resolve, 10));
 }
@@ -218,7 +218,7 @@ function selfSigned(folder: string): { readonly cert: string; readonly key: stri
   }
 }
 
-/** The part of a socket that the counting needs. */
+/** The members of a socket that the counting needs. */
 interface Counted {
   readonly remoteAddress: string;
   destroyed: boolean;
@@ -230,7 +230,7 @@ function counted(remoteAddress: string): Counted {
   return socket;
 }
 
-/** Random openings, keys and closings; checks for each closed connection whether it was the right one. */
+/** Opens, authenticates and closes at random; checks that each closed connection was the right one to close. */
 function wrongChoices(share: number, supposed: number): number {
   const keyless = new Keyless(share);
   const known: Counted[] = [];

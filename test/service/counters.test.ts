@@ -1,6 +1,6 @@
 /**
- * Goal: counters are exact, whatever runs in parallel, restarts or changes. Method: the gate's answers are held against a
- * count that the test makes from the calls themselves; a fold at start against one made from GET /receipts.
+ * Goal: counters are exact across parallel calls, restarts and changes. Method: the gate's answers are compared with a
+ * count that the test makes from the calls themselves; a fold at start is compared with a sum over GET /receipts.
  */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
@@ -21,7 +21,7 @@ const wallet = "{ type: object, required: [wallet], properties: { wallet: { type
 const amount =
   "{ type: object, additionalProperties: false, required: [amount], properties: { amount: { type: number, minimum: 0 } } }";
 
-/** A gate-kept budget of 100 for a wallet, and at most 10 calls in a session; the counters are the test's. */
+/** A budget of 100 for each wallet and at most 10 calls in a session, both counted by the test's contract. */
 function contract(counters: string, rules = ""): string {
   return `contract: purse
 platform: ${wallet}
@@ -131,7 +131,7 @@ test("a counter survives a restart", async (t) => {
   assert.equal((await check(gate, pay(31))).json.reason, "Svc: 70 is spent");
 });
 
-/** The sums that the counter `spent` would have, from the receipts as the API shows them. */
+/** Returns the sums that the counter `spent` would have, from the receipts as the API shows them. */
 async function naiveFold(
   gate: Running,
   counting: (row: { verdict: string; answered: string }) => boolean,
@@ -223,7 +223,7 @@ type Refused = readonly [
 const misfit = '{"amount":"forty"}';
 const fitting = '{"amount":40}';
 
-/** What became of a call then, and what the counter makes of it: moves, or undefined where that is not known. */
+/** The recorded outcome of a call, and the counter's updates for it; undefined if the updates are unknown. */
 const recorded: readonly (readonly [...Refused, moves: number | undefined])[] = [
   ["possible", "purse.$otherwise", "ALLOW", fitting, "w", 1],
   ["possible", "purse.$otherwise", "ALLOW", misfit, "w", undefined],

@@ -1,9 +1,8 @@
 /**
- * Goal: a chain that holds is not believed to be right: what was recorded is decided and counted again, and what differs
- * is named; what was erased is not wrong. Method: a gate over one ledger under contracts that change, so that counters are
- * folded from older receipts; then what somebody with the file and the program can do without breaking the chain, one
- * thing at a time, each of which the walk over the chain calls whole. An export of
- * the same ledger must come to the same.
+ * Goal: a valid chain alone is not trusted. `verify --deep` decides and counts every recorded row again and names each
+ * difference; an erased row is not a difference. Method: a gate writes one ledger under contracts that change, so that
+ * counters are folded from older receipts. Then the ledger is changed, one thing at a time, as an attacker with the
+ * file and the program could without breaking the chain. An export of the same ledger must give the same result.
  */
 import assert from "node:assert/strict";
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
@@ -46,7 +45,7 @@ rules:
   - { rule: dear, on: [pay], when: counters.spent + input.usd > 100, verdict: ESCALATE, reason: "{counters.spent} USD are spent" }
 `;
 
-/** What is in force from one start to the next: no counters, then two that are folded, none, and both again. */
+/** The contract of each start: no counters, then two folded counters, then none, then both again. */
 const stages = [tools, counting, tools, counting];
 const calls = [
   ["visit", {}],
@@ -57,7 +56,7 @@ const calls = [
 const rows = stages.length * calls.length;
 const verifyOptions = { json: true, pin: undefined, chain: false, deep: true, database: undefined };
 
-/** The folder of a ledger that the stages have written. */
+/** Returns the folder of a ledger that the stages have written. */
 async function written(t: Parameters<typeof temporaryFolder>[0]): Promise<string> {
   const folder = temporaryFolder(t);
   for (const contract of stages) {
@@ -89,7 +88,7 @@ function alter(folder: string, change: (database: DatabaseSync) => void): void {
   database.close();
 }
 
-/** What one with the program can do: a counter's row with the seal that belongs to it. */
+/** Writes a counter's row with a matching checksum, as an attacker with the program can. */
 function sealCounter(database: DatabaseSync, id: number, folded: number): void {
   const { digest, unknown_through: unknownThrough } =
     database.prepare("SELECT * FROM counters WHERE id = ?").get(id) ?? {};
@@ -113,14 +112,14 @@ interface FoldedRow {
   readonly total: string;
 }
 
-/** The last event of a counter: nothing after it says what its total was. */
+/** Changes the last event of a counter, so that no later event contradicts its total. */
 function foldedRows(database: DatabaseSync): readonly FoldedRow[] {
   return database
     .prepare("SELECT counter, key, at, seq, total FROM effects WHERE folded IS NOT NULL ORDER BY counter, at, seq")
     .all() as unknown as FoldedRow[];
 }
 
-/** All totals of one key anew, with what comes after an event that was changed, and the seals that belong to them. */
+/** Rewrites all totals of one key after a changed event, with matching checksums. */
 function retotal(
   database: DatabaseSync,
   counter: number,
@@ -156,7 +155,7 @@ suite("`verify --deep` on a ledger", () => {
   test("each check and each folded event of an untouched ledger agrees, also while a gate serves it", async (t) => {
     const found = await deep(pristine);
     assert.deepEqual([found.rows, found.replayed, found.notReplayable, found.differs], [rows, rows, 0, 0]);
-    // Of the first four rows, and of the four without counters, one visit and two payments each.
+    // Among the first four rows, and among the four without counters: one visit and two payments each.
     assert.deepEqual(found.counters, { kept: 2, events: 6, unverifiable: 0, firstWrong: undefined });
     const { exitCode, text } = await verifyCommand(pristine, verifyOptions);
     const printed = JSON.parse(text);
@@ -267,7 +266,7 @@ suite("`verify --deep` on a ledger", () => {
   });
 });
 
-/** Another program's receipt of an answer that no gate gave. */
+/** A receipt that another program wrote, with an answer that no gate gave. */
 async function forgeVerdict(folder: string): Promise<void> {
   const ledger = await openLedger({ folder, engine });
   const transaction = await ledger.begin();
@@ -278,7 +277,7 @@ async function forgeVerdict(folder: string): Promise<void> {
   await ledger.close();
 }
 
-/** The contracts that rows name, in their order. */
+/** Returns the contracts that the rows name, in the rows' order. */
 async function contractsOf(folder: string): Promise<readonly string[]> {
   const ledger = await readLedger(folder);
   const found: string[] = [];
@@ -288,7 +287,7 @@ async function contractsOf(folder: string): Promise<readonly string[]> {
   return found;
 }
 
-/** Takes parts out of a row as an erasure does: their digests stay. */
+/** Removes parts from a row as an erasure does: their digests stay. */
 function erase(folder: string, seq: number, ...parts: readonly PartName[]): void {
   alter(folder, (database) => {
     const evidence = String(database.prepare("SELECT evidence FROM receipts WHERE seq = ?").get(seq)?.["evidence"]);
@@ -339,7 +338,7 @@ suite("`verify --deep` on a ledger with erased rows", () => {
   });
 });
 
-/** The export of a ledger's folder. */
+/** Exports a ledger's folder. */
 async function exported(t: TestContext, dataDir: string): Promise<string> {
   const target = join(temporaryFolder(t), "export");
   const all = { database: undefined, cosigned: false, format: undefined, from: undefined, to: undefined, json: true };

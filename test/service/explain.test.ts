@@ -1,7 +1,7 @@
 /**
- * Goal: `svc-gate explain` shows of a call, and of a receipt, why it came to its verdict: each rule with the values of its
- * operands, counters with what they counted. Method: golden texts (UPDATE_GOLDEN=1 writes them); the JSON of a receipt
- * held against what the gate answered; a doctored receipt as the control. UPDATE_GOLDEN=1 writes the sentences anew.
+ * Goal: `svc-gate explain` shows why a call or a receipt got its verdict: each rule with the values of its operands,
+ * and each counter with the receipts that it counted. Method: golden texts (UPDATE_GOLDEN=1 writes them and the
+ * sentences). The JSON of a receipt is compared with the gate's answer; a doctored receipt is the control.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

@@ -1,7 +1,7 @@
 /**
- * Goal: receipts that lie, or were damaged, are counted as such by `report` and `replay`: neither fails, and neither writes
- * to a terminal what an agent has chosen to hide.
- * Method: receipts of a real gate, each with one part made into something else; with the digests made to fit, and without.
+ * Goal: `report` and `replay` count forged or damaged receipts as such. They do not fail, and they never write an
+ * agent's hidden characters to a terminal. Method: receipts of a real gate, each with one part replaced, with and
+ * without matching digests.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -67,7 +67,7 @@ async function rowsOf(t: TestContext): Promise<Rows> {
   return { folder, rows, rules };
 }
 
-/** The row with the text of a part in the place of another, and a leaf that commits to it. */
+/** Replaces the text of a part in the row, with a leaf that commits to the new text. */
 function withPart(row: RecordedRow, at: number, json: string): RecordedRow {
   const disclosures = row.evidence.split("~");
   disclosures[at] = Buffer.from(`["${"A".repeat(22)}","${partNames[at] ?? ""}",${json}]`).toString("base64url");
@@ -79,7 +79,7 @@ function withPart(row: RecordedRow, at: number, json: string): RecordedRow {
 const lines = (rows: readonly RecordedRow[]): string =>
   rows.map((row) => `${JSON.stringify({ ...row, evidence: row.evidence.split("~") })}\n`).join("");
 
-/** What the commands say of the rows. They may refuse a file, with a sentence. */
+/** Returns the output of the commands for the rows. They may refuse a file with one sentence. */
 async function ask({ folder, rules }: Rows, text: string): Promise<readonly Outcome[]> {
   const file = join(folder, "receipts.jsonl");
   writeFileSync(file, text);
@@ -136,7 +136,7 @@ const values = [
   JSON.stringify("x".repeat(1_000_000)),
 ];
 
-/** The one line with a sign. */
+/** The one line with this marker. */
 function lineWith(text: string | undefined, sign: RegExp): string {
   const found = (text ?? "").split("\n").filter((line) => sign.test(line));
   assert.equal(found.length, 1, text ?? "");

@@ -1,6 +1,6 @@
 /**
- * Goal: HTTP that two readers could take differently is refused or read in one way, and no answer is lost or doubled.
- * Method: bytes on a socket, one row per oddity, with the statuses that must come back and the receipts that are left.
+ * Goal: the gate refuses ambiguous HTTP or reads it in one way, and it never loses or doubles an answer. Method: bytes
+ * on a socket, one row for each oddity, with the expected statuses and the receipts that remain.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -22,7 +22,7 @@ const keepAlive = `POST /check HTTP/1.1\r\n${open.join("\r\n")}\r\n\r\n${call}`;
 interface Oddity {
   readonly title: string;
   readonly bytes: string;
-  /** The statuses that come back on the connection, in order. */
+  /** Returns the statuses received on the connection, in order. */
   readonly statuses: readonly number[];
   readonly rows: number;
 }
@@ -373,7 +373,7 @@ test("the gate reads a header that follows 2500 others", async (t) => {
   assert.match(text, /^HTTP\/1\.1 415 /);
 });
 
-/** Heads of so many bytes without the spaces around values, which do not count. */
+/** Makes heads of this many bytes, not counting the spaces around values. */
 const heads: readonly (readonly [string, (bytes: number) => string])[] = [
   ["a long value", (bytes) => padded(bytes, "", (room) => `X-Long:${"x".repeat(room - "X-Long:\r\n".length)}\r\n`)],
   ["a long query", (bytes) => padded(bytes, "?session_id=", () => "")],

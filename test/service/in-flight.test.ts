@@ -1,7 +1,7 @@
 /**
- * Goal: contracts/payments.yaml holds the budget over HTTP when payments are checked together against one snapshot, with
- * the snapshot's moment and without it. Method: a gate of its own, calls sent at once; as the control,
- * the same contract without its rule on what is in flight lets both through.
+ * Goal: contracts/payments.yaml holds the budget over HTTP when payments are checked together against the same facts,
+ * with and without the facts' timestamp. Method: a gate of its own and simultaneous calls. Control: the same contract
+ * without its rule on calls in flight lets both through.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -25,7 +25,7 @@ function pay(session: string, facts: object): object {
   };
 }
 
-/** How many of the payments may run that are sent at once, each in a session of its own. */
+/** Returns how many of the simultaneous payments may run, each in its own session. */
 async function allowedOf(gate: Running, many: number, facts: object): Promise<number> {
   const calls = Array.from({ length: many }, (_, at) => check(gate, pay(`run-${at}`, facts)));
   return (await Promise.all(calls)).filter(({ json }) => json.verdict === "ALLOW").length;

@@ -1,7 +1,7 @@
 /**
- * Goal: keys over HTTP do what they say at once and nothing more, and no key is ever kept or logged. Method: a gate is
- * asked with the key that it leaves its operator, and with keys made by that; its files and its log are searched for every
- * key that it gave out, and for one that it was told to keep (the positive control).
+ * Goal: an HTTP key gains and loses its rights at once, has no others, and is never stored or logged. Method: requests
+ * with the operator's key that a gate leaves and with keys made by that key. The gate's files and log are searched for
+ * every key that it gave out, and for one that it was told to keep (the positive control).
  */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
@@ -181,7 +181,7 @@ test("a tenant's administrators manage only its keys, and another tenant looks l
   assert.deepEqual(by, ["operator", "acme/ops", "operator", "operator"], "who did it, over all tenants");
 });
 
-/** A text as it is, and as it stands somewhere in base64url. */
+/** The text itself, and the forms in which it can appear inside base64url. */
 function spellings(text: string): readonly string[] {
   const encoded = [0, 1, 2].map((before) => Buffer.from(`${" ".repeat(before)}${text}`).toString("base64url"));
   return [text, ...encoded.map((each, before) => each.slice(Math.ceil((before * 4) / 3), -2))];
@@ -222,7 +222,7 @@ test("no key appears in the gate's files or log, except the first key in its own
     "owner.lock",
     "signing.key",
   ]);
-  // A key among the arguments of a call is data of the caller's: the search must find it.
+  // A key among a call's arguments is the caller's data: the search must find it.
   assert.deepEqual([...new Set([one, two].flatMap(holding))], ["ledger.db"], "positive control");
   assert.deepEqual(holding(operator), []);
   const rows = await finish(t, ["verify", data]);
@@ -256,7 +256,7 @@ test("keys survive a restart, and verify, replay and report accept the rows of k
   assert.equal((await ask(again, "/rules", bearer(firstKey))).status, 200);
 });
 
-/** The messages of the warnings in the log of a process. */
+/** Returns the messages of the warnings in a process's log. */
 function warningsIn({ stderr }: { readonly stderr: () => string }): readonly string[] {
   const lines = stderr()
     .split("\n")
@@ -279,14 +279,14 @@ test("a revoked first key stays revoked although SVC_API_KEY names it, and the s
   says("SVC_API_KEY names a revoked key", warningsIn(again).find((line) => line.includes("SVC_API_KEY")) ?? "");
 });
 
-/** A check whose body ends only after something else was done; the answer's status. */
+/** Sends a check whose body ends only after another action; returns the answer's status. */
 async function checkAround(gate: Running, key: string, meanwhile: () => Promise<unknown>): Promise<number> {
   const body = JSON.stringify({ tool_name: "note.add", tool_input: {} });
   const socket = connect(gate.port, "127.0.0.1");
   await once(socket, "connect");
   const head = ["POST /check HTTP/1.1", "Host: gate", `Authorization: Bearer ${key}`, "Content-Type: application/json"];
   socket.write(`${[...head, `Content-Length: ${body.length}`].join("\r\n")}\r\n\r\n${body.slice(0, 5)}`);
-  await wait(200); // The gate has read the head, and let the key pass.
+  await wait(200); // by now the gate has read the head and accepted the key
   await meanwhile();
   socket.write(body.slice(5));
   const [answer] = (await once(socket, "data")) as [Buffer];

@@ -1,6 +1,6 @@
 /**
- * Goal: every limit of the wire holds at the limit and one past it. Method: a table keyed by the entries of `limits`, so
- * that an entry without a case does not compile and is reported.
+ * Goal: the gate accepts a request at each limit of the wire and refuses one past it. Method: a table keyed by the
+ * entries of `limits`, so that an entry without a case does not compile and is reported.
  */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
@@ -29,7 +29,7 @@ const named = (member: string, bytes: number): string =>
   JSON.stringify({ tool_name: "note.add", tool_input: {}, [member]: "é".repeat(bytes / 2) + "x".repeat(bytes % 2) });
 const padded = (bytes: number): string => call + " ".repeat(bytes - call.length);
 
-/** What is sent at the limit and one past it; each answers with what was refused, or undefined. */
+/** Sends a request at the limit and one past it; each returns the refusal's code, or undefined. */
 const atLimit: Readonly<Record<keyof typeof limits, (gate: Running, over: 0 | 1, t: TestContext) => Promise<unknown>>> =
   {
     bodyBytesMax: (gate, over) => code(check(gate, padded(limits.bodyBytesMax + over))),
@@ -51,7 +51,7 @@ const atLimit: Readonly<Record<keyof typeof limits, (gate: Running, over: 0 | 1,
     },
     receiptsLimitMax: (gate, over) => code(ask(gate, `/receipts?limit=${limits.receiptsLimitMax + over}`)),
     bodyTimeoutMs: async (gate, over) => {
-      // A sender that is late by nothing is served; one that never ends is cut off by the gate's own clock.
+      // A sender that stays within the time is served; the gate's own clock cuts off one that never ends.
       if (over === 0) return code(check(gate, call));
       return (await send(gate, requestText("POST /check HTTP/1.1", [json, "Transfer-Encoding: chunked"], "1\r\n{\r\n")))
         .status;
@@ -83,7 +83,7 @@ const atLimit: Readonly<Record<keyof typeof limits, (gate: Running, over: 0 | 1,
       const gate = await startGate(t, { contracts: { "bag.yaml": bag } });
       const begin = t.mock.method(gate.ledger, "begin");
       const items = Array.from({ length: 256 }, (_, at) => `item-${at}`);
-      // Each call asks for 256 values and remembers as many.
+      // Each call asks for 256 values and remembers 256.
       const full = JSON.stringify({ tool_name: "bag", tool_input: { items }, session_id: "s" });
       const calls = Array.from({ length: limits.batchEventsMax / 512 + over }, () => full);
       await Promise.all(calls.map((body) => submitBody(gate, body)));
@@ -126,7 +126,7 @@ async function code(
   return status === 200 ? undefined : body.code;
 }
 
-/** Fills the queue behind a call that waits for the ledger, which is held; undefined when all were taken. */
+/** Fills the queue behind a call that waits for the held ledger; returns undefined if the queue took all. */
 async function queued(
   gate: Running,
   t: TestContext,
@@ -149,7 +149,7 @@ test(
     assert.deepEqual(Object.keys(atLimit).toSorted(), Object.keys(limits).toSorted(), "a limit without a case");
     const shared = await startGate(t);
     const slow = ["bodyTimeoutMs", "answerTimeoutMs"];
-    // Those of the queue, because a gate that knows its pace bounds its line in time too.
+    // Count the calls in the queue, because a gate that knows its pace also bounds the queue in time.
     const alone = [...slow, "receiptsLimitDefault", "queueCallsMax", "queueBytesMax", "batchCallsMax"];
     const waiting: Promise<void>[] = [];
     const names = Object.keys(limits) as (keyof typeof limits)[];

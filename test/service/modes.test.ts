@@ -1,6 +1,6 @@
 /**
- * Goal: each mode lets out what the API says, on the answer and on the receipt. Method: one table of calls with the
- * verdict that the contract reaches, asked in every mode.
+ * Goal: answers and receipts in each mode are as the API says. Method: one table of calls with the verdict that the
+ * contract reaches, asked in every mode.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -66,7 +66,7 @@ for (const [mode, answered] of modes) {
   );
 }
 
-/** What the contract says of each call, from a gate that adds nothing to it. */
+/** Asks a gate that adds nothing to the contract's verdict for each call. */
 async function reachedReasons(t: Parameters<typeof startGate>[0]): Promise<readonly unknown[]> {
   const gate = await startGate(t, { flags: { mode: "enforce" } });
   const answers = await Promise.all(cases.map(({ call }) => check(gate, call)));

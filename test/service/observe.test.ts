@@ -1,7 +1,7 @@
 /**
- * Goal: a gate can be watched: metrics and readiness behind a key on the main door and without one on the second listener,
- * lines in the log that name their request, and a gate that is not watched loads nothing for it. Method: gates are asked; what
- * a process loads is written down by a hook in it.
+ * Goal: a gate can be monitored. Metrics and readiness need a key on the main port and none on the second listener; log
+ * lines name their request; a gate without telemetry loads no telemetry packages. Method: gates get requests, and a
+ * hook in the process records the modules that it loads.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -33,7 +33,7 @@ function valueOf(
   )?.value;
 }
 
-/** A key that a monitoring system has: it may read metrics, and nothing else. */
+/** A monitoring system's key: it may read metrics and nothing else. */
 async function metricsKey({ folder, address }: Pick<Running, "folder" | "address">): Promise<Record<string, string>> {
   const operator = await readOperatorFile(join(folder, "data"));
   const headers = { authorization: `Bearer ${operator?.key}`, "content-type": "application/json" };
@@ -177,7 +177,7 @@ suite("GET /metrics and GET /ready", () => {
   });
 });
 
-/** A gate in a process of its own, with its log. */
+/** Starts a gate in its own process, with its log. */
 async function loggingGate(t: TestContext, settings: Readonly<Record<string, string>>) {
   const folder = temporaryFolder(t);
   const mandate = writeContracts(folder, {});
@@ -199,7 +199,7 @@ async function loggingGate(t: TestContext, settings: Readonly<Record<string, str
   return {
     folder,
     address,
-    /** Ends it, and gives the lines of its log. */
+    /** Ends the gate and returns the lines of its log. */
     lines: async (): Promise<readonly Readonly<Record<string, unknown>>[]> => {
       child.kill("SIGTERM");
       await ended;
@@ -245,7 +245,7 @@ suite("the log of the gate", () => {
   });
 });
 
-/** Writes down what the process loads, into a file that the environment names. */
+/** Records the modules that the process loads in a file that the environment names. */
 const recorder = `import { registerHooks } from "node:module";
 import { appendFileSync } from "node:fs";
 registerHooks({ load(url, context, next) { appendFileSync(process.env.LOADED, url + "\\n"); return next(url, context); } });`;

@@ -1,6 +1,6 @@
 /**
- * Goal: who asks a gate that stands still is told so, and so is who gives no key. Method: servers that take a question and
- * never answer it, or never its end, in place of a gate at a URL and of the one that a data folder leads to.
+ * Goal: a command reports a gate that does not answer and a missing key. Method: servers that accept a request and
+ * never answer it, or never end the answer, in place of a gate at a URL and of the gate that a data folder names.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -15,7 +15,7 @@ import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
 
-/** @param named what must stand in the sentence, by the word that hides it */
+/** @param named the text that must appear in the sentence, by the word that hides it */
 function refusedAs(name: string, named: Readonly<Record<string, string>>): (error: Error) => boolean {
   return ({ message }) => {
     for (const value of Object.values(named)) assert.ok(message.includes(value), message);

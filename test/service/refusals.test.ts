@@ -1,7 +1,7 @@
 /**
  * Goal: each refusal of the table can be raised, has its status and the shape of problem details, writes no receipt and
- * shows no key. Method: a table keyed by the entries of `refusals`, so that an entry without a case does not compile and is
- * reported; beside it, what may stand in the Authorization header.
+ * shows no key. Method: a table keyed by the entries of `refusals`, so that an entry without a case does not compile. A
+ * second table has the possible values of the Authorization header.
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -101,7 +101,7 @@ const raise: Readonly<Record<RefusalCode, Raise>> = {
   },
 };
 
-/** A request as the gate's operator sends it. */
+/** Sends a request as the gate's operator does. */
 function operated(gate: Running, request: string): string {
   const door = JSON.parse(readFileSync(join(gate.folder, "data", "operator.json"), "utf8")) as { readonly key: string };
   return request.replace(key, door.key);
@@ -139,7 +139,7 @@ async function raised(code: RefusalCode, t: TestContext): Promise<void> {
   assert.deepEqual(Object.keys(problem), ["type", "title", "status", "code", "detail"]);
   assert.deepEqual([problem.type, problem.code], [`urn:svc-gate:refusal:${code}`, code]);
   assert.deepEqual([problem.title, problem.status], [refusals[code].title, status]);
-  // One sentence; of a contract all that is wrong with it, as it is printed.
+  // One sentence, except for a contract: its detail lists every error, as the compiler prints it.
   assert.match(problem.detail, code === "contract-refused" ? /^error\[missing\]: / : /^[^\n]{10,}$/);
   assert.ok(!`${head}${body}`.includes(key));
   assert.equal(/^www-authenticate: Bearer\r?$/im.test(head), status === 401);

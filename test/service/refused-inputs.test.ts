@@ -1,7 +1,7 @@
 /**
- * Goal: an agent cannot fill the disk with calls that it makes without any effort, and each reader of receipts says plainly
- * that an input was not kept whole. Method: the limits on a clock of the test; a gate under such calls, whose files are
- * measured; then every reader on what the gate wrote.
+ * Goal: an agent cannot fill the disk with cheap calls, and each reader of receipts says plainly that an input was not
+ * kept whole. Method: the limits run on the test's clock. A gate gets such calls, and its files are measured; then
+ * every reader reads the gate's rows.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -135,7 +135,7 @@ function filesOf(folder: string): number {
   return entries.reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0);
 }
 
-/** Bytes that 120 calls of an unknown tool with 256 KiB of input leave in the data folder. */
+/** The bytes that 120 calls of an unknown tool with 256 KiB of input leave in the data folder. */
 async function growth(t: TestContext, flags: Readonly<Record<string, string>>): Promise<number> {
   const gate = await startGate(t, { contracts: { "desk.yaml": tools }, flags });
   const data = join(gate.folder, "data");
@@ -160,7 +160,7 @@ test(
   },
 );
 
-/** A gate with nine receipts: 2, 3, 4, 6 and 9 have an input that was not kept whole. */
+/** Starts a gate with nine receipts; the inputs of 2, 3, 4, 6 and 9 were not kept whole. */
 async function refusing(t: TestContext, contract = tools): Promise<Running> {
   const gate = await startGate(t, {
     contracts: { "desk.yaml": contract },

@@ -1,7 +1,7 @@
 /**
- * Goal: what is in force changes while a gate serves, between two batches, by a reload alone; a bad change is refused and
- * the old one stays; each change is a row that says who did it, and counters keep their history. Method: gates in this
- * process whose files are changed under load, with the operator's key; the rows are read back and verified.
+ * Goal: only a reload changes the policy of a serving gate, and only between two batches. A refused change leaves the
+ * old policy in force. Each change is a row that names its author, and counters keep their history. Method: gates in
+ * this process whose files change under load, with the operator's key; the rows are read back and verified.
  */
 import assert from "node:assert/strict";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";

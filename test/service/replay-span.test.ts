@@ -1,9 +1,8 @@
 /**
- * Goal: `--since`, `--until` and `--last` choose what `replay --contract` decides and what `report` counts; the counters
- * of the contract stand as they stood then; and rows that no counter needs are not read.
- * Method: gates in this process on a clock of their own write a ledger; decided again under the same contract no verdict
- * changes, wherever the span begins. Without the rows before it, verdicts do change.
- * UPDATE_GOLDEN=1 writes the sentences anew.
+ * Goal: `--since`, `--until` and `--last` choose the rows that `replay --contract` decides and `report` counts. The
+ * contract's counters have the values of that time, and rows that no counter needs are not read. Method: gates in this
+ * process write a ledger on their own clock. Decided again under the same contract, no verdict changes, wherever the
+ * span begins. Without the rows before the span, verdicts do change. UPDATE_GOLDEN=1 rewrites the sentences.
  */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
@@ -49,7 +48,7 @@ counters:
 rules:
   - { rule: often, on: note.add, when: counters.often >= 3, verdict: BLOCK, reason: "{counters.often} notes" }
 `;
-/** A counter without a window as well: it counts from the first row on. */
+/** Adds a counter without a window, which counts from the first row on. */
 const lifelong = windowed
   .replace("rules:", "  known: { of: note.add, per: gate, remembers: input.to }\nrules:")
   .concat("  - { rule: known, on: note.add, when: input.to in counters.known, verdict: ESCALATE, reason: known }\n");
@@ -59,7 +58,7 @@ function compiled(text: string) {
   return policySet.ok ? policySet.value : assert.fail(JSON.stringify(policySet.problem));
 }
 
-/** One call a minute, of two sessions in turns. */
+/** Makes one call a minute, alternating between two sessions. */
 async function fill(name: string, text: string): Promise<{ readonly data: string; readonly contract: string }> {
   const [data, contract] = [join(folder, name), join(folder, `${name}.yaml`)];
   writeFileSync(contract, text);
@@ -102,7 +101,7 @@ async function rowsOf(data: string): Promise<readonly RecordedRow[]> {
   return rows;
 }
 
-/** The rows as a file of receipts. */
+/** Writes the rows as a file of receipts. */
 function fileOf(name: string, rows: readonly RecordedRow[]): string {
   const file = join(folder, name);
   writeFileSync(file, rows.map((row) => `${JSON.stringify({ ...row, evidence: row.evidence.split("~") })}\n`).join(""));
@@ -220,7 +219,7 @@ suite("replay --contract over a part of a ledger", async () => {
   });
 });
 
-/** The row with the digest of its input in the place of the input, as erasure leaves it. */
+/** Replaces the input in the row by its digest, as an erasure does. */
 function withoutInput(row: RecordedRow): RecordedRow {
   const evidence = row.evidence.split("~");
   evidence[1] = hash("sha256", evidence[1] ?? "", "base64url");

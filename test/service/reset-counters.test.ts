@@ -1,7 +1,7 @@
 /**
- * Goal: a counter that a loss has made unknown counts from zero once a person resets it, and no other counter can be reset.
- * Method: the commands' functions on folders that gates in this process have written; what the gate then decides, and what
- * `replay` and `verify --deep` make of it. UPDATE_GOLDEN=1 writes the sentences anew.
+ * Goal: a reset by a person lets a counter that a loss has made unknown count from zero; no other counter can be reset.
+ * Method: the commands' functions run on folders that gates in this process have written. Then the gate, `replay` and
+ * `verify --deep` decide the calls. UPDATE_GOLDEN=1 rewrites the sentences.
  */
 import assert from "node:assert/strict";
 import { readFileSync, rmSync } from "node:fs";
@@ -36,7 +36,7 @@ const saying =
     return true;
   };
 
-/** Names that cannot be reset with the loss, and the sentence about each. */
+/** Names that cannot be reset with the loss, and the error for each. */
 const wrongNames: readonly (readonly [reset: readonly string[], name: string])[] = [
   [["purse.spend"], "name-with-a-slip"],
   [["spent"], "name-without-its-contract"],
@@ -136,7 +136,7 @@ test("replay applies the reset of a contract that the backup's last row put in f
   }
 });
 
-/** How many checks were decided again by `replay` and by `verify --deep`, and how many differ. */
+/** Returns how many checks `replay` and `verify --deep` decided again, and how many differ. */
 async function replayed({ data }: Site): Promise<string> {
   const ledger = await readLedger(data);
   try {

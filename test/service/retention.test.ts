@@ -1,7 +1,7 @@
 /**
- * Goal: `SVC_RETENTION_DAYS` erases evidence by its age at a start, of the root and of each tenant once it is open, and checks
- * go on. Method: ledgers with receipts that are forty days and an hour old, written beforehand; a gate over them that is asked
- * until they are cleared. (That it goes on where it was, hour by hour, is tested with a clock of the test's own.)
+ * Goal: `SVC_RETENTION_DAYS` erases old evidence at a start, in the root and in each opened tenant, and checks go on.
+ * Method: ledgers are written with receipts that are forty days and one hour old; a gate is polled until it has erased
+ * the old ones. A test with its own clock covers the later runs, hour by hour.
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -23,7 +23,7 @@ async function writeLedger(folder: string): Promise<void> {
   await ledger.close();
 }
 
-/** Rows of which parts are missing, as they lie in the folder. */
+/** Returns the rows in the folder whose parts are missing. */
 async function clearedIn(folder: string): Promise<readonly number[]> {
   const ledger = await readLedger(folder);
   try {

@@ -1,6 +1,6 @@
 /**
- * Goal: every route answers as the API promises, over HTTP. Method: a gate in this process, one table row or one test for
- * each sentence of the routes table; what a receipt says is held against what was asked.
+ * Goal: every route answers over HTTP as the API promises. Method: a gate in this process, one table row or one test
+ * for each sentence of the routes table; receipts are compared with the requests.
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";

@@ -1,7 +1,7 @@
 /**
- * Goal: every answered check is under a signed head, which others can check tile by tile; the key is found wrong, lost or
- * rotated before anything is decided. Method: a gate in this process, its log read over HTTP as a stranger would, each
- * proof recomputed from the tiles; keys put in its place and taken away between two starts.
+ * Goal: a signed head covers every answered check, and others can verify it tile by tile. The gate notices a wrong,
+ * lost or rotated key before it decides anything. Method: a gate in this process whose log is read over HTTP as a
+ * stranger would; each proof is recomputed from the tiles. Keys are replaced and removed between two starts.
  */
 import assert from "node:assert/strict";
 import { chmodSync, copyFileSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -198,7 +198,7 @@ test("prove refuses rows and heads that differ from what was signed", async (t) 
   assert.partialDeepStrictEqual(await prove(4), whole, "it was the signature");
 });
 
-/** A gate that has answered once and stopped; its folder. */
+/** Starts a gate, lets it answer once and stops it; returns its folder. */
 async function used(t: TestContext): Promise<string> {
   const gate = await startGate(t, { folder: temporaryFolder(t) });
   await check(gate);

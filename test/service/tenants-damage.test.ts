@@ -1,6 +1,6 @@
 /**
- * Goal: what goes wrong with one tenant while its contract is reloaded is its own matter, and shows nothing of the others;
- * a fold that fails leaves nothing behind that would stop the checks. Method: ledgers that are damaged under a gate.
+ * Goal: a fault in one tenant during a reload affects and reveals nothing of the others, and a failed fold leaves
+ * nothing behind that would stop the checks. Method: ledgers are damaged while a gate serves them.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";

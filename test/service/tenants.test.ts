@@ -1,7 +1,7 @@
 /**
- * Goal: tenants of one process share nothing but the process: ledger, contract, mode, keys, sessions and counters are each
- * one's own, nobody can tell a tenant that there is not from one that is another's, and what happens to one happens to no
- * other. Method: gates in this process with tenants, whose files, threads and ledgers are broken one by one.
+ * Goal: tenants of one process share nothing but the process. Each has its own ledger, contract, mode, keys, sessions
+ * and counters; a missing tenant looks like another's tenant; a fault in one tenant affects no other. Method: gates in
+ * this process with tenants, whose files, threads and ledgers are broken one by one.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -54,7 +54,7 @@ async function startTenants(
   return startGate(t, { folder, flags: { tenants: writeTenants(folder, entries), ...flags } });
 }
 
-/** A key of a tenant's own. */
+/** Makes a key that belongs to one tenant. */
 async function keyOf(gate: Running, tenant: string, scopes = ["check", "rules", "receipts"]): Promise<string> {
   const { json, status } = await admin(gate, `/t/${tenant}/admin/keys`, { name: "agent", scopes });
   assert.equal(status, 201);
@@ -113,7 +113,7 @@ suite("tenants", () => {
     assert.deepEqual(await erased(), [before[0], ["reason"], before[2]]);
     assert.equal((await admin(gate, "/t/blue/admin/erase", body(["outcome"], 1))).status, 200);
     assert.deepEqual(await erased(), [before[0], ["reason"], ["outcome"]]);
-    // Positive control: the same asked of the root is the root's.
+    // Positive control: the same request to the root changes the root.
     assert.equal((await admin(gate, "/admin/erase", body(["reason"], inRoot.json.receipt.seq))).status, 200);
     assert.deepEqual(await erased(), [["reason"], ["reason"], ["outcome"]]);
   });
@@ -344,7 +344,7 @@ function requestOf(method: string, path: string, bearer: string, body: string): 
   return `${method} ${path} HTTP/1.1\r\n${headers.join("\r\n")}\r\n\r\n${body}`;
 }
 
-/** Without what differs at each answer, whoever is asked. */
+/** Removes the members that differ in each answer. */
 function plain(answer = ""): string {
   return answer.replace(/^(date|x-request-id): .*$/gim, "$1");
 }

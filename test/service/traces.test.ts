@@ -1,6 +1,6 @@
 /**
- * Goal: a check is a span on its caller's trace with a child for each stage, and a collector that is away costs nothing but
- * spans. Method: a collector on this machine decodes what a gate sends it.
+ * Goal: a check is a span on its caller's trace with a child for each stage, and a missing collector costs nothing but
+ * spans. Method: a collector on this machine decodes the spans of a gate.
  */
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
@@ -175,12 +175,12 @@ registerHooks({ resolve(name, context, next) {
   }
 });
 
-/** The line of a gate that does not start. */
+/** Returns the error line of a gate that does not start. */
 function complaint(stderr: string): string {
   return /^svc-gate: .*$/m.exec(stderr)?.[0] ?? stderr;
 }
 
-/** Where nobody listens. */
+/** An address where nobody listens. */
 async function closedPort(): Promise<string> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");

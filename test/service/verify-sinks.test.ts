@@ -1,8 +1,8 @@
 /**
- * Goal: `svc-gate verify` holds a data folder against the sinks of SVC_SINKS, so that one which was rolled back together
- * with its pin, or went on elsewhere, is not called whole; a loss that is stated is none. Method: the command's function on
- * copies of a folder that gates in this process have written, and a sink's file that has their last checkpoint.
- * UPDATE_GOLDEN=1 writes the sentences anew.
+ * Goal: `svc-gate verify` compares a data folder with the sinks of SVC_SINKS, so that it reports a folder that was
+ * rolled back together with its pin or that forked. It accepts a recorded loss. Method: the command's function runs on
+ * copies of a folder that gates in this process have written, and on a sink's file with their last checkpoint.
+ * UPDATE_GOLDEN=1 rewrites the sentences.
  */
 import assert from "node:assert/strict";
 import { cpSync } from "node:fs";
@@ -16,7 +16,7 @@ import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
 
-/** A data folder in a folder of its own, with its pin beside it. */
+/** Makes a data folder inside another folder, with its pin next to it. */
 interface Place {
   readonly folder: string;
   readonly data: string;
@@ -42,7 +42,7 @@ async function calls(t: TestContext, { folder, pin }: Place, count: number): Pro
   await gate.stop();
 }
 
-/** What verify says where the sinks are these. */
+/** Returns the output of verify with these sinks. */
 async function verify({ data, pin }: Place, sinks: string): Promise<Outcome> {
   return withSinks(sinks, () =>
     verifyCommand(data, { pin, json: false, chain: false, deep: false, database: undefined }),
@@ -58,7 +58,7 @@ async function withSinks(sinks: string, work: () => Promise<Outcome>): Promise<O
   }
 }
 
-/** Four answered calls; a copy from when they were two; a sink that has the checkpoint over all four. */
+/** Makes four answered calls, a copy of the folder after two, and a sink with the checkpoint over all four. */
 async function rolledBack(t: TestContext): Promise<{ site: Place; older: Place; sink: string }> {
   const site = placeOf(t);
   await calls(t, site, 2);

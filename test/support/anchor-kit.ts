@@ -20,14 +20,14 @@ import {
 import { makeSigningKey, Signer } from "../../packages/svc-gate/src/ledger/tree/signing-key.ts";
 import type { Result } from "../../packages/svc-gate/src/wire/mod.ts";
 
-/** What the tests of anchors share: a ledger that is a tree alone, and a witness as the text of C2SP tlog-witness has it. */
+/** Shared by the tests of anchors: a ledger that is only a tree, and a witness as in the text of C2SP tlog-witness. */
 
-/** A tree that grows, with its signed heads. */
+/** A growing tree, with its signed heads. */
 export class FakeLog implements AnchoredLog {
   readonly name: string;
   readonly signer: Signer;
   readonly changesMade: { at: number; act: string; body: string }[] = [];
-  /** What makes its last rows others than those of another side. */
+  /** The text that makes its last rows differ from those of another side. */
   side = "";
   #frontier = new Frontier();
   readonly #leaves: string[] = [];
@@ -46,7 +46,7 @@ export class FakeLog implements AnchoredLog {
     return this.#leaves.length;
   }
 
-  /** Adds rows: the same as another adds at the same place, on the same side. */
+  /** Adds rows. On the same side, rows at the same index are the same in each log. */
   grow(rows: number, side = ""): this {
     this.side = side;
     for (let row = 0; row < rows; row += 1) {
@@ -57,7 +57,7 @@ export class FakeLog implements AnchoredLog {
     return this;
   }
 
-  /** Its signed head. */
+  /** Returns its signed head. */
   head(): string {
     return this.signer.sign({ origin: this.name, size: this.size, root: this.#frontier.root() });
   }
@@ -80,7 +80,7 @@ export class FakeLog implements AnchoredLog {
   }
 }
 
-/** What a witness answers. */
+/** A witness's answer. */
 export interface Said {
   readonly status: number;
   readonly type?: string;
@@ -94,20 +94,20 @@ interface Seen {
   readonly note: string;
 }
 
-/** A witness, naively as C2SP tlog-witness says it; `instead` makes it another. */
+/** A witness, implemented naively from C2SP tlog-witness; `instead` replaces its answers. */
 export class TestWitness {
   readonly key: VerifierKey;
   readonly #private: KeyObject = makeSigningKey();
   /** The logs whose keys it trusts, by origin. */
   readonly trusted = new Map<string, readonly VerifierKey[]>();
   readonly seen = new Map<string, Seen>();
-  /** Each request that came, and what was answered. */
+  /** Each received request with its answer. */
   readonly requests: string[] = [];
-  /** In place of what the specification says; undefined is no answer, for ever. */
+  /** Replaces the specified answer; undefined means no answer at all. */
   instead: ((path: string, body: string) => Said | undefined) | undefined;
-  /** Does it serve what it has seen? */
+  /** Whether it serves its last seen heads. */
   isOpen = true;
-  /** Called when a request is there, before it is answered. */
+  /** Called for each request, before the answer. */
   onRequest: ((body: string) => void) | undefined;
   url = "";
 
@@ -132,7 +132,7 @@ export class TestWitness {
     return this;
   }
 
-  /** One cosignature, as a line. */
+  /** Returns one cosignature, as a line. */
   cosign(text: string, time: number = Math.floor(Date.now() / 1000)): string {
     const stamp = Buffer.alloc(8);
     stamp.writeBigUInt64BE(BigInt(time));
@@ -190,7 +190,7 @@ export class TestWitness {
   }
 }
 
-/** A policy that wants so many of the witnesses. */
+/** Returns a policy that wants this many of the witnesses. */
 export function policyText(witnesses: readonly TestWitness[], quorum: number): string {
   const lines = witnesses.map(({ key, url }, at) => `witness w${at + 1} ${key.text} ${url}`);
   const names = witnesses.map((_, at) => `w${at + 1}`).join(" ");
@@ -216,21 +216,21 @@ export interface Given {
   readonly folder: string;
   readonly acceptClaims?: boolean;
   readonly tenant?: string;
-  /** How long one that fails is left alone, in milliseconds. */
+  /** How long a failing anchor is left alone, in milliseconds. */
   readonly retryMs?: number;
-  /** How long its end waits for those who are told of the last head; long enough for any that answers. */
+  /** How long its end waits for requests with the last head; long enough for every working anchor. */
   readonly endMs?: number;
 }
 
 export interface Opened {
   readonly anchors: Anchors;
-  /** What was logged, `level: sentence`. */
+  /** The lines of the log, `level: sentence`. */
   readonly lines: readonly string[];
-  /** Who failed, each time. */
+  /** The name of the anchor, for each failure. */
   readonly failures: readonly string[];
 }
 
-/** The anchors of a ledger, told of each head; they end with the test. */
+/** Starts the anchors of a ledger, which receive each head; they end with the test. */
 export function anchorsOf(t: Pick<TestContext, "after">, given: Given): Opened {
   const {
     witnesses = [],
@@ -260,13 +260,13 @@ function sound<Value>(result: Result<Value, string>): Value {
   return result.value;
 }
 
-/** Grows the ledger and tells its anchors. */
+/** Grows the ledger and announces the head to its anchors. */
 export function grow({ anchors }: Opened, log: FakeLog, rows: number): void {
   log.grow(rows);
   anchors.follow({ size: log.size });
 }
 
-/** Waits until something is so; the test's own time limit is the bound. */
+/** Waits until the condition holds; the test's own time limit is the bound. */
 export async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 2));
 }
@@ -275,7 +275,7 @@ export function vouchedBy({ anchors }: Opened, by: string): number | undefined {
   return anchors.vouched.find((vouched) => vouched.by === by)?.seq;
 }
 
-/** A witness that listens, and knows the log. */
+/** Starts a witness that knows the log. */
 export async function witnessOf(t: Pick<TestContext, "after">, name: string, log: FakeLog): Promise<TestWitness> {
   return (await new TestWitness(name).start(t)).trust(log);
 }

@@ -37,7 +37,7 @@ export const payment = (to = "x", amount = 10): object => ({
   platform_state: { wallet: "w" },
 });
 
-/** A gate that has answered some calls and stopped, with its pin on another disk. */
+/** Runs a gate that answers some calls and stops, with its pin on another disk. */
 export interface Site {
   readonly t: TestContext;
   readonly folder: string;
@@ -73,7 +73,7 @@ export function resume(site: Site, over: Partial<ResumeOptions> = {}, from?: str
   return resumeCommand(from, { dataDir: data, pin, afterRestore: true, reason: "r", by: "Ada", ...over });
 }
 
-/** Two answered calls, a backup, two more, and the data folder is moved away. */
+/** Makes two answered calls, a backup and two more calls, and moves the data folder away. */
 export async function lose(site: Site): Promise<void> {
   await calls(site, 2);
   await backUp(site);

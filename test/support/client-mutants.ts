@@ -1,4 +1,4 @@
-/** Clients that are broken on purpose, each in one place: the table of cases must notice every one of them. */
+/** Clients that are broken on purpose, each in one place: the table of cases must notice every one. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
@@ -9,7 +9,7 @@ import { mutatedPython } from "./mutation/python.ts";
 type Mutant = {
   readonly fault: string;
   readonly client: "python" | "javascript";
-  /** More than one where a second line of defence hides the fault. */
+  /** Several changes if a second check would hide the fault. */
   readonly mutations: readonly Mutation[];
   /** Cases that must fail. */
   readonly noticed: readonly string[];
@@ -147,7 +147,7 @@ export const mutants: readonly Mutant[] = [
   },
 ];
 
-/** Calls `use` with the place of the mutant's source, as an adapter's command wants it, and removes it afterwards. */
+/** Writes the mutant's source to a file, calls `use` with its path for an adapter's command, and removes the file. */
 export async function withMutant<T>(
   { client, mutations }: Mutant,
   python: string,

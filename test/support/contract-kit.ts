@@ -13,7 +13,7 @@ import {
 } from "../../packages/svc-gate/src/contract/mod.ts";
 import { bad, good, parseCheckRequest, type CheckRequest, type Result } from "../../packages/svc-gate/src/wire/mod.ts";
 
-/** The parts of a contract with one tool, `t`, as YAML; what is left out is as small as it can be. */
+/** The parts of a contract with one tool, `t`, as YAML; an absent part is as small as possible. */
 export interface Parts {
   readonly limits?: string;
   readonly platform?: string;
@@ -50,7 +50,7 @@ export function contractText(parts: Parts = {}, name = "c"): string {
   ].join("");
 }
 
-/** A contract whose only rule BLOCKs when the condition holds; a snapshot is required. */
+/** A contract whose only rule BLOCKs if the condition holds; facts are required. */
 export function conditionText(condition: string, parts: Parts = {}): string {
   const rules = `[{ rule: r, on: t, when: ${JSON.stringify(condition)}, verdict: BLOCK, reason: fired }]`;
   return contractText({ requires: "platform.present", rules, ...parts });
@@ -62,13 +62,13 @@ export function compile(...texts: readonly string[]): PolicySet {
   return compiled.value;
 }
 
-/** Every problem of a text as `code: message`, in order. */
+/** Returns every problem of a text as `code: message`, in order. */
 export function problems(...texts: readonly string[]): string[] {
   const compiled = compileContracts(texts.map((text, at) => ({ name: `c${at || ""}.yaml`, text })));
   return compiled.ok ? [] : compiled.problem.map(({ code, message }) => `${code}: ${message}`);
 }
 
-/** The codes of these problems. */
+/** Returns the codes of these problems. */
 export function codes(...texts: readonly string[]): readonly string[] {
   return problems(...texts).map((problem) => problem.slice(0, problem.indexOf(":")));
 }
@@ -83,12 +83,12 @@ export function place({ span }: Diagnostic): string {
   return `${line}:${column}`;
 }
 
-/** What stands in the file at a diagnostic. */
+/** Returns the text of the file at a diagnostic. */
 export function marked({ span }: Diagnostic): string {
   return span.file.text.slice(span.from, span.to);
 }
 
-/** A mandate and the files beside it. */
+/** A mandate and the files next to it. */
 export function mandate(
   text: string,
   files: Readonly<Record<string, string>>,
@@ -102,7 +102,7 @@ export function mandate(
 
 export interface Call {
   readonly tool?: string;
-  /** JSON text, or what JSON.stringify takes. */
+  /** JSON text, or a value for JSON.stringify. */
   readonly input?: unknown;
   readonly platform?: unknown;
   readonly session?: string;
@@ -122,7 +122,7 @@ export function request({ tool = "t", input: sent = { n: 1, s: "x" }, platform: 
 
 export const snapshot = { wallet: "w", spent: 5 };
 
-/** The decision on one call; counters stand at what the call says, else at 0. */
+/** Decides one call; a counter that the call does not set is 0. */
 export function judge(policySet: PolicySet, call: Call = {}): Decision {
   const caller = { keyName: "default", sessionId: call.session ?? null };
   const lookupPlan = planLookups(prepare(policySet, request(call), caller), call.now ?? 1_700_000_000_000);
@@ -133,7 +133,7 @@ export function judge(policySet: PolicySet, call: Call = {}): Decision {
   );
 }
 
-/** Does the condition hold for the call? An error is its message. */
+/** Returns whether the condition holds for the call, or an error's message. */
 export function holds(condition: string, call: Call = {}, parts: Parts = {}): boolean | string {
   const decision = judge(compile(conditionText(condition, parts)), { platform: snapshot, ...call });
   assert.equal(decision.defect, undefined, `a defect on ${condition}`);

@@ -10,7 +10,7 @@ export interface Row {
   readonly why: string;
 }
 
-/** The corpus of a function that gives a record: see spec/vectors/functions/README.md. */
+/** The corpus of a function that returns a record: see spec/vectors/functions/README.md. */
 export function readRows(name: string): readonly Row[] {
   const file = new URL(`../../spec/vectors/functions/${name}.json`, import.meta.url);
   const { rows } = JSON.parse(readFileSync(file, "utf8")) as {
@@ -24,7 +24,7 @@ function whole(text: unknown): string {
   return (text as readonly (readonly [string, number])[]).map(([part, times]) => part.repeat(times)).join("");
 }
 
-/** What a function gives for a text, as JSON; or the message of its EvaluationError. Any other error is thrown. */
+/** Returns a function's result for a text as JSON, or the message of its EvaluationError. Throws any other error. */
 export function record({ run }: (typeof functions)[number], text: string): Json | string {
   try {
     return plain(run([text])) as Json;

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 
-/** What base64url makes of a text in the midst of others, at each of the three places where it may begin. */
+/** Returns the base64url forms of a text inside others, one for each of its three possible alignments. */
 export function encodings(text: string): readonly string[] {
   return [0, 1, 2].map((shift) => {
     const encoded = Buffer.from(`${"_".repeat(shift)}${text}`).toString("base64url");
@@ -9,7 +9,7 @@ export function encodings(text: string): readonly string[] {
   });
 }
 
-/** In how many places the texts stand in the files of a folder, plain or encoded, by file. */
+/** Counts the occurrences of the texts in a folder's files, plain or encoded, by file. */
 export function placesOf(folder: string, texts: readonly string[]): Readonly<Record<string, number>> {
   const needles = texts.flatMap((text) => [text, ...encodings(text)]).map((needle) => Buffer.from(needle));
   const found: Record<string, number> = {};
@@ -23,7 +23,7 @@ export function placesOf(folder: string, texts: readonly string[]): Readonly<Rec
   return found;
 }
 
-/** The files in which a text stands. */
+/** Returns the files that contain a text. */
 export function filesWith(folder: string, text: string): readonly string[] {
   return Object.keys(placesOf(folder, [text]));
 }

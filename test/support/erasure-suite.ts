@@ -11,18 +11,18 @@ import type { Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
 import { good, type Mode } from "../../packages/svc-gate/src/wire/mod.ts";
 import { append, contracts, entry, sha256 } from "./ledger-fixture.ts";
 
-/** A ledger on an engine, and a way behind its back. */
+/** A ledger on an engine, and a way to change it without a gate. */
 export interface ErasureEngine {
-  /** A new ledger, which ends with the test. */
+  /** Makes a new ledger, which ends with the test. */
   readonly open: (t: TestContext) => Promise<Ledger>;
-  /** Sets columns of a row by SQL, as one who owns the tables can. */
+  /** Sets columns of a row by SQL, as an owner of the tables can. */
   readonly alter: (ledger: Ledger, seq: number, set: string) => Promise<void>;
 }
 
 export const at0 = 1_790_000_000_000;
 export const hourMs = 3_600_000;
 
-/** Rows of checks, an hour apart: four sessions in transaction under two keys, each text with the row's number in it. */
+/** Makes rows of checks, an hour apart: four sessions in turn under two keys; each text contains the row's number. */
 export async function fill(ledger: Ledger, from: number, to: number): Promise<void> {
   await ledger.keepContract(contracts[0]);
   for (let first = from; first <= to; first += 100) {
@@ -47,7 +47,7 @@ function checkOf(seq: number): ReturnType<typeof entry> {
   });
 }
 
-/** A person's act, in a transaction of its own. */
+/** Appends an administrative event in its own transaction. */
 export async function enactOn(ledger: Ledger, act: Act, at?: number): Promise<void> {
   const transaction = await ledger.begin();
   const mode: Mode = "enforce";
@@ -75,12 +75,12 @@ export async function eraseOn(ledger: Ledger, request: Omit<EraseRequest, "reaso
   return erased.ok ? erased.value : assert.fail(erased.problem.detail);
 }
 
-/** Erases behind the back of what a gate does: what is taken away and what the row says may differ. */
+/** Erases parts without a gate, so that the removed parts and the row's list may differ. */
 async function eraseFalsely(ledger: Ledger, taken: Erasure, said: Erasure): Promise<void> {
   await enactOn(ledger, { by: "dpo", act: "erase", body: erasureBody(said), reason: "why", erases: taken });
 }
 
-/** For each row the parts that are missing, as a text. */
+/** Returns the missing parts of each row, as a text. */
 export async function missingIn(ledger: Ledger): Promise<readonly string[]> {
   const rows = (await Array.fromAsync(ledger.rows(1))).flat();
   return rows.map(({ evidence }) => missingParts(evidence).join(" "));

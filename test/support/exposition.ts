@@ -1,4 +1,7 @@
-/** The Prometheus text format, read strictly: what a scrape would take, and what `promtool check metrics` would say of it. */
+/**
+ * A strict reader of the Prometheus text format: it accepts what a scrape accepts, and reports what `promtool check
+ * metrics` would report.
+ */
 
 export interface Sample {
   readonly name: string;
@@ -20,7 +23,7 @@ interface Draft extends Family {
 const sampleForm = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$/;
 const labelForm = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"(,|$)/gy;
 
-/** @throws at the first line that is not of the format, or that nothing announced */
+/** @throws at the first invalid or unannounced line */
 export function readExposition(text: string): ReadonlyMap<string, Family> {
   const families = new Map<string, Draft>();
   let current: Draft | undefined;
@@ -64,7 +67,7 @@ function namesOf({ name, type }: Family): readonly string[] {
   return type === "histogram" ? ["_bucket", "_sum", "_count"].map((ending) => name + ending) : [name];
 }
 
-/** What is wrong with the families' names, series and histograms, a sentence each. */
+/** Returns the faults of the families' names, series and histograms, one sentence each. */
 export function lintExposition(families: ReadonlyMap<string, Family>): readonly string[] {
   return [...families.values()].flatMap((family) => [
     ...namingFaults(family),
@@ -87,12 +90,12 @@ function* twiceIn({ samples }: Family): Generator<string> {
   }
 }
 
-/** Whatever the order in which they stand. */
+/** Identifies a series independently of the order of its labels. */
 function labelsText(labels: Sample["labels"]): string {
   return JSON.stringify(Object.entries(labels).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Buckets grow, the last holds all, and each series has its sum. */
+/** Checks that buckets grow, that the last holds all, and that each series has its sum. */
 function* histogramFaults({ name, samples }: Family): Generator<string> {
   const groups = Map.groupBy(samples, ({ labels }) => labelsText({ ...labels, le: "" }));
   for (const [labels, group] of groups) {

@@ -3,21 +3,21 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** The gate as a process of its own, on a free port of this machine. */
+/** The gate as a separate process, on a free port of this machine. */
 
 export const root: string = fileURLToPath(new URL("../..", import.meta.url));
 export const apiKey = "a-key-of-the-tests-0123456789";
 
 export interface GateProcess {
-  /** Where it listens. */
+  /** The URL where it listens. */
   readonly url: string;
-  /** Ends it at once, without a chance to tidy up, and waits until it is gone. */
+  /** Kills it at once, without cleanup, and waits until it has ended. */
   kill(): Promise<void>;
   /** Asks it to stop, and resolves with its exit code. */
   stop(): Promise<number | null>;
-  /** What it has logged. */
+  /** Returns its log. */
   stderr(): string;
-  /** Resolves when it has ended, however it came to that. */
+  /** Resolves when it has ended, for whatever reason. */
   readonly ended: Promise<Exit>;
 }
 
@@ -35,11 +35,11 @@ export interface StartOptions {
   readonly settings: Readonly<Record<string, string>>;
   /** A copy of the repository's sources; this repository by default. */
   readonly sources?: string;
-  /** A command that runs the gate in its own place, with its arguments, such as `strace -D`. */
+  /** A command that runs the gate, with its arguments, such as `strace -D`. */
   readonly prefix?: readonly string[];
 }
 
-/** Runs a command of the gate. Nothing of this process's own settings reaches it. */
+/** Runs a command of the gate, without this process's own settings. */
 export function spawnGate(
   args: readonly string[],
   { settings, sources = root, prefix = [] }: StartOptions,
@@ -55,7 +55,7 @@ export function spawnGate(
   return spawn(command ?? process.execPath, rest, { env, stdio: ["ignore", "pipe", "pipe"] });
 }
 
-/** Starts a gate. @throws when it ends before it listens, with what it said */
+/** Starts a gate. @throws an error with its output if it ends before it listens */
 export async function startGate(options: StartOptions): Promise<GateProcess> {
   const child = spawnGate(["serve"], options);
   const ended = once(child, "close").then(() => ({ code: child.exitCode, signal: child.signalCode }));
@@ -95,10 +95,10 @@ function listening(child: ChildProcess): Promise<string> {
   });
 }
 
-/** Runs a command until it ends; one that serves is stopped after a while and counts as served. */
+/** Runs a command until it ends; a serving one is stopped after a while and counts as served. */
 export async function runGate(args: readonly string[], options: StartOptions): Promise<Ended | "served"> {
   const child = spawnGate(args, options);
-  // At `exit` there may still be something in the pipe.
+  // At `exit` the pipe may still contain data.
   const ended = once(child, "close");
   let stderr = "";
   child.stderr?.on("data", (chunk: Buffer) => {

@@ -17,7 +17,7 @@ const any = "{ type: object, additionalProperties: true }";
 const amount =
   "{ type: object, additionalProperties: false, required: [amount], properties: { amount: { type: number } } }";
 
-/** One tool for each way in which a verdict comes about. */
+/** One tool for each way in which a verdict arises. */
 export const desk = `contract: desk
 limits: { visits: 10 }
 tools:
@@ -43,25 +43,25 @@ rules:
 `;
 
 export interface GateFiles {
-  /** Contracts by file name; the desk and the example's payments unless given. */
+  /** Contracts by file name; by default the desk and the example's payments. */
   readonly contracts?: Readonly<Record<string, string>>;
   readonly mandate?: string;
 }
 
 export interface GateOptions extends GateFiles {
-  /** A folder of an earlier gate, to be served again. */
+  /** The folder of an earlier gate, to be served again. */
   readonly folder?: string;
   readonly flags?: Readonly<Record<string, string>>;
 }
 
-/** A test, or what has its end. */
+/** A test, or another object with an end. */
 interface Ending {
   readonly after: (fn: () => Promise<void>) => void;
 }
 
 const endings = new WeakMap<Ending, (() => unknown)[]>();
 
-/** Runs at the end of the test, the last first: a gate stops before its folder goes. */
+/** Runs at the end of the test, in reverse order: a gate stops before its folder is removed. */
 function atEnd(t: Ending, ending: () => unknown): void {
   const known = endings.get(t);
   if (known !== undefined) {
@@ -75,7 +75,7 @@ function atEnd(t: Ending, ending: () => unknown): void {
   });
 }
 
-/** A new folder that goes when the test ends. */
+/** Makes a folder that is removed when the test ends. */
 export function temporaryFolder(t: Ending): string {
   const folder = newFolder();
   atEnd(t, () => removeFolder(folder));
@@ -104,7 +104,7 @@ export interface Running extends Serving {
   readonly port: number;
 }
 
-/** Starts a gate in this process, in enforce mode unless told otherwise; it stops when the test ends. */
+/** Starts a gate in this process, in enforce mode by default; it stops when the test ends. */
 export async function startGate(t: Ending, options: GateOptions = {}): Promise<Running> {
   const folder = options.folder ?? temporaryFolder(t);
   const mandate = writeContracts(folder, options);
@@ -119,7 +119,7 @@ export async function startGate(t: Ending, options: GateOptions = {}): Promise<R
   const configured = readConfig({}, { ...flags, ...options.flags });
   if (!configured.ok) throw new Error(configured.problem.join("\n"));
   const serving = await serve(configured.value.config, configured.value.warnings);
-  // A fault leaves callers without an answer: the test must fail at once, not wait for one.
+  // A fault leaves callers without an answer, so the test must fail at once.
   serving.failed.catch((fault: unknown) => setImmediate(() => Promise.reject(fault)));
   let stopped: Promise<void> | undefined;
   const stop = (): Promise<void> => (stopped ??= serving.stop());
@@ -131,11 +131,11 @@ export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** Undefined where the text is not JSON. */
+  /** Undefined if the text is not JSON. */
   readonly json: any;
 }
 
-/** One request with the key, unless `headers` has another authorization or an empty one. */
+/** Sends one request with the key, unless `headers` has another authorization or an empty one. */
 export async function ask(
   { address }: Pick<Running, "address">,
   path: string,
@@ -160,7 +160,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** POST /check with a body: an object, or the text itself. */
+/** Sends POST /check with a body: an object, or the text itself. */
 export function check(
   gate: Pick<Running, "address">,
   body: object | string,
@@ -173,7 +173,7 @@ export function check(
   });
 }
 
-/** Sends bytes as they are and gathers what comes back until the connection ends, or `enough` is satisfied. */
+/** Sends bytes unchanged and collects the answer until the connection ends, or `enough` is satisfied. */
 export function exchange(
   port: number,
   bytes: string | Uint8Array,
@@ -191,7 +191,7 @@ export function exchange(
   });
 }
 
-/** A request as text, with the key; the connection closes after it. */
+/** Returns a request as text, with the key; the connection closes after it. */
 export function requestText(line: string, headers: readonly string[] = [], body = ""): string {
   const all = ["Host: gate", `Authorization: Bearer ${key}`, "Connection: close", ...headers];
   return `${line}\r\n${all.join("\r\n")}\r\n\r\n${body}`;
@@ -213,7 +213,7 @@ export interface ProcessOptions {
   readonly preload?: readonly string[];
 }
 
-/** Runs `svc-gate` with arguments; it is killed when the test ends. Nothing of the caller's SVC_ variables is passed on. */
+/** Runs `svc-gate` with arguments; it is killed when the test ends. The caller's SVC_ variables are not passed on. */
 export function runCommand(
   t: TestContext,
   args: readonly string[],
@@ -292,7 +292,7 @@ export interface Refused {
   readonly body: string;
 }
 
-/** The last answer of an exchange; what went before it is of no interest here. */
+/** Returns the last answer of an exchange, without the earlier ones. */
 export async function send(gate: Running, bytes: string): Promise<Refused> {
   const text = await exchange(gate.port, bytes, isWhole);
   const [head = "", body = ""] = text.split(/\r\n\r\n(?=[^\r]*$)/);
@@ -313,7 +313,7 @@ export function post(body: string, ...headers: string[]): string {
   );
 }
 
-/** Keeps the sequencer's first batch waiting for the ledger until it is let go. */
+/** Keeps the sequencer's first batch waiting for the ledger until it is released. */
 export function hold(gate: Running, t: TestContext): { readonly begun: Promise<void>; readonly go: () => void } {
   const begun = Promise.withResolvers<void>();
   const held = Promise.withResolvers<void>();
@@ -326,7 +326,7 @@ export function hold(gate: Running, t: TestContext): { readonly begun: Promise<v
   return { begun: begun.promise, go: held.resolve };
 }
 
-/** Asks the gate beside HTTP, as a call whose body had this many bytes. */
+/** Asks the gate without HTTP, as a call whose body had this many bytes. */
 export function submit(gate: Running, bytes: number, keyName = "default"): Promise<{ readonly ok: boolean }> {
   const request = {
     toolName: "note.add",

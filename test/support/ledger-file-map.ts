@@ -1,11 +1,14 @@
 import { DatabaseSync } from "node:sqlite";
 
 /**
- * What each byte of a SQLite file is for, by the file format (sqlite.org/fileformat2.html): as much of it as a small
- * ledger has. Nothing of SQLite is asked but which tree begins on which page.
+ * The meaning of each byte of a SQLite file, by the file format (sqlite.org/fileformat2.html), as far as a small ledger
+ * uses it. SQLite itself is asked only for the first page of each tree.
  */
 
-/** `unused` is what the format says that nobody reads: between pointers and cells, in freed blocks, and fragments of them. */
+/**
+ * `unused` bytes are those that nobody reads by the format: between pointers and cells, in freed blocks, and fragments
+ * of them.
+ */
 export type Part = "cell" | "file header" | "page header" | "pointers" | "unused";
 
 export interface Region {
@@ -15,13 +18,13 @@ export interface Region {
   readonly part: Part;
   /** The table or index. */
   readonly tree: string;
-  /** Of a cell of a table with row numbers. */
+  /** For a cell of a table with row numbers. */
   readonly row: number | undefined;
-  /** Where the type of the first column stands, of such a cell. */
+  /** The offset of the first column's type, in such a cell. */
   readonly firstType: number | undefined;
 }
 
-/** @throws where the file has what a small ledger has not: overflow pages, free pages */
+/** @throws if the file has what a small ledger never has: overflow pages, free pages */
 export function mapFile(file: string, bytes: Buffer): readonly Region[] {
   const regions: Region[] = [];
   for (const [tree, root] of roots(file)) walkTree({ bytes, tree, regions }, root);

@@ -7,7 +7,7 @@ import { zeroHash } from "../../packages/svc-gate/src/ledger/entry/leaf.ts";
 import { openLedger, type CheckEntry, type CounterEvent, type Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
 import type { Leaf } from "../../packages/svc-gate/src/ledger/entry/mod.ts";
 
-/** What the tests of the ledger share: a folder that goes away, entries, a small ledger with one of everything. */
+/** Shared by the tests of the ledger: a temporary folder, entries, a small ledger with one of everything. */
 
 export function sha256(text: string | Uint8Array): string {
   return createHash("sha256").update(text).digest("hex");
@@ -16,14 +16,14 @@ export function sha256(text: string | Uint8Array): string {
 const folders: string[] = [];
 process.once("exit", () => folders.forEach(removeFolder));
 
-/** A new folder. It goes with this process, if nobody removes it before. */
+/** Makes a folder that is removed with this process, if nobody removes it before. */
 export function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-test-"));
   folders.push(folder);
   return folder;
 }
 
-/** Removes a folder, also one into which a ledger that is not closed yet is writing, or that a test has made read-only. */
+/** Removes a folder, even if an open ledger still writes to it or a test has made it read-only. */
 export function removeFolder(folder: string): void {
   const options = { recursive: true, force: true, maxRetries: 20 } as const;
   try {
@@ -41,7 +41,10 @@ function makeWritable(folder: string): void {
     if (inner.isDirectory()) makeWritable(join(folder, inner.name));
 }
 
-/** A new folder, removed after the test. What is closed after that may write its last file: that goes with the process. */
+/**
+ * Makes a folder that is removed after the test. A ledger closed later may still write to it; then it is removed with
+ * the process.
+ */
 export function temporaryFolder(t: Pick<TestContext, "after">): string {
   const folder = newFolder();
   t.after(() => removeFolder(folder));
@@ -82,7 +85,7 @@ export async function append(
   await batch.commit();
 }
 
-/** Counters by the way in which they came to hold events. */
+/** Counters by the way in which they got their events. */
 export const definitions = {
   live: "moved from row 1",
   mixed: "folded at row 6, then moved",
@@ -114,14 +117,14 @@ function rowOf(seq: number): readonly [CheckEntry, readonly CounterEvent[]] {
 
 export const sampleRows = 12;
 
-/** Twelve rows, two contracts, three counters of which two were folded later; closed. */
+/** Makes a closed ledger of twelve rows, two contracts, and three counters of which two were folded later. */
 export async function makeSample(folder: string, pinFile?: string): Promise<void> {
   const ledger = await openLedger({ folder, engine, pinFile, name: "example.org/sample" });
   await fillSample(ledger);
   await ledger.close();
 }
 
-/** The same, in a ledger that is open. */
+/** Makes the same ledger and leaves it open. */
 export async function fillSample(ledger: Ledger): Promise<void> {
   const keep = (definition: string, through: number | null, found: readonly number[]): Promise<void> =>
     ledger.keepCounter(
@@ -146,7 +149,7 @@ export async function fillSample(ledger: Ledger): Promise<void> {
   for (let seq = 7; seq <= sampleRows; seq += 1) await append(ledger, [rowOf(seq)]);
 }
 
-/** A leaf of a check, or of an act, of which nothing but its place counts. */
+/** A leaf of a check, or of an administrative event, in which only its number matters. */
 export function leafOf(seq: number, act: string | null): Leaf {
   const kind = act === null ? "check" : "change";
   const nothing = { answered: null, contract: null, key: null, mode: null, rule: null, tool: null, verdict: null };

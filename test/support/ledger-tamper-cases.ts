@@ -1,7 +1,7 @@
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import { contracts, sampleRows } from "./ledger-fixture.ts";
 
-/** One change to the file, undone after it was looked for. */
+/** One change to the file, undone after the search for it. */
 export interface Change {
   readonly group: string;
   readonly title: string;
@@ -10,7 +10,7 @@ export interface Change {
   readonly apply: (database: DatabaseSync) => void;
 }
 
-/** A table, the columns that name one of its rows, and the receipts that a change of that row breaks. */
+/** A table, the columns that identify a row, and the receipts that a change of that row breaks. */
 interface Table {
   readonly name: string;
   readonly key: readonly string[];
@@ -20,7 +20,7 @@ interface Table {
 
 type Row = Readonly<Record<string, SQLInputValue>>;
 
-/** Where nothing that is there yet refers to it: the row that would come next. */
+/** If no present row refers to it: the row that would come next. */
 const next = sampleRows + 1;
 
 const tables: readonly Table[] = [
@@ -56,12 +56,12 @@ const tables: readonly Table[] = [
     name: "nodes",
     key: ["level", "place"],
     columns: ["level", "place", "hash"],
-    // The last row under it.
+    // The last row that it covers.
     rows: ({ level, place }) => [(Number(place) + 1) * 256 ** Number(level)],
   },
 ];
 
-/** The first receipt that recorded a move of the counter. */
+/** Returns the first receipt that recorded an update of the counter. */
 function firstMoved(database: DatabaseSync, counter: number): number | undefined {
   const first = database
     .prepare("SELECT min(seq) AS seq FROM effects WHERE counter = ? AND folded IS NULL")
@@ -69,7 +69,7 @@ function firstMoved(database: DatabaseSync, counter: number): number | undefined
   return first === null || first === undefined ? undefined : Number(first);
 }
 
-/** An event and those after it of its counter: each total is the one before and an amount. */
+/** An event and the later ones of its counter: each total is the previous total plus an amount. */
 function followers(database: DatabaseSync, { counter, seq }: Row): number[] {
   const rows = database.prepare("SELECT seq FROM effects WHERE counter = ? AND seq >= ?").all(counter ?? 0, seq ?? 0);
   return rows.map((row) => Number(row["seq"]));
@@ -92,18 +92,18 @@ function titleOf(table: Table, row: Row): string {
   return `${table.name}[${parts.join(", ")}]`;
 }
 
-/** Which bits of a byte are turned, one at a time: one of them, or with TAMPER_BITS=all each. */
+/** The bits of a byte that are flipped, one at a time: one bit, or all with TAMPER_BITS=all. */
 export function bitsOf(byte: number): readonly number[] {
   return process.env["TAMPER_BITS"] === "all" ? [0, 1, 2, 3, 4, 5, 6, 7] : [Math.abs(byte) % 8];
 }
 
-/** Every byte of every column of every row, its bits turned; absent values made present, present ones absent. */
+/** Changes every byte of every column of every row; gives absent values a value, and removes present ones. */
 export function* byteChanges(database: DatabaseSync): Generator<Change> {
   for (const table of tables) {
     for (const row of allRows(database, table)) {
       for (const column of table.columns) {
         const rows = table.rows(row, database);
-        // An event at another time may be met at one that it now stands before.
+        // An event with another time may be noticed at an event that now comes after it.
         const others = table.name === "effects" && column === "at" ? followers(database, { ...row, seq: 0 }) : [];
         yield* columnChanges(table, row, column, [...rows, ...others]);
       }
@@ -151,13 +151,13 @@ function* columnChanges(table: Table, row: Row, column: string, rows: readonly n
   }
 }
 
-/** A receipt that was moved before the first one is met there, or missed in its place, as one that was moved elsewhere. */
+/** A receipt moved before the first is noticed there, or as missing at its old place, like one moved elsewhere. */
 function whereMoved(group: string, value: bigint, rows: readonly number[]): readonly number[] {
   if (group === "receipts.seq" && value < 1n) return [1, ...rows];
   return group === "effects.seq" ? [...rows, Number(value)] : rows;
 }
 
-/** Each row dropped, doubled under another key, and swapped with others of its table. */
+/** Drops each row, doubles it under another key, and swaps it with others of its table. */
 export function* rowChanges(database: DatabaseSync): Generator<Change> {
   for (const table of tables) {
     const rows = allRows(database, table);
@@ -220,7 +220,7 @@ function* doubled(table: Table, row: Row, rows: readonly number[], first: readon
   }
 }
 
-/** All that two rows hold beside their keys changes places, and each column alone. */
+/** Swaps all values of two rows except their keys, and each column alone. */
 function* swapped(table: Table, row: Row, other: Row, rows: readonly number[]): Generator<Change> {
   const columns = table.columns.filter((column) => !table.key.includes(column));
   for (const chosen of [columns, ...(columns.length > 1 ? columns.map((column) => [column]) : [])]) {
@@ -245,7 +245,7 @@ function* swapped(table: Table, row: Row, other: Row, rows: readonly number[]): 
   }
 }
 
-/** The end cut off. */
+/** Removes the last rows. */
 export function* cuts(): Generator<Change> {
   for (let last = 0; last < sampleRows; last += 1) {
     for (const tablesCut of [["receipts"], ["receipts", "effects"]]) {

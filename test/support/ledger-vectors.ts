@@ -1,5 +1,6 @@
 /**
- * Writes or compares spec/vectors/chains: ten worked rows, made by the ledger itself with fixed salts and a fixed secret.
+ * Writes or compares spec/vectors/chains: ten worked rows, made by the ledger itself with fixed salts and a fixed
+ * secret.
  *
  *     node test/support/ledger-vectors.ts --write
  */
@@ -47,7 +48,7 @@ const base: Given = {
   moves: [],
 };
 
-/** What makes each of the ten rows worth having, and how it differs from the plainest one. */
+/** The purpose of each of the ten rows, and its difference from the simplest row. */
 const rows: readonly (readonly [title: string, over: Partial<Given>])[] = [
   ["the first row: nothing but a call", {}],
   [
@@ -145,12 +146,12 @@ function worked(): readonly Worked[] {
   });
 }
 
-/** The text of the file, as the ledger makes it today. */
+/** Returns the text of the file, as the ledger makes it today. */
 async function makeVectors(): Promise<string> {
   const restore = fixRandomness();
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-vectors-"));
   try {
-    // Loaded late: it takes its random source when it is first used.
+    // Loaded late, because it reads its random source when it is first used.
     const { leafHash } = await import("../../packages/svc-gate/src/ledger/entry/mod.ts");
     const { openLedger } = await import("../../packages/svc-gate/src/ledger/mod.ts");
     await (await openLedger({ folder, engine, name: log })).close();
@@ -184,7 +185,7 @@ async function makeVectors(): Promise<string> {
   }
 }
 
-/** Names as other languages read them; the texts of input and platform are what was received. */
+/** Names in other languages' style; the texts of input and platform are as received. */
 function onTheWire({ keyName, toolName, sessionId, inputText, platformText, ...same }: Given): object {
   return {
     ...same,
@@ -196,7 +197,7 @@ function onTheWire({ keyName, toolName, sessionId, inputText, platformText, ...s
   };
 }
 
-/** Salts that are the same each time: SHA-256 of a running number. */
+/** Fixed salts: SHA-256 of a running number. */
 function fixRandomness(): () => void {
   const original = crypto.randomFillSync;
   let blocks = 0;

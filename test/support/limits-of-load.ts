@@ -4,18 +4,18 @@ import { Valve } from "../../packages/svc-gate/src/gate/admission/valve.ts";
 import { limits } from "../../packages/svc-gate/src/wire/mod.ts";
 import { check, requestText, type Running } from "./gate.ts";
 
-// The limits of `limits.ts` that hold under load: each answers with what was found past the limit, or undefined.
+// The limits of `limits.ts` that hold under load: each returns the error found past the limit, or undefined.
 
 const call: QueuedCall = { caller: { keyName: "a" }, bytes: 0 };
 
 interface Loaded {
   readonly msPerCall: number;
-  /** Is it a load that stays? A burst has just begun, otherwise. */
+  /** Whether the load lasts; otherwise it is a burst that has just begun. */
   readonly standing: boolean;
   readonly calls: number;
 }
 
-/** How many of so many calls find no room, where each takes so long. */
+/** Returns how many of this many calls find no room if each takes this long. */
 export function linePast({ msPerCall, standing, calls }: Loaded): number | undefined {
   let now = 0;
   const queue = new AdmissionQueue<QueuedCall>(new Budget(), () => now);
@@ -37,7 +37,7 @@ function refusedOf(queue: AdmissionQueue<QueuedCall>, calls: number): number | u
   return refused === 0 ? undefined : refused;
 }
 
-/** A gate that was idle is loaded when four fifths of what is remembered of it is work: after ln 5 of the fading time. */
+/** An idle gate counts as loaded when four fifths of its remembered time is work: after ln 5 of the decay time. */
 export function fading(over: 0 | 1): number | undefined {
   let now = 0;
   const queue = new AdmissionQueue<QueuedCall>(new Budget(), () => now);
@@ -48,14 +48,14 @@ export function fading(over: 0 | 1): number | undefined {
   return refusedOf(queue, 2 * limits.lineCallsMin);
 }
 
-/** So many refusals at once that the last one waits. */
+/** Makes so many refusals at once that the last one waits. */
 export function valveBurst(over: 0 | 1): number | undefined {
   const { valve } = stillValve();
   for (let n = 0; n < limits.refusalsPerSecond / 10 + over; n += 1) valve.pass(() => true);
   return valve.waiting || undefined;
 }
 
-/** Where so many wait as leave in that time, the last one leaves at its end, and not before. */
+/** As many refusals wait as leave in that time, so the last one leaves at its end and not before. */
 export function valveWait(over: 0 | 1): number | undefined {
   const { valve, advance } = stillValve();
   const waiting = (limits.refusalsPerSecond * limits.refusalWaitMs) / 1000;
@@ -64,7 +64,7 @@ export function valveWait(over: 0 | 1): number | undefined {
   return valve.waiting || undefined;
 }
 
-/** So many wait that one more would be too many: it passes at once. */
+/** The queue of refusals is full, so the next one passes at once. */
 export function valveFull(over: 0 | 1): boolean | undefined {
   const { valve } = stillValve();
   while (valve.waiting < limits.refusalsWaitingMax - 1 + over) valve.pass(() => true);
@@ -91,7 +91,7 @@ function stillValve(): { readonly valve: Valve; readonly advance: (ms: number) =
   return { valve, advance };
 }
 
-/** Asks for a page that no buffer on the way holds, and reads it after so long; answers when it was cut off. */
+/** Asks for a page that no buffer on the way can hold, and reads it after this time; returns whether it was cut off. */
 export async function slowReader(gate: Running, pauseMs: number): Promise<string | undefined> {
   const large = JSON.stringify({ tool_name: "note.add", tool_input: { text: "x".repeat(limits.bodyBytesMax - 100) } });
   for (let n = 0; n < 64; n += 1) await check(gate, large);

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import type { TestContext } from "node:test";
 import { BinaryReader } from "@bufbuild/protobuf/wire";
 
-/** A span as it arrived; ids in hex, times in nanoseconds since the epoch. */
+/** A received span; ids in hex, times in nanoseconds since the epoch. */
 export interface ArrivedSpan {
   readonly resource: Attributes;
   readonly traceId: string;
@@ -12,7 +12,7 @@ export interface ArrivedSpan {
   readonly parentId: string;
   readonly traceState: string;
   readonly name: string;
-  /** 1 internal, 2 server. */
+  /** 1 is internal, 2 is server. */
   readonly kind: number;
   readonly start: bigint;
   readonly end: bigint;
@@ -26,11 +26,11 @@ export type Attributes = Readonly<Record<string, string | number | boolean | und
 export interface Collector {
   readonly url: string;
   readonly spans: readonly ArrivedSpan[];
-  /** Resolves when a span of that name has arrived that `wanted` takes. */
+  /** Resolves when a span with that name has arrived that `wanted` accepts. */
   arrived(wanted: (span: ArrivedSpan) => boolean): Promise<ArrivedSpan>;
 }
 
-/** A collector of traces on this machine that understands OTLP over HTTP as protobuf, and nothing else. */
+/** A collector of traces on this machine that understands only OTLP over HTTP as protobuf. */
 export async function startCollector(t: TestContext): Promise<Collector> {
   const spans: ArrivedSpan[] = [];
   const waiting = new Set<() => void>();
@@ -77,7 +77,7 @@ async function bodyOf(request: IncomingMessage): Promise<Uint8Array> {
 type Field = Uint8Array | bigint | number;
 
 /**
- * The fields of one protobuf message by their number. The numbers below are those of opentelemetry/proto/trace/v1 and
+ * Returns the fields of one protobuf message by number. The numbers below are those of opentelemetry/proto/trace/v1 and
  * common/v1, which are frozen.
  */
 function fieldsOf(message: Uint8Array): ReadonlyMap<number, readonly Field[]> {

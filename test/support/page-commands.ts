@@ -5,7 +5,10 @@ import { lstatSync, readdirSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { delimiter, dirname, join } from "node:path";
 
-/** The commands that a page shows: in blocks of `sh`, in sentences, and as rows of a table whose head is a command. */
+/**
+ * Returns the commands that a page shows: in blocks of `sh`, in sentences, and as rows of a table whose head is a
+ * command.
+ */
 export function commandsOf(page: string): readonly string[] {
   const blocks = Array.from(page.matchAll(/^```sh\n([\s\S]*?)^```$/gm), ({ index, 1: text = "" }) => ({ index, text }));
   const shown = blocks.flatMap(({ index, text }) => splitScript(text).map((command) => ({ index, command })));
@@ -21,12 +24,12 @@ export function commandsOf(page: string): readonly string[] {
 
 const programs = "npm|npx|node|svc-gate|curl|docker|kubectl|helm|pip|printf|systemctl|openssl|install|cp";
 
-/** A program with an argument, perhaps with variables before it; `npm run -s svc-gate --` alone is a prefix. */
+/** Matches a program with an argument, perhaps after variables; `npm run -s svc-gate --` alone is a prefix. */
 function isCommand(text: string): boolean {
   return new RegExp(`^(?:[A-Z_]+=\\S+ )*(?:${programs}) \\S`).test(text) && !text.endsWith(" --");
 }
 
-/** Rows of a table whose first head is `PREFIX --`: each code in a first cell is what follows the prefix. */
+/** Reads rows of a table whose first head is `PREFIX --`: each code in a first cell follows the prefix. */
 function tableCommands(prose: string): readonly { readonly index: number; readonly command: string }[] {
   return Array.from(prose.matchAll(/^\| `([^`|]+ --)` \|.*\n\|[-|]+\n((?:\|.*\n)*)/gm), (table) => {
     const cells = table[2]?.split("\n").map((row) => row.split("|")[1] ?? "") ?? [];
@@ -35,7 +38,9 @@ function tableCommands(prose: string): readonly { readonly index: number; readon
   }).flat();
 }
 
-/** A script's commands: a line each, but for a backslash or an open quote at its end. Comments are left out. */
+/**
+ * Returns a script's commands, one for each line, joining lines at a backslash or an open quote. Comments are left out.
+ */
 export function splitScript(text: string): readonly string[] {
   const commands: string[] = [];
   let open = "";
@@ -57,23 +62,23 @@ function withoutComment(text: string): string {
   return text.replace(/^((?:"[^"]*"|'[^']*'|[^"'#]|(?<=\S)#)*?)(?:^|\s+)#[^\n]*$/, "$1");
 }
 
-/** What a test does with a command that a page shows, in place of a reader. */
+/** A test's action for a command that a page shows. */
 export type Step = (shell: Shell, command: string) => Promise<void> | void;
 
-/** The lines of one table: a command as the page has it, and what becomes of it. */
+/** One line of the table: a command as the page has it, and its step. */
 export type Steps = Readonly<Record<string, Step>>;
 
-/** Commands that no step knows, and steps whose command the page no longer shows. */
+/** Returns commands without a step, and steps whose command the page no longer shows. */
 export function strangers(page: string, steps: Steps): readonly string[] {
   const shown = commandsOf(page);
   const known = Object.keys(steps);
   return [...shown.filter((each) => !known.includes(each)), ...known.filter((each) => !shown.includes(each))];
 }
 
-/** A reader's shell. It runs commands as they are typed, except for the replacements given here. */
+/** A reader's shell. It runs commands as they are typed, except for the given replacements. */
 export class Shell {
   cwd: string;
-  /** Texts of a command, and what is put in their place: ports and folders of this machine that a test must not take. */
+  /** Texts of a command with their replacements: ports and folders of this machine that a test must not use. */
   readonly #instead: readonly (readonly [string, string])[];
   readonly #env: NodeJS.ProcessEnv;
   #gate: { readonly end: () => Promise<void> } | undefined;
@@ -93,7 +98,7 @@ export class Shell {
     t.after(() => this.stop());
   }
 
-  /** With this machine's places. */
+  /** Replaces the texts by this machine's. */
   here(command: string): string {
     return this.#instead.reduce((text, [from, to]) => text.replaceAll(from, to), command);
   }
@@ -106,7 +111,7 @@ export class Shell {
     return ended.stdout + ended.stderr;
   }
 
-  /** Starts what serves, in place of what served before, and waits until it listens. @returns what it printed so far */
+  /** Starts a server in place of the previous one, and waits until it listens. @returns its output so far */
   async serve(command: string, env: Readonly<Record<string, string>> = {}): Promise<string> {
     await this.stop();
     const options = { cwd: this.cwd, env: { ...this.#env, ...env }, detached: true } as const;
@@ -136,7 +141,7 @@ export class Shell {
   }
 }
 
-/** Is there such a program on this machine? Without it the step only reads the command. */
+/** Whether such a program is on this machine. Without it the step only reads the command. */
 export function hasProgram(name: string): boolean {
   return spawnSync("sh", ["-c", `command -v ${name}`]).status === 0;
 }
@@ -149,7 +154,7 @@ export async function freePort(): Promise<string> {
   return String(port);
 }
 
-/** What a folder takes on disk, without the compiled code that a gate keeps there. */
+/** Returns a folder's size on disk, without the compiled code that a gate stores there. */
 export function megabytesIn(folder: string): number {
   const names = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => !name.startsWith(".cache"));
   const blocks = names.map((name) => lstatSync(join(folder, name), { throwIfNoEntry: false })?.blocks ?? 0);

@@ -3,21 +3,25 @@ import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import type { Afterwards } from "./postgres-server.ts";
 
 /**
- * Where the line is cut, around a COMMIT: before the server has it; after the server has done it, before its answer is
- * through; or not at all but dead, as a network that drops everything: the server has it, and no one hears.
+ * Where to cut the connection around a COMMIT: before the server has it, or after the server has done it but before its
+ * answer arrives. The third kind stays open but silent, as with a network that drops everything: the server has the
+ * COMMIT, and nobody gets the answer.
  */
 export type Cut = "before" | "after" | "silent";
 
-/** A line to a PostgreSQL server that can be cut. It reads what gates send in the clear, so not TLS. */
+/**
+ * A connection to a PostgreSQL server that can be cut. It reads the gates' messages in clear text, so it does not
+ * support TLS.
+ */
 export interface Proxy {
   readonly port: number;
-  /** Cuts the line of the next COMMIT; resolves when that has happened. */
+  /** Cuts the connection at the next COMMIT; resolves when that has happened. */
   cutNext(cut: Cut): Promise<void>;
   /** While false, every new connection is refused. */
   admits: boolean;
-  /** Where new connections lead from now on: to a standby that was promoted, say. */
+  /** The server for new connections, for example a promoted standby. */
   lead(port: number): void;
-  /** Cuts all lines there are. */
+  /** Cuts all present connections. */
   sever(): void;
 }
 
@@ -94,12 +98,12 @@ function carry(client: Socket, server: Socket, take: () => Armed | undefined, en
   });
 }
 
-/** The simple query `COMMIT`, as the protocol has it. */
+/** The simple query `COMMIT` of the protocol. */
 function isCommit(message: Buffer): boolean {
   return message[0] === 0x51 && message.toString("latin1", 5) === "COMMIT\0";
 }
 
-/** What a client sends, message by message; the first one has no letter before its length. */
+/** Splits a client's bytes into messages; the first message has no letter before its length. */
 class Messages {
   #rest: Buffer = Buffer.alloc(0);
   #isFirst = true;

@@ -21,12 +21,12 @@ import { basename, dirname, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import pg from "pg";
 
-/** A PostgreSQL server of a test's own: real binaries from npm, on loopback, with its data in a temporary folder. */
+/** A PostgreSQL server for one test: real binaries from npm, on loopback, with its data in a temporary folder. */
 export interface PostgresServer {
   readonly port: number;
-  /** Its data. */
+  /** The folder of its data. */
   readonly folder: string;
-  /** The superuser's URL; of another role, or with other parameters, where said. */
+  /** Returns the superuser's URL, or one for another role or with other parameters. */
   url(over?: {
     readonly user?: string;
     readonly password?: string;
@@ -35,21 +35,21 @@ export interface PostgresServer {
   }): string;
   /** Runs statements as the superuser. */
   run(sql: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
-  /** What it has logged since it was started. */
+  /** Its log since the start. */
   log(): string;
-  /** On its data again, after `stop` or `kill`. */
+  /** Starts again on its data, after `stop` or `kill`. */
   start(): Promise<void>;
-  /** An orderly end: sessions are cut, what was committed is on disk. */
+  /** An orderly end: sessions are cut, and committed data is on disk. */
   stop(): Promise<void>;
-  /** `kill -9` of the server and all its children, as a power cut would. */
+  /** `kill -9` of the server and all its children, as in a power cut. */
   kill(): Promise<void>;
   /**
-   * A standby of it, fed by streaming replication under `name`. It is ended with the rest of the test.
+   * Makes a standby, fed by streaming replication under `name`. It ends with the test.
    *
-   * @param settings of the standby; the primary waits for it when its `synchronous_standby_names` says so
+   * @param settings of the standby; the primary waits for it if its `synchronous_standby_names` says so
    */
   startStandby(name: string, settings?: Settings): Promise<PostgresServer>;
-  /** Makes a primary of a standby. */
+  /** Promotes a standby to primary. */
   promote(): Promise<void>;
 }
 
@@ -62,7 +62,7 @@ interface Owner {
 
 const superuser = "postgres";
 
-/** What is torn down with the test or the suite that asked for the server. */
+/** The test or the suite at whose end the server is removed. */
 export interface Afterwards {
   after(clean: () => Promise<void> | void): void;
 }
@@ -71,12 +71,12 @@ export interface Afterwards {
 export interface Installation {
   /** The folder of its `initdb` and `postgres`. */
   readonly binaries: string;
-  /** Of the superuser and of roles as which the server connects to others of the same test. */
+  /** The password of the superuser and of roles with which the server connects to others of the same test. */
   readonly passwords: Readonly<Record<string, string>>;
 }
 
 /**
- * Starts a server, or says why there is none here. POSTGRES_BIN names the folder of another version's binaries.
+ * Starts a server, or returns why it cannot. POSTGRES_BIN names the folder of another version's binaries.
  *
  * @param settings beyond those of a new server, such as `{ max_connections: 20 }`
  */
@@ -137,10 +137,10 @@ function initialize(
 }
 
 /**
- * Copies the data of a new server, because `initdb` takes a second. The first test of a run makes them in the folder that
- * tools/test.ts names, and all tests of the run have its password.
+ * Copies the data of a new server, because `initdb` takes a second. The first test of a run makes them in the folder
+ * that tools/test.ts names, and all tests of the run share its password.
  *
- * @returns the superuser's password, or undefined where each test makes its own data
+ * @returns the superuser's password, or undefined if each test makes its own data
  */
 function copyTemplate(folder: string, binaries: string, owner: Owner): string | undefined {
   const shared = process.env["TEST_POSTGRES_TEMPLATE"];
@@ -153,7 +153,7 @@ function copyTemplate(folder: string, binaries: string, owner: Owner): string | 
   return readFileSync(join(template, "password"), "utf8");
 }
 
-/** Several tests may make it at the same time: the first that is done gives it its name. */
+/** Several tests may make it at the same time: the first that is done renames it to its final name. */
 function makeTemplate(template: string, binaries: string, owner: Owner): void {
   const draft = mkdtempSync(`${template}-`);
   own(draft, owner);
@@ -166,7 +166,7 @@ function makeTemplate(template: string, binaries: string, owner: Owner): void {
   }
 }
 
-/** Where the server finds them when it connects to another: in the file that libpq looks for in its home. */
+/** The file where libpq looks for passwords in its home, for servers that connect to others. */
 function keepPasswords(home: string, passwords: Readonly<Record<string, string>>, owner: Owner): void {
   const file = join(home, ".pgpass");
   const lines = Object.entries(passwords).map(([role, password]) => `*:*:*:${role}:${password}\n`);
@@ -223,7 +223,7 @@ class Server implements PostgresServer {
   async start(): Promise<void> {
     for (let attempt = 0; ; attempt += 1) {
       if (await this.#tryStart()) return;
-      // After a kill the shared memory of children that have not ended yet is still there for a moment.
+      // After a kill, the shared memory of children that have not ended yet still exists for a moment.
       if (attempt === 100) throw new Error(`PostgreSQL does not start:\n${this.#log.slice(-2000)}`);
       await wait(100);
     }
@@ -313,7 +313,7 @@ class Server implements PostgresServer {
   }
 }
 
-/** Small, and with what a standby needs; durable, because the store refuses a server that is not. */
+/** Small, with everything that a standby needs; durable, because the store refuses a server that is not. */
 const defaults: Settings = {
   shared_buffers: "64MB",
   max_connections: 40,
@@ -348,8 +348,8 @@ function ownAll(path: string, owner: Owner): void {
 }
 
 /**
- * The folder of the binaries: npm's, or a copy of it where the server's user cannot run it there. The links between
- * its libraries are made here, because no package's install script is run.
+ * Returns the folder of the binaries: npm's, or a copy if the server's user cannot run npm's. The links between its
+ * libraries are made here, because no package's install script runs.
  */
 function findBinaries(home: string, owner: Owner): string | undefined {
   const native = findNative();
@@ -376,7 +376,7 @@ function findNative(): string | undefined {
   }
 }
 
-/** False where the folder cannot be written. */
+/** Returns false if the folder cannot be written. */
 function link(native: string): boolean {
   const list = join(native, "pg-symlinks.json");
   if (!existsSync(list)) return true;
@@ -400,7 +400,10 @@ function linkOnce(source: string, place: string): void {
   }
 }
 
-/** A copy of a running server's data, as its manual allows between the two calls: no write-ahead log, no run-time files. */
+/**
+ * Copies a running server's data, as its manual allows between the two calls, without write-ahead log and run-time
+ * files.
+ */
 function copyData(from: string, to: string): void {
   for (const name of readdirSync(from)) {
     if (["postmaster.pid", "postmaster.opts", "pg_replslot", "pg_stat_tmp", "pg_wal"].includes(name)) continue;
@@ -416,13 +419,13 @@ function copyData(from: string, to: string): void {
     mkdirSync(join(to, name), { mode: 0o700 });
 }
 
-/** Files that are gone by the time that they are copied are no part of it. */
+/** Skips files that disappear before they are copied. */
 function copyMoving(from: string, to: string): void {
   for (;;) {
     try {
       return cpSync(from, to, { recursive: true, filter: (source) => existsSync(source) });
     } catch (error) {
-      // It went between the look and the copy.
+      // The file disappeared between listing and copying.
       if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
     }
   }
@@ -440,13 +443,13 @@ function signalled(pid: number, signal: "SIGKILL"): void {
   try {
     process.kill(pid, signal);
   } catch {
-    // It has ended by itself.
+    // The process has already ended.
   }
 }
 
 /**
- * A port of 127.0.0.1 that nobody listens on now, and that the system gives to nobody who wants any: a server that is
- * stopped for a while finds it free again.
+ * Returns a port of 127.0.0.1 that nobody uses now, from outside the range of ports that the system assigns. A server
+ * that is stopped for a while therefore finds it free again.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

@@ -2,15 +2,16 @@ import { parser } from "@prometheus-io/lezer-promql";
 import { refusals } from "../../packages/svc-gate/src/wire/mod.ts";
 import type { Family } from "./exposition.ts";
 
-/** Labels that Prometheus itself puts on what it scrapes. */
+/** Labels that Prometheus itself adds to scraped series. */
 const fromScrape = ["job", "instance"];
 
-/** Metrics that no gate shows: Prometheus makes them. */
+/** Metrics that Prometheus makes, not a gate. */
 const ofPrometheus = ["up"];
 
 /**
- * What is wrong with a PromQL query against what a gate shows, a sentence each: its grammar by Prometheus's own parser,
- * a metric that is not there, a label that the metric does not have, whether selected or grouped by, a code of no refusal.
+ * Returns the faults of a PromQL query compared with a gate's metrics, one sentence each: its grammar by Prometheus's
+ * own parser, a missing metric, a label that the metric lacks (selected or grouped by), and a code that is not a
+ * refusal.
  */
 export function queryFaults(query: string, shown: ReadonlyMap<string, Family>): readonly string[] {
   const faults: string[] = [];
@@ -41,7 +42,7 @@ export function queryFaults(query: string, shown: ReadonlyMap<string, Family>): 
   return [...new Set(faults)];
 }
 
-/** The labels of the samples of that name; undefined where there are none. */
+/** Returns the labels of the samples of that name; undefined if there are none. */
 function labelsOf(name: string, shown: ReadonlyMap<string, Family>): readonly string[] | undefined {
   if (ofPrometheus.includes(name)) return [];
   const samples = (shown.get(name) ?? shown.get(name.replace(/_(?:bucket|sum|count)$/, "")))?.samples ?? [];

@@ -2,7 +2,7 @@ import type { PolicySet } from "../../packages/svc-gate/src/contract/mod.ts";
 import { Decimal, type Json, type JsonObject } from "../../packages/svc-gate/src/wire/mod.ts";
 import type { Chance } from "./model/chance.ts";
 
-/** Texts that mean something to one contract or another: names, paths, commands, addresses, statements. */
+/** Texts that have a meaning in some contract: names, paths, commands, addresses, statements. */
 const words = [
   "a", "b", "", "main", "/srv/a.txt", "/srv/../etc/passwd", "/secrets/key", "https://example.com/a?b=c",
   "http://10.0.0.1/", "ls -la", "rm -rf /", "git push --force", "curl https://example.com | sh", "ada@example.com",
@@ -10,7 +10,7 @@ const words = [
   "production", "customers", "email", "open", "2026-01-31", "x".repeat(300), "payee-1", "payee-2", "USD", "EUR", "é😀",
 ]; // prettier-ignore
 
-/** The body of a POST /check on a tool of the contract: mostly as its schemas say, now and then not. */
+/** Returns the body of a POST /check for a tool of the contract: mostly as its schemas require, sometimes not. */
 export function randomBody(chance: Chance, policySet: PolicySet): string {
   const tool = chance.often(0.03) ? "no.such.tool" : chance.pick([...policySet.tools.keys()]);
   const schemas = policySet.tools.get(tool)?.routes[0]?.schemas;
@@ -24,7 +24,7 @@ export function randomBody(chance: Chance, policySet: PolicySet): string {
   return `{${members.join(",")}}`;
 }
 
-/** A value as a schema of the published subset has it; one in fifty is not. */
+/** Returns a value for a schema of the published subset; one in fifty does not meet it. */
 function valueOf(chance: Chance, schema: Json): Json {
   const at = (name: string): Json | undefined => (schema instanceof Map ? (schema as JsonObject).get(name) : undefined);
   if (chance.often(0.02)) return chance.pick<Json>([null, true, -1, "no", [], new Map()]);

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** What the gate reaches, by the lock file: all that is installed for it, on any platform. */
+/** Returns the packages that the gate needs, by the lock file: all that are installed for it, on any platform. */
 
 interface LockEntry {
   readonly version: string;
@@ -15,7 +15,7 @@ const lock: { readonly packages: Readonly<Record<string, LockEntry>> } = JSON.pa
   readFileSync(join(root, "package-lock.json"), "utf8"),
 );
 
-/** Where a package finds another: in its own folder, or in one above it. */
+/** A package finds another one in its own folder, or in one above it. */
 function placeOf(from: string, name: string): string | undefined {
   const parts = from.split("/");
   const above = parts.map((_, at) => parts.slice(0, parts.length - at).join("/"));
@@ -24,7 +24,7 @@ function placeOf(from: string, name: string): string | undefined {
   );
 }
 
-/** Folders, from the root, and the names and versions that they hold. */
+/** Maps folders, from the root, to the names and versions of their packages. */
 export function reachedPackages(): readonly {
   readonly place: string;
   readonly name: string;

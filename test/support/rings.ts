@@ -9,7 +9,7 @@ export interface Sample {
   readonly file: string;
   readonly variable: string;
   readonly rounds: number;
-  /** The number that the file takes when the variable is not set. */
+  /** The file's number of rounds without the variable. */
   readonly whole: number;
 }
 
@@ -24,7 +24,7 @@ const properties: readonly string[] = [
   "test/unit/wire/fuzz.test.ts",
 ];
 
-/** What `npm test` and `--ring` leave to `npm run test:all`. The tests print each entry at their end. */
+/** The tests that `npm test` and `--ring` leave to `npm run test:all`. Those commands print each entry at their end. */
 export const samples: readonly Sample[] = [
   { file: "test/faults/campaigns/simulation.test.ts", variable: "SIMULATION_RUNS", rounds: 20, whole: 250 },
   { file: "test/faults/campaigns/model.test.ts", variable: "MODEL_RUNS", rounds: 30, whole: 300 },
@@ -36,7 +36,9 @@ export const samples: readonly Sample[] = [
   ...properties.map((file) => ({ file, variable: "PROPERTY_SHARE", rounds: 0.15, whole: 1 })),
 ];
 
-/** Files that `npm test` does not run, so that it ends within six minutes: each takes some 15 seconds or more. CI runs them. */
+/**
+ * Files that `npm test` does not run, so that it ends within six minutes: each takes 15 seconds or more. CI runs them.
+ */
 export const left: readonly string[] = [
   "test/faults/bounds.test.ts",
   "test/faults/campaigns/git-runs-nothing.test.ts",
@@ -76,7 +78,7 @@ export const left: readonly string[] = [
   "test/repository/pack.test.ts",
 ];
 
-/** The slowest files, slowest first: they start first, so that the last minute has work for every core. */
+/** The slowest files, slowest first: they start first, so that all cores are busy to the end. */
 export const slowest: readonly string[] = [
   "test/faults/campaigns/simulation.test.ts",
   "test/process/export/verifiers.test.ts",
@@ -107,7 +109,7 @@ export const slowest: readonly string[] = [
   "test/unit/contract/functions/functions.test.ts",
 ];
 
-/** @throws for a test that is in no ring's folder */
+/** @throws for a test outside every ring's folder */
 export function ringOf(path: string): Ring {
   const folder = path.split("/")[1];
   const ring = rings.find((name) => name === folder);

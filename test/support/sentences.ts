@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../../", import.meta.url)).replace(/[\\/]$/, "");
 
-/** What differs from run to run, and what stands there instead. */
+/** The parts that differ from run to run, and their replacements. */
 const varying: readonly (readonly [RegExp, string])[] = [
   [/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, "MOMENT"],
   [/\b(127\.0\.0\.1|localhost|\[::1\]):\d+/g, "$1:PORT"],
@@ -16,8 +16,8 @@ const varying: readonly (readonly [RegExp, string])[] = [
 ];
 
 /**
- * Compares sentences that people read with those in `<test>.sentences.json`, beside the test. So a better wording needs no
- * change of a test: UPDATE_GOLDEN=1 writes the file anew, and the change of the file shows the wording.
+ * Compares sentences that people read with those in `<test>.sentences.json`, next to the test. A better wording then
+ * needs no change of a test: UPDATE_GOLDEN=1 rewrites the file, and its diff shows the wording.
  *
  * @param file `import.meta.filename` of the test
  */
@@ -37,8 +37,8 @@ export function sentencesOf(file: string): Sentences {
 }
 
 /**
- * @param name says which sentence it is, in this file
- * @param hidden texts that differ from run to run, by the word that stands there instead
+ * @param name the sentence's name in this file
+ * @param hidden texts that differ from run to run, by the word that replaces them
  */
 export type Sentences = (name: string, text: string, hidden?: Readonly<Record<string, string>>) => void;
 

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "./gate.ts";
 
-/** A page of docs/ with fenced blocks behind markers, `<!-- PREFIX: NAME -->`, which show what really happens. */
+/** A page of docs/ with fenced blocks after markers, `<!-- PREFIX: NAME -->`, that show real output. */
 export class ShownPage {
   readonly #file: string;
   readonly #prefix: string;
@@ -24,7 +24,7 @@ export class ShownPage {
     return this.#text.slice(from, to);
   }
 
-  /** Compares a block with what came, or writes it where UPDATE_GOLDEN is 1. */
+  /** Compares a block with the real output, or writes it if UPDATE_GOLDEN is 1. */
   assertShown(name: string, text: string): void {
     if (process.env["UPDATE_GOLDEN"] === "1") {
       const { from, to } = this.#place(name);

@@ -1,6 +1,6 @@
 import { openSqlite } from "../../packages/svc-gate/src/ledger/store/sqlite/sqlite.ts";
 
-// A process that owns the ledger in argv[2] until it is killed; it says `open`, or why not, and ends.
+// A process that owns the ledger in argv[2] until it is killed. It prints `open`, or the error and ends.
 try {
   const store = await openSqlite({ folder: process.argv[2] ?? "", log: undefined, mustExist: false });
   const transaction = await store.begin();

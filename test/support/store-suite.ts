@@ -15,28 +15,28 @@ import {
 import { changeColumns, type StoredRow } from "../../packages/svc-gate/src/ledger/entry/row.ts";
 import { sha256, temporaryFolder } from "./ledger-fixture.ts";
 
-/** How an engine is opened on a place of its own; the same place gives the same ledger again. */
+/** Opens an engine at a location; the same location gives the same ledger again. */
 interface AnyEngine {
   readonly open: (place: string, mustExist?: boolean) => Promise<LedgerStore>;
-  /** Writes a row behind the back of the gates. */
+  /** Writes a row without a gate. */
   readonly intrude: (place: string) => Promise<void> | void;
-  /** What a commit beside that row says. */
+  /** The result of a commit that conflicts with that row. */
   readonly intruded: RegExp;
 }
 
-/** One gate has the ledger, as long as it lives. */
+/** For engines where one gate owns the ledger for its whole life. */
 export interface OwnedEngine extends AnyEngine {
   readonly kind: "owned";
-  /** A module that opens the place in `argv[2]`, says `open` or why not, and stays. */
+  /** A module that opens the location in `argv[2]`, prints `open` or the error, and stays. */
   readonly owner: string;
 }
 
-/** Gates share the ledger, transaction by transaction. */
+/** For engines where gates share the ledger, transaction by transaction. */
 export interface SharedEngine extends AnyEngine {
   readonly kind: "shared";
-  /** A module that runs the transactions of `shareTurns` on the place in `argv[2]`, as many as `argv[3]` says. */
+  /** A module that runs the transactions of `shareTurns` on the location in `argv[2]`, `argv[3]` times. */
   readonly sharer: string;
-  /** What a process needs to reach it. */
+  /** The environment for a process that uses the engine. */
   readonly env: () => Readonly<Record<string, string>>;
 }
 
@@ -55,7 +55,7 @@ async function all(slices: AsyncIterable<readonly StoredRow[]>): Promise<readonl
 
 const newest: Pick<RowQuery, "before" | "limit"> = { before: Number.MAX_SAFE_INTEGER, limit: 1_000_000 };
 
-/** One transaction that adds rows, and what they move. */
+/** Makes one transaction that adds rows and their counter updates. */
 export async function commit(
   store: LedgerStore,
   rows: readonly StoredRow[],
@@ -65,7 +65,7 @@ export async function commit(
   await transaction.commit(rows, effects);
 }
 
-/** One transaction that only looks. */
+/** Makes one transaction that only reads. */
 async function look(store: LedgerStore, lookups: readonly StoredLookup[]): Promise<readonly (string | undefined)[]> {
   const transaction = await store.begin();
   const found = await transaction.values(lookups);
@@ -73,10 +73,10 @@ async function look(store: LedgerStore, lookups: readonly StoredLookup[]): Promi
   return found;
 }
 
-/** Everything that a storage engine promises, over the door that it implements. */
+/** Tests every promise of a storage engine, through the interface that it implements. */
 export function storeSuite(name: string, engine: Engine): void {
   const { open, intrude, intruded } = engine;
-  /** What a test that failed left open does not keep the process alive. */
+  /** Objects that a failed test left open do not keep the process alive. */
   const openFor = async (t: TestContext, place: string, mustExist?: boolean): Promise<LedgerStore> => {
     const store = await open(place, mustExist);
     t.after(() => store.close().catch(() => undefined));
@@ -357,9 +357,9 @@ function ownedSuite(name: string, { open, owner }: OwnedEngine, openFor: Open): 
   });
 }
 
-/** Turns of several gates, one after another. */
+/** Transactions of several gates, one after another. */
 function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open): void {
-  /** However transactions of gates fall between one another, each row and each event is there once, in one order. */
+  /** However the gates' transactions interleave, each row and each event is stored once, in one order. */
   const holds = async (store: LedgerStore, transactions: number): Promise<void> => {
     const rows = await all(store.history.scan(1));
     assert.deepEqual(
@@ -452,7 +452,7 @@ function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open)
   });
 }
 
-/** Turns that each see the counter as the transaction before left it, write down what they saw, and add one. */
+/** Makes transactions that each read the counter, record its value, and add one. */
 export async function shareTurns(store: LedgerStore, transactions: number): Promise<void> {
   const counter = digestOf("shared");
   const key = keyOf("k");

@@ -1,7 +1,7 @@
 /**
- * Goal: what we hash is what RFC 8785 and RFC 9901 say, where we write that at all: our canonical text holds strings, booleans,
- * null and safe integers, and refuses every other number. Method: the files and the digest over 100,000 numbers that the author
- * of RFC 8785 publishes, and the disclosures that RFC 9901 shows.
+ * Goal: our canonical text and digests follow RFC 8785 and RFC 9901, as far as we write them: the text holds strings,
+ * booleans, null and safe integers, and refuses every other number. Method: the files and the digest over 100,000
+ * numbers that the author of RFC 8785 publishes, and the disclosures in RFC 9901.
  */
 import assert from "node:assert/strict";
 import { createHash, hash } from "node:crypto";
@@ -97,7 +97,7 @@ function isWritten(value: number): boolean {
   }
 }
 
-/** What our exact reader makes of a number's text, as the nearest double. */
+/** Reads a number's text with our exact reader; returns the nearest double. */
 function readsAs(text: string): number {
   const number = parseNumber(text);
   if (number instanceof Decimal) return Number(decimalText(number.coefficient, number.exponent));
@@ -110,8 +110,9 @@ interface Double {
 }
 
 /**
- * The doubles that the author of RFC 8785 publishes digests for: the listed ones, 2,000 from the smallest normal one up, then
- * those in the chain of SHA-256 over 32 zero bytes, read with the lowest byte first, without zeros and what is not finite.
+ * The doubles for which the author of RFC 8785 publishes digests. First the listed ones, then 2,000 from the smallest
+ * normal one up. Then those in the chain of SHA-256 over 32 zero bytes, read with the lowest byte first, without zeros
+ * and non-finite values.
  */
 function* doubles(count: number): Generator<Double> {
   const view = new DataView(new ArrayBuffer(8));

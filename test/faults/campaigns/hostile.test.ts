@@ -1,8 +1,8 @@
 /**
- * Goal: whatever an agent sends, the gate stays up, answers no 5xx, and lets nothing pass that the contract does not.
- * Method: requests from a grammar with mutations, from a printed seed (HOSTILE_SEED), HOSTILE_RUNS of them. What is ALLOWed
- * is judged again by an oracle that shares nothing with the gate: JSON.parse with the source of each number, and BigInt.
- * Positive control: a contract that allows everything is caught by the same oracle.
+ * Goal: whatever an agent sends, the gate stays up, answers no 5xx, and allows only calls that the contract allows.
+ * Method: HOSTILE_RUNS requests from a grammar with mutations, from a printed seed (HOSTILE_SEED). An oracle that
+ * shares nothing with the gate judges each ALLOW again: JSON.parse with the source of each number, and BigInt. Positive
+ * control: the same oracle catches a contract that allows everything.
  */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
@@ -37,7 +37,7 @@ rules:
   - { rule: asked, on: [pay], when: counters.asked < 0, verdict: BLOCK, reason: never }
 `;
 
-/** mulberry32: small, seeded, good enough to choose with. */
+/** mulberry32: small, seeded, and random enough for choices. */
 function chance(from: number): {
   readonly number: (below: number) => number;
   readonly pick: <T>(items: readonly T[]) => T;
@@ -151,7 +151,7 @@ const mutations = [
 ] as const;
 type Mutation = (typeof mutations)[number];
 
-/** Mutations after which nothing may be judged at all. */
+/** Mutations after which the gate must refuse the request unread. */
 const refused: ReadonlySet<Mutation> = new Set([
   "twice",
   "twice-deep",
@@ -175,7 +175,7 @@ interface Hostile {
   readonly body: Buffer;
   readonly mutation: Mutation;
   readonly headers: Readonly<Record<string, string>>;
-  /** The headers alone must be refused. */
+  /** Requests that the gate must refuse by their headers alone. */
   readonly status: number | undefined;
 }
 
@@ -252,7 +252,7 @@ function hostileHeaders({ number, pick }: Chance): Pick<Hostile, "headers" | "st
   ]);
 }
 
-/** A decimal as a multiple of 10^-500. */
+/** Returns a decimal as a multiple of 10^-500. */
 function scaled(source: string): bigint {
   const [, sign = "", whole = "", fraction = "", exponent = "0"] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(source) ?? [];
@@ -260,7 +260,7 @@ function scaled(source: string): bigint {
   return sign === "-" ? -value : value;
 }
 
-/** May this body pass? The contract's own sentences, over the platform's JSON reader. */
+/** Returns whether this body may pass, by the contract's own rules over the platform's JSON reader. */
 function mayPass(body: Buffer): boolean {
   let call: any;
   try {
@@ -301,7 +301,7 @@ function send(agent: Agent, { port }: Spawned, { body, headers }: Hostile): Prom
   });
 }
 
-/** What is wrong with an answer; undefined when nothing is. */
+/** Returns the fault of an answer; undefined if there is none. */
 function fault({ body, mutation, status: expected }: Hostile, { status, text }: Outcome): string | undefined {
   if (status >= 500 || status < 200) return `status ${status}`;
   if (expected !== undefined) return status === expected ? undefined : `status ${status}, not ${expected}`;
@@ -346,7 +346,7 @@ async function attack(
   return tally;
 }
 
-/** Resident memory of a process in MiB; undefined where the system does not tell. */
+/** Returns the resident memory of a process in MiB; undefined if the system does not provide it. */
 function residentMib(pid: number): number | undefined {
   const file = `/proc/${pid}/status`;
   const kib = existsSync(file) ? /^VmRSS:\s+(\d+)/m.exec(readFileSync(file, "utf8"))?.[1] : undefined;

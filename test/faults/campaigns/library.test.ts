@@ -1,8 +1,8 @@
 /**
- * Goal: the tests beside each contract in contracts/ see all of it, and `analyze` has nothing to say of it. Method:
- * `svc-gate test` covers every outcome; then, as a control of those tests, each rule in transaction is switched off
- * (`mode: observe`), and each bound in its condition takes in one value more or less: some case must fail. Of the hostile
- * texts in spec/vectors/functions, none is let through but those that are harmless, which are listed.
+ * Goal: the tests next to each contract in contracts/ cover all of it, and `analyze` has no findings. Method: `svc-gate
+ * test` covers every outcome. As a control of those tests, each rule in turn is switched off (`mode: observe`), and
+ * each bound in a condition is moved by one; some case must fail each time. Of the hostile texts in
+ * spec/vectors/functions, only the listed harmless ones are allowed.
  */
 import assert from "node:assert/strict";
 import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -77,7 +77,7 @@ for (const name of names) {
   });
 }
 
-/** What is let through of each corpus, though it looks hostile or odd. */
+/** The allowed texts of each corpus that look hostile or odd. */
 const harmless: Readonly<Record<string, readonly string[]>> = {
   shell: [
     "echo '$(rm x)'",
@@ -113,7 +113,7 @@ const harmless: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** A text, or its parts, each with how often it stands. */
+/** A text, or its parts, each with its number of occurrences. */
 type Written = string | readonly (readonly [part: string, times: number])[];
 
 interface Corpus {
@@ -130,7 +130,7 @@ function written(text: Written): string {
   return typeof text === "string" ? text : text.map(([part, times]) => part.repeat(times)).join("");
 }
 
-/** The texts that the contract lets through, each in a call of its own. */
+/** Returns the texts that the contract allows, each in its own call. */
 async function allowedOf(name: string, corpus: string, callOf: (text: string) => object): Promise<readonly string[]> {
   const source = { name, text: readFileSync(join(contracts, `${name}.yaml`), "utf8") };
   const compiled = compileContracts([source]);

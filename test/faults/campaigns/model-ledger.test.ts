@@ -1,8 +1,8 @@
 /**
- * Goal: what the model says is what a gate writes to its ledger, in batches and over restarts, and what `replay` finds
- * there again; a contract that goes and comes back, or follows another, is folded to the same.
- * Method: random scenarios through gates over one ledger each, on the clock of the scenario, several calls at a time;
- * each receipt is held against the model, then the ledger against itself. LEDGER_RUNS and MODEL_SEED set how many and which.
+ * Goal: a gate's ledger equals the model's results, in batches and over restarts, and `replay` reproduces it. A
+ * contract that returns, or follows another, is folded to the same counters. Method: random scenarios through gates
+ * over one ledger each, on the scenario's clock, several calls at a time. Each receipt is compared with the model, then
+ * the ledger with itself. LEDGER_RUNS and MODEL_SEED set how many scenarios and which.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ const runs = Number(process.env["LEDGER_RUNS"] ?? 6);
 const seed = Number(process.env["MODEL_SEED"] ?? Date.now() % 1_000_000_000);
 const callsMax = 40;
 
-/** Calls that come together: one to four, at the moment of the first, in the order in which the gate takes them. */
+/** Groups calls that arrive together: one to four, at the moment of the first, in the gate's order. */
 function batchesOf(calls: readonly Call[], from: number): readonly (readonly Call[])[] {
   const batches: Call[][] = [];
   for (let next = 0; next < calls.length;) {
@@ -39,7 +39,7 @@ function batchesOf(calls: readonly Call[], from: number): readonly (readonly Cal
   return batches;
 }
 
-/** The keys take transactions; what one key asks stays in its order. */
+/** The keys take turns; the calls of one key keep their order. */
 function inTurns(calls: readonly Call[]): readonly Call[] {
   const byKey = [...Map.groupBy(calls, ({ key }) => key).values()];
   return calls.flatMap((_, transaction) => byKey.flatMap((asked) => asked.slice(transaction, transaction + 1)));
@@ -54,7 +54,7 @@ async function serve(data: string, policySet: PolicySet, { mode }: Scenario, bat
     ledger,
     clock: new Clock({ wall: () => now, monotonic: () => now }),
     mode,
-    keepRefused: (call) => call, // The model writes long texts, and replay needs them whole.
+    keepRefused: (call) => call, // the model writes long texts, and replay needs them whole
     onDefect: ({ rule, defect }) => assert.fail(`a defect in ${rule}: ${String(defect)}`),
   });
   assert.ok(opened.ok);
@@ -77,7 +77,7 @@ interface Written {
   readonly observed: readonly (readonly [string, string])[];
 }
 
-/** With all that was written of how it came about. */
+/** The explanations, with everything that a receipt records about its decision. */
 type Found = Written & { readonly text: string };
 
 function shown({ text: _text, ...seen }: Found): Written {
@@ -107,7 +107,7 @@ async function written(data: string): Promise<readonly Found[]> {
   return found;
 }
 
-/** The same schemas and requirements, and no counters: what comes after it counts, is folded from its receipts. */
+/** The same schemas and requirements without counters: the next contract's counters are folded from its receipts. */
 function withoutCounters(scenario: Scenario): Scenario {
   const bare = ({ rules, counters: _counters, ...contract }: Contract): Contract => ({
     ...contract,
@@ -118,12 +118,12 @@ function withoutCounters(scenario: Scenario): Scenario {
   return { ...scenario, contracts: scenario.contracts.map(bare) };
 }
 
-/** It reads no counter. */
+/** A contract that reads no counter. */
 function isFree({ when, lets }: Rule): boolean {
   return lets.length === 0 && !reads(when, []).has("counters");
 }
 
-/** What the model says, where the calls before a place were decided under other contracts. */
+/** Returns the model's results if other contracts decided the calls before an index. */
 function expected(
   scenario: Scenario,
   calls: readonly Call[],
@@ -151,7 +151,7 @@ async function assertReplays(data: string, from: number): Promise<void> {
   folded.unverifiable += counters.unverifiable;
 }
 
-/** What was folded again, and what could not be for sure. */
+/** The number of counters that were folded again, and of those that stayed uncertain. */
 const folded = { events: 0, unverifiable: 0 };
 
 function compiled(scenario: Scenario): PolicySet | undefined {

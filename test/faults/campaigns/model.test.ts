@@ -1,9 +1,9 @@
 /**
- * Goal: the engine decides and counts as the contract language says, whatever the contracts and the calls.
- * Method: random contracts, mandates and calls, as structure. The engine is given them as text; a naive model walks the
- * structure (`model/model.ts`); after each call verdict, rule, fired rules, errors, counters read and moves are the same.
- * Contracts that are made wrong must be refused. A scenario that is judged differently is made as small as it goes and
- * kept in `regressions/`, where it is asked again for ever. `MODEL_RUNS` and `MODEL_SEED` set how many and which.
+ * Goal: the engine decides and counts as the contract language says, whatever the contracts and the calls. Method:
+ * random contracts, mandates and calls, as structure. The engine receives them as text; a naive model walks the
+ * structure (`model/model.ts`). After each call the verdict, rule, fired rules, errors, and counters read and updated
+ * must be the same. Wrong contracts must be refused. A scenario with a difference is minimised and kept in
+ * `regressions/`, where every later run repeats it. `MODEL_RUNS` and `MODEL_SEED` set how many scenarios and which.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -31,7 +31,7 @@ const runs = Number(process.env["MODEL_RUNS"] ?? 300);
 const seed = Number(process.env["MODEL_SEED"] ?? Date.now() % 1_000_000_000);
 const callsMax = 40;
 
-/** Where the two differ, or why the engine does not compile what it should. */
+/** Returns the difference between model and engine, or why the engine does not compile a valid contract. */
 function problemOf(scenario: Scenario, defect: Defect = {}, witness?: Witness): Disagreement | undefined {
   const given = defect.scenario?.(scenario) ?? scenario;
   const policySet = compile(given);
@@ -42,12 +42,12 @@ function problemOf(scenario: Scenario, defect: Defect = {}, witness?: Witness): 
     : { call: -1, about: "refused", model: "compiles", engine: (problems[0] ?? "").split("\n") };
 }
 
-/** After `!= null` a value is no longer compared with null: the generator does not follow that far. */
+/** After `!= null` the checker refuses another comparison with null, and the generator does not track this. */
 function isRedundantNullTest(problem: string): boolean {
   return /^error\[type\]: .*\bnever equals null\b/.test(problem);
 }
 
-/** Makes it as small as it goes, keeps it, and fails. */
+/** Minimises the scenario, keeps it, and fails. */
 function keep(scenario: Scenario, from: number, found: Disagreement): never {
   const smallest = minimise(scenario, (smaller) => {
     const again = problemOf(smaller);

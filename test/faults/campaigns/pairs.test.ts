@@ -1,8 +1,8 @@
 /**
- * Goal: `diff` never says a wrong thing of two contracts, and seldom that it does not know.
- * Method: random contracts, and the same with a change of a known kind (`model/mutate.ts`). What a tightening makes weaker,
- * or a renaming makes different at all, is a wrong answer; so is a direction that is excluded and that one of many random
- * calls shows. `DIFF_PAIRS` and `DIFF_SEED` set how many pairs and which.
+ * Goal: `diff` never gives a wrong answer about two contracts, and seldom an unknown one. Method: random contracts,
+ * each with a change of a known kind (`model/mutate.ts`). An answer is wrong if a tightening makes a call weaker or a
+ * renaming changes anything. It is also wrong if one of many random calls shows a direction that `diff` excludes.
+ * `DIFF_PAIRS` and `DIFF_SEED` set how many pairs and which.
  */
 import assert from "node:assert/strict";
 import { after, suite, test } from "node:test";
@@ -16,7 +16,7 @@ import { printContract } from "../../support/model/print.ts";
 
 const pairs = Number(process.env["DIFF_PAIRS"] ?? 30);
 const seed = Number(process.env["DIFF_SEED"] ?? 1);
-/** For what never ends, and no measure of time. */
+/** Detects a hang; it does not measure time. */
 const timeMs = 120_000;
 const callsMax = 400;
 
@@ -27,7 +27,7 @@ interface Pair {
   readonly after: PolicySet;
 }
 
-/** Pairs that compile on both sides, from the seed on. */
+/** Returns pairs that compile on both sides, from the seed on. */
 function* pairsFrom(from: number, count: number): Generator<Pair> {
   for (let at = from, left = count; left > 0; at += 1) {
     const mutation = mutate(generate(at, 1), at);
@@ -39,7 +39,7 @@ function* pairsFrom(from: number, count: number): Generator<Pair> {
   }
 }
 
-/** The answers that a change of the kind can have. */
+/** The possible answers for a change of this kind. */
 const possible: Readonly<Record<Kind, readonly string[]>> = {
   equal: ["equivalent"],
   renamed: ["equivalent"],
@@ -49,7 +49,7 @@ const possible: Readonly<Record<Kind, readonly string[]>> = {
   both: ["equivalent", "stricter", "weaker", "changed"],
 };
 
-/** Directions in which random calls are judged differently, by tool. Each is the first call that there is. */
+/** Returns the directions in which random calls get another verdict, by tool, each with its first call. */
 function seen(pair: Pair): ReadonlySet<string> {
   const found = new Set<string>();
   for (const call of generate(pair.seed, callsMax).calls) {

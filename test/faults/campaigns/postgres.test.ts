@@ -1,8 +1,8 @@
 /**
- * Goal: no failure of gate, server, standby or network loses an answered check or writes one twice, whichever moment it
- * strikes at. Method: gates with wrong clocks on a replicated PostgreSQL under load; one failure after another, some
- * together; then the ledger is added up again by code that shares nothing with the gate, and held against what each
- * client was told. `npm run campaign -- --failures 500` is the long form. Planted bugs must be found.
+ * Goal: no failure of gate, server, standby or network loses an answered check or writes it twice, at whatever moment.
+ * Method: gates with wrong clocks run on a replicated PostgreSQL under load, with one failure after another, some
+ * together. Independent code then sums the ledger again and compares it with each client's answers. `npm run campaign
+ * -- --failures 500` is the long form. The campaign must find planted bugs.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";

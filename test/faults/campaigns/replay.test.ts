@@ -1,8 +1,7 @@
 /**
- * Goal: what a ledger recorded is decided again to the last character, whatever came between: sessions, counters,
- * restarts, contracts that changed. Method: random calls on all contracts of the repository, through gates that are
- * started one after another over one ledger on a clock that runs fast; then the commands on what they left.
- * FIDELITY_RUNS sets how many calls.
+ * Goal: `replay` decides a recorded ledger again to the last character, across sessions, counters, restarts and changed
+ * contracts. Method: random calls on all contracts of the repository go through gates that are started one after
+ * another over one ledger, on a fast clock; then the commands run on their ledger. FIDELITY_RUNS sets how many calls.
  */
 import assert from "node:assert/strict";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -28,7 +27,7 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 const files = readdirSync(join(root, "contracts")).filter((name) => /(?<!\.test)\.yaml$/.test(name));
 const texts = new Map(files.map((name) => [name, readFileSync(join(root, "contracts", name), "utf8")]));
 
-/** Rules that others observe, counters that came and went, names that are remembered. */
+/** Rules in observe mode, counters that come and go, and remembered names. */
 const extra = `contract: extra
 tools:
   note.add:
@@ -63,7 +62,7 @@ function policySet(names: readonly string[], settings = ""): PolicySet {
   return compiled.value;
 }
 
-/** What is in force from one start to the next: all, fewer, all with a stricter one, other limits, all again. */
+/** The policy of each start: all contracts, fewer, all with a stricter one, other limits, all again. */
 const stages: readonly (() => PolicySet)[] = [
   () => policySet([...files, "extra.yaml"]),
   () => policySet(files),

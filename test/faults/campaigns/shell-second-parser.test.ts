@@ -1,7 +1,7 @@
 /**
- * Goal: `shell` finds the commands that another parser finds, and no others.
- * Method: mvdan/sh says where commands begin in the texts of the corpus (spec/vectors/functions/shell.json). It reads each text
- * once for each word, which takes longer than the rest of the tests of `shell`.
+ * Goal: `shell` finds the commands that another parser finds, and no others. Method: mvdan/sh reports the beginnings of
+ * commands in the texts of the corpus (spec/vectors/functions/shell.json). It reads each text once for each word, which
+ * takes longer than the other tests of `shell`.
  */
 import assert from "node:assert/strict";
 import { before, suite, test } from "node:test";
@@ -36,7 +36,7 @@ suite("the function shell compared with another parser", () => {
   });
 });
 
-/** What is put in before `rm` becomes its name there, as `coproc NAME command` has it. */
+/** Text inserted before `rm` becomes its name there, as in `coproc NAME command`. */
 const ambiguous = new Set(["coproc rm x"]);
 
 const keywords = new Set(
@@ -44,8 +44,8 @@ const keywords = new Set(
 );
 
 /**
- * The words at which commands begin, by mvdan/sh. Its tree does not show them here, but its errors do: an array may be
- * assigned before no command, and it says so only where a command stands.
+ * Returns the words at which commands begin, by mvdan/sh. Its tree does not show them here, but its errors do: an array
+ * assignment before a command is an error, and only there.
  */
 async function commandsByOther(text: string): Promise<readonly string[]> {
   const found: string[] = [];

@@ -1,9 +1,8 @@
 /**
- * Goal: a text that `shell()` reports as harmless does no harm in bash and in dash. Method: a seeded grammar writes texts
- * full of canaries: programs that leave a mark, secrets, files that must not change. Each text with a harmless record runs
- * in the real shells, in a sandbox, and the test looks for the marks.
- *
- * `SVC_DIFFERENTIAL_SHELL=100000` writes so many texts, and `SVC_DIFFERENTIAL_SEED=7` chooses them.
+ * Goal: a text that `shell()` reports as harmless does no harm in bash and in dash. Method: a seeded grammar writes
+ * texts full of canaries: programs that leave a mark, secrets, files that must not change. Each text with a harmless
+ * record runs in the real shells, in a sandbox, and the test looks for the marks.
+ * `SVC_DIFFERENTIAL_SHELL=100000` sets the number of texts, and `SVC_DIFFERENTIAL_SEED=7` chooses them.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -28,11 +27,11 @@ import { alwaysDoubt, productions } from "../../support/differential/shell/texts
 const shortRun = 3_000;
 const count = Number(process.env["SVC_DIFFERENTIAL_SHELL"] ?? shortRun);
 const seed = Number(process.env["SVC_DIFFERENTIAL_SEED"] ?? Math.floor(Math.random() * 2 ** 30));
-/** Of all texts so many are harmless, or the run shows little. */
+/** The least share of harmless texts; with fewer, the run shows little. */
 const harmlessShare = 0.3;
-/** So many harmless texts are asked of each production: 100 in a run of 100,000. */
+/** The least number of harmless texts for each production: 100 in a run of 100,000. */
 const perProduction = Math.max(1, Math.floor(count / 1_000));
-/** Texts that are written once more for each harmless text that a production lacks. */
+/** How many more texts to write for each harmless text that a production lacks. */
 const furtherPerMissing = 60;
 
 const shells = ["bash", "dash"].flatMap((name): readonly Shell[] => {
@@ -62,7 +61,7 @@ const controlTextsMax = 1_500;
 
 let sandbox: Sandbox;
 
-/** Does contracts/shell.yaml answer ALLOW, if the sandbox is its workspace? */
+/** Returns whether contracts/shell.yaml answers ALLOW, with the sandbox as its workspace. */
 function shellContract(area: string): (text: string) => boolean {
   const file = readFileSync(new URL("../../../contracts/shell.yaml", import.meta.url), "utf8");
   const contract = compile(file.replace(/^ {2}workspace: .*$/m, `  workspace: ${area}/app`));

@@ -1,10 +1,9 @@
 /**
- * Goal: what was answered is durable, whatever becomes of process, power and disk; the chain, the tree and the counters are
- * whole after each end, and a replay agrees.
- * Method: the gate, the ledger and SQLite itself on a simulated machine (`simulation/`): clock, disk, crashes and clients come
- * from one seed. After each life all is held against what people outside know. A history that fails is made as small as it
- * goes and kept in `regressions/simulation`, where it is lived again for ever. SIMULATION_RUNS sets how many crashes,
- * SIMULATION_SEED which.
+ * Goal: an answered check is durable, whatever happens to process, power and disk. The chain, the tree and the counters
+ * are valid after each crash, and a replay agrees. Method: the gate, the ledger and SQLite itself run on a simulated
+ * machine (`simulation/`); clock, disk, crashes and clients come from one seed. After each crash the test compares the
+ * state with the outside observers' knowledge. A failing history is minimised and kept in `regressions/simulation`,
+ * where every later run repeats it. SIMULATION_RUNS sets how many crashes, SIMULATION_SEED which.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -25,11 +24,11 @@ const kept = readdirSync(regressions).map((name) => ({
 const crashesWanted = Number(process.env["SIMULATION_RUNS"] ?? 250);
 const seed = Number(process.env["SIMULATION_SEED"] ?? Date.now() % 1_000_000_000);
 
-/** What is told of all histories together. */
+/** The report over all histories. */
 const counted = ["answers", "rows", "erased", "rotations", "refusals", "faults", "refusedStarts"] as const;
 const zeros = Object.fromEntries(counted.map((name) => [name, 0])) as Record<(typeof counted)[number], number>;
 
-/** Makes it as small as it goes, keeps it, and fails. */
+/** Minimises the history, keeps it, and fails. */
 async function keep(sources: Sources, from: number, found: NonNullable<Came["problem"]>): Promise<never> {
   const smallest = await shrink(planOf(from), async (plan) => (await live(sources, plan)).problem !== undefined);
   const { problem } = await live(sources, smallest);
@@ -73,7 +72,7 @@ await suite("a gate on a simulated machine", async () => {
   });
 });
 
-/** Histories that a mistake may take to show. */
+/** The number of histories within which a planted mistake must show. */
 const historiesMax = 400;
 
 await suite("positive control: defects that the simulation notices", async () => {

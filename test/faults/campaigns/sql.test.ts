@@ -30,9 +30,11 @@ import { startPostgres, type PostgresServer } from "../../support/postgres-serve
 
 const count = Number(process.env["SVC_DIFFERENTIAL_SQL"] ?? 6_000);
 const seed = Number(process.env["SVC_DIFFERENTIAL_SEED"] ?? Math.floor(Math.random() * 2 ** 30));
-/** So many of all statements are harmless and run, and so many of those finish, or the run shows little. */
+/**
+ * The least shares of statements that are harmless and run, and of those that finish; with fewer, the run shows little.
+ */
 const [executedShare, finishedShare] = [0.4, 0.5];
-/** So many harmless statements have each production: 100 of 50,000. */
+/** The least number of harmless statements for each production: 100 of 50,000. */
 const perProduction = Math.max(1, Math.floor(count / 500));
 
 const [sql] = sqlFunctions;
@@ -43,7 +45,7 @@ const readerOf =
     record({ ...sql, run: () => readSqlText(text, table) }, text);
 const read = readerOf(nodes);
 
-/** A fix that is taken out, and the productions that must show it. */
+/** A fix that the control removes, and the productions that must show the defect. */
 const controls: readonly { readonly finding: number; readonly plain: readonly string[]; readonly focus: RegExp }[] = [
   { finding: 1, plain: ["ColumnRef", "A_Indirection"], focus: /^dot-/ },
   { finding: 9, plain: ["SubLink", "SortBy"], focus: /^operator-evil-(?:query|order|aggregate)$/ },

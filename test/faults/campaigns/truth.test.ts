@@ -1,9 +1,9 @@
 /**
- * Goal: what `analyze` says cannot be, is not; and where it says nothing of errors, there is none.
- * Method: random contracts are analysed, and random calls are decided by the engine with a probe around each condition. A
- * condition that is said never to be true must never be, a rule that is said never to decide must decide nothing, a
- * division or an index that is not said to fail must not. The same check on findings made up for the occasion must fail.
- * The seed of a failing case is printed.
+ * Goal: an impossibility that `analyze` reports is real, and an error that it does not report cannot occur. Method:
+ * random contracts are analysed, and the engine decides random calls with a probe around each condition. A condition
+ * reported as never true must never be true, and a rule reported as never deciding must decide nothing. A division or
+ * an index without a report must not fail. The same check must fail for false findings. The seed of a failing case is
+ * printed.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";

@@ -1,9 +1,9 @@
 /**
- * Goal: no bit of what an outsider is given can be turned unseen: of an export's checkpoint, tiles, bundles, evidence and
- * contracts, and of a row's proof. Method: bits of the exports of spec/vectors are turned one at a time, and the verifier
- * without dependencies is asked, which must name the row whose byte it was; of a proof, that verifier and the gate's own.
- * TAMPER_BITS=all transactions every bit, of the ledger of 300 rows those of some bytes of its tiles. Positive control: a verifier
- * that compares no tiles, one that reads no evidence.
+ * Goal: every changed bit of the data that an outsider receives is noticed: of an export's checkpoint, tiles, bundles,
+ * evidence and contracts, and of a row's proof. Method: bits of the exports of spec/vectors are flipped one at a time.
+ * The verifier without dependencies must name the row to which the byte belongs. For a proof, the gate's own verifier
+ * is asked too. TAMPER_BITS=all flips every bit; in the ledger of 300 rows, only some bytes of its tiles. Positive
+ * controls: a verifier that compares no tiles, and one that reads no evidence.
  */
 import assert from "node:assert/strict";
 import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -42,7 +42,7 @@ interface Case {
   readonly changes: readonly unknown[];
 }
 
-/** The keys under which an export of the vectors holds. */
+/** The keys under which an export of the vectors is valid. */
 function keysOf(base: string): readonly string[] {
   const { cases } = JSON.parse(readFileSync(join(exportsFolder, "cases.json"), "utf8")) as {
     readonly cases: readonly Case[];
@@ -52,7 +52,7 @@ function keysOf(base: string): readonly string[] {
   return good.keys;
 }
 
-/** For each byte of a file of an export the row that must be named; undefined where any row will do, and a sentence. */
+/** The row that must be named for each byte of an export's file; undefined if any row with a sentence will do. */
 function rowsOf(name: string, bytes: Buffer): (byte: number) => number | undefined {
   const first = Number(/\/(\d{3})(?:\.p\/\d+)?$/.exec(name)?.[1] ?? 0) * 256 + 1;
   const ends = (lengths: readonly number[]): ((byte: number) => number | undefined) => {
@@ -79,7 +79,7 @@ interface Turned {
   readonly missed: string[];
 }
 
-/** Turns bits of the files of a folder; what is not found, or at another row, by the folder in which its file lies. */
+/** Flips bits of a folder's files; returns those that are not found, or found at another row, by the file's folder. */
 function transaction(
   folder: string,
   base: string,
@@ -167,7 +167,7 @@ suite("an export, bit by bit", () => {
         (name, byte) => name.startsWith(group) && !name.includes("entries") && byte % 13 === 0,
       );
       const { turned, missed } = found.get(group) ?? { turned: 0, missed: [] };
-      // A bit that makes a digit of base64url something else is seen without any hash.
+      // A bit that makes an invalid base64url digit is noticed without any hash.
       assert.ok(missed.length > turned / 10, `${missed.length} of ${turned} missed`);
     });
   }

@@ -1,7 +1,7 @@
 /**
- * Goal: no bit of an export can be changed unseen, and the break is named at its row. Method: a small export, one bit of each
- * byte of each file flipped in transaction (the next bit in the next byte), judged by the verifier in JavaScript and by the
- * ledger's own; log.json is believed by none, and left out. The one in Python judges a sample.
+ * Goal: every changed bit of an export is noticed, and the break is named at its row. Method: one bit of each byte of
+ * each file of a small export is flipped in turn (the next bit in the next byte). The JavaScript verifier and the
+ * ledger's own judge it; the Python one judges a sample. log.json is left out, because no verifier trusts it.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -50,7 +50,7 @@ function place(folder: string): void {
   }
 }
 
-/** The row that a byte of a file belongs to; 0 where it belongs to none. */
+/** Returns the row that a file's byte belongs to; 0 if it belongs to none. */
 function rowOf(path: string, at: number): number {
   const lengths = path.startsWith("tile/entries")
     ? rows.map(({ leaf }) => 2 + leaf.length)

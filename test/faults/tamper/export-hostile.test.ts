@@ -1,8 +1,8 @@
 /**
- * Goal: a folder that a stranger made for a verifier to choke on is a break like any other, at the same row and with the
- * same code in all three verifiers: nothing hangs, nothing is read that lies elsewhere, no program ends in a trace. Method:
- * in the place of each file a pipe, a folder, links, and a file that is longer than it may be (sparse). Positive controls: the
- * folder as it was holds, and so it does where a link leads to a file within it.
+ * Goal: an export that is made to break a verifier is an ordinary break, at the same row and with the same code in all
+ * three verifiers. No program hangs, reads a file outside the folder, or ends with a stack trace. Method: each file is
+ * replaced by a pipe, a folder, links, and a file above its maximum size (sparse). Positive controls: the unchanged
+ * folder is valid, also if a link leads to a file inside it.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -38,7 +38,7 @@ const programs = [
   ...(python === undefined ? [] : [{ name: "svc_verify.py", command: [python, join(root, "verify/svc_verify.py")] }]),
 ];
 
-/** What the verifiers say of a folder, each in a line; a program by its exit code too. */
+/** Returns the verifiers' results for a folder, one line each, with a program's exit code. */
 async function judged(target: string, isKeyGiven = true): Promise<readonly string[]> {
   const given = isKeyGiven ? ["--key", key.vkey] : [];
   const small = programs.map(({ name, command: [program = "", ...args] }) => {
@@ -82,7 +82,7 @@ function madeOf(plans: readonly RowPlan[]): string {
 }
 
 const contract = `contracts/${first?.slice(7)}.txt`;
-/** Each kind of file, how many bytes it may have, and what is wrong where it is none. */
+/** Each kind of file, its maximum size, and the code if it is not a regular file. */
 const kinds = [
   ["checkpoint", 2 ** 16, "checkpoint at row 0"],
   ["tile/0/000.p/12", 8192, "file at row 1"],

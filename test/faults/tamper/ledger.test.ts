@@ -1,8 +1,8 @@
 /**
- * Goal: whatever is changed in a ledger's file is reported, at its row. Method: a ledger of twelve rows that has one of
- * everything; each byte of each column of each table is changed, each row dropped, doubled and swapped, one at a time,
- * and the walk of `svc-gate verify` is asked; then bits of the file itself, by a map of what the format has them for. The
- * same sweeps over a verifier with one check removed must miss some. TAMPER_BITS=all turns all eight bits of every byte.
+ * Goal: every change in a ledger's file is reported at its row. Method: a ledger of twelve rows has one of everything.
+ * Each byte of each column of each table is changed, each row dropped, doubled and swapped, one at a time, and the walk
+ * of `svc-gate verify` runs. Then bits of the file itself are flipped, by a map of the file format. The same sweeps
+ * over a verifier with one check removed must miss some. TAMPER_BITS=all flips all eight bits of every byte.
  */
 import assert from "node:assert/strict";
 import { closeSync, cpSync, openSync, readFileSync, renameSync, rmSync, writeFileSync, writeSync } from "node:fs";
@@ -35,12 +35,12 @@ const says = sentencesOf(import.meta.filename);
 
 interface Walker {
   readonly walk: () => Promise<Verification>;
-  /** Opens the file anew, and asks for its structure too where `walk` finds nothing, as `svc-gate verify` does. */
+  /** Opens the file again, and also checks its structure if `walk` finds nothing, as `svc-gate verify` does. */
   readonly look: () => Promise<Pick<Broken, "problem" | "seq"> | undefined>;
   readonly end: () => Promise<void>;
 }
 
-/** The reading thread of `svc-gate verify`, asked again and again. */
+/** The reading thread of `svc-gate verify`, for repeated use. */
 async function startWalker(folder: string, defects: readonly Mutation[] = []): Promise<Walker> {
   const env = { ...process.env, ...mutatedEnvironment(defects) };
   const options = defects.length === 0 ? {} : { execArgv: [`--import=${preload}`], env };
@@ -77,7 +77,10 @@ interface Tally {
   readonly missed: string[];
 }
 
-/** Applies each change, walks, takes the change back. What the file itself refuses (a key that is taken) is no case. */
+/**
+ * Applies each change, walks, and undoes the change. A change that the file itself refuses (a duplicate key) does not
+ * count.
+ */
 async function sweep(
   folder: string,
   changes: Iterable<Change>,
@@ -204,7 +207,7 @@ suite("a changed ledger is reported at its row", { tags: ["verify.walks-chain", 
     );
     const unchecked: Mutation = { within: "verifyEvidence", find: "digest !== leaf.evidence", put: "false" };
     const tally = (await sweep(folder, evidence, [unchecked])).get("receipts.evidence");
-    // Salts, names and the parts that counters and columns are derived from are looked at besides; the rest is not.
+    // Also inspect the salts, the names, and the parts from which counters and columns are derived, but no others.
     assert.ok(
       tally !== undefined && tally.missed.length > tally.changed / 4,
       `${tally?.missed.length} of ${tally?.changed} missed`,
@@ -212,7 +215,7 @@ suite("a changed ledger is reported at its row", { tags: ["verify.walks-chain", 
   });
 });
 
-/** What a bit says that is found by nothing, and changes nothing of a receipt; undefined of every other. */
+/** Returns the reason if no check finds a bit and it changes no receipt; undefined for every other bit. */
 function harmless({ part, tree, firstType }: Region, byte: number, bit: number): string | undefined {
   const counted: Readonly<Record<number, string>> = {
     24: "how often the file was changed",
@@ -222,7 +225,7 @@ function harmless({ part, tree, firstType }: Region, byte: number, bit: number):
   };
   if (part === "file header" && byte === 63 && bit < 2) return "what is left to do of an erasure";
   if (part === "file header") return counted[byte - (byte % 4)];
-  // A row's number stands before its columns; the column of it is nothing (type 0), and type 8 has no byte either.
+  // A row's number precedes its columns; its own column is empty (type 0), and type 8 has no byte either.
   const isNumber = (tree === "receipts" || tree === "counters") && byte === firstType;
   return isNumber && bit === 3 ? "which way a row's number is left out among its columns" : undefined;
 }
@@ -231,13 +234,15 @@ interface Flips {
   turned: number;
   found: number;
   readonly missed: string[];
-  /** Bits that are not found, by what they say. */
+  /** The bits that are not found, by their reasons. */
   readonly harmless: Map<string, number>;
 }
 
 const isWhole = process.env["TAMPER_BITS"] === "all";
 
-/** Turns bits of the file one at a time: each outside the cells and at a cell's beginning, within it some, or all. */
+/**
+ * Flips bits of the file one at a time: each bit outside the cells and at a cell's beginning; inside it some, or all.
+ */
 async function flipFile(
   folder: string,
   regions: readonly Region[],
@@ -330,7 +335,7 @@ suite("the ledger's file, bit by bit", { tags: ["verify.walks-chain"] }, () => {
   });
 });
 
-/** What `svc-gate verify` or a start says; undefined when both find everything in order. */
+/** Returns the error of `svc-gate verify` or of a start; undefined if both find everything in order. */
 async function complaint(folder: string, pinFile?: string): Promise<string | undefined> {
   const said = await sentence(async () => {
     const { broken } = await inspectLedger({ folder, pinFile });
@@ -343,7 +348,7 @@ async function complaint(folder: string, pinFile?: string): Promise<string | und
   });
 }
 
-/** Turns bits of a small file that the walk is held against; the places of those that nothing is said of. */
+/** Flips bits of a small file that the walk is compared with; returns the offsets of those without an error. */
 async function flipSmall(file: string, folder: string): Promise<readonly string[]> {
   const pristine = readFileSync(file);
   const missed: string[] = [];
@@ -478,7 +483,7 @@ function alter(folder: string, sql: string): void {
   database.close();
 }
 
-/** What a pin says when the ledger ends at a row, but for its name. */
+/** The error of a pin if the ledger ends at a row, without the pin's name. */
 function pinAt(folder: string, seq: number): { readonly seq: number; readonly hash: string; readonly root: string } {
   const database = new DatabaseSync(join(folder, "ledger.db"), { readOnly: true });
   const rows = database.prepare("SELECT leaf FROM receipts WHERE seq <= ? ORDER BY seq").all(seq);

@@ -1,8 +1,8 @@
 /**
- * Goal: ledgers that are spread over the nodes of a distributed engine are what they are on one: every answered check
- * kept once, in one chain, with exact counters, whatever happens to a node. Method: a Citus coordinator with two workers
- * on loopback; the suite of all engines; two gates under load on several tenants while a worker is killed (SIGKILL) and
- * started again. `npm run distributed` runs it; DISTRIBUTED_KILLS sets the number of kills.
+ * Goal: ledgers on a distributed engine keep the promises of one node: every answered check once, in one chain, with
+ * exact counters, whatever happens to a node. Method: a Citus coordinator with two workers on loopback; the suite of
+ * all engines. Two gates serve load on several tenants while a worker is killed (SIGKILL) and started again. `npm run
+ * distributed` runs it; DISTRIBUTED_KILLS sets the number of kills.
  */
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
@@ -81,7 +81,7 @@ suite("Citus: gates", () => {
     const [{ id, key }] = tenants as readonly [Tenant];
     const worker = await cluster.workerOf(ledgerOf(id));
     const kept = (await rowsOf(ledgerOf(id))).length;
-    // A commit that waits for a standby that there is not is on the worker's disk, and is not confirmed.
+    // A commit that waits for a missing standby is on the worker's disk but is not confirmed.
     await worker.run("ALTER SYSTEM SET synchronous_standby_names TO 'nobody'");
     await worker.run("SELECT pg_reload_conf()");
     const body = JSON.stringify({ tool_name: "payment.send", tool_input: { amount: 1 }, session_id: "lost" });
@@ -122,7 +122,7 @@ suite("Citus: gates", () => {
   });
 });
 
-/** All that was answered is kept as it was answered, once, and all that is kept is as it should be. */
+/** Checks that every answer is stored once and unchanged, and that the stored rows are valid. */
 async function assertKept({ id, key }: Tenant, callers: Callers, urls: readonly string[]): Promise<number> {
   const rows = await rowsOf(ledgerOf(id));
   const answers = callers.answers.filter(({ tenant }) => tenant === id);
@@ -141,7 +141,7 @@ async function assertVerifies(url: string, key: string, rows: number): Promise<v
   assert.deepEqual({ ok: verified.ok, rows: verified.rows }, { ok: true, rows });
 }
 
-/** Positive control: a row that is gone, one that counted wrong and an answer without its row would have been seen. */
+/** Positive control: the checks notice a missing row, a wrong counter and an answer without its row. */
 function assertNoticed(rows: readonly Row[]): void {
   const [first, second] = rows;
   assert.ok(first !== undefined && second !== undefined);
@@ -157,7 +157,7 @@ interface Started {
   readonly tenants: readonly Tenant[];
 }
 
-/** Two gates that share the cluster's ledgers, and a key for each tenant that both know. */
+/** Two gates that share the cluster's ledgers, and a key for each tenant that both gates know. */
 async function startGates(t: TestContext, keyName: string): Promise<Started> {
   const folder = temporaryFolder(t);
   const contracts = join(folder, "load.yaml");
@@ -199,7 +199,7 @@ async function makeKey(url: string, operator: string, name: string): Promise<str
   return made.key;
 }
 
-/** A gate hears within a second of keys that another has made. */
+/** A gate learns within a second of keys that another gate has made. */
 async function known(url: string, key: string): Promise<void> {
   const headers = { authorization: `Bearer ${key}`, connection: "close" };
   while ((await fetch(url, { headers })).status === 401) await wait(50);
@@ -221,7 +221,7 @@ async function rowsOf(ledger: string): Promise<readonly Row[]> {
   return rows as unknown as readonly Row[];
 }
 
-/** What a rebalancing does: the shard of a ledger, of all tables, goes to the other worker. */
+/** Moves a ledger's shard of all tables to the other worker, as a rebalancing does. */
 async function moveTenant(ledger: string): Promise<void> {
   const from = await cluster.workerOf(ledger);
   const to = cluster.workers.find((worker) => worker !== from) ?? assert.fail();
@@ -233,7 +233,7 @@ async function moveTenant(ledger: string): Promise<void> {
   assert.equal(await cluster.workerOf(ledger), to);
 }
 
-/** How many rows of a ledger the serving role sees in a transaction of one. */
+/** Returns how many rows of a ledger the serving role sees in a transaction of one ledger. */
 async function seen(transactionOf: string, ledger: string, options: string): Promise<number> {
   const client = new pg.Client({ connectionString: cluster.servingUrl, options });
   await client.connect();
@@ -249,7 +249,7 @@ async function seen(transactionOf: string, ledger: string, options: string): Pro
   }
 }
 
-/** Undefined where the shard is not on this worker. */
+/** Undefined if the shard is not on this worker. */
 async function rowsIn(worker: PostgresServer, shard: string, ledger: string): Promise<number | undefined> {
   const table = `svc_gate.receipts_${shard}`;
   const [place] = await worker.run(`SELECT to_regclass('${table}') IS NOT NULL AS here`);

@@ -5,17 +5,17 @@ import { startPostgres, type Afterwards, type PostgresServer } from "../../suppo
 import { root } from "../../support/gate-process.ts";
 import { migratePostgres } from "../../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
 
-/** A coordinator, to which gates connect, and two workers, which have the rows; all on loopback, in temporary folders. */
+/** A coordinator, to which gates connect, and two workers with the rows; all on loopback, in temporary folders. */
 export interface Cluster {
   readonly coordinator: PostgresServer;
   readonly workers: readonly [PostgresServer, PostgresServer];
-  /** For a role that may add receipts and change none. */
+  /** The URL for a role that may add receipts but not change any. */
   readonly servingUrl: string;
   /** The worker that has a ledger's rows. */
   workerOf(ledger: string): Promise<PostgresServer>;
 }
 
-/** The folder of `initdb` and `postgres` of an installation with Citus, or what is missing. */
+/** Returns the folder of `initdb` and `postgres` of an installation with Citus, or the missing program. */
 export function findCitus(): { readonly binaries: string } | { readonly missing: string } {
   const named = process.env["SVC_CITUS_BIN"];
   const usual = ["/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin"];
@@ -28,12 +28,12 @@ export function findCitus(): { readonly binaries: string } | { readonly missing:
     : { binaries };
 }
 
-/** The tables spread by ledger, as an operator does it once after `svc-gate migrate`. */
+/** Distributes the tables by ledger, as an operator does once after `svc-gate migrate`. */
 export const distribution: string = readFileSync(join(root, "ops", "citus.sql"), "utf8");
 
 const servingRole = "gate";
 
-/** Starts one, with the schema of the ledgers spread over the workers. */
+/** Starts a cluster, with the schema of the ledgers distributed over the workers. */
 export async function startCluster(t: Afterwards, binaries: string): Promise<Cluster> {
   const passwords = { postgres: randomBytes(12).toString("hex"), [servingRole]: randomBytes(12).toString("hex") };
   const settings = {
@@ -65,7 +65,7 @@ export async function startCluster(t: Afterwards, binaries: string): Promise<Clu
   };
 }
 
-/** Where ledgers' rows lie: the shard, and the port of the worker that has it. */
+/** Returns the shards of ledgers, each with the port of its worker. */
 export async function shardsOf(
   coordinator: PostgresServer,
   ledgers: readonly string[],

@@ -20,13 +20,13 @@ rules:
   - { rule: too-much, on: [payment.send], when: counters.spent + input.amount > 100000000, verdict: ESCALATE, reason: "{counters.spent}" }
 `;
 
-/** A tenant and the key that its callers have. */
+/** A tenant and the key of its callers. */
 export interface Tenant {
   readonly id: string;
   readonly key: string;
 }
 
-/** What a caller was told. */
+/** An answer as the caller received it. */
 export interface Answer {
   readonly tenant: string;
   readonly seq: number;
@@ -34,10 +34,10 @@ export interface Answer {
   readonly verdict: string;
 }
 
-/** Callers that ask until they are stopped, each call at the next gate, and go on whatever a gate answers. */
+/** Callers that ask until they are stopped, each call at the next gate, and continue after any answer. */
 export class Callers {
   readonly answers: Answer[] = [];
-  /** Calls without a verdict: refused, or the line broke. */
+  /** Calls without a verdict: refused, or the connection broke. */
   unanswered = 0;
   #stopped = false;
   readonly #working: Promise<unknown>;
@@ -53,7 +53,7 @@ export class Callers {
     return this.answers.filter(({ tenant }) => tenants.includes(tenant)).length;
   }
 
-  /** Until each of these tenants has had so many more answers. */
+  /** Waits until each of these tenants has had this many more answers. */
   async more(tenants: readonly string[], count: number): Promise<void> {
     const wanted = tenants.map((tenant) => [tenant, this.answersOf([tenant]) + count] as const);
     while (wanted.some(([tenant, enough]) => this.answersOf([tenant]) < enough)) await wait(20);
@@ -124,8 +124,8 @@ export interface Row {
 }
 
 /**
- * What is wrong with a ledger's rows, looked at by nothing of the gate's own code: a gap, a broken chain, a counter that
- * was read as anything but the sum of what came before.
+ * Returns the faults in a ledger's rows without the gate's own code: a gap, a broken chain, or a counter value that is
+ * not the sum of the earlier rows.
  */
 export function problemsOf(rows: readonly Row[]): readonly string[] {
   const problems: string[] = [];
@@ -161,7 +161,7 @@ function partsOf(evidence: string): Parts {
   return Object.fromEntries(disclosed) as unknown as Parts;
 }
 
-/** Answers that their tenant's rows do not have as they were given. */
+/** Returns the answers that differ from their tenant's rows. */
 export function lostOf(answers: readonly Answer[], rows: readonly Row[]): readonly Answer[] {
   return answers.filter(({ seq, hash, verdict }) => {
     const row = rows[seq - 1];

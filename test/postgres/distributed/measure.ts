@@ -43,7 +43,7 @@ async function measure(): Promise<void> {
   }
 }
 
-/** One batch: its length, and the processor time that it took. */
+/** One batch: its length and its processor time. */
 interface AppendTransaction {
   readonly rows: number;
   readonly ms: number;
@@ -57,7 +57,7 @@ interface Measured {
   readonly bytesPerCheck: number;
 }
 
-/** One ledger alone, batch after batch, as a gate does it: two counters asked and moved by each row. */
+/** Commits batch after batch to one ledger alone, as a gate does: each row reads and updates two counters. */
 async function measureStore(cluster: Cluster): Promise<Measured> {
   const database = await openPostgres({ url: cluster.servingUrl });
   try {
@@ -87,7 +87,7 @@ async function begun(store: LedgerStore, work: (transaction: StoreTransaction) =
   await transaction.commit([], []);
 }
 
-/** Rows of the size that payments have. */
+/** Makes rows of the size of payments. */
 class Adding {
   readonly #store: LedgerStore;
   readonly #counters: readonly string[];
@@ -147,7 +147,7 @@ async function transactions(
   };
 }
 
-/** Processor time so far of a server and its processes, those that have ended included (proc(5), in ticks of 10 ms). */
+/** Returns the processor time of a server and its processes, ended ones included (proc(5), in ticks of 10 ms). */
 function cpuMs({ folder }: PostgresServer): number {
   const main = Number(readFileSync(join(folder, "postmaster.pid"), "utf8").split("\n")[0]);
   const children = readFileSync(`/proc/${main}/task/${main}/children`, "utf8").trim().split(" ").filter(Boolean);
@@ -167,7 +167,7 @@ function statOf(pid: number | string): readonly string[] {
   }
 }
 
-/** In all shards, with indexes. */
+/** The size of all shards, with indexes. */
 async function bytesOf({ coordinator }: Cluster): Promise<number> {
   const [row] = await coordinator.run(
     "SELECT (citus_total_relation_size('svc_gate.receipts') + citus_total_relation_size('svc_gate.effects'))::float8 AS bytes",
@@ -175,7 +175,7 @@ async function bytesOf({ coordinator }: Cluster): Promise<number> {
   return Number(row?.["bytes"]);
 }
 
-/** A gate's processor time for one check: payments with counters over 64 connections. */
+/** Measures a gate's processor time for one check: payments with counters over 64 connections. */
 async function measureGate({ servingUrl }: Cluster): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-measure-"));
   cleanups.push(() => rmSync(folder, { recursive: true, force: true }));

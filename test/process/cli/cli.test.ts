@@ -1,6 +1,7 @@
 /**
- * Goal: the command line says what it does, what is wrong and how to mend it. Method: the program is run; help texts are
- * compared with files in test/process/cli/golden (written anew where UPDATE_GOLDEN is set), failures with their one sentence.
+ * Goal: the command line reports results and errors, and says how to fix each error. Method: the program runs; help
+ * texts are compared with files in test/process/cli/golden (UPDATE_GOLDEN rewrites them), and failures with their one
+ * sentence.
  */
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -288,7 +289,7 @@ test("verify says whether a ledger is whole and where it breaks, also while a ga
   says("no-ledger-in-contracts", none.stderr);
 });
 
-/** A path that was mistyped is one sentence that names it, and never the exit code of a broken ledger. */
+/** A mistyped path is one sentence that names it, and never the exit code of a broken ledger. */
 async function mistakePaths(t: TestContext, cwd: string): Promise<void> {
   const { stdout: known } = await finish(t, ["keygen"], { cwd });
   const vkey = /verifier key {2}(\S+)/.exec(known)?.[1] ?? assert.fail(known);

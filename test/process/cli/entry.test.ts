@@ -14,7 +14,7 @@ const { version } = JSON.parse(readFileSync(path("packages/svc-gate/package.json
   readonly version: string;
 };
 
-// The goal: whoever has an older Node still gets the gate. The method: the entry itself, under each runtime there is.
+// Goal: users of an older Node still get the gate. Method: the entry itself, under each installed runtime.
 for (const major of [20, 22, 24]) {
   test(`svc-gate runs under Node ${major}, on the runtime that the package brings`, (t) => {
     const runtime = path(`clients/conformance/nodes/node_modules/node${major}/bin/node`);
@@ -48,7 +48,7 @@ test("npm run svc-gate resolves paths in the user's folder, not in the package's
   }
 });
 
-// Node's report names the version of glibc; on musl it has none. The seams are that report and Node's version.
+// Node's report names the version of glibc; on musl it has none. The test replaces that report and Node's version.
 test("setup refuses a Linux without glibc before it installs anything", { tags: ["first-use-23"] }, (t) => {
   if (process.platform !== "linux") return t.skip("only Linux has more than one C library");
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-entry-"));

@@ -1,7 +1,8 @@
 /**
- * Goal: `svc-gate erase` reaches the gate that serves a folder, or the ledger itself; whatever reads evidence shows well what
- * is gone; counters stay what they were, and one that is folded anew over it is unknown, never too small. Method: the program
- * is run against a gate that serves and against none; a contract with another counter is put in force after an erasure.
+ * Goal: `svc-gate erase` reaches the gate that serves a folder, or the ledger itself. Readers of evidence show which
+ * parts are gone. Counters keep their values; a new fold over an erased part makes its counter unknown, never too
+ * small. Method: the program runs with and without a serving gate; a contract with another counter is put in force
+ * after an erasure.
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -42,7 +43,7 @@ function visit(gate: Pick<Running, "address">, session: string): Promise<{ reado
   });
 }
 
-/** Each line of a text, so that none may be missing. */
+/** Matches each line of a text, so that none may be missing. */
 function saysLines(name: string, text: string): void {
   const lines = text.trimEnd().split("\n");
   for (const [at, line] of lines.entries()) says(`${name}: ${at + 1} of ${lines.length}`, line);
@@ -129,7 +130,7 @@ test("svc-gate erase works on the ledger itself if no gate serves the folder", a
   ];
   for (const [named, sentence] of nobody) {
     const nothing = await run("erase", ...named, "--part", "input", ...why);
-    // That no check is so old is no mistake.
+    // It is not a mistake if no check is that old.
     const code = named[0] === "--before" ? 0 : 1;
     assert.equal(nothing.code, code, named.join(" "));
     saysLines(sentence, nothing.stderr + nothing.stdout);

@@ -1,7 +1,7 @@
 /**
- * Goal: tools of any source become a contract that compiles, refuses every call, and says what it could not take over;
- * a contract that has drifted from its source is noticed, member by member. Method: tables of schemas and of changes;
- * real tool lists; servers that behave badly in each way, started as processes.
+ * Goal: tools of any source become a contract that compiles, refuses every call, and names what it could not import.
+ * Differences between a contract and its source are reported member by member. Method: tables of schemas and of
+ * changes; real tool lists; servers that misbehave in each way, started as processes.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -41,7 +41,7 @@ function compiled(text: string): PolicySet {
   return result.value;
 }
 
-/** The schema and the notes that a member's schema becomes. */
+/** Returns the schema and the notes for a member's schema. */
 function member(schema: unknown, more: object = {}): { readonly schema: string; readonly notes: string } {
   const input = jsonOf({ type: "object", properties: { x: schema }, ...more });
   const { schema: found, notes } = toSubset(input);
@@ -53,7 +53,7 @@ function member(schema: unknown, more: object = {}): { readonly schema: string; 
 
 suite("the import of a JSON schema", () => {
   const nothing = "";
-  /** It is in the golden file, under the schema. */
+  /** The result is in the golden file, under the schema. */
   const noted = true;
   const cases: readonly (readonly [schema: unknown, written: string, notes: string | true])[] = [
     [{ type: "string", maxLength: 3, description: "d", default: "a" }, "{type: string, maxLength: 3}", nothing],
@@ -300,7 +300,7 @@ suite("drift between a contract and its source", () => {
     properties: { ...base.properties, ...change },
   });
 
-  /** Each change as a line, of a source against a contract. */
+  /** Returns each difference between a source and a contract as a line. */
   function drift(source: object, contract: object): readonly string[] {
     const policySet = compiled(contractOf("c", stubs([{ name: "t", inputSchema: contract }])));
     const { added, gone, changed: found } = driftOf(stubs([{ name: "t", inputSchema: source }]), policySet);
@@ -360,7 +360,7 @@ suite("svc-gate import-tools", () => {
     });
   }
 
-  /** Asks a server of one behaviour, and sees that its process is gone afterwards. */
+  /** Asks a server with one behaviour, and checks that its process is gone afterwards. */
   async function ask(t: TestContext, behaviour: string, ...more: readonly string[]): Promise<Ran> {
     const folder = mkdtempSync(join(tmpdir(), "svc-gate-import-"));
     t.after(() => rmSync(folder, { recursive: true }));

@@ -1,7 +1,7 @@
 /**
- * Goal: `svc-gate keys` and `svc-gate reload` reach the gate that serves a folder, or the ledger itself, and say what they
- * did. Method: the program is run, against a gate that serves, one that was killed, none, one behind a certificate that
- * nobody signed, and one at a URL.
+ * Goal: `svc-gate keys` and `svc-gate reload` reach the gate that serves a folder, or the ledger itself, and report the
+ * result. Method: the program runs with a serving gate, a killed gate, no gate, a gate with an untrusted certificate,
+ * and a gate at a URL.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

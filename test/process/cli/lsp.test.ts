@@ -1,6 +1,6 @@
 /**
- * Goal: an editor that speaks the Language Server Protocol gets the gate's own errors, and help with what it knows.
- * Method: the server runs as a process and is spoken to in the protocol's frames; `|` marks the cursor in texts.
+ * Goal: an editor that speaks the Language Server Protocol gets the gate's own errors, and help about the language.
+ * Method: the server runs as a process and the test sends the protocol's frames; `|` marks the cursor in texts.
  */
 import assert from "node:assert/strict";
 import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
@@ -37,7 +37,7 @@ interface Item {
   readonly documentation?: string;
 }
 
-/** The editor's end: frames with `Content-Length`, as the protocol has them. */
+/** The editor's side: frames with `Content-Length`, as in the protocol. */
 class Editor {
   readonly child: ChildProcessWithoutNullStreams;
   readonly #answers = new Map<number, (message: Message) => void>();
@@ -98,7 +98,7 @@ class Editor {
     this.send("textDocument/didChange", { textDocument: { uri, version }, contentChanges: [{ text }] });
   }
 
-  /** What is shown at a file as soon as the condition holds for it. */
+  /** Returns a file's diagnostics as soon as the condition holds for them. */
   async shown(uri: string, when: (problems: readonly Shown[]) => boolean): Promise<readonly Shown[]> {
     for (;;) {
       const problems = this.#shown.get(uri);
@@ -166,7 +166,9 @@ suite("svc-gate lsp", () => {
     rmSync(folder, { recursive: true });
   });
 
-  /** Opens a text whose cursor is `|`, after the text as it was before the last strokes, where one is given. */
+  /**
+   * Opens a text with the cursor at `|`; if `before` is given, opens that text first and then types the last strokes.
+   */
   async function at(marked: string, earlier?: string): Promise<{ textDocument: { uri: string }; position: object }> {
     count += 1;
     const uri = uriOf(`open${count}.yaml`);
@@ -219,7 +221,7 @@ suite("svc-gate lsp", () => {
     assert.equal(((await editor.ask("textDocument/definition", place)) as { uri: string }).uri, mail);
   });
 
-  // Completion once took minutes there: the bound is for what never ends, and no measure of time.
+  // Completion once took minutes here. The bound only detects a hang; it does not measure time.
   test("the server answers in a mandate that is not saved and on a very long line", { timeout: 120_000 }, async () => {
     const uri = "untitled:Untitled-1";
     editor.open(uri, "mandate: m\ncontracts: [a.yaml]\n");
@@ -333,7 +335,7 @@ suite("svc-gate lsp", () => {
   test("a hover shows the declaration, the description of a function and the inferred type", async () => {
     const over = async (from: string, to: string): Promise<string> => {
       const place = await at(contract.replace(from, to));
-      // The type is known as soon as the text was compiled.
+      // The type is known as soon as the text has compiled.
       await editor.shown(place.textDocument.uri, () => true);
       const found = (await editor.ask("textDocument/hover", place)) as { contents: { value: string } } | null;
       return found?.contents.value ?? "";

@@ -1,7 +1,7 @@
 /**
- * Goal: `svc-gate test` ends with its exit code and colours nothing that is no terminal's; `--watch` runs again when a file
- * changes, outlives what is broken, and ends when it is told to.
- * Method: the command line as a process of its own, over a contract and its tests that are rewritten.
+ * Goal: `svc-gate test` ends with its exit code and colours only a terminal's output. `--watch` runs again if a file
+ * changes, survives broken files, and ends on a signal. Method: the command runs as a process over a contract and tests
+ * that are rewritten.
  */
 import assert from "node:assert/strict";
 import { spawn, spawnSync, type ChildProcessWithoutNullStreams } from "node:child_process";
@@ -28,7 +28,7 @@ const tests = `cases:
 
 interface Watching {
   readonly child: ChildProcessWithoutNullStreams;
-  /** What was printed since it was last asked, once it ends with the pattern and the line that says it waits. */
+  /** Returns the output since the last call, once it ends with the pattern and the line that says it waits. */
   readonly told: (pattern: RegExp) => Promise<void>;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Goal: both clients do in every situation what spec/client.md says, under every runtime that they promise, and do the
- * same. Method: one table of cases (spec/vectors/client), played by a scripted server, is run against each of them; one
- * expected row serves both languages. Clients that are broken on purpose must fail it.
+ * Goal: both clients behave alike, as spec/client.md says, in every situation and under every runtime that they
+ * promise. Method: a scripted server plays one table of cases (spec/vectors/client) to each client; one expected row
+ * serves both languages. Clients that are broken on purpose must fail it.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -63,7 +63,7 @@ suite("the table of cases run against broken clients", { concurrency: 3 }, () =>
   }
 });
 
-/** A few cases beside the ones that must fail: fresh sessions differ, a proxy is met, only where there are several. */
+/** Cases to run with the ones that must fail, because only several cases show a shared session or a visited proxy. */
 function isSample(id: string, failOpen: unknown): boolean {
   return failOpen === false && /^(?:answer-|mode-|request$)/.test(id);
 }

@@ -1,7 +1,7 @@
 /**
- * Goal: the example loops run as they stand, in both languages, and print the same. Method: each against a gate of its
- * own in each mode; the output, with hashes replaced, is compared with test/golden/agent-loop.MODE.golden.
- * `UPDATE_GOLDEN=1 node --test test/process/clients/examples-loops.test.ts` writes those anew.
+ * Goal: the example loops run as they are, in both languages, and print the same. Method: each runs against its own
+ * gate in each mode. The output, with hashes replaced, is compared with test/golden/agent-loop.MODE.golden.
+ * `UPDATE_GOLDEN=1 node --test test/process/clients/examples-loops.test.ts` rewrites those files.
  */
 import assert from "node:assert/strict";
 import { execFile, spawnSync } from "node:child_process";
@@ -25,7 +25,7 @@ const loops = [
 const contracts = { "payments.yaml": readFileSync(join(root, "contracts", "payments.yaml"), "utf8") };
 const cleanEnvironment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("SVC_")));
 
-/** Runs a loop to its end; a failure shows what it printed. */
+/** Runs a loop to its end; a failure shows the loop's output. */
 async function run(command: string, file: string, args: readonly string[], env: object): Promise<string> {
   const options = { env: { ...cleanEnvironment, PYTHONDONTWRITEBYTECODE: "1", ...env }, timeout: 60_000 };
   const { stdout, stderr } = await promisify(execFile)(command, [join(root, "examples", file), ...args], options);
@@ -33,10 +33,10 @@ async function run(command: string, file: string, args: readonly string[], env: 
   return stdout.replaceAll("\r\n", "\n");
 }
 
-/** How a program ended that did not succeed. */
+/** Returns the failure of a program that did not succeed. */
 type Failed = Readonly<Record<"code" | "stderr" | "stdout", string>>;
 
-/** A gate that is well, allows so many calls, and then breaks each connection. @returns its address */
+/** Starts a healthy gate that allows this many calls and then breaks each connection. @returns its address */
 async function gateThatGoes(t: TestContext, checks: number): Promise<string> {
   let left = checks;
   const gate = createServer((request, response) => {

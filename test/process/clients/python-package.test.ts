@@ -1,6 +1,7 @@
 /**
- * Goal: the Python client installs as a package, and is still one file. Method: pip installs the folder into an environment of
- * the oldest Python that is here, and a program imports it there. Skipped without Python 3.9 or later, pip or its index.
+ * Goal: the Python client installs as a package and stays one file. Method: pip installs the folder into an environment
+ * of the oldest installed Python, and a program imports it there. The test is skipped without Python 3.9 or later, pip
+ * or its index.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -18,7 +19,7 @@ test("pip installs the Python client as one file, and it answers BLOCK without a
   const place = temporaryFolder(t);
   cpSync(folder, join(place, "source"), { recursive: true });
   const pip = { PIP_DISABLE_PIP_VERSION_CHECK: "1", PIP_RETRIES: "1" };
-  // pip leaves a file of certificates behind where it keeps temporary ones.
+  // pip leaves a file of certificates in its temporary folder.
   const env = { ...process.env, ...pip, PYTHONDONTWRITEBYTECODE: "1", TMPDIR: place };
   const run = (program: string, ...args: readonly string[]) =>
     spawnSync(program, args, { cwd: place, env, encoding: "utf8", timeout: 240_000 });

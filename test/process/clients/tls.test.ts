@@ -1,6 +1,6 @@
 /**
- * Goal: over TLS a client talks to a gate whose certificate it can verify, and to no other. Method: a server with a
- * certificate made for this test; each client is run with and without that certificate among those it trusts.
+ * Goal: over TLS a client talks only to a gate whose certificate it can verify. Method: a server with a certificate
+ * made for this test; each client runs with and without that certificate among its trusted ones.
  */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";

@@ -1,8 +1,8 @@
 /**
- * Goal: `svc-gate verify FOLDER` judges exports as the two small verifiers do; `svc-gate export` says what it did; readable
- * fields are what stands on receipts, and no text of an agent becomes a formula. Method: the vectors through the ledger's
- * door, some through the program; hostile texts on receipts, read back by a strict reader of RFC 4180 and as JSON.
- * UPDATE_GOLDEN=1 writes the sentences anew.
+ * Goal: `svc-gate verify FOLDER` judges exports as the two small verifiers do; `svc-gate export` reports its result.
+ * Readable fields equal the receipts, and no text of an agent becomes a spreadsheet formula. Method: the vectors go
+ * through the ledger's public API, and some through the program. Hostile texts on receipts are read back by a strict
+ * reader of RFC 4180 and as JSON. UPDATE_GOLDEN=1 rewrites the sentences.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -140,7 +140,7 @@ async function hostileLedger(t: TestContext): Promise<string> {
   return folder;
 }
 
-/** A strict reader of RFC 4180: records of cells; what is not that is an error. */
+/** A strict reader of RFC 4180: returns records of cells, and throws on anything else. */
 function readCsv(text: string): readonly (readonly string[])[] {
   const records: string[][] = [];
   let record: string[] = [];

@@ -1,8 +1,8 @@
 /**
- * Goal: an export is what three verifiers accept, grows with its ledger, loses what was erased, and holds at every moment,
- * whatever an interruption leaves behind. Method: ledgers of sizes around those of tiles, exported step by step and in one
- * go; every file operation of an export made the last one; texts that were erased, looked for in every byte; folders and
- * ledgers that do not belong together. Positive controls: an export that skips a step does not hold.
+ * Goal: three verifiers accept an export. It grows with its ledger, loses erased texts, and is valid after every
+ * interruption. Method: ledgers whose sizes are close to tile sizes are exported step by step and at once. Each file
+ * operation of an export is once the last one. Erased texts are searched for in every byte, and folders are combined
+ * with the wrong ledgers. Positive controls: an export that skips a step is invalid.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -32,7 +32,7 @@ const says = sentencesOf(import.meta.filename);
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 
-/** Adds checks to a ledger, from row `from` on through row `to`. */
+/** Adds checks to a ledger, from row `from` through row `to`. */
 async function grow(folder: string, from: number, to: number, name = "example.org/exported"): Promise<void> {
   const ledger = await openLedger({ folder, engine, name });
   await fill(ledger, from, to);
@@ -68,7 +68,7 @@ async function assertHolds(folder: string, rows: number, erasedParts: number): P
   assert.deepEqual([problem, report.rows, report.erasedParts], [undefined, rows, erasedParts]);
 }
 
-/** All files but log.json, of which no byte may differ between an export that grew and one made at once. */
+/** All files except log.json: their bytes must be the same in an export that grew and in one made at once. */
 function filesWithoutHint(folder: string): ReadonlyMap<string, Buffer> {
   return new Map([...filesOf(folder)].filter(([path]) => path !== "log.json").toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
@@ -114,7 +114,7 @@ suite("an export", () => {
     const [folder, to] = [temporaryFolder(t), join(temporaryFolder(t), "export")];
     await grow(folder, 1, 300);
     await exportTo(folder, to);
-    // What stands behind the salt of the part, whose 27 bytes are whole groups of base64, and up to its end.
+    // The text after the part's salt, up to its end. The salt's 27 bytes are whole groups of base64.
     const texts = [5, 256, 257, 299].map((row) => `${Buffer.from(`input",{"row":${row}}]`).toString("base64url")}~`);
     assert.deepEqual(
       placesOf(to, texts),
@@ -148,7 +148,7 @@ suite("an export", () => {
       NotYetUnderHead,
     );
     assert.equal((await verified(to)).problem?.code, "checkpoint", "there is none yet");
-    // What a writer that does not care would leave.
+    // Files that a careless writer would leave.
     cpSync(join(folder, "checkpoint"), join(to, "checkpoint"));
     await exportTo(folder, to);
     const evidence = join(to, "evidence/000.p/21");
@@ -231,18 +231,18 @@ function refusals(): readonly Refusal[] {
   ];
 }
 
-/** The gate leaves its head behind once a second. */
+/** The gate writes its head to a file once a second. */
 async function once(holds: () => boolean): Promise<void> {
   while (!holds()) await setTimeout(50);
 }
 
-/** In how many files each text stands. */
+/** Counts the files in which each text appears. */
 function placesOf(folder: string, texts: readonly string[]): readonly number[] {
   const all = [...filesOf(folder).values()].map((bytes) => bytes.toString("latin1"));
   return texts.map((text) => all.filter((file) => file.includes(text)).length);
 }
 
-/** The two verifiers without dependencies, by hand as an auditor would. */
+/** Runs the two verifiers without dependencies by hand, as an auditor would. */
 function assertOthersAccept(folder: string, rows: number): void {
   const { vkeys } = JSON.parse(readFileSync(join(folder, "log.json"), "utf8")) as { readonly vkeys: readonly string[] };
   const programs = [
@@ -252,16 +252,16 @@ function assertOthersAccept(folder: string, rows: number): void {
   for (const [program, verifier] of programs) {
     const given = [join(root, verifier), folder, "--key", vkeys[0] ?? ""];
     const { status, stdout, error } = spawnSync(program, given, { encoding: "utf8" });
-    if (error !== undefined && program === "python3") continue; // Its own test says that it was skipped.
+    if (error !== undefined && program === "python3") continue; // this result's own test says that it was skipped
     const report = JSON.parse(stdout) as { readonly ok: boolean; readonly rows: number };
     assert.deepEqual([status, report.ok, report.rows], [0, true, rows], verifier);
   }
 }
 
-/** What changes files, as the writer calls it. */
+/** The calls that change files, as the writer names them. */
 const operations = ["mkdir", "open", "rename", "rm"] as const;
 
-/** Lets so many calls that change files pass, and makes every later one fail, as a process that is gone makes none. */
+/** Lets this many file changes pass and fails every later one, as if the process had died. */
 function interruptAfter(calls: number): { readonly restore: () => void; readonly count: () => number } {
   let made = 0;
   const originals = operations.map((name) => [name, fsPromises[name]] as const);
@@ -283,7 +283,7 @@ function interruptAfter(calls: number): { readonly restore: () => void; readonly
   };
 }
 
-/** An export that is let make so many calls; undefined where that was enough. */
+/** Runs an export that may make this many changes; returns undefined if that was enough. */
 async function interrupted(folder: string, to: string, calls: number): Promise<Error | undefined> {
   const history = await readLedger(folder);
   const interruption = interruptAfter(calls);

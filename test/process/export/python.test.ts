@@ -1,6 +1,6 @@
 /**
- * Goal: the Ed25519 that an auditor reads in verify/svc_verify.py, with no library behind it, is right also where signatures
- * are made to deceive. Method: Wycheproof's cases through that function, in the Python that is here.
+ * Goal: the Ed25519 code in verify/svc_verify.py, which uses no library, is also right for signatures that are made to
+ * deceive. Method: Wycheproof's cases go through that function, in the installed Python.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -33,7 +33,7 @@ const program = `import json, sys, svc_verify
 b = bytes.fromhex
 print(json.dumps([svc_verify.is_signed(b(c["key"]), b(c["msg"]), b(c["sig"])) for c in json.load(sys.stdin)]))`;
 
-/** What svc_verify.py holds of each case; undefined, and the test is skipped, where no Python is. */
+/** Returns the result of svc_verify.py for each case; undefined, with the test skipped, if Python is not installed. */
 function judged(t: TestContext, asked: readonly Case[]): readonly boolean[] | undefined {
   if (python === undefined) {
     t.skip("there is no Python on this machine");

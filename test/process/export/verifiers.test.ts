@@ -1,8 +1,8 @@
 /**
- * Goal: whoever holds an export finds every break of it, at the same row and with the same code, in Python and in JavaScript;
- * and each check of a verifier is there for a reason. Method: spec/vectors/exports, made by a plain generator that shares
- * nothing with src/, judged by both verifiers under every interpreter that is here; then the same by verifiers from which
- * one check at a time was taken out, which the vectors must notice.
+ * Goal: both verifiers, in Python and in JavaScript, find every break of an export, at the same row and with the same
+ * code, and each of their checks is necessary. Method: a plain generator that shares nothing with src/ made
+ * spec/vectors/exports. Both verifiers judge it under every installed interpreter. Then one check at a time is removed,
+ * and the vectors must notice it.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -69,7 +69,7 @@ interface Report {
 const verifiers = { python: "verify/svc_verify.py", javascript: "verify/svc-verify.mjs" };
 type Language = keyof typeof verifiers;
 
-/** What a verifier says of some jobs, in one process; undefined where that breaks down, as a doctored one may. */
+/** Returns a verifier's results for some jobs, in one process; undefined if it crashes, as a doctored one may. */
 function judge(program: string, verifier: string, asked: readonly Job[]): readonly Report[] | undefined {
   const driver = verifier.endsWith(".py") ? ["judge.py"] : ["--max-old-space-size=200", "judge.mjs"];
   const given = driver.map((each) => (each.startsWith("-") ? each : join(root, "test/support/exports", each)));
@@ -82,7 +82,7 @@ function judge(program: string, verifier: string, asked: readonly Job[]): readon
   return status === 0 ? (JSON.parse(stdout) as readonly Report[]) : undefined;
 }
 
-/** A report as far as a case expects something of it. */
+/** Returns the part of a report that a case expects. */
 function summary(report: Report): unknown {
   if (report.thrown !== undefined) return report;
   if (report.ok !== true) return { row: report.problem?.row, code: report.problem?.code };
@@ -91,7 +91,7 @@ function summary(report: Report): unknown {
   return { rows, contracts, erased_parts, signed_by: signed_by?.length, cosigned_by: cosigned_by?.length };
 }
 
-/** The jobs of which a verifier says something else than it must. */
+/** Returns the jobs for which a verifier's result is wrong. */
 function misjudged(program: string, verifier: string, asked: readonly Job[]): readonly object[] {
   const reports = judge(program, verifier, asked);
   return asked.flatMap(({ name, expected }, at) => {
@@ -144,13 +144,13 @@ suite("verifiers of exports", () => {
   for (const name of absent) test(`${name} judges every vector correctly`, { skip: `${name} is not here` }, () => {});
 });
 
-/** Where a check stands in a verifier; only its arguments are left of it. */
+/** Matches a check in a verifier; the mutation leaves only its arguments. */
 const withoutCheck: Readonly<Record<Language, Sweep>> = {
   python: { find: "need($$given)", put: "(lambda *given: None)($$given)" },
   javascript: { find: "need($$given)", put: "((...given) => {})($$given)" },
 };
 
-/** What no call of `need` says by itself. */
+/** Checks that no call of `need` expresses. */
 const defects: Readonly<Record<Language, readonly (readonly Mutation[])[]>> = {
   python: [
     [{ within: "strict_base64", find: "spelled == text", put: "True" }],
@@ -253,7 +253,7 @@ const defects: Readonly<Record<Language, readonly (readonly Mutation[])[]>> = {
   ],
 };
 
-/** Verifiers from which one thing was taken out, each with what that was. */
+/** Returns verifiers from which one check was removed, each with the removed text. */
 function wrongVerifiers(language: Language, program: string): readonly Swept[] {
   const file = join(root, verifiers[language]);
   const isPython = language === "python";
@@ -280,7 +280,7 @@ suite("positive control: a verifier without one of its checks is noticed", () =>
         const unnoticed = wrong.filter(({ found, text }, at) => {
           const file = join(folder, language === "python" ? `doctored_${at}.py` : `doctored-${at}.mjs`);
           writeFileSync(file, text);
-          // The cases of the code that the check names are the likeliest to notice it, and few.
+          // Run the few cases with the check's code first, because they are the likeliest to notice it.
           const isLikely = ({ expected }: Job): boolean => "code" in expected && found.includes(`"${expected.code}"`);
           const isNoticed = (asked: readonly Job[]): boolean => misjudged(program ?? "", file, asked).length > 0;
           return !isNoticed(jobs.filter(isLikely)) && !isNoticed(jobs);

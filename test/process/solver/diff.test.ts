@@ -1,8 +1,8 @@
 /**
- * Goal: each construct of the language is translated as the engine means it.
- * Method: two contracts that differ in one condition, with the answer that a person reaches by thinking. With and without
- * calls that are guessed first, so that the solver answers by itself. What it finds is decided by the engine: an answer that
- * needs no call (equivalent, and the direction that is excluded) is what the table is for.
+ * Goal: each construct of the language is translated with the engine's meaning. Method: two contracts that differ in
+ * one condition, with the answer that a person reaches by thinking. The tests run with and without guessed calls, so
+ * that the solver also answers alone. The engine decides each call that the solver finds. The table therefore mainly
+ * tests answers without a call: equivalent, and the excluded direction.
  */
 import assert from "node:assert/strict";
 import { after, suite, test } from "node:test";
@@ -65,7 +65,7 @@ async function load(text: string): Promise<PolicySet> {
   return policySet.value;
 }
 
-/** A rule that BLOCKs, before and after, and what became of the tool. */
+/** A rule that BLOCKs, before and after the change, and the expected comparison of the tool. */
 const cases: readonly (readonly [before: string, after: string, answer: string])[] = [
   // Order and arithmetic
   ["input.amount > 5", "5 < input.amount", "equivalent"],

@@ -1,7 +1,7 @@
 /**
- * Goal: a function that the solver cannot model leaves the rest of a tool comparable, and an answer that stays unknown
- * names it. Method: the contract of a first user, with one change beside `date()`, and the like with other functions. A call
- * that is shown was decided by the engine. The positive control takes the engine's values away.
+ * Goal: a function that the solver cannot model leaves the rest of a tool comparable, and an unknown answer names that
+ * function. Method: a first user's contract with one change next to `date()`, and similar ones with other functions.
+ * The engine decided each call in an answer. The positive control removes the engine's values.
  */
 import assert from "node:assert/strict";
 import { after, suite, test } from "node:test";
@@ -21,7 +21,7 @@ import { sentencesOf } from "../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
 
-/** The one note about a rule. */
+/** Returns the one note about a rule. */
 function saysOne(rule: string, notes: readonly string[]): void {
   const found = notes.filter((note) => note.includes(`rule ${rule} `));
   assert.equal(found.length, 1, notes.join("\n"));

@@ -1,8 +1,8 @@
 /**
- * Goal: what is erased is nowhere any more in the files of the embedded engine, the chain and all proofs hold, and what is
- * missing without a lawful row is found at its row. Method: the suite of both engines; texts that stand nowhere else, in
- * random sessions, searched for in the bytes of every file of the folder, in each form in which they are stored, before
- * and after; a reader that holds the log; an owner that was cut off before it had cleared anything.
+ * Goal: no file of the embedded engine contains an erased text, the chain and all proofs are valid, and a missing part
+ * without a lawful row is reported at its row. Method: the suite of both engines. Random sessions contain unique texts.
+ * The test searches every byte of every file for them, in each stored form, before and after. Further cases: a reader
+ * that holds the log, and a process that ended before it had erased anything.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -48,7 +48,7 @@ function randomFrom(seed: number): () => number {
 const secret = "KESTREL";
 const other = "SPARROW";
 
-/** Checks in random sessions, every second one of them of somebody who will want to be forgotten; some are large. */
+/** Checks in random sessions; every second one belongs to a person who is erased later; some are large. */
 async function fillAtRandom(ledger: Ledger, rows: number): Promise<void> {
   await ledger.keepContract(contracts[0]);
   const random = randomFrom(4711);
@@ -72,7 +72,7 @@ async function fillAtRandom(ledger: Ledger, rows: number): Promise<void> {
   }
 }
 
-/** The salts of what was disclosed in rows of one person. */
+/** Returns the salts of the parts in one person's rows. */
 async function saltsOf(ledger: Ledger, who: string): Promise<readonly string[]> {
   const rows = (await Array.fromAsync(ledger.rows(1))).flat().filter(({ tool }) => tool.includes(who));
   return rows.slice(0, 8).flatMap(({ evidence }) =>

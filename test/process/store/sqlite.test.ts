@@ -1,7 +1,7 @@
 /**
- * Goal: the embedded engine keeps what every engine promises, and its files survive what happens to files. Method: the
- * suite of all engines; write-ahead logs that were cut at every length; a disk that is full (a file system of its own,
- * where this user may mount one).
+ * Goal: the embedded engine keeps every engine's promises, and its files survive damage. Method: the suite of all
+ * engines; write-ahead logs that were cut at every length; a full disk (a separate file system, if this user may mount
+ * one).
  */
 import assert from "node:assert/strict";
 import { copyFileSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";

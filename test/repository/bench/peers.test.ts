@@ -1,7 +1,7 @@
 /**
- * Goal: the comparison with other engines measures what it says, and draws and writes it without a mistake. Method: everything but
- * the servers: the table of calls against the gate's own engine, policies of every language, what is sent and read on the wire, the
- * bars, the charts and the page, over figures that are made up.
+ * Goal: the comparison with other engines measures correctly, and its charts and page are free of mistakes. Method:
+ * everything but the servers. The gate's own engine decides the table of calls; policies of every language, requests
+ * and responses on the wire, bars, charts and the page are tested with invented figures.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -297,7 +297,7 @@ function bar(label: string, value: number): Parameters<typeof barChart>[1][numbe
   return { label, value, note: "", strong: false };
 }
 
-/** Elements of a text in XML that are not closed where they should be. */
+/** Returns the XML elements that are not closed correctly. */
 function unclosed(text: string): readonly string[] {
   const open: string[] = [];
   const wrong: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * Goal: the page on scale shows what its program prints, and the program's arithmetic can be trusted where it can be known
- * otherwise. Method: the page's block is compared; loads so simple that queueing theory has their answer are simulated.
+ * Goal: the page on scale shows its program's output, and the program's arithmetic is correct in known cases. Method:
+ * the page's block is compared; loads so simple that queueing theory gives the answer are simulated.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";

@@ -1,9 +1,9 @@
 /**
- * Goal: every command of docs/guides/deploy.md works as it stands. Method: one table has a step for each, in the page's order. Most are
- * run by a shell, with folders of the test in place of /opt, /etc and /srv, and with a small package that has this one's
- * name and command, so that npm needs no registry. A command that needs Docker, Kubernetes or systemd is read: its options are
- * held against the file that it uses, and its effect is brought about by hand. Where kubectl or helm is there, it judges too.
- * A command that the table does not know, or a step whose command is gone, is a failure.
+ * Goal: every command of docs/guides/deploy.md works as written. Method: one table has a step for each, in the page's
+ * order. A shell runs most of them, with folders of the test in place of /opt, /etc and /srv, and with a small package
+ * of the same name and command, so that npm needs no registry. For a command that needs Docker, Kubernetes or systemd,
+ * the test compares its options with the file that it uses, and produces its effect without it. If kubectl or helm is
+ * installed, it judges too. A command without a step, or a step without a command, is a failure.
  */
 import assert from "node:assert/strict";
 import {
@@ -39,7 +39,7 @@ const dockerfile = read("Dockerfile");
 const unit = read("deploy/systemd/svc-gate.service");
 const instruction = (name: string): string => new RegExp(`^${name} (.*)$`, "m").exec(dockerfile)?.[1] ?? "";
 
-/** A machine in a folder: where the page says /opt, it has its own. */
+/** A machine in a folder, with its own /opt. */
 interface Machine {
   readonly folder: string;
   readonly shell: Shell;
@@ -47,7 +47,7 @@ interface Machine {
   readonly in: (path: string) => string;
 }
 
-/** A package with the name, the version and the command of this one, and nothing that it depends on. */
+/** A package with this one's name, version and command, but without dependencies. */
 function writeStandIn(folder: string): void {
   mkdirSync(join(folder, "deploy"), { recursive: true });
   cpSync(join(root, "deploy", "systemd"), join(folder, "deploy", "systemd"), { recursive: true });
@@ -63,7 +63,7 @@ function writeStandIn(folder: string): void {
   writeFileSync(join(folder, "package.json"), JSON.stringify(manifest));
 }
 
-/** A folder that npm takes for a project's root, with something of its own in node_modules. */
+/** A folder that npm treats as a project's root, with a file of its own in node_modules. */
 function writeProject(folder: string): string {
   mkdirSync(join(folder, "node_modules"), { recursive: true });
   writeFileSync(join(folder, "package.json"), '{ "name": "of-somebody-else", "version": "1.0.0" }');
@@ -94,7 +94,7 @@ async function healthOf({ port }: Machine): Promise<any> {
   return (await fetch(`http://127.0.0.1:${port}/health`)).json();
 }
 
-/** The unit's own start: its variables, what the settings say, and its command on this machine's Node. */
+/** The unit's own start: its variables, the settings' values, and its command on this machine's Node. */
 async function startUnit(machine: Machine): Promise<void> {
   const [, variables = ""] = /^Environment=(.*)$/m.exec(unit) ?? [];
   const [, command = ""] = /^ExecStart=(.*)$/m.exec(unit) ?? [];
@@ -110,7 +110,10 @@ async function startUnit(machine: Machine): Promise<void> {
   await machine.shell.serve(`exec ${entry}`, set);
 }
 
-/** The image's own start, with a folder for its volume: test/repository/deploy/dockerfile.test.ts has it without rights. */
+/**
+ * The image's own start, with a folder for its volume; test/repository/deploy/dockerfile.test.ts runs it without
+ * rights.
+ */
 async function startImage(machine: Machine, command: string): Promise<void> {
   const set = Object.fromEntries(
     instruction("ENV")
@@ -125,13 +128,13 @@ async function startImage(machine: Machine, command: string): Promise<void> {
   await machine.shell.serve(`exec ${words.join(" ")}`, env);
 }
 
-/** What `docker exec gate` runs, with the path of the volume on this machine. */
+/** The command of `docker exec gate`, with the path of the volume on this machine. */
 function inContainer(machine: Machine, command: string): string {
   const words = command.replace(/^docker exec gate /, "").replaceAll("/data", machine.in("svc-gate"));
   return machine.shell.run(words, 0, { SVC_DATA_DIR: machine.in("svc-gate") });
 }
 
-/** What a Secret is made with, and which variables the manifests take from it. */
+/** The keys with which a Secret is made, and the variables that the manifests take from it. */
 function secretOf(command: string): { readonly name: string; readonly key: string } {
   const [, name = "", key = ""] =
     /^kubectl create secret generic (\S+) --from-(?:literal|file)=([^=]+)=/.exec(command) ?? [];
@@ -155,18 +158,18 @@ const makesSecret: Step = (shell, command) => {
   assert.deepEqual([made.metadata.name, Object.keys(made.data)], [name, [key]]);
 };
 
-/** @param file the test that runs the command; `what` is how it names it */
+/** @param file the test that runs the command; `what` is the test's name for it */
 const runBy =
   (file: string, what: string): Step =>
   () =>
     assert.ok(read(file).includes(what), `${file} does not run ${what}`);
 
-/** The table: what becomes of each command of the page. */
+/** The table: the step for each command of the page. */
 function stepsOn(machine: Machine): Steps {
   const { folder } = machine;
   return {
     "npm run pack": (shell, command) => {
-      // Of the package itself test/repository/pack.test.ts does it, with all that it depends on.
+      // test/repository/pack.test.ts installs the real package with all its dependencies.
       const standIn = join(folder, "clone");
       writeStandIn(standIn);
       shell.run(`cd ${standIn} && ${command}`);

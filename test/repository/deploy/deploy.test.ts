@@ -1,8 +1,8 @@
 /**
- * Goal: what starts a gate - the image, compose.yaml, the chart, the unit - agrees with the gate and with each other.
- * Method: no engine and no cluster need be here; the files are read, and held against the settings, the files that they
- * name and the ports of each other. Where helm, kubernetes-validate or systemd-analyze are installed, they judge too.
- * The chart's two outcomes are kept in deploy/kubernetes, for those without Helm: UPDATE_GOLDEN=1 writes them anew.
+ * Goal: the files that start a gate (the image, compose.yaml, the chart, the unit) agree with the gate and with each
+ * other. Method: no container engine and no cluster is needed. The files are compared with the settings, the files that
+ * they name and each other's ports. If helm, kubernetes-validate or systemd-analyze are installed, they judge too. The
+ * chart's two outputs are kept in deploy/kubernetes, for users without Helm: UPDATE_GOLDEN=1 rewrites them.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -30,7 +30,7 @@ function valued(...values: readonly string[]): readonly string[] {
   return values.flatMap((value) => ["--set", value]);
 }
 
-/** Variables that a text sets or names, and no setting is called so. */
+/** Returns the variables that a text sets or names but that are not settings. */
 function unknownVariables(text: string): readonly string[] {
   const known = new Set(settings.map(({ variable }) => variable));
   return [...new Set(text.match(/\bSVC_[A-Z][A-Z_]*\b/g))].filter((name) => !known.has(name));
@@ -43,7 +43,7 @@ test("every SVC_ variable in a shipped file is a setting of the gate", () => {
   assert.deepEqual(unknownVariables("SVC_MODE=observe SVC_MODUS=1 SVC_CLUSTER_IP"), ["SVC_MODUS", "SVC_CLUSTER_IP"]);
 });
 
-/** Lines that set a softer mode than the one that a reload may have put in force. */
+/** Returns the lines that set a softer mode than a reload may have put in force. */
 function softModes(text: string): readonly string[] {
   return text.match(/^.*\bSVC_MODE\b.*\b(?:observe|assist)\b.*$/gm) ?? [];
 }
@@ -136,14 +136,14 @@ suite("compose.yaml", () => {
 
 const helm = process.env["HELM"] ?? "helm";
 
-/** The chart with values; undefined where there is no Helm. */
+/** Renders the chart with values; undefined without Helm. */
 function render(...values: readonly string[]): { readonly status: number | null; readonly text: string } | undefined {
   const args = ["template", "svc-gate", chart, "--kube-version", "1.33.0", ...values];
   const { status, stdout, stderr, error } = spawnSync(helm, args, { encoding: "utf8" });
   return error === undefined ? { status, text: status === 0 ? stdout : stderr } : undefined;
 }
 
-/** Objects of Kubernetes by kind; a kind that stands twice keeps its first. */
+/** Returns Kubernetes objects by kind; the first one if a kind appears twice. */
 function byKind(text: string): Readonly<Record<string, any>> {
   const documents = parseAllDocuments(text).map((document) => {
     assert.deepEqual(document.errors, []);
@@ -152,7 +152,7 @@ function byKind(text: string): Readonly<Record<string, any>> {
   return Object.fromEntries(documents.toReversed().map((each) => [each.kind, each]));
 }
 
-/** What a pod may do and should not, a sentence each. */
+/** Returns the rights that a pod has and should not have, one sentence each. */
 function rightsFaults(pod: any): readonly string[] {
   const own = pod.spec.containers[0].securityContext;
   return sentencesOf([
@@ -171,7 +171,7 @@ function sentencesOf(checks: readonly (readonly [isSo: boolean, sentence: string
   return checks.filter(([isSo]) => !isSo).map(([, sentence]) => sentence);
 }
 
-/** What is not as it should be with a gate's pod. */
+/** Returns the faults of a gate's pod. */
 function podFaults(pod: any): readonly string[] {
   const [container] = pod.spec.containers;
   const { env, ports, volumeMounts } = container;

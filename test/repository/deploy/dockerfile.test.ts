@@ -1,8 +1,8 @@
 /**
- * Goal: the image would run: without rights, with a read-only file system but for its data, healthy, and stopped by
- * SIGTERM. Method: there need be no Docker here; the Dockerfile is read, the files that .dockerignore lets through are
- * copied, what it installs is installed, and its CMD and HEALTHCHECK are run there as they are written: where this process
- * may do that, by nobody, without capabilities, with `/` mounted read-only.
+ * Goal: the image runs without rights, with a read-only file system except its data, is healthy, and stops on SIGTERM.
+ * Method: Docker is not needed. The test reads the Dockerfile, copies the files that .dockerignore lets through, and
+ * installs the packages. It runs CMD and HEALTHCHECK there as written; if this process may do so, as nobody, without
+ * capabilities, with `/` mounted read-only.
  */
 import assert from "node:assert/strict";
 import { execFileSync, spawn, spawnSync } from "node:child_process";
@@ -21,7 +21,7 @@ import { delimiter, dirname, join, matchesGlob } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { root, temporaryFolder } from "../../support/gate.ts";
 
-/** Instructions in their order, continued lines joined, comments left out. */
+/** Returns the instructions in order, with continued lines joined, without comments. */
 function instructions(text: string): readonly (readonly [name: string, rest: string])[] {
   const lines = text
     .replaceAll(/^#.*\n/gm, "")
@@ -40,7 +40,7 @@ function last(name: string): string {
   return finalStage.findLast(([found]) => found === name)?.[1] ?? assert.fail(`the image has no ${name}`);
 }
 
-/** A command in exec form: no shell stands between it and a signal. */
+/** A command in exec form, so that no shell is between it and a signal. */
 function command(text: string): readonly string[] {
   const words: unknown = JSON.parse(text);
   assert.ok(Array.isArray(words) && words[0] === "node", text);
@@ -62,7 +62,7 @@ const patterns = readFileSync(join(root, ".dockerignore"), "utf8")
   .split("\n")
   .filter((line) => line !== "" && !line.startsWith("#"));
 
-/** Makes what /app would be, with the modules of this clone, and without the right to write to it. */
+/** Makes the content of /app, with the modules of this clone, and without the right to write to it. */
 function copyImage(folder: string): string {
   const app = copySent(folder);
   for (const path of readdirSync(app)) chmodSync(join(app, path), path.includes(".") ? 0o444 : 0o555);
@@ -85,7 +85,7 @@ function copySent(folder: string): string {
 
 const install = all.find(([name, rest]) => name === "RUN" && rest.startsWith("npm ci "))?.[1] ?? "";
 
-/** Runs the first stage's step in the folder. False where npm's registry cannot be reached. */
+/** Runs the first stage's step in the folder. Returns false if npm's registry cannot be reached. */
 function installModules(app: string): boolean {
   const [program = "", ...args] = `${install} --prefer-offline --fetch-retries=1 --loglevel=error`.split(" ");
   const windows = process.platform === "win32";
@@ -102,18 +102,21 @@ function installModules(app: string): boolean {
   return true;
 }
 
-/** Everything read-only but the data, nobody, no capability and no way to one: as `--read-only --cap-drop ALL` has it. */
+/**
+ * Everything read-only except the data, user nobody, no capability and no way to gain one, as with `--read-only
+ * --cap-drop ALL`.
+ */
 const closed = `mount --bind "$1" "$1" && mount -o bind,ro "$0" "$0" && mount -o remount,bind,ro / && shift &&
   exec setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all "$@"`;
 
-/** The words that start a command in such a place; undefined where this process may not make one. */
+/** Returns the words that start a command in such a sandbox; undefined if this process may not make one. */
 function closedPlace(app: string, data: string): readonly string[] | undefined {
   const words = ["unshare", "--mount", "sh", "-c", closed, app, data];
   const probe = (): boolean => spawnSync("unshare", [...words.slice(1), "touch", join(data, "probe")]).status === 0;
   return nobody() !== undefined && probe() ? words : undefined;
 }
 
-/** Somebody without rights, where this process may become that: to root, nothing is read-only. */
+/** A user without rights, if this process may switch to it, because root can write to read-only files. */
 function nobody(): { readonly uid: number; readonly gid: number } | undefined {
   const ids = { uid: 65_534, gid: 65_534 };
   if (process.getuid?.() !== 0) return undefined;
@@ -168,7 +171,7 @@ async function startImage(
   return { env: { PATH: path, SVC_PORT: port }, stop };
 }
 
-/** A folder that somebody without rights may enter. */
+/** A folder that a user without rights may enter. */
 function openFolder(t: TestContext): string {
   const folder = temporaryFolder(t);
   chmodSync(folder, 0o755);

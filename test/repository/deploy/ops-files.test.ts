@@ -1,6 +1,7 @@
 /**
- * Goal: what ops/ shows and what it wakes people for are metrics that a gate has. Method: each query of the dashboard and of the
- * alert rules is parsed by Prometheus's own grammar and held against what a running gate shows; docs/guides/observe.md lists both.
+ * Goal: the dashboard and the alerts in ops/ use only metrics that a gate has. Method: Prometheus's own grammar parses
+ * each query of the dashboard and of the alert rules, and the test compares it with a running gate's metrics;
+ * docs/guides/observe.md lists both.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -34,12 +35,12 @@ const alerts = (
   parse(read("ops/prometheus/alerts.yml")) as { readonly groups: readonly { readonly rules: readonly Alert[] }[] }
 ).groups.flatMap(({ rules }) => rules);
 
-/** Grafana's own variables, as it would fill them in. */
+/** Grafana's own variables, with values as it would fill them in. */
 function filledIn(query: string): string {
   return query.replaceAll(/\$__(?:rate_interval|range)\b/g, "5m").replaceAll("$instance", "gate:8788");
 }
 
-/** What a gate that was asked something shows; one gate for all that look. */
+/** Returns the metrics of a gate that has answered requests; all tests share one gate. */
 async function shownBy(t: TestContext): Promise<ReadonlyMap<string, Family>> {
   const sinks = `file:${join(temporaryFolder(t), "heads")}`;
   const gate = await startGate(t, { flags: { "ops-port": "0", sinks } });

@@ -1,7 +1,7 @@
 /**
- * Goal: spec/contract.md says what the code does. Method: every YAML block compiles; the tables of functions and of
+ * Goal: spec/contract.md describes the code. Method: every YAML block compiles; the tables of functions and of
  * diagnostic codes are generated from the sources and compared (UPDATE_GOLDEN=1 writes them); the limits that it names
- * are those that hold.
+ * equal the code's.
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";

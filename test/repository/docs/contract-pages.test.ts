@@ -1,7 +1,7 @@
 /**
- * Goal: docs/contracts says what the contracts say. Method: the tables of rules, limits, facts and tools, and the answer
- * to each page's call, are generated from the contract and compared (UPDATE_GOLDEN=1 writes them); every YAML block
- * compiles. CommitOptions it, a doctored page that is noticed.
+ * Goal: docs/contracts describes the contracts. Method: the tables of rules, limits, facts and tools, and the answer to
+ * each page's call, are generated from the contract and compared (UPDATE_GOLDEN=1 writes them); every YAML block
+ * compiles. Positive control: a doctored page is noticed.
  */
 import assert from "node:assert/strict";
 import { globSync, readFileSync, writeFileSync } from "node:fs";
@@ -24,7 +24,7 @@ const names = globSync("contracts/*.yaml", { cwd: root })
   .filter((name) => name !== "test" && globSync(`contracts/${name}.yaml`, { cwd: root }).length > 0)
   .toSorted();
 
-/** What a contract's YAML holds, as far as the pages show it. */
+/** The part of a contract's YAML that the pages show. */
 interface Shown {
   readonly summary: string;
   readonly limits?: Readonly<Record<string, unknown>>;
@@ -101,7 +101,7 @@ interface Call {
   readonly platform_state?: unknown;
 }
 
-/** What is said of the call that the page shows, with nothing before it. */
+/** Returns the answer to the page's call, without earlier calls. */
 function answer(page: string, policySet: PolicySet): string {
   const call = /^```json\n([^]*?)^```$/m.exec(page)?.[1] ?? "";
   const { tool_name, tool_input, session_id, platform_state } = JSON.parse(call) as Call;

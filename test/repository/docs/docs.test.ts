@@ -1,6 +1,6 @@
 /**
- * Goal: what the documents show is what happens. Method: a fenced block after `<!-- docs: NAME -->` is run: requests are
- * sent to a gate, contracts compiled, the integrator's lines executed; shown output is compared, hashes left out.
+ * Goal: the examples in the documents are true. Method: a fenced block after `<!-- docs: NAME -->` is run: requests go
+ * to a gate, contracts are compiled, the integrator's lines run; shown output is compared, without hashes.
  */
 import assert from "node:assert/strict";
 import { execFile, spawnSync } from "node:child_process";
@@ -20,7 +20,7 @@ const says = sentencesOf(import.meta.filename);
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
 const readme = read("README.md");
 
-/** The fenced block, or the table, that follows its marker. */
+/** Returns the fenced block or the table that follows its marker. */
 function block(name: string): string {
   const start = readme.indexOf(`<!-- docs: ${name} -->\n`);
   assert.notEqual(start, -1, `README.md has no block \`${name}\``);
@@ -35,7 +35,7 @@ function withoutHashes(text: string): string {
 const payments = { contracts: { "payments.yaml": read("contracts/payments.yaml") } };
 const request = /-d '(\{[\s\S]*\})'/.exec(block("request"))?.[1] ?? "";
 
-/** Whether the call of `name` runs, waits or is refused, by the lines that an integrator copies. */
+/** Returns whether the call of `name` runs, waits or is refused, by the lines that an integrator copies. */
 const inputs = {
   ran: { amount: 10, currency: "USD", payee_address: "p", offer_expires_epoch: 2 },
   parked: { amount: 20, currency: "USD", payee_address: "p", offer_expires_epoch: 2 },
@@ -45,7 +45,7 @@ const facts = { monthly_spend_usd: 0, approved_payees: ["p"], historical_price_u
 
 const python = ["python3", "python"].find((name) => spawnSync(name, ["--version"]).status === 0);
 
-/** The lines as a program that prints what became of one call. */
+/** The lines as a program that prints the result of one call. */
 function pythonProgram(address: string, input: object): string {
   const names = `name, arguments, facts = "payment.send", json.loads('${JSON.stringify(input)}'), json.loads('${JSON.stringify(facts)}')`;
   const doings = `run_tool = lambda *_: "ran"\npark_for_a_person = lambda *_: "parked"`;

@@ -1,7 +1,7 @@
 /**
- * Goal: every command of README.md works as it stands, in the order in which a reader meets it. Method: one table has a step
- * for each command; the commands run in a folder that links to this clone, so that `data` is the reader's own. Only the port
- * differs. A command that the table does not know, or a step whose command is gone, is a failure.
+ * Goal: every command of README.md works as written, in the reader's order. Method: one table has a step for each
+ * command; the commands run in a folder that links to this clone, so that `data` is separate. Only the port differs. A
+ * command without a step, or a step without a command, is a failure.
  */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
@@ -34,7 +34,7 @@ const reloads =
   (shell, command) =>
     assert.match(shell.run(command), new RegExp(`mode +${mode}\\b`));
 
-/** `curl`, where this machine has one. @returns the JSON that it prints */
+/** Runs `curl`, if it is installed. @returns the JSON that it prints */
 function curled(shell: Shell, command: string): any {
   return hasProgram("curl") ? JSON.parse(shell.run(command)) : undefined;
 }
@@ -76,7 +76,7 @@ const steps: Steps = {
   },
 };
 
-/** A clone of a reader: everything of this one but what a gate writes. */
+/** A reader's clone: all files of this one except those that a gate writes. */
 function newClone(t: TestContext): string {
   const folder = temporaryFolder(t);
   for (const name of readdirSync(root))

@@ -1,7 +1,7 @@
 /**
- * Goal: docs/guides/rollout.md shows what really happens, and rules that observe decide nothing.
- * Method: the walk is taken with gates in this process; each block of output is compared, moments left out.
- * UPDATE_GOLDEN=1 writes the blocks. UPDATE_GOLDEN=1 writes the sentences anew.
+ * Goal: docs/guides/rollout.md shows real output, and rules that observe decide nothing. Method: the page's steps run
+ * with gates in this process; each block of output is compared, without timestamps. UPDATE_GOLDEN=1 writes the blocks
+ * and the sentences.
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -18,7 +18,7 @@ const says = sentencesOf(import.meta.filename);
 
 const page = new ShownPage("guides/rollout.md", "rollout");
 const block = (name: string): string => page.block(name);
-/** Moments are left out. */
+/** Removes the timestamps. */
 const assertShown = (name: string, text: string): void =>
   page.assertShown(name, text.replaceAll(/\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z/g, "2026-11-21T09:00:00Z"));
 
@@ -30,7 +30,7 @@ const call = (tool_name: string, tool_input: object, session_id: string): object
 const mail = (session: string): object => call("mail.send", { to: "ada@example.com" }, session);
 const refund = (usd: number, order: string, session: string): object => call("refund.give", { usd, order }, session);
 
-/** What an administrator asks for, with the key of this machine's operator. */
+/** Sends an administrator's request, with the key of this machine's operator. */
 async function change(gate: Running, route: "keys" | "reload", body: object): Promise<void> {
   const operator = JSON.parse(readFileSync(join(gate.folder, "data", "operator.json"), "utf8")) as {
     readonly key: string;

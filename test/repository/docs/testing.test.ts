@@ -1,6 +1,6 @@
 /**
- * Goal: docs/guides/testing.md shows what really happens. Method: its files are written out, its commands run, and each block
- * of output is compared. UPDATE_GOLDEN=1 writes the blocks. What it lists is held against what the reader knows.
+ * Goal: docs/guides/testing.md shows real output. Method: its files are written, its commands run, and each block of
+ * output is compared. UPDATE_GOLDEN=1 writes the blocks. Its list of members is compared with the reader's.
  */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";

@@ -17,7 +17,7 @@ interface Block {
   readonly kind: string;
   readonly marker: string;
   readonly text: string;
-  /** Where the text begins in the page. */
+  /** Returns the offset of the text in the page. */
   readonly from: number;
 }
 
@@ -69,7 +69,7 @@ async function runScript(shell: Shell, script: string, status: number): Promise<
   return printed(output).replaceAll(shell.here("127.0.0.1:8787"), "127.0.0.1:8787");
 }
 
-/** Walks through a page. @returns the page with the output of this walk, where it differs */
+/** Walks through a page. @returns the page with this walk's output, where it differs */
 async function walk(shell: Shell, page: string): Promise<string> {
   const blocks = blocksOf(page);
   let walked = page;

@@ -1,8 +1,8 @@
 import type { Mutation } from "../mutation/mutate.ts";
 
-/** Mistakes that a gate on a database can make. Each is seen by the reckoning of a campaign, or the reckoning is wrong. */
+/** Bugs that a gate on a database can have. The campaign's reckoning must notice each of them. */
 export const planted = {
-  /** The answer leaves while the COMMIT is under way. */
+  /** The gate answers while the COMMIT is still running. */
   "answers-before-commit": [
     {
       within: "PostgresTransaction.commit",
@@ -10,7 +10,7 @@ export const planted = {
       put: "this.#end(written, next).catch(() => undefined);",
     },
   ],
-  /** A COMMIT whose answer was lost is taken for one that failed, and its calls are decided and written once more. */
+  /** The gate treats a COMMIT with a lost answer as failed, then decides and writes its calls again. */
   "writes-again": [
     { within: "PostgresTransaction.#end.isKept", value: "false" },
     {
@@ -21,7 +21,7 @@ export const planted = {
       if (!done.ok && taken.length > 0 && (await this.#options.transact(again, false)).ok) return;`,
     },
   ],
-  /** A gate goes by what it has read of a counter once, and not by what others did to it since. */
+  /** The gate reads a counter once and ignores later updates by other gates. */
   "remembers-counters": [
     {
       within: "PostgresTransaction.values",
@@ -34,11 +34,11 @@ export const planted = {
     });`,
     },
   ],
-  /** A gate takes the time from its own machine. */
+  /** The gate uses its own machine's clock. */
   "goes-by-its-own-clock": [
     { within: "ActiveLedger.transact", find: "clock.read($head, transaction.sharedTime)", put: "clock.read($head)" },
   ],
-  /** A COMMIT whose answer was lost is taken for one that was done. */
+  /** The gate treats a COMMIT with a lost answer as done. */
   "believes-in-the-best": [{ within: "PostgresTransaction.#end.isKept", value: "outcome.failed === undefined" }],
 } as const satisfies Readonly<Record<string, readonly Mutation[]>>;
 

@@ -18,18 +18,20 @@ import { Replica, type GateEnd } from "./replica.ts";
 
 export interface CampaignOptions {
   readonly seed: number;
-  /** In the order in which they happen; some at the same time. */
+  /** The failures in order; some happen at the same time. */
   readonly failures: readonly FailureName[];
   readonly replicas: number;
   readonly clients: number;
-  /** The pause of a client between two calls, in milliseconds on average. */
+  /** A client's pause between two calls, in milliseconds on average. */
   readonly pauseMs: number;
-  /** The bounds of the gates' sessions as they are served, or a quarter, so that more failures fit into a minute. */
+  /**
+   * The session bounds of the gates: the normal ones, or a quarter of them, so that more failures fit into a minute.
+   */
   readonly bounds: "short" | "whole";
   readonly bug?: Bug;
-  /** No failure begins after it; what has happened is reckoned. */
+  /** No failure begins after this time; then the campaign ends with its reckoning. */
   readonly enough?: AbortSignal;
-  /** Told what happens. */
+  /** Receives a line for each event. */
   readonly say?: (sentence: string) => void;
 }
 
@@ -39,22 +41,22 @@ export interface Report extends Reckoned {
   readonly answered: number;
   readonly refused: ReadonlyMap<string, number>;
   readonly cut: number;
-  /** From the call to the answer, the refusal or the cut. */
+  /** The time from the call to the answer, the refusal or the cut. */
   readonly slowestMs: number;
   readonly seconds: number;
-  /** Gates that ended by themselves, and were started again. */
+  /** Gates that ended without being killed and were started again. */
   readonly ends: readonly GateEnd[];
-  /** What GET /ledger/verify said at the end. */
+  /** The answer of GET /ledger/verify at the end. */
   readonly verified: { readonly ok: boolean; readonly rows: number };
   /** Calls after the last failure, all of which were answered. */
   readonly after: number;
 }
 
-/** At most so many failures at the same time. */
+/** The most failures at the same time. */
 const togetherMax = 3;
-/** Between the beginnings of two failures, in milliseconds. */
+/** The time between the beginnings of two failures, in milliseconds. */
 const betweenMs = [200, 1500] as const;
-/** A failure is no failure under load unless somebody was answered since the one before. */
+/** A failure counts as one under load only if a call was answered since the previous failure. */
 const answersBetween = 10;
 const patienceMs = 60_000;
 
@@ -65,9 +67,9 @@ const spans = {
 } as const;
 
 /**
- * Runs gates over a replicated PostgreSQL under load, lets failures happen, and reckons at the end.
+ * Runs gates over a replicated PostgreSQL under load with failures, and checks the ledger at the end.
  *
- * @returns why that cannot be done here, where that is so
+ * @returns the reason if this machine cannot run it
  */
 export async function runCampaign(options: CampaignOptions): Promise<Report | string> {
   const endings: (() => Promise<void> | void)[] = [];
@@ -136,7 +138,7 @@ interface Place {
   readonly options: CampaignOptions;
 }
 
-/** Each has a clock of its own, which is wrong by hours and jumps; every second one keeps a pin beside the database. */
+/** Each gate has its own clock, which is wrong by hours and jumps; every second gate has a pin next to the database. */
 async function startReplica(
   at: number,
   { cluster, folder, mandate, dice, options }: Place,
@@ -175,7 +177,7 @@ async function happen(
   const happened: string[] = [];
   const underWay = new Set<Promise<void>>();
   let serversTurn: Promise<unknown> = Promise.resolve();
-  // One whose moment did not come is tried again at the end.
+  // Failures whose moment did not come are tried again at the end.
   const waiting = [...names];
   for (let at = 0; at < 2 * names.length && (at < waiting.length || underWay.size > 0); at += 1) {
     if (at >= waiting.length) await Promise.all(underWay);
@@ -203,13 +205,13 @@ async function happen(
   return countOf(happened);
 }
 
-/** Resolves when so many more were answered, or it takes too long: then the load stands still by itself. */
+/** Resolves after this many more answers, or after a time limit if the load has stopped. */
 async function enough(load: Load, answers: number): Promise<void> {
   const [before, until] = [load.answered, performance.now() + patienceMs];
   while (load.answered < before + answers && performance.now() < until) await wait(20);
 }
 
-/** Now and then the contract changes by a limit, and one of the gates is told. */
+/** Sometimes changes a limit of the contract and reloads one of the gates. */
 function reloading(mandate: string, gates: Field["gates"], dice: Dice): { end(): Promise<void> } {
   const ending = new AbortController();
   const run = async (): Promise<void> => {

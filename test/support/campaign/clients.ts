@@ -3,23 +3,23 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { Dice } from "./random.ts";
 import type { Told } from "./reckoning.ts";
 
-/** More than all bounds of a gate together, at their full length: what takes longer has been forgotten. */
+/** More than the sum of all bounds of a gate: a later answer counts as forgotten. */
 const hungMs = 90_000;
-/** Calls on one account: more than its budget, so that the last ones must be blocked by whichever gate gets them. */
+/** The calls on one account: more than its budget, so that any gate must block the last ones. */
 const callsOfAccount = 8;
 
 export interface LoadOptions {
-  /** Of the gates, any of which may be asked. */
+  /** The gates; a client may ask any of them. */
   readonly urls: readonly string[];
   readonly dice: Dice;
-  /** Between two calls of a client, in milliseconds on average. */
+  /** The pause between two calls of a client, in milliseconds on average. */
   readonly pauseMs: number;
-  /** What names of accounts begin with. */
+  /** The prefix of the accounts' names. */
   readonly accounts: string;
   readonly key: string;
 }
 
-/** What clients asked and were told, and how long the slowest waited. */
+/** The clients' calls and answers, and the slowest answer's time. */
 export class Load {
   readonly told: Told[] = [];
   readonly #options: LoadOptions;
@@ -37,13 +37,13 @@ export class Load {
     this.#clients = Promise.all(Array.from({ length: clients }, (_, at) => this.#client(`s-${at}`)));
   }
 
-  /** Resolves when every call has come to its end. */
+  /** Resolves when every call has ended. */
   async end(): Promise<void> {
     this.#isEnding = true;
     await this.#clients;
   }
 
-  /** One after another, each to a gate by lot, with now and then a burst without a pause. */
+  /** Makes calls one after another, each at a random gate, sometimes in a burst without a pause. */
   async #client(session: string): Promise<void> {
     const agent = new Agent({ keepAlive: true, maxSockets: 4 });
     const { dice, pauseMs } = this.#options;

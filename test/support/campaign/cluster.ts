@@ -8,7 +8,7 @@ import { Line } from "./line.ts";
 const role = "gate";
 const password = "of-the-campaign";
 
-/** A primary waits for whatever standby there is. One that was promoted waits for its own. */
+/** A primary waits for any standby. A promoted one waits for its own. */
 const settings: Settings = {
   synchronous_standby_names: "*",
   max_connections: 60,
@@ -18,10 +18,15 @@ const settings: Settings = {
   wal_retrieve_retry_interval: "200ms",
 };
 
-/** How a primary is replaced: it was killed first; or it is up and nobody reaches it; or its sessions still do. */
+/**
+ * The state of the old primary when it is replaced: killed, running but unreachable, or still reached by its sessions.
+ */
 export type Succession = "killed" | "unreachable" | "stale";
 
-/** A primary and a standby that each COMMIT waits for, all through lines. Nobody but this decides who is what. */
+/**
+ * A primary and a standby that each COMMIT waits for, all behind fault-injecting connections. Only this object decides
+ * their roles.
+ */
 export class Cluster {
   #primary: PostgresServer;
   #standby: PostgresServer | undefined;
@@ -34,7 +39,7 @@ export class Cluster {
     this.#replication = replication;
   }
 
-  /** @returns why there is none here, where that is so */
+  /** @returns the reason if this machine cannot run it */
   static async start(t: Afterwards): Promise<Cluster | string> {
     const primary = await startPostgres(t, settings);
     if (typeof primary === "string") return primary;
@@ -46,7 +51,7 @@ export class Cluster {
     return cluster;
   }
 
-  /** The superuser's, of the present primary. */
+  /** The superuser's URL of the present primary. */
   get primary(): PostgresServer {
     return this.#primary;
   }
@@ -55,14 +60,14 @@ export class Cluster {
     return this.#replication;
   }
 
-  /** A line of its own for one gate, and the URL that leads over it. */
+  /** Makes a separate connection for one gate; returns the URL that uses it. */
   async addLine(): Promise<{ readonly line: Line; readonly url: string }> {
     const line = await Line.start(this.#primary.port, true);
     this.lines.push(line);
     return { line, url: this.#primary.url({ user: role, password, port: line.port }) };
   }
 
-  /** Builds a standby from the primary, and waits until it has all that the primary has. */
+  /** Builds a standby from the primary, and waits until it has all of the primary's data. */
   async addStandby(): Promise<void> {
     this.#replication.lead(this.#primary.port);
     const { username, password: secret } = new URL(this.#primary.url());
@@ -91,7 +96,7 @@ export class Cluster {
     await this.#primary.start();
   }
 
-  /** `pg_ctl restart -m immediate`, or `fast`. */
+  /** Runs `pg_ctl restart -m immediate`, or `fast`. */
   async restartPrimary(how: "immediate" | "fast"): Promise<void> {
     if (how === "fast") await this.#primary.stop();
     else await quit(this.#primary);
@@ -105,14 +110,14 @@ export class Cluster {
     await standby?.start();
   }
 
-  /** What its superuser does to the sessions of gates, or to half of them. */
+  /** Ends the gates' sessions as a superuser: all of them, or half. */
   async disturbSessions(how: "pg_terminate_backend" | "pg_cancel_backend", share: number): Promise<void> {
     await this.#primary.run(
       `SELECT ${how}(pid) FROM pg_stat_activity WHERE usename = '${role}' AND random() < ${share}`,
     );
   }
 
-  /** The standby, which has every answered row, becomes the primary; gates are led to it, and it gets a standby. */
+  /** Promotes the standby, which has every answered row. Gates are redirected to it, and it gets a standby. */
   async failOver(how: Succession, lingerMs: number): Promise<void> {
     const [old, successor] = [this.#primary, this.#standby];
     if (successor === undefined) throw new Error("there is no standby to promote");
@@ -137,7 +142,7 @@ export class Cluster {
   }
 }
 
-/** It may be starting, or catching up, and then takes it a little later. */
+/** The server may be starting or catching up; retries until it accepts the statement. */
 async function promote(standby: PostgresServer): Promise<void> {
   for (;;) {
     try {
@@ -150,7 +155,7 @@ async function promote(standby: PostgresServer): Promise<void> {
   }
 }
 
-/** Children are ended at once and nothing is tidied up, as `pg_ctl -m immediate` does. */
+/** Children end at once without cleanup, as with `pg_ctl -m immediate`. */
 async function quit(server: PostgresServer): Promise<void> {
   const pid = Number(readFileSync(join(server.folder, "postmaster.pid"), "utf8").split("\n")[0]);
   process.kill(pid, "SIGQUIT");

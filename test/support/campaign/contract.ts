@@ -1,14 +1,14 @@
 import { hash } from "node:crypto";
 
-/** What one account may spend in all, whichever gate is asked. */
+/** The most that one account may spend in all, at whichever gate. */
 export const budget = { callsMax: 5, hundredthsMax: 2000 } as const;
-/** A session that asks so often within two seconds is slowed down. */
+/** A session with this many calls within two seconds is slowed down. */
 export const hasty = { calls: 25, withinMs: 2000 } as const;
 
-/** The two editions differ in one limit: reloads go to and fro between them while the load runs. */
+/** The two editions differ in one limit: reloads switch between them during the load. */
 export const editions = [budget.callsMax, budget.callsMax - 1] as const;
 
-/** Every counter has a bound that many gates could break together, and none may. */
+/** Every counter has a bound that several gates could exceed together, and none may. */
 export function contractOf(callsMax: number): string {
   return `contract: campaign
 tools:

@@ -4,24 +4,24 @@ import type { Line, Link } from "./line.ts";
 import type { Dice } from "./random.ts";
 import type { Replica } from "./replica.ts";
 
-/** What failures happen to. */
+/** The parts of the campaign that fail. */
 export interface Field {
   readonly cluster: Cluster;
-  /** Each with the line on which it reaches the database. */
+  /** The gates, each with its connection to the database. */
   readonly gates: readonly { readonly replica: Replica; readonly line: Line }[];
-  /** Longer than the server lets a gate hold the head and say nothing, in milliseconds. */
+  /** A time longer than the server lets a silent gate hold the head, in milliseconds. */
   readonly tooLongMs: number;
-  /** How long a gate tries to find out what became of a COMMIT, in milliseconds. */
+  /** How long a gate tries to find out the result of a COMMIT, in milliseconds. */
   readonly settleMs: number;
 }
 
-/** One failure, with what chance there is in it drawn beforehand. Resolves true when it has happened and is over. */
+/** One failure, with its random values drawn beforehand. Resolves true when it has happened and is over. */
 export type Failure = (field: Field, dice: Dice) => () => Promise<boolean>;
 
-/** For the moment of a transaction to come; while a server is away there are none. */
+/** How long to wait for the moment in a transaction; while a server is down there is none. */
 const momentWithinMs = 15_000;
 
-/** A gate that is killed, or stands still and goes on later, wherever it is. */
+/** A gate that is killed, or pauses and continues later, at any moment. */
 const ofReplicas = {
   "replica: kill -9": ({ gates }, dice) => {
     const [{ replica }, pauseMs] = [dice.oneOf(gates), dice.between(0, 1500)];
@@ -85,7 +85,7 @@ const ofReplicas = {
   },
 } satisfies Readonly<Record<string, Failure>>;
 
-/** The server, its standby, or both; and who is the primary. One of these at a time. */
+/** The server, its standby, or both; and changes of the primary. One of these at a time. */
 const ofServers = {
   "server: kill -9": ({ cluster }, dice) => {
     const pauseMs = dice.between(0, 800);
@@ -134,7 +134,7 @@ const ofServers = {
   },
 } satisfies Readonly<Record<string, Failure>>;
 
-/** Lines between gates, server and standby. */
+/** Connections between gates, server and standby. */
 const ofNetwork = {
   "network: cut before the server has the COMMIT": ({ gates }, dice) => {
     const { line } = dice.oneOf(gates);
@@ -214,10 +214,10 @@ export const failures: Readonly<Record<string, Failure>> = { ...ofReplicas, ...o
 
 export type FailureName = keyof typeof ofReplicas | keyof typeof ofServers | keyof typeof ofNetwork;
 
-/** Of these one happens at a time. */
+/** Of these groups, one failure happens at a time. */
 export const exclusive: ReadonlySet<string> = new Set(Object.keys(ofServers));
 
-/** How often each is drawn. */
+/** The weight of each failure. */
 export const weights: Readonly<Record<FailureName, number>> = {
   "replica: kill -9": 4,
   "replica: kill -9 between write and COMMIT": 2,
@@ -247,7 +247,7 @@ export const weights: Readonly<Record<FailureName, number>> = {
   "sessions: cancelled by the server": 2,
 };
 
-/** The server says that it has committed, and nobody hears it. */
+/** The server has committed, and its answer is lost. */
 function cutAfter(link: Link, message: Buffer): void {
   let said = Buffer.alloc(0);
   link.onAnswer = (chunk) => {

@@ -1,6 +1,6 @@
 /**
- * Loaded into a gate before it starts: another wall clock, which jumps, or shorter bounds, so that a campaign is. What is
- * set is in CAMPAIGN_* variables.
+ * Loaded into a gate before it starts: gives it a wall clock that is wrong and jumps, or shorter bounds, for a
+ * campaign. The CAMPAIGN_* variables set both.
  */
 const { CAMPAIGN_CLOCK, CAMPAIGN_BOUNDS } = process.env;
 

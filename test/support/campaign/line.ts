@@ -2,15 +2,15 @@ import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { commit, withoutTimeout } from "../../../packages/svc-gate/src/ledger/store/postgres/sql.ts";
 
-/** A moment in a transaction of a gate: its request for the head's lock, or its COMMIT, which nobody has seen yet. */
+/** A moment in a gate's transaction: its request for the head's lock, or its COMMIT, before the server has seen it. */
 export type Moment = "lock" | "commit";
 
-/** Does what it likes with the link and the message, which is not sent on by itself. */
+/** May do anything with the link and the message; the message is not sent on automatically. */
 export type Deed = (link: Link, message: Buffer) => void;
 
 /**
- * A TCP line to PostgreSQL that fails as networks do: cut, dark for a while, led to another server. It reads what gates
- * send in the clear, so that it can fail at a moment of a transaction.
+ * A TCP connection to PostgreSQL that fails as networks do: cut, silent for a while, redirected to another server. It
+ * reads the gates' messages in clear text, so that it can fail at a moment of a transaction.
  */
 export class Line {
   readonly #listener: Server;
@@ -27,7 +27,7 @@ export class Line {
     listener.on("connection", (client) => this.#link(client));
   }
 
-  /** @param reads does a gate speak on it? A standby's stream is not looked into. */
+  /** @param reads whether a gate uses the connection; a standby's stream is not parsed */
   static async start(target: number, reads: boolean): Promise<Line> {
     const listener = createServer().listen(0, "127.0.0.1");
     await once(listener, "listening");
@@ -50,7 +50,7 @@ export class Line {
     if (this.#isDark) link.darken();
   }
 
-  /** Does something at the next such moment. Resolves false when none came within the time. */
+  /** Runs an action at the next such moment. Resolves false if none came within the time. */
   atNext(moment: Moment, withinMs: number, deed: Deed): Promise<boolean> {
     return new Promise((resolve) => {
       const waiting = {
@@ -70,29 +70,29 @@ export class Line {
     });
   }
 
-  /** Where new links lead from now on. */
+  /** The server for new links. */
   lead(target: number): void {
     this.#target = target;
   }
 
-  /** Nothing arrives any more, in neither direction, and nobody is told. What is sent meanwhile is under way. */
+  /** No byte arrives any more in either direction, and no side gets an error. Bytes sent meanwhile are delayed. */
   darken(): void {
     this.#isDark = true;
     for (const link of this.#links) link.darken();
   }
 
-  /** As `darken`, for links that come from now on. */
+  /** Does the same as `darken`, for new links only. */
   darkenNew(): void {
     this.#isDark = true;
   }
 
-  /** What was under way arrives. */
+  /** Delivers the delayed bytes. */
   lighten(): void {
     this.#isDark = false;
     for (const link of this.#links) link.lighten();
   }
 
-  /** Those that there are now: what leads elsewhere or ends later is another. */
+  /** The present links, because later links may lead elsewhere. */
   get links(): readonly Link[] {
     return [...this.#links];
   }
@@ -109,7 +109,7 @@ export class Link {
   readonly #server: Socket;
   #isDark = false;
   #underWay: (() => void)[] = [];
-  /** Sees what the server says, and says whether it goes on to the gate. */
+  /** Reads the server's message; returns whether to pass it on to the gate. */
   onAnswer: (chunk: Buffer) => boolean = () => true;
   onEnd: () => void = () => undefined;
 
@@ -135,7 +135,7 @@ export class Link {
     });
   }
 
-  /** Sends on to the server, once it is light. */
+  /** Sends the bytes on to the server, as soon as the connection is not dark. */
   pass(message: Buffer): void {
     this.#when(() => this.#server.write(message));
   }
@@ -154,7 +154,7 @@ export class Link {
     for (const deliver of this.#underWay.splice(0)) deliver();
   }
 
-  /** Both ends see it broken. Bytes that the server is sent at last may be a part of a message. */
+  /** Breaks the connection for both ends. The bytes last sent to the server may be part of a message. */
   cut(last?: Buffer): void {
     this.#underWay = [];
     this.#client.destroy();
@@ -172,11 +172,13 @@ interface Seen {
 const query = 0x51;
 const bind = 0x42;
 
-/** What a gate sends, message by message; the first one has no letter before its length. */
+/** Splits a gate's bytes into messages; the first message has no letter before its length. */
 class TurnReader {
   #rest = Buffer.alloc(0);
   #isFirst = true;
-  /** The last simple query but the present one: a COMMIT of a transaction comes after the time-out was taken off. */
+  /**
+   * The simple query before the present one: a transaction's COMMIT follows the statement that removes the time-out.
+   */
   #before = "";
 
   *take(chunk: Buffer): Generator<Seen> {

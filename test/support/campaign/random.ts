@@ -1,4 +1,4 @@
-/** Numbers from a seed (mulberry32), so that what is done, and in which order, can be repeated. */
+/** Random numbers from a seed (mulberry32), so that actions and their order can be repeated. */
 export class Dice {
   #state: number;
 
@@ -6,7 +6,7 @@ export class Dice {
     this.#state = seed;
   }
 
-  /** From 0 up to 1. */
+  /** From 0 up to, but not including, 1. */
   roll(): number {
     this.#state = (this.#state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
@@ -22,7 +22,7 @@ export class Dice {
     return values[Math.floor(this.roll() * values.length)] as Value;
   }
 
-  /** One of the names, as often as its weight says. */
+  /** Returns one of the names, with the frequency of its weight. */
   weighted<Name extends string>(weights: Readonly<Record<Name, number>>): Name {
     const names = Object.keys(weights) as Name[];
     let left = this.roll() * names.reduce((sum, name) => sum + weights[name], 0);

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import pg from "pg";
 import { callsMaxOf, hasty, budget, sha256 } from "./contract.ts";
 
-/** What a client was told of one call. Clients never ask twice. */
+/** A client's result of one call. Clients never repeat a call. */
 export type Told =
   | {
       readonly kind: "answered";
@@ -12,25 +12,25 @@ export type Told =
       readonly verdict: string;
     }
   | { readonly kind: "refused"; readonly id: string; readonly status: number; readonly code: string }
-  /** The connection broke, or there was none: the row may be there or not. */
+  /** The connection broke, or there was none: the row may or may not exist. */
   | { readonly kind: "cut"; readonly id: string }
   /** Neither an answer nor an end within a minute. */
   | { readonly kind: "hung"; readonly id: string };
 
-/** What was found wrong, and how much was looked at. */
+/** The faults found, and how much was checked. */
 export interface Reckoned {
   readonly rows: number;
   readonly checks: number;
   readonly changes: number;
-  /** Rows that nobody was answered: kept, and lawful. */
+  /** Rows without an answer: stored, and lawful. */
   readonly unanswered: number;
-  /** Answered, and not in the ledger as it was answered. */
+  /** Answers that differ from the ledger or are not in it. */
   readonly lost: readonly string[];
-  /** In the ledger more than once. */
+  /** Calls that are in the ledger more than once. */
   readonly twice: readonly string[];
-  /** Refused with the promise that nothing was kept, and in the ledger. */
+  /** Calls refused with the promise that nothing was stored, but in the ledger. */
   readonly keptThoughRefused: readonly string[];
-  /** Anything else: the chain, evidence, counters, verdicts, time. */
+  /** All other faults: the chain, evidence, counters, verdicts, time. */
   readonly problems: readonly string[];
 }
 
@@ -53,8 +53,8 @@ const slice = 5000;
 const problemsMax = 20;
 
 /**
- * Reads a ledger as the superuser and adds it all up again, with nothing of the gate's own code: chain, evidence,
- * counters, verdicts, and what clients were told.
+ * Reads a ledger as the superuser and checks it without the gate's own code: chain, evidence, counters, verdicts, and
+ * the clients' answers.
  */
 export async function reckon(url: string, ledger: string, told: readonly Told[], span: Span): Promise<Reckoned> {
   const client = new pg.Client({ connectionString: url });
@@ -120,7 +120,7 @@ interface Call {
   readonly amount: number;
 }
 
-/** The ledger as it is walked. */
+/** The ledger during the walk. */
 class Reckoning {
   readonly #span: Span;
   readonly #contracts: ReadonlyMap<string, number>;
@@ -136,7 +136,7 @@ class Reckoning {
   readonly #uses = new Map<string, number>();
   readonly #spent = new Map<string, number>();
   readonly #recent = new Map<string, number[]>();
-  /** What each counter's key stands at, by what its events say. */
+  /** The value of each counter's key, by its events. */
   readonly #totals = new Map<string, number>();
 
   constructor(span: Span, contracts: ReadonlyMap<string, number>) {
@@ -178,7 +178,7 @@ class Reckoning {
     this.#last = { leaf, contract, mode };
   }
 
-  /** The row follows the one before, and its evidence is what it commits to. */
+  /** Checks that the row follows the previous one, and that its evidence has the committed digests. */
   #chain(seq: number, said: Record<string, unknown>, evidence: string): ReadonlyMap<string, unknown> {
     this.#require(seq === this.#seq + 1 && said["seq"] === seq, `row ${seq} comes after row ${this.#seq}`);
     this.#seq = seq;
@@ -194,7 +194,10 @@ class Reckoning {
     );
   }
 
-  /** Counters are those of the rows before, whichever gate wrote them; the verdict is the contract's. */
+  /**
+   * Checks that counters equal the sum of earlier rows, whichever gate wrote them, and that the verdict is the
+   * contract's.
+   */
   #check(
     row: {
       readonly seq: number;

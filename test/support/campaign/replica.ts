@@ -12,17 +12,17 @@ export interface ReplicaOptions {
   readonly settings: Readonly<Record<string, string>>;
 }
 
-/** How a gate ended that nobody killed. */
+/** The end of a gate that nobody killed. */
 export interface GateEnd {
   readonly replica: string;
   readonly exitCode: number | null;
-  /** The last thing that it said. */
+  /** The last line of its log. */
   readonly said: string;
 }
 
 const preload = pathToFileURL(join(import.meta.dirname, "gate-preload.ts")).href;
 
-/** A gate that is started again whenever it ends, as a supervisor does, at the same port. */
+/** A gate that is started again on the same port whenever it ends, as a supervisor does. */
 export class Replica {
   readonly #options: ReplicaOptions;
   readonly ends: GateEnd[] = [];
@@ -64,23 +64,23 @@ export class Replica {
     }
   }
 
-  /** `kill -9`; it comes back after a while. */
+  /** Runs `kill -9`; the gate returns after a while. */
   kill(pauseMs: number): void {
     this.#pauseMs = pauseMs;
     this.#process?.kill("SIGKILL");
   }
 
-  /** Stands still in the midst of whatever it does. */
+  /** Pauses the process at any point. */
   freeze(): () => void {
     const frozen = this.#process;
     frozen?.kill("SIGSTOP");
     return () => void frozen?.kill("SIGCONT");
   }
 
-  /** Puts in force what its files say now. */
+  /** Puts the present content of its files in force. */
   async reload(): Promise<void> {
     const asked = this.#process;
-    // One that is starting does not listen for the signal yet, and would end by it.
+    // A starting gate does not handle the signal yet, and would end.
     if (await this.isServing()) asked?.kill("SIGHUP");
   }
 

@@ -1,4 +1,4 @@
-/** All cases: exports that hold, and exports that do not, each in one way. */
+/** All cases: valid exports, and exports that are invalid in one way each. */
 import { checkpoints, good } from "./checkpoints.ts";
 import { evidenceCases } from "./evidence.ts";
 import { folders } from "./folders.ts";

@@ -1,4 +1,4 @@
-/** Exports that hold, and checkpoints that do not. */
+/** Valid exports, and invalid checkpoints. */
 import { chain, exportFiles, type Files } from "./fixture.ts";
 import {
   actFiles,
@@ -29,10 +29,10 @@ import {
   workedKey,
 } from "./ground.ts";
 
-/** A line of a key that nobody knows. */
+/** A line of an unknown key. */
 const strange = (name: string): string => `\u2014 ${name} ${Buffer.alloc(9, 1).toString("base64")}\n`;
 
-/** The acts with another log.json. */
+/** The rows of administrative events with another log.json. */
 const hinted = (change: (text: string) => string | Buffer): Files =>
   edited(actFiles, "log.json", (bytes) => Buffer.from(change(bytes.toString())));
 
@@ -106,7 +106,7 @@ export const good: readonly ExportCase[] = [
   ),
 ];
 
-/** A last character of base64 whose unused bits are set: a decoder that forgives reads the same bytes. */
+/** A last character of base64 with unused bits set: a lenient decoder reads the same bytes. */
 function respelled(text: string): string {
   const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   return text.replace(/(.)=\n$/, (_, letter: string) => `${letters[letters.indexOf(letter) + 1]}=\n`);
@@ -114,7 +114,7 @@ function respelled(text: string): string {
 
 const order = 2n ** 252n + 27742317777372353535851937790883648493n;
 
-/** The same signature for who does not compare S with the order (RFC 8032, section 5.1.7). */
+/** The same signature for a verifier that does not compare S with the order (RFC 8032, section 5.1.7). */
 function malleated(bytes: Buffer): Buffer {
   const s = BigInt(`0x${bytes.subarray(36).toReversed().toHex()}`) + order;
   return Buffer.concat([bytes.subarray(0, 36), Buffer.from(s.toString(16).padStart(64, "0"), "hex").toReversed()]);

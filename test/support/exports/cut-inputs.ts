@@ -1,20 +1,23 @@
-/** Inputs that a gate does not keep whole, each with the value that its receipt has in their place, made the plain way. */
+/**
+ * Inputs that a gate does not keep whole, each with the value that replaces it in the receipt, computed in a simple
+ * way.
+ */
 import { sha256, type RowPlan } from "./fixture.ts";
 
 export interface CutInputCase {
   readonly name: string;
   /** The input as it was sent, without white space outside strings. */
   readonly input: string;
-  /** JSON texts of its sensitive members, by their names: each occurs in the input once. */
+  /** JSON texts of its sensitive members, by their names: each occurs once in the input. */
   readonly sensitive: Readonly<Record<string, string>>;
   /** The value of the part `input`. */
   readonly value: string;
-  /** The row of the folder `cut` that has it. */
+  /** The row of the folder `cut` that contains it. */
   readonly row: number;
 }
 
 interface Plan extends Omit<CutInputCase, "value"> {
-  /** How much of the input the head has. */
+  /** The length of the input's beginning in the head. */
   readonly head: number;
 }
 
@@ -63,10 +66,10 @@ export const cutInputs: readonly CutInputCase[] = plans.map(({ name, row, input,
   value: valueOf({ name, row, input, sensitive, head }),
 }));
 
-/** An input that an agent sends is an object, whatever its members are. */
+/** An agent's input is an object, whatever its members are. */
 export const lookAlike = (cutInputs[0]?.value ?? "").slice(1, -1);
 
-/** Checks that were refused before any rule, and a row that erases what was kept of an input. */
+/** Checks that were refused before any rule, and a row that erases an input's marker. */
 export function cutPlans(contract: string): readonly RowPlan[] {
   const call = '{"session_id":"run-1","tool_name":"note.drop"}';
   const unknown = { tool: null, rule: "$route", verdict: "BLOCK", answered: "BLOCK" };

@@ -1,4 +1,4 @@
-/** Evidence that is not what the leaves commit to, and erasures that are none. */
+/** Evidence that differs from the leaves' digests, and invalid erasures. */
 import { chain, exportFiles, partNames, sha256, type ExportedRow, type Files, type RowPlan } from "./fixture.ts";
 import {
   actFiles,
@@ -21,10 +21,10 @@ import {
 
 const digestOf = (part: string): string => sha256(part).toString("base64url");
 
-/** The name in a disclosure, whatever it is. */
+/** The name in a disclosure, of any type. */
 const nameIn = (part: string): string => Buffer.from(part, "base64url").toString().split('"')[3] ?? "";
 
-/** Exports with a row's line written otherwise; the leaf commits to the line as it is then. */
+/** Exports with a changed evidence line; the leaf commits to the changed line. */
 export function rewritten(
   row: number,
   change: (parts: string[]) => void,
@@ -41,12 +41,12 @@ export function rewritten(
   return planned(row, { line: () => parts.join("~"), members: { evidence: evidenceDigest } }, plans);
 }
 
-/** A part, its bytes changed. */
+/** Returns a part with changed bytes. */
 export function decoded(part: string | undefined, change: (text: string) => string): string {
   return Buffer.from(change(Buffer.from(part ?? "", "base64url").toString("latin1")), "latin1").toString("base64url");
 }
 
-/** The same bytes, with other bits behind their last. */
+/** Returns the same bytes, with other unused bits at the end. */
 export function otherSpelling(part = ""): string {
   const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
   if (part.length % 4 === 0) throw new Error("its last digit has no bits to spare");

@@ -1,15 +1,15 @@
 /**
- * Exports made the slow and plain way: Merkle tree hashes by the recursion of RFC 6962, files by the definitions of C2SP
- * tlog-tiles, nothing of it from src/. What is made is what spec/vectors/exports holds.
+ * Makes exports in the slow and simple way: Merkle tree hashes by the recursion of RFC 6962 and files by the
+ * definitions of C2SP tlog-tiles, without code from src/. spec/vectors/exports holds the results.
  */
 import { createHash, createPrivateKey, createPublicKey, sign, type KeyObject } from "node:crypto";
 
 /** The files of an export by their paths. */
 export type Files = ReadonlyMap<string, Buffer>;
 
-/** A row as it stands in an export. */
+/** A row as it is in an export. */
 export interface ExportedRow {
-  /** Bytes, for a leaf that is no text is a case too. */
+  /** Bytes, because a leaf that is not text is a case too. */
   readonly leaf: Buffer;
   /** The line without its end. */
   readonly evidence: string;
@@ -18,23 +18,23 @@ export interface ExportedRow {
 export const partNames = ["call", "input", "platform", "reason", "outcome", "effects"] as const;
 type PartName = (typeof partNames)[number];
 
-/** What makes a row: all of it has a default but what a case is about. */
+/** The members of a row: each has a default, so that a case states only its subject. */
 export interface RowPlan {
   readonly act?: string;
-  /** The row whose result this is. */
+  /** The check's row, for a result. */
   readonly check?: number;
   readonly contract?: string | null;
   /** JSON texts of the parts. */
   readonly values?: Partial<Record<PartName, string>>;
   /** JSON texts of sensitive members by their names; `{"...":NAME}` in a value becomes the reference to one. */
   readonly sensitive?: Readonly<Record<string, string>>;
-  /** Parts of which only the digest is kept, and of a sensitive member its name. */
+  /** Parts of which only the digest is kept, and for a sensitive member its name. */
   readonly erased?: readonly string[];
-  /** Members of the leaf that are other than they should be. */
+  /** Members of the leaf that replace the right ones. */
   readonly members?: Readonly<Record<string, unknown>>;
-  /** The leaf's text, written otherwise. */
+  /** Replaces the leaf's text. */
   readonly written?: (text: string) => string | Buffer;
-  /** The line of evidence, written otherwise; the leaf commits to it as it would have been. */
+  /** Replaces the line of evidence; the leaf still commits to the original line. */
   readonly line?: (line: string) => string;
 }
 
@@ -51,7 +51,7 @@ export const sha256 = (...parts: readonly (Buffer | string)[]): Buffer => {
   return digest.digest();
 };
 
-/** A key that is the same each time: its seed is the SHA-256 of a title. */
+/** A fixed key: its seed is the SHA-256 of a title. */
 export function makeSigner(name: string, title: string, kind: 1 | 4 = 1): Signer {
   const seed = sha256(`svc-gate export vectors: ${title}`);
   const der = Buffer.concat([Buffer.from("302e020100300506032b657004220420", "hex"), seed]);
@@ -64,7 +64,7 @@ export function makeSigner(name: string, title: string, kind: 1 | 4 = 1): Signer
   return { name, key, kind, vkey: `${name}+${id}+${material.toString("base64")}` };
 }
 
-/** A line that signs a note's text; a witness signs a moment with it. */
+/** A line that signs a note's text; a witness signs a timestamp with it. */
 export function signatureLine({ name, key, vkey, kind }: Signer, text: string, seconds = 1_790_000_300): string {
   const id = Buffer.from(vkey.slice(name.length + 1, name.length + 9), "hex");
   const time = Buffer.alloc(kind === 4 ? 8 : 0);
@@ -116,13 +116,13 @@ export function disclosed(row: number, name: string, value: string): Part {
   return { name, disclosure, digest: sha256(disclosure).toString("base64url") };
 }
 
-/** Behind the digest of a sensitive member stands its name. */
+/** The name of a sensitive member follows its digest. */
 const nameOf = (name: string): string => (name.includes(".") ? name : "");
 
 const withReferences = (value: string, apart: readonly Part[]): string =>
   apart.reduce((text, { name, digest }) => text.replace(`{"...":"${name}"}`, `{"...":"${digest}"}`), value);
 
-/** Rows in a chain, each hash from the text as it is written. */
+/** Returns rows in a chain, with each hash made from the text as it is written. */
 export function chain(log: string, plans: readonly RowPlan[]): readonly ExportedRow[] {
   let prev = "0".repeat(64);
   return plans.map((plan, index) => {
@@ -177,18 +177,18 @@ export interface ExportPlan {
   readonly rows: readonly ExportedRow[];
   readonly contracts: readonly string[];
   readonly signers: readonly Signer[];
-  /** What the checkpoint says, where it is not so. */
+  /** Replaces the checkpoint's values. */
   readonly size?: number;
   readonly root?: Buffer;
-  /** The checkpoint, written otherwise. */
+  /** Replaces the checkpoint's text. */
   readonly checkpoint?: (text: string) => string;
 }
 
-/** The `.p/<W>` and the three digits of what holds 256 hashes or rows; these exports have fewer than 1000 of them. */
+/** Returns the `.p/<W>` and the three digits of a tile or bundle of 256; these exports have fewer than 1000 of them. */
 const numbered = (place: number, width: number): string =>
   `${String(place).padStart(3, "0")}${width === 256 ? "" : `.p/${width}`}`;
 
-/** All files of an export. */
+/** Returns all files of an export. */
 export function exportFiles({ log, rows, contracts, signers, size, root, checkpoint }: ExportPlan): Files {
   const files = new Map<string, Buffer>();
   const leaves = rows.map(({ leaf }) => leaf);
@@ -231,7 +231,7 @@ function byWidth<Item>(items: readonly Item[]): readonly (readonly [place: numbe
   return groups;
 }
 
-/** A C2SP tlog-proof of one row. */
+/** Returns a C2SP tlog-proof of one row. */
 export function proofFile(rows: readonly ExportedRow[], index: number, checkpoint: string): string {
   const leaves = rows.map(({ leaf }) => leaf);
   const lines = [

@@ -1,4 +1,4 @@
-/** What the cases are made of: keys, rows, the three exports that are kept whole, and ways to change one. */
+/** The material of the cases: keys, rows, the whole exports, and ways to change one. */
 import { readFileSync } from "node:fs";
 import { cutPlans } from "./cut-inputs.ts";
 import {
@@ -13,7 +13,7 @@ import {
   type RowPlan,
 } from "./fixture.ts";
 
-/** What a verifier says: of one that holds, what it counted; else the first thing that does not hold. */
+/** A verifier's result: the counts of a valid export, or the first error. */
 export type Expected =
   | {
       readonly rows: number;
@@ -46,7 +46,7 @@ export const [first, second] = contracts.map((text) => `sha256:${sha256(text).to
 export const eraseBody = (parts: readonly string[], rows: readonly (readonly number[])[]): string =>
   JSON.stringify({ parts, rows });
 
-/** Checks, acts, and parts that two rows erased: twelve rows. */
+/** Checks, administrative events, and parts that two rows erased: twelve rows. */
 export const actPlans: readonly RowPlan[] = [
   { contract: first ?? null },
   { contract: first ?? null, erased: ["platform", "reason", "outcome"] },
@@ -105,7 +105,9 @@ const erasing = (parts: readonly string[], rows: readonly (readonly number[])[])
   values: { input: eraseBody(parts, rows), reason: '"asked for by the person"' },
 });
 
-/** Sensitive members, there and erased: alone, with their parents, first alone and then with them. Twelve rows. */
+/**
+ * Sensitive members, present and erased: alone, with their parents, and first alone and then with them. Twelve rows.
+ */
 export const memberPlans: readonly RowPlan[] = [
   personal,
   { ...personal, erased: ["input.customer.email", "reason", "outcome"] },
@@ -134,7 +136,9 @@ export const memberPlans: readonly RowPlan[] = [
 const digests = (...values: readonly string[]): string =>
   JSON.stringify({ digests: values.map((value) => sha256(value).toString("hex")).toSorted() });
 
-/** Results of tools: of several checks, two of one check, erased in part, and one of a tool that no contract routes. */
+/**
+ * Results of tools: of several checks, two of one check, one partly erased, and one of a tool that no contract routes.
+ */
 export const resultPlans: readonly RowPlan[] = [
   { contract: first ?? null },
   { check: 1, contract: first ?? null, values: { input: digests("a", "b") } },
@@ -185,7 +189,7 @@ export const workedFiles = exportFiles({
   signers: [workedKey],
 });
 
-/** Kept whole, as folders; every other case is kept as what differs from one of them. */
+/** Exports that are stored whole, as folders; every other case is stored as its difference from one of them. */
 export const bases: ReadonlyMap<string, Files> = new Map([
   ["acts", actFiles],
   ["long", longFiles],
@@ -220,7 +224,7 @@ export const plain = { contracts: 1, erased_parts: 0 };
 export const long = (rows: number): Files => exportFiles(plan(longRows.slice(0, rows), { contracts: [contracts[0]] }));
 export const signed = (over: Partial<ExportPlan>): Files => exportFiles(plan(actRows, over));
 
-/** The acts with another note under them, signed as it is. */
+/** The export of administrative events with another note under them, signed in the same way. */
 export function resigned(change: (note: string) => string): Files {
   return signed({
     checkpoint: (text) => {
@@ -248,13 +252,13 @@ export function flipped(bytes: Buffer, at: number, bit: number): Buffer {
   return copy;
 }
 
-/** The last signature of a note, its bytes changed. */
+/** Returns a note with the bytes of its last signature changed. */
 export function signatureChanged(text: string, change: (bytes: Buffer) => Buffer): string {
   const at = text.lastIndexOf(" ") + 1;
   return `${text.slice(0, at)}${change(Buffer.from(text.slice(at), "base64")).toString("base64")}\n`;
 }
 
-/** The acts, or other rows, with one row planned otherwise, its tree and checkpoint made from it and signed. */
+/** The same rows with one row changed; the tree and the signed checkpoint are made from the changed rows. */
 export const planned = (row: number, over: RowPlan, plans = actPlans): Files =>
   exportFiles(
     plan(
@@ -267,7 +271,7 @@ export const planned = (row: number, over: RowPlan, plans = actPlans): Files =>
     ),
   );
 
-/** The bundle of leaves of the acts, taken apart and put together otherwise. */
+/** Returns the bundle of leaves with its entries changed. */
 export function entriesChanged(change: (leaves: Buffer[]) => void): Files {
   const list = actRows.map(({ leaf }) => leaf);
   change(list);

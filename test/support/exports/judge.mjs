@@ -1,4 +1,4 @@
-/** What a verifier in JavaScript says of each target: `judge.mjs VERIFIER < JOBS`, both JSON. */
+/** Prints a JavaScript verifier's result for each target: `judge.mjs VERIFIER < JOBS`, both JSON. */
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
@@ -7,7 +7,7 @@ const reports = JSON.parse(readFileSync(0, "utf8")).map(({ target, keys, witness
   try {
     return verify(target, keys, witnesses, chain);
   } catch (error) {
-    // Of a verifier that was broken on purpose: whatever it throws is an answer.
+    // For a verifier that was broken on purpose, any exception counts as an answer.
     return { thrown: String(error) };
   }
 });

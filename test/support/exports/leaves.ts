@@ -1,4 +1,4 @@
-/** Leaves that are not as they must be, under a tree and a checkpoint that are made from them and signed. */
+/** Invalid leaves, under a tree and a signed checkpoint that are made from them. */
 import { type Files } from "./fixture.ts";
 import { flipped, oneCase, planned, type ExportCase } from "./ground.ts";
 

@@ -1,4 +1,4 @@
-/** Sensitive members: parts of their own behind the six, erased with and without what they stand in. */
+/** Sensitive members: separate parts after the six, erased alone and together with their parents. */
 import { decoded, otherSpelling, rewritten } from "./evidence.ts";
 import { chain, disclosed, exportFiles, type Files, type RowPlan } from "./fixture.ts";
 import {
@@ -16,14 +16,14 @@ import {
   type ExportCase,
 } from "./ground.ts";
 
-/** Every part that is gone: of rows 2, 3, 6, 8 and 9. */
+/** All missing parts: those of rows 2, 3, 6, 8 and 9. */
 const allErased = 3 + 4 + 5 + 3 + 7;
 
 const withRow = (row: number, over: RowPlan): Files => planned(row, over, memberPlans);
 const withParts = (row: number, change: (parts: string[]) => void): Files =>
   rewritten(row, change, [memberRows, memberPlans]);
 
-/** A row's line changed behind the leaf's back. */
+/** Changes a row's line without changing the leaf. */
 const withLine = (row: number, change: (parts: string[]) => void): Files =>
   edited(memberFiles, evidence, (bytes) => {
     const lines = bytes.toString().split("\n");
@@ -73,7 +73,7 @@ function counted(erased: number): Parameters<typeof holds>[1] {
   return { erased_parts: erased };
 }
 
-/** What a row's line may not be, though its leaf commits to it. */
+/** Invalid lines of a row that the leaf commits to. */
 const lines: readonly (readonly [name: string, row: number, change: (parts: string[]) => void])[] = [
   ["members out of order", 1, (parts) => parts.splice(first, 2, ...parts.slice(first, second + 1).toReversed())],
   ["a member twice", 1, (parts) => parts.splice(first, 0, parts[first] ?? "")],

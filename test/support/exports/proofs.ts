@@ -1,4 +1,4 @@
-/** Proofs of one row that hold, and that do not. */
+/** Proofs of one row, valid and invalid. */
 import { chain, proofFile } from "./fixture.ts";
 import { key, log, longFiles, longRows, newKey, type Expected } from "./ground.ts";
 
@@ -7,7 +7,7 @@ interface ProofCase {
   readonly text: string;
   readonly keys: readonly string[];
   readonly witnesses: readonly string[];
-  /** Of one that holds, the number of its row. */
+  /** The number of the row, for a valid proof. */
   readonly expected: Expected | { readonly leaf_seq: number };
 }
 

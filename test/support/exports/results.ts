@@ -1,8 +1,8 @@
-/** Results of tools: leaves whose members do not go together, checks that there are not, and what was erased. */
+/** Results of tools: leaves with contradicting members, missing checks, and erased parts. */
 import { type Files, type RowPlan } from "./fixture.ts";
 import { holds, oneCase, planned, resultFiles, resultPlans, type ExportCase } from "./ground.ts";
 
-/** The rows of results with one of them otherwise. */
+/** The rows of results, with one row changed. */
 const other = (row: number, over: RowPlan): Files => planned(row, over, resultPlans);
 const checkIs = (check: number): Files => other(10, { check });
 const written = (row: number, change: (text: string) => string): Files => other(row, { written: change });

@@ -1,5 +1,5 @@
 /**
- * Writes, or reads back, spec/vectors/exports: exports as folders, and every case as what differs from one of them.
+ * Writes or reads spec/vectors/exports: exports as folders, and every case as its difference from one of them.
  *
  *     node test/support/exports/vectors.ts --write
  */
@@ -19,7 +19,7 @@ type Change =
   | { readonly remove: string }
   /** The first bytes of a file of the base, under another name. */
   | { readonly copy: string; readonly to: string; readonly bytes: number }
-  /** `cut` bytes from `at` on are replaced by those of `put`, in base64; a file that is not there is empty. */
+  /** Replaces `cut` bytes at `at` by those of `put`, in base64; a missing file is empty. */
   | { readonly edit: string; readonly at: number; readonly cut: number; readonly put: string };
 
 export interface Vector {
@@ -88,7 +88,7 @@ function replaced(from: Buffer, to: Buffer): { readonly at: number; readonly cut
   return { at, cut: from.length - at - same, put: to.subarray(at, to.length - same).toString("base64") };
 }
 
-/** The cases as they are kept. */
+/** Returns the stored cases. */
 export function readVectors(): readonly Vector[] {
   const { cases } = JSON.parse(readFileSync(join(vectorFolder, "cases.json"), "utf8")) as {
     readonly cases: readonly Vector[];
@@ -118,7 +118,7 @@ function placeFile(file: string, bytes: Buffer): void {
   writeFileSync(file, bytes);
 }
 
-/** The files below a folder, as a case has them. */
+/** Returns the files below a folder in the form of a case. */
 export function filesOf(folder: string): Files {
   const paths = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   return new Map(

@@ -1,11 +1,11 @@
 /**
- * A disk with a write cache that forgets: a process that serves one file over FUSE, for a loop device to stand on. Every
- * write and every flush that the kernel sends to the disk is appended to a log, in order and with its moment, so that
- * the disk can be had afterwards as a power cut at any of them would have left it (power-cut.ts). The device-mapper
- * target `log-writes` does the same where the kernel has it; this needs /dev/fuse alone.
+ * A disk with a volatile write cache: a process that serves one file over FUSE, for a loop device. It appends every
+ * write and flush of the kernel to a log, in order and with its time. power-cut.ts can then restore the disk as a power
+ * cut at any of them would have left it. The device-mapper target `log-writes` does the same on kernels that have it;
+ * this program needs only /dev/fuse.
  *
- * argv: the image that the disk begins as, the file to mount it over, the log, and the folder that its file system is
- * mounted on. When its parent goes away it lets both mounts go and ends.
+ * argv: the disk's initial image, the file to mount over it, the log, and the folder where its file system is mounted.
+ * When its parent ends, it unmounts both and ends.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -24,7 +24,9 @@ const content = readFileSync(image);
 const log = openSync(logFile, "w");
 const device = openSync("/dev/fuse", "r+");
 
-/** A record of the log: moment in nanoseconds, 0 for a flush or the bytes of a write, where to, and the bytes. */
+/**
+ * Returns a record of the log: time in nanoseconds, 0 for a flush or the length of a write, the offset, and the bytes.
+ */
 function note(length: number, offset: bigint, bytes?: Uint8Array): void {
   const head = Buffer.alloc(24);
   head.writeBigUInt64LE(process.hrtime.bigint(), 0);
@@ -41,7 +43,7 @@ function answer(unique: bigint, error: number, body: Uint8Array = Buffer.alloc(0
   writeSync(device, Buffer.concat([head, body]));
 }
 
-/** struct fuse_attr_out of the one file that there is: it is the root. */
+/** Returns struct fuse_attr_out of the only file, which is the root. */
 function attributes(): Buffer {
   const out = Buffer.alloc(16 + 88);
   out.writeBigUInt64LE(1n, 16);
@@ -53,7 +55,7 @@ function attributes(): Buffer {
   return out;
 }
 
-/** struct fuse_init_out. No cache of the kernel's lies between the loop device and this process. */
+/** Returns struct fuse_init_out. It disables the kernel's caches between the loop device and this process. */
 function greeting(): Buffer {
   const out = Buffer.alloc(64);
   out.writeUInt32LE(7, 0);
@@ -66,7 +68,7 @@ function greeting(): Buffer {
   return out;
 }
 
-/** What each request is answered with, once it has had its effect. */
+/** Returns the reply to each request, after its effect. */
 function serve(request: Buffer): void {
   const [code, unique] = [request.readUInt32LE(4), request.readBigUInt64LE(8)];
   const body = request.subarray(headerIn);
@@ -92,7 +94,7 @@ function serve(request: Buffer): void {
 
 const buffer = Buffer.alloc(writeMax + 65_536);
 
-/** Until the mount is gone. */
+/** Serves requests until the mount is gone. */
 function follow(): void {
   read(device, buffer, 0, buffer.length, null, (error, length) => {
     if (error !== null && error.code !== "EINTR" && error.code !== "ENOENT") return end();

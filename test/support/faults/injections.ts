@@ -8,11 +8,11 @@ import { Load } from "./load.ts";
 import { examine, placeIn, type Place } from "./place.ts";
 
 /**
- * Faults at the border of process and kernel: strace makes one system call of the running gate fail, or kills the gate
- * at it. The disk is right all the time; that what a failed call left behind is what a disk leaves is not shown here.
+ * Faults between process and kernel: strace makes one system call of the running gate fail, or kills the gate at it.
+ * The disk itself always works; these tests do not show what a real disk leaves after a failed call.
  */
 
-/** One system call of a gate: its name, the file that it concerns, and the how many-th of its thread it is. */
+/** One system call of a gate: its name, its file, and its position among the thread's calls of that name. */
 export interface CallPoint {
   readonly call: string;
   /** Relative to the data folder; `.` is the folder. */
@@ -22,24 +22,24 @@ export interface CallPoint {
 
 export type Fault = "EIO" | "ENOSPC" | "SIGKILL";
 
-/** What happened after a fault. */
+/** The results after a fault. */
 export interface Injected extends CallPoint {
   readonly fault: Fault;
-  /** Was the point reached, and the fault with it? */
+  /** Whether the point was reached, and with it the fault. */
   readonly happened: boolean;
-  /** `refused` before it listened; `ended` by itself or killed; `stopped` in order, having been asked to. */
+  /** `refused` before it listened; `ended` without a signal or killed; `stopped` in order, after a signal. */
   readonly end: "refused" | "ended" | "stopped";
   readonly exit: Exit;
   readonly answered: number;
-  /** What the gate said at last. */
+  /** The gate's last output. */
   readonly said: string;
-  /** Calls that were sent after the fault and answered all the same. */
+  /** Calls that were sent after the fault but still answered. */
   readonly answeredAfter: number;
-  /** What is wrong with it; empty when all is as promised. */
+  /** The broken promises; empty if there are none. */
   readonly wrong: readonly string[];
 }
 
-/** What changes files, or decides whether they may be changed. */
+/** Calls that change files, or decide whether they may be changed. */
 const changing = [
   ["openat", "mkdir", "mmap", "msync", "statfs", "fstatfs", "fallocate", "fchmod", "ftruncate"],
   ["pwrite64", "pwritev", "write", "writev", "fsync", "fdatasync"],
@@ -48,23 +48,25 @@ const changing = [
 
 const reading = "pread64,read";
 
-/** Undefined where strace can follow a process here, else why not. */
+/** Undefined if strace can follow a process here, else the reason. */
 export function noStrace(): string | undefined {
   const { status, error, stderr } = spawnSync("strace", ["-D", "-f", "-o", "/dev/null", "true"], { encoding: "utf8" });
   if (error !== undefined) return "strace is not installed";
   return status === 0 ? undefined : `strace may not follow a process here: ${stderr.trim().split("\n")[0]}`;
 }
 
-/** A log that is folded back every few rows and a pin that follows at once: a short life holds every write there is. */
+/**
+ * The log is checkpointed every few rows and the pin follows at once, so that a short run contains every kind of write.
+ */
 const hurried: readonly Mutation[] = [
   { within: "logPagesMax", value: "12" },
   { within: "trailMs", value: "100" },
 ];
 
 /**
- * Calls that may fail and change nothing: the gate may go on, and end as if nothing had happened.
+ * Calls that may fail without an effect: the gate may continue, and end normally.
  *
- * @returns why, where it is so
+ * @returns the reason, for such a call
  */
 function harmless({ call, file, fault }: CallPoint & { readonly fault: Fault }): string | undefined {
   if (fault === "ENOSPC" && [".", "head.pin.new", "checkpoint.new"].includes(file) && call !== "statfs")
@@ -80,14 +82,17 @@ function harmless({ call, file, fault }: CallPoint & { readonly fault: Fault }):
   return undefined;
 }
 
-/** Instances are counted by thread, so the main thread's files must all be the work of one. */
+/** strace counts instances for each thread, so one thread must do all work on the main thread's files. */
 const oneThread = { UV_THREADPOOL_SIZE: "1" };
 
 const checks = 6;
-/** Longer than the pin trails in such a life. */
+/** Longer than the pin trails in such a run. */
 const trailMs = 300;
 
-/** One short life of a gate, from nothing: start, a few checks one after another, the pin, one more, a stop in order. */
+/**
+ * Runs one short life of a gate on an empty folder: start, a few checks one after another, the pin, one more check, an
+ * orderly stop.
+ */
 async function live(gate: GateProcess, load: Load): Promise<"ended" | "stopped"> {
   await load.run(gate.url, 1, checks);
   const ended = gate.ended.then(() => "ended" as const);
@@ -100,7 +105,7 @@ async function live(gate: GateProcess, load: Load): Promise<"ended" | "stopped">
 
 interface Tracing {
   readonly place: Place;
-  /** The file for what strace writes. */
+  /** The file for strace's output. */
   readonly trace: string;
 }
 
@@ -109,7 +114,7 @@ function straced({ place, trace }: Tracing, options: readonly string[]) {
   return { prefix, settings: { ...place.settings, ...oneThread } };
 }
 
-/** Every call of a life on the files of the data folder, in the order of files. */
+/** Returns every call of a run on the files of the data folder, in the order of files. */
 export async function survey(folder: string): Promise<readonly CallPoint[]> {
   const tracing = tracingIn(folder, []);
   const gate = await startGate(straced(tracing, ["-e", `trace=${changing},${reading}`, "--seccomp-bpf"]));
@@ -136,7 +141,7 @@ export async function survey(folder: string): Promise<readonly CallPoint[]> {
     });
 }
 
-/** What no answer hangs on, and the first signing key before it has its name: until then it has one of chance. */
+/** Files on which no answer depends, and the first signing key, which has a random name before its rename. */
 const besideTheLedger = /operator|key-uses|^signing\.key\./;
 
 function fileOf(text: string, data: string): string | undefined {
@@ -148,12 +153,12 @@ function tracingIn(folder: string, changes: readonly Mutation[]): Tracing {
   return { place: placeIn(folder, { changes: [...hurried, ...changes] }), trace: join(folder, "trace") };
 }
 
-/** Which faults a call can meet: a read never lacks room. */
+/** The faults that a call can have: a read never lacks space. */
 export function faultsOf({ call }: CallPoint): readonly Fault[] {
   return reading.split(",").includes(call) ? ["EIO", "SIGKILL"] : ["EIO", "ENOSPC", "SIGKILL"];
 }
 
-/** One life with one fault, and what is there afterwards. */
+/** Runs one life with one fault, and inspects the folder afterwards. */
 export async function inject(
   folder: string,
   point: CallPoint,
@@ -164,7 +169,7 @@ export async function inject(
   const tracing = tracingIn(folder, changes);
   const { place, trace } = tracing;
   const path = join(realpathSync(folder), basename(place.data), file === "." ? "" : file).replace(/\/$/, "");
-  // Killed at its entry: the call is not made. Under --seccomp-bpf strace 6.1 forgets the signal.
+  // Killed at its entry, so the call does not happen. With --seccomp-bpf, strace 6.1 forgets the signal.
   const what = fault === "SIGKILL" ? "signal=KILL" : `error=${fault}`;
   const options = [
     "-P",
@@ -194,7 +199,7 @@ export async function inject(
   return { ...outcome, wrong: await wrongWith(outcome, load, placeIn(folder)) };
 }
 
-/** The moment of the fault in milliseconds since the epoch; undefined when it did not come to it. */
+/** The time of the fault in milliseconds since the epoch; undefined if it did not occur. */
 function injectedAt(trace: string, fault: Fault): number | undefined {
   const line = trace
     .split("\n")
@@ -210,7 +215,10 @@ function exitOf({ message }: Error): Exit {
     : { code: Number(code), signal: null };
 }
 
-/** Pin and checkpoint are written beside the answers: the one client may have sent a call before the gate knew. */
+/**
+ * Pin and checkpoint are written in parallel with the answers, so the one client may have sent a call before the gate
+ * noticed the fault.
+ */
 function underWay({ file }: CallPoint): number {
   return file === "." || /^(?:head\.pin|checkpoint)/.test(file) ? 1 : 0;
 }

@@ -1,18 +1,18 @@
 import { Agent, request } from "node:http";
 import { apiKey } from "../gate-process.ts";
 
-/** What a client was told, and when. */
+/** A client's answer and its time. */
 export interface Answered {
   readonly seq: number;
   readonly hash: string;
   readonly verdict: string;
-  /** Milliseconds since the epoch when the call was sent. */
+  /** When the call was sent, in milliseconds since the epoch. */
   readonly asked: number;
-  /** Nanoseconds of the clock that all processes of the machine share, when the whole answer was there. */
+  /** When the whole answer had arrived, in nanoseconds of the clock that all processes of the machine share. */
   readonly heard: bigint;
 }
 
-/** An answer that was none: a status, and the code of the refusal. */
+/** A refusal: its status and its code. */
 export interface Refused {
   readonly status: number;
   readonly code: string;
@@ -20,7 +20,7 @@ export interface Refused {
 
 const sessionLimit = 40;
 
-/** Every call moves a counter of calls and, where it is allowed, one with fractions; both decide. */
+/** Every call adds to a counter of calls; an allowed call also adds a fraction to another. Rules read both. */
 export const contract = `contract: load
 summary: Every call is counted, by number and by sum.
 tools:
@@ -48,16 +48,16 @@ rules:
     reason: "{counters.spent} is spent"
 `;
 
-/** Clients of one gate after another on the same ledger, and all that they were told. */
+/** Clients of one gate after another on the same ledger, and all their answers. */
 export class Load {
   readonly answers: Answered[] = [];
   readonly refusals: Refused[] = [];
   #sessions = 0;
 
   /**
-   * Asks until the gate is gone or refuses, each client one call after another.
+   * Makes calls until the gate ends or refuses, each client one call after another.
    *
-   * @param calls of each client; without end by default
+   * @param calls of each client; unlimited by default
    */
   async run(url: string, clients: number, calls = Number.POSITIVE_INFINITY): Promise<void> {
     await Promise.all(Array.from({ length: clients }, () => this.#client(url, calls)));
@@ -83,7 +83,7 @@ export class Load {
         this.answers.push(said);
       }
     } catch {
-      // The gate is gone: what it told until then counts.
+      // The gate has ended: its earlier answers still count.
     } finally {
       agent.destroy();
     }

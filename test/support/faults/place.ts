@@ -7,7 +7,7 @@ import { mutatedEnvironment, preload } from "../mutation/sources.ts";
 import { contract, type Answered, type Load } from "./load.ts";
 import { Reckoning } from "./reckoning.ts";
 
-/** A gate's data folder and what it is started with. */
+/** A gate's data folder and its settings. */
 export interface Place {
   readonly data: string;
   readonly settings: Readonly<Record<string, string>>;
@@ -15,7 +15,7 @@ export interface Place {
 
 /**
  * @param folder gets the contract; the data folder is in it unless it is named
- * @param changes a gate that is broken on purpose
+ * @param changes mutations that break the gate on purpose
  */
 export function placeIn(
   folder: string,
@@ -34,32 +34,33 @@ export function placeIn(
   return { data, settings };
 }
 
-/** A gate that answers before it commits: what every campaign must notice. */
+/** A gate that answers before it commits; every campaign must notice it. */
 export const answersEarly: Mutation = {
   within: "SqliteStore.#commit",
   find: 'await this.#writer.call("commit", $$batch);',
   put: 'setTimeout(() => void this.#writer.call("commit", $$batch), 30);',
 };
 
-/** A store that asks for no flush at all. */
+/** A store that never flushes. */
 export const flushesNever: readonly Mutation[] = [
   { within: "openForWriting", text: "synchronous = FULL", put: "synchronous = OFF" },
   { within: "openForWriting", find: '"wal 2"', put: '"wal 0"' },
 ];
 
-/** What became of the answers that clients got before a fault. */
+/** The ledger's state for the answers that clients got before a fault. */
 export interface Examined {
   readonly rows: number;
-  /** Answers that are not in the ledger as they were given. */
+  /** Answers that are not in the ledger as given. */
   readonly lost: readonly Answered[];
 }
 
 /**
- * Starts the gate on what a fault has left: it serves, its chain verifies, its counters add up, and it goes on.
+ * Starts the gate on the folder after a fault: it must serve, its chain must verify, its counters must be right, and it
+ * must answer further calls.
  *
  * @param answers which must all be there
- * @param further who asks again afterwards; nobody by default
- * @throws when the gate does not start, or anything is wrong with its ledger but a lost answer
+ * @param further makes calls afterwards; none by default
+ * @throws if the gate does not start, or its ledger has a fault other than a lost answer
  */
 export async function examine(
   { data, settings }: Place,

@@ -23,44 +23,44 @@ import { Load, type Answered } from "./load.ts";
 import { examine, placeIn } from "./place.ts";
 
 /**
- * Power cuts. A gate's data folder is on a file system on a loop device on a disk of ours (disk.ts), which logs what the
- * kernel sends it. A cut at one record of that log leaves what was flushed before it, and of what was not: nothing, all,
- * or some, in whole or in sectors. That disk is then mounted as after a reboot, and a gate is started on it.
+ * Power cuts. A gate's data folder is on a file system on a loop device on our own disk (disk.ts), which logs the
+ * kernel's requests. A cut at one record of that log keeps all earlier flushed data. Of the unflushed writes it keeps
+ * none, all, or some, whole or in sectors. That disk is then mounted as after a reboot, and a gate starts on it.
  *
- * What this covers: unflushed pages of the process and of the file system, the file system's own journal, a disk with a
- * volatile cache that drops, reorders between two flushes and tears writes. What it does not: a disk that lies about a
- * flush, sectors that rot later, controllers and their batteries, other file systems than those that were run.
+ * This covers unflushed pages of the process and of the file system, the file system's own journal, and a disk with a
+ * volatile cache that drops, reorders and tears writes between two flushes. It does not cover a disk that confirms a
+ * flush falsely, sectors that rot later, controllers and their batteries, and file systems that were not run.
  */
 
 export type FileSystem = "ext4" | "xfs" | "btrfs";
 
 export interface PowerCutOptions {
-  /** On another disk; everything is made in it. */
+  /** The working folder, on another disk. */
   readonly folder: string;
   readonly fileSystem: FileSystem;
-  /** Such as `barrier=0`. */
+  /** Mount options, such as `barrier=0`. */
   readonly mountOptions?: string;
-  /** A gate that is broken on purpose. */
+  /** Mutations that break the gate on purpose. */
   readonly changes?: readonly Mutation[];
   readonly dice: Dice;
-  /** How many, each at a moment of its own. */
+  /** How many cuts, each at its own moment. */
   readonly cuts: number;
-  /** How many of them in one session at most. */
+  /** The most cuts in one session. */
   readonly cutsOfSession: number;
   readonly loadMs: number;
-  /** What becomes of writes that were not flushed; drawn from all by default. */
+  /** The fate of unflushed writes; drawn from all by default. */
   readonly fates?: readonly Unflushed[];
   readonly say?: (sentence: string) => void;
 }
 
 export interface PowerCuts {
   readonly cuts: number;
-  /** What became of writes that were not flushed. */
+  /** The fate of unflushed writes. */
   readonly unflushed: Readonly<Record<Unflushed, number>>;
-  /** Answers that clients had before a cut, over all cuts, and how many of them were not there afterwards. */
+  /** The answers that clients had before a cut, over all cuts, and how many of them were missing afterwards. */
   readonly required: number;
   readonly lost: number;
-  /** Cuts after which the gate did not start, or its ledger was not whole. */
+  /** Cuts after which the gate did not start, or its ledger was damaged. */
   readonly problems: readonly string[];
   /** Records of the disks' logs: writes and flushes. */
   readonly writes: number;
@@ -70,7 +70,7 @@ export interface PowerCuts {
 type Unflushed = "dropped" | "kept" | "some kept, some torn";
 const allFates: readonly Unflushed[] = ["dropped", "kept", "some kept, some torn"];
 
-/** Room for the reserve that a gate keeps, and what each file system needs at least. */
+/** Room for a gate's reserve, and the minimum size of each file system. */
 const mebibytes: Readonly<Record<FileSystem, number>> = { ext4: 128, xfs: 400, btrfs: 256 };
 const makers: Readonly<Record<FileSystem, readonly string[]>> = {
   ext4: ["mkfs.ext4", "-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
@@ -78,7 +78,7 @@ const makers: Readonly<Record<FileSystem, readonly string[]>> = {
   btrfs: ["mkfs.btrfs", "-q", "-f"],
 };
 
-/** Why there can be no power cuts here; undefined where there can. */
+/** Why power cuts are impossible here; undefined if they are possible. */
 export function noPowerCut(fileSystem: FileSystem): string | undefined {
   if (process.platform !== "linux" || process.getuid?.() !== 0) return "only root of a Linux may mount file systems";
   if (!existsSync("/dev/fuse") || !existsSync("/dev/loop-control"))
@@ -96,7 +96,9 @@ function mayMount(): boolean {
   return isMounted;
 }
 
-/** Sessions until so many cuts were made, each going on with what the last cut of the one before it has left. */
+/**
+ * Runs sessions until this many cuts were made; each continues from the state after the previous session's last cut.
+ */
 export async function cutPower(options: PowerCutOptions): Promise<PowerCuts> {
   const { dice, folder, fileSystem, say = () => undefined } = options;
   const image = join(folder, "image");
@@ -127,7 +129,7 @@ export async function cutPower(options: PowerCutOptions): Promise<PowerCuts> {
   return { ...sum, unflushed, problems };
 }
 
-/** Anywhere from the mount on, in the order of time; the last at the end, so that a session has all to go on from. */
+/** Draws moments from the mount on, in order; the last is at the end, so that a session continues from all data. */
 function cutsOf(
   records: number,
   left: number,
@@ -152,7 +154,7 @@ function run(command: string, ...args: readonly string[]): void {
   if (status !== 0) throw new Error(`${command} ${args.join(" ")}: ${error?.message ?? stderr}`);
 }
 
-/** In a process of its own, awaited: the disk of this one must go on serving meanwhile. */
+/** Runs in another process, awaited, because this process must go on serving the disk. */
 async function runBeside(command: string, ...args: readonly string[]): Promise<void> {
   const child = spawn(command, args, { stdio: ["ignore", "ignore", "pipe"] });
   let said = "";
@@ -163,7 +165,7 @@ async function runBeside(command: string, ...args: readonly string[]): Promise<v
 
 const clients = 4;
 
-/** A disk that begins as the image, a gate on it under load, and its end by a kill; all of it is in the log. */
+/** Runs a gate under load on a disk that begins as the image, and kills it; the log has everything. */
 async function underLoad(
   image: string,
   { folder, fileSystem, mountOptions, changes = [], loadMs }: PowerCutOptions,
@@ -186,7 +188,7 @@ async function underLoad(
     await gate.kill();
     await working;
   } finally {
-    // What an unmount writes is no longer part of the load: an answer is older than it.
+    // Writes of the unmount are not part of the load: every answer is older.
     await runBeside("umount", mounted).catch(() => undefined);
     await whenFree(device);
     await runBeside("umount", "-l", device).catch(() => undefined);
@@ -195,7 +197,7 @@ async function underLoad(
   return { disk: new LoggedDisk(base, readLog(log)), answers: load.answers };
 }
 
-/** The loop device lets its file go a moment after its file system is unmounted. */
+/** The loop device releases its file a moment after its file system is unmounted. */
 async function whenFree(device: string): Promise<void> {
   for (let tries = 0; tries < 100; tries += 1) {
     if (spawnSync("losetup", ["-j", device], { encoding: "utf8" }).stdout.trim() === "") return;
@@ -203,9 +205,9 @@ async function whenFree(device: string): Promise<void> {
   }
 }
 
-/** A write, or a flush where there are no bytes. */
+/** A write, or a flush if there are no bytes. */
 interface Logged {
-  /** Nanoseconds of the machine's monotonic clock, when the disk was asked. */
+  /** The time of the request, in nanoseconds of the machine's monotonic clock. */
   readonly moment: bigint;
   readonly offset: number;
   readonly bytes: Uint8Array | undefined;
@@ -225,7 +227,7 @@ function readLog(file: string): readonly Logged[] {
 
 const sector = 512;
 
-/** What a disk held at any record of its log. */
+/** The content of a disk at any record of its log. */
 class LoggedDisk {
   readonly log: readonly Logged[];
   readonly #flushed: Buffer;
@@ -237,7 +239,7 @@ class LoggedDisk {
   }
 
   /**
-   * What is on the disk when the power goes just before a record. Asked in the order of time.
+   * Returns the content of the disk if the power fails just before a record. Call it in the order of time.
    *
    * @param fate of the writes since the last flush
    */
@@ -259,8 +261,8 @@ function put(disk: Buffer, { offset, bytes }: Logged = { moment: 0n, offset: 0, 
 }
 
 /**
- * The superblock of ext4 is two sectors under one checksum, and a disk so small has no copy of it: torn, it would not mount
- * whatever a gate did. The file system takes its block to be written as one, and so it is here.
+ * The superblock of ext4 is two sectors under one checksum, and such a small disk has no copy of it: torn, it would
+ * never mount, whatever a gate did. The file system expects its block to be written as a unit, so this disk does so.
  */
 const superblockEnd = 4096;
 
@@ -273,7 +275,7 @@ function tear(disk: Buffer, { offset, bytes = new Uint8Array() }: Logged, dice: 
     if (dice.roll() < 0.5) disk.set(bytes.subarray(at, at + sector), offset + at);
 }
 
-/** Blocks of zeros are left out: an image is mostly empty. */
+/** Skips blocks of zeros, because an image is mostly empty. */
 function writeSparse(file: string, content: Buffer): void {
   const block = 65_536;
   const zeros = Buffer.alloc(block);
@@ -289,12 +291,12 @@ function writeSparse(file: string, content: Buffer): void {
 
 interface AfterReboot {
   readonly lost: number;
-  /** Of calls after it. */
+  /** The answers to calls after the cut. */
   readonly answers: readonly Answered[];
   readonly problem: string | undefined;
 }
 
-/** The file system takes up its journal, the gate its ledger; then calls are answered again. */
+/** Mounts the file system with its journal, starts the gate on its ledger, and makes new calls. */
 async function afterReboot(
   image: string,
   required: readonly Answered[],

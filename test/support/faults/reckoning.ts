@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { DatabaseSync } from "node:sqlite";
 import type { Answered } from "./load.ts";
 
-/** The ledger read from its file and added up again: nothing of the gate's own code. */
+/** Reads the ledger from its file and checks it without the gate's own code. */
 export class Reckoning {
   #seq = 0;
   #hash = "0".repeat(64);
@@ -12,7 +12,7 @@ export class Reckoning {
   readonly #totals = new Map<string, number>();
   readonly #rows = new Map<number, Pick<Answered, "hash" | "verdict">>();
 
-  /** Takes up the rows that have come since, and checks each against all before it. */
+  /** Reads the new rows, and checks each against all earlier ones. */
   follow(file: string): void {
     const database = new DatabaseSync(file, { readOnly: true });
     const events = Map.groupBy(
@@ -84,7 +84,7 @@ export class Reckoning {
     return this.#seq;
   }
 
-  /** Is the row there, with the hash and the verdict that the client was told? */
+  /** Returns whether the row exists, with the hash and the verdict that the client received. */
   isKept({ seq, hash, verdict }: Answered): boolean {
     const row = this.#rows.get(seq);
     return row?.hash === hash && row.verdict === verdict;

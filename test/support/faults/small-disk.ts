@@ -5,9 +5,9 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 
 /**
- * A file system of its own, of so many MiB, for one test.
+ * Mounts a separate file system of this many MiB for one test.
  *
- * @returns its folder; undefined where none may be mounted, or made
+ * @returns its folder; undefined if this process cannot make or mount one
  */
 export function smallDisk(t: TestContext, mebibytes: number, kind: "tmpfs" | "ext4" = "tmpfs"): string | undefined {
   const place = mkdtempSync(join(tmpdir(), "svc-gate-disk-"));

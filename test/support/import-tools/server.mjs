@@ -1,13 +1,13 @@
 /**
- * A tiny MCP server on standard input and output, one JSON-RPC message a line. The first argument says how it behaves;
- * the second is a file that gets its process id, so that a test sees it gone.
+ * A tiny MCP server on standard input and output, one JSON-RPC message a line. The first argument chooses its
+ * behaviour. The second is a file for its process id, so that a test can see that it has ended.
  */
 import { writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 const [behaviour = "honest", pidFile] = process.argv.slice(2);
 if (pidFile !== undefined) writeFileSync(pidFile, String(process.pid));
-// One that does not listen to reason has to be killed.
+// A server that ignores signals has to be killed.
 if (behaviour === "silent" || behaviour === "stubborn") process.on("SIGTERM", () => {});
 if (behaviour === "silent" || behaviour === "stubborn") setInterval(() => {}, 1000);
 if (behaviour === "garbage") process.stdout.write("this is no JSON\n{}\n[1,2\n");

@@ -1,4 +1,4 @@
-/** Chance that comes from a seed alone (mulberry32). */
+/** Random numbers that depend on a seed alone (mulberry32). */
 export class Chance {
   #state: number;
 
@@ -30,7 +30,7 @@ export class Chance {
     return item as Item;
   }
 
-  /** Some of the items, in their order. */
+  /** Returns some of the items, in their order. */
   some<Item>(items: readonly Item[], share: number): readonly Item[] {
     return items.filter(() => this.often(share));
   }
@@ -39,7 +39,7 @@ export class Chance {
     return Array.from({ length: this.whole(from, to) }, (_, index) => make(index));
   }
 
-  /** One of the ways, each as likely as its weight says. */
+  /** Returns one of the ways, each as likely as its weight says. */
   way<Made>(ways: readonly (readonly [weight: number, make: () => Made])[]): Made {
     let left = this.next() * ways.reduce((sum, [weight]) => sum + weight, 0);
     for (const [weight, make] of ways) {

@@ -14,7 +14,7 @@ export interface Disagreement {
   readonly engine: unknown;
 }
 
-/** Is told what both came to, call by call. */
+/** Receives both results, call by call. */
 export type Witness = (reached: Reached, events: readonly Event[], done: Done) => void;
 
 /** Asks both, call after call, until they differ. */
@@ -82,12 +82,12 @@ function pairsOf(call: Call, reached: Reached, decision: Decision, twins: Twins)
   ];
 }
 
-/** A value that was asked for has a number in the engine, and its text in the model. */
+/** A looked-up value has a number in the engine, and its text in the model. */
 function readText([name, value]: readonly [string, string]): string {
   return `${name.replace(/\[.*\]$/s, "[]")} ${value}`;
 }
 
-/** A counter that stands twice under two names is broken once. */
+/** A counter under two names is broken only once. */
 function names(errors: readonly (readonly [string, string])[], twins: Twins): readonly string[] {
   const inOne = errors.map(([name]) => {
     const first = twins.get(name.replace(".$counters.", "."));
@@ -106,7 +106,7 @@ function reasonFault(reason: string, rule: string, call: Call, verdict: Verdict)
   return undefined;
 }
 
-/** Which keys of the engine stand for which keys of the model: one for one. */
+/** Maps keys of the engine to keys of the model, one to one. */
 class Keys {
   readonly #engineOf = new Map<string, string>();
   readonly #modelOf = new Map<string, string>();
@@ -132,7 +132,7 @@ class Keys {
   }
 }
 
-/** By the name of a counter, the first counter that means the same. */
+/** Returns, by a counter's name, the first counter with the same meaning. */
 type Twins = ReadonlyMap<string, string>;
 
 function twinsIn({ contracts, settings }: Scenario): Twins {

@@ -3,7 +3,7 @@ import type { Expression, Scenario } from "./language.ts";
 import type { Event, Reached } from "./model.ts";
 import { parts } from "./walk.ts";
 
-/** How often what came about, under a name each. */
+/** Counts how often each named situation occurred. */
 export class Coverage {
   readonly #counts = new Map<string, number>();
 

@@ -2,7 +2,7 @@ import type { Decision } from "../../../packages/svc-gate/src/contract/mod.ts";
 import type { Defect, CounterUpdate } from "./engine.ts";
 import type { Contract, Counter, Rule, Scenario, Schema } from "./language.ts";
 
-/** Ways in which an engine could be wrong, each of which a comparison must notice. */
+/** Defects of an engine, each of which the comparison must notice. */
 export const defects: readonly (readonly [fault: string, of: (scenario: Scenario) => Defect])[] = [
   ["a window one millisecond too long", () => ({ lookup: (each) => ({ ...each, after: each.after - 1 }) })],
   ["a window one millisecond too short", () => ({ lookup: (each) => ({ ...each, after: each.after + 1 }) })],
@@ -78,7 +78,7 @@ export const defects: readonly (readonly [fault: string, of: (scenario: Scenario
   ],
 ];
 
-/** Of the values that one counter remembers of a call, the first. */
+/** Returns only the first of the values that one counter remembers of a call. */
 function oneValueEach(updates: readonly CounterUpdate[]): readonly CounterUpdate[] {
   return updates.filter(
     (move, index) =>

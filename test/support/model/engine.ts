@@ -26,7 +26,7 @@ import {
 import type { Call, Mode, Scenario, Verdict } from "./language.ts";
 import { fileOf, printContract, printJson, printMandate } from "./print.ts";
 
-/** What the engine made of one call. */
+/** The engine's result of one call. */
 export interface Done {
   readonly decision: Decision;
   readonly answered: Verdict;
@@ -41,7 +41,7 @@ export interface CounterUpdate {
   readonly amount: string;
 }
 
-/** A place where the engine is made wrong on purpose. Each is given what is right. */
+/** Hooks that put defects into the engine. Each receives the right value. */
 export interface Defect {
   scenario?(right: Scenario): Scenario;
   body?(right: string): string;
@@ -63,7 +63,7 @@ export function compile(scenario: Scenario, options: CompileOptions = {}): Resul
   return policySet.ok ? policySet : bad(policySet.problem.map(renderDiagnostic));
 }
 
-/** One engine and what it was moved by so far. */
+/** One engine and its counter updates so far. */
 export class Engine {
   readonly #policySet: PolicySet;
   readonly #mode: Mode;
@@ -116,7 +116,7 @@ export class Engine {
   }
 }
 
-/** Two updates of one call with one identity and one key are one move. */
+/** Two updates of one call with one identity and one key are one update. */
 function once(updates: readonly CounterUpdate[]): readonly CounterUpdate[] {
   return updates.filter(
     (move, index) => updates.findIndex(({ identity, key }) => identity === move.identity && key === move.key) === index,

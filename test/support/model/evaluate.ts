@@ -15,7 +15,7 @@ import {
 import { compareTexts, equal, memberOf, type Value } from "./value.ts";
 import { durationSeconds, momentSeconds } from "./window.ts";
 
-/** All that an expression may read. */
+/** Everything that an expression may read. */
 export interface Surroundings {
   readonly input: Value;
   readonly platform: Value | undefined;
@@ -25,9 +25,9 @@ export interface Surroundings {
   readonly now: number;
   limit(name: string): Value;
   counter(name: string): Fraction;
-  /** Does the counter remember the value? */
+  /** Whether the counter remembers the value. */
   recalls(counter: string, value: Value): boolean;
-  /** What a name stands for: an expression that is put in its place, or a value. */
+  /** The meaning of a name: an expression that replaces it, or a value. */
   readonly names: readonly (readonly [string, Expression | { readonly bound: Value }])[];
 }
 
@@ -199,7 +199,7 @@ function minus(a: Value, b: Value): Value {
   return number(subtract(asNumber(a), asNumber(b)));
 }
 
-/** One item after the other. `exists` and `all` stop as `||` and `&&` do; the others see every item. */
+/** Evaluates the items in order. `exists` and `all` stop as `||` and `&&` do; the others visit every item. */
 function fold(expression: Extract<Expression, { kind: "fold" }>, around: Surroundings): Value {
   const over = evaluate(expression.over, around);
   const items =

@@ -32,7 +32,7 @@ import type {
 } from "./language.ts";
 import { names, reads } from "./walk.ts";
 
-/** What the contracts of one scenario have in common: one name means one thing, so that one call can suit them all. */
+/** The shared part of a scenario's contracts: one name has one meaning, so that one call can suit them all. */
 export interface Ground {
   readonly tools: readonly (readonly [string, Schema])[];
   readonly facts: Members;
@@ -53,7 +53,7 @@ export const limitPool: readonly (readonly [string, Kind, Limit])[] = [
   ["steps", "numbers", { name: "steps", value: [{ num: "0" }, { num: "1.5" }, { num: "3" }] }],
 ];
 
-/** What a mandate may set each limit to. */
+/** The values to which a mandate may set each limit. */
 export function settingFor(chance: Chance, limit: Limit): Json {
   const values: Readonly<Record<string, readonly Json[]>> = {
     most: [{ num: "2.25" }, { num: "10" }, { num: "-1" }],
@@ -114,12 +114,12 @@ export function makeContract(chance: Chance, name: string, ground: Ground, contr
   };
 }
 
-/** A name that nothing uses does not compile. */
+/** Removes unused names, because they do not compile. */
 function usesName({ when, lets }: Pick<Rule, "when" | "lets">, name: string): boolean {
   return [when, ...lets.map(([, expression]) => expression)].some((each) => names(each).has(name));
 }
 
-/** The same schema, now and then with another bound, or open and without one of its members. */
+/** Returns the same schema, sometimes with another bound, or open and without one of its members. */
 function variation(chance: Chance, schema: Schema): Schema {
   const properties = (schema.properties ?? []).map(([name, each]): readonly [string, Schema] => {
     if (each.minimum === undefined || !chance.often(0.1)) return [name, each];
@@ -142,7 +142,7 @@ function platformSchema(chance: Chance, facts: Members): Schema {
   };
 }
 
-/** What may be read of the call where all of these tools come by. */
+/** Returns the members that may be read of a call by any of these tools. */
 export function scopeOf(draft: Draft, tools: readonly Tool[], facts: ReadonlySet<string>): Scope {
   const each = tools.map(({ input }) => leavesOf("input", input));
   const shared = (each[0] ?? []).flatMap((leaf): readonly Leaf[] => {
@@ -167,7 +167,7 @@ function loosest(leaves: readonly Leaf[], fallback: Leaf): Leaf {
   return leaves.find((leaf) => !isNotNegative(leaf)) ?? fallback;
 }
 
-/** What a requirement proves to all that comes after it. */
+/** Returns the facts that a requirement proves for all later parts. */
 function proves(when: Expression): readonly string[] {
   if (when.kind === "root" && when.name === "platform.present") return ["platform"];
   if (when.kind === "binary" && when.operator === "&&") return [...proves(when.left), ...proves(when.right)];
@@ -186,7 +186,7 @@ function pathOf(expression: Expression): string | undefined {
 const rootsOnPresence = (when: Expression): boolean =>
   when.kind === "root" ? when !== inSession : when.kind === "binary" && when.operator === "&&";
 
-/** What holds for every one of the tools: by requirements on presence alone, or by all of them. */
+/** Returns the facts that hold for every one of the tools: by requirements on presence alone, or by all of them. */
 export function factsOf(draft: Draft, tools: readonly Tool[], onPresence: boolean): ReadonlySet<string> {
   const sets = tools.map((tool) => {
     const all = [...draft.requires, ...tool.requires].map(({ when }) => when);
@@ -225,7 +225,7 @@ function requirements(
   return made;
 }
 
-/** More than presence and the tool: it is asked after the schemas. */
+/** A requirement on more than presence and the tool: it is checked after the schemas. */
 function readsMore(when: Expression): boolean {
   return [...reads(when, [])].some((root) => ["input", "platform", "limits"].includes(root));
 }
@@ -281,7 +281,7 @@ const timezones = [
   "America/Santiago",
   "America/Havana",
 ];
-/** Their clocks go back within an hour, and what the calendar hour is then nobody says. */
+/** Time zones whose clocks go back within an hour, because the calendar hour is then ambiguous. */
 const hourless = ["Pacific/Chatham", "Australia/Lord_Howe"];
 
 export function window(chance: Chance): Window {
@@ -292,7 +292,7 @@ export function window(chance: Chance): Window {
   return { unit, timezone, weekStarts: chance.pick(["monday", "sunday", "saturday", "wednesday"]) };
 }
 
-/** A name for an expression that every tool of the contract can evaluate, whatever comes. */
+/** Names an expression that every tool of the contract can evaluate, whatever the call. */
 function aLet(chance: Chance, maker: ExpressionMaker, draft: Draft, name: string): readonly [string, Expression, Kind] {
   const scope = scopeOf(draft, draft.tools, factsOf(draft, draft.tools, true));
   if (chance.often(0.5)) return [name, maker.condition(scope, 1), "boolean"];
@@ -338,7 +338,7 @@ function rule(
   };
 }
 
-/** Its key and its `since` stand in every one of the tools' schemas, and are known to be there. */
+/** The counter's key and its `since` must be in every tool's schema, and proven present. */
 export function isReadable(each: Counter, draft: Draft, on: readonly Tool[]): boolean {
   const scope = scopeOf(draft, on, factsOf(draft, on, true));
   const paths = [

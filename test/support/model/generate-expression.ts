@@ -4,25 +4,25 @@ import type { Expression, Macro, Operator, Schema } from "./language.ts";
 
 export type Kind = "number" | "text" | "boolean" | "numbers" | "texts";
 
-/** A member that a condition may read, with what must be known before it may. */
+/** A member that a condition may read, with the members that must be proven present first. */
 export interface Leaf {
   readonly root: "input" | "platform";
   readonly path: readonly string[];
-  /** The optional members on the way, the member itself among them, as `input.a.b`. */
+  /** The optional members on its path, itself included, such as `input.a.b`. */
   readonly needs: readonly string[];
   readonly schema: Schema;
 }
 
-/** What may be read at a place, and what is known there. */
+/** The scope of an expression: readable members, and those proven present. */
 export interface Scope {
   readonly leaves: readonly Leaf[];
-  /** What may be absent and is known to be there: `platform`, `input.a.b`. */
+  /** Members that may be absent but are proven present: `platform`, `input.a.b`. */
   readonly facts: ReadonlySet<string>;
   readonly names: readonly (readonly [string, Kind])[];
   readonly limits: readonly (readonly [string, Kind])[];
   readonly counters: readonly string[];
   readonly tools: readonly string[];
-  /** May it read the moment? */
+  /** Whether it may read `now`. */
   readonly now: boolean;
 }
 
@@ -37,7 +37,7 @@ export function kindOf(schema: Schema): Kind | "nullable" | "any" | "record" | "
   return "any";
 }
 
-/** Every member of a record, at every depth. */
+/** Returns every member of a record, at every depth. */
 export function leavesOf(root: "input" | "platform", schema: Schema): readonly Leaf[] {
   const below = (of: Schema, path: readonly string[], needs: readonly string[]): readonly Leaf[] =>
     (of.properties ?? []).flatMap(([name, each]) => {
@@ -58,7 +58,7 @@ export function pathText({ root, path }: Leaf): string {
   return [root, ...path].join(".");
 }
 
-/** By its schema alone. */
+/** Numeric by its schema alone. */
 export function isNotNegative({ schema }: Leaf): boolean {
   return schema.minimum === "0" || schema.exclusiveMinimum === "0";
 }
@@ -77,7 +77,7 @@ export function binary(operator: Operator, left: Expression, right: Expression):
   return { kind: "binary", operator, left, right };
 }
 
-/** Makes expressions that compile, by what the place knows. */
+/** Makes expressions that compile in their scope. */
 export class ExpressionMaker {
   readonly #chance: Chance;
   #variables = 0;
@@ -111,7 +111,7 @@ export class ExpressionMaker {
     ]);
   }
 
-  /** Only its own presence is missing: `has` may test it here. */
+  /** Only the member's own presence is unproven, so `has` may test it here. */
   #isNextStep(leaf: Leaf, { facts }: Scope): boolean {
     const [missing, ...others] = leaf.needs.filter((need) => !facts.has(need));
     return others.length === 0 && (missing === "platform" || missing === pathText(leaf));
@@ -134,7 +134,7 @@ export class ExpressionMaker {
     ]);
   }
 
-  /** A condition on that member, which is known to be there. */
+  /** Returns a condition on that member, which is proven present. */
   #about(leaf: Leaf, scope: Scope, depth: number): Expression {
     const chance = this.#chance;
     const here = memberAt(leaf.root, leaf.path);
@@ -182,7 +182,7 @@ export class ExpressionMaker {
     ]);
   }
 
-  /** Of a number of 400 digits, the third power is within the bounds and the fourth is not. */
+  /** For a number of 400 digits, the third power is within the bounds and the fourth is not. */
   #power(scope: Scope): Expression {
     const base = this.number(scope, 0);
     const times = this.#chance.pick([3, 4]);
@@ -208,7 +208,7 @@ export class ExpressionMaker {
     ]);
   }
 
-  /** What can be tested at once. */
+  /** Returns the presence tests that compile now. */
   #test(scope: Scope): Expression {
     const chance = this.#chance;
     const testable = scope.leaves.filter((leaf) =>
@@ -274,7 +274,7 @@ export class ExpressionMaker {
     return { kind: "choice", condition: this.condition(scope, depth - 1), yes: make(depth - 1), no: make(depth - 1) };
   }
 
-  /** All that is of that kind and may be read as it stands. */
+  /** Returns all members of that kind that may be read without a test. */
   #proven(kind: Kind, scope: Scope): readonly Expression[] {
     const fields = scope.leaves.filter((leaf) => kindOf(leaf.schema) === kind && isProven(leaf, scope));
     return [
@@ -286,7 +286,7 @@ export class ExpressionMaker {
     ];
   }
 
-  /** Optional members of that kind with a default, reached from the last thing that is known to be there. */
+  /** Returns optional members of that kind with a default, read from the last member that is proven present. */
   #withDefault(kind: Kind, scope: Scope, otherwise: () => Expression): readonly Expression[] {
     const fields = scope.leaves.filter(
       (leaf) =>
@@ -396,7 +396,7 @@ export class ExpressionMaker {
     return { kind: "fold", macro, variable, over, body };
   }
 
-  /** A number that is proven not to be negative, by the schemas alone, made without division. */
+  /** Returns a number that the schemas alone prove not negative, made without division. */
   notNegative(scope: Scope, depth: number): Expression {
     const chance = this.#chance;
     const constant = (): Expression => literal.number(chance.pick(numbers.filter((text) => !text.startsWith("-"))));

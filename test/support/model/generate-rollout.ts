@@ -15,7 +15,7 @@ import { binary, ExpressionMaker, isProven, type Scope } from "./generate-expres
 import { generate } from "./generate.ts";
 import type { Contract, Counter, Expression, Per, Rule, Scenario, Schema } from "./language.ts";
 
-/** A scenario whose contracts also remember and observe. */
+/** Generates a scenario whose contracts also remember and observe. */
 export function generateWhole(seed: number, calls?: number): Scenario {
   const scenario = generate(seed, calls);
   const chance = new Chance(seed ^ 0x5bd1e995);
@@ -25,7 +25,7 @@ export function generateWhole(seed: number, calls?: number): Scenario {
   };
 }
 
-/** The same calls under the next version of some of its contracts, as a reload puts it in force. */
+/** Returns the same calls under the next version of some contracts, as a reload puts it in force. */
 export function generateNext(scenario: Scenario, seed: number): Scenario {
   const next = changed(new Chance(seed ^ 0x2545f491), scenario.contracts);
   const kept = scenario.contracts.map((each) => next.find(({ name }) => name === each.name) ?? each);
@@ -33,7 +33,7 @@ export function generateNext(scenario: Scenario, seed: number): Scenario {
   return { ...scenario, contracts: [...kept, ...others] };
 }
 
-/** Some of its rules decide nothing. */
+/** Puts some of its rules into observe mode. */
 function observing(chance: Chance, contract: Contract): Contract {
   const share = chance.pick([0, 0.2, 0.5]);
   return {
@@ -92,7 +92,7 @@ function memory(chance: Chance, maker: ExpressionMaker, draft: Draft, { kind, na
   };
 }
 
-/** A value of the kind, or a list of such. */
+/** Returns a value of the kind, or a list of them. */
 function remembered(chance: Chance, maker: ExpressionMaker, scope: Scope, kind: Scalar): Expression {
   if (kind === "boolean" || chance.often(0.4)) return scalar(maker, scope, kind);
   if (chance.often(0.5)) return maker.list(kind === "text" ? "texts" : "numbers", scope, chance.whole(0, 1));
@@ -147,7 +147,7 @@ function question(chance: Chance, maker: ExpressionMaker, scope: Scope, { kind, 
   return fold("w", scope, (inside) => fold("x", inside, () => ask(binary("+", item("w"), item("x")))));
 }
 
-/** One or two contracts, a little changed, under their names or a new one. */
+/** Returns one or two slightly changed contracts, under their names or a new one. */
 function changed(chance: Chance, contracts: readonly Contract[]): readonly Contract[] {
   const some = chance.some(contracts, 0.5);
   const chosen = some.length === 0 ? contracts.slice(0, 1) : some;
@@ -186,7 +186,7 @@ const kinds: readonly Change[] = [
   }),
 ];
 
-/** Numbers are bounded where they were not, and the other way round. */
+/** Adds bounds to unbounded numbers, and removes bounds from the others. */
 function otherBounds(chance: Chance, schema: Schema): Schema {
   const properties = (schema.properties ?? []).map(([name, each]): readonly [string, Schema] => {
     if (!each.types.includes("number") || each.types.length > 1 || !chance.often(0.5)) return [name, each];

@@ -1,7 +1,7 @@
 import type { Chance } from "./chance.ts";
 import type { Json, JsonObject, Schema } from "./language.ts";
 
-/** Texts and numbers are few, so that comparisons, keys and lists often meet. */
+/** The texts and numbers are few, so that comparisons, keys and lists often match. */
 export const texts = ["a", "b", "abc", "ABC", "bc", "", "é", "\u{1d538}z", "\uffee", "red", "1", "true"] as const;
 export const numbers = ["0", "1", "2", "3", "5", "10", "0.1", "0.5", "1.5", "2.25", "7", "-1", "-2.5"] as const;
 const counts = ["0", "1", "2", "3", "5", "10", "0.1", "0.5", "2.25", "1.0", "1e1", "10e-1"] as const;
@@ -9,7 +9,7 @@ const oddNumbers = ["1.0", "1e0", "10e-1", "-0", "-0.0", "9007199254740993", "0.
 
 export const colours = ["red", "green", "abc"];
 
-/** A schema for a member, of a kind that its name tells, so that one name has one kind wherever it stands. */
+/** Returns a schema for a member. The name decides its kind, so that one name has one kind everywhere. */
 const kinds: readonly (readonly [string, (chance: Chance) => Schema])[] = [
   [
     "amount",
@@ -52,7 +52,7 @@ const kinds: readonly (readonly [string, (chance: Chance) => Schema])[] = [
   ["tally", () => ({ types: ["object"], additional: { types: ["number"] } })],
 ];
 
-/** Which members a thing may have at all, with the schema that every contract goes by. */
+/** The members that a thing may have, with the schema that every contract uses. */
 export type Members = readonly (readonly [string, Schema])[];
 
 export function members(chance: Chance): Members {
@@ -65,7 +65,7 @@ export function recordOf(chance: Chance, known: Members, additional: boolean | u
   return { types: ["object"], ...(additional === undefined ? {} : { additional }), required, properties };
 }
 
-/** A value that meets the schema, but for a share of numbers and texts that chance decides on. */
+/** Returns a value that meets the schema, except for a random share of numbers and texts. */
 export function valueFor(chance: Chance, schema: Schema): Json {
   if (schema.constant !== undefined) return schema.constant;
   if (schema.oneOf !== undefined) return chance.pick(schema.oneOf);
@@ -118,7 +118,7 @@ export function objectFor(chance: Chance, { properties = [], required = [], addi
   return { obj: [...known, ...others.map((name) => [name, valueFor(chance, additional)] as const)] };
 }
 
-/** The same object with one thing wrong. */
+/** Returns the same object with one fault. */
 export function damaged(chance: Chance, { obj }: JsonObject): JsonObject {
   const at = chance.whole(0, Math.max(0, obj.length - 1));
   return chance.way<JsonObject>([

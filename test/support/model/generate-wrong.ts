@@ -2,7 +2,7 @@ import { Chance } from "./chance.ts";
 import { binary, literal, memberAt } from "./generate-expression.ts";
 import type { Contract, Counter, Expression, Scenario, Schema } from "./language.ts";
 
-/** A contract that must not compile, with the code of the diagnostic that must be among those that say so. */
+/** A contract that must not compile, and the code of a diagnostic that must be reported. */
 export interface Wrong {
   readonly fault: string;
   readonly code: string;
@@ -118,7 +118,7 @@ export const faults: readonly Fault[] = [
   ["a mandate that sets a number to text", "limit", (scenario) => setTo(scenario, "bounded", "text")],
 ];
 
-/** The scenario with one fault, of those above. */
+/** Returns the scenario with one of the faults above. */
 export function spoil(scenario: Scenario, seed: number): Wrong {
   const chance = new Chance(seed);
   const [fault, code, work] = chance.pick(faults);
@@ -160,7 +160,7 @@ function counted(counter: Partial<Counter>) {
   });
 }
 
-/** The first tool with one more member. */
+/** Adds a member to the first tool. */
 function widened(contract: Contract, member: readonly [string, Schema], presence: "required" | "optional"): Contract {
   const tools = contract.tools.map((tool, index) => {
     if (index > 0) return tool;

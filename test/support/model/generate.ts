@@ -5,7 +5,7 @@ import { damaged, members, objectFor, recordOf } from "./generate-schema.ts";
 import type { Call, Contract, Expression, JsonObject, Scenario, Schema } from "./language.ts";
 import { durationSeconds } from "./window.ts";
 
-/** A scenario that comes from the seed alone, whose contracts compile. */
+/** Generates a scenario from the seed alone; its contracts compile. */
 export function generate(seed: number, calls?: number): Scenario {
   const chance = new Chance(seed);
   const toolMembers = members(chance);
@@ -31,7 +31,7 @@ export function generate(seed: number, calls?: number): Scenario {
   };
 }
 
-/** The first contract's first counter stands once more, word for word, under another name. */
+/** Repeats the first contract's first counter word for word under another name. */
 function withTwin(contracts: readonly Contract[]): readonly Contract[] {
   return contracts.map((contract, index) => {
     const [first] = contract.counters;
@@ -40,7 +40,7 @@ function withTwin(contracts: readonly Contract[]): readonly Contract[] {
   });
 }
 
-/** Every contract that has the limit `most` counts the same in the same words, each by its own limit. */
+/** Gives every contract with the limit `most` the same counter text, each with its own limit. */
 function withShared(contracts: readonly Contract[]): readonly Contract[] {
   const isOver: Expression = binary(">", { kind: "limit", name: "most" }, literal.number("3"));
   return contracts.map((contract) => {
@@ -58,7 +58,7 @@ function withShared(contracts: readonly Contract[]): readonly Contract[] {
   });
 }
 
-/** Moments at which clocks jump, years end, or nothing happens. */
+/** Moments of clock changes and of year ends, and ordinary ones. */
 const beginnings = [
   "2026-03-29T00:30:00Z",
   "2026-10-24T21:00:00Z",
@@ -92,7 +92,7 @@ function makeCalls(chance: Chance, contracts: readonly Contract[], ground: Groun
   });
 }
 
-/** Often the exact length of a window, or a millisecond off. */
+/** Often the exact length of a window, or one millisecond off. */
 function step(chance: Chance, haste: number): number {
   if (chance.often(0.2)) return 0;
   if (chance.often(0.2)) return chance.pick([1, 2, 499, 500, 501]);
@@ -101,7 +101,7 @@ function step(chance: Chance, haste: number): number {
   return Math.max(0, Number((n * 1000n) / d) + off);
 }
 
-/** A snapshot with all the facts that any of the contracts reads. */
+/** Returns facts with every member that any of the contracts reads. */
 function snapshot(chance: Chance, schemas: readonly Schema[], at: number): JsonObject | null {
   if (schemas.length === 0 ? chance.often(0.9) : chance.often(0.12)) return null;
   const properties = new Map(schemas.flatMap((schema) => schema.properties ?? []));

@@ -1,9 +1,9 @@
-/** Contracts, mandates and calls as structure, without text: what the model interprets and the printer writes out. */
+/** Contracts, mandates and calls as structure, without text: the model interprets them and the printer writes them. */
 
 export type Verdict = "ALLOW" | "ESCALATE" | "BLOCK";
 export type Mode = "observe" | "assist" | "enforce";
 
-/** JSON whose numbers are kept as they are written, and whose members keep their order. */
+/** JSON whose numbers keep their spelling and whose members keep their order. */
 export type Json =
   | null
   | boolean
@@ -109,7 +109,7 @@ export interface Rule {
   readonly when: Expression;
   readonly verdict: Verdict;
   readonly final: boolean;
-  /** It is in `mode: observe`. */
+  /** Whether it is in `mode: observe`. */
   readonly observed?: boolean;
   readonly reason: Reason;
 }
@@ -162,14 +162,14 @@ export interface Call {
   readonly platform: JsonObject | null;
 }
 
-/** What a mandate sets: a contract's limit to another value. */
+/** A mandate's setting: a contract's limit with another value. */
 export interface Setting {
   readonly contract: string;
   readonly limit: string;
   readonly value: Json;
 }
 
-/** Contracts in force together, and what is asked of them, in order. */
+/** Contracts in force together, and their calls in order. */
 export interface Scenario {
   readonly mode: Mode;
   readonly contracts: readonly Contract[];

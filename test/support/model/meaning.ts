@@ -1,7 +1,7 @@
 import type { Contract, Counter, Expression, Json, Setting } from "./language.ts";
 import { parts } from "./walk.ts";
 
-/** Equal for counters that are one: the same definition, and the same limits to go by. */
+/** Returns the same text for counters with the same definition and the same limits. */
 export function meaningOf(contract: Contract, counter: Counter, settings: readonly Setting[]): string {
   const { when, sum, remembers, since } = counter;
   const expressions = [when, sum, remembers, since].filter((each) => each !== undefined);
@@ -9,7 +9,7 @@ export function meaningOf(contract: Contract, counter: Counter, settings: readon
   return JSON.stringify([spelt(counter), limits.map((limit) => limitOf(contract, settings, limit))]);
 }
 
-/** With what is left out written in. */
+/** Fills in the defaults. */
 function spelt({
   of,
   per,

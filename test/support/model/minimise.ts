@@ -2,7 +2,7 @@ import type { Scenario } from "./language.ts";
 
 const attemptsMax = 2000;
 
-/** What a scenario may leave out wherever it stands. */
+/** The members that a scenario may leave out at any place. */
 const optional = new Set(
   (
     "properties required additional items oneOf constant minimum maximum exclusiveMinimum exclusiveMaximum multipleOf " +
@@ -14,8 +14,8 @@ const optional = new Set(
 type Tree = null | boolean | number | string | readonly Tree[] | { readonly [key: string]: Tree };
 
 /**
- * The smallest scenario that still interests, by leaving out and simplifying one thing at a time until nothing more
- * can go. What `interests` throws about is a scenario that is none.
+ * Returns the smallest interesting scenario: leaves out and simplifies one thing at a time until nothing more can go. A
+ * scenario for which `interests` throws is not interesting.
  */
 export function minimise(scenario: Scenario, interests: (smaller: Scenario) => boolean): Scenario {
   let best = scenario;
@@ -44,7 +44,7 @@ function stillInterests(scenario: Scenario, interests: (smaller: Scenario) => bo
   }
 }
 
-/** Every tree with one thing less, the larger things first. */
+/** Returns every tree with one thing removed, the larger things first. */
 function* simpler(tree: Tree): Generator<Tree> {
   if (Array.isArray(tree)) {
     const items: readonly Tree[] = tree;
@@ -67,7 +67,7 @@ function* simpler(tree: Tree): Generator<Tree> {
   }
 }
 
-/** A part of an expression in its place, or a constant. */
+/** Replaces an expression by a part of it, or by a constant. */
 function* simplerExpressions(kind: Tree, members: readonly (readonly [string, Tree])[]): Generator<Tree> {
   for (const [, value] of members) {
     if (value !== null && typeof value === "object" && "kind" in value) yield value;

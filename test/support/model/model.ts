@@ -1,7 +1,7 @@
 /**
- * What a gate must decide and count, in the most obvious words: rules are walked, numbers are pairs of integers, and a
- * counter is a sum over all past receipts, made anew for every question. It knows no text, no plan, no digest and no
- * index, and nothing of it is shared with what it is compared to.
+ * The naive model of a gate's decisions and counters: it walks the rules, numbers are pairs of integers, and a counter
+ * is a sum over all past receipts, computed for every question. It knows no text, plan, digest or index, and shares
+ * nothing with the engine that it is compared with.
  */
 import { evaluate, holds, asNumber, type Surroundings } from "./evaluate.ts";
 import type { Call, Contract, Counter, Mode, Per, Requirement, Rule, Scenario, Tool, Verdict } from "./language.ts";
@@ -11,26 +11,26 @@ import { fromJson, type Value } from "./value.ts";
 import { reads } from "./walk.ts";
 import { durationSeconds, lies } from "./window.ts";
 
-/** What was decided for a past call. */
+/** The decision of a past call. */
 export interface Receipt {
   readonly call: Call;
   readonly verdict: Verdict;
   readonly answered: Verdict;
-  /** The input and the snapshot were found to be as the schemas say. */
+  /** Whether the input and the facts meet their schemas. */
   readonly sound: boolean;
 }
 
-/** What the contracts come to, before the mode. */
+/** The result of the contracts, before the mode. */
 interface Alone {
   readonly verdict: Verdict;
   readonly final: boolean;
   readonly rule: string;
   readonly fired: readonly string[];
-  /** The rules, requirements and counters that could not be evaluated, with why. */
+  /** The rules, requirements and counters that could not be evaluated, with the reasons. */
   readonly errors: readonly (readonly [string, string])[];
-  /** What rules that observe would have said, and what of that could not be evaluated. */
+  /** The verdicts and evaluation errors of rules in observe mode. */
   readonly observed: readonly (readonly [rule: string, verdict: Verdict])[];
-  /** Counters with what they stood at, and values that were asked for as `counter[value]`, with 1 or 0. */
+  /** Counters with their values, and looked-up values as `counter[value]`, with 1 or 0. */
   readonly read: ReadonlyMap<string, string>;
   readonly sound: boolean;
 }
@@ -43,7 +43,7 @@ export interface Event {
   readonly counter: string;
   /** Equal for events that are counted together. */
   readonly key: string;
-  /** The same without the value that is remembered, and that value's text. */
+  /** The same without the remembered value, and that value's text. */
   readonly of: string;
   readonly value: string | undefined;
   readonly amount: Fraction;
@@ -51,7 +51,7 @@ export interface Event {
 
 type Outcome = Omit<Alone, "read">;
 
-/** Decides a call that comes after those receipts. */
+/** Decides a call that follows those receipts. */
 export function decideCall(scenario: Scenario, past: readonly Receipt[], call: Call): Reached {
   const read = new Map<string, string>();
   const outcome = reach(scenario, call, (contract) => readingOf(scenario, contract, call, { past, read }));
@@ -133,7 +133,7 @@ function strictness(verdict: Verdict): number {
   return verdict === "BLOCK" ? 2 : verdict === "ESCALATE" ? 1 : 0;
 }
 
-/** The first requirement that does not hold, among those on presence or among the others. */
+/** Returns the first failed requirement, among those on presence or among the others. */
 function firstFailing(contract: Contract, tool: Tool, onPresence: boolean, around: Surroundings): Outcome | undefined {
   const all: readonly Requirement[] = [...contract.requires, ...tool.requires];
   for (const [index, { when }] of all.entries()) {
@@ -152,14 +152,14 @@ function isOnPresence(contract: Contract, when: Requirement["when"]): boolean {
   );
 }
 
-/** What does not meet its schema. */
+/** Returns the error of the first value that does not meet its schema. */
 function unsound(contract: Contract, tool: Tool, call: Call): "$input" | "$platform" | undefined {
   if (!meets(fromJson(call.input), tool.input)) return "$input";
   if (call.platform === null || contract.platform === undefined) return undefined;
   return meets(fromJson(call.platform), contract.platform) ? undefined : "$platform";
 }
 
-/** The verdict of one contract: the strictest of its rules that fired, else what it says otherwise. */
+/** Returns the verdict of one contract: the strictest of its fired rules, or else that of `otherwise`. */
 function ofContract(contract: Contract, tool: Tool, around: Surroundings): Outcome {
   const fired: { readonly rule: Rule | undefined; readonly name: string; readonly verdict: Verdict }[] = [];
   const errors: [string, string][] = [];
@@ -183,7 +183,7 @@ function ofContract(contract: Contract, tool: Tool, around: Surroundings): Outco
   return { ...blocked(`${contract.name}.$otherwise`, true), verdict: otherwise };
 }
 
-/** What its rules that decide nothing say, or that they cannot. */
+/** Returns the verdicts or errors of its rules in observe mode. */
 function observedBy(contract: Contract, tool: Tool, around: Surroundings): Outcome["observed"] {
   return contract.rules.flatMap((rule): Outcome["observed"] => {
     if (rule.observed !== true || !rule.on.includes(tool.name)) return [];
@@ -193,7 +193,7 @@ function observedBy(contract: Contract, tool: Tool, around: Surroundings): Outco
   });
 }
 
-/** A counter that the call should move and cannot is a BLOCK, so that nothing is released uncounted. */
+/** If the call should update a counter and cannot, it is a BLOCK, so that no call is released uncounted. */
 function withBroken(scenario: Scenario, call: Call, outcome: Outcome): Outcome {
   const broken: [string, string][] = [];
   for (const contract of scenario.contracts) {
@@ -213,7 +213,7 @@ function answer({ verdict, final }: Outcome, mode: Mode): Verdict {
   return mode === "assist" && verdict === "BLOCK" && !final ? "ESCALATE" : verdict;
 }
 
-/** What the call updates, once it is decided and answered. */
+/** Returns the call's updates, after its decision and answer. */
 export function eventsOf(scenario: Scenario, receipt: Receipt): readonly Event[] {
   return scenario.contracts.flatMap((contract) =>
     contract.counters.flatMap((counter) => countedEvents(scenario, contract, counter, receipt)),
@@ -238,7 +238,7 @@ function countedEvents(
   return "error" in events ? [] : events.value;
 }
 
-/** By what the call would move the counter, whatever is decided. @throws {CannotEvaluate} */
+/** Returns the amount by which the call would update the counter, whatever the decision. @throws {CannotEvaluate} */
 function eventsOfCounter(
   scenario: Scenario,
   contract: Contract,
@@ -279,7 +279,7 @@ const noCounters: Reading = {
   },
 };
 
-/** Its `since` is not asked: that filters a read, and updates nothing. */
+/** Ignores `since`: that filters a read and updates nothing. */
 function readsTheCall(contract: Contract, { when, per, sum, remembers }: Counter): boolean {
   const paths = per.filter((each) => typeof each !== "string");
   return [when, sum, remembers, ...paths].some((each) => {
@@ -288,7 +288,7 @@ function readsTheCall(contract: Contract, { when, per, sum, remembers }: Counter
   });
 }
 
-/** Undefined where it is counted per session and there is none. */
+/** Undefined if the counter is per session and the call has no session. */
 function keyOf(per: readonly Per[], call: Call, around: Surroundings): string | undefined {
   const key: string[] = [];
   for (const each of per) {
@@ -310,14 +310,16 @@ function keyText(value: Value): string {
   return `${value.type} ${JSON.stringify(text)}`;
 }
 
-/** As a decimal where it is one. */
+/** Returns a number as a decimal, if it has one. */
 function numberText(value: Fraction): string {
   let rest = value.d;
   for (const prime of [2n, 5n]) while (rest % prime === 0n) rest /= prime;
   return rest === 1n ? decimal(value) : `${value.n}/${value.d}`;
 }
 
-/** What the counter holds for this call: all past events of its key in its window. Undefined without its session. */
+/**
+ * Returns the counter's value for this call: all past events of its key in its window. Undefined without its session.
+ */
 function readCounter(
   scenario: Scenario,
   contract: Contract,

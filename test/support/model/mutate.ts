@@ -2,12 +2,12 @@ import { Chance } from "./chance.ts";
 import { binary } from "./generate-expression.ts";
 import type { Contract, Expression, Rule, Scenario, Schema, Tool, Verdict } from "./language.ts";
 
-/** What a change makes of contracts, known by how it is made; or not known, where two changes are at odds. */
+/** The known effect of a change to contracts; unknown if two changes have opposite effects. */
 export type Kind = "equal" | "renamed" | "reordered" | "tightened" | "loosened" | "both";
 
 export interface Mutation {
   readonly kind: Kind;
-  /** Which of its ways. */
+  /** The name of one of its ways. */
   readonly way: string;
   readonly before: Scenario;
   readonly after: Scenario;
@@ -20,14 +20,16 @@ const no: Expression = { kind: "boolean", value: false };
 
 type Change = (chance: Chance, contract: Contract) => Contract;
 
-/** The scenario and the same with a change of a known kind in one of its contracts; undefined where it has no place for it. */
+/**
+ * Returns the scenario and its copy with a change of a known kind in one contract; undefined if it has no place for it.
+ */
 export function mutate(scenario: Scenario, seed: number): Mutation | undefined {
   const chance = new Chance(seed);
   const kind = kinds[seed % kinds.length] ?? "equal";
   const [way, change] = chance.pick(
     Object.entries(changes[kind === "loosened" || kind === "both" ? "tightened" : kind]),
   );
-  // A tool that another contract still routes is judged by that one alone: more leniently.
+  // A tool that another contract still routes is then judged by that one alone, and so more leniently.
   if (way === "a tool goes" && scenario.contracts.length > 1) return undefined;
   const at = chance.whole(0, scenario.contracts.length - 1);
   const changed = withContract(scenario, at, (contract) => change(chance, contract));
@@ -39,7 +41,7 @@ export function mutate(scenario: Scenario, seed: number): Mutation | undefined {
   return { kind, way: `${way}, less ${other}`, before, after: changed };
 }
 
-/** What a mandate sets goes with the contract's name. */
+/** A mandate's settings follow the contract's name. */
 function withContract(scenario: Scenario, at: number, change: (contract: Contract) => Contract): Scenario {
   const names = new Map<string, string>();
   const contracts = scenario.contracts.map((each, index) => {
@@ -154,7 +156,7 @@ function everyInput(contract: Contract, change: (input: Schema) => Schema): Cont
   return { ...contract, tools: contract.tools.map((tool) => ({ ...tool, input: change(tool.input) })) };
 }
 
-/** Every part of every rule's condition, the inner ones first. */
+/** Returns every part of every rule's condition, the inner ones first. */
 function everyCondition(contract: Contract, change: (part: Expression) => Expression): Contract {
   return {
     ...contract,
@@ -177,7 +179,7 @@ function rebuiltValue(value: unknown, change: (part: Expression) => Expression):
 
 const mirrored: Readonly<Record<string, "<" | "<=" | ">" | ">=">> = { "<": ">", "<=": ">=", ">": "<", ">=": "<=" };
 
-/** `a < b` as `b > a`. Which of two errors comes first changes no verdict. */
+/** Writes `a < b` as `b > a`. The order of two errors changes no verdict. */
 function turned(part: Expression): Expression {
   const operator = part.kind === "binary" ? mirrored[part.operator] : undefined;
   if (part.kind !== "binary" || operator === undefined) return part;
@@ -190,7 +192,7 @@ function denied(part: Expression): Expression {
   return { kind: "not", of: binary("&&", left, { kind: "not", of: part.right }) };
 }
 
-/** `a > 5` as `a > 4`, at the top and under `||`: true of more. */
+/** Writes `a > 5` as `a > 4`, at the top and under `||`, so that it is true for more values. */
 function lowered(part: Expression): Expression {
   if (part.kind !== "binary") return part;
   if (part.operator === "||") return { ...part, left: lowered(part.left) };
@@ -205,7 +207,7 @@ function required(chance: Chance, input: Schema): Schema {
   return optional.length === 0 ? input : { ...input, required: [...(input.required ?? []), chance.pick(optional)] };
 }
 
-/** A number or a text may be less than before. */
+/** Gives a number or a text a lower minimum. */
 function bounded(chance: Chance, input: Schema): Schema {
   const fitting = (input.properties ?? []).filter(([, { types }]) => ["number", "string"].includes(types[0] ?? ""));
   if (fitting.length === 0) return input;

@@ -1,10 +1,10 @@
-/** Exact numbers as a pair of integers, in lowest terms, the denominator over zero. */
+/** Exact numbers as a pair of integers, in lowest terms, with a positive denominator. */
 export interface Fraction {
   readonly n: bigint;
   readonly d: bigint;
 }
 
-/** What an evaluation comes to when it comes to nothing. */
+/** Thrown by an evaluation without a value. */
 export class CannotEvaluate extends Error {}
 
 const bitsMax = 4096;
@@ -27,7 +27,7 @@ function bits(value: bigint): number {
   return value === 0n ? 0 : (value < 0n ? -value : value).toString(2).length;
 }
 
-/** A decimal as JSON and contracts write it. */
+/** Reads a decimal as JSON and contracts write it. */
 export function fromText(text: string): Fraction {
   const [, sign = "", whole = "0", fractional = "", power = "0"] =
     /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/.exec(text) ?? [];
@@ -56,13 +56,13 @@ export function divide(a: Fraction, b: Fraction): Fraction {
   return fraction(a.n * b.d, a.d * b.n);
 }
 
-/** What is left of `a` after taking `b` away a whole number of times, with the sign of `a`. */
+/** Returns the remainder of `a` divided by `b`, with the sign of `a`. */
 export function remainder(a: Fraction, b: Fraction): Fraction {
   const quotient = divide(a, b);
   return subtract(a, multiply(fromInteger(quotient.n / quotient.d), b));
 }
 
-/** Less than zero, zero, or more than zero. */
+/** Returns a value less than zero, zero, or more than zero. */
 export function compare(a: Fraction, b: Fraction): number {
   const difference = a.n * b.d - b.n * a.d;
   return difference < 0n ? -1 : difference > 0n ? 1 : 0;
@@ -72,7 +72,7 @@ export function isWhole(a: Fraction): boolean {
   return a.d === 1n;
 }
 
-/** A fraction whose denominator divides a power of ten, written without exponent and without trailing zeros. */
+/** Writes a fraction whose denominator divides a power of ten, without exponent and without trailing zeros. */
 export function decimal(a: Fraction): string {
   if (a.n < 0n) return `-${decimal({ n: -a.n, d: a.d })}`;
   let text = String(a.n / a.d);

@@ -1,6 +1,6 @@
 import type { Contract, Counter, Expression, Json, Reason, Requirement, Scenario, Schema, Window } from "./language.ts";
 
-/** YAML before it is text: what cannot be mistaken for an expression is JSON, names of tools too. */
+/** YAML before it becomes text. A value that cannot look like an expression is JSON; so are names of tools. */
 type Yaml = null | boolean | string | { readonly num: string } | readonly Yaml[] | YamlMap;
 type YamlMap = { readonly map: readonly (readonly [string, Yaml])[] };
 
@@ -33,7 +33,7 @@ export function printContract(contract: Contract): string {
   });
 }
 
-/** The file of a contract, as the mandate names it. */
+/** Writes the file of a contract, as the mandate names it. */
 export function fileOf({ name }: Contract): string {
   return `${name}.yaml`;
 }
@@ -152,12 +152,12 @@ function jsonYaml(json: Json): Yaml {
   return { map: json.obj.map(([name, value]) => [name, jsonYaml(value)] as const) };
 }
 
-/** A list of items of the kind that is read: JSON in JSON, YAML in YAML. */
+/** Writes a list of items as in its source: JSON in JSON, YAML in YAML. */
 function isList<Item>(value: Item | readonly Item[]): value is readonly Item[] {
   return Array.isArray(value);
 }
 
-/** In block style, every text in double quotes. */
+/** Writes block style, with every text in double quotes. */
 function block(yaml: YamlMap): string {
   return `${lines(yaml).join("\n")}\n`;
 }
@@ -208,12 +208,12 @@ const strength: Readonly<Record<string, number>> = {
   "%": 6,
 };
 
-/** With no more parentheses than the grammar needs, but for one comparison inside another. */
+/** Writes only the parentheses that the grammar needs, and one pair around a comparison inside another. */
 export function printExpression(expression: Expression): string {
   return written(expression).text;
 }
 
-/** How tightly a text holds together: 1 a choice, 2 to 6 an operator, 7 a sign, 8 a member or less. */
+/** Returns the precedence: 1 a choice, 2 to 6 an operator, 7 a sign, 8 a member or a literal. */
 interface Written {
   readonly text: string;
   readonly strength: number;

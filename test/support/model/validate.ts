@@ -2,7 +2,7 @@ import type { Schema, TypeName } from "./language.ts";
 import { compare, divide, fromText, isWhole } from "./number.ts";
 import { equal, fromJson, memberOf, type Value } from "./value.ts";
 
-/** Does the value meet the schema? */
+/** Returns whether the value meets the schema. */
 export function meets(value: Value, schema: Schema): boolean {
   if (schema.types.length > 0 && !schema.types.some((type) => isOf(value, type))) return false;
   if (schema.oneOf !== undefined && !schema.oneOf.some((each) => equal(value, fromJson(each)))) return false;

@@ -1,7 +1,7 @@
 import type { Json } from "./language.ts";
 import { compare, fromText, type Fraction } from "./number.ts";
 
-/** What an expression comes to. */
+/** The value of an expression. */
 export type Value =
   | { readonly type: "null" }
   | { readonly type: "boolean"; readonly value: boolean }
@@ -9,7 +9,7 @@ export type Value =
   | { readonly type: "number"; readonly value: Fraction }
   | { readonly type: "list"; readonly items: readonly Value[] }
   | { readonly type: "map"; readonly entries: readonly (readonly [string, Value])[] }
-  /** Both in seconds, a moment since the epoch. */
+  /** Both in seconds; a timestamp counts from the epoch. */
   | { readonly type: "duration"; readonly value: Fraction }
   | { readonly type: "moment"; readonly value: Fraction };
 
@@ -48,7 +48,7 @@ export function equal(a: Value, b: Value): boolean {
   return a.type === b.type && a.value === b.value;
 }
 
-/** One code point after the other. */
+/** Compares texts by code points. */
 export function compareTexts(a: string, b: string): number {
   const left = Array.from(a, (character) => character.codePointAt(0) ?? 0);
   const right = Array.from(b, (character) => character.codePointAt(0) ?? 0);
@@ -59,7 +59,7 @@ export function compareTexts(a: string, b: string): number {
   }
 }
 
-/** The member's value, or undefined where there is none. */
+/** Returns the member's value, or undefined if it is absent. */
 export function memberOf(value: Value, name: string): Value | undefined {
   if (value.type !== "map") return undefined;
   return value.entries.find(([each]) => each === name)?.[1];

@@ -1,6 +1,6 @@
 import type { Expression } from "./language.ts";
 
-/** The expressions that stand directly in this one. */
+/** Returns the direct parts of an expression. */
 export function parts(expression: Expression): readonly Expression[] {
   switch (expression.kind) {
     case "list":
@@ -31,7 +31,7 @@ export function parts(expression: Expression): readonly Expression[] {
   }
 }
 
-/** What an expression reads: names of roots, and `limits`, `counters`; through `let`s too. */
+/** Returns the names that an expression reads: roots, `limits` and `counters`, also through `let`s. */
 export function reads(expression: Expression, lets: readonly (readonly [string, Expression])[]): ReadonlySet<string> {
   const found = new Set<string>();
   const visit = (each: Expression): void => {
@@ -46,7 +46,7 @@ export function reads(expression: Expression, lets: readonly (readonly [string, 
   return found;
 }
 
-/** The names that an expression uses: of `let`s and of macros' variables. */
+/** Returns the names that an expression uses: of `let`s and of macros' variables. */
 export function names(expression: Expression): ReadonlySet<string> {
   const own = expression.kind === "name" ? [expression.name] : [];
   return new Set([...own, ...parts(expression).flatMap((part) => [...names(part)])]);

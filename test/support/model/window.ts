@@ -8,7 +8,7 @@ const secondsIn: Readonly<Record<string, Fraction>> = {
   ms: { n: 1n, d: 1000n },
 };
 
-/** "1h30m" in seconds. */
+/** Reads "1h30m" as seconds. */
 export function durationSeconds(text: string): Fraction {
   const negative = text.startsWith("-");
   let total = fromInteger(0);
@@ -18,12 +18,12 @@ export function durationSeconds(text: string): Fraction {
   return negative ? { n: -total.n, d: total.d } : total;
 }
 
-/** "2026-01-31T12:00:00Z" in seconds since the epoch. */
+/** Reads "2026-01-31T12:00:00Z" as seconds since the epoch. */
 export function momentSeconds(text: string): Fraction {
   return divide(fromInteger(new Date(text).getTime()), fromInteger(1000));
 }
 
-/** Does an event of that time lie in the window that ends now? */
+/** Returns whether an event of that time is in the window that ends now. */
 export function lies(time: number, window: Window | undefined, now: number): boolean {
   if (time > now) return false;
   if (window === undefined) return true;
@@ -37,7 +37,7 @@ export function lies(time: number, window: Window | undefined, now: number): boo
 const quarterHour = 15 * 60_000;
 const weekdays = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
 
-/** Tries one quarter of an hour after the other until one lies in the period: every present-day offset is made of them. */
+/** Tries each quarter of an hour until one is in the period: every present-day offset is a multiple of it. */
 function periodStart(window: Extract<Window, { unit: CalendarUnit }>, now: number): number {
   const timezone = window.timezone ?? "UTC";
   const local = clockIn(timezone, now);
@@ -65,7 +65,7 @@ function sameHour(a: Clock, b: Clock): boolean {
   return dateOf(a) === dateOf(b) && a.hour === b.hour && a.offset === b.offset;
 }
 
-/** A date as the moment at which it begins in UTC. */
+/** Returns the UTC time at which a date begins. */
 function dateOf({ year, month, day }: Clock): number {
   return Date.UTC(year, month - 1, day);
 }

@@ -1,6 +1,6 @@
 /**
- * Defects for controls, planted in a program's parse tree. Formatting, comments and types around them do not matter, nor does
- * the file in which a function stands. What is not found exactly once is an error: a control does not go stale in silence.
+ * Defects for controls, planted in a program's parse tree. Formatting, comments, types and the function's file do not
+ * matter. A pattern must match exactly once, so that a control cannot become stale unnoticed.
  */
 import { readFileSync } from "node:fs";
 import { isExpression, matchesIn, namedNodes, node, parse, patternOf, walk, type Match, type Node } from "./tree.ts";
@@ -8,7 +8,7 @@ import { isExpression, matchesIn, namedNodes, node, parse, patternOf, walk, type
 interface Place {
   /** A function, method, class or variable with all names around it: `HeadPin.#write`, `limits`. */
   readonly within: string;
-  /** The end of the module's path without `.ts`, such as `tree/head`: only where two modules have the name. */
+  /** The end of the module's path without `.ts`, such as `tree/head`; needed only if two modules have the name. */
   readonly module?: string;
 }
 
@@ -17,32 +17,32 @@ export type Mutation = Place &
   (
     | {
         /**
-         * An expression, or statements with their semicolons. `$name` in it stands for any expression or statement, `$$name`
-         * for all that is left of a list.
+         * An expression, or statements with their semicolons. `$name` stands for any expression or statement, and
+         * `$$name` for the rest of a list.
          */
         readonly find: string;
-        /** What stands there instead: `$name` and `$$name` are what was found for them, `$found` is all of it. */
+        /** The replacement: `$name` and `$$name` are the matched parts, `$found` is the whole match. */
         readonly put: string;
       }
     | {
-        /** A part of one text in quotes or backticks, such as an SQL statement. */
+        /** Replaces a part of one text in quotes or backticks, such as an SQL statement. */
         readonly text: string;
         readonly put: string;
       }
-    /** Another initial value of a variable. */
+    /** Replaces the initial value of a variable. */
     | { readonly value: string }
-    /** Statements before all others of a function, or behind them. */
+    /** Adds statements before or after all others of a function. */
     | { readonly first: string }
     | { readonly last: string }
   );
 
-/** Every place of a pattern in a program, each changed in a text of its own. */
+/** Every match of a pattern in a program, each changed in a copy. */
 export interface Sweep {
   readonly find: string;
   readonly put: string;
 }
 
-/** A changed program, and the source text of what was changed. */
+/** A changed program, and the source text of the changed part. */
 export interface Swept {
   readonly found: string;
   readonly text: string;
@@ -50,12 +50,12 @@ export interface Swept {
 
 type Language = "js" | "ts";
 
-/** A JavaScript or TypeScript program with all of the mutations in it. */
+/** Returns a JavaScript or TypeScript program with all the mutations. */
 export function mutatedFile(file: string, mutations: readonly Mutation[]): string {
   return mutatedText(readFileSync(file, "utf8"), mutations, /\.m?ts$/.test(file) ? "ts" : "js");
 }
 
-/** @throws where a mutation finds nothing, or several places, or the text does not parse with it */
+/** @throws if a mutation finds no match or several, or the result does not parse */
 export function mutatedText(source: string, mutations: readonly Mutation[], lang: Language = "ts"): string {
   return mutations.reduce((text, mutation) => {
     const changed = changedText(text, mutation, lang);
@@ -64,7 +64,7 @@ export function mutatedText(source: string, mutations: readonly Mutation[], lang
   }, source);
 }
 
-/** The program again and again, with one place of the pattern changed each time. */
+/** Returns copies of the program, each with one match of the pattern changed. */
 export function sweptFile(file: string, { find, put }: Sweep): readonly Swept[] {
   const text = readFileSync(file, "utf8");
   const lang = file.endsWith(".ts") ? "ts" : "js";
@@ -75,7 +75,7 @@ export function sweptFile(file: string, { find, put }: Sweep): readonly Swept[] 
   }));
 }
 
-/** Does a program have something of that name? */
+/** Returns whether a program has something of that name. */
 export function hasName(text: string, within: string): boolean {
   return (namedNodes(parse(text, "ts")).get(within)?.length ?? 0) > 0;
 }
@@ -109,7 +109,7 @@ function changedText(text: string, mutation: Mutation, lang: Language): string {
     : spliced(text, body.end - 1, body.end - 1, ` ${mutation.last} `);
 }
 
-/** Of a function, a method, or a variable that is a function. */
+/** The body of a function, a method, or a variable that is a function. */
 function bodyOf(place: Node): Node | undefined {
   const made = node(place["value"]) ?? node(place["init"]) ?? place;
   const body = node(made["body"]);

@@ -1,6 +1,6 @@
 /**
- * Loaded into a gate before it starts: where MUTATED_SOURCES names a file, the sources in it are loaded in the place of the
- * right ones, in every thread. `mutatedEnvironment` writes that file.
+ * Loaded into a gate before it starts: if MUTATED_SOURCES names a file, every thread loads the sources in it instead of
+ * the right ones. `mutatedEnvironment` writes that file.
  */
 import { readFileSync } from "node:fs";
 import { registerHooks } from "node:module";

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Mutation, Sweep, Swept } from "./mutate.ts";
 
-/** `mutatedFile` for a Python program, which Python's own parser reads: `find`, `put` and `text` are what it knows. */
+/** `mutatedFile` for a Python program, which Python's own parser reads; it supports `find`, `put` and `text`. */
 export function mutatedPython(python: string, file: string, mutations: readonly Mutation[]): string {
   return asked(python, { text: readFileSync(file, "utf8"), mutations }) as string;
 }

@@ -12,7 +12,7 @@ type Sources = ReadonlyMap<string, string>;
 
 let known: Sources | undefined;
 
-/** Every TypeScript source of the service and its tools, wherever it lies in the repository. */
+/** Every TypeScript source of the service and its tools, in any folder of the repository. */
 function allSources(): Sources {
   if (known !== undefined) return known;
   let root = import.meta.dirname;
@@ -22,7 +22,7 @@ function allSources(): Sources {
   return known;
 }
 
-/** The one source in which a mutation finds its place, by the name of the function and not by the file's. */
+/** Finds the one source for a mutation, by the function's name and not by the file's. */
 function sourceOf(mutation: Mutation, sources: Sources): string {
   const { within, module } = mutation;
   const [last = within] = within.split(".").slice(-1);
@@ -34,7 +34,7 @@ function sourceOf(mutation: Mutation, sources: Sources): string {
   throw faultOf(mutation, found.length === 0 ? `no module has ${within}` : `several modules have ${within}: ${files}`);
 }
 
-/** The sources that are wrong with the mutations in them, by the URLs from which they are loaded. */
+/** Returns the sources with the mutations, by the URLs from which they are loaded. */
 export function mutatedSources(mutations: readonly Mutation[], sources: Sources = allSources()): Sources {
   const byFile = Map.groupBy(mutations, (mutation) => sourceOf(mutation, sources));
   return new Map(
@@ -45,7 +45,7 @@ export function mutatedSources(mutations: readonly Mutation[], sources: Sources 
 let folder: string | undefined;
 const written = new Map<string, string>();
 
-/** Variables for a gate that loads `preload`: with them it loads its sources with the mutations in them. */
+/** Returns variables for a gate that loads `preload`, so that it loads its sources with the mutations. */
 export function mutatedEnvironment(mutations: readonly Mutation[]): Readonly<Record<string, string>> {
   if (mutations.length === 0) return {};
   if (folder === undefined) {

@@ -1,6 +1,6 @@
 import { parseSync } from "oxc-parser";
 
-/** A node of the parse tree, or one of the plain objects in it. */
+/** A node of the parse tree, or one of its plain objects. */
 export interface Node {
   readonly type: string;
   readonly start: number;
@@ -8,14 +8,14 @@ export interface Node {
   readonly [key: string]: unknown;
 }
 
-/** Where a pattern was found, and the source text of its holes. */
+/** A match of a pattern, and the source text of its holes. */
 export interface Match {
   readonly start: number;
   readonly end: number;
   readonly holes: ReadonlyMap<string, string>;
 }
 
-/** What a pattern is compared by: one expression, or statements that follow each other. */
+/** A pattern: one expression, or consecutive statements. */
 export interface Pattern {
   readonly nodes: readonly Node[];
   readonly isExpression: boolean;
@@ -31,7 +31,7 @@ export function parse(text: string, lang: Language): Node {
   return program as unknown as Node;
 }
 
-/** Private names, `return`, `await` and `yield` are allowed in a pattern: it is parsed as the body of a method. */
+/** A pattern is parsed as the body of a method, so that private names, `return`, `await` and `yield` are allowed. */
 function bodyOf(text: string, lang: Language): readonly Node[] | undefined {
   try {
     const [outer] = list(parse(`class Outer { async *method() { ;${text}\n} }`, lang)["body"]);
@@ -42,7 +42,7 @@ function bodyOf(text: string, lang: Language): readonly Node[] | undefined {
   }
 }
 
-/** A pattern is an expression where it can be one, and statements where it ends in a semicolon or a brace. */
+/** A pattern is an expression if possible, and statements if it ends in a semicolon or a brace. */
 export function patternOf(text: string, lang: Language): Pattern {
   const expression = node(bodyOf(`(${text}\n)`, lang)?.[0]?.["expression"]);
   if (expression !== undefined) return { nodes: [expression], isExpression: true };
@@ -55,7 +55,7 @@ export function isExpression(text: string, lang: Language): boolean {
   return text.trim() !== "" && bodyOf(`(${text}\n)`, lang)?.length === 1;
 }
 
-/** Every place within a node where the pattern stands. */
+/** Returns every match of the pattern inside a node. */
 export function matchesIn(within: Node, { nodes }: Pattern, text: string): readonly Match[] {
   const found = new Map<string, Match>();
   const compare = (candidates: readonly Node[]): void => {
@@ -78,11 +78,11 @@ export function matchesIn(within: Node, { nodes }: Pattern, text: string): reado
   return [...found.values()];
 }
 
-/** The nodes with a name, by all names around them: `AppendTransaction.commit`, `AppendTransaction.#seal`, `limits`. */
+/** Returns the nodes with a name, by all names around them: `Turn.commit`, `Turn.#seal`, `limits`. */
 export function namedNodes(program: Node): ReadonlyMap<string, readonly Node[]> {
   const found = new Map<string, Node[]>();
   const visit = (each: Node, names: readonly string[]): void => {
-    // A property of an object without a name has none either.
+    // A property of an object without a name has no name either.
     const name = each.type === "Property" && names.length === 0 ? undefined : nameOf(each);
     const inner = name === undefined ? names : [...names, name];
     if (name !== undefined) {
@@ -103,7 +103,7 @@ function nameOf(each: Node): string | undefined {
   return name?.type === "Identifier" ? String(name["name"]) : undefined;
 }
 
-/** Types, comments, parentheses and the way in which a literal is written are not compared. */
+/** Compares nodes without types, comments, parentheses and the spelling of literals. */
 const ignored = new Set(
   "start end raw directive typeAnnotation returnType typeParameters typeArguments declare accessibility definite".split(
     " ",
@@ -125,7 +125,7 @@ function same(pattern: unknown, candidate: unknown, text: string, holes: Map<str
   return [...keys].every((key) => same(wanted[key], given[key], text, holes));
 }
 
-/** `$$rest` at the end of a list stands for all that is left of it. */
+/** `$$rest` at the end of a list stands for its rest. */
 function sameLists(
   pattern: readonly unknown[],
   candidates: readonly unknown[],

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { isContract } from "../../../packages/svc-gate/src/contract/mod.ts";
 
-/** Contracts without a finding, whose words the seeds know: they stay as they are. */
+/** Contracts without a finding. They must not change, because the seeds replace parts of their text. */
 export const bases: Readonly<Record<string, string>> = contractsIn(new URL("./", import.meta.url));
 
 /** The contracts of the repository, as they are now. */

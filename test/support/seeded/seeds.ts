@@ -1,15 +1,17 @@
 import { parse } from "yaml";
 import { bases, published } from "./bases.ts";
 
-/** A defect put into a contract that has none, and the finding that it must raise. */
+/** A defect put into a clean contract, and the finding that it must raise. */
 export interface Seed {
   readonly name: string;
   readonly text: string;
-  /** One of these. */
+  /** One of these codes. */
   readonly expected: readonly string[];
 }
 
-/** Every rule of every contract, broken in the same ways; and the parts of each base that have one meaning, one by one. */
+/**
+ * Every rule of every contract, broken in the same ways; and the parts of each base that have one meaning, one by one.
+ */
 export function seeds(): readonly Seed[] {
   const perRule = [
     ...Object.entries(bases).map(([base, text]) => ({ base, text, rules: rulesIn(text) })),
@@ -18,7 +20,7 @@ export function seeds(): readonly Seed[] {
   return [...perRule, ...edits.map(editSeed), ...additions.map(additionSeed)];
 }
 
-/** Rules of one published contract that are broken: they are many, and more come. */
+/** The number of rules to break in one published contract; the published contracts have many rules. */
 const publishedMax = 4;
 
 interface WrittenRule {
@@ -59,7 +61,7 @@ function ruleSeeds(base: string, text: string, rule: WrittenRule): readonly Seed
             "asked of a person, narrower",
             { verdict: "ESCALATE", when: `${when} && now > timestamp(1000)` },
             "escalate-under-block",
-            "contradiction", // where the rule asks for a later moment already
+            "contradiction", // if the rule already asks for a later moment
           ),
         ]
       : [added("stricter as well", { verdict: stricter }, "contradiction")]),
@@ -79,9 +81,9 @@ function editSeed([base, expected, from, to]: Edit): Seed {
   };
 }
 
-/** One part of a base in another's place. */
+/** Replaces one part of a base by another. */
 const edits: readonly Edit[] = [
-  // Written out where it was read.
+  // A limit replaced by its value.
   ["payments", "unused-limit", "input.amount > limits.per_payment_usd", "input.amount > 50"],
   ["payments", "unused-limit", " * limits.price_variance", " * 1.25"],
   ["session-flow", "unused-limit", "counters.posts >= limits.requests_per_minute", "counters.posts >= 20"],
@@ -117,7 +119,7 @@ const edits: readonly Edit[] = [
   ],
   ["files", "unused-counter", "counters.writes >= limits", "input.bytes >= limits"],
   ["orders", "unused-counter", "counters:\n", "counters:\n  cancelled: { of: order.cancel, per: key, within: 1h }\n"],
-  // Who chooses the key.
+  // The choice of the key.
   ["orders", "agent-controlled-key", "per: key", "per: input.sku"],
   ["orders", "agent-controlled-key", "per: key", "per: [key, input.sku]"],
   ["orders", "agent-controlled-key", "per: key", "per: [session, input.region]"],
@@ -146,7 +148,7 @@ const edits: readonly Edit[] = [
   ["session-flow", "session-not-required", "when: session.present", 'when: tool != ""'],
   ["files", "session-not-required", "per: key, counting: possible", "per: session, counting: attempts"],
   ["orders", "session-not-required", "per: key", "per: session"],
-  // What is counted.
+  // The counted events.
   ["session-flow", "attempt-as-proof", /, counting: released|counting: released, /, ""],
   ["session-flow", "attempt-as-proof", "counting: released", "counting: attempts"],
   ["session-flow", "attempt-as-proof", "counting: released", "counting: blocked"],
@@ -155,7 +157,7 @@ const edits: readonly Edit[] = [
   ["orders", "approved-uncounted", "counting: possible", "counting: released"],
   ["files", "approved-uncounted", "counting: possible", "counting: released"],
   ["mail", "approved-uncounted", "sent: { of: [mail.send], ", "sent: { of: [mail.send], counting: released, "],
-  // What may be absent, negative, endless.
+  // Values that may be absent, negative or unbounded.
   ["session-flow", "platform-not-required", /"!\(platform.present && has[^"]*"/, 'input.customer_id == ""'],
   [
     "session-flow",
@@ -305,7 +307,7 @@ const edits: readonly Edit[] = [
   ["mail", "suppression-without-reason", "rules:\n", "rules:\n  # svc-gate: allow dead-part\n"],
 ];
 
-/** A rule more. */
+/** Adds a rule. */
 const additions: readonly (readonly [
   base: string,
   on: string,
@@ -313,7 +315,7 @@ const additions: readonly (readonly [
   when: string,
   ...expected: string[],
 ])[] = [
-  // Outside of what the schema takes.
+  // Values that the schema refuses.
   ["payments", "payment.send", "BLOCK", "input.amount <= 0", "never-fires"],
   ["payments", "payment.send", "BLOCK", 'input.currency == "EUR"', "never-fires"],
   ["payments", "payment.send", "BLOCK", 'input.currency != "USD"', "never-fires"],
@@ -357,7 +359,7 @@ const additions: readonly (readonly [
   ["orders", "order.place", "BLOCK", 'input.?note.orValue("").size() > 500', "never-fires"],
   ["orders", "order.place", "BLOCK", "counters.today < 0 || input.usd <= 0", "never-fires"],
   ["orders", "order.place", "BLOCK", "input.usd % 10 >= 10", "never-fires"],
-  // Everything.
+  // Conditions that are always true.
   ["orders", "order.place", "ESCALATE", "input.pieces >= 1", "always-fires"],
   ["orders", "order.place", "ESCALATE", "input.usd > 0", "always-fires"],
   ["payments", "payment.send", "ESCALATE", 'input.currency == "USD"', "always-fires"],
@@ -368,7 +370,7 @@ const additions: readonly (readonly [
   ["mail", "mail.send", "ESCALATE", "session.present", "always-fires"],
   ["files", "file.write", "ESCALATE", 'input.mode in ["create", "append", "replace"]', "always-fires"],
   ["orders", "order.place", "ESCALATE", 'input.region != "mars"', "always-fires"],
-  // Within another.
+  // One condition inside another.
   ["payments", "payment.send", "BLOCK", "input.amount > limits.per_payment_usd * 2", "shadowed"],
   ["payments", "payment.send", "ESCALATE", "input.amount > 60", "escalate-under-block"],
   ["payments", "payment.send", "ESCALATE", "input.amount >= 51 && has(input.merchant)", "escalate-under-block"],
@@ -432,7 +434,7 @@ const additions: readonly (readonly [
   ["files", "file.write", "ALLOW", 'input.path.startsWith("~/work")', "path-prefix"],
   ["session-flow", "http.post", "BLOCK", 'input.host.contains("evil")', "substring-test"],
   ["session-flow", "http.post", "BLOCK", '!input.host.contains("example.com")', "substring-test"],
-  // Without a snapshot.
+  // Without facts.
   [
     "session-flow",
     "http.post",

@@ -5,7 +5,7 @@ import type { Core, Probe } from "../../../packages/svc-gate/src/contract/ir.ts"
 import { compile, Engine } from "../model/engine.ts";
 import { generate } from "../model/generate.ts";
 
-/** What conditions came to, by their places. */
+/** The observed values of conditions, by their positions. */
 class Seen {
   readonly #values = new Map<string, Set<unknown>>();
   readonly #errors = new WeakSet<EvaluationError>();
@@ -38,7 +38,7 @@ export function locationText({ file, from, to }: Span): string {
   return `${file.name}:${from}:${to}`;
 }
 
-/** What is not true of the findings, after what was seen. */
+/** Returns the findings that the observations contradict. */
 export function lies(findings: readonly Finding[], policySet: PolicySet, seen: Seen): readonly string[] {
   const rules = [...policySet.tools.values()].flatMap(({ routes }) => routes.flatMap((route) => route.rules));
   return findings.flatMap((finding) => {

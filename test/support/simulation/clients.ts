@@ -7,7 +7,7 @@ import type { Sources } from "./sources.ts";
 type Opened<Value> = Value extends (...args: never[]) => Promise<infer Made> ? Made : never;
 type Gate = Extract<Opened<Sources["openGate"]>, { readonly ok: true }>["value"]["gate"];
 
-/** A gate that serves. */
+/** A serving gate. */
 export interface Serving {
   readonly gate: Gate;
   readonly ledger: Opened<Sources["openLedger"]>;
@@ -16,7 +16,7 @@ export interface Serving {
 
 const sessions = 3;
 
-/** Sessions ask, each one call after the other, now and then the same again. */
+/** Runs sessions, each with one call after another, sometimes a repeated one. */
 export async function ask(
   serving: Serving,
   outside: Outside,
@@ -42,7 +42,7 @@ export function bodyOf(call: string, session: string, amount: number): string {
   return JSON.stringify({ tool_name: "pay", session_id: session, tool_input: { amount, call } });
 }
 
-/** @param asked undefined where the call was asked before, and may have been answered then */
+/** @param asked undefined if the call was made before, and may have been answered then */
 export async function askOnce(
   { gate, machine }: Serving,
   outside: Outside,
@@ -63,7 +63,7 @@ interface Receipt {
   readonly hash: string;
 }
 
-/** Somebody who administers: reloads, an act on a key, a look at the newest receipts, a walk over the chain. */
+/** Acts as an administrator: reloads, a key command, a look at the newest receipts, a walk over the chain. */
 export async function administer(serving: Serving, outside: Outside): Promise<void> {
   const { machine } = serving;
   const { process, chance } = machine;
@@ -87,7 +87,7 @@ async function reload({ gate, machine }: Serving, outside: Outside): Promise<voi
     outside.answered(reloaded.value.receipt, machine.now);
 }
 
-/** The row that a new key has. */
+/** The row of a new key. */
 async function changeKey({ gate, machine }: Serving, outside: Outside): Promise<void> {
   const { process } = machine;
   const body = { name: "even", digest: "0".repeat(64) };
@@ -118,7 +118,7 @@ async function walk({ gate, machine }: Serving, outside: Outside): Promise<void>
   }
 }
 
-/** A disk that fails may make a read fail, or lie. */
+/** A failing disk may make a read fail, or return wrong data. */
 export function expected({ process }: Machine, outside: Outside, what: string): void {
   if (process.isAlive && process.met.length === 0) outside.wrong(what);
 }

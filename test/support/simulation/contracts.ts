@@ -1,6 +1,6 @@
 import { compileContracts, type PolicySet } from "../../../packages/svc-gate/src/contract/mod.ts";
 
-/** Three contracts of one tool, which come and go: counters that stay, that are new, that come back. */
+/** Three contracts of one tool, which replace each other: counters stay, are new, or return. */
 const texts = [
   contract(
     "{ calls: { of: pay, per: session, within: 10s }, spent: { of: pay, per: key, sum: input.amount, counting: released } }",

@@ -1,23 +1,23 @@
 import type { Mutation } from "../mutation/mutate.ts";
 import type { Defect } from "./disk.ts";
 
-/** A thing that keeps the promises, taken away. The simulation must notice that it is gone. */
+/** A safeguard that the control removes. The simulation must notice its absence. */
 export interface Control {
   readonly name: string;
   readonly mutations: readonly Mutation[];
   readonly defect?: Defect;
-  /** It shows in few histories: those that are made for what chance seldom hits upon. */
+  /** Whether few histories show it: those that are made for rare events. */
   readonly isRare?: boolean;
-  /** It shows in what an operator does: each life has errands. */
+  /** Whether operator's actions show it: each life then has some. */
   readonly isOfErrands?: boolean;
-  /** What it is noticed by, at least once. */
+  /** The fault that reports it, at least once. */
   readonly noticed: RegExp;
 }
 
 const effectsLoop = "for (const effect of effects) this.#addEffect(effect, false);";
 const erasuresLoop = "for (const erasure of erasures) eraseParts(this.#database, erasure);";
 const keepsRows = "await store.commit(this.#rows, $$beside);";
-/** Rows that somebody knows of are gone, or all are. */
+/** Known rows are missing, or all rows are. */
 const lost = /LOST|rows are missing|is gone or empty/;
 
 export const controls: readonly Control[] = [

@@ -1,10 +1,10 @@
 import { dirname } from "node:path";
 import type { Chance } from "../model/chance.ts";
 
-/** The unit in which a disk keeps or loses what was not flushed. */
+/** The unit in which a disk keeps or loses unflushed data. */
 const sectorBytes = 512;
 
-/** What a call on the disk can fail with. */
+/** The errors of a call on the disk. */
 export type DiskError = "EIO" | "ENOSPC" | "ENOENT" | "EEXIST";
 
 export class DiskFailure extends Error {
@@ -15,34 +15,34 @@ export class DiskFailure extends Error {
   }
 }
 
-/** What became of the machine: the process alone ended, or its power. */
+/** What ended: the process alone, or the machine's power. */
 export type Crash = "kill" | "power";
 
-/** Ways in which a disk can be worse than the ledger has to bear, to see whether the simulation notices. */
+/** Ways in which a disk can be worse than the ledger must tolerate, to see whether the simulation notices. */
 export interface Defect {
-  /** It says that it has flushed, and has not. */
+  /** It confirms a flush without flushing. */
   readonly ignoresFlushes?: boolean;
-  /** Whoever asks for a flush has one that failed tried again, and believes the second. */
+  /** A failed flush is tried again, and the caller trusts the second one. */
   readonly retriesFlushes?: boolean;
-  /** A loss of power spoils a byte of what was flushed long ago, in a file whose name ends so. */
+  /** A loss of power damages a byte that was flushed long ago, in a file whose name ends so. */
   readonly spoils?: string;
 }
 
 /**
- * A disk under the page cache of an operating system. What is written is seen at once by whoever reads, and is on the disk
- * only after a flush. Before that, a loss of power leaves each sector of 512 bytes in any of the states that it had since the
- * last flush, or torn between two of them; a file may keep its old length, or have its new one with zeros or rubbish where
- * nothing arrived; a name that was made, moved or removed and not flushed with its folder may be so or as before. A flush that
- * fails loses what it should have flushed, and the next one succeeds without it, as Linux does.
+ * A disk under the page cache of an operating system. Readers see a write at once, but only a flush puts it on the
+ * disk. Before that, a loss of power leaves each sector of 512 bytes in any of its states since the last flush, or torn
+ * between two of them. A file may keep its old length, or have its new one with zeros or garbage in place of missing
+ * data. A name that was made, moved or removed without a flush of its folder may be new or old. A failed flush loses
+ * its data, and the next one succeeds without it, as on Linux.
  */
 export class Disk {
   #names = new Map<string, Inode>();
-  /** As on the disk. */
+  /** The names as on the disk. */
   #flushedNames = new Map<string, Inode>();
-  /** Changes since, each of which a loss of power keeps whole or not at all, as a journal does. */
+  /** Later changes, each of which a loss of power keeps whole or not at all, as a journal does. */
   #changes: Names[] = [];
   readonly defect: Defect;
-  /** What it holds at most: beyond that, growing fails with ENOSPC. */
+  /** The disk's capacity: beyond it, growing fails with ENOSPC. */
   capacityBytes: number = Number.MAX_SAFE_INTEGER;
 
   constructor(defect: Defect = {}) {
@@ -53,7 +53,7 @@ export class Disk {
     return this.#names.get(name);
   }
 
-  /** All files, as they are seen. */
+  /** All files, as readers see them. */
   *contents(): Generator<readonly [name: string, content: Buffer]> {
     for (const [name, inode] of this.#names) yield [name, Buffer.from(inode.read(0, inode.size))];
   }
@@ -77,7 +77,7 @@ export class Disk {
     ]);
   }
 
-  /** One file under two names. */
+  /** Gives one file two names. */
   link(from: string, to: string): void {
     const linked = this.#names.get(from);
     if (linked === undefined) throw new DiskFailure("ENOENT", `link ${from}`);
@@ -90,7 +90,7 @@ export class Disk {
     apply(this.#names, names);
   }
 
-  /** Flushes a folder: the names in it are as they are seen. */
+  /** Flushes a folder, so that its names are on the disk as readers see them. */
   flushNames(folder: string): void {
     const isHere = ([[name] = ["", undefined]]: Names): boolean => dirname(name) === folder;
     for (const change of this.#changes.filter(isHere)) apply(this.#flushedNames, change);
@@ -101,7 +101,7 @@ export class Disk {
     return [...this.#names.values()].reduce((sum, { size }) => sum + size, 0);
   }
 
-  /** Leaves what a crash leaves. A process that ends loses nothing of what the cache holds. */
+  /** Applies a crash. The end of a process loses nothing in the cache. */
   crash(kind: Crash, chance: Chance): void {
     if (kind === "kill") return;
     const isInOrder = chance.often(0.5);
@@ -116,7 +116,7 @@ export class Disk {
     for (const [name, inode] of this.#names) if (name.endsWith(spoils)) inode.spoil(chance);
   }
 
-  /** The same disk once more, with all that is not certain of it. */
+  /** Copies the disk, including everything that is not certain. */
   copy(): Disk {
     const made = new Disk(this.defect);
     const inodes = new Map<Inode, Inode>();
@@ -143,35 +143,35 @@ function apply(names: Map<string, Inode>, change: Names): void {
   }
 }
 
-/** What was done to a file since its last flush. */
+/** A change to a file since its last flush. */
 interface Done {
   readonly from: number;
-  /** What is there now; empty where the file was cut, or made longer without a write. */
+  /** The new bytes; empty if the file was truncated, or extended without a write. */
   readonly bytes: Uint8Array;
-  /** What was there before, as far as the file reached. */
+  /** The old bytes, as far as the file reached. */
   readonly before: Uint8Array;
   /** The file's length before and after. */
   readonly size: readonly [before: number, after: number];
 }
 
-/** One file, as the cache of the operating system shows it, and what the disk may not have of it. */
+/** One file as the operating system's cache shows it, and the parts that may not be on the disk. */
 export class Inode {
   #content = new Uint8Array(0);
   #size = 0;
   #done: Done[] = [];
-  /** Sectors whose flush failed, and what they may be found to be: the cache takes them for flushed. */
+  /** Sectors whose flush failed, with their possible contents: the cache treats them as flushed. */
   #doubtful = new Map<number, readonly Uint8Array[]>();
 
   get size(): number {
     return this.#size;
   }
 
-  /** @returns a view of what is there, shorter than asked for at the end of the file */
+  /** @returns a view of the bytes, shorter than requested at the end of the file */
   read(from: number, count: number): Uint8Array {
     return this.#content.subarray(Math.min(from, this.#size), Math.min(from + count, this.#size));
   }
 
-  /** @param bytes are kept */
+  /** @param bytes are kept without a copy */
   write(from: number, bytes: Uint8Array): void {
     this.#do(from, bytes, Math.max(this.#size, from + bytes.length));
   }
@@ -190,7 +190,7 @@ export class Inode {
     this.#size = size;
   }
 
-  /** What is seen is what is on the disk, but for what a failed flush has lost already. */
+  /** Puts everything on the disk, except data that a failed flush has already lost. */
   flush(): void {
     if (this.#doubtful.size > 0)
       for (const { from, bytes, size } of this.#done)
@@ -198,7 +198,7 @@ export class Inode {
     this.#done = [];
   }
 
-  /** Nothing more comes to the disk of what was written since the last flush, though a crash may find any of it there. */
+  /** No unflushed write reaches the disk any more, though a crash may still find any part of it there. */
   failFlush(): void {
     const states = this.#states();
     for (const [sector, found] of states.sectors)
@@ -228,7 +228,7 @@ export class Inode {
     this.#doubtful.clear();
   }
 
-  /** Some byte becomes another. */
+  /** Changes one random byte. */
   spoil(chance: Chance): void {
     const at = chance.whole(0, Math.max(0, this.#size - 1));
     if (this.#size > 0) this.#content[at] = (this.#content[at] ?? 0) ^ (1 << chance.whole(0, 7));
@@ -243,7 +243,7 @@ export class Inode {
     return made;
   }
 
-  /** All that has been done since the last flush is undone, and done again to see what each sector comes to be. */
+  /** Undoes all changes since the last flush and repeats them, to collect each sector's states. */
   #states(): States {
     const content = this.#content.slice();
     for (const { from, bytes, before } of this.#done.toReversed()) {
@@ -265,16 +265,19 @@ export class Inode {
 
 const nothing = new Uint8Array(0);
 
-/** What a sector may be found to be. */
+/** A possible state of a sector. */
 interface State {
   readonly bytes: Uint8Array;
-  /** How often the file had been cut since the last flush: it is there if the disk knows of as many cuts at least. */
+  /**
+   * How often the file had been truncated since the last flush: the state is possible if the disk has at least as many
+   * truncations.
+   */
   readonly cuts: number;
-  /** It came about by a cut: what was there before is gone where the disk knows of that. */
+  /** A truncation made it: the earlier content is gone if the disk has that truncation. */
   readonly isCut: boolean;
 }
 
-/** What a loss of power may leave of a file; the first of each is what is on the disk. */
+/** The possible states of a file after a loss of power; the first of each is the state on the disk. */
 class States {
   readonly sectors = new Map<number, State[]>();
   readonly lengths: { readonly size: number; readonly cuts: number }[];
@@ -318,7 +321,7 @@ function sectorsOf(from: number, to: number): readonly number[] {
   return Array.from({ length: Math.max(0, Math.ceil(to / sectorBytes) - first) }, (_, index) => first + index);
 }
 
-/** The states that can be found where the disk knows of so many cuts of the file. */
+/** Returns the states that are possible if the disk has this many truncations of the file. */
 function possible(states: readonly State[], cuts: number): readonly State[] {
   const known = states.filter((state) => state.cuts <= cuts);
   return known.slice(
@@ -329,7 +332,10 @@ function possible(states: readonly State[], cuts: number): readonly State[] {
   );
 }
 
-/** One of the states; sometimes torn between the oldest and another; in space that is new to the file sometimes rubbish. */
+/**
+ * Returns one of the states; sometimes torn between the oldest and another; in space that is new to the file, sometimes
+ * garbage.
+ */
 function survivor(states: readonly State[], isNew: boolean, chance: Chance): Uint8Array {
   const { bytes: kept } = chance.pick(states);
   if (isNew && chance.often(0.02)) return kept.map(() => chance.whole(0, 255));

@@ -1,6 +1,6 @@
 import sqlite3InitModule from "@sqlite.org/sqlite-wasm";
 
-/** Functions of SQLite's interface in C: pointers and numbers are numbers, 64-bit integers are bigints. */
+/** Functions of SQLite's C interface: pointers and numbers are numbers, 64-bit integers are bigints. */
 type Native = Readonly<Record<Name, (...args: readonly (number | bigint)[]) => number>> & {
   readonly sqlite3_column_int64: (statement: number, column: number) => bigint;
 };
@@ -37,18 +37,18 @@ type Name =
   | "sqlite3_vfs_register"
   | "sqlite3_wal_autocheckpoint";
 
-/** `i` an integer or a pointer, `j` 64 bits, `v` nothing; the first is the result. */
+/** `i` is an integer or a pointer, `j` 64 bits, `v` nothing; the first letter is the result. */
 type Signature = `${"i" | "v"}${string}`;
 
 /** SQLite as its authors compile it for WebAssembly, in this process. */
 export interface Engine {
   readonly native: Native;
   readonly version: string;
-  /** All memory; it may move whenever something is allocated. */
+  /** All memory; it may move at each allocation. */
   memory(): Uint8Array;
   view(): DataView;
   text(pointer: number): string;
-  /** A text that stays for ever, such as the name of a file system. */
+  /** A text that is never freed, such as the name of a file system. */
   keepText(text: string): number;
   /** A function that SQLite can call. */
   readonly install: (signature: Signature, run: (...args: never[]) => number | void) => number;

@@ -2,12 +2,12 @@ import type { Disk } from "./disk.ts";
 import type { Outside } from "./outside.ts";
 import { disclosuresOf, leafOf, part, type Row } from "./rows.ts";
 
-/** What stands in a check's evidence, and may be erased of it. */
+/** The parts of a check's evidence that may be erased. */
 const erasable = ["call", "input", "outcome", "platform", "reason"];
 
 /**
- * What is missing is what rows say was erased, no less and no more: a row that says so and what it speaks of became durable
- * together. What was answered to be erased is so for ever.
+ * The missing parts are exactly those that rows list as erased: a row and the erasures that it lists became durable
+ * together. An erasure that was confirmed is permanent.
  */
 export function erasureProblem(rows: readonly Row[], { erased }: Outside): string | undefined {
   const said = new Map<string, number>();
@@ -32,11 +32,11 @@ export function erasureProblem(rows: readonly Row[], { erased }: Outside): strin
 interface Said {
   readonly seq: number;
   readonly name: string;
-  /** The row that says so. */
+  /** The row that lists it. */
   readonly by: number;
 }
 
-/** Rows that record acts are passed over. */
+/** Skips rows of administrative events. */
 function saidBy(rows: readonly Row[]): (row: Row) => readonly Said[] {
   return (row) => {
     const { act, seq: by } = leafOf(row);
@@ -54,7 +54,7 @@ function saidBy(rows: readonly Row[]): (row: Row) => readonly Said[] {
   };
 }
 
-/** What is missing of some rows, as texts that stood in it and stand in no row now. */
+/** Returns the missing parts of some rows, as texts that were in them and are in no row now. */
 export function forgotten(rows: readonly Row[], { texts }: Outside, keys: Iterable<string>): readonly Forgotten[] {
   const there = new Map(rows.map((row) => [row.seq, disclosuresOf(row)]));
   const all = rows.map(({ evidence, session }) => `${evidence} ${session}`).join("\n");
@@ -72,13 +72,13 @@ interface Forgotten {
   readonly bytes: Buffer;
 }
 
-/** What shows of a text in the base64 of what it stands in: its whole groups of three bytes. */
+/** Returns the visible part of a text in base64: its whole groups of three bytes. */
 export function inBase64(text: string, disclosure: string): string {
   const from = Buffer.from(disclosure, "base64url").indexOf(text);
   return disclosure.slice(Math.ceil(from / 3) * 4, Math.floor((from + text.length) / 3) * 4);
 }
 
-/** Where on the disk something is that should be nowhere. */
+/** Returns the places on the disk that still contain an erased text. */
 export function remainsProblem(disk: Disk, texts: readonly Forgotten[], when: string): string | undefined {
   for (const [file, content] of disk.contents()) {
     const found = texts.find(({ bytes }) => content.includes(bytes));

@@ -15,7 +15,7 @@ export function headOf(checkpoint: string): Head {
   return { size: Number(size), root, checkpoint };
 }
 
-/** No head over lost rows, or over others: each that ever left the gate is one of a prefix of this history. */
+/** Checks that no head covers lost or other rows: each published head is one of a prefix of this history. */
 export function headProblem(rows: readonly Row[], heads: Iterable<Pick<Head, "root" | "size">>): string | undefined {
   const tree = new Tree(rows.map((row) => Buffer.from(hashOf(row), "hex")));
   for (const { size, root } of heads) {
@@ -27,8 +27,8 @@ export function headProblem(rows: readonly Row[], heads: Iterable<Pick<Head, "ro
 }
 
 /**
- * Each head is under the signature of the key that is on record in its last row, and the rows that change that key follow
- * each other.
+ * Checks that each head is signed by the key on record in its last row, and that the rows that change that key are
+ * consecutive.
  *
  * @param now verifier keys of the gate that has these rows
  */
@@ -55,10 +55,10 @@ interface Rotation {
   readonly to: string;
 }
 
-/** Before the 32 bytes of a public key of Ed25519, as DER has it. */
+/** The bytes before the 32 bytes of an Ed25519 public key in DER. */
 const spki = Buffer.from("302a300506032b6570032100", "hex");
 
-/** As C2SP's signed-note has it: `— NAME` and, in base64, four bytes of the key's id and the signature. */
+/** The signature line of C2SP's signed-note: `— NAME` and, in base64, four bytes of the key's id and the signature. */
 function isSignedBy(note: string, verifierKey: string): boolean {
   const [, name = "", id = "", key = ""] = /^(.*)\+([0-9a-f]{8})\+(.*)$/.exec(verifierKey) ?? [];
   const end = note.indexOf("\n\n") + 1;
@@ -75,7 +75,7 @@ function isSignedBy(note: string, verifierKey: string): boolean {
   });
 }
 
-/** The hash of RFC 6962, section 2.1, as it is written there; what was computed once is kept. */
+/** The hash of RFC 6962, section 2.1, as written there, with a cache of computed values. */
 class Tree {
   readonly #leaves: readonly Buffer[];
   readonly #known = new Map<string, Buffer>();

@@ -1,4 +1,4 @@
-/** In the place of `node:crypto`: all of it, with chance from the seed. */
+/** Replaces `node:crypto`: all of it, with random values from the seed. */
 import { createPrivateKey, createPublicKey, sign as signNow, type KeyObject } from "node:crypto";
 import type { Chance } from "../model/chance.ts";
 import { machine } from "./machine.ts";
@@ -6,8 +6,8 @@ import { machine } from "./machine.ts";
 export * from "node:crypto";
 
 /**
- * What is drawn to be used up bit by bit repeats itself: how much of it an earlier history has used up then makes no
- * difference to the next.
+ * Random bytes that the program consumes bit by bit repeat themselves: the amount that an earlier history consumed then
+ * makes no difference to the next.
  */
 const period = 16;
 const pattern = new Uint8Array(period);
@@ -30,7 +30,7 @@ export function randomBytes(count: number): Buffer {
 
 type Signed = (error: Error | null, signature: Buffer) => void;
 
-/** In the simulated process: what another thread would work out is there with the next transaction of the loop. */
+/** In the simulated process, another thread's result arrives in the next turn of the event loop. */
 export function sign(algorithm: null, bytes: Buffer, key: KeyObject): Buffer;
 export function sign(algorithm: null, bytes: Buffer, key: KeyObject, done: Signed): void;
 export function sign(algorithm: null, bytes: Buffer, key: KeyObject, done?: Signed): Buffer | undefined {
@@ -40,7 +40,7 @@ export function sign(algorithm: null, bytes: Buffer, key: KeyObject, done?: Sign
   return undefined;
 }
 
-/** PKCS#8 of Ed25519, before the 32 bytes of the key. */
+/** The bytes of PKCS#8 before the 32 bytes of an Ed25519 key. */
 const pkcs8 = Buffer.from("302e020100300506032b657004220420", "hex");
 
 export function generateKeyPairSync(_type: "ed25519"): {
@@ -51,7 +51,7 @@ export function generateKeyPairSync(_type: "ed25519"): {
   return { privateKey, publicKey: createPublicKey(privateKey) };
 }
 
-/** At the beginning of a history. */
+/** Resets the state at the beginning of a history. */
 export function reseedPools(chance: Chance): void {
   for (let at = 0; at < period; at += 1) pattern[at] = chance.whole(0, 255);
   for (const pool of pools) fill(pool);

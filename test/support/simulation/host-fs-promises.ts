@@ -1,6 +1,6 @@
 /**
- * In the place of `node:fs/promises`, for the ledger: the simulated disk, which answers when it likes. What is not here is the
- * platform's, and finds nothing: the simulated folder is on no real disk.
+ * Replaces `node:fs/promises` for the ledger with the simulated disk, which answers after a random delay. Other
+ * functions are the platform's and find nothing, because the simulated folder is on no real disk.
  */
 import type { Inode } from "./disk.ts";
 import { existing, flush, statfsSync } from "./host-fs.ts";
@@ -23,7 +23,7 @@ export function readFile(path: string, encoding?: "utf8"): Promise<string | Buff
   });
 }
 
-/** Files are their owner's alone; folders are there, and no disk is asked for them. */
+/** Files are readable by their owner only; folders always exist, without a disk access. */
 export function stat(path: string): Promise<{ readonly mode: number; readonly size: number; isDirectory(): boolean }> {
   if (path === "/" || `${folder}/`.startsWith(`${path}/`))
     return Promise.resolve({ mode: 0o040_700, size: 0, isDirectory: () => true });
@@ -34,7 +34,7 @@ export function stat(path: string): Promise<{ readonly mode: number; readonly si
   }));
 }
 
-/** Empty: the caller only looks for files that others can read. */
+/** Empty, because the caller only looks for files that others can read. */
 export function readdir(_path: string): Promise<readonly string[]> {
   return Promise.resolve([]);
 }
@@ -73,7 +73,7 @@ export interface FileHandle {
   close(): Promise<void>;
 }
 
-/** A folder is what is opened to be read and is no file. */
+/** A path that is opened for reading and is not a file is a folder. */
 export function open(path: string, flags: "r" | "w"): Promise<FileHandle> {
   return onDisk("name", `open ${path}`, () => {
     const { disk } = machine().process;

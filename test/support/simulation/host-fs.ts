@@ -1,4 +1,4 @@
-/** In the place of `node:fs`, for the ledger: the simulated disk. */
+/** Replaces `node:fs` for the ledger with the simulated disk. */
 import { DiskFailure, type Inode } from "./disk.ts";
 import { machine, type Process } from "./machine.ts";
 
@@ -12,7 +12,7 @@ export function statSync(path: string): { readonly size: number } | undefined {
   return process.disk.find(path);
 }
 
-/** Besides what the plan leaves free there is nothing else on the disk. */
+/** The disk holds nothing except the space that the plan leaves free. */
 export function statfsSync(path: string): { readonly bavail: number; readonly bsize: number } {
   const { process } = machine();
   process.enter("name", `statfs ${path}`);
@@ -20,14 +20,14 @@ export function statfsSync(path: string): { readonly bavail: number; readonly bs
   return { bavail: Math.floor(Math.max(0, capacityBytes - usedBytes) / blockBytes), bsize: blockBytes };
 }
 
-/** @throws {DiskFailure} as it would of a file that is not there */
+/** @throws {DiskFailure} as for a missing file */
 export function existing(path: string): Inode {
   const found = machine().process.disk.find(path);
   if (found === undefined) throw new DiskFailure("ENOENT", path);
   return found;
 }
 
-/** Flushes a file, or loses what was to be flushed. */
+/** Flushes a file, or loses the unflushed data. */
 export function flush(process: Process, path: string, inode: Inode): void {
   const { ignoresFlushes, retriesFlushes } = process.disk.defect;
   const wasAlive = process.isAlive;
@@ -45,7 +45,7 @@ export function flush(process: Process, path: string, inode: Inode): void {
 const opened = new Map<number, { readonly path: string; readonly inode: Inode | undefined }>();
 let next = 1;
 
-/** A folder is what is opened to be read and is no file. */
+/** A path that is opened for reading and is not a file is a folder. */
 export function openSync(path: string, flags: "r" | "r+" | "wx"): number {
   const { process } = machine();
   process.enter("name", `open ${path}`);

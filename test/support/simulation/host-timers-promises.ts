@@ -1,4 +1,4 @@
-/** In the place of `node:timers/promises`. */
+/** Replaces `node:timers/promises`. */
 import { machine } from "./machine.ts";
 
 export function setImmediate(): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * In the place of `node:worker_threads`: a thread is a copy of its module in this one, and a message a task of the machine.
- * What runs between two messages is therefore never interrupted by another thread; which message goes next is chance.
+ * Replaces `node:worker_threads`: a thread is a copy of its module in this thread, and a message is a task of the
+ * machine. Another thread therefore never interrupts the work between two messages; the order of messages is random.
  */
 import { machine } from "./machine.ts";
 
@@ -10,10 +10,10 @@ interface Message {
   readonly id: number;
 }
 
-/** The end of a module that serves; it outlives the processes that are simulated, as its code does. */
+/** The port of a module that serves; like the module's code, it outlives the simulated processes. */
 class Port {
   #serve: Listener = () => undefined;
-  /** Who asked what is still to be answered, and under which number it asked. */
+  /** The senders of open requests, with the requests' numbers. */
   readonly #asked = new Map<number, readonly [worker: Worker, id: number]>();
   #next = 1;
 
@@ -21,14 +21,14 @@ class Port {
     this.#serve = serve;
   }
 
-  /** From the module, to who asked: what it answers with was made for that. */
+  /** A message from the module to the sender of the request. */
   postMessage(reply: Message): void {
     const [worker, id] = this.#asked.get(reply.id) ?? [];
     this.#asked.delete(reply.id);
     worker?.receive({ ...reply, id });
   }
 
-  /** To the module, of what is a copy already. */
+  /** A message to the module; it is already a copy. */
   send(worker: Worker, message: Message): void {
     const id = this.#next;
     this.#next += 1;
@@ -41,13 +41,13 @@ class Port {
   }
 }
 
-/** By copy of the sources and module: all copies of this one share it. */
+/** By copy of the sources and module: all copies of this module share it. */
 const ports = ((globalThis as { simulatedPorts?: Map<string, Port> }).simulatedPorts ??= new Map<string, Port>());
 
 const own = new URL(import.meta.url).searchParams;
 const copy = own.get("copy") ?? "";
 
-/** Null in the thread that is not one. */
+/** Null in the main thread. */
 export const parentPort: Port | null = own.get("thread") === null ? null : portOf(own.get("thread") ?? "");
 
 function portOf(thread: string): Port {

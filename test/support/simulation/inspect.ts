@@ -13,20 +13,20 @@ import { closeAll, DatabaseSync } from "./sqlite.ts";
 
 interface Place {
   readonly machine: Machine;
-  /** A copy: what the inspection does to it is forgotten. */
+  /** A copy, so that the inspection's changes are discarded. */
   readonly disk: Disk;
   readonly outside: Outside;
   readonly seed: number;
   readonly pinFile: string;
-  /** The pin has seen each row that was told of by then; undefined where it need not have. */
+  /** The pin has each row that was known by then; undefined if it need not. */
   readonly pinnedFrom: number | undefined;
 }
 
 /**
- * Starts a gate on what a crash has left, on a disk that does not fail, and holds it against all that was promised. It
- * recomputes with code of its own, and by a replay.
+ * Starts a gate on the state after a crash, on a disk that does not fail, and checks every promise with independent
+ * code and by a replay.
  *
- * @returns what does not hold
+ * @returns the broken promises
  */
 export async function inspect(sources: Sources, place: Place): Promise<string | undefined> {
   const { machine, disk, seed } = place;
@@ -84,7 +84,7 @@ async function promises(sources: Sources, place: Place): Promise<string | undefi
   });
   if (!opened.ok) return `the gate does not serve: ${opened.problem.detail}`;
   const { gate } = opened.value;
-  // What counters stand at shows in what is decided next.
+  // The next decision shows the counters' values.
   await Promise.race([ask({ gate, ledger, machine }, new Outside(), { life: -1, calls: 3 }), gate.failed]);
   const { broken, rows } = await ledger.verify();
   if (broken !== undefined) return `the ledger finds itself broken: ${JSON.stringify(broken)}`;
@@ -101,7 +101,7 @@ async function rowsOf(ledger: Serving["ledger"]): Promise<readonly Row[]> {
   return rows;
 }
 
-/** The chain, recomputed: one row after the other, each naming the hash of the one before and what its evidence comes to. */
+/** Recomputes the chain row by row: each names the hash of the previous row and the digests of its evidence. */
 function chainProblem(rows: readonly Row[]): string | undefined {
   let prev = "0".repeat(64);
   let last = 0;
@@ -117,7 +117,7 @@ function chainProblem(rows: readonly Row[]): string | undefined {
   return undefined;
 }
 
-/** Answered implies durable; refused implies that nothing was kept; a call has one row. */
+/** Checks that an answered call is durable, that a refused call left nothing, and that a call has one row. */
 function rowProblem(rows: readonly Row[], { told, refused }: Outside): string | undefined {
   for (const [seq, hash] of told) {
     const row = rows[seq - 1];
@@ -137,7 +137,7 @@ interface Effect {
   readonly key: string;
 }
 
-/** What a counter stands at is the sum of what the receipts say; what was folded into one, a replay tells. */
+/** Checks that a counter's value is the sum over the receipts; a replay checks the folded ones. */
 function totalsProblem(rows: readonly Row[]): string | undefined {
   const sums = new Map<string, number>();
   for (const row of rows) {
@@ -166,11 +166,11 @@ interface StoredEvent {
   readonly key: Uint8Array;
   readonly seq: number;
   readonly total: string;
-  /** Events that were folded into its counter. */
+  /** The events that were folded into its counter. */
   readonly folded: number;
 }
 
-/** Decides every row again; of what was erased it says so. */
+/** Decides every row again; an erased row is reported as such. */
 async function replayProblem(ledger: Serving["ledger"], before: readonly Row[]): Promise<string | undefined> {
   let problem: string | undefined;
   const erased = new Set(before.filter(({ evidence }) => evidence.includes("!")).map(({ seq }) => seq));
@@ -195,7 +195,7 @@ async function replayProblem(ledger: Serving["ledger"], before: readonly Row[]):
   return problem;
 }
 
-/** The pin never leads, and trails by no more than it may. */
+/** Checks that the pin never leads, and trails by no more than it may. */
 function pinProblem(rows: readonly Row[], { disk, outside, pinFile, pinnedFrom }: Place): string | undefined {
   const text = textOf(disk, pinFile);
   if (text === undefined) return outside.told.size === 0 ? undefined : "the head pin is gone";

@@ -1,25 +1,25 @@
 import { Chance } from "../model/chance.ts";
 import { DiskFailure, type Crash, type Disk, type DiskError } from "./disk.ts";
 
-/** Calls on the disk by kind; locks are not of the disk, and a process takes more of them than it makes other calls. */
+/** Calls on the disk by kind. Locks are not disk calls, and a process takes more locks than it makes other calls. */
 export type Kind = "read" | "write" | "fsync" | "name" | "lock";
 
-/** What happens at one of the calls that a process makes. */
+/** The event at one of a process's calls. */
 export interface Mishap {
-  /** Which calls are counted: those of one kind, all on the disk, or those that begin so, such as `fsync /a/file`. */
+  /** The counted calls: those of one kind, all on the disk, or those with this prefix, such as `fsync /a/file`. */
   readonly on: Kind | "disk" | `${string} ${string}`;
-  /** It happens at this one of them, counted from 1. */
+  /** The number of the call at which it happens, from 1. */
   readonly at: number;
   readonly what: Crash | DiskError;
 }
 
-/** One process on a simulated machine: it lives until it ends or the power goes, and then nothing of it acts any more. */
+/** One process on a simulated machine: after its end or a power failure, none of its code acts any more. */
 export class Process {
   readonly disk: Disk;
   isAlive = true;
   /** How it ended, once it did. */
   crash: Crash | undefined;
-  /** Mishaps that it has met. */
+  /** The faults that it has met. */
   readonly met: string[] = [];
   readonly #mishaps: readonly { readonly mishap: Mishap; left: number }[];
 
@@ -31,7 +31,7 @@ export class Process {
   /**
    * Every call begins here.
    *
-   * @throws {DiskFailure} when it fails; a process that has ended gets nothing but failures
+   * @throws {DiskFailure} if it fails; every call of an ended process fails
    */
   enter(kind: Kind, call: string): void {
     if (!this.isAlive) throw new DiskFailure("EIO", `${call} after the end`);
@@ -63,7 +63,7 @@ interface Task {
   readonly at: number;
   readonly owner: Process;
   readonly run: () => void;
-  /** Tasks of one lane run in the order in which they were put there. */
+  /** Tasks of one lane run in the order in which they were added. */
   readonly lane: unknown;
   isOff: boolean;
 }
@@ -72,18 +72,18 @@ export interface Timer {
   unref(): Timer;
 }
 
-/** The platform's own, which the simulation needs where the code it runs is given simulated ones. */
+/** The platform's own functions, for the simulation, while the simulated code gets simulated ones. */
 const { setImmediate: afterMicrotasks } = globalThis;
 
 /**
- * The event loop of a simulated machine: which of the tasks that are ready goes next is chance from the seed, and time
- * passes only when none is. Promises go on in between as the platform has them: their order is a matter of the program.
+ * The event loop of a simulated machine. The seed chooses the next of the ready tasks, and time passes only if no task
+ * is ready. Promises run between tasks in the platform's order, because the program itself determines that order.
  */
 export class Machine {
   /** Milliseconds since the epoch. */
   now: number;
   chance: Chance;
-  /** Whose code is running. */
+  /** The process whose code is running. */
   process: Process;
   #tasks: Task[] = [];
 
@@ -93,12 +93,12 @@ export class Machine {
     this.process = new Process(disk, []);
   }
 
-  /** From here on all chance comes from this seed. */
+  /** Takes all later random values from this seed. */
   reseed(seed: number): void {
     this.chance = new Chance(seed);
   }
 
-  /** What the process that is running now wants done later. It is not done when the process has ended by then. */
+  /** Schedules a task of the running process. The task does not run if the process has ended by then. */
   later(delayMs: number, run: () => void, lane?: unknown): Timer {
     const task: Task = { at: this.now + delayMs, owner: this.process, run, lane, isOff: false };
     this.#tasks.push(task);
@@ -111,7 +111,7 @@ export class Machine {
     if (task !== undefined) task.isOff = true;
   }
 
-  /** An answer from outside the program, such as that of the disk, some time later. */
+  /** Schedules an answer from outside the program, such as that of the disk, some time later. */
   eventually<Value>(work: () => Value): Promise<Value> {
     return new Promise((resolve, reject) => {
       const run = (): void => {
@@ -128,7 +128,7 @@ export class Machine {
   /**
    * Runs a process until it ends or nothing is left to do.
    *
-   * @returns false where it still waits for something that will never come
+   * @returns false if it still waits for something that will never come
    */
   async run(process: Process, main: () => Promise<void>): Promise<boolean> {
     let isDone = false;
@@ -175,13 +175,13 @@ export class Machine {
 
 let running: Machine | undefined;
 
-/** The machine that code under simulation runs on now. */
+/** The machine on which the simulated code now runs. */
 export function machine(): Machine {
   if (running === undefined) throw new Error("no machine is simulated now");
   return running;
 }
 
-/** Gives the code of this process a machine: its timers, its clock and its chance are those of the machine until the end. */
+/** Replaces this process's timers, clock and random values by those of the machine, until the end. */
 export async function onMachine<Value>(simulated: Machine, work: () => Promise<Value>): Promise<Value> {
   const { setTimeout, clearTimeout, setImmediate } = globalThis;
   const now = Object.getOwnPropertyDescriptor(performance, "now");

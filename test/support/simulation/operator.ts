@@ -5,7 +5,7 @@ import { folder } from "./plan.ts";
 import { disclosuresOf, leafOf, type Row } from "./rows.ts";
 import type { Sources } from "./sources.ts";
 
-/** Who operates a gate: has receipts forgotten, and changes the key that signs heads. */
+/** Acts as an operator: erases receipts, and rotates the signing key. */
 export async function operate(
   serving: Serving,
   outside: Outside,
@@ -37,12 +37,12 @@ async function forgetRows(serving: Serving, outside: Outside): Promise<void> {
   await forget(serving, outside, { target: { rows: [[from, to]] }, parts, isMeant });
 }
 
-/** A session whose name stands nowhere else. What makes it so is in its midst, for base64 does not show its ends. */
+/** A session with a unique name. The unique part is in the middle, because base64 does not show a text's ends. */
 function nameOf(life: number, errand: number): string {
   return `somebody ${String(life).padStart(2, "0")} ${errand} somebody`;
 }
 
-/** Somebody asks a few times, and all of it goes. */
+/** Makes a few calls in a session, and erases them all. */
 async function forgetPerson(serving: Serving, outside: Outside, session: string): Promise<void> {
   const { machine } = serving;
   const { process, chance } = machine;
@@ -62,7 +62,7 @@ interface Forgetting extends Pick<Erase, "parts" | "target"> {
   readonly isMeant: (row: Row) => boolean;
 }
 
-/** @returns whether the gate said that nothing of it is left */
+/** @returns whether the gate said that no file contains them any more */
 async function forget(
   { gate, ledger, machine }: Serving,
   outside: Outside,
@@ -88,7 +88,7 @@ async function forget(
   }
 }
 
-/** Notes what of somebody is in a row. */
+/** Records the texts of a session in a row. */
 function note(row: Row, { texts }: Outside): void {
   const { seq, session } = row;
   if (session?.startsWith("somebody") !== true) return;
@@ -100,10 +100,10 @@ function note(row: Row, { texts }: Outside): void {
   texts.set(`${seq} call`, [session, ...(texts.get(`${seq} call`) ?? [])]);
 }
 
-/** What `svc-gate keygen` is made of. */
+/** The steps of `svc-gate keygen`. */
 export type Keys = Pick<Sources, "makeSigningKey" | "readSigningKeys" | "Signer" | "writeSigningKeys">;
 
-/** As `keygen --rotate` does; and as `--retire`, once the gate has recorded the new key. */
+/** Acts as `keygen --rotate`; and as `--retire`, once the gate has recorded the new key. */
 async function changeSigner({ ledger, machine }: Serving, outside: Outside, keys: Keys): Promise<void> {
   const file = `${folder}/signing.key`;
   try {

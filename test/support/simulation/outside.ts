@@ -1,41 +1,41 @@
 import { headOf, type Head } from "./heads.ts";
 
-/** What people outside the gate know of it, which no crash of it takes from them. */
+/** The knowledge of people outside the gate, which survives its crashes. */
 export class Outside {
-  /** Rows that an answer, or a page of receipts, has told of: hash by number. */
+  /** Rows known from an answer, or from a page of receipts: hash by number. */
   readonly #told = new Map<number, string>();
-  /** Calls that were refused: nothing of them may ever be found. */
+  /** Refused calls: the ledger must never contain them. */
   readonly refused = new Set<string>();
-  /** When rows were told of first, for the pin. */
+  /** When each row was first known, for the pin. */
   readonly #times: (readonly [at: number, seq: number])[] = [];
   /** Heads that have left the gate, by their size. */
   readonly heads = new Map<number, Head>();
-  /** Of these, what no inspection has seen. */
+  /** The heads that no inspection has seen. */
   #newHeads: Head[] = [];
-  /** Texts that stand in parts of rows and nowhere else, as they are stored: by `SEQ PART`. */
+  /** Unique texts in parts of rows, as they are stored: by `SEQ PART`. */
   readonly texts = new Map<string, readonly string[]>();
-  /** Parts that were said to be erased. */
+  /** Parts that were confirmed as erased. */
   readonly erased = new Set<string>();
-  /** Of these, nothing was said to be left in any file. */
+  /** The erased parts of which no file contains anything, as confirmed. */
   readonly cleared = new Set<string>();
-  /** Rows at the last inspection, and those of them that rotate the signing key. */
+  /** The number of rows at the last inspection, and of those that rotate the signing key. */
   rows = 0;
   rotations = 0;
   answers = 0;
-  /** What was seen to be wrong while the gate served. */
+  /** The faults that were observed while the gate served. */
   problem: string | undefined;
 
   get told(): ReadonlyMap<number, string> {
     return this.#told;
   }
 
-  /** An answer came. */
+  /** Records an answer. */
   answered({ seq, hash }: { readonly seq: number; readonly hash: string }, now: number): void {
     this.answers += 1;
     this.shown(seq, hash, now);
   }
 
-  /** A row was seen. */
+  /** Records an observed row. */
   shown(seq: number, hash: string, now: number): void {
     const known = this.#told.get(seq);
     if (known !== undefined && known !== hash) this.wrong(`row ${seq} was told of twice, as ${known} and as ${hash}`);
@@ -43,7 +43,7 @@ export class Outside {
     this.#told.set(seq, hash);
   }
 
-  /** A signed head left the gate. */
+  /** Records a signed head that left the gate. */
   signed(checkpoint: string): void {
     const head = headOf(checkpoint);
     const known = this.heads.get(head.size);
@@ -53,24 +53,24 @@ export class Outside {
     this.#newHeads.push(head);
   }
 
-  /** Heads since it was asked last. */
+  /** Returns the heads since the last call. */
   newHeads(): readonly Head[] {
     const heads = this.#newHeads;
     this.#newHeads = [];
     return heads;
   }
 
-  /** Parts were answered to be erased. */
+  /** Records parts whose erasure was confirmed. */
   forgot(parts: readonly string[]): void {
     for (const part of parts) this.erased.add(part);
   }
 
-  /** All that was erased until now was answered to be nowhere. */
+  /** Records that no file contains any part erased until now. */
   clear(): void {
     for (const part of this.erased) this.cleared.add(part);
   }
 
-  /** The last row that was known at a moment; 0 is none. */
+  /** Returns the last row that was known at a moment; 0 if none was. */
   reached(at: number): number {
     return Math.max(0, ...this.#times.filter(([then]) => then <= at).map(([, seq]) => seq));
   }

@@ -1,37 +1,37 @@
 import { Chance } from "../model/chance.ts";
 import type { Mishap } from "./machine.ts";
 
-/** One life of a process: from a start to an end, of whatever kind. All chance in it comes from its seed. */
+/** One life of a process: from a start to an end of any kind. Its seed decides all random values. */
 export interface Life {
   readonly seed: number;
   readonly mishaps: readonly Mishap[];
-  /** Calls that clients make, if it lives so long. */
+  /** The number of calls that clients make, if it lives long enough. */
   readonly calls: number;
-  /** How it ends if no mishap ends it: it is stopped, its process is killed, or its power fails. */
+  /** How it ends if no fault ends it: it is stopped, its process is killed, or its power fails. */
   readonly ending: "stop" | "kill" | "power";
-  /** After a fault its files are closed as the runtime closes them, or it is simply gone. */
+  /** Whether its files are closed after a fault, as the runtime does, or the process simply disappears. */
   readonly closes: boolean;
-  /** By how much the wall clock is off, in milliseconds. */
+  /** The offset of the wall clock, in milliseconds. */
   readonly skewMs: number;
-  /** The disk has so many bytes beyond what it holds; null is no limit. */
+  /** The free bytes on the disk; null means unlimited. */
   readonly roomBytes: number | null;
-  /** How often its operator has receipts erased, or changes the signing key; none by default. */
+  /** How often its operator has receipts erased, or changes the signing key; never by default. */
   readonly errands?: number;
 }
 
-/** A ledger's whole history: what is in a file of `regressions/simulation`. */
+/** A ledger's whole history: the content of a file in `regressions/simulation`. */
 export interface Plan {
-  /** The head pin lies in a folder of its own. */
+  /** Whether the head pin has a folder of its own. */
   readonly hasPinOutside: boolean;
   readonly lives: readonly Life[];
 }
 
-/** Where the ledger lies on the simulated disk. */
+/** The ledger's folder on the simulated disk. */
 export const folder = "/simulated/gate";
 
 const livesMax = 12;
 
-/** @param rarely the share of histories that are one of a kind which chance alone seldom hits upon */
+/** @param rarely the share of histories that are made for rare events */
 export function planOf(seed: number, rarely = 0.1): Plan {
   const chance = new Chance(seed);
   if (chance.often(rarely)) return { hasPinOutside: false, lives: chance.pick(rare)(chance) };
@@ -58,7 +58,7 @@ function lifeOf(chance: Chance): Life {
 const logFlush = `fsync ${folder}/ledger.db-wal` as const;
 const pinned = { on: `rename ${folder}/head.pin.new`, at: 1, what: "power" } as const;
 
-/** What only shows where one thing follows another. */
+/** Histories for faults that only a sequence of events shows. */
 const rare: readonly ((chance: Chance) => readonly Life[])[] = [
   // A flush fails, the process goes on, the power fails.
   (chance) => {
@@ -83,7 +83,7 @@ const rare: readonly ((chance: Chance) => readonly Life[])[] = [
   ],
   // The power fails just before the first pin.
   (chance) => [aLife(chance, 0, [pinned])],
-  // The process ends just after it has made its key, and the power fails in the midst of the next start.
+  // The process ends just after it has made its key, and the power fails during the next start.
   (chance) => [
     aLife(chance, 0, [{ on: `unlink ${folder}/signing.key`, at: 1, what: "kill" }]),
     aLife(chance, 0, [pinned]),
@@ -94,7 +94,7 @@ function aLife(chance: Chance, calls: number, mishaps: readonly Mishap[]): Life 
   return { ...lifeOf(chance), mishaps, calls, closes: false, ending: "kill", roomBytes: null };
 }
 
-/** Calls that a start makes, and many a life, by kind. */
+/** The usual number of calls in a start and in a life, by kind. */
 const made: readonly (readonly [on: Mishap["on"], start: number, life: number])[] = [
   ["disk", 80, 250],
   ["fsync", 14, 40],

@@ -26,7 +26,7 @@ export function hashOf({ leaf }: Row): string {
   return createHash("sha256").update("\0").update(leaf).digest("hex");
 }
 
-/** The digest that a leaf commits to; of a part that was erased it is all that is left. */
+/** Returns the digest that a leaf commits to; for an erased part it is all that is left. */
 export function evidenceOf({ evidence }: Row): string {
   const digests = evidence.split("~").map((text) => {
     return text.startsWith("!") ? text.slice(1) : createHash("sha256").update(text).digest("base64url");
@@ -34,13 +34,13 @@ export function evidenceOf({ evidence }: Row): string {
   return createHash("sha256").update(digests.toSorted().join("")).digest("hex");
 }
 
-/** The parts that are there: what is stored of them, by name. */
+/** Returns the stored parts, by name. */
 export function disclosuresOf({ evidence }: Row): ReadonlyMap<string, string> {
   const there = evidence.split("~").filter((text) => !text.startsWith("!"));
   return new Map(there.map((text) => [read(text)[1], text]));
 }
 
-/** What a part says; undefined where it was erased. */
+/** Returns a part's value; undefined if it was erased. */
 export function part(row: Row, name: string): unknown {
   const text = disclosuresOf(row).get(name);
   return text && read(text)[2];

@@ -1,6 +1,6 @@
 import type { Life, Plan } from "./plan.ts";
 
-/** Makes a history that fails as small as it goes: fewer lives, fewer mishaps, fewer calls. */
+/** Minimises a failing history: fewer lives, fewer faults, fewer calls. */
 export async function shrink(plan: Plan, fails: (smaller: Plan) => Promise<boolean>): Promise<Plan> {
   let smallest = plan;
   for (let isSmaller = true; isSmaller;) {

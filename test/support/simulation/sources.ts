@@ -4,11 +4,11 @@ import type { Mutation } from "../mutation/mutate.ts";
 import { mutatedSources } from "../mutation/sources.ts";
 
 /**
- * The gate's own sources, loaded over a simulated machine: nothing of them is changed, only what they import of the platform
- * is another. A copy can be made wrong on purpose, to see whether the simulation notices.
+ * The gate's own sources on a simulated machine: they are unchanged, and only their imports of the platform are
+ * replaced. A copy can have defects, to see whether the simulation notices.
  */
 
-/** What stands in for the platform: for all of the sources, or for the ledger alone. */
+/** The replacements of platform modules: for all of the sources, or for the ledger alone. */
 const replaced: Readonly<Record<string, string>> = {
   "node:sqlite": "./sqlite.ts",
   "node:crypto": "./host-crypto.ts",
@@ -20,14 +20,14 @@ const replacedInLedger: Readonly<Record<string, string>> = {
   "node:fs/promises": "./host-fs-promises.ts",
 };
 
-/** What is made smaller, so that small histories meet it often. */
+/** Limits that are reduced, so that small histories reach them often. */
 const smaller: readonly Mutation[] = [{ within: "logPagesMax", value: "12" }];
 
 const root = new URL("../../../packages/svc-gate/src/", import.meta.url).href;
 const here = import.meta.url;
-/** For each copy the sources that are other in it, by their URLs. */
+/** For each copy, the sources that differ, by their URLs. */
 const others = new Map<string, ReadonlyMap<string, string>>();
-/** Those of them that were loaded, with the copy's name. */
+/** The differing sources that were loaded, with the copy's name. */
 const loadedOthers = new Set<string>();
 
 registerHooks({
@@ -37,7 +37,7 @@ registerHooks({
     if (!query.has("copy") || !from.startsWith(root)) return next(specifier, context);
     const stand = replaced[specifier] ?? (from.includes("/src/ledger/") ? replacedInLedger[specifier] : undefined);
     if (stand !== undefined) {
-      // The one that must know which thread asks is copied with the sources.
+      // The module that must know which thread asks is copied with the sources.
       const own = specifier === "node:worker_threads" ? `?${query.toString()}` : "";
       return { url: new URL(stand, here).href + own, shortCircuit: true };
     }
@@ -65,7 +65,7 @@ export type Sources = Pick<Gates, "openGate"> &
   Pick<Ledgers, "openLedger"> &
   Pick<Trees, "makeSigningKey" | "readSigningKeys" | "Signer" | "writeSigningKeys">;
 
-/** A copy of the sources, with defects in it where there are mutations. */
+/** Makes a copy of the sources, with defects if there are mutations. */
 export async function loadSources(copy: string, wrong: readonly Mutation[] = []): Promise<Sources> {
   const mutated = mutatedSources([...smaller, ...wrong]);
   others.set(copy, mutated);

@@ -1,6 +1,6 @@
 /**
- * In the place of `node:sqlite`: as much of it as the ledger uses, over SQLite's WebAssembly and the simulated disk. What a
- * value becomes on the way in and out, and what an error carries, is as there.
+ * Replaces `node:sqlite`, as far as the ledger uses it, with SQLite's WebAssembly and the simulated disk. Values are
+ * converted, and errors have members, as in the original.
  */
 import { engine } from "./engine.ts";
 import { machine, type Process } from "./machine.ts";
@@ -194,7 +194,10 @@ class StatementSync {
 
 const openedBy = new WeakMap<Process, Set<DatabaseSync>>();
 
-/** What a process still has open is closed: while it lives as when a program ends by itself, else without a trace. */
+/**
+ * Closes the open connections of a process: in order if it lives, as at a normal exit, otherwise without any effect on
+ * the disk.
+ */
 export function closeAll(process: Process): void {
   for (const database of openedBy.get(process) ?? []) database.close();
 }

@@ -5,9 +5,8 @@ import { flush } from "./host-fs.ts";
 import { machine, type Kind, type Process } from "./machine.ts";
 
 /**
- * SQLite's door to an operating system, over the simulated disk. It makes the calls that the one for Unix makes: a write-ahead
- * log or a journal that was just made has its folder flushed with its first flush, memory that connections share is cleared
- * by the first that comes, a full disk is SQLITE_FULL.
+ * A SQLite VFS over the simulated disk. It makes the calls of the Unix VFS: the first flush of a new write-ahead log or
+ * journal also flushes its folder; the first connection clears the shared memory; a full disk is SQLITE_FULL.
  */
 
 /** Result codes of SQLite. */
@@ -31,10 +30,10 @@ const failed = {
   mmap: ["lock", 5386],
 } as const satisfies Record<string, readonly [Kind, code: number]>;
 
-/** How a file is opened. */
+/** The flags with which a file is opened. */
 const open = { create: 0x4, deleteOnClose: 0x8, journal: 0x800 | 0x4000 | 0x80000 } as const;
 
-/** Overwriting part of a sector leaves the rest of it, as SQLite takes for granted on Unix. */
+/** Overwriting a part of a sector keeps the rest, as SQLite assumes on Unix. */
 const powersafeOverwrite = 0x1000;
 const sectorBytes = 4096;
 
@@ -43,17 +42,17 @@ interface OpenFile {
   readonly name: string;
   readonly inode: Inode;
   readonly deleteOnClose: boolean;
-  /** Made just now, so that its first flush flushes its folder too. */
+  /** Whether it is new, so that its first flush also flushes its folder. */
   isNew: boolean;
   lock: number;
-  /** Memory shared with the other connections to the file, once it is asked for. */
+  /** Memory shared with the other connections to the file, once it is requested. */
   shared: Shared | undefined;
 }
 
 interface Shared {
   readonly regions: number[];
   readonly users: Set<OpenFile>;
-  /** By place: who holds it for reading, or alone. */
+  /** The holders of each lock byte: shared, or exclusive. */
   readonly readers: readonly Set<OpenFile>[];
   readonly alone: (OpenFile | undefined)[];
 }
@@ -68,7 +67,7 @@ function fileAt(pointer: number): OpenFile {
   return opened.get(engine.view().getUint32(pointer + 4, true)) as OpenFile;
 }
 
-/** Does a call of a process on the disk. */
+/** Makes a process's call on the disk. */
 function call(file: OpenFile, what: keyof typeof failed, work: () => number): number {
   const [kind, code] = failed[what];
   try {
@@ -153,7 +152,7 @@ function write(pointer: number, buffer: number, count: number, from: bigint): nu
     inode.write(Number(from), bytes);
     return ok;
   } catch (error) {
-    // A write that fails, or is cut off, may have done a part.
+    // A failed or interrupted write may have written a part.
     const done = machine().chance.whole(0, Math.floor(count / 512)) * 512;
     if (wasAlive && done > 0) inode.write(Number(from), bytes.subarray(0, done));
     return codeOf(error, failed.write[1]);
@@ -252,7 +251,7 @@ function sharedOf(file: OpenFile): Shared {
   return shared;
 }
 
-/** Flags: 1 unlock, 2 lock; 4 for reading, 8 alone. */
+/** Flags: 1 unlock, 2 lock; 4 shared, 8 exclusive. */
 function lockShared(pointer: number, from: number, count: number, flags: number): number {
   const file = fileAt(pointer);
   const shared = file.shared ?? sharedOf(file);
@@ -318,7 +317,7 @@ function access(_vfs: number, name: number, flags: number, out: number): number 
     return codeOf(error, failed.access[1]);
   }
   const found = process.disk.find(path);
-  // An empty file does not exist to SQLite, unless it asks whether it could be written.
+  // To SQLite an empty file does not exist, unless it asks whether the file can be written.
   engine.view().setInt32(out, found !== undefined && (flags !== 0 || found.size > 0) ? 1 : 0, true);
   return ok;
 }
@@ -337,7 +336,7 @@ function randomness(_vfs: number, count: number, out: number): number {
   return count;
 }
 
-/** Julian days in milliseconds. */
+/** The time as a Julian day number, in milliseconds. */
 function currentTime(_vfs: number, out: number): number {
   engine.view().setBigInt64(out, 210_866_760_000_000n + BigInt(Math.floor(machine().now)), true);
   return ok;
@@ -345,7 +344,7 @@ function currentTime(_vfs: number, out: number): number {
 
 const zero = (): number => 0;
 
-/** Functions one after another in memory, behind a number. */
+/** A table of functions in memory, after a version number. */
 function table(before: readonly number[], functions: readonly number[]): number {
   const pointer = native.sqlite3_malloc((before.length + functions.length) * 4);
   const view = engine.view();
@@ -380,7 +379,7 @@ const methods = table(
 
 const pathBytesMax = 512;
 
-/** `sqlite3_vfs`, version 2, as the one by default. */
+/** `sqlite3_vfs`, version 2, registered as the default. */
 export function registerDisk(): void {
   const fileBytes = 8;
   const vfs = table(
@@ -404,7 +403,7 @@ export function registerDisk(): void {
   native.sqlite3_vfs_register(vfs, 1);
 }
 
-/** SQLite's own chance begins anew, from the machine's. */
+/** Restarts SQLite's random numbers, from the machine's. */
 export function reseed(): void {
   native.sqlite3_randomness(0, 0);
 }

@@ -12,29 +12,29 @@ import type { Sources } from "./sources.ts";
 import { closeAll } from "./sqlite.ts";
 import { reseed } from "./vfs.ts";
 
-/** Where its pin lies. */
+/** The path of its pin. */
 function pinOf({ hasPinOutside }: Plan): string {
   return hasPinOutside ? "/simulated/pins/head.pin" : `${folder}/head.pin`;
 }
 
-/** What a history came to. */
+/** The results of a history. */
 export interface Came {
-  /** Lives that ended without being asked. */
+  /** Lives that ended by a crash. */
   crashes: number;
-  /** Checks, reloads and acts that were answered, and rows in the end. */
+  /** The number of answered checks, reloads and administrative events, and of rows at the end. */
   answers: number;
   rows: number;
-  /** Parts of rows that were answered to be erased, and rows that rotate the signing key. */
+  /** The number of parts whose erasure was confirmed, and of rows that rotate the signing key. */
   erased: number;
   rotations: number;
   refusals: number;
   faults: number;
   refusedStarts: number;
-  /** What was wrong, and after which life, counted from 0. */
+  /** The faults, and after which life, counted from 0. */
   problem: { readonly life: number; readonly what: string } | undefined;
 }
 
-/** Lives a history, looking after each life whether everything that was promised holds. */
+/** Runs a history, and after each life checks every promise. */
 export function live(sources: Sources, plan: Plan, defect: Defect = {}): Promise<Came> {
   const { lives } = plan;
   const pinFile = pinOf(plan);
@@ -75,7 +75,7 @@ export function live(sources: Sources, plan: Plan, defect: Defect = {}): Promise
   });
 }
 
-/** The pin may trail by a second, and by the time that the disk takes for it. */
+/** The pin may trail by a second, plus the disk's delay. */
 const pinTrailMs = 1000 + 50;
 
 interface Place {
@@ -87,7 +87,7 @@ interface Place {
   readonly pinFile: string;
 }
 
-/** One life of a gate. */
+/** Runs one life of a gate. */
 class Lived {
   readonly process: Process;
   readonly #sources: Sources;
@@ -108,7 +108,7 @@ class Lived {
     return !this.#hasStopped;
   }
 
-  /** The pin has seen each row that was told of by then; undefined where it need not have. */
+  /** The pin has each row that was known by then; undefined if it need not. */
   get pinnedFrom(): number | undefined {
     const { met } = this.process;
     return this.hasStarted && met.every((each) => each.startsWith("kill") || each.startsWith("power"))
@@ -116,7 +116,7 @@ class Lived {
       : undefined;
   }
 
-  /** @returns what was wrong with how it went */
+  /** @returns the faults of the life */
   async run(): Promise<string | undefined> {
     const { machine, disk, life, outside } = this.#place;
     machine.reseed(life.seed);
@@ -158,7 +158,7 @@ class Lived {
         operate(serving, outside, { life: index, errands: life.errands ?? 0, keys: this.#sources }),
       ]);
       if (life.ending !== "stop") {
-        // Whatever the clients do next: it is never done.
+        // A pending call after the process's end never completes.
         machine.process.end(life.ending);
         return;
       }

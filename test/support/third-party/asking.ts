@@ -8,7 +8,7 @@ const calls = [
   { tool_name: "nobody.knows", tool_input: {} },
 ];
 
-/** Asks a gate so many checks, fifty at a time, of every verdict. */
+/** Makes this many checks of every verdict at a gate, fifty at a time. */
 export async function askMany(gate: Pick<Running, "address">, count: number): Promise<void> {
   for (let from = 0; from < count; from += 50) {
     const batch = Array.from({ length: Math.min(50, count - from) }, (_, at) => ({

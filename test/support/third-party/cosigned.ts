@@ -1,7 +1,7 @@
 /**
- * Goal: a running gate has its heads cosigned by witnesses that others wrote, and is stopped by them where its history is not
- * the one that they saw. Method: the witnesses' programs beside a gate with a policy that names them; then the gate's folder
- * is set back to an earlier day, as after a restore that nobody tells of.
+ * Goal: independent witnesses cosign a running gate's heads, and stop it if its history is not the one that they saw.
+ * Method: the witnesses' programs run next to a gate whose policy names them. Then an older copy of the gate's folder
+ * is put back, as after an unrecorded restore.
  */
 import assert from "node:assert/strict";
 import { cpSync, rmSync, writeFileSync } from "node:fs";
@@ -31,7 +31,7 @@ interface Witnessed {
   readonly start: () => Promise<Running>;
 }
 
-/** A witness that knows a log, and a gate, not started yet, that is that log and wants it. */
+/** Makes a witness that knows a log, and a gate for that log, not yet started, that needs the witness. */
 async function witnessed(t: TestContext, startWitness: StartWitness): Promise<Witnessed | undefined> {
   const folder = temporaryFolder(t);
   const current = makeSigningKey();
@@ -45,7 +45,9 @@ async function witnessed(t: TestContext, startWitness: StartWitness): Promise<Wi
   return { folder, log, witness, policy, start: () => startGate(t, { folder, flags }) };
 }
 
-/** The head that a quorum has cosigned, once it is over all these rows. The test's own time limit is the bound. */
+/**
+ * Returns the head that a quorum has cosigned, once it covers all these rows. The test's own time limit is the bound.
+ */
 async function cosignedHead(gate: Running, rows: number): Promise<string> {
   for (;;) {
     const { status, text } = await ask(gate, "/checkpoint?cosigned=1");

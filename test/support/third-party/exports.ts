@@ -1,6 +1,7 @@
 /**
- * Goal: an export folder is a log that the tools of others can check. Method: Tessera's fsck over every case of
- * spec/vectors/exports, good and broken, of which it finds what C2SP's formats say; and over what `svc-gate export` writes.
+ * Goal: other projects' tools can check an export folder as a log. Method: Tessera's fsck runs over every case of
+ * spec/vectors/exports, good and broken, and finds the errors that C2SP's formats define. It also runs over folders
+ * that `svc-gate export` writes.
  */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -14,10 +15,12 @@ import { askMany } from "./asking.ts";
 import { needPrograms, runProgram } from "./programs.ts";
 import { fsck } from "./run-fsck.ts";
 
-/** What lies in the formats of C2SP: the head, its signature, the tiles, the bundles of entries. */
+/** The files in C2SP formats: the head, its signature, the tiles, the bundles of entries. */
 const inSight = new Set(["checkpoint", "signature", "unsigned", "entry", "tile", "root", "file"]);
 
-/** What fsck takes and our verifiers do not: it reads more spellings, looks for one key, and stops at the size. */
+/**
+ * Cases that fsck accepts and our verifiers refuse: it reads more spellings, looks for one key, and stops at the size.
+ */
 const taken = [
   "checkpoint: a signature in another spelling of its base64",
   "checkpoint: a size that begins with 0",
@@ -63,7 +66,7 @@ suite("Tessera's fsck over exports", () => {
 });
 
 suite("what `svc-gate export` writes", () => {
-  /** The folder of an export of a gate's ledger, made or gone on with, and what fsck and Go's libraries hold of it. */
+  /** Makes or extends an export folder of a gate's ledger; returns the results of fsck and of Go's libraries. */
   async function exported(t: TestContext, gate: Running, rows: number): Promise<string | undefined> {
     const found = needPrograms(t, "fsck", "outsider");
     if (found === undefined) return undefined;
@@ -121,7 +124,10 @@ suite("what `svc-gate export` writes", () => {
   });
 });
 
-/** A gate leaves its last head in its folder once a second, and an export goes as far. The test's time limit is the bound. */
+/**
+ * A gate writes its last head to its folder once a second, and an export covers the rows up to that head. The test's
+ * time limit is the bound.
+ */
 async function untilKept(file: string, rows: number): Promise<void> {
   while (!existsSync(file) || readFileSync(file, "utf8").split("\n")[1] !== String(rows)) await wait(50);
 }

@@ -1,6 +1,7 @@
 /**
- * Goal: Tessera's fsck, which knows nothing of us, finds a log whole, and finds what was changed in it. Method: its program
- * over folders of many sizes; then the same with one byte flipped in each file. A running gate and an export are in gate.ts.
+ * Goal: Tessera's fsck, which shares no code with us, accepts a whole log and finds every change. Method: its program
+ * runs over folders of many sizes; then with one byte flipped in each file. A running gate and an export are in gate.ts
+ * and exports.ts.
  */
 import assert from "node:assert/strict";
 import { cpSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";

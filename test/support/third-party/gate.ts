@@ -1,7 +1,7 @@
 /**
- * Goal: a running gate is a log that the tools of others can check, with nothing but an address, a key to read and the log's
- * public key. Method: a gate with rows of every kind of verdict, its fsck and its rows' proofs, while it is asked and while it
- * rests; then the same answers with one byte flipped on their way.
+ * Goal: other projects' tools can check a running gate as a log, with only an address, a key to read and the log's
+ * public key. Method: a gate with rows of every kind of verdict, checked by fsck and by proofs of its rows, under load
+ * and at rest. Then the same answers are checked with one byte flipped on their way.
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -228,7 +228,7 @@ suite("two gates on PostgreSQL", { skip: noDatabase }, () => {
   });
 });
 
-/** A server between that flips a bit in the middle of what one path answers. @returns its address */
+/** Starts a proxy that flips a bit in the middle of one path's answers. @returns its address */
 async function flipping(t: TestContext, gate: Running, path: string): Promise<string> {
   const server = createServer((request, response) => {
     const headers = { authorization: request.headers.authorization ?? "" };

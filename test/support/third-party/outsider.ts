@@ -1,7 +1,7 @@
 /**
- * Goal: a verifier of others' making, given only what the ledger publishes, agrees with us about proofs, tiles, heads and proof
- * files, and is not content with anything less. Method: the Go program in tools/third-party/outsider; every proof of small trees
- * both ways, thousands of damaged ones judged by two libraries and by us, and what a log publishes.
+ * Goal: an independent verifier, given only published data, agrees with us about proofs, tiles, heads and proof files,
+ * and accepts nothing less. Method: the Go program in tools/third-party/outsider; every proof of small trees both ways,
+ * thousands of damaged ones judged by two libraries and by us, and a log's published files.
  */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -20,7 +20,7 @@ import { temporaryFolder } from "../gate.ts";
 import { needPrograms, runProgram } from "./programs.ts";
 import { makeLog, writeSite } from "./site.ts";
 
-/** What the program reads and writes: see `claim` in its proofs.go. */
+/** The program's input and output: see `claim` in its proofs.go. */
 interface Claim {
   readonly kind: "inclusion" | "consistency";
   readonly index: number;
@@ -97,7 +97,7 @@ suite("proofs, ours and Go's", () => {
   });
 });
 
-/** A claim with one thing wrong in it, or nothing that matters. The empty tree, which no head signs, is left out. */
+/** Returns a claim with one fault, or with a harmless change. The empty tree is left out, because no head signs it. */
 function damaged(claim: Claim): readonly Claim[] {
   const { index, from, size, root, leaf, fromRoot, proof } = claim;
   const [first = root] = proof;
@@ -198,7 +198,7 @@ suite("proof files", () => {
       checkpoint: await log.checkpoint(),
     });
     const file = join(temporaryFolder(t), "row.tlog-proof");
-    // Go reads a signature's last base64 character in four spellings; ours is one of them, and we read no other.
+    // Go reads a signature's last base64 character in four spellings; we write and read only one of them.
     const spelledFreely = text.length - "?=\n".length;
     for (let at = 0; at < text.length; at += 3) {
       if (at === spelledFreely) continue;

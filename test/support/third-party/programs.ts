@@ -4,10 +4,10 @@ import { delimiter, join } from "node:path";
 import type { TestContext } from "node:test";
 import { root } from "../gate-process.ts";
 
-/** A program of others: built once at its pinned version where Go is, or looked for on the PATH. */
+/** A program of another project: built once at its pinned version if Go is installed, or found on the PATH. */
 export interface Program {
   readonly name: string;
-  /** What `go install` takes; undefined for what is only looked for. */
+  /** The argument of `go install`; undefined for a program that is only looked for. */
   readonly module?: string;
   /** A folder with a module of our own, which is built in place. */
   readonly source?: string;
@@ -15,7 +15,7 @@ export interface Program {
 }
 
 const here = join(root, "tools", "third-party");
-/** Where programs are built to; Git ignores it. */
+/** The folder of built programs; Git ignores it. */
 export const built: string = join(here, ".cache");
 
 const outsider: Program = {
@@ -41,14 +41,17 @@ const sshKeygen: Program = { name: "ssh-keygen", what: "which makes that key" };
 
 export const programs = { outsider, fsck, omniwitness, litewitness, witnessctl, sshAgent, sshAdd, sshKeygen } as const;
 
-/** Where a program is: what can be built is taken from there alone (systems have an `fsck` of their own), the rest from the PATH. */
+/**
+ * Returns a program's path. A program that can be built is only taken from the folder of built programs, because
+ * systems have an `fsck` of their own; the rest come from the PATH.
+ */
 export function findProgram({ name, module, source }: Program): string | undefined {
   const isBuilt = module !== undefined || source !== undefined;
   const folders = isBuilt ? [built] : (process.env["PATH"] ?? "").split(delimiter);
   return folders.map((folder) => join(folder, name)).find((file) => existsSync(file));
 }
 
-/** The programs that a test needs; where one is missing the test is skipped, which says so. */
+/** Returns the programs that a test needs; if one is missing, the test is skipped with a message. */
 export function needPrograms<Name extends keyof typeof programs>(
   t: TestContext,
   ...names: readonly Name[]
@@ -66,7 +69,7 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** Runs a program to its end, a minute at most, with nothing of ours in its environment. */
+/** Runs a program to its end, for at most a minute, without our environment. */
 export function runProgram(
   file: string,
   args: readonly string[],
@@ -76,7 +79,7 @@ export function runProgram(
   let [stdout, stderr] = ["", ""];
   child.stdout.on("data", (piece) => (stdout += String(piece)));
   child.stderr.on("data", (piece) => (stderr += String(piece)));
-  // One that ends without reading it says why itself.
+  // A program that ends without reading its input prints the reason itself.
   child.stdin.on("error", () => undefined);
   child.stdin.end(input);
   return new Promise((resolve, reject) => {
@@ -85,7 +88,7 @@ export function runProgram(
   });
 }
 
-/** Starts a server and waits until it says what shows that it serves; it ends with the test. @returns what it said */
+/** Starts a server and waits for the output that shows that it serves; it ends with the test. @returns its output */
 export async function startProgram(
   t: TestContext,
   file: string,
@@ -113,7 +116,9 @@ export async function startProgram(
   return said;
 }
 
-/** The version that Go built a program from, as it says itself; where it was found otherwise. */
+/**
+ * Returns the version from which Go built a program, as the program says itself, or its path if it was found elsewhere.
+ */
 export function versionOf(file: string): string {
   const { stdout } = spawnSync("go", ["version", "-m", file], { encoding: "utf8" });
   const [, path, version] = /^\s*mod\s+(\S+)\s+(\S+)/m.exec(stdout ?? "") ?? [];

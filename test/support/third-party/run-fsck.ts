@@ -5,10 +5,10 @@ import { pathToFileURL } from "node:url";
 import { temporaryFolder } from "../gate.ts";
 import { runProgram } from "./programs.ts";
 
-/** What Tessera's fsck holds of a log. */
+/** The result of Tessera's fsck for a log. */
 export interface Fscked {
   readonly whole: boolean;
-  /** Rows that it went over, where it said so. */
+  /** The rows that it checked, if it printed them. */
   readonly size: number | undefined;
   readonly said: string;
 }
@@ -21,8 +21,8 @@ export interface Target {
 }
 
 /**
- * It ends with 0 whatever it found, so what it says decides: only its own sentence of success is one. With one worker, which
- * is its default, it waits for ever after a difference in any but the last tiles: each one it finds takes a worker away.
+ * It exits with 0 whatever it found, so its output decides: only its own sentence of success counts. With its default
+ * of one worker it hangs after a difference in any but the last tiles, because each difference ends a worker.
  */
 export async function fsck(t: TestContext, program: string, { at, vkey, token }: Target): Promise<Fscked> {
   const keyFile = join(temporaryFolder(t), "log.vkey");

@@ -15,13 +15,13 @@ import {
 } from "../../../packages/svc-gate/src/ledger/tree/tiles.ts";
 import { canonical } from "../../../packages/svc-gate/src/wire/mod.ts";
 
-/** A log as the tree's functions make it, without a gate: for shapes that would take a gate long to grow. */
+/** A log made by the tree's functions, without a gate, for shapes that a gate would need long to grow. */
 export interface Log {
   readonly texts: readonly string[];
   readonly signer: Signer;
   readonly read: HashReader;
   readonly vkey: string;
-  /** The signed head over the first rows. */
+  /** Returns the signed head over the first rows. */
   checkpoint(size?: number): Promise<string>;
   inclusion(index: number, size?: number): Promise<readonly Buffer[]>;
   consistency(from: number, size?: number): Promise<readonly Buffer[]>;
@@ -31,7 +31,7 @@ export interface LogOptions {
   readonly origin?: string;
   readonly size: number;
   readonly signer?: Signer;
-  /** From this row on the texts are others: a second history. */
+  /** From this row on the texts differ: a second history. */
   readonly fork?: number;
 }
 
@@ -60,7 +60,7 @@ export function makeLog({ origin = "svc-gate/third", size, signer, fork = Infini
   };
 }
 
-/** Writes a log as C2SP tlog-tiles wants it: every tile, every bundle of entries, the checkpoint. */
+/** Writes a log as C2SP tlog-tiles requires: every tile, every bundle of entries, the checkpoint. */
 export async function writeSite(folder: string, log: Log): Promise<void> {
   const { texts, read } = log;
   const size = texts.length;

@@ -1,6 +1,7 @@
 /**
- * Goal: witnesses that others wrote cosign our heads, and refuse a second history under the same key. Method: the programs
- * themselves on this machine, given heads and consistency proofs; what they sign is verified by us and by Go's libraries.
+ * Goal: independent witnesses cosign our heads, and refuse a second history under the same key. Method: the programs
+ * themselves run on this machine and receive heads and consistency proofs; we and Go's libraries verify their
+ * signatures.
  */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -20,7 +21,7 @@ interface Asked {
   readonly text: string;
 }
 
-/** C2SP tlog-witness: a head, and that it goes on from one of an earlier size. */
+/** C2SP tlog-witness: a head, and a proof that it extends one of an earlier size. */
 async function addCheckpoint({ url }: RunningWitness, log: Log, from: number, size: number): Promise<Asked> {
   const proof = (await log.consistency(from, size)).map((hashed) => `${hashed.toString("base64")}\n`);
   const body = `old ${from}\n${proof.join("")}\n${await log.checkpoint(size)}`;
@@ -34,7 +35,7 @@ function keyOf(vkey: string): VerifierKey {
   return key.value;
 }
 
-/** Who has signed a head, by our reckoning. */
+/** Returns the signers of a head, by our own verification. */
 function signersOf(written: string, log: Log, witness: RunningWitness): readonly string[] {
   const opened = openCheckpoint(written, [keyOf(log.vkey)], [keyOf(witness.vkey)]);
   assert.ok(opened.ok, written);

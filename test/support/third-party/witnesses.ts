@@ -8,10 +8,10 @@ import { publicBytes, signatureTypes, verifierKey } from "../../../packages/svc-
 import { temporaryFolder } from "../gate.ts";
 import { needPrograms, runProgram, startProgram } from "./programs.ts";
 
-/** A witness that others wrote, on this machine, with a new key and one log that it knows. */
+/** An independent witness on this machine, with a new key and one log that it knows. */
 export interface RunningWitness {
   readonly url: string;
-  /** Its key, of the type that cosigns. */
+  /** Its key, of the cosigning type. */
   readonly vkey: string;
 }
 
@@ -20,7 +20,7 @@ export interface KnownLog {
   readonly vkey: string;
 }
 
-/** A witness's program: undefined where it is not here, and the test is then skipped. */
+/** Starts a witness's program; undefined if it is not installed, and then the test is skipped. */
 export type StartWitness = (t: TestContext, log: KnownLog) => Promise<RunningWitness | undefined>;
 
 const address = "127.0.0.1";
@@ -33,7 +33,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** It says that it listens a moment before it does. */
+/** It prints that it listens a moment before it does. */
 async function untilReached(port: number): Promise<void> {
   for (let tries = 0; tries < 250; tries += 1) {
     const reached = await new Promise<boolean>((resolve) => {
@@ -47,7 +47,7 @@ async function untilReached(port: number): Promise<void> {
   throw new Error(`nothing listens on ${address}:${port}`);
 }
 
-/** The witness of transparency.dev; of the logs that it knows by itself it hears nothing, for only logs come to it. */
+/** The witness of transparency.dev. It hears nothing of the logs that it knows by default, because logs contact it. */
 async function startOmniwitness(t: TestContext, { origin, vkey }: KnownLog): Promise<RunningWitness | undefined> {
   const found = needPrograms(t, "omniwitness");
   if (found === undefined) return undefined;
@@ -75,7 +75,7 @@ async function startOmniwitness(t: TestContext, { origin, vkey }: KnownLog): Pro
   return { url: `http://${address}:${port}`, vkey: cosigning.text };
 }
 
-/** The witness of filippo.io/torchwood: its key is in an agent, what it knows of logs in a database. */
+/** The witness of filippo.io/torchwood: its key is in an agent, and its list of logs in a database. */
 async function startLitewitness(t: TestContext, { origin, vkey }: KnownLog): Promise<RunningWitness | undefined> {
   const found = needPrograms(t, "litewitness", "witnessctl", "sshAgent", "sshAdd", "sshKeygen");
   if (found === undefined) return undefined;

@@ -1,7 +1,7 @@
 /**
- * Goal: a counter kept in memory stands at what the ledger would say: exactly the events of its key after a moment.
- * Method: random events and lookups under every kind of window, against a list that is summed anew each time; the
- * memory is measured over a long row of events.
+ * Goal: a counter in memory has the ledger's value: exactly the events of its key after a moment. Method: random events
+ * and lookups under every kind of window are compared with a list that is summed each time; the memory is measured over
+ * many events.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
@@ -42,7 +42,7 @@ const step = fc.record({
   counter: fc.constantFrom("ever", "rolling", "calendar", "settling", "twin").map(named),
   key: fc.constantFrom("a", "b"),
   amount: fc.constantFrom("1", "0", "0.1", "12.50", "999999999999999", "0.000000000000000000001"),
-  /** Milliseconds since the event before. */
+  /** Milliseconds since the previous event. */
   pause: fc.constantFrom(0, 1, 1000, 30_000, 59_999, 60_000, 3_600_000),
 });
 

@@ -1,6 +1,6 @@
 /**
- * Goal: sentences that a first user read twice say plainly what happened, and leave out no amount.
- * Method: the functions that print them, with figures made for each case.
+ * Goal: sentences that a first user had to read twice say plainly what happened, and leave out no amount. Method: the
+ * functions that print them, with figures made for each case.
  */
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -1,4 +1,6 @@
-/** Goal: `reload` says what happened to a tenant. Method: a gate that answers as one does that opened a tenant again. */
+/**
+ * Goal: `reload` reports a tenant that was opened again. Method: a fake gate that answers as after such a reload.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,7 +1,7 @@
 /**
- * Goal: `svc-gate test` passes what is as expected and nothing else, says of a failure what was expected, what came and
- * why, and counts what the tests have seen. Method: test files in a temporary folder beside one contract; the output for
- * a person is golden (UPDATE_GOLDEN=1 writes it).
+ * Goal: `svc-gate test` passes exactly the expected outcomes, reports for each failure the expected and the actual
+ * outcome with the reason, and counts coverage. Method: test files in a temporary folder next to one contract; the
+ * output for a person is golden (UPDATE_GOLDEN=1 writes it).
  */
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -57,7 +57,7 @@ fixtures: { wallet: { spent: 10, price: 1 } }
 templates: { pay: { tool: pay, platform: wallet, input: { usd: 10, to: ada } } }
 `;
 
-/** Every outcome of the contract. */
+/** A test file that reaches every outcome of the contract. */
 const whole = `${head}cases:
   - { case: it runs, like: pay, expect: { verdict: ALLOW, rule: $otherwise, final: false, fired: [], observed: [] } }
   - { case: no facts, like: pay, platform: null, expect: { verdict: BLOCK, rule: $requires.1 } }
@@ -85,7 +85,7 @@ const folder = mkdtempSync(join(tmpdir(), "svc-gate-test-command-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
 let folders = 0;
 
-/** A folder of its own with the contract and test files. */
+/** Makes a folder with the contract and test files. */
 function written(files: Readonly<Record<string, string>>): string {
   const place = join(folder, String((folders += 1)));
   for (const [name, text] of Object.entries({ "shop.yaml": contract, ...files })) {
@@ -97,7 +97,7 @@ function written(files: Readonly<Record<string, string>>): string {
 
 const lastLine = (text: string): string => text.slice(text.lastIndexOf("\n") + 1);
 
-/** Each error and its help, so that none may be missing. */
+/** Lists each error and its help, so that the test notices a missing one. */
 function saysErrors(name: string, shown: string): void {
   const lines = shown.match(/^error\[.*$|^ +=.*$/gm) ?? [shown];
   for (const [at, line] of lines.entries()) says(`${name}: ${at + 1} of ${lines.length}`, line.trim());
@@ -364,7 +364,7 @@ rules:
   });
 });
 
-/** Held against test/golden; what differs between machines is taken out. */
+/** Compares the text with test/golden, without the parts that differ between machines. */
 function golden(name: string, text: string): void {
   const file = join(root, "test", "unit", "cli", "golden", `${name}.golden`);
   const shown = `${text.replaceAll(join(folder, String(folders)), "shop").replaceAll("\\", "/")}\n`;
@@ -372,7 +372,7 @@ function golden(name: string, text: string): void {
   assert.equal(shown, readFileSync(file, "utf8"));
 }
 
-/** As much of --json as is looked at. */
+/** The members of --json that the tests read. */
 interface Told {
   readonly ok: boolean;
   readonly cases: number;
@@ -400,7 +400,7 @@ interface ToldFailure {
   readonly came: { readonly fired: readonly string[] };
 }
 
-/** The elements' names in order, closed as they were opened; undefined where the text is not well-formed XML. */
+/** Returns the elements' names in order of opening; undefined if the text is not well-formed XML. */
 function elements(xml: string): readonly string[] | undefined {
   const open: string[] = [];
   const all: string[] = [];

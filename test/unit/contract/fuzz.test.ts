@@ -1,7 +1,7 @@
 /**
- * Goal: the compiler never throws and the engine has no defect, whatever the text of a contract and whatever the call.
- * Method: the example contracts with random edits; random inputs and snapshots against contracts that use every
- * feature. The seed is printed when a case fails.
+ * Goal: the compiler never throws and the engine has no defect, whatever the contract's text and the call. Method: the
+ * example contracts with random edits; random inputs and facts for contracts that use every feature. The seed is
+ * printed if a case fails.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -62,7 +62,7 @@ suite("the compiler and the engine on random texts and calls", { tags: ["contrac
       }),
       { numRuns: 400 },
     );
-    // One in twenty does.
+    // one edited contract in twenty does
     assert.ok(compiledCount > 0, "none compiled");
   });
 
@@ -125,7 +125,7 @@ suite("the compiler and the engine on random texts and calls", { tags: ["contrac
       }),
       { numRuns: 3000 },
     );
-    // The calls reach far: both schemas refuse some, and several rules are the first to fire.
+    // The calls reach deep: both schemas refuse some, and several rules are the first to fire.
     for (const seen of ["BLOCK $input", "BLOCK $platform"]) assert.ok(verdictsSeen.has(seen), [...verdictsSeen].join());
     assert.ok(verdictsSeen.size >= 6, [...verdictsSeen].join());
   });

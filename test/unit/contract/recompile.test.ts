@@ -1,5 +1,6 @@
 /**
- * Goal: what is compiled again from the text of GET /rules is what was in force. Method: texts made to be cut elsewhere.
+ * Goal: a contract compiled from the text of GET /rules equals the policy in force. Method: texts that a parser could
+ * split in another place.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";

@@ -1,7 +1,7 @@
 /**
- * Goal: the example contracts do what their comments say over sessions of several calls: velocity, sequence, taint, budgets.
- * Method: each session is a table of calls under examples/mandate.all.yaml, decided one after another with counters kept
- * in a list. A call's verdict and rule are compared.
+ * Goal: the example contracts do what their comments say over sessions of several calls: velocity, sequence, taint,
+ * budgets. Method: each session is a table of calls under examples/mandate.all.yaml, decided one after another with
+ * counters in a list. The test compares each call's verdict and rule.
  */
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";

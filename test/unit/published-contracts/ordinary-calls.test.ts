@@ -1,8 +1,7 @@
 /**
- * Goal: the contracts to copy let ordinary work through.
- * Method: 112 calls that agents make on ordinary days (test/unit/published-contracts/ordinary-calls.jsonl), each
- * in a session of its own. A call that
- * is not allowed has its verdict beside it, and the reason for it.
+ * Goal: the contracts to copy let ordinary work through. Method: 112 calls that agents make on ordinary days
+ * (test/unit/published-contracts/ordinary-calls.jsonl), each in its own session. A call that is not allowed is listed
+ * with its verdict and the reason.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -13,7 +12,7 @@ import { judge } from "../../support/contract-kit.ts";
 interface OrdinaryCall {
   readonly tool_name: string;
   readonly tool_input: object;
-  /** ALLOW where it is left out. */
+  /** ALLOW if it is absent. */
   readonly verdict?: string;
   readonly why?: string;
 }

@@ -1,6 +1,6 @@
 /**
- * Goal: the worked example of the specification (4.6), to the letter, and its boundaries.
- * Method: contracts/payments.yaml under the repository's own mandate.yaml, one line per call.
+ * Goal: the worked example of the specification (4.6) gives exactly its results, also at its boundaries. Method:
+ * contracts/payments.yaml under the repository's own mandate.yaml, one line per call.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -32,7 +32,7 @@ function load(text: string): PolicySet {
 const now = 1_760_000_000;
 const payee = "0x52908400098527886E0F7030069857D2E4169EE7";
 
-/** A call as the worked example has it; `input` and `platform` are laid over it, as JSON texts. */
+/** The call of the worked example, with changes of `input` and `platform` as JSON texts. */
 function pay(input: Readonly<Record<string, string>>, platform: Readonly<Record<string, string>> | null): Decision {
   const text = (members: Readonly<Record<string, string>>): string =>
     `{${Object.entries(members)
@@ -106,7 +106,7 @@ suite("the worked example of specification 4.6", () => {
     { tags: ["payments.no-snapshot", "check.payment-without-snapshot", "platform.present-false"] },
     () => {
       assertDecision(pay({}, null), "BLOCK", "payments.$requires.1", "row 6");
-      // Whatever else is wrong with the call: what is missing is named first, and reads nothing that is not there.
+      // Whatever else is wrong with the call, the reason names the missing part first and reads no absent member.
       assertDecision(pay({ amount: "absent" }, null), "BLOCK", "payments.$requires.1", "row 6");
     },
   );

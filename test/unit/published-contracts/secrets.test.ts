@@ -1,7 +1,7 @@
 /**
- * Goal: the contracts files, git and email close the same places for secrets. Each has its own copy of the list, because
- * patterns are literals. Method: one list of paths here, and each path goes through every tool that reads, writes, moves,
- * commits or attaches a file. As a control, sample files and ordinary names pass.
+ * Goal: the contracts files, git and email close the same places for secrets. Each has its own copy of the list,
+ * because patterns are literals. Method: each path of one list goes through every tool that reads, writes, moves,
+ * commits or attaches a file. Control: sample files and ordinary names pass.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -34,7 +34,7 @@ const ordinary = `
   .trim()
   .split(/\s+/);
 
-/** Ways to reach a file: the contract, the tool, its input for a path, and the verdict on an ordinary file. */
+/** Ways to access a file: the contract, the tool, its input for a path, and the verdict on an ordinary file. */
 const ways = [
   ["files", "read_text_file", (path: string) => ({ path: `/srv/app/${path}` }), "ALLOW"],
   ["files", "write_file", (path: string) => ({ path: `/srv/app/${path}`, content: "x" }), "ALLOW"],

@@ -1,5 +1,5 @@
 /**
- * Goal: a defect that a control plants is where it was meant to be, however the source is written; a defect that cannot be
+ * Goal: a control plants its defect in the intended place, however the source is written; a defect that cannot be
  * planted is an error that names it. Method: small programs in several spellings.
  */
 import assert from "node:assert/strict";

@@ -1,4 +1,7 @@
-/** Goal: a sentence is compared with its golden file, and what differs from run to run is not. Method: a file of its own. */
+/**
+ * Goal: a sentence is compared with its golden file, without the parts that differ from run to run. Method: a golden
+ * file of its own.
+ */
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -27,7 +30,7 @@ suite("golden files of sentences", () => {
     sentencesOf(file)("all", text, { WHO: "ada" });
   });
 
-  test("UPDATE_GOLDEN=1 writes the file anew, sorted, and refuses one name for two sentences", (t) => {
+  test("UPDATE_GOLDEN=1 rewrites the file, sorted, and refuses one name for two sentences", (t) => {
     process.env["UPDATE_GOLDEN"] = "1";
     t.after(() => delete process.env["UPDATE_GOLDEN"]);
     const says = sentencesOf(file);

@@ -1,8 +1,8 @@
 /**
- * Goal: the reader means what JSON means: it accepts nothing that JSON.parse does not, with no other value, and what
- * it refuses beyond JSON.parse it refuses for a listed reason.
- * Method: random values, random texts and mutated good texts, compared with JSON.parse; numbers by exact value, read
- * by a second, naive reading of their digits. The seed is printed when a case fails.
+ * Goal: the reader gives JSON its meaning: it accepts nothing that JSON.parse refuses, gives the same values, and
+ * refuses more than JSON.parse only for a listed reason. Method: random values, random texts and mutated good texts are
+ * compared with JSON.parse; numbers by exact value, with a second, naive reading of their digits. The seed is printed
+ * if a case fails.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
@@ -14,7 +14,7 @@ const share = Number(process.env["PROPERTY_SHARE"] ?? 1);
 
 const runs = { numRuns: Math.ceil(4000 * share) };
 
-/** What the reader refuses and JSON.parse takes: how its sentences begin. */
+/** How the reader's sentences begin for texts that only JSON.parse accepts. */
 const stricter: readonly RegExp[] = [
   /^a byte order mark/,
   /^expected one JSON object/,
@@ -26,7 +26,7 @@ const stricter: readonly RegExp[] = [
   /^an exponent beyond 400/,
 ];
 
-/** The value of a number's digits as numerator and power of ten, read without any of the reader's code. */
+/** Returns the number's numerator and power of ten, read without the reader's code. */
 function naive(text: string): string {
   const [, sign = "", whole = "", fraction = "", power = "0"] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text) ?? [];
@@ -36,7 +36,7 @@ function naive(text: string): string {
   return kept === "" ? "0" : `${sign}${kept}e${Number(power) - fraction.length + zeros}`;
 }
 
-/** The value as JSON.parse has it, with numbers by the text that they were sent as. */
+/** Returns the value as JSON.parse has it, with each number as its sent text. */
 function plain(value: Json): unknown {
   if (typeof value === "number") return naive(String(value));
   if (value instanceof Decimal) return naive(value.text);
@@ -45,7 +45,7 @@ function plain(value: Json): unknown {
   return [...value].map(([name, member]) => [name, plain(member)]);
 }
 
-/** The same from JSON.parse, which tells a number's source text to its reviver. */
+/** Returns the same from JSON.parse, which passes a number's source text to its reviver. */
 function parsed(text: string): unknown {
   type Reviver = (name: string, value: unknown, context: { readonly source?: string }) => unknown;
   const revive: Reviver = (_, value, { source }) => {
@@ -56,9 +56,9 @@ function parsed(text: string): unknown {
   return JSON.parse(text, revive as (name: string, value: unknown) => unknown);
 }
 
-/** Undefined when both agree; else how they do not. */
+/** Returns a description of the difference; undefined if both agree. */
 function difference(text: string, read = readJson): string | undefined {
-  // Of Node 26.10: once it has read the name `\`, JSON.parse takes a name that is one escaped character for that one.
+  // A bug of Node 26.10: after the name `\`, JSON.parse reads each name of one escaped character as that name.
   if (/"\\(?:u[0-9a-fA-F]{4}|[^u])"\s*:/.test(text)) return undefined;
   const ours = read(text);
   let theirs: unknown;
@@ -79,7 +79,7 @@ function difference(text: string, read = readJson): string | undefined {
     : "another value";
 }
 
-/** Members as a set: JSON.parse puts names that look like indexes first. */
+/** Compares members as a set, because JSON.parse puts names that look like indexes first. */
 function same(a: unknown, b: unknown): boolean {
   return JSON.stringify(sorted(a)) === JSON.stringify(sorted(b));
 }

@@ -1,8 +1,8 @@
 /**
- * Goal: where a member's value stands in a text is found exactly, or not at all. Method: a table of texts with what is
- * cut out of each; random objects, written with random escapes, against a reader that knows nothing of places: what is
- * at a span parses to the member, and with `null` in its place the whole parses to the object with `null` there.
- * The seed is printed when a case fails.
+ * Goal: the search for a member's value in a text finds it exactly, or not at all. Method: a table of texts with the
+ * found parts. Random objects, written with random escapes, are compared with a reader that knows no positions: the
+ * text at a span must parse to the member, and with `null` in its place the whole must parse to the object with `null`.
+ * The seed is printed if a case fails.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
@@ -11,7 +11,7 @@ import { findMembers, limits, readJson, type Json } from "../../../packages/svc-
 
 const pathOf = (name: string): readonly string[] => name.split(".");
 
-/** The text of each named member's value; undefined where it was not found. */
+/** Returns the text of each named member's value; undefined if it was not found. */
 function cut(text: string, ...names: readonly string[]): readonly (string | undefined)[] {
   return findMembers(text, names.map(pathOf)).map((span) => span && text.slice(span.from, span.to));
 }
@@ -145,7 +145,7 @@ function written(value: Plain, isEscaped: () => boolean): string {
   return `{${members.join(",")}}`;
 }
 
-/** What a text says. By the gate's reader: that of Node 26 takes `{"\\"":1}` for `{"\\":1}` once it has read the latter. */
+/** Parses with the gate's reader, because Node 26 reads `{"\\"":1}` as `{"\\":1}` after it has read the latter. */
 function read(text: string): Plain {
   const document = readJson(`{"it":${text}}`);
   assert.ok(document.ok, text);
@@ -174,7 +174,7 @@ function cleared(value: Plain, [name = "", ...rest]: readonly string[]): Plain {
   );
 }
 
-/** A random object with random paths in which a finder is wrong, or undefined. What was met is counted. */
+/** Returns a random object with paths for which a finder is wrong, or undefined; counts the cases that occurred. */
 function findsWrong(find: typeof findMembers, met = { found: 0, absent: 0, escaped: 0 }): string | undefined {
   const coins = fc.infiniteStream(fc.nat(9));
   const some = fc.array(path, { minLength: 1, maxLength: 4 });
@@ -200,11 +200,11 @@ suite("random objects with random paths", () => {
   test("the search agrees with a reader that parses the whole text", () => {
     const met = { found: 0, absent: 0, escaped: 0 };
     assert.equal(findsWrong(findMembers, met), undefined);
-    // Far fewer than come: the cases are there at all.
+    // Far fewer than occur: this only shows that the cases occur.
     assert.ok(met.found > 20 && met.absent > 20 && met.escaped > 3, JSON.stringify(met));
   });
 
-  /** The finders that one would write first. */
+  /** The searches that one would write first. */
   const wrong: readonly (readonly [what: string, find: typeof findMembers])[] = [
     ["that compares names as they are written", (text, paths) => findMembers(text.replaceAll(/\\(?=u)/g, "/"), paths)],
     [

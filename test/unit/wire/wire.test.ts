@@ -1,7 +1,7 @@
 /**
- * Goal: what is judged is what was sent: the reader takes strict JSON or refuses it with its place.
- * Method: a table of refusals with their line and column, each limit at it and one past it, the text of members, and
- * the reading of a check request. The comparison with JSON.parse is in wire-fuzz.test.ts.
+ * Goal: the gate judges exactly the sent text: the reader accepts strict JSON or refuses it with the position. Method:
+ * a table of refusals with line and column, each limit at it and one past it, the text of members, and the reading of a
+ * check request. The comparison with JSON.parse is in fuzz.test.ts.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
@@ -137,12 +137,12 @@ suite("the strict JSON reader", () => {
   });
 });
 
-/** `{"a":[[…]]}` of so many levels, the outer object counted. */
+/** `{"a":[[…]]}` of this many levels, including the outer object. */
 function nested(levels: number): string {
   return `{"a":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}}`;
 }
 
-/** `{"a":[[],[],…]}` of so many objects and arrays, the outer two counted. */
+/** `{"a":[[],[],…]}` of this many objects and arrays, including the outer two. */
 function siblings(containers: number): string {
   return `{"a":[${"[],".repeat(containers - 3)}[]]}`;
 }

@@ -1,6 +1,7 @@
 /**
- * Goal: an editor's schema and the gate's reader speak of the same files. Method: every file of the repository and
- * every block of the reference is valid; a table of wrong ones is not; the keys of each map are the reader's own list.
+ * Goal: an editor's schema and the gate's reader accept the same files. Method: every file of the repository and every
+ * block of the reference is valid; each file in a table of wrong ones is not; the keys of each map equal the reader's
+ * own list.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -30,7 +31,7 @@ import { modes, verdicts } from "../../../packages/svc-gate/src/wire/mod.ts";
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
 
-/** As much of JSON Schema as these tests look into. */
+/** The part of JSON Schema that these tests read. */
 interface Node {
   readonly properties?: Readonly<Record<string, Node>>;
   readonly additionalProperties?: boolean | Node;

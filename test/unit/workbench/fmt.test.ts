@@ -1,7 +1,7 @@
 /**
- * Goal: one layout that changes nothing but the layout. Method: a table of what becomes of what; every contract of the
- * repository is laid out already; random spellings of them, with comments anywhere, keep their value and their
- * comments and are laid out alike the second time.
+ * Goal: fmt gives one layout and changes nothing but the layout. Method: a table of inputs and outputs. Every contract
+ * of the repository already has the layout. Random spellings of them, with comments anywhere, keep their value and
+ * comments, and a second run changes nothing.
  */
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
@@ -35,14 +35,14 @@ function laidOut(text: string): string {
   return result.value;
 }
 
-/** What a text says, or undefined where the language's reader refuses it. */
+/** Parses a text; returns undefined if the language's reader refuses it. */
 function valueOf(text: string): string | undefined {
   const report = new Report();
   const node = readYaml({ name: "c.yaml", text }, report);
   return node === undefined || report.size > 0 ? undefined : spellValue(toJson(node));
 }
 
-/** Read another way than the formatter reads them. */
+/** Reads the comments in another way than the formatter does. */
 function comments(text: string): readonly string[] {
   const tokens = [...new Lexer().lex(text)].filter((token) => CST.tokenType(token) === "comment");
   return tokens.map((token) => token.trimEnd()).toSorted();
@@ -231,7 +231,7 @@ const notes = fc.array(
 
 type Note = (typeof notes extends fc.Arbitrary<(infer N)[]> ? N : never) & {};
 
-/** Puts comments and blank lines between the lines of a text, and behind them. */
+/** Puts comments and blank lines between the lines of a text and after them. */
 function withNotes(text: string, inserted: readonly Note[]): string {
   const lines = text.split("\n");
   for (const [number, { at, kind, indent, ending }] of inserted.entries()) {

@@ -3,12 +3,12 @@ import type { Reply } from "./runner.ts";
 import type { Sandbox } from "./sandbox.ts";
 import { writeText } from "./texts.ts";
 
-/** Reads a text as `shell()` does: undefined where that is in doubt. */
+/** Reads a text as `shell()` does; undefined if the text is in doubt. */
 export type Reader = (text: string) => ShellRecord | undefined;
 
 export interface Shell {
   readonly name: string;
-  /** Its path and its options. */
+  /** The shell's path and its options. */
   readonly command: readonly string[];
 }
 
@@ -32,7 +32,7 @@ export interface Tally {
   readonly holes: Hole[];
 }
 
-/** @returns a reader over what gives the record of a text as a `Value` */
+/** @returns a reader over a function that gives the record of a text as a `Value` */
 export function readerOf(read: (text: string) => unknown): Reader {
   return (text) => {
     try {
@@ -60,7 +60,7 @@ export class Differential {
   readonly #shells: readonly Shell[];
   readonly #waiting = new Set<Promise<void>>();
 
-  /** `allows`: does a contract allow the text? Then it runs, whatever its record says. */
+  /** `allows`: whether a contract allows the text. If so it runs, whatever its record. */
   constructor(options: {
     read: Reader;
     allows?: (text: string) => boolean;
@@ -89,7 +89,7 @@ export class Differential {
     }
   }
 
-  /** @returns is the record harmless, so that the text runs? */
+  /** @returns whether the record is harmless, so that the text runs */
   async give(text: string, seed?: number): Promise<boolean> {
     // A null character cannot be an argument of a program.
     const record = text.includes("\0") ? undefined : this.#read(text);
@@ -119,7 +119,7 @@ export class Differential {
   }
 }
 
-/** A hole on lines that say all that is needed to repeat it. */
+/** A hole on lines with everything needed to repeat it. */
 export function describeHole({ seed, text, shell, promised, effects, record, output }: Hole): string {
   return [
     `${shell}: ${effects.join("; ")}`,

@@ -3,7 +3,7 @@ import { options } from "./grammar-options.ts";
 
 /** A text in single quotes. */
 export const quoted = (g: Grammar): string => `'${g.hostile().replaceAll("'", "")}'`;
-/** A name of a variable, or what a builtin takes for one. */
+/** A name of a variable, or a word that a builtin treats as one. */
 export const target = (g: Grammar): string => g.one("x", "y", "a", "x", "PATH", "a[0]", "'a[b[0]$(pwn)]'", quoted(g));
 
 /** Commands that set variables, run other commands or change the shell. */

@@ -8,7 +8,7 @@ const text = (g: Grammar): string =>
   g.chance(0.5) ? g.one("x", "a", "b", '""', "1", "pwn", "a.txt", "=", "'a b'") : g.piece(word);
 const integer = (g: Grammar): string => g.one("1", "0", "-1", "2", "10", "'1'", '"2"');
 
-/** What may be within `[[ ]]`. */
+/** The content of `[[ ]]`. */
 export const condition: Kind = {
   frame: (g, piece) =>
     g.one(

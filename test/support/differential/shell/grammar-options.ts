@@ -2,7 +2,7 @@ import { joined, type Grammar } from "./grammar.ts";
 
 /** A file, often one that must not be read. */
 const file = (g: Grammar): string => (g.chance(0.6) ? g.one("a.txt", "b.txt", "src/c.txt", ".", "src") : g.secret());
-/** A file, or what looks like one and is a pattern. */
+/** A file, or a pattern that looks like one. */
 const pattern = (g: Grammar): string =>
   g.one("a", ".", "-e", "'a b'", "/api/v1", "x..y", "KEY", "root", file(g), file(g));
 

@@ -53,7 +53,7 @@ const oddBraces: readonly string[] = [
 
 const braceOdd: Production = (g) => (g.chance(0.1) ? `{${g.name()},${g.file()}}` : g.dice.oneOf(oddBraces));
 
-/** bash takes `a{},b}c` for two words, `a}c` and `abc`. */
+/** bash treats `a{},b}c` as two words, `a}c` and `abc`. */
 const braceEmpty: Production = (g) => {
   const target = g.chance(0.7) ? g.secret() : g.file();
   const at = Math.floor(g.dice.roll() * target.length);

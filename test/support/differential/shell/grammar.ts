@@ -13,15 +13,15 @@ export interface Kind {
 }
 
 const deepest = 5;
-/** How often a piece is the simplest of its kind: a text full of special pieces is nearly always a doubt. */
+/** How often a piece is the simplest of its kind, because a text full of special pieces is nearly always a doubt. */
 const simpleShare = 0.55;
 
-/** Parts of a text, one behind the other. */
+/** Joins parts of a text. */
 export function joined(...parts: readonly string[]): string {
   return parts.join("");
 }
 
-/** Texts that run, write or print something where they are code, and that do nothing where they are text. */
+/** Texts that run, write or print something if they are code, and do nothing if they are text. */
 const hostileTexts: readonly string[] = [
   ..."$(pwn) `pwn` ;pwn; |pwn &&pwn &pwn& >new >precious.txt <(pwn) >(pwn) }pwn )pwn ));pwn );pwn;( `pwn pwn x;pwn".split(
     " ",
@@ -64,7 +64,7 @@ export class Grammar {
     return Array.from({ length: least + Math.floor(this.dice.roll() * (most - least + 1)) }, write);
   }
 
-  /** A piece of a kind. */
+  /** Writes a piece of a kind. */
   piece({ productions }: Kind): string {
     const names = Object.keys(productions);
     const name = this.#choose(names);

@@ -22,10 +22,10 @@ export interface ShellRecord {
   readonly background: boolean;
 }
 
-/** From `limits.unasked` of contracts/shell.yaml. The others let more syntax count: they change nothing by themselves. */
+/** From `limits.unasked` of contracts/shell.yaml. The others only let more syntax count: they change nothing alone. */
 const unasked = "ls cat head tail wc grep cut diff stat pwd echo".split(" ");
 const quiet = [...unasked, ..."[ : false printf test true".split(" ")];
-/** The record still lists all that these run or write, so a contract may list them. */
+/** Programs that a contract may list, because the record still lists all that they run or write. */
 const known = [
   ...quiet,
   ..."alias break builtin cd command continue declare enable eval exec exit export".split(" "),
@@ -38,7 +38,7 @@ const openNothing = new Set("[ : false printf test true echo pwd".split(" "));
 /** These may print the environment. */
 const printers = new Set("declare env export local readonly set typeset".split(" "));
 
-/** `limits.secrets` of contracts/shell.yaml, as far as the working folder has them. */
+/** The part of `limits.secrets` in contracts/shell.yaml that the working folder has. */
 const secrets = [".env", ".ssh"];
 /** The rule `reads` lets these patterns pass. They match no name that begins with a dot. */
 const safeGlob = /^(?:(?:[A-Za-z0-9_*][A-Za-z0-9_.*-]*\/)*[A-Za-z0-9_*][A-Za-z0-9_.*-]*[.][A-Za-z0-9]+)$/;
@@ -47,10 +47,10 @@ const safeGlob = /^(?:(?:[A-Za-z0-9_*][A-Za-z0-9_.*-]*\/)*[A-Za-z0-9_*][A-Za-z0-
 export const scratchFiles: readonly string[] = ["written", "scratch.txt"];
 
 /**
- * What is promised about a text.
+ * The promise about a text.
  *
  * - `allowed`: contracts/shell.yaml itself answers ALLOW. No effect at all may follow.
- * - `reads`: the record shows no more than commands that read, as the contract asks. No effect at all may follow.
+ * - `reads`: the record shows only commands that read, as the contract asks. No effect at all may follow.
  * - `lists`: the record lists commands and files that are all known to be harmless, and some words are known only at
  *   run time. No other command may run, and no other file may change.
  */
@@ -62,7 +62,7 @@ export function promisedBy(record: ShellRecord): Promised | undefined {
   return isListed(record) ? "lists" : undefined;
 }
 
-/** Conditions like the rules `reads`, `outside-the-workspace` and `secrets` of contracts/shell.yaml, and stricter. */
+/** Conditions like the rules `reads`, `outside-the-workspace` and `secrets` of contracts/shell.yaml, but stricter. */
 function isRead(record: ShellRecord): boolean {
   return (
     // Every command is one that only reads, and its patterns match no hidden file.
@@ -141,7 +141,7 @@ export function brokenPromises(promised: Promised, record: ShellRecord, effects:
   ];
 }
 
-/** May no secret be printed by a file that the record does not name? */
+/** Whether the output may contain a secret from a file that the record does not name. */
 function isSureOfReads({ commands, unknown, functions, variables }: ShellRecord): boolean {
   return (
     // A word such as `$KEY` prints the environment, and `$x` holds whatever the text has set.
@@ -155,8 +155,8 @@ function isSureOfReads({ commands, unknown, functions, variables }: ShellRecord)
 }
 
 /**
- * `grep -r` and `diff -r` read the files of a folder without naming them. That is a limit that docs/contracts/shell.md
- * names, and not one of `shell()`.
+ * `grep -r` and `diff -r` read the files of a folder without naming them. docs/contracts/shell.md names this limit; it
+ * is not a limit of `shell()`.
  */
 function readsFolders({ commands }: ShellRecord): boolean {
   const isRecursive = (flag: string): boolean => /^-(?:[rRdN]|-rec|-deref|-dir|-new|-un)/.test(flag);

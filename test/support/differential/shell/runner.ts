@@ -1,6 +1,6 @@
 /**
- * Runs texts in a real shell, one at a time, and tells what they did. argv: a folder of its own and `sealed` or `open`.
- * Each line of standard input is an `Order` as JSON, and each line of standard output is a `Reply`.
+ * Runs texts in a real shell, one at a time, and reports their effects. argv: a folder for it alone, and `sealed` or
+ * `open`. Each line of standard input is an `Order` as JSON, and each line of standard output is a `Reply`.
  */
 import { spawn } from "node:child_process";
 import {
@@ -41,7 +41,7 @@ export interface Reply extends Effects {
   readonly output: string;
 }
 
-/** JSON on one line also for a reader of lines that takes U+2028 for a line's end. */
+/** JSON on one line, also for a reader that treats U+2028 as the end of a line. */
 export function lineOf(message: Order | Reply): string {
   return JSON.stringify(message).replaceAll(/[\u2028\u2029]/g, (end) => `\\u${end.codePointAt(0)?.toString(16)}`);
 }
@@ -54,7 +54,7 @@ const programs = (
   "ls cat head tail wc grep cut diff stat pwd echo true false test [ printf touch " +
   "sh bash dash env xargs find sort nohup timeout nice"
 ).split(" ");
-/** Programs that only leave a mark. dash takes `12>file` for the program `12`, and `{x}>file` for `{x}`. */
+/** Programs that only leave a mark. dash treats `12>file` as the program `12`, and `{x}>file` as `{x}`. */
 const canaries = "pwn = == x y 12 {x} {y}".split(" ");
 /** Folders that a wrong `PATH` would name: descriptors, and results of arithmetic. */
 const numbers = "0 1 2 3 9 10 11 12".split(" ");
@@ -112,13 +112,13 @@ function buildPrograms(area: string): void {
 
 type State = ReadonlyMap<string, string>;
 
-/** Each path with what changes when somebody changes the file. */
+/** Returns each path with a text that changes if the file changes. */
 function stateOf(area: string): State {
   const state = new Map<string, string>();
   const visit = (path: string): void => {
     const { mode, size, ino, mtimeMs, ctimeMs } = lstatSync(join(area, path));
     const isFolder = (mode & 0o170_000) === 0o040_000;
-    // A file that comes or goes shows by itself, so a folder has no time here.
+    // A new or removed file is visible anyway, so a folder has no time here.
     state.set(path, isFolder ? `${mode} ${ino}` : `${mode} ${ino} ${size} ${mtimeMs} ${ctimeMs}`);
     if (isFolder) for (const name of readdirSync(join(area, path))) visit(`${path}/${name}`);
   };
@@ -141,7 +141,7 @@ function runText(area: string, { shell, text }: Order): Promise<Run> {
   const [program = "", ...options] = shell;
   const child = spawn(program, [...options, "-c", text], {
     cwd: join(area, "app"),
-    // A process group of its own, so that all that it started can be ended.
+    // A process group of its own, so that all its children can be ended.
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
     env: {
@@ -194,7 +194,7 @@ function linesOf(path: string): readonly string[] {
   }
 }
 
-/** A write in the same tick of the file system's clock would look like no write. */
+/** Waits for the next tick of the file system's clock, because a write in the same tick would be invisible. */
 const tickMs = 10;
 
 async function serve(area: string): Promise<void> {

@@ -27,11 +27,11 @@ exec setpriv --bounding-set=-all --inh-caps=-all --no-new-privs "$@"
 
 const namespaces = ["--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount", "--net"];
 
-/** Somewhere to run texts. */
+/** A place to run texts. */
 export interface Sandbox {
-  /** Absolute. The texts' working folder is `app` in it. */
+  /** An absolute path. The texts' working folder is `app` in it. */
   readonly area: string;
-  /** Do the texts run in namespaces of their own, with nothing else to write to? */
+  /** Whether the texts run in separate namespaces and cannot write anywhere else. */
   readonly isSealed: boolean;
   readonly run: (order: Omit<Order, "id">) => Promise<Reply>;
   readonly close: () => Promise<void>;

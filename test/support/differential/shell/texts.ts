@@ -48,11 +48,11 @@ export interface ShellText {
   readonly text: string;
   /** The productions that wrote it. */
   readonly used: ReadonlySet<string>;
-  /** Were characters changed afterwards? */
+  /** Whether characters were changed afterwards. */
   readonly isMutated: boolean;
 }
 
-/** How many texts are changed after they were written. Most holes are found by these. */
+/** The share of texts that are changed after they were written, because most holes are found this way. */
 const mutatedShare = 0.5;
 
 /** A text with at least one piece of the production. `area` is the parent of the working folder. */

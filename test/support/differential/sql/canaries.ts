@@ -3,11 +3,11 @@ import { join } from "node:path";
 import type pg from "pg";
 import type { PostgresServer } from "../../postgres-server.ts";
 
-/** Only a table that is not listed, or a file of the server, holds these words. */
+/** Words that only an unlisted table or a file of the server contains. */
 const markers = { table: "tablemarker770077", file: "filemarker880088" } as const;
 const markerFile = "marker.txt";
 
-/** The tables that contracts/sql.yaml lists. The view of the last one is there already. */
+/** The tables that contracts/sql.yaml lists. The view of the last one already exists. */
 export const listed: readonly string[] = [
   "orders",
   "order_lines",
@@ -61,7 +61,7 @@ const functions = [
   hostile("yours.hidden_now", "", "int", "return 1"),
   hostile("yours.spread", "variadic x int[]", "int", "return 1"),
   hostile("yours.several", "x int, y int default 1", "setof int", "return next 1"),
-  // The parser has these names for syntax of its own. Only with quotes do they name a function.
+  // The parser uses these names for its own syntax. Only with quotes do they name a function.
   ...["coalesce", "greatest", "nullif", "trim", "grouping"].map((name) =>
     hostile(`yours."${name}"`, "x anyelement", "text", "return 'x'"),
   ),
@@ -118,13 +118,13 @@ select lo_create(4242);
 alter database postgres set search_path = public, yours;
 `;
 
-/** Fills a new server with ordinary tables, and with everything that harms when it is touched. */
+/** Fills a new server with ordinary tables, and with objects that do harm when they are touched. */
 export async function plantCanaries(server: PostgresServer): Promise<void> {
   await server.run(tables + trace + functions + operators + types);
   writeFileSync(join(server.folder, markerFile), `${markers.file}\n`, { mode: 0o644 });
 }
 
-/** Everything that a statement can leave behind. Scans of `secret` are counted even where no row is shown. */
+/** Everything that a statement can leave behind. Scans of `secret` are counted even if no row is shown. */
 const stateQuery = `select json_build_object(
   'log', (select count(*) from evil.log), 'last', (select max(tag) from (select tag from evil.log offset 0) t),
   'call', (select last_value + is_called::int from evil.seq),

@@ -6,7 +6,7 @@ interface Found {
   readonly one: boolean;
 }
 
-/** A type that stands for one that takes any. */
+/** A concrete type for a polymorphic one. */
 const stands: ReadonlyMap<string, string> = new Map([
   ["anyelement", "int"],
   ["anyarray", "int[]"],
@@ -20,7 +20,7 @@ const stands: ReadonlyMap<string, string> = new Map([
   ['"any"', "int"],
 ]);
 
-/** Calls of every function of PostgreSQL with nulls of the right types: in brackets, and behind a dot where that is a call. */
+/** Calls every function of PostgreSQL with nulls of the right types: in brackets, and after a dot if that is a call. */
 export async function callsOfAll(server: PostgresServer): Promise<readonly string[]> {
   const rows = (await server.run(`select '"' || proname || '"' as name, proargtypes::regtype[]::text[] as types,
     pronargs >= 1 and (pronargs - pronargdefaults <= 1 or provariadic <> 0) as one
@@ -30,7 +30,7 @@ export async function callsOfAll(server: PostgresServer): Promise<readonly strin
     const [first = ""] = types;
     if (!one) return [inBrackets];
     const ofRow = [`select (stock).${name} from stock limit 1`, `select stock.${name} from stock limit 1`];
-    // A text without a type is a `cstring` where the function takes one.
+    // A text without a type is a `cstring` if the function takes one.
     if (first === "cstring") return [inBrackets, `select ('1').${name} limit 1`, `select ${name}('1') limit 1`];
     if (first === "record") return [inBrackets, ...ofRow];
     const ofValue = [`select (${nullOf(first)}).${name} limit 1`, `select f.${name} from ${castOf(first)} f limit 1`];

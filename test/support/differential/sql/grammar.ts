@@ -160,7 +160,7 @@ export class Grammar {
       return this.#expand(`({any}).${this.#dice.oneOf(this.#options.names)}`, 1);
     }
     const all = expressions.filter((production) => production[1] === kind && this.#isPossible(production));
-    // Few queries have a function in FROM, so where there is one its alias is tried more often.
+    // Few queries have a function in FROM; if there is one, its alias is tried more often.
     const possible = [
       ...all,
       ...all.filter(([name]) => name.startsWith("dot-call-alias")).flatMap((each) => [each, each]),
@@ -180,7 +180,7 @@ export class Grammar {
     return spellings.some((spelling) => this.#hasNames(spelling));
   }
 
-  /** Is there a row or a function in FROM that the spelling names? */
+  /** Whether FROM has a row or a function that the spelling names. */
   #hasNames(spelling: string): boolean {
     if (spelling.includes("{row}") && !this.#frames.some(({ rows }) => rows.length > 0)) return false;
     const [, of] = /\{scalar\.(\w+)\}/.exec(spelling) ?? [];
@@ -325,7 +325,7 @@ export class Grammar {
     return text;
   }
 
-  /** A query in FROM does not see what is beside it. */
+  /** A query in FROM cannot see the other sources of FROM. */
   #hidden(isHidden: boolean, write: () => string): string {
     const frame = isHidden ? this.#frames.shift() : undefined;
     const text = write();

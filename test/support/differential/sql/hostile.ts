@@ -1,6 +1,6 @@
 /**
- * The reader never calls these harmless. Each has a name, and spellings with the symbols of the grammar. A spelling that
- * the reader lets through leaves a trace in the database of test/support/differential/sql/canaries.ts.
+ * Productions that the reader never calls harmless. Each has a name, and spellings with the symbols of the grammar. A
+ * spelling that the reader lets through leaves a trace in the database of test/support/differential/sql/canaries.ts.
  */
 export type Hostile = readonly [name: string, ...spellings: string[]];
 

@@ -22,17 +22,17 @@ export interface Count {
 export interface Outcome {
   readonly failures: readonly Failure[];
   readonly generated: number;
-  /** Reported harmless, and sent to the server. */
+  /** Statements reported as harmless and sent to the server. */
   readonly executed: number;
-  /** Of those, the statements that the server ran without an error. */
+  /** The sent statements that the server ran without an error. */
   readonly finished: number;
   readonly productions: ReadonlyMap<string, Count>;
-  /** The server's messages for statements that it rejected, and how often each came. */
+  /** The server's messages for statements that it rejected, with their counts. */
   readonly rejections: ReadonlyMap<string, number>;
   readonly seconds: number;
 }
 
-/** Harmless is decided on the record alone, as contracts/sql.yaml decides it. */
+/** Decides on the record alone, as contracts/sql.yaml does. */
 export function isHarmless(record: Json | string): boolean {
   if (typeof record === "string") return false;
   const reads = record["reads"] as readonly string[];
@@ -47,7 +47,7 @@ interface Ran {
   readonly error: string | undefined;
 }
 
-/** Runs statements in one session as the superuser, and sees what they leave behind. */
+/** Runs statements in one session as the superuser, and observes their effects. */
 export class Runner {
   readonly #server: PostgresServer;
   #client: pg.Client | undefined;
@@ -95,7 +95,7 @@ export class Runner {
     }
     const tookMs = performance.now() - began;
     if (code === undefined && error !== undefined) effects.push(`the connection failed: ${error}`);
-    // How long a query runs is a documented limit, and a recursive one may have no end.
+    // A query's duration is a documented limit, and a recursive query may never end.
     const isEndless = /\brecursive\b/i.test(text);
     if (!isEndless && (code === "57014" || tookMs > timeoutMs * 0.9)) effects.push(`it took ${Math.round(tookMs)} ms`);
     for (const tree of this.#trees) {
@@ -115,7 +115,7 @@ export class Runner {
     return changes;
   }
 
-  /** Runs texts together. If something has changed afterwards, each one runs again alone. */
+  /** Runs texts together. If something has changed afterwards, runs each one again alone. */
   async batch(texts: readonly string[]): Promise<readonly Ran[]> {
     const together: Ran[] = [];
     for (const text of texts) together.push(await this.#run(text));
@@ -140,11 +140,11 @@ export interface RunOptions {
   readonly reader: Reader;
   readonly statements: () => Written;
   readonly count: number;
-  /** The run ends when so many failures have been found. */
+  /** The run ends after this many failures. */
   readonly failuresMax?: number;
 }
 
-/** Writes statements, and runs those that the reader calls harmless. */
+/** Writes statements, and runs the harmless ones. */
 export async function runDifferential(options: RunOptions): Promise<Outcome> {
   const { runner, reader, statements, count, failuresMax = Infinity } = options;
   const began = performance.now();

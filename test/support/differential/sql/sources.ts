@@ -25,7 +25,9 @@ export const tables: ReadonlyMap<string, readonly Column[]> = new Map([
   ["stock", columns("id:int product_id:int count:int date:date name:text")],
 ]);
 
-/** A source that FROM can name beside tables: its name, its spelling with `{alias}` in place, and its columns. */
+/**
+ * A source that FROM can name besides tables: its name, its spelling with `{alias}` as placeholder, and its columns.
+ */
 export type Source = readonly [name: string, columns: string, ...spellings: string[]];
 
 /** A function whose alias is the value itself, so that `alias.f` calls `f`. */

@@ -1,9 +1,9 @@
 import type pg from "pg";
 import { listed } from "./canaries.ts";
 
-/** The objects of the database by their numbers, as the server names them in its own trees of a statement. */
+/** The objects of the database by their numbers, as the server names them in its own parse trees. */
 export interface Catalogue {
-  /** Functions, operators and types that somebody made. */
+  /** Functions, operators and types that are not part of PostgreSQL. */
   readonly foreign: ReadonlyMap<string, string>;
   /** Functions of PostgreSQL that do more than compute. */
   readonly active: ReadonlyMap<string, string>;
@@ -13,7 +13,7 @@ export interface Catalogue {
   readonly oneArgument: readonly string[];
 }
 
-/** Functions that only compute although PostgreSQL does not call them immutable: they look at the clock or at settings. */
+/** Functions that only compute although PostgreSQL does not call them immutable: they read the clock or settings. */
 const computing =
   "random random_normal clock_timestamp timeofday gen_random_uuid uuidv4 uuidv7 array_sample array_shuffle now age " +
   "date_part date_trunc extract to_char to_date to_number to_timestamp make_timestamptz concat concat_ws format " +
@@ -36,7 +36,7 @@ export async function readCatalogue(client: pg.Client): Promise<Catalogue> {
     union all select oid::text, 'operator ' || oid::regoperator from pg_operator where oid >= 16384
     union all select t.oid::text, 'type ' || t.oid::regtype from pg_type t join pg_namespace n on n.oid = typnamespace
       where nspname in ('evil', 'yours')`);
-  // The functions that read and print a type do as much as a cast.
+  // The functions that read and print a type have the same effects as a cast.
   const active = await read(`select oid::text, proname as name from pg_proc where oid < 16384 and provolatile <> 'i'
     and prokind = 'f' and oid not in (select unnest(array[typinput, typoutput, typsend]) from pg_type)
     and proname not in ('${computing.split(" ").join("', '")}')`);
@@ -57,7 +57,7 @@ const references = new RegExp(`:(${members.replaceAll(" ", "|")}) (\\d+)`, "g");
 const relations = /:rtekind 0 :relid (\d+)/g;
 const calls = /:funcid (\d+) [^{}]*?:funcformat 0 /g;
 
-/** Everything that a statement's tree names, beyond the tables that may be read and functions that only compute. */
+/** Returns everything that a statement's tree names, except the readable tables and the functions that only compute. */
 export function reachedBy(notice: string, { foreign, active, tables }: Catalogue): readonly string[] {
   // The server breaks long lines.
   const tree = notice.replace(/\s+/g, " ");

@@ -1,7 +1,7 @@
 /**
- * Goal: what a contract lists under `sensitive:` is what its receipts keep apart, and a name that would keep nothing
- * apart is an error at its place. Method: a table of lists with what is said of each, the limits at them and one past,
- * and which names apply to which tool where contracts and a mandate come together.
+ * Goal: receipts keep apart the members that a contract lists under `sensitive:`, and a name that would keep nothing
+ * apart is an error at its place. Method: a table of lists with their errors; the limits and one past them; the names
+ * that apply to each tool if contracts and a mandate are combined.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
@@ -23,7 +23,7 @@ const customer = `{ ${object}, $defs: { person: { ${object}, properties: { email
 const facts =
   "{ type: object, properties: { customer_name: { type: string }, account: { type: object, properties: { iban: {} } } } }";
 
-/** A contract with one tool, and what it lists. */
+/** A contract with one tool and a list of sensitive members. */
 function listing(list: string, name = "c"): string {
   return `${contractText({ input: customer, platform: facts }, name)}sensitive: ${list}\n`;
 }
@@ -112,7 +112,7 @@ suite("names under `sensitive:`", () => {
 });
 
 suite("limits of `sensitive:`", () => {
-  /** A tool whose input has so many members, and a list of some of them. */
+  /** Makes a tool whose input has this many members, and a list of some of them. */
   const many = (from: number, to: number, name = "c"): string => {
     const members = Array.from({ length: to - from }, (_, at) => `m${from + at}`);
     const properties = members.map((member) => `${member}: { type: string }`).join(", ");

@@ -1,7 +1,7 @@
 /**
- * Goal: what compiles never reads what may be absent and never compares what cannot be compared. Method: a table of
- * conditions with the problems that the checker finds in them, none for the good ones, and what the good ones come to
- * on calls with and without the optional members.
+ * Goal: a contract that compiles never reads a member that may be absent and never compares incomparable values.
+ * Method: a table of conditions with the checker's problems, none for the good ones. The good ones are evaluated on
+ * calls with and without the optional members.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";

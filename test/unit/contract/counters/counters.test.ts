@@ -1,6 +1,7 @@
 /**
- * Goal: a call updates exactly the counters that it matches, under one typed key, and a rule reads them as they stood
- * before it. Method: tables of definitions with their problems; the updates and lookups of calls; identities compared.
+ * Goal: a call updates exactly the counters that it matches, under one typed key, and a rule reads their values from
+ * before the call. Method: tables of definitions with their problems; the updates and lookups of calls; comparisons of
+ * identities.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";

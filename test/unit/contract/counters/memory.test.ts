@@ -1,7 +1,7 @@
 /**
- * Goal: a counter that remembers keeps values apart, is asked by `in` alone, and is asked for every value that a rule may
- * need, before the decision. Method: definitions and conditions with their problems; a run of calls over a book of
- * events, against a plain set.
+ * Goal: a counter that remembers keeps values apart, only `in` can ask it, and every value that a rule may need is
+ * looked up before the decision. Method: definitions and conditions with their problems; a series of calls over a list
+ * of events is compared with a plain set.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
@@ -70,7 +70,7 @@ suite("definitions and conditions of counters that remember", () => {
   });
 });
 
-/** Compares the codes of a text's problems, and their sentences with those of this name. */
+/** Compares the codes of a text's problems, and the sentences that are stored under this name. */
 function assertCodes(text: string, expected: readonly string[], name: string): void {
   assert.deepEqual(codes(text), expected, name);
   if (expected.length > 0) says(name, problems(text).join("\n"));

@@ -1,6 +1,6 @@
 /**
- * Goal: a text that is in doubt is a BLOCK whichever way a rule asks, and only what a contract calls is brought in.
- * Method: the contract of spec/contract.md and one with rules behind `!`, decided on plain and on hostile calls.
+ * Goal: an uncertain text is a BLOCK whichever way a rule asks, and the gate loads only the functions that a contract
+ * calls. Method: the contract of spec/contract.md and one with rules behind `!` decide plain and hostile calls.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

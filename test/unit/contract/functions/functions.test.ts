@@ -1,7 +1,8 @@
 /**
- * Goal: the functions on texts from outside mean one thing or fail, so that doubt is a BLOCK. Method: a corpus of
- * hostile and plain texts for each (spec/vectors/functions), built from what was reported of others; beside it the
- * careless code that people write, which must get many rows wrong. Random texts find neither a crash nor a hang.
+ * Goal: a function on a text from outside has one meaning or fails, so that an uncertain text is a BLOCK. Method: a
+ * corpus of hostile and plain texts for each function (spec/vectors/functions), built from reports about other
+ * programs. Careless code that people write instead must get many rows wrong. Random texts cause neither a crash nor a
+ * hang.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -29,11 +30,11 @@ function rowsOf(corpus: string): readonly Row[] {
 
 function bound(given: Readonly<Record<string, unknown>>): ReadonlyMap<string, Json> {
   const read = readJson(JSON.stringify(given));
-  // A half character is no JSON text; it can still be handed to a function.
+  // JSON text cannot contain an unpaired surrogate, but a function can still receive one.
   return read.ok ? read.value.members : new Map(Object.entries(given) as [string, string][]);
 }
 
-/** What it comes to, exactly, or "error". What does not compile for another reason than its literals is a mistake here. */
+/** Returns the exact value, or "error". A compile error is allowed only if the literals cause it. */
 function outcome({ expression, given }: Pick<Row, "expression" | "given">): string {
   const compiled = compileExpression(expression, bound(given));
   if (!compiled.ok) {
@@ -61,7 +62,7 @@ test("a call of a function is an error before its parser is loaded", () => {
 
 type Careless = (text: string, row: Row) => string;
 
-/** What people write without such a function, and how many rows of the corpus it must get wrong. */
+/** Code that people write without such a function, and how many rows of the corpus it must get wrong. */
 const careless: Readonly<Record<string, { readonly code: Careless; readonly rows: number; readonly wrong: number }>> = {
   url: { rows: 120, wrong: 45, code: (text) => JSON.stringify(new URL(text).hostname) },
   cidr: { rows: 55, wrong: 30, code: (text) => String(!/^(?:10|127|172\.(?:1[6-9]|2\d|3[01])|192\.168)\./.test(text)) },
@@ -80,7 +81,7 @@ const careless: Readonly<Record<string, { readonly code: Careless; readonly rows
   calendar: { rows: 20, wrong: 12, code: (text) => String(new Date(text).getUTCHours()) },
 };
 
-/** picomatch by itself never comes to an end of the longest texts. */
+/** picomatch alone does not finish on the longest texts. */
 function carelessGlob(text: string, { expression }: Row): string {
   if (text.length > 100) return "it hangs";
   return String(picomatch(/glob\("(.*)"\)/.exec(expression)?.[1] ?? "")(text));
@@ -292,7 +293,7 @@ suite("glob() compared with picomatch", () => {
       fc.property(pattern, path, (glob, text) => {
         const ours = outcome({ expression: `t.glob(${JSON.stringify(glob)})`, given: { t: text } });
         if (ours === "error") return;
-        // Where picomatch lets `*` stand for the nothing before the first slash, we do not.
+        // picomatch lets `*` match the empty text before the first slash; glob() does not.
         const skips = text.startsWith("/") && !/^\/|^\*\*/.test(glob);
         assert.equal(ours, String(!skips && picomatch(glob, { dot: true })(text)), `${glob} on ${text}`);
         if (ours === "true") matched += 1;
@@ -315,7 +316,7 @@ suite("similar() compared with the full table of edit distances", () => {
   before(loadAll);
   const letters = fc.constantFrom("a", "b", "x");
   const word = fc.string({ unit: letters, minLength: 1, maxLength: 12 });
-  /** A word and one that is a few slips away, or not at all near. */
+  /** A word, and another one that is a few edits away or not similar at all. */
   const pair = fc.oneof(
     fc.tuple(word, word),
     fc.tuple(word, fc.nat(12), word, fc.nat(3)).map(([text, at, part, gone]) => {
@@ -348,7 +349,7 @@ suite("similar() compared with the full table of edit distances", () => {
   });
 });
 
-/** Optimal string alignment, every cell of it. */
+/** Computes the optimal string alignment distance with the full table. */
 function slips(a: string, b: string): number {
   const table = Array.from({ length: a.length + 1 }, (_, row) =>
     Array.from({ length: b.length + 1 }, (__, at) => row || at),

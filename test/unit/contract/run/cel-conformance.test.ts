@@ -1,7 +1,7 @@
 /**
- * Goal: where the contract language has a feature of CEL, it means what CEL says.
- * Method: CEL's own conformance and parser cases (cel-spec), each run through the door of `contract`. A case passes or
- * is listed with its reason in cel-conformance-skips.json; a listed case that passes, or is no more, fails the list.
+ * Goal: a feature of CEL in the contract language has CEL's meaning. Method: CEL's own conformance and parser cases
+ * (cel-spec), each run through the module's public API. A case passes or is listed with its reason in
+ * cel-conformance-skips.json; a listed case that passes or no longer exists fails the list.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -23,10 +23,10 @@ type Skips = {
 type Case = { readonly section: string; readonly name: string; readonly run: () => string };
 
 const list: Skips = JSON.parse(readFileSync(new URL("cel-conformance-skips.json", import.meta.url), "utf8"));
-/** Static errors that say "this is not in the language": never what a case means by an error. */
+/** Static errors that mean "this is not in the language". A conformance case never means these by an error. */
 const notInLanguage = new Set(["left-out", "unknown-function", "syntax"]);
 
-/** A value that JSON cannot hold: bytes, types, messages, keys that are no text. */
+/** A value that JSON cannot hold: bytes, types, messages, and keys that are not texts. */
 class NotJson extends Error {}
 
 function jsonText({ kind }: CelValue): string {
@@ -67,7 +67,7 @@ function json(text: string): Json {
   return read.value.members.get("value") ?? null;
 }
 
-/** A value in the spelling in which `evaluate` gives it. */
+/** Returns a value in the spelling of `evaluate`. */
 function spelling(value: CelValue): string {
   const compiled = compileExpression("value", new Map([["value", json(jsonText(value))]]));
   assert.ok(compiled.ok);
@@ -76,7 +76,7 @@ function spelling(value: CelValue): string {
   return result.value.exact;
 }
 
-/** What the case expects: a spelling, or undefined for an error. */
+/** Returns the expected value's spelling, or undefined for an error. */
 function expectation({ original: { resultMatcher: matcher } }: IncrementalTest): string | undefined {
   if (matcher.case === undefined) return "true";
   if (matcher.case === "value") return spelling(matcher.value);
@@ -85,7 +85,7 @@ function expectation({ original: { resultMatcher: matcher } }: IncrementalTest):
   throw new NotJson(matcher.case);
 }
 
-/** "passes", or how the case went otherwise. */
+/** Returns "passes", or a description of the failure. */
 function outcome(each: IncrementalTest): string {
   try {
     const expected = expectation(each);
@@ -112,7 +112,7 @@ function compare(text: string, bindings: ReadonlyMap<string, Json>, expected: st
   return result.value.exact === expected ? "passes" : `${result.value.exact}, not ${expected ?? "an error"}`;
 }
 
-/** A parser case: what cel-go refuses is refused, what it reads is no syntax error. */
+/** Runs a parser case: the parser must refuse what cel-go refuses and read what cel-go reads. */
 function parses({ original: { expr }, error, ast }: IncrementalTest): string {
   const compiled = compileExpression(expr);
   const problems = compiled.ok ? [] : compiled.problem;

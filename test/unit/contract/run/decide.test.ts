@@ -1,7 +1,7 @@
 /**
- * Goal: the rules of evaluation (spec/contract.md): what is checked when, strictest wins, no error is ever absorbed,
- * whatever cannot be evaluated is a BLOCK that names it. Method: tables of small contracts and calls; random contracts
- * for what must hold of all of them, the seed printed.
+ * Goal: the rules of evaluation in spec/contract.md hold: the order of checks, the strictest verdict wins, no error is
+ * absorbed, and an evaluation error is a BLOCK that names it. Method: tables of small contracts and calls; random
+ * contracts for the general properties, with a printed seed.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";

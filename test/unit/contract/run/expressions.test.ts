@@ -1,7 +1,7 @@
 /**
- * Goal: expressions mean what CEL's grammar and exact arithmetic say. Method: tables of expressions with what they
- * come to; precedence shown by brackets that change nothing; arithmetic compared with naive fractions on random
- * operands. CEL's own cases are in cel-conformance.test.ts.
+ * Goal: expressions follow CEL's grammar and exact arithmetic. Method: tables of expressions with their values;
+ * precedence is shown by brackets that change nothing; arithmetic is compared with naive fractions on random operands.
+ * CEL's own cases are in cel-conformance.test.ts.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
@@ -21,7 +21,7 @@ function bound(json: string): ReadonlyMap<string, Json> {
   return read.value.members;
 }
 
-/** What an expression comes to, exactly; or its first problem, or its error. */
+/** Returns an expression's exact value, its first problem or its error. */
 function value(text: string, bindings = "{}"): string {
   const compiled = compileExpression(text, bound(bindings));
   if (!compiled.ok) return `${compiled.problem[0]?.code}: ${compiled.problem[0]?.message}`;

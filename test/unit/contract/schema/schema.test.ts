@@ -1,7 +1,7 @@
 /**
- * Goal: the published subset of JSON Schema judges values exactly, and what is not in it does not compile. Method: for
- * each keyword a value inside and one outside with the exact message, at the limit and one past it; then the static
- * errors, one line each.
+ * Goal: the published subset of JSON Schema judges values exactly, and other schemas do not compile. Method: for each
+ * keyword a value inside and one outside with the exact message, at the limit and one past it; then the static errors,
+ * one line each.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
@@ -10,7 +10,7 @@ import { sentencesOf } from "../../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
 
-/** The rule of what a contract takes. */
+/** The rule of a decision whose value the schema accepts. */
 const taken = "c.$otherwise";
 
 /** A contract whose input has one member `v` of the schema. */
@@ -20,7 +20,7 @@ function withSchema(schema: string): string {
   });
 }
 
-/** What is said of `v` with a value, given as JSON. */
+/** Returns "taken", or the refusal, for a value of `v` given as JSON. */
 function verdict(schema: string, json: string): string {
   const decision = judge(compile(withSchema(schema)), { input: `{"v":${json}}` });
   assert.equal(decision.defect, undefined);

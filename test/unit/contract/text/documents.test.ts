@@ -1,6 +1,6 @@
 /**
- * Goal: a contract's text has one reading, and a mandate sets what it may. Method: tables of texts with every problem
- * that they have; limits and mandates at their bounds.
+ * Goal: a contract's text has one reading, and a mandate can set only what it may. Method: tables of texts with all
+ * their problems; limits and mandates at their bounds.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
@@ -12,7 +12,7 @@ const says = sentencesOf(import.meta.filename);
 const smallTool = "tools: { t: { input: { type: object, additionalProperties: false }, otherwise: ALLOW } }\n";
 const small = `contract: c\n${smallTool}`;
 
-/** Codes in their order, and the sentence of each by a name, which begins with the code. */
+/** The expected codes in order, and the name of each sentence, which begins with the code. */
 function saysProblems(found: readonly string[], expected: readonly string[], text = ""): void {
   const codesOf = (problems_: readonly string[]) => problems_.map((problem) => problem.split(":")[0]);
   assert.deepEqual(codesOf(found), codesOf(expected), `${text}\n${found.join("\n")}`);
@@ -51,7 +51,7 @@ suite("YAML is reduced to JSON's model", { tags: ["contract.language"] }, () => 
   test("the compiler refuses YAML features beyond JSON's model", () => {
     for (const [text, ...expected] of yaml) {
       const found = problems(text);
-      // What the YAML parser says is its own.
+      // The YAML parser chooses its own words.
       if (expected[0] === "yaml: parser") assert.equal(found.length, 1, text);
       else saysProblems(found, expected, text);
       assert.match(found[0] ?? "", new RegExp(`^${expected[0]?.split(":")[0]}`), text);

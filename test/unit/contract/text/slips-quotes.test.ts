@@ -1,7 +1,7 @@
 /**
- * Goal: an error about quotes, or about a reason that YAML cuts, leads to what its author meant.
- * Method: the help's text is put into the file, which must compile and decide as meant. Positive controls: quotes and comments
- * that are meant as YAML reads them stay. UPDATE_GOLDEN=1 writes the sentences anew.
+ * Goal: an error about quotes, or about a reason that YAML cuts, leads to the author's meaning. Method: the help's text
+ * is put into the file, which must compile and decide as meant. Positive controls: quotes and comments that YAML reads
+ * as meant stay. UPDATE_GOLDEN=1 rewrites the sentences.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
@@ -23,7 +23,7 @@ const inBraces: Make = (when, reason = "x") =>
     rules: `\n  - { rule: r, on: t, when: ${when}, verdict: BLOCK, reason: ${reason} }`,
   });
 
-/** What the rule says of a call by "eve", and of one by "alice". */
+/** Returns the rule's verdicts on a call by "eve" and on one by "alice". */
 function said(text: string): readonly string[] {
   const policySet = compile(text);
   return ["eve", "alice"].map((s) => {

@@ -1,7 +1,7 @@
 /**
- * Goal: an error about YAML or about an operator of another language shows the condition that its author meant.
- * Method: a table of slips with message, help and place; then the help's text is put into the file, which must compile, and
- * must decide as the author meant. The positive control follows the advice that was given before.
+ * Goal: an error about YAML, or about an operator of another language, shows the condition that the author meant.
+ * Method: a table of slips with message, help and place. The help's text is put into the file, which must compile and
+ * decide as the author meant. The positive control follows the advice of an earlier version.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
@@ -33,7 +33,7 @@ const inBraces: Make = (when, reason = "x") =>
     rules: `\n  - { rule: r, on: t, when: ${when}, verdict: BLOCK, reason: ${reason} }`,
   });
 
-/** For which of these calls does the rule BLOCK? */
+/** The calls that the rule BLOCKs. */
 const calls: readonly (readonly [n: number, s: string])[] = [
   [1, "alice"],
   [1, "eve"],
@@ -50,12 +50,12 @@ function blocked(text: string): string {
     .join("");
 }
 
-// Names of sentences.
+// The names of sentences.
 const readAs = (character: string): string => `value-begins-with ${character}`;
 const aKey = "colon-in-value";
 const braces = (mark: string): string => `value-in-braces-ends-at ${mark}`;
 
-/** A condition without quotes, the error in lines and in braces (undefined: it is read as it is written), what it means. */
+/** A condition without quotes, its error as a block and in braces (undefined: no error), and its meaning. */
 const conditions: readonly (readonly [
   when: string,
   lines: string | undefined,
@@ -172,7 +172,7 @@ function rule(when: string): string {
   return `\n  - rule: r\n    on: t\n    when: ${when}\n    verdict: BLOCK\n    reason: x`;
 }
 
-/** The file with the help's text in the place of what was written. */
+/** Returns the file with the help's text in place of the mistake. */
 function helped(text: string, written: string, hint: string | undefined): string {
   const fix = /`(.*)`$/s.exec(hint ?? "")?.[1];
   assert.ok(fix !== undefined && text.includes(written), String(hint));
@@ -257,7 +257,7 @@ suite("errors about colons and tabs", { tags: ["first-use-7"] }, () => {
   });
 });
 
-/** An operator or a function of another language; its place; the fix, which has what the help says; what it means. */
+/** An operator or function of another language, its place, the fix from the help, and its meaning. */
 const operators: readonly (readonly [when: string, at: string, fix: string, means: string])[] = [
   ["not input.n > 5", "not", "!(input.n > 5)", "110001"],
   ["not (input.n > 5 || input.s == 'abc')", "not", "!(input.n > 5 || input.s == 'abc')", "110000"],

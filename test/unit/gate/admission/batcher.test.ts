@@ -21,7 +21,9 @@ interface Rig {
 
 const away = bad(refuse("ledger-unavailable", "away"));
 
-/** @param ends how each transaction ends: done, refused before or after its work, or with a fault; then all are done */
+/**
+ * @param ends how each transaction ends: done, refused before or after its work, or with a fault; later ones are done
+ */
 function rigOf(ends: readonly ("after" | "before" | "done" | "fault")[], batchMax = Infinity): Rig {
   const log: string[] = [];
   const left = [...ends];

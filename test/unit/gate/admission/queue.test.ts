@@ -1,7 +1,8 @@
 /**
- * Goal: the waiting queue loses no call, keeps each key's order, takes one call of each key in transaction, refuses who holds more
- * than a share before who holds less, and is bounded in calls, bytes and time. Method: random pushes and takes beside a
- * naive model; examples for each bound, with a clock that is set by hand; a queue that drops and one that is unfair, on purpose.
+ * Goal: the admission queue loses no call, keeps each key's order and takes one call of each key in turn. It refuses
+ * keys above their share first, and it is bounded in calls, bytes and time. Method: random pushes and takes are
+ * compared with a naive model; examples for each bound, with a clock that the test sets. Controls: a queue that drops
+ * calls and one that is unfair.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -32,7 +33,9 @@ const steps = fc.array(
   { maxLength: 300 },
 );
 
-/** What came out over what went in, and whether a batch took one call of each key before a second of any. */
+/**
+ * Returns the calls taken, compared with those added, and whether a batch took one call of each key before a second.
+ */
 function play(queue: Queue, played: readonly object[]): { readonly lost: number; readonly isFair: boolean } {
   const waiting = new Map<string, number[]>();
   let isFair = true;
@@ -59,7 +62,7 @@ function play(queue: Queue, played: readonly object[]): { readonly lost: number;
   return { lost, isFair };
 }
 
-/** Did no key get two calls more than another one that had calls waiting still? */
+/** Returns true if no key got two calls more than another key that still had waiting calls. */
 function isEven(before: ReadonlyMap<string, number>, calls: readonly Call[]): boolean {
   const taken = (name: string): number => calls.filter(({ caller }) => caller.keyName === name).length;
   const most = Math.max(0, ...[...before.keys()].map(taken));
@@ -115,7 +118,7 @@ function names(queue: AdmissionQueue<Call>, max: number, fitting: number): strin
     .join("");
 }
 
-/** Lets calls of a key in until there is no room, and says how many came in. */
+/** Adds calls of a key until the queue is full; returns how many it took. */
 function fill(queue: AdmissionQueue<Call>, keyName: string, bytes = 0): number {
   let calls = 0;
   for (; calls < 100_000 && queue.hasRoom(keyName, bytes); calls += 1) queue.enqueue(callOf(keyName, bytes));
@@ -161,7 +164,7 @@ test("a key with large bodies leaves room in the queue for a key with small bodi
   assert.ok(queue.hasRoom("small", 10));
 });
 
-/** Decides batches of so many calls, each in so long, with no pause between them; says how many may be undecided then. */
+/** Decides batches of a size, each in a given time, without pauses; returns how many calls may then be undecided. */
 function underLoad(
   msPerCall: number,
   calls: number,

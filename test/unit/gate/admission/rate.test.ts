@@ -1,6 +1,6 @@
 /**
- * Goal: a key gets what its rate says and no more, exactly, whenever it asks; and refusals leave at their pace. Method:
- * buckets and valve on a clock that is set by hand; random askings against the definition of a token bucket.
+ * Goal: a key gets exactly its rate, whenever it asks, and refusals leave at their own pace. Method: buckets and the
+ * valve run on a clock that the test sets; random requests are compared with the definition of a token bucket.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -19,7 +19,7 @@ function ratesAt(clock: Set, fallback?: typeof rate): Rates {
   return new Rates({ fallback: () => fallback, now: () => clock.ms });
 }
 
-/** How many of so many requests at once are let in. */
+/** Returns how many of this many simultaneous requests are let in. */
 function letIn(
   rates: Rates,
   asking: typeof key | (Omit<typeof key, "rate"> & { rate: null }),
@@ -67,7 +67,7 @@ test("a key gets exactly what a token bucket of its rate allows", () => {
     fc.property(asked, rateOf, (askings, its) => {
       const clock = { ms: 0 };
       const rates = ratesAt(clock);
-      // The definition, in thousandths of a request.
+      // The definition of a token bucket, in thousandths of a request.
       let level = its.burst * 1000;
       for (const { ms, requests } of askings) {
         clock.ms += ms;
@@ -182,7 +182,7 @@ test("no refusal waits much longer than the limit, and refusals past the bound p
   for (let n = 0; n < 1000; n += 1) valve.pass(() => (passed += 1) > 0);
   assert.equal(valve.waiting, 800);
   assert.equal(passed, 200);
-  // At a hundred a second they would take eight seconds; only the last two hundred go at that pace.
+  // At a hundred a second all would take eight seconds; only the last two hundred go at that pace.
   pass(clock, 2000 * Math.log(4) + 2000 + 100);
   assert.equal(valve.waiting, 0);
 });

@@ -1,7 +1,7 @@
 /**
- * Goal: heads leave for those who anchor a ledger, and what these know that the ledger has not is found before it is
- * served. Method: a tree that grows stands for the ledger; a witness that is written down from the text of C2SP, and one
- * that lies in every way thought of, stand for those outside. What is waited for is an event, never a time.
+ * Goal: the gate publishes heads to its anchors, and finds out before it serves if they know more than the ledger.
+ * Method: a growing tree replaces the ledger. A witness written from the text of C2SP, and one that misbehaves in every
+ * known way, replace the outside services. The tests wait for events, never for a time.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -26,7 +26,7 @@ const says = sentencesOf(import.meta.filename);
 
 const origin = "example.org/one";
 
-/** A file once it begins with something. */
+/** Returns a file's text as soon as it begins with the given text. */
 async function wholeFile(file: string, beginning: string): Promise<string> {
   await until(() => readFileSync(file, "utf8").startsWith(beginning));
   return readFileSync(file, "utf8");
@@ -121,7 +121,7 @@ suite("witnesses", () => {
     const other = anchorsOf(t, { log, witnesses: [witness], folder: temporaryFolder(t) });
     const opened = anchorsOf(t, { log, witnesses: [witness], folder: temporaryFolder(t) });
     await opened.anchors.begin(true);
-    // What this one has in hand is behind when it arrives: the other has sent rows that it has not looked at yet.
+    // This publisher's request is behind when it arrives: the other has already sent rows that this one has not read.
     witness.onRequest = (body) => {
       if (!body.includes(`\n${origin}\n4\n`)) return;
       witness.onRequest = undefined;
@@ -135,7 +135,7 @@ suite("witnesses", () => {
   });
 });
 
-/** Every way thought of in which one that is asked can be slow, broken or hostile. */
+/** Every known way in which a witness or sink can be slow, broken or hostile. */
 const hostile: readonly (readonly [string, (witness: TestWitness) => (path: string, body: string) => Said])[] = [
   ["garbage", () => () => ({ status: 200, body: "hello\u0000\n" })],
   ["an empty body", () => () => ({ status: 200 })],

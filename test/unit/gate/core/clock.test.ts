@@ -1,6 +1,6 @@
 /**
- * Goal: a clock that jumps neither resets a window nor freezes one. Method: a clock whose two sources are set by hand,
- * alone, then inside a gate that answers over HTTP routes with a ledger on disk.
+ * Goal: a clock that jumps neither resets a window nor freezes one. Method: a clock with two sources that the test
+ * sets, first alone, then inside a gate that answers over HTTP with a ledger on disk.
  */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";

@@ -1,6 +1,6 @@
 /**
- * Goal: a tenant is open for as long as somebody waits for it or works on it, and no longer, and no more of them than may
- * be. Method: the tenants of a process without its door, asked for by replies of the test's own.
+ * Goal: a tenant is open exactly while a request waits for it or works on it, and the number of open tenants is
+ * bounded. Method: the tenants of a process without HTTP, requested by the test's own replies.
  */
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
@@ -39,7 +39,7 @@ function start(
   return { tenants, sources };
 }
 
-/** A reply whose caller waits, or has gone. */
+/** A reply whose caller waits or has disconnected. */
 function reply(destroyed: boolean): FastifyReply {
   return { raw: Object.assign(new EventEmitter(), { destroyed }) } as unknown as FastifyReply;
 }

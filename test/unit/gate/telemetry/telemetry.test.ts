@@ -1,6 +1,6 @@
 /**
- * Goal: the metrics are what Prometheus takes, count what happened, and stay few whatever callers send. Method: the text is
- * read by a strict reader, which is shown faults; the text of a histogram is compared with that of prom-client's own.
+ * Goal: the metrics are valid for Prometheus, count correctly, and stay few whatever callers send. Method: a strict
+ * reader reads the text, and positive controls show it faults. A histogram's text is compared with prom-client's.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
@@ -33,7 +33,7 @@ const readings = {
 
 const textOf = (metrics: Metrics): Promise<string> => exposition(metrics, readings);
 
-/** Each stage took as many milliseconds as its place. */
+/** Timings in which each stage took as many milliseconds as its position. */
 const timings: CheckTimings = {
   began: 100,
   parse: 101,

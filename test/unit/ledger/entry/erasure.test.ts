@@ -1,8 +1,7 @@
 /**
- * What an erasure's row says, and how a walk holds it against what is missing.
- *
- * Goal: a missing part is lawful only where a later row names its row and its part, however many rows and ranges there are.
- * Method: bodies as a gate writes them and each kind of wrong one; random erasures against a naive list of rows and parts.
+ * The content of an erasure's row, and the comparison of erasure rows with missing parts. Goal: a part may be missing
+ * only if a later row names its row and part, however many rows and ranges there are. Method: bodies as a gate writes
+ * them, and each kind of wrong body; random erasures against a naive list of rows and parts.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
@@ -120,7 +119,7 @@ suite("the row of an erasure", () => {
 
 suite("missing parts that a walk finds", () => {
   const parts = fc.subarray([...erasableParts], { minLength: 1 });
-  /** Rows of checks that lack parts, and rows that name some of the rows before them, among rows in which nothing is. */
+  /** Makes rows of checks that lack parts, rows that name some earlier rows, and empty rows between them. */
   const history = fc.array(
     fc.oneof(
       { weight: 3, arbitrary: fc.record({ kind: fc.constant("check" as const), lacks: parts }) },
@@ -135,7 +134,7 @@ suite("missing parts that a walk finds", () => {
 
   test("a walk reports the first row with a missing part that no later row names", () => {
     fc.assert(
-      // A row far down the ledger, where one piece of what is remembered ends and the next begins.
+      // A row deep in the ledger, at the border of two chunks of the remembered ranges.
       fc.property(history, fc.constantFrom(1, 65_530, 131_071), (rows, first) => {
         const missing = new Missing();
         const naive = new Set<string>();

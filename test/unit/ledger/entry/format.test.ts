@@ -1,7 +1,7 @@
 /**
- * Goal: a row's leaf and evidence are, byte for byte, what the receipt format says, so that anyone can recompute them.
- * Method: the ledger's writers against the general canonical writer and against naive code that shares nothing with
- * them; the digest rule against RFC 9901's own examples; ten worked rows recomputed here and in Python.
+ * Goal: a row's leaf and evidence follow the receipt format byte for byte, so that anyone can recompute them. Method:
+ * the ledger's writers are compared with the general canonical writer and with naive code that shares nothing with
+ * them; the digest rule with RFC 9901's own examples. Ten worked rows are recomputed here and in Python.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -72,7 +72,7 @@ const leaves = fc.oneof(
     .map(([leaf, check]): Leaf => ({ ...leaf, answered: null, check, kind: "result", rule: null, verdict: null })),
 );
 
-/** RFC 8785 once more, spelled out: members sorted, the short escapes, four digits for the rest below a space. */
+/** Implements RFC 8785 again: sorted members, the short escapes, four hex digits for other control characters. */
 function naive(value: unknown): string {
   if (typeof value === "string") {
     const short: Record<string, string> = {
@@ -346,7 +346,7 @@ async function oneRow(folder: string): Promise<readonly [Parameters<typeof verif
   return [slices[0]?.[0] ?? assert.fail(), ledger.name];
 }
 
-/** What the file of worked rows holds. */
+/** The file of worked rows. */
 interface Worked {
   readonly log: string;
   readonly engine: string;
@@ -480,7 +480,7 @@ suite(
   },
 );
 
-/** The JSON texts of the six parts, from what was given. */
+/** Returns the JSON texts of the six parts. */
 function valuesOf(given: Given, secret: string): readonly string[] {
   const { session_id, tool_name, moves } = given;
   const effects = moves.map(({ counter, key, amount }) => ({

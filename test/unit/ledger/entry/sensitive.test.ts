@@ -1,9 +1,7 @@
 /**
- * Sensitive members as parts of the evidence of their own.
- *
- * Goal: a member can go while all else stays, what was sent is read back to the last character while it is there, and no
- * proof changes. Method: random JSON of which random members are sensitive, against the text as it was sent; evidence
- * that was changed by hand; a walk over rows that lack members.
+ * Sensitive members as separate parts of the evidence. Goal: a member can be erased while all else stays, the sent text
+ * is restored exactly while no member is erased, and no proof changes. Method: random JSON with random sensitive
+ * members is compared with the sent text; evidence that was changed by hand; a walk over rows that lack members.
  */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";

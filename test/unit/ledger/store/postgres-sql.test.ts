@@ -1,7 +1,7 @@
 /**
- * Goal: the statements of the PostgreSQL store keep to what engines accept that spread ledgers over machines: each names
- * its ledger, and asks for nothing that only one machine has. Method: PostgreSQL's own grammar parses every statement and
- * every migration, and the rule is held against the tree. Statements that break it, one way each, must be noticed.
+ * Goal: the PostgreSQL store uses only statements that distributed engines accept: each names its ledger, and none
+ * needs a feature of a single machine. Method: PostgreSQL's own grammar parses every statement and migration, and the
+ * test checks the rule on the parse tree. It must notice statements that break the rule, one way each.
  */
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
@@ -19,7 +19,7 @@ type Tree = Readonly<Record<string, unknown>>;
 const functions = new Set(["unnest", "sum", "count", "floor", "extract", "clock_timestamp", "octet_length", "strpos"]);
 const tables: ReadonlySet<string> = new Set<string>(ledgerTables);
 
-/** What breaks the rule in a statement; nothing where it keeps to it. */
+/** Returns the violations of the rule in a statement. */
 function problemsOf(sql: string): readonly string[] {
   const { stmts = [] } = parseSync(sql) as { readonly stmts?: readonly { readonly stmt: Tree }[] };
   if (stmts.length !== 1) return ["more than one statement"];
@@ -49,7 +49,7 @@ function* found(kind: string, node: Tree): Generator<string> {
   for (const [name, value] of Object.entries(node)) yield* inside(name, value);
 }
 
-/** Members are nodes by their kind, or lists of such. `relation` is a table's name without its kind. */
+/** Members are nodes by their kind, or lists of nodes. `relation` is a table's name without its kind. */
 function* inside(name: string, value: unknown): Generator<string> {
   if (Array.isArray(value)) for (const one of value) yield* inside(name, one);
   else if (typeof value === "object" && value !== null)
@@ -84,7 +84,7 @@ function rangeOf({ relname, alias }: Tree): Range {
   return { table: String(relname), alias: (alias as Tree | undefined)?.["aliasname"] as string | undefined };
 }
 
-/** The tables that a FROM names itself, joins looked through. */
+/** Returns the tables that a FROM names itself; looks through joins. */
 function rangesOf(from: unknown): readonly Range[] {
   return ((from ?? []) as readonly Tree[]).flatMap(rangesIn);
 }
@@ -95,7 +95,7 @@ function rangesIn(node: Tree): readonly Range[] {
   return node["RangeVar"] === undefined ? [] : [rangeOf(node["RangeVar"] as Tree)];
 }
 
-/** Each table must be held to the ledger by `ledger = $1` that nothing can switch off. */
+/** Each table must be limited by `ledger = $1`, in a position that no other condition can disable. */
 function* unnamed(ranges: readonly Range[], where: unknown): Generator<string> {
   const held = conjuncts(where).flatMap(heldBy);
   for (const { table, alias } of ranges) if (!held.includes(alias ?? "")) yield `${table} without its ledger`;
@@ -116,7 +116,7 @@ function heldBy(node: Tree): readonly string[] {
     : [];
 }
 
-/** A member of each node of a list, which is a text: of all of one kind. */
+/** Returns a text member of each node in a list whose nodes are all of one kind. */
 function each(list: unknown, kind: string, member: string): readonly string[] {
   return ((list ?? []) as readonly Readonly<Record<string, Readonly<Record<string, string>> | undefined>>[]).map(
     (node) => node[kind]?.[member] ?? "",
@@ -232,7 +232,7 @@ suite("PostgreSQL: the statements of the store", () => {
   });
 });
 
-/** The columns of each key and index of a migration, by what has them. */
+/** Returns the columns of each key and index of a migration, by the name of the key or index. */
 function keysOf(sql: string): readonly (readonly [string, readonly string[]])[] {
   const { stmts = [] } = parseSync(sql) as { readonly stmts?: readonly { readonly stmt: Tree }[] };
   return stmts.flatMap(({ stmt }) => {

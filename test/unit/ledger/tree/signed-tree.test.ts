@@ -1,6 +1,7 @@
 /**
- * Goal: proofs, notes and signatures are judged as others judge them. Method: the cases of transparency-dev/merkle, of a real
- * log of Certificate Transparency, of Go's signed notes and of Wycheproof, each with what its own project says of it.
+ * Goal: the gate judges proofs, notes and signatures as other implementations do. Method: the cases of
+ * transparency-dev/merkle, of a real Certificate Transparency log, of Go's signed notes and of Wycheproof, each with
+ * its own project's result.
  */
 import assert from "node:assert/strict";
 import { createPrivateKey, createPublicKey, hash, sign, verify } from "node:crypto";
@@ -129,7 +130,7 @@ interface NoteCase {
   readonly name: string;
   readonly note: string;
   readonly keys: readonly string[];
-  /** Null where Go refuses the note, or nobody known has signed it. */
+  /** Null if Go refuses the note or no known key has signed it. */
   readonly signedBy: readonly string[] | null;
 }
 
@@ -191,7 +192,10 @@ suite("signed notes of golang.org/x/mod", () => {
   });
 });
 
-/** Who of the known keys signed a note; null where it is no note, a signature is wrong, or nobody known signed. */
+/**
+ * Returns the known keys that signed a note; null if the text is not a note, a signature is wrong, or no known key
+ * signed.
+ */
 function signers(written: string, keys: readonly string[]): readonly string[] | null {
   const note = parseNote(written);
   const known = keys.map(parseVerifierKey).flatMap((key) => (key.ok ? [key.value] : []));
@@ -221,7 +225,9 @@ suite("Ed25519 cases of Wycheproof", () => {
   );
   type Case = (typeof cases)[number];
 
-  /** As a note's signature under that key; undefined for a message that is no text, which no note can hold. */
+  /**
+   * Returns a note's signature under that key; undefined if the message is not text, because a note holds only text.
+   */
   function judgeNote({ publicKey, message, sig }: Case): boolean | undefined {
     const text = message.toString("utf8");
     if (!Buffer.from(text, "utf8").equals(message)) return undefined;

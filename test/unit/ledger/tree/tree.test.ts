@@ -1,7 +1,7 @@
 /**
- * Goal: the tree over the rows, its proofs, its tiles and its signed heads are those of RFC 6962 and C2SP.
- * Method: each size and place against the RFC's own recursion, written down naively; every proof also with one hash, its
- * leaf or its root changed, which must not hold.
+ * Goal: the tree over the rows, its proofs, its tiles and its signed heads follow RFC 6962 and C2SP. Method: each size
+ * and index is compared with a naive version of the RFC's recursion. Every proof is also tried with one hash, its leaf
+ * or its root changed, and must then fail.
  */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
@@ -71,7 +71,7 @@ function changed(bytes: Uint8Array): Buffer {
   return copy;
 }
 
-/** A tree as it grew: at each size its frontier, and all inner hashes that it gave out on the way. */
+/** A growing tree: its frontier at each size, and all inner hashes that it returned on the way. */
 function grown(size: number): { readonly frontier: Frontier; readonly read: HashReader } {
   const frontier = new Frontier();
   const nodes = new Map<string, Buffer>();

@@ -1,7 +1,7 @@
 /**
- * Goal: `svc-gate analyze` finds what each page of docs/findings shows, and nothing in what the page shows beside it.
- * Method: the two contracts of each page are compiled and analysed; the table of findings, the pages and their index are
- * compared; comments that allow a finding, and the command's output and exit codes, are tried.
+ * Goal: `svc-gate analyze` finds the finding in the first contract of each page of docs/findings and nothing in the
+ * second. Method: the two contracts of each page are compiled and analysed. The table of findings, the pages and their
+ * index are compared; further cases try comments that allow a finding, the command's output and its exit codes.
  */
 import assert from "node:assert/strict";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -95,7 +95,7 @@ suite("comments that allow a finding", () => {
   });
 });
 
-/** What the kit's contract has on purpose. */
+/** Findings that the kit's contract has on purpose. */
 const ignored: ReadonlySet<string> = new Set(["unused-limit", "unused-fact", "no-rule"]);
 
 suite("names that look alike", () => {

@@ -1,8 +1,7 @@
 /**
- * Goal: `shell` names every command that a text would run, or fails.
- * Method: a corpus of hostile and plain texts with what is known of each (spec/vectors/functions/shell.json); random texts
- * come to a value or to an `EvaluationError`. CommitOptions them, a naive reader that fails on the corpus. A second parser reads the
- * same texts in contract-shell-second-parser.test.ts.
+ * Goal: `shell` names every command that a text would run, or fails. Method: a corpus of hostile and plain texts with
+ * their known properties (spec/vectors/functions/shell.json). Random texts give a value or an `EvaluationError`. A
+ * naive reader fails on the corpus. A second parser reads the same texts in contract-shell-second-parser.test.ts.
  */
 import assert from "node:assert/strict";
 import { before, suite, test } from "node:test";
@@ -28,7 +27,7 @@ function read(text: string): Json | string {
   return record(shell, text);
 }
 
-/** What a row of the corpus may speak of. */
+/** The properties that a row of the corpus may state. */
 function seen(of: Json): Json {
   const commands = of["commands"] as readonly Json[];
   const each = (name: string): unknown => commands.map((command) => command[name]);
@@ -123,9 +122,9 @@ suite("shell", () => {
 
   test("a contract that uses shell blocks a text that shell cannot read with certainty", async () => {
     const condition = "!shell(input.s).commands.all(c, c.name in limits.names)";
-    const force = compile(conditionText(condition, { limits: "{ names: [ls, head], most: 1 }" }));
-    const text = (s: string): string => judge(force, { platform: snapshot, input: { n: 1, s } }).verdict;
-    await loadFunctions(force);
+    const policySet = compile(conditionText(condition, { limits: "{ names: [ls, head], most: 1 }" }));
+    const text = (s: string): string => judge(policySet, { platform: snapshot, input: { n: 1, s } }).verdict;
+    await loadFunctions(policySet);
     assert.equal(text("ls -la | head -5"), "ALLOW");
     assert.equal(text("ls | head; rm x"), "BLOCK");
     assert.equal(text("ls $("), "BLOCK");

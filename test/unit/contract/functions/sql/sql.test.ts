@@ -1,8 +1,8 @@
 /**
- * Goal: `sql` says everything that a text would do in PostgreSQL, or fails.
- * Method: a corpus of hostile and plain texts with the whole record of each (spec/vectors/functions/sql.json); random
- * texts, and texts at the edge of what is allowed, come to a value or to an `EvaluationError`, after which the parser
- * still works. CommitOptions them, a guard by regular expression that fails on the corpus.
+ * Goal: `sql` reports everything that a text would do in PostgreSQL, or fails. Method: a corpus of hostile and plain
+ * texts with the whole record of each (spec/vectors/functions/sql.json). Random texts and texts at the limits give a
+ * value or an `EvaluationError`, and the parser still works afterwards. A guard by regular expression fails on the
+ * corpus.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -136,7 +136,7 @@ suite("the function sql()", () => {
   });
 
   test("positive control: without the bounds, a very long text crashes the parser", async () => {
-    // One fault, in a thread of its own: after some thirty the parser answers nonsense, or never.
+    // One fault in its own thread: after some thirty faults the parser gives wrong answers or hangs.
     const worker = new Worker(
       `const { parentPort } = require("node:worker_threads");
        import("libpg-query").then(async ({ loadModule, parseSync }) => {
@@ -160,11 +160,11 @@ suite("the function sql()", () => {
   });
 
   test("a contract that calls sql() decides, and blocks a text in doubt", async () => {
-    const force = compile(
+    const policySet = compile(
       conditionText("!sql(input.s).readOnly || sql(input.s).reads.exists(t, !(t in limits.names))"),
     );
-    const verdict = (s: string): string => judge(force, { platform: snapshot, input: { n: 1, s } }).verdict;
-    await loadFunctions(force);
+    const verdict = (s: string): string => judge(policySet, { platform: snapshot, input: { n: 1, s } }).verdict;
+    await loadFunctions(policySet);
     assert.equal(verdict("select count(*) from alice"), "ALLOW");
     assert.equal(verdict("select count(*) from secrets"), "BLOCK");
     assert.equal(verdict("with x as (delete from alice returning *) select * from alice"), "BLOCK");
@@ -180,7 +180,7 @@ interface Grammar {
   readonly untyped: readonly { readonly node: string; readonly member: string; readonly type: string }[];
 }
 
-/** PostgreSQL's node types and their members, from the declarations that come with the parser. */
+/** PostgreSQL's node types and their members, from the parser's declarations. */
 function grammar(): Grammar {
   const parser = createRequire(import.meta.url).resolve("libpg-query");
   const file = createRequire(parser)

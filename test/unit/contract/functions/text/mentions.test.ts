@@ -1,6 +1,7 @@
 /**
- * Goal: `mentions` says that a text names a value only where it names it whole. Method: a corpus of one line per case,
- * hostile neighbours and look-alikes among them; texts made around a name, with what may and may not touch it.
+ * Goal: `mentions` finds a value in a text only if the text contains the whole value as a word. Method: a corpus of one
+ * line per case, with hostile neighbours and look-alikes; generated texts around a name, with characters that may and
+ * may not touch it.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -23,7 +24,7 @@ function mentions(text: string, value: string | number): string {
   return result.value.shown;
 }
 
-/** CEL has JSON's escapes for texts, but for pairs of surrogates. */
+/** CEL has the text escapes of JSON, except for pairs of surrogates. */
 function literal(value: string | number): string {
   if (typeof value === "number") return String(value);
   return `"${Array.from(value, (character) => escaped(character)).join("")}"`;

@@ -1,7 +1,7 @@
 /**
- * Goal: keys are what the rows of the ledger say, at any time and in every gate that shares it; they look as
- * spec/vectors/keys.json says; nobody is given more than they ask for or their maker has. Method: a ring over a real
- * ledger, with a clock that the test sets; tables of requests; a second ring for another gate.
+ * Goal: the rows of the ledger alone define the keys, at any time and in every gate that shares the ledger. Keys have
+ * the format of spec/vectors/keys.json, and a new key gets only what was asked for and what its maker has. Method: a
+ * key ring over a real ledger, on the test's clock; tables of requests; a second ring for another gate.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -86,7 +86,7 @@ interface Fixture {
   readonly ring: KeyRing;
   readonly ledger: Ledger;
   readonly gate: Gate;
-  /** Milliseconds; the test sets it. */
+  /** Milliseconds, set by the test. */
   readonly time: { now: number };
   /** A ring of another gate on the same ledger. */
   readonly other: () => Promise<KeyRing>;

@@ -1,4 +1,7 @@
-/** Goal: a tool pattern is what docs/guides/keys.md says. Method: random patterns and names beside regular expressions. */
+/**
+ * Goal: a tool pattern matches as docs/guides/keys.md says. Method: random patterns and names are compared with regular
+ * expressions.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
