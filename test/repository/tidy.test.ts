@@ -3,11 +3,10 @@
  * files' paths and texts that returns one line per fault; each has a doctored text that it must report.
  */
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
-import { join, posix, sep } from "node:path";
+import { readFileSync } from "node:fs";
+import { join, posix } from "node:path";
 import { suite, test } from "node:test";
-import { fileURLToPath } from "node:url";
+import { root, trackedPaths } from "../support/tracked.ts";
 
 type SourceText = { readonly path: string; readonly text: string };
 type Check = (files: readonly SourceText[]) => string[];
@@ -20,7 +19,6 @@ const clientLinesMax = 700;
 const client = /^clients\/(?:python|javascript)\//;
 const columnsMax = 140;
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
 const code = /\.(?:ts|mts|mjs|js|py|go)$/;
 /** Files whose own formatter indents with tabs. */
 const go = /\.go$|(?:^|\/)go\.mod$/;
@@ -228,24 +226,6 @@ function deadLinks(files: readonly SourceText[]): string[] {
 function foldersOf(path: string): string[] {
   const folder = posix.dirname(path);
   return folder === "." ? ["."] : [folder, ...foldersOf(folder)];
-}
-
-/** Returns the tracked files of a checkout, or else every file that a tool has not made. */
-function trackedPaths(): string[] {
-  if (existsSync(join(root, ".git"))) {
-    const listed = execFileSync("git", ["ls-files", "-z"], { cwd: root, encoding: "utf8" }).split("\0");
-    return listed.filter((path) => path !== "" && existsSync(join(root, path)) && statSync(join(root, path)).isFile());
-  }
-  return filesBelow(".");
-}
-
-function filesBelow(folder: string): string[] {
-  const made = new Set(["node_modules", "data", "dist", ".types", "__pycache__"]);
-  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
-    const path = posix.join(folder.replaceAll(sep, "/"), entry.name);
-    if (entry.isDirectory()) return made.has(entry.name) ? [] : filesBelow(path);
-    return entry.isFile() ? [path] : [];
-  });
 }
 
 function readTexts(paths: readonly string[]): SourceText[] {

@@ -127,8 +127,6 @@ function wrongText(deep: DeepFound): string | undefined {
 function deepLines(deep: DeepFound | undefined): readonly string[] {
   if (deep === undefined) return [];
   const { kept, events, unverifiable } = deep.counters;
-  return [
-    ...decidedLines(deep, 8),
-    `  fold    ${kept} counters, ${events} events of older rows found again${unverifiable === 0 ? "" : `, ${unverifiable} counters not for sure`}`,
-  ];
+  const unsure = unverifiable === 0 ? "" : `, ${unverifiable} counters cannot be verified`;
+  return [...decidedLines(deep, 8), `  fold    ${kept} counters, ${events} events of older rows found again${unsure}`];
 }
