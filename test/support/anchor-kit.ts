@@ -177,7 +177,7 @@ export class TestWitness {
         ? hashes.length === 0
         : isConsistent({ from, size, fromRoot: before.root, root, proof: hashes });
     if (!isProven) return { status: 422, body: "the proof does not hold\n" };
-    const line = this.cosign(opened.value.note.text);
+    const line = this.cosign(opened.value.text);
     this.seen.set(origin, { size, root, note: note + line });
     return { status: 200, body: line };
   }

@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import { LedgerRefused, type LedgerHistory } from "../../ledger/mod.ts";
 import { NotYetUnderHead, writeExport, type Exported } from "../../ledger/export/mod.ts";
-import { parseCheckpointText, parseNote } from "../../ledger/tree/mod.ts";
+import { claimedText, parseCheckpointText } from "../../ledger/tree/mod.ts";
 import { ledgerSource, type DatabaseOption, type LedgerSource } from "../ledger-source.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 import { exportReadable, isReadableFormat, readableFormats } from "./readable.ts";
@@ -74,7 +74,7 @@ function headOf({ name, checkpoints }: LedgerHistory, cosigned: boolean): string
 }
 
 function sizeOf(note: string | undefined): number | undefined {
-  return note === undefined ? undefined : parseCheckpointText(parseNote(note)?.text ?? "")?.size;
+  return note === undefined ? undefined : parseCheckpointText(claimedText(note) ?? "")?.size;
 }
 
 function shown(folder: string, { log, size, before, vkey }: Exported): string {

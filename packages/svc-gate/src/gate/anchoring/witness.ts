@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { consistencyProof, parseNote, verifyNote } from "../../ledger/tree/mod.ts";
+import { consistencyProof, openNote } from "../../ledger/tree/mod.ts";
 import { readCosignatures, type Cosignature } from "./cosignatures.ts";
 import { hashesOf, readHead, type AnchoredLog, type Head } from "./head.ts";
 import { observedIn, unstatedDivergence } from "./observed.ts";
@@ -99,7 +99,6 @@ async function shownCheckpoint(
 }
 
 function cosignedAt(note: string, { key }: Witness): number | undefined {
-  const parsed = parseNote(note);
-  const verified = parsed && verifyNote(parsed, [key]);
-  return verified?.ok === true ? (verified.value[0]?.time ?? 0) * 1000 || undefined : undefined;
+  const opened = openNote(note, [key]);
+  return opened.ok ? (opened.value.signed[0].time ?? 0) * 1000 || undefined : undefined;
 }

@@ -6,7 +6,7 @@ import { misnamedCheck, type Link } from "../entry/verifier.ts";
 import { BrokenHere, Walk, type Walked, type WalkedRow, type WalkedSlice, type WalkReader } from "../history/walk.ts";
 import { parseCheckpointText, type Checkpoint } from "../tree/checkpoint.ts";
 import { hashAt, hashBytes, type TreeNode } from "../tree/merkle.ts";
-import { parseNote, verifyNote, type VerifierKey } from "../tree/note.ts";
+import { parseNote, verifySignature, type VerifierKey } from "../tree/note.ts";
 import { levelSize, tilePath, tileWidth, type Tile } from "../tree/tiles.ts";
 import { Checks } from "./checks.ts";
 import { checkpointName, contractPath, evidencePath, readBounded, sizesMax } from "./layout.ts";
@@ -75,17 +75,12 @@ async function openCheckpoint({ folder, keys, witnesses }: VerifyExportOptions):
   head.checkpoint = checkpoint;
   // In the order of their lines: of two signatures that do not hold, the first is reported.
   for (const signature of note.signatures) {
-    const one = { text: note.text, signatures: [signature] };
-    const byLog = verifyNote(one, keys);
+    const byLog = verifySignature(note.text, signature, keys);
     if (!byLog.ok) return broken("signature", byLog.problem);
-    const byWitness = verifyNote(one, witnesses);
+    const byWitness = verifySignature(note.text, signature, witnesses);
     if (!byWitness.ok) return broken("cosignature", byWitness.problem);
-    const named = byLog.value.map(({ key }) => key).filter(({ name }) => name === checkpoint.origin);
-    head.signedBy = together(head.signedBy, named);
-    head.cosignedBy = together(
-      head.cosignedBy,
-      byWitness.value.map(({ key }) => key),
-    );
+    if (byLog.value?.key.name === checkpoint.origin) head.signedBy = together(head.signedBy, [byLog.value.key]);
+    if (byWitness.value !== undefined) head.cosignedBy = together(head.cosignedBy, [byWitness.value.key]);
   }
   if (head.signedBy.length === 0)
     return broken("unsigned", "no given key that is named as the log has signed the checkpoint");

@@ -9,7 +9,7 @@ import { LedgerRefused } from "../store/store.ts";
 import type { StoredRow } from "../entry/row.ts";
 import { openCheckpoint, parseCheckpointText, type Checkpoint } from "../tree/checkpoint.ts";
 import { Frontier, hashBytes } from "../tree/merkle.ts";
-import { parseNote, parseVerifierKey } from "../tree/note.ts";
+import { claimedText, parseVerifierKey } from "../tree/note.ts";
 import {
   entryBundle,
   frontierRoots,
@@ -115,7 +115,7 @@ async function openFolder(folder: string, log: string): Promise<OldExport> {
     );
   const note = await readTextIfThere(join(folder, checkpointName));
   if (note === undefined) return { size: 0, root: undefined, settled: 0 };
-  const checkpoint = parseCheckpointText(parseNote(note)?.text ?? "");
+  const checkpoint = parseCheckpointText(claimedText(note) ?? "");
   if (checkpoint === undefined || checkpoint.origin !== log)
     throw new LedgerRefused(`the checkpoint in ${folder} is damaged: verify the export, or name a new folder`);
   return { size: checkpoint.size, root: checkpoint.root, settled: Math.min(hint.size, checkpoint.size) };

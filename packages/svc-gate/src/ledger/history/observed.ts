@@ -6,7 +6,7 @@ import { readIfThere } from "../durable-file.ts";
 import { noRows, readPin, type Pin } from "./pin.ts";
 import { LedgerRefused, type Anchor } from "../store/store.ts";
 import { openCheckpoint, parseCheckpointText, type Checkpoint } from "../tree/checkpoint.ts";
-import { parseNote, parseVerifierKey } from "../tree/note.ts";
+import { claimedText, parseVerifierKey } from "../tree/note.ts";
 import { rootAt, type HashReader } from "../tree/tiles.ts";
 
 /** A head of a ledger that somebody outside has observed: a row's hash, the root over all rows up to it, or both. */
@@ -119,9 +119,8 @@ async function readBounded(file: string): Promise<string> {
  * @returns undefined where it is none
  */
 export function headOf(checkpoint: string, by: string): ObservedHead | undefined {
-  const note = parseNote(checkpoint);
-  const said = note && parseCheckpointText(note.text);
-  return said && signedHead(said, by);
+  const claim = parseCheckpointText(claimedText(checkpoint) ?? "");
+  return claim && signedHead(claim, by);
 }
 
 function signedHead({ origin, size, root }: Checkpoint, by: string): ObservedHead {

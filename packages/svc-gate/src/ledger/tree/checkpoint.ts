@@ -1,6 +1,6 @@
 import { bad, good, type Result } from "../../wire/mod.ts";
 import { hashBytes } from "./merkle.ts";
-import { parseNote, verifyNote, type Note, type Signed, type VerifierKey } from "./note.ts";
+import { openNote, type Signed, type VerifierKey } from "./note.ts";
 
 /** What a checkpoint says: C2SP tlog-checkpoint. */
 export interface Checkpoint {
@@ -28,7 +28,8 @@ export function parseCheckpointText(text: string): Checkpoint | undefined {
 
 /** A checkpoint with who signed it. */
 export interface SignedCheckpoint extends Checkpoint {
-  readonly note: Note;
+  /** The signed text. */
+  readonly text: string;
   readonly signed: readonly Signed[];
 }
 
@@ -43,12 +44,12 @@ export function openCheckpoint(
   log: readonly VerifierKey[],
   witnesses: readonly VerifierKey[] = [],
 ): Result<SignedCheckpoint, string> {
-  const note = parseNote(written);
-  const checkpoint = note && parseCheckpointText(note.text);
-  if (note === undefined || checkpoint === undefined) return bad("it is no signed checkpoint");
-  const verified = verifyNote(note, [...log, ...witnesses]);
-  if (!verified.ok) return verified;
-  const byLog = verified.value.some(({ key }) => log.includes(key) && key.name === checkpoint.origin);
+  const opened = openNote(written, [...log, ...witnesses]);
+  if (!opened.ok) return opened;
+  const { text, signed } = opened.value;
+  const checkpoint = parseCheckpointText(text);
+  if (checkpoint === undefined) return bad("its text is not a checkpoint");
+  const byLog = signed.some(({ key }) => log.includes(key) && key.name === checkpoint.origin);
   if (!byLog) return bad(`no known key of ${checkpoint.origin} has signed it`);
-  return good({ ...checkpoint, note, signed: verified.value });
+  return good({ ...checkpoint, text, signed });
 }

@@ -5,7 +5,7 @@
  * Does not: read or write a ledger.
  */
 export { openCheckpoint, parseCheckpointText } from "./checkpoint.ts";
-export { parseNote, parseVerifierKey, signatureLine, signatureTypes, verifyNote, type VerifierKey } from "./note.ts";
+export { claimedText, openNote, parseVerifierKey, signatureLine, signatureTypes, type VerifierKey } from "./note.ts";
 export { proofText, verifyProof, type Proven } from "./proof-file.ts";
 export {
   isKeyText,

@@ -90,28 +90,57 @@ function parseSignature(line: string): NoteSignature | undefined {
 /** What a known key has signed. */
 export interface Signed {
   readonly key: VerifierKey;
+  readonly signature: NoteSignature;
   /** Seconds since the epoch, where a witness says when; else undefined. */
   readonly time: number | undefined;
 }
 
+/** A note with at least one verified signature. Only `openNote` makes one. */
+export interface OpenedNote {
+  readonly text: string;
+  readonly signed: readonly [Signed, ...Signed[]];
+}
+
 /**
- * Verifies what known keys have signed; signatures of others say nothing. A key counts once.
+ * Opens a signed note. Its text is not available without a verified signature. Signatures of other keys are ignored.
  *
- * @returns which keys signed, or whose signature is wrong: then nothing of the note holds
+ * @param keys at least one of them must have signed the note
+ * @returns a sentence if it is not a signed note, if a signature of a known key is wrong, or if no known key has signed it
  */
-export function verifyNote(
-  { text, signatures }: Note,
-  keys: readonly VerifierKey[],
-): Result<readonly Signed[], string> {
+export function openNote(note: string, keys: readonly VerifierKey[]): Result<OpenedNote, string> {
+  const parsed = parseNote(note);
+  if (parsed === undefined) return bad("it is not a signed note");
+  const { text, signatures } = parsed;
   const signed = new Map<string, Signed>();
-  for (const { name, id, bytes } of signatures) {
-    const key = keys.find((known) => known.name === name && known.id === id);
-    if (key === undefined) continue;
-    const time = key.type === signatureTypes.cosignature ? timeOf(bytes) : undefined;
-    if (!isSignature(key, text, bytes)) return bad(`the signature of ${name} (${id}) is wrong`);
-    signed.set(key.text, { key, time });
+  for (const signature of signatures) {
+    const verified = verifySignature(text, signature, keys);
+    if (!verified.ok) return verified;
+    if (verified.value !== undefined) signed.set(verified.value.key.text, verified.value);
   }
-  return good([...signed.values()]);
+  const [first, ...others] = signed.values();
+  return first === undefined ? bad("no known key has signed it") : good({ text, signed: [first, ...others] });
+}
+
+/** The text of a note whose signatures are not verified: a claim of whoever wrote it. Undefined if it is not a note. */
+export function claimedText(note: string): string | undefined {
+  return parseNote(note)?.text;
+}
+
+/**
+ * Verifies one signature of a text.
+ *
+ * @returns undefined if the signature is by a key that is not given, and a sentence if it is wrong
+ */
+export function verifySignature(
+  text: string,
+  signature: NoteSignature,
+  keys: readonly VerifierKey[],
+): Result<Signed | undefined, string> {
+  const { name, id, bytes } = signature;
+  const key = keys.find((known) => known.name === name && known.id === id);
+  if (key === undefined) return good(undefined);
+  if (!isSignature(key, text, bytes)) return bad(`the signature of ${name} (${id}) is wrong`);
+  return good({ key, signature, time: key.type === signatureTypes.cosignature ? timeOf(bytes) : undefined });
 }
 
 function isSignature({ type, publicKey }: VerifierKey, text: string, bytes: Buffer): boolean {
