@@ -141,7 +141,7 @@ suite("functions that the solver cannot model", { tags: ["first-use-6"] }, () =>
     saysOne("host", found.notes);
   });
 
-  test("diff names the rule if it cannot model what a counter remembers", async () => {
+  test("diff names the rule if it cannot model the values of a counter", async () => {
     const before = rule("new", "!(input.payee in counters.paid)", "ESCALATE");
     const found = await compared(travel(before), travel(before.replace("input.payee in", "input.payee + '' in")));
     assert.equal(found.answer, "unknown");

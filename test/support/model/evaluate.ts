@@ -117,7 +117,7 @@ function root(name: string, around: Surroundings): Value {
   if (name === "platform.present") return truth(around.platform !== undefined);
   if (name === "session.present") return truth(around.session);
   if (name === "now") return { type: "moment", value: divide(fromInteger(around.now), fromInteger(1000)) };
-  if (around.platform === undefined) throw new CannotEvaluate("no snapshot came");
+  if (around.platform === undefined) throw new CannotEvaluate("the check has no facts");
   return around.platform;
 }
 

@@ -18,7 +18,7 @@ const runs = { numRuns: Math.ceil(4000 * share) };
 const stricter: readonly RegExp[] = [
   /^a byte order mark/,
   /^expected one JSON object/,
-  /^the member ".*" stands twice/,
+  /^the member ".*" appears twice/,
   /\bNUL$/,
   /\bunpaired surrogate$/,
   /^nested deeper than 64 levels/,

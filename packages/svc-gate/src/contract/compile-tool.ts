@@ -160,8 +160,8 @@ export class ToolCompiler {
   otherwise(document: OutcomeDocument | undefined, facts: Facts): CheckedReason {
     const fallback = {
       ALLOW: `allowed; no rule in contract "${this.#contract}" applies`,
-      ESCALATE: `${this.#contract} leaves ${this.#tool} to a person where no rule decides`,
-      BLOCK: `${this.#contract} refuses ${this.#tool} where no rule allows it`,
+      ESCALATE: `${this.#contract} leaves ${this.#tool} to a person if no rule decides`,
+      BLOCK: `${this.#contract} refuses ${this.#tool} unless a rule allows it`,
     }[document?.verdict ?? "BLOCK"];
     return this.#reason(document?.reason ?? [fallback], facts, { scope: this.#scope, observed: false });
   }

@@ -74,8 +74,8 @@ function checkMarks(files: readonly SourceFile[], report: Report): void {
       report.add(
         "yaml",
         { file, from: index, to: index + 5 },
-        "a line that begins like this stands between the files in the text of GET /rules",
-        "write the comment on a line of its own",
+        "a line with this beginning separates the files in the text of GET /rules",
+        "write the comment on a separate line",
       );
   }
 }
@@ -164,7 +164,7 @@ function checkNames({ mandate, contracts, report }: Sources): void {
         "twice",
         document.span,
         `two contracts are called \`${document.name}\``,
-        "rules and receipts name them: give one another name",
+        "rules and receipts name them: rename one",
       );
   }
   checkMandateNames(mandate, names, report);
@@ -285,7 +285,7 @@ class ContractCompiler {
     for (const lets of [this.#document.lets, ...this.#document.rules.map((rule) => rule.lets)]) {
       for (const [name, syntax] of lets) {
         if (!this.#used.has(syntax))
-          this.#report.add("unused-name", syntax.span, `nothing reads \`${name}\``, "use it, or remove it");
+          this.#report.add("unused-name", syntax.span, `no expression uses \`${name}\``, "use it, or remove it");
       }
     }
   }
@@ -311,11 +311,7 @@ class ContractCompiler {
         starts.text !== "empty" ||
         (value.kind === "map" && value.entries.size > 1)
       ) {
-        this.#report.add(
-          "counter",
-          value.span,
-          "the one thing that a mandate says of a counter is `{ starts: empty }`",
-        );
+        this.#report.add("counter", value.span, "the only setting of a counter in a mandate is `{ starts: empty }`");
       } else found.add(name);
     }
     return found;
@@ -348,7 +344,7 @@ class ContractCompiler {
           "twice",
           span,
           `two rules are called \`${name}\``,
-          "receipts name the rule that decided: give one another name",
+          "receipts name the rule that decided: rename one",
         );
       names.add(name);
       this.#select(on);

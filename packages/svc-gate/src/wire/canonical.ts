@@ -18,7 +18,7 @@ export function canonical(value: Canonical): string {
   if (value === null || typeof value === "boolean") return String(value);
   if (typeof value === "string") return JSON.stringify(value);
   if (typeof value === "number") {
-    if (!Number.isSafeInteger(value)) throw new RangeError(`canonical text holds safe integers only, not ${value}`);
+    if (!Number.isSafeInteger(value)) throw new RangeError(`canonical text only allows safe integers, not ${value}`);
     return String(value);
   }
   if (isList(value)) return `[${value.map(canonical).join(",")}]`;

@@ -129,8 +129,8 @@ class Reader {
       const nameAt = this.#at;
       if (this.#text.charCodeAt(nameAt) !== QUOTE) throw new Fault(nameAt, "expected a member name in double quotes");
       const name = this.#string();
-      if (members.has(name)) throw new Fault(nameAt, `the member ${quote(name)} stands twice`);
-      if (name.includes("\0")) throw new Fault(nameAt, `the member name ${quote(name)} has a NUL`);
+      if (members.has(name)) throw new Fault(nameAt, `the member ${quote(name)} appears twice`);
+      if (name.includes("\0")) throw new Fault(nameAt, `the member name ${quote(name)} contains a NUL`);
       this.#space();
       if (this.#text.charCodeAt(this.#at) !== 0x3a) throw new Fault(this.#at, "expected `:` after a member name");
       this.#at += 1;

@@ -43,10 +43,10 @@ export function parseNumber(text: string): JsonNumber | { readonly problem: stri
   const [mantissa = "", power = "0"] = text.toLowerCase().split("e");
   const digits = mantissa.replace(/[-.]/g, "").length;
   if (digits > limits.numberDigitsMax) {
-    return { problem: `a number of ${digits} digits; at most ${limits.numberDigitsMax} are read` };
+    return { problem: `a number of ${digits} digits; the limit is ${limits.numberDigitsMax}` };
   }
   if (Math.abs(Number(power)) > limits.numberExponentMax) {
-    return { problem: `an exponent beyond ${limits.numberExponentMax} either way` };
+    return { problem: `an exponent beyond ${limits.numberExponentMax} or -${limits.numberExponentMax}` };
   }
   return new Decimal(text);
 }

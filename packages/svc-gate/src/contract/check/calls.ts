@@ -34,12 +34,7 @@ function checkHas(checker: Checker, call: Call, facts: Facts): Checked {
     argument.of.kind === "name" &&
     ["limits", "counters", "session"].includes(argument.of.name)
   ) {
-    return checker.refuse(
-      call.span,
-      "has",
-      `\`${argument.of.name}\` has the members that are declared, no others`,
-      facts,
-    );
+    return checker.refuse(call.span, "has", `\`${argument.of.name}\` only has the declared members`, facts);
   }
   const name = argument.kind === "member" ? argument.name : literalText(argument);
   const of = checker.check(
@@ -126,7 +121,7 @@ function checkOptional(checker: Checker, call: Call, target: Syntax, facts: Fact
     return checker.refuse(
       call.nameSpan,
       "type",
-      `\`${call.name}\` is for a member that may be absent, not for ${typeText(of.type)}`,
+      `\`${call.name}\` needs a member that may be absent, not ${typeText(of.type)}`,
       facts,
       "write `.?member` before it",
     );
@@ -160,7 +155,7 @@ const optionalFunctions: Readonly<Record<"orValue" | "hasValue", ContractFunctio
     style: "method",
     parameters: ["optional", "any"],
     result: broken,
-    doc: "The member, or the default where it is absent.",
+    doc: "The member, or the default if it is absent.",
     examples: [],
     run: ([optional, fallback]) => (optional as { value: never }).value ?? fallback ?? null,
   },
@@ -169,7 +164,7 @@ const optionalFunctions: Readonly<Record<"orValue" | "hasValue", ContractFunctio
     style: "method",
     parameters: ["optional"],
     result: boolean,
-    doc: "Is the member there?",
+    doc: "Is the member present?",
     examples: [],
     run: ([optional]) => (optional as { value: unknown }).value !== undefined,
   },
@@ -209,10 +204,10 @@ export function checkCall(checker: Checker, call: Call, facts: Facts): Checked {
 /** A hint for an optional value as an argument, or for a time without its time zone. */
 function argumentsHint(call: Call, named: readonly ContractFunction[], args: readonly Core[]): string | undefined {
   if (args.some(({ type }) => type.kind === "optional"))
-    return 'say what holds without it: `.?name.orValue(other)`, with `[]` for a list and `""` for a text';
+    return 'give a default: `.?name.orValue(other)`, with `[]` for a list and `""` for a text';
   const takesZone = named.some(({ parameters }) => parameters.join() === "timestamp,string");
   if (!takesZone) return undefined;
-  return `name the moment and a time zone: \`${call.name}(now, "Europe/Berlin")\``;
+  return `give a time and a time zone: \`${call.name}(now, "Europe/Berlin")\``;
 }
 
 /** The prefixes of CEL's extensions. */
@@ -276,16 +271,28 @@ function unknownFunction(checker: Checker, call: Call, facts: Facts): Checked {
   if (ours !== undefined) {
     const of = call.target ?? call.args[0];
     const fix = `write \`${ours.replace(/\bx\b/, of === undefined ? "x" : textOf(of.span))}\``;
-    return checker.refuse(call.nameSpan, "unknown-function", `there is no function \`${call.name}\``, facts, fix);
+    return checker.refuse(
+      call.nameSpan,
+      "unknown-function",
+      `the contract language does not have the function \`${call.name}\``,
+      facts,
+      fix,
+    );
   }
   const fix = insteadOf.get(call.name);
   if (fix !== undefined)
-    return checker.refuse(call.nameSpan, "unknown-function", `there is no function \`${call.name}\``, facts, fix);
+    return checker.refuse(
+      call.nameSpan,
+      "unknown-function",
+      `the contract language does not have the function \`${call.name}\``,
+      facts,
+      fix,
+    );
   const near = nearest(call.name, [...functions.map(({ name }) => name), ...macros, "has"]);
   return checker.refuse(
     call.nameSpan,
     "unknown-function",
-    `there is no function \`${call.name}\``,
+    `the contract language does not have the function \`${call.name}\``,
     facts,
     near === undefined ? undefined : `did you mean \`${near}\`?`,
   );

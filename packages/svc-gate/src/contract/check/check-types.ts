@@ -107,9 +107,7 @@ function joined(a: ListType, b: ListType): Type | undefined {
 
 function arithmeticHint(a: Type, b: Type): string | undefined {
   const times = [a.kind, b.kind].includes("timestamp") && [a.kind, b.kind].includes("number");
-  return times
-    ? `turn seconds into a time first: \`timestamp(seconds)\`, or \`duration("10m")\` for a length`
-    : undefined;
+  return times ? `convert seconds first: \`timestamp(seconds)\`, or \`duration("10m")\` for a duration` : undefined;
 }
 
 export function literalType(value: Value): Type {
@@ -130,7 +128,7 @@ function nullHint(type: Type): string | undefined {
 }
 
 function optionalHint(type: Type): string | undefined {
-  return type.kind === "optional" ? "give what holds without it: `.orValue(default)`" : undefined;
+  return type.kind === "optional" ? "give a default: `.orValue(default)`" : undefined;
 }
 
 /** The text of the file at a span. */

@@ -35,7 +35,7 @@ function checkMemories(core: Core, report: Report): void {
   for (const node of walk(core)) {
     if (node.op === "binary" && node.operator === "in" && node.right.op === "counter") asked.add(node.right);
     if (node.type.kind === "memory" && !asked.has(node))
-      report.add("type", node.span, "a counter that remembers is asked by `in`", "write `value in counters.name`");
+      report.add("type", node.span, "only `in` can read a counter that remembers", "write `value in counters.name`");
   }
 }
 
@@ -87,16 +87,16 @@ export class Checker {
     this.#nodes += 1;
     this.scope.budget.parts -= 1;
     if (this.#nodes > nodesMax)
-      return [`an expression of over ${nodesMax} parts, its \`let:\` written out`, "simplify it"];
+      return [`an expression of over ${nodesMax} parts, with \`let:\` names expanded`, "simplify it"];
     if (this.#depth >= depthMax)
       return [
-        `nested deeper than ${depthMax} levels, its \`let:\` written out`,
+        `nested deeper than ${depthMax} levels, with \`let:\` names expanded`,
         "test many values with `in` and a list",
       ];
     if (this.scope.budget.parts >= 0) return undefined;
     if (this.scope.budget.parts < -1) this.#refused = true;
     return [
-      `a contract of over ${partsMax} parts, its rules written out for each tool`,
+      `a contract of over ${partsMax} parts, each rule counted for each of its tools`,
       "split it into several contracts",
     ];
   }
@@ -187,7 +187,7 @@ export class Checker {
         return this.refuse(
           span,
           "unproven-platform",
-          "a check may come without a snapshot, so `platform` may be absent here",
+          "a check may have no facts, so `platform` may be absent here",
           facts,
           "add `platform.present` to the tool's `requires:`, or test it first: `platform.present && ...`",
         );
@@ -199,9 +199,9 @@ export class Checker {
         return this.refuse(
           span,
           "not-here",
-          "`now` is not known yet where this is evaluated",
+          "`now` is not known yet when this is evaluated",
           facts,
-          "it is evaluated before the decision; a counter's `within:` says for how long it counts",
+          "it is evaluated before the decision; limit a counter's time with `within:`",
         );
       case "limits":
       case "counters":
@@ -225,7 +225,7 @@ export class Checker {
     return this.refuse(
       span,
       "not-here",
-      `\`${name}\` has not met its schema yet where this is evaluated`,
+      `\`${name}\` is not checked against its schema yet when this is evaluated`,
       facts,
       "a requirement on presence comes before the schemas, and its reason reads no members",
     );
@@ -282,7 +282,7 @@ export class Checker {
       return this.refuse(
         span,
         "not-here",
-        "counters are not known yet where this is evaluated",
+        "counters are not known yet when this is evaluated",
         facts,
         "read them in a rule, or in a requirement that reads input or platform as well",
       );
@@ -327,7 +327,7 @@ export class Checker {
         "unproven-member",
         `\`${written}\` is optional and may be absent here`,
         facts,
-        `say what holds without it: \`has(${written}) && ...\`, or \`${defaultText(of, name, span)}\`, or require it`,
+        `test it with \`has(${written}) && ...\`, or write \`${defaultText(of, name, span)}\`, or require it`,
       );
     }
     const narrowed =
@@ -367,14 +367,14 @@ export class Checker {
     const { core, whenTrue, whenFalse } = this.check(syntax.operand, facts);
     const { span } = syntax;
     if (syntax.operator === "!") {
-      this.demand(core, "boolean", "what `!` is applied to");
+      this.demand(core, "boolean", "the operand of `!`");
       return { core: { op: "not", of: core, type: boolean, span }, whenTrue: whenFalse, whenFalse: whenTrue };
     }
     if (core.op === "constant" && isExact(core.value)) {
       return same({ op: "constant", value: negateExact(core.value), type: number, span }, facts);
     }
     if (core.type.kind === "duration") return same({ op: "negate", of: core, type: core.type, span }, facts);
-    const type = this.demand(core, "number", "what `-` is applied to") ? number : broken;
+    const type = this.demand(core, "number", "the operand of `-`") ? number : broken;
     return same({ op: "negate", of: core, type, span }, facts);
   }
 
@@ -404,7 +404,7 @@ export class Checker {
 
   #conditional(syntax: Syntax & { kind: "conditional" }, facts: Facts): Checked {
     const test = this.check(syntax.test, facts);
-    this.demand(test.core, "boolean", "what stands before `?`");
+    this.demand(test.core, "boolean", "the condition before `?`");
     const yes = this.check(syntax.yes, test.whenTrue);
     const no = this.check(syntax.no, test.whenFalse);
     const type = join(yes.core.type, no.core.type);
@@ -452,7 +452,7 @@ export class Checker {
       others = join(others, value.type) ?? any;
       if (key.op !== "constant" || typeof key.value !== "string") continue;
       if (fields.has(key.value))
-        this.scope.report.add("type", key.span, `the key ${JSON.stringify(key.value)} stands twice`);
+        this.scope.report.add("type", key.span, `the key ${JSON.stringify(key.value)} appears twice`);
       fields.set(key.value, { type: value.type, required: true });
     }
     return same(

@@ -61,7 +61,7 @@ function evaluate(run: ReturnType<typeof plan>, variables: Value[]): Result<Show
     const value = run(outsideCalls(variables));
     return good({ shown: show(value), exact: spellValue(value) });
   } catch (error) {
-    return bad(error instanceof EvaluationError ? error.message : `the engine failed on it: ${String(error)}`);
+    return bad(error instanceof EvaluationError ? error.message : `the engine failed: ${String(error)}`);
   }
 }
 

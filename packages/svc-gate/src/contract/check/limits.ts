@@ -95,8 +95,8 @@ function sameKind(a: Type, b: Type): boolean {
 
 function outside(value: Value, { min, max }: Pick<LimitDeclaration, "min" | "max">): string | undefined {
   if (!isExact(value)) return undefined;
-  if (min !== undefined && compare(value, min) < 0) return `is below the least that the contract allows, ${show(min)}`;
-  if (max !== undefined && compare(value, max) > 0) return `is above the most that the contract allows, ${show(max)}`;
+  if (min !== undefined && compare(value, min) < 0) return `is below the contract's minimum, ${show(min)}`;
+  if (max !== undefined && compare(value, max) > 0) return `is above the contract's maximum, ${show(max)}`;
   return undefined;
 }
 

@@ -78,7 +78,7 @@ function isName({ text, span }: YamlScalar, report: Report): boolean {
   report.add(
     "sensitive",
     span,
-    isWhole ? `\`${text}\` is a part by itself already` : `\`${text.slice(0, memberCharactersMax)}\` names no member`,
+    isWhole ? `\`${text}\` is already a separate part` : `\`${text.slice(0, memberCharactersMax)}\` names no member`,
     isWhole
       ? `list members of it, such as \`${text}.customer.email\``
       : "a member is `input.` or `platform.` and its names, such as `input.customer.email`; names are of letters, " +
@@ -98,8 +98,8 @@ function standsAlone({ text, span }: YamlScalar, at: number, listed: readonly Ya
   report.add(
     "sensitive",
     span,
-    `\`${text}\` lies inside \`${outer.text}\`, which is listed too`,
-    "list the one that is to be erased by itself: with an object goes all that is in it",
+    `\`${text}\` is inside \`${outer.text}\`, which is listed too`,
+    "list only one of them: erasing an object erases everything in it",
   );
   return false;
 }
@@ -116,7 +116,7 @@ function checkDeclared(name: YamlScalar, { tools, platform }: ContractDocument, 
   const member = path[depth] ?? "";
   const span = stepSpan(name, owner.length + 1, member);
   if (deepest.some(({ isList }) => isList)) {
-    const message = `\`${owner}\` is a list, and nothing inside a list is a part by itself`;
+    const message = `\`${owner}\` is a list, and members inside a list cannot be separate parts`;
     report.add("sensitive", span, message, `list \`${owner}\``);
     return;
   }

@@ -63,7 +63,7 @@ export function typeText(type: Type): string {
     case "optional":
       return `an optional (${typeText(type.of)} or nothing)`;
     case "memory":
-      return "what a counter remembers";
+      return "the values of a counter";
     case "any":
       return "a value without a declared type";
     case "broken":

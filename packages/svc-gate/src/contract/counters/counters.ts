@@ -81,11 +81,7 @@ export function readCounter(name: string, document: CounterDocument, context: Co
   const window = readWindow(document, report);
   const { when, sum, since, settlesWithin, remembers } = document;
   if (remembers !== undefined && sum !== undefined)
-    report.add(
-      "counter",
-      document.span,
-      "a counter adds up, or it remembers: `sum` and `remembers` exclude each other",
-    );
+    report.add("counter", document.span, "a counter has `sum` or `remembers`, not both");
   const identity = canonical({
     counting,
     of: context.of.toSorted(),
@@ -162,7 +158,7 @@ function choose<Name extends string>(
   report.add(
     "counter",
     scalar.span,
-    `\`${scalar.text}\` is none of ${names.map((name) => `\`${name}\``).join(", ")}`,
+    `\`${scalar.text}\` is not one of ${names.map((name) => `\`${name}\``).join(", ")}`,
     near === undefined ? undefined : `did you mean \`${near}\`?`,
   );
   return fallback;
@@ -187,7 +183,7 @@ function readWindow(document: CounterDocument, report: Report): Window {
     report.add(
       "counter",
       within?.span ?? document.span,
-      `a calendar ${unit} begins at another moment in every time zone`,
+      `a calendar ${unit} begins at a different time in every time zone`,
       "add `timezone: UTC`, or another IANA name",
     );
   } else if (!isTimezone(timezone.text)) {
@@ -211,7 +207,7 @@ function readLength(scalar: YamlScalar, report: Report): number {
     const days = /^([0-9]{1,6})d$/.exec(scalar.text);
     const ms = multiply(parseDuration(days === null ? scalar.text : `${Number(days[1]) * 24}h`), 1000);
     if (compare(ms, 0) > 0 && compare(ms, Number.MAX_SAFE_INTEGER) < 0 && isInteger(ms)) return Number(floor(ms));
-    report.add("counter", scalar.span, "a time is above zero, in whole milliseconds");
+    report.add("counter", scalar.span, "a duration is above zero, in whole milliseconds");
   } catch (error) {
     if (!(error instanceof EvaluationError)) throw error;
     report.add(
@@ -273,7 +269,7 @@ export function planReader(
   if (document.since === undefined) return { counter, key, asked, per, since: undefined, settledThrough: undefined };
   const { core } = checkExpression(document.since.syntax, scope, facts);
   if (!["number", "timestamp", "broken"].includes(core.type.kind)) {
-    scope.report.add("type", core.span, "`since` is a moment: seconds since the epoch, or a timestamp");
+    scope.report.add("type", core.span, "`since` is a time: seconds since the epoch, or a timestamp");
   }
   const settlesMs = document.settlesWithin === undefined ? 0 : readLength(document.settlesWithin, scope.report);
   return {
@@ -333,7 +329,7 @@ function checkSum(syntax: Syntax, scope: Scope, facts: Facts): Core {
     scope.report.add(
       "counter",
       core.span,
-      "a `sum` must be proven not negative, or a call could give back what others spent",
+      "a `sum` must be proven not negative, or a call could reduce the total",
       "add `minimum: 0` to its schema",
     );
   } else if (core.type.kind !== "number" && core.type.kind !== "broken") {

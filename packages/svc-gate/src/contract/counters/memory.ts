@@ -36,8 +36,8 @@ export function membershipQueries(
       report.add(
         "counter",
         early.span,
-        "what is asked of a counter is known before counters are read",
-        "ask for a value of `input` or `platform`",
+        "a value looked up in a counter cannot depend on another counter",
+        "look up a value of `input` or `platform`",
       );
   }
   return [...found, { counter: core.right.name, value: core.left, folds, observed }];

@@ -50,7 +50,7 @@ function localTime([moment, zone]: readonly Value[]): Temporal.ZonedDateTime {
   const problem = zoneProblem(zone as string);
   if (problem !== undefined) throw new EvaluationError(problem.message);
   const seconds = floor((moment as Timestamp).seconds);
-  if (seconds < firstSecond || seconds > lastSecond) throw new EvaluationError("a moment outside the years 1 to 9999");
+  if (seconds < firstSecond || seconds > lastSecond) throw new EvaluationError("a time outside the years 1 to 9999");
   return Temporal.Instant.fromEpochMilliseconds(Number(seconds) * 1000).toZonedDateTimeISO(zone as string);
 }
 

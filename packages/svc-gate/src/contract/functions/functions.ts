@@ -53,7 +53,7 @@ export const leftOut: ReadonlyMap<string, string> = new Map([
   ["optFlatMap", "write `.?member.orValue(default)`"],
   ["existsOne", "write `exists_one`, with one name for the item"],
   ["transformList", "write `map`, with one name for the item"],
-  ...named("transformMap transformMapEntry", "send what is compared as a list, or name each member"),
+  ...named("transformMap transformMapEntry", "send the values as a list, or name each member"),
   ...named(
     "charAt format indexOf join lastIndexOf quote replace reverse split substring trim upperAscii",
     "a text is tested as it was sent: `startsWith`, `endsWith`, `contains`, `matches`, `lowerAscii`, `size`",
@@ -66,11 +66,11 @@ export const leftOut: ReadonlyMap<string, string> = new Map([
   ["getDayOfWeek", 'write `day(now, "Europe/Berlin")`, with your time zone'],
   ...named(
     "getDate getDayOfMonth getDayOfYear getFullYear getMonth",
-    'write `date(now, "Europe/Berlin")`, with your time zone: its text is such as 2026-01-31',
+    'write `date(now, "Europe/Berlin")`, with your time zone: the result looks like 2026-01-31',
   ),
   ...named(
     "getMilliseconds getMinutes getSeconds",
-    "compare moments with `timestamp(...)` and lengths of time with `duration(...)`",
+    "compare times with `timestamp(...)` and durations with `duration(...)`",
   ),
 ]);
 

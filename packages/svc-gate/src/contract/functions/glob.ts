@@ -18,7 +18,7 @@ export const globFunctions: readonly ContractFunction[] = [
     parameters: ["string", "string"],
     result: boolean,
     doc:
-      "Does the whole path match the pattern? `*` and `?` stay within a segment and take names that begin with a dot, `**` is any " +
+      "Does the whole path match the pattern? `*` and `?` stay within a segment and match names that begin with a dot, `**` is any " +
       "number of segments, `{a,b}` one of two. The same doubts as for `path` are errors. The pattern is a literal.",
     examples: [
       ['"src/a/b.ts".glob("src/**/*.ts")', "true"],
@@ -86,21 +86,17 @@ const rewritten: readonly (readonly [from: string, to: string])[] = [
 
 /** Every form outside the part of picomatch's language that all programs read alike. */
 const faults: readonly (readonly [RegExp, string, string])[] = [
-  [/^$|[^/]\/$|\/\/|(?:^|\/)\.{1,2}(?:\/|$)/, "it holds an empty, `.` or `..` segment", "no path matches it"],
+  [/^$|[^/]\/$|\/\/|(?:^|\/)\.{1,2}(?:\/|$)/, "it has an empty, `.` or `..` segment", "no path matches it"],
   [
     /[^\p{L}\p{M}\p{N} ._@+=#&;~,*?{}/-]/u,
-    "it holds a character other than letters, digits and ` ._@+=#&;~-`",
+    "it has a character other than letters, digits and ` ._@+=#&;~-`",
     "use `*`, `?`, `**` and `{a,b}`",
   ],
-  [
-    /\*\*[^/]|[^/]\*\*/,
-    "`**` stands beside something else",
-    "write `**` as a segment of its own, such as `src/**/*.ts`",
-  ],
-  [/\{[^}]*(?:\{|$)|(?:^|\})[^{]*\}/, "its braces do not pair, or lie in one another", "write alternatives as `{a,b}`"],
-  [/\{[^},]*\}|\{[^}]*\.\.[^}]*\}/, "its braces hold no alternatives", "write alternatives as `{a,b}`"],
-  [/\{[^}]*(?:\/|\*\*)[^}]*\}/, "its braces hold a `/`", "write two patterns with `||`"],
-  [/(?:^|\})[^{]*,/, "it holds a comma outside braces", "write alternatives as `{a,b}`"],
+  [/\*\*[^/]|[^/]\*\*/, "`**` is not a separate segment", "write `**` as a whole segment, such as `src/**/*.ts`"],
+  [/\{[^}]*(?:\{|$)|(?:^|\})[^{]*\}/, "its braces are not paired, or are nested", "write alternatives as `{a,b}`"],
+  [/\{[^},]*\}|\{[^}]*\.\.[^}]*\}/, "its braces have no alternatives", "write alternatives as `{a,b}`"],
+  [/\{[^}]*(?:\/|\*\*)[^}]*\}/, "its braces contain a `/`", "write two patterns with `||`"],
+  [/(?:^|\})[^{]*,/, "it has a comma outside braces", "write alternatives as `{a,b}`"],
 ];
 
 function problemOf(glob: string): PatternProblem | undefined {

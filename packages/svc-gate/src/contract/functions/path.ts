@@ -21,7 +21,7 @@ export const pathFunctions: readonly ContractFunction[] = [
     }),
     doc:
       "A POSIX path that every program reads alike: `absolute`, `segments`, `name` (the last segment) and `extension` (`gz`, " +
-      "or empty). `.`, `..`, `//`, a slash at the end and all else that could be read as another path are errors.",
+      "or empty). `.`, `..`, `//`, a slash at the end and everything else that could be read as another path are errors.",
     examples: [['path("/srv/report.tar.gz").extension', '"gz"']],
     cost: costOfPath,
     run: ([text]) => {
@@ -42,8 +42,8 @@ export const pathFunctions: readonly ContractFunction[] = [
     parameters: ["string", "string"],
     result: boolean,
     doc:
-      "Is the path the folder or something below it, segment by segment (`startsWith` would take `/srv-evil` for `/srv`)? " +
-      "As text, upper and lower case apart; the same doubts as for `path` are errors, and so is one absolute path with a relative one.",
+      "Is the path the folder or below it, segment by segment (`startsWith` would accept `/srv-evil` for `/srv`)? " +
+      "As text and case-sensitive; the same doubts as for `path` are errors, and so is one absolute path with a relative one.",
     examples: [
       ['"/srv/a.txt".under("/srv")', "true"],
       ['"/srv-evil/a.txt".under("/srv")', "false"],
@@ -59,7 +59,7 @@ export const pathFunctions: readonly ContractFunction[] = [
       const [inner, outer] = [readPath(text as string), readPath(folder as string)];
       if (inner.absolute !== outer.absolute)
         throw new EvaluationError(
-          "one path is absolute and the other is not, so neither is known to be under the other",
+          "one path is absolute and the other is relative, so it is unknown whether one is under the other",
         );
       return oneAnswer(
         beginsWith(inner.segments, outer.segments),
@@ -85,7 +85,7 @@ export function composed(text: string): string {
 /** @throws {EvaluationError} if the answer depends on how the disk compares accents */
 export function oneAnswer(asWritten: boolean, asComposed: boolean): boolean {
   if (asWritten === asComposed) return asWritten;
-  throw new EvaluationError("a path that is in doubt: its accents match the rule on some disks, and not on others");
+  throw new EvaluationError("an ambiguous path: its accents match the rule on some disks, and not on others");
 }
 
 export function costOfPath(texts: readonly Value[]): number {
@@ -100,7 +100,7 @@ interface Path {
 /** @throws {EvaluationError} if a program could read it as another path */
 export function readPath(text: string): Path {
   const doubt = doubtIn(text);
-  if (doubt !== undefined) throw new EvaluationError(`a path that is in doubt: ${doubt}`);
+  if (doubt !== undefined) throw new EvaluationError(`an ambiguous path: ${doubt}`);
   const absolute = text.startsWith("/");
   const rest = absolute ? text.slice(1) : text;
   return { absolute, segments: rest === "" ? [] : rest.split("/") };
@@ -109,19 +109,19 @@ export function readPath(text: string): Path {
 /** Texts that some program reads as another path: POSIX, Windows, URL decoders, shells and Unicode folding. */
 const doubts: readonly (readonly [RegExp, string])[] = [
   [/^$/, "it is empty"],
-  [/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u034F\u115F\u1160\u2800\u3164\uFFA0]/u, "it holds a control or invisible character"],
-  [/\p{Cs}/u, "it holds half a character"],
-  [/[\\\u2216\u29F5\u29F9\uFF3C\uFE68]/, "it holds a backslash, or what looks like one"],
-  [/[\u2044\u2215\u29F8\uFF0F]/, "it holds what looks like a slash"],
-  [/[\u2024\u2025\uFE52\uFF0E]/, "it holds what looks like a dot"],
-  [/(?:^|\/)\.{1,2}(?:\/|$)/, "it holds the segment `.` or `..`"],
-  [/\/\//, "it holds an empty segment"],
+  [/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u034F\u115F\u1160\u2800\u3164\uFFA0]/u, "it has a control or invisible character"],
+  [/\p{Cs}/u, "it has half a character"],
+  [/[\\\u2216\u29F5\u29F9\uFF3C\uFE68]/, "it has a backslash, or a character that looks like one"],
+  [/[\u2044\u2215\u29F8\uFF0F]/, "it has a character that looks like a slash"],
+  [/[\u2024\u2025\uFE52\uFF0E]/, "it has a character that looks like a dot"],
+  [/(?:^|\/)\.{1,2}(?:\/|$)/, "it has the segment `.` or `..`"],
+  [/\/\//, "it has an empty segment"],
   [/.\/$/, "it ends in a slash"],
   [/(?:^|\/)\s|\s(?:\/|$)/, "a segment begins or ends with white space"],
   [/\.(?:\/|$)/, "a segment ends in a dot"],
   [/%[0-9A-Fa-f]{2}/, "it is percent-encoded"],
-  [/:/, "it holds a colon"],
-  [/^~|~[0-9]/, "it holds `~` where it may stand for another folder"],
+  [/:/, "it has a colon"],
+  [/^~|~[0-9]/, "it has `~` where it may mean another folder"],
   [/^-/, "it begins like an option"],
 ];
 

@@ -10,7 +10,7 @@ export const sumFunctions: readonly ContractFunction[] = [
     style: "method",
     parameters: ["list"],
     result: number,
-    doc: "The numbers of a list added up, exactly; of an empty list, 0.",
+    doc: "The exact sum of a list of numbers; 0 for an empty list.",
     examples: [["[12.5, 0.1, 7].sum()", "19.6"]],
     cost: ([list]) => (list as readonly Value[]).length * additionSteps,
     run: ([list]) => (list as readonly Value[]).reduce<Exact>(addTo, 0),
@@ -21,6 +21,6 @@ export const sumFunctions: readonly ContractFunction[] = [
 const additionSteps = 128;
 
 function addTo(total: Exact, item: Value): Exact {
-  if (!isExact(item)) throw new EvaluationError("a list that holds something other than numbers");
+  if (!isExact(item)) throw new EvaluationError("a list with a value that is not a number");
   return add(total, item);
 }

@@ -77,7 +77,7 @@ export function decide(lookupPlan: LookupPlan, values: readonly (string | undefi
   }
   for (const route of plan.routes) accumulator.route(route);
   for (const [rule, why] of prepared.broken)
-    accumulator.fails(rule, `the counter ${rule.replace(".$counters.", ".")} cannot be moved: ${why}`);
+    accumulator.fails(rule, `the counter ${rule.replace(".$counters.", ".")} cannot be updated: ${why}`);
   if (plan.observing.length > 0) accumulator.observe(plan.observing);
   return accumulator.decision(read);
 }
@@ -144,7 +144,7 @@ class VerdictAccumulator {
     try {
       this.#add(route.otherwise, id, route.otherwiseReason(this.#context), route.otherwise === "BLOCK");
     } catch (error) {
-      this.fails(id, `what ${route.contract} says otherwise cannot be evaluated: ${evaluationMessage(error)}`, error);
+      this.fails(id, `the \`otherwise\` of ${route.contract} cannot be evaluated: ${evaluationMessage(error)}`, error);
     }
   }
 
@@ -183,7 +183,7 @@ class VerdictAccumulator {
     const { verdict, rule, reason } = this.#winner ?? {
       verdict: "BLOCK",
       rule: "$route",
-      reason: "no contract decides",
+      reason: "no contract has a decision",
     };
     return {
       verdict,

@@ -21,7 +21,7 @@ const sizeMax = 1000;
 const workMax = 10_000_000;
 
 export function compilePattern(text: string): Result<Pattern, PatternProblem> {
-  const hint = "it has no look-around and no back-references, so that it cannot hang";
+  const hint = "RE2 has no look-around and no back-references, so it cannot hang";
   if (text.length > textMax)
     return bad({ message: `a pattern of over ${textMax} characters`, hint: "test parts of it" });
   try {

@@ -116,7 +116,7 @@ export function counterValues(
       const lookup = "asked" in from ? from.asked.get(text) : undefined;
       if (lookup === undefined && "asked" in from && !from.complete)
         throw new EvaluationError(
-          `the counter ${name} cannot be asked: over ${rememberedMax} values for one counter, or too many steps to them`,
+          `the counter ${name} cannot be read: the call looks up over ${rememberedMax} values, or finding them takes too many steps`,
         );
       const found = known(name, lookup === undefined ? undefined : values[lookup]) !== "0";
       read.set(`${name}[${places.indexOf(text)}]`, found ? "1" : "0");
@@ -135,9 +135,7 @@ function sourceOf(sources: LookupPlan["sources"], name: string): Exclude<Counter
 
 function known(name: string, value: string | undefined): string {
   if (value !== undefined) return value;
-  throw new EvaluationError(
-    `the counter ${name} is not known: receipts that it needs are not there, and its window has not passed`,
-  );
+  throw new EvaluationError(`the counter ${name} is unknown, because receipts in its window were lost`);
 }
 
 function exact(decimal: string): Exact {
@@ -169,5 +167,5 @@ export function contextOf(request: CheckRequest, now: number, counters: CounterV
  * engine.
  */
 export function evaluationMessage(error: unknown): string {
-  return error instanceof EvaluationError ? error.message : "the engine failed on it";
+  return error instanceof EvaluationError ? error.message : "the engine failed";
 }

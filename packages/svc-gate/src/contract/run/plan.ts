@@ -217,7 +217,7 @@ function planRoot(root: Root): Plan {
       return ({ input }) => input;
     case "platform":
       return ({ platform }) => {
-        if (platform === null) throw new EvaluationError("no snapshot came");
+        if (platform === null) throw new EvaluationError("the check has no facts");
         return platform;
       };
     case "tool":
@@ -282,7 +282,7 @@ function planMap(entries: readonly (readonly [Plan, Plan])[]): Plan {
     const map = new Map<string, Value>();
     for (const [key, value] of entries) {
       const name = key(context) as string;
-      if (map.has(name)) throw new EvaluationError(`the key ${JSON.stringify(name)} stands twice`);
+      if (map.has(name)) throw new EvaluationError(`the key ${JSON.stringify(name)} appears twice`);
       map.set(name, value(context));
     }
     return map;
@@ -360,7 +360,7 @@ function length(value: Value): number {
 
 function spend(context: EvaluationContext, steps: number): void {
   context.steps -= steps;
-  if (context.steps < 0) throw new EvaluationError(`it takes over ${stepsMax} steps`);
+  if (context.steps < 0) throw new EvaluationError(`it needs over ${stepsMax} steps`);
 }
 
 function isIn(item: Value, range: Value): boolean {

@@ -17,7 +17,7 @@ export type Reason = (context: EvaluationContext) => string;
 
 export function parseReason(scalar: YamlScalar, report: Report): ReasonSyntax {
   const { text, span } = scalar;
-  if (text.trim() === "") report.add("reason", span, "a reason is one sentence for a person, and this one is empty");
+  if (text.trim() === "") report.add("reason", span, "a reason is one sentence for a person, but this one is empty");
   reportCut(scalar, report);
   if (/[\r\n]/.test(text.trim())) report.add("reason", span, "a reason is one sentence on one line");
   const parts: (string | Syntax)[] = [];
@@ -52,8 +52,8 @@ function reportCut({ text, span: { file, from, to } }: YamlScalar, report: Repor
   report.add(
     "yaml",
     { file, from, to: to + behind.trimEnd().length },
-    "YAML reads ` #` and everything behind it as a comment",
-    `put the reason in quotes: \`reason: '${whole}'\`; if it is a comment, begin it with \`# \` on a line of its own`,
+    "YAML reads ` #` and everything after it as a comment",
+    `put the reason in quotes: \`reason: '${whole}'\`; if it is a comment, begin it with \`# \` on a separate line`,
   );
 }
 

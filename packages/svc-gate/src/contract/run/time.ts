@@ -30,7 +30,7 @@ export function parseTimestamp(text: string): Exact {
     if (!shape.test(text) || text.slice(17, 19) === "60") throw new RangeError("shape");
     return divide(fromBigint(Temporal.Instant.from(text).epochNanoseconds), 1_000_000_000);
   } catch {
-    throw new EvaluationError(`"${text.slice(0, 40)}" is not a moment such as "2026-01-31T12:00:00Z"`);
+    throw new EvaluationError(`"${text.slice(0, 40)}" is not a time such as "2026-01-31T12:00:00Z"`);
   }
 }
 

@@ -23,7 +23,7 @@ export function anyOfSchema(branches: readonly Branch[]): Schema | undefined {
 
 function byTag(branches: readonly Branch[], tag: string): Schema["validate"] {
   const values = branches.map(({ node }) => constOf(node, tag));
-  const expected = `must have a \`${tag}\` that is one of its kinds`;
+  const expected = `must have a known value of \`${tag}\``;
   return (found) => {
     if (!(found instanceof Map)) return mismatch("must be an object", found);
     const at = values.findIndex((value) => value !== undefined && found.has(tag) && equals(value, found.get(tag)));

@@ -75,7 +75,7 @@ class SchemaReader {
       this.#report.add(
         "reserved-name",
         present.key.span,
-        "`present` is a reserved name: `platform.present` says whether a snapshot came",
+        "`present` is a reserved name: `platform.present` is whether the check has facts",
         "give the fact another name",
       );
     }
@@ -103,7 +103,7 @@ class SchemaReader {
       this.#report.add(
         "too-large",
         node.span,
-        `schemas of over ${schemasMax} parts in one contract, each \`$ref\` written out`,
+        `schemas of over ${schemasMax} parts in one contract, with each \`$ref\` expanded`,
         "references inside referenced schemas multiply: flatten them",
       );
     return { type: broken, validate: () => undefined };
@@ -116,7 +116,7 @@ class SchemaReader {
       this.#report.add(
         "schema",
         key.span,
-        `\`${name}\` cannot stand beside \`${whole}\``,
+        `\`${name}\` cannot be next to \`${whole}\``,
         whole === "anyOf" ? "write it into each of the branches" : "write it into the schema that is referred to",
       );
     }
@@ -131,7 +131,7 @@ class SchemaReader {
 
   #refuse(span: Span, message: string, hint?: string): Schema {
     this.#report.add("schema", span, message, hint);
-    return { type: broken, validate: (value) => mismatch("must be what a schema without an error says", value) };
+    return { type: broken, validate: (value) => mismatch("must match a schema without an error", value) };
   }
 
   #plain(node: YamlMap): Schema {
@@ -143,7 +143,7 @@ class SchemaReader {
       const entry = node.entries.get(name);
       if (entry === undefined) continue;
       if (types?.some((type) => type === owner || (owner === "number" && type === "integer")) !== true) {
-        this.#report.add("schema", entry.key.span, `\`${name}\` needs \`type: ${owner}\` beside it`);
+        this.#report.add("schema", entry.key.span, `\`${name}\` also needs \`type: ${owner}\``);
         continue;
       }
       const validator = this.#keyword(name, entry);
@@ -292,8 +292,8 @@ class SchemaReader {
         this.#report.add(
           "open-object",
           span,
-          "an object of an input must say whether it takes members that are not declared",
-          "add `additionalProperties: false`, or `true` if the tool ignores what it does not know",
+          "an object of an input must say whether it accepts undeclared members",
+          "add `additionalProperties: false`, or `true` if the tool ignores unknown members",
         );
       }
       return { others: () => undefined, type: undefined };
@@ -326,14 +326,14 @@ class SchemaReader {
     if (definition === undefined)
       return this.#refuse(
         value.span,
-        `\`${target}\` names no schema here`,
+        `\`${target}\` does not name a schema here`,
         "a `$ref` is `#/$defs/name`, defined in the same schema",
       );
     if (this.#open.includes(name))
       return this.#refuse(
         value.span,
         `\`${name}\` contains itself`,
-        "schemas are finite: write out as many levels as you need",
+        "schemas are finite: write as many levels as you need",
       );
     this.#open.push(name);
     const schema = this.#schema(definition);

@@ -99,7 +99,8 @@ export function objectValidator({ properties, required, others }: ObjectShape): 
     }
     for (const [name, member] of members) {
       const validate = properties.get(name) ?? others;
-      if (validate === undefined) return { path: [name], expected: "is not a member that this tool takes", found: "" };
+      if (validate === undefined)
+        return { path: [name], expected: "is not a member that this tool accepts", found: "" };
       const problem = validate(member);
       if (problem !== undefined) return inside(name, problem);
     }
@@ -123,7 +124,7 @@ export function uniqueValidator(value: Json): Mismatch | undefined {
   const seen = new Set<string>();
   for (const item of value) {
     const key = scalarKey(item) ?? show(item);
-    if (seen.has(key)) return { path: [], expected: "must not hold the same item twice", found: show(item) };
+    if (seen.has(key)) return { path: [], expected: "must not contain the same item twice", found: show(item) };
     seen.add(key);
   }
   return undefined;
@@ -198,7 +199,7 @@ function onText(expected: string, holds: (text: string) => boolean): Validator {
 function onList(expected: string, holds: (length: number) => boolean): Validator {
   return (value) =>
     isList(value) && !holds(value.length)
-      ? { path: [], expected: `must hold ${expected}`, found: `${value.length}` }
+      ? { path: [], expected: `must have ${expected}`, found: `${value.length}` }
       : undefined;
 }
 

@@ -251,7 +251,7 @@ class Reader {
         "name",
         span,
         `\`${name}\` is not the name of a tool`,
-        `a tool is listed by its whole name, of 1 to ${limits.toolNameBytesMax} bytes without controls; \`*\` is for \`on:\` and \`of:\``,
+        `list a tool by its whole name, of 1 to ${limits.toolNameBytesMax} bytes without control characters; \`*\` is for \`on:\` and \`of:\``,
       );
     const map = this.asMap(node, "a tool");
     if (map === undefined) return { span, input: undefined, requires: [], otherwise: undefined };
@@ -261,7 +261,7 @@ class Reader {
       this.#report.add(
         "missing",
         span,
-        "a tool says what input it takes, under `input:`",
+        "a tool needs the schema of its input, under `input:`",
         "a JSON Schema, the same as an MCP tool's `inputSchema`",
       );
     return { span, input, requires: this.requires(map), otherwise: this.#otherwise(map, span) };
@@ -273,7 +273,7 @@ class Reader {
       this.#report.add(
         "missing",
         span,
-        "a tool says what holds when no rule fires, under `otherwise:`",
+        "a tool needs a verdict for calls without a firing rule, under `otherwise:`",
         "`otherwise: BLOCK`, `ESCALATE` or `ALLOW`: it is never implied",
       );
       return undefined;
@@ -314,12 +314,12 @@ class Reader {
     };
     const of = this.texts(map, "of");
     const per = this.texts(map, "per");
-    if (of.length === 0) this.#report.add("missing", span, "a counter says which tools it counts, under `of:`");
+    if (of.length === 0) this.#report.add("missing", span, "a counter needs the tools that it counts, under `of:`");
     if (per.length === 0)
       this.#report.add(
         "missing",
         span,
-        "a counter says what it counts apart, under `per:`",
+        "a counter needs the values that it counts separately, under `per:`",
         "`per: session`, `key`, `gate`, or a fact such as `platform.wallet_id`",
       );
     return {
@@ -349,12 +349,12 @@ class Reader {
     const reason = this.#needed(map, "reason", label);
     const on = this.texts(map, "on");
     if (on.length === 0)
-      this.#report.add("missing", name?.span ?? map.span, `${label} says for which tools it holds, under \`on:\``);
+      this.#report.add("missing", name?.span ?? map.span, `${label} needs the tools that it applies to, under \`on:\``);
     const lets = this.lets(map);
     const final = this.#flag(map, "final");
     const mode = this.text(map, "mode");
     if (mode !== undefined && mode.text !== "observe")
-      this.#report.add("mode", mode.span, "the one mode of a rule is `observe`", "a rule without it decides");
+      this.#report.add("mode", mode.span, "the only mode of a rule is `observe`", "a rule without it decides");
     const condition = when === undefined ? undefined : this.expression(when).syntax;
     const sentence = reason === undefined ? undefined : parseReason(reason, this.#report);
     if (final && verdict !== undefined && verdict !== "BLOCK") {
@@ -362,7 +362,7 @@ class Reader {
         "final",
         map.entries.get("final")?.key.span ?? map.span,
         "only a rule that BLOCKs can be `final`",
-        "`final` keeps a BLOCK from being waved through in assist mode",
+        "a `final` BLOCK stays a BLOCK in assist mode",
       );
     }
     // The missing part was reported, so nothing will run. The other parts are still checked, to show all problems

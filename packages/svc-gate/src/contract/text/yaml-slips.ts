@@ -238,7 +238,7 @@ function slipOf(file: SourceFile, { key, from, raw, inBraces }: Entry): Slip | u
     return {
       span: spanOf(raw),
       message: "YAML reads ` #` and everything after it as a comment, including the brace that closes the map",
-      hint: "move the comment to a line of its own",
+      hint: "move the comment to a separate line",
       fixed: text.padEnd(raw.length),
     };
   const isAlias = /^\*[\w-]+$/.test(text); // An alias: the reader refuses it.

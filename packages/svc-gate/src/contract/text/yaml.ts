@@ -96,7 +96,7 @@ export function readYaml(
       "yaml",
       { file, from, to: from + 3 },
       "a second YAML document in one file",
-      "put it into a file of its own",
+      "put it into a separate file",
     );
   }
   if (document.directives?.yaml.explicit === true && document.directives.yaml.version !== "1.2") {
@@ -123,7 +123,7 @@ function checkCharacters(file: SourceFile, report: Report): void {
     report.add(
       "yaml",
       { file, from: index, to: index + 1 },
-      `the character U+${code.toUpperCase()} does not show`,
+      `the character U+${code.toUpperCase()} is invisible`,
       hint,
     );
   }
@@ -144,7 +144,7 @@ function reportSyntax(
   for (const { message, pos, code } of first === undefined ? document.errors : [first]) {
     const from = mended.original(pos[0]);
     const span = { file, from, to: Math.max(mended.original(pos[1]), from + 1) };
-    if (code === "DUPLICATE_KEY") report.add("yaml", span, "this key stands twice in one map");
+    if (code === "DUPLICATE_KEY") report.add("yaml", span, "this key appears twice in one map");
     else if (!seen.has(code)) {
       report.add("yaml", span, yamlMessage(code, message), yamlHints.get(code));
       seen.add(code);

@@ -32,7 +32,7 @@ export function compareBounds(source: JsonObject, contract: JsonObject): readonl
   return found;
 }
 
-/** An equivalent bound. */
+/** The other keyword for the same side. */
 const related: ReadonlyMap<string, string> = new Map([
   ["minimum", "exclusiveMinimum"],
   ["exclusiveMinimum", "minimum"],

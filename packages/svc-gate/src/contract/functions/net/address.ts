@@ -25,7 +25,7 @@ export const addressFunctions: readonly ContractFunction[] = [
     result: recordOf({ version: size, text: string, public: boolean }),
     doc:
       "An IP address: `version` (4 or 6), `text` (its shortest spelling), `public` (routed on the internet: not private, " +
-      "local, shared or reserved). Short, octal and hexadecimal IPv4, zones, and IPv6 that carries an IPv4 address are errors.",
+      "local, shared or reserved). Short, octal and hexadecimal IPv4, zones, and IPv6 that contains an IPv4 address are errors.",
     examples: [
       ['ip("10.1.2.3").public', "false"],
       ['ip("2606:4700:0:0::1111").text', '"2606:4700::1111"'],
@@ -46,7 +46,7 @@ export const addressFunctions: readonly ContractFunction[] = [
     style: "method",
     parameters: ["string", "string"],
     result: boolean,
-    doc: "Does the IP address lie in the network? An address of the other version does not.",
+    doc: "Is the IP address in the network? An address of the other version is not.",
     examples: [['"10.1.2.3".cidr("10.0.0.0/8")', "true"]],
     load: ipaddr.load,
     checkLiteral: networkProblem,
@@ -69,7 +69,7 @@ export function readAddress(text: string): IPv4 | IPv6 {
   if (!/^[0-9A-Fa-f:]{2,39}$/.test(text) || !ipaddr.use().IPv6.isValid(text))
     throw new EvaluationError(`"${text.slice(0, 45)}" is not an IP address in its plain spelling`);
   const address = ipaddr.use().IPv6.parse(text);
-  if (carriesIpv4(address)) throw new EvaluationError(`${text} is an IPv6 address that carries an IPv4 address`);
+  if (carriesIpv4(address)) throw new EvaluationError(`${text} is an IPv6 address that contains an IPv4 address`);
   return address;
 }
 

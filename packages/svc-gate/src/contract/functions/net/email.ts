@@ -16,7 +16,7 @@ export const emailFunctions: readonly ContractFunction[] = [
     parameters: ["string"],
     result: recordOf({ local: string, host: string, domain: string }),
     doc:
-      "One bare e-mail address: `local` (as it stands), `host` (in lower case), `domain` (the registered one, or empty). Display " +
+      "One bare e-mail address: `local` (as written), `host` (in lower case), `domain` (the registered one, or empty). Display " +
       "names, comments, quotes, routes (`%`, `!`), lists, other alphabets and IP addresses are errors.",
     examples: [
       ['email("ann@Mail.Example.com").host', '"mail.example.com"'],
@@ -42,15 +42,15 @@ function readEmail(text: string): { readonly local: string; readonly host: strin
   const [, local = "", host = ""] = parts;
   if (local.length > localMax) refuse(`its name is over ${localMax} characters long`);
   if (!/^[A-Za-z0-9_+'-]+(?:\.[A-Za-z0-9_+'-]+)*$/.test(local))
-    refuse("its name holds something other than letters, digits and `_+'-`, with single dots between them");
+    refuse("its name has characters other than letters, digits and `_+'-`, with single dots between them");
   // Exchange decodes `IMCEASMTP-bob+40evil+2Ecom` to `bob@evil.com`. Without `=`, SRS and list addresses contain no
   // other address.
-  if (/^imcea/i.test(local)) refuse("its name holds another address (IMCEA)");
+  if (/^imcea/i.test(local)) refuse("its name contains another address (IMCEA)");
   if (local.startsWith("-")) refuse("it begins like an option");
   if (!host.includes(".") || !isHostName(host)) refuse("its host is not a name with a dot in it");
   return { local, host: host.toLowerCase() };
 }
 
 function refuse(why: string): never {
-  throw new EvaluationError(`an e-mail address that is in doubt: ${why}`);
+  throw new EvaluationError(`an ambiguous e-mail address: ${why}`);
 }

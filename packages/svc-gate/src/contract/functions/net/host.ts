@@ -17,8 +17,8 @@ export const hostFunctions: readonly ContractFunction[] = [
     parameters: ["string", "string"],
     result: boolean,
     doc:
-      "Is the host the domain or one of its subdomains, label by label (`endsWith` would take `evil-example.com` for " +
-      "`example.com`)? In lower case or upper case. What is not a host name is an error; an IP address is under none.",
+      "Is the host the domain or one of its subdomains, label by label (`endsWith` would accept `evil-example.com` for " +
+      "`example.com`)? In lower case or upper case. A text that is not a host name is an error; an IP address is under no domain.",
     examples: [
       ['"api.example.com".underDomain("example.com")', "true"],
       ['"evil-example.com".underDomain("example.com")', "false"],

@@ -38,8 +38,8 @@ export const urlFunctions: readonly ContractFunction[] = [
     }),
     doc:
       "A URL of http, https, ws, wss or ftp that every parser reads alike: `scheme` and `host` in lower case, `port`, " +
-      "`path`, `query` (as it stands, or empty), `domain` (the registered one, or empty), `isAddress` (the host is an IP " +
-      "address), `public` (an address routed on the internet; a name never is, since it may stand for any address).",
+      "`path`, `query` (as written, or empty), `domain` (the registered one, or empty), `isAddress` (the host is an IP " +
+      "address), `public` (an address routed on the internet; a name never is, because it may resolve to any address).",
     examples: [
       ['url("https://API.example.co.uk/v1?x=1").domain', '"example.co.uk"'],
       ['url("http://169.254.169.254/latest/").public', "false"],
@@ -55,7 +55,7 @@ export const urlFunctions: readonly ContractFunction[] = [
 /** @throws {EvaluationError} if two parsers could disagree, or if one would repair the text */
 function readUrl(text: string): Value {
   if (text.length > lengthMax) refuse(`it is over ${lengthMax} characters long`);
-  if (!/^[A-Za-z0-9._~:/?#[\]@!$&'()*+,;=%-]*$/.test(text)) refuse("it holds a character that must be percent-encoded");
+  if (!/^[A-Za-z0-9._~:/?#[\]@!$&'()*+,;=%-]*$/.test(text)) refuse("it has a character that must be percent-encoded");
   const parts = /^([A-Za-z]+):\/\/([^/?#]+)([^?#]*)(?:\?([^#]*))?(?:#.*)?$/.exec(text);
   if (parts === null) refuse("it is not scheme://host/path");
   const [, written = "", authority = "", path = "", query = ""] = parts;
@@ -81,7 +81,7 @@ function readUrl(text: string): Value {
 }
 
 function readAuthority(authority: string): { readonly host: string; readonly port?: number } {
-  if (authority.includes("@")) refuse("it holds a user name or password before its host");
+  if (authority.includes("@")) refuse("it has a user name or password before its host");
   const parts = /^(\[[^[\]]*\]|[^:[\]]+)(?::([1-9][0-9]{0,4}))?$/.exec(authority);
   if (parts === null) refuse("its host or port is not in its plain spelling");
   const [, host = "", port] = parts;
@@ -107,12 +107,12 @@ function parse(text: string): InstanceType<typeof URL> | undefined {
 
 /** RFC 3986 6.2.2: a path has one spelling, so that no other spelling bypasses a rule. */
 function checkPath(path: string): void {
-  if (path.includes("//")) refuse("its path holds an empty segment");
-  if (/\/\.{1,2};/.test(path)) refuse("its path holds a dot segment with parameters");
+  if (path.includes("//")) refuse("its path has an empty segment");
+  if (/\/\.{1,2};/.test(path)) refuse("its path has a dot segment with parameters");
   for (const [escape] of path.matchAll(/%.{0,2}/g)) {
-    if (!/^%[0-9A-F]{2}$/.test(escape)) refuse(`its path holds "${escape}", which is no encoding in upper case`);
+    if (!/^%[0-9A-F]{2}$/.test(escape)) refuse(`its path contains "${escape}", which is not an encoding in upper case`);
     if (/%(?:[01].|7F|2[DEF]|5[CF]|7E|3[0-9]|[46][1-9A-F]|[57][0-9A])/.test(escape))
-      refuse(`its path holds ${escape}, an encoded separator, control or plain character`);
+      refuse(`its path contains ${escape}, an encoded separator, control or plain character`);
   }
   if (/%25[0-9A-Fa-f]{2}/.test(path)) refuse("its path is encoded twice");
   if (!isUtf8(path)) refuse("its path is encoded, but not in UTF-8");
@@ -128,5 +128,5 @@ function isUtf8(path: string): boolean {
 }
 
 function refuse(why: string): never {
-  throw new EvaluationError(`a URL that is in doubt: ${why}`);
+  throw new EvaluationError(`an ambiguous URL: ${why}`);
 }

@@ -69,7 +69,7 @@ export function checkHereDoc(
   if ((delimiter?.quoted !== true && lines.some(isEnd)) || !isEnd(text.slice(closing.pos, closing.end)))
     doubt("a backslash joins lines, so a here-document may end at another line in another shell");
   if (delimiter?.quoted !== true && body.parts === undefined && !isDocument(body.text))
-    doubt("a here-document holds text that the gate does not know");
+    doubt("a here-document contains text that the gate does not know");
   for (const part of body.parts ?? [])
     if (part.type !== "Literal" && part.text.includes("\n"))
       doubt("a substitution in a here-document spans several lines");

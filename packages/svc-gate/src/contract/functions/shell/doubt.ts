@@ -3,7 +3,7 @@ import { EvaluationError } from "../../run/rational.ts";
 
 /** @throws {EvaluationError} always: a text that is not fully understood is not allowed. `why` is a clause. */
 export function doubt(why: string): never {
-  throw new EvaluationError(`the shell text is in doubt: ${why}`);
+  throw new EvaluationError(`the shell text is ambiguous or not understood: ${why}`);
 }
 
 /** Variables that tell shells, the loader or common programs which program, library or code to run. */
@@ -50,7 +50,7 @@ export function checkCharacters(text: string): void {
     const code = character.codePointAt(0) ?? 0;
     const isControl = (code < 32 && code !== 9 && code !== 10) || (code >= 127 && code < 160);
     const turns = (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || code === 0x061c;
-    if (isControl || turns || code === 0xfeff) doubt("it holds a control character");
-    if (code >= 0xd800 && code <= 0xdfff) doubt("it holds half of a character");
+    if (isControl || turns || code === 0xfeff) doubt("it has a control character");
+    if (code >= 0xd800 && code <= 0xdfff) doubt("it has half of a character");
   }
 }

@@ -185,7 +185,7 @@ function evaluateName(reading: Evaluation, name: string): void {
 }
 
 export function evaluateText(reading: Evaluation, text: string): void {
-  if (!reading.shapes.indexes(text)) doubt(`bash evaluates ${quote(text)} as arithmetic, and it may hold code`);
+  if (!reading.shapes.indexes(text)) doubt(`bash evaluates ${quote(text)} as arithmetic, and it may contain code`);
   if (text.includes(mark) && /\w/.test(text)) doubt("arithmetic uses a name that is known only when it runs");
   for (const [name] of text.matchAll(/(?<!\w)[A-Za-z_]\w*/g)) reading.evaluated.add(name);
 }

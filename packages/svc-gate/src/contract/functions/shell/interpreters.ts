@@ -144,7 +144,7 @@ export function givenCode(name: string, interpreter: Interpreter, args: readonly
     const arg = args[at] ?? literal("");
     if ((!arg.single && interpreter.client !== true) || arg.process)
       if (!isElsewhere && codes.length === 0)
-        doubt(`what ${quote(name)} runs depends on what is put in for ${quote(arg.text)}`);
+        doubt(`the code that ${quote(name)} runs depends on the value of ${quote(arg.text)}`);
     if (!/^[-+]./.test(arg.text) || arg.text === "--" || (arg.text.startsWith("+") && interpreter.language !== "vim")) {
       if (arg.text === interpreter.verb && words === 0) codes.push(args[at + 1] ?? literal(""));
       // `sed -i '' code`: on some systems `-i` needs the empty word, on others `-i` alone means the same.

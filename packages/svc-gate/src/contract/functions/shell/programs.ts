@@ -149,8 +149,8 @@ function checkGit(args: readonly Arg[]): void {
   const command = subcommandIndex("git", args);
   for (const [at, { text, known }] of args.entries()) {
     const next = args[at + 1];
-    if (/^(?:ext::|[a-z+]*ssh:\/\/-)/.test(text)) doubt("git runs what such an address holds");
-    if (/^--(?:exec-path=|config-env)/.test(text)) doubt(`git with ${quote(text)} runs what is not known here`);
+    if (/^(?:ext::|[a-z+]*ssh:\/\/-)/.test(text)) doubt("git runs code in such an address");
+    if (/^--(?:exec-path=|config-env)/.test(text)) doubt(`git with ${quote(text)} runs unknown code`);
     if (text === "-c" && at < command) {
       const [key = ""] = (next?.text ?? "").split("=");
       if (next?.known === false && !next.text.includes("=")) doubt("a setting of git is known only when it runs");

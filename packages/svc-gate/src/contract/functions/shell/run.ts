@@ -140,13 +140,13 @@ function readWrapped(reading: Reading, name: string, wrapper: Wrapper, args: rea
   const { codes, command, isQuery, variables, operands, placeholder } = unwrap(name, wrapper, args);
   for (const code of codes) {
     // `env -S` has its own escapes and variables.
-    if (name === "env" && /[\\$#]/.test(code.text)) doubt(`the text behind \`env -S\` is not known here`);
+    if (name === "env" && /[\\$#]/.test(code.text)) doubt(`the text after \`env -S\` is not known here`);
     readArg(reading, code, name, call);
   }
   if (isQuery) return;
   for (const operand of operands) noteOption(reading, operand);
   checkWrapped(name, wrapper, args.slice(0, args.length - command.length), { command, placeholder });
-  if (codes.length > 0 && command.length > 0) doubt(`${quote(name)} is given code and a command`);
+  if (codes.length > 0 && command.length > 0) doubt(`${quote(name)} has both code and a command`);
   for (const variable of variables) noteName(reading, variable);
   if (command.length === 0) {
     const isStarted = operands.length === (wrapper.operands ?? 0) || wrapper.dash === true;

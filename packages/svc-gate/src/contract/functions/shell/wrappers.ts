@@ -248,7 +248,7 @@ export function unwrap(name: string, wrapper: Wrapper, args: readonly Arg[]): Un
     } else if (wrapper.assigns === true && text.includes("="))
       doubt(`${quote(text)} sets a variable without a plain name`);
     else if (operands.length < (wrapper.operands ?? 0)) {
-      if (!arg.single) doubt(`what ${quote(name)} runs depends on what is put in for ${quote(text)}`);
+      if (!arg.single) doubt(`the command that ${quote(name)} runs depends on the value of ${quote(text)}`);
       operands.push(arg);
       at += 1;
     } else break;
@@ -314,7 +314,7 @@ function readShort(name: string, wrapper: Wrapper, arg: Arg, next: Arg | undefin
 
 function valueWords(name: string, attached: string | undefined, next: Arg | undefined): number {
   if (attached !== undefined) return 1;
-  if (next?.single === false) doubt(`what ${quote(name)} runs depends on what is put in for ${quote(next.text)}`);
+  if (next?.single === false) doubt(`the command that ${quote(name)} runs depends on the value of ${quote(next.text)}`);
   return 2;
 }
 

@@ -24,7 +24,7 @@ let isBroken = false;
 
 /** @throws {EvaluationError} always. `why` is a clause. */
 export function doubt(why: string): never {
-  throw new EvaluationError(`the SQL text is in doubt: ${why}`);
+  throw new EvaluationError(`the SQL text is ambiguous or not understood: ${why}`);
 }
 
 /**
@@ -45,7 +45,7 @@ export function parseSql(text: string): readonly Fields[] {
  * error.
  */
 function guarded<Found>(run: () => Found): Found {
-  if (isBroken) doubt("the parser has failed on another text; the gate must be started again");
+  if (isBroken) doubt("the parser failed on an earlier text; restart the gate");
   try {
     return run();
   } catch (error) {
@@ -60,8 +60,8 @@ function checkCharacters(text: string): void {
   for (const character of text) {
     const code = character.codePointAt(0) ?? 0;
     const isSpace = code === 9 || code === 10 || code === 13;
-    if ((code < 32 && !isSpace) || (code >= 127 && code < 160)) doubt("it holds a control character");
-    if (code >= 0xd800 && code <= 0xdfff) doubt("it holds half of a character");
+    if ((code < 32 && !isSpace) || (code >= 127 && code < 160)) doubt("it has a control character");
+    if (code >= 0xd800 && code <= 0xdfff) doubt("it has half of a character");
   }
   if (/\r(?!\n)/.test(text)) doubt("a carriage return ends a line in some parsers only");
 }
@@ -78,7 +78,7 @@ function checkTokens(tokens: readonly Token[]): void {
   for (const { text, tokenName, keywordName } of tokens) {
     if (tokenName === "C_COMMENT") checkComment(text);
     else if (tokenName === "SQL_COMMENT") {
-      if (!/^--(?:\s|-|$)/.test(text)) doubt("`--` begins a comment in some dialects only where a space follows");
+      if (!/^--(?:\s|-|$)/.test(text)) doubt("`--` begins a comment in some dialects only if a space follows");
     } else if (tokenName === "SCONST") {
       if (/^['nN].*\\'/s.test(text)) doubt("a text ends elsewhere in dialects where a backslash escapes");
     } else if (text === "(" || text === "[") brackets += 1;

@@ -207,7 +207,7 @@ function tableName(table: Fields): string {
 
 function joined(parts: readonly string[]): string {
   const odd = parts.find((part) => /[."\s]/.test(part));
-  if (odd !== undefined) doubt(`the name ${quote(odd)} holds a dot, a quote or a space`);
+  if (odd !== undefined) doubt(`the name ${quote(odd)} has a dot, a quote or a space`);
   return parts.join(".");
 }
 

@@ -81,7 +81,7 @@ function attempt<Found>(run: () => Found): Found {
     return run();
   } catch (error) {
     if (error instanceof EvaluationError) throw error;
-    return doubt("its tree is not as it is known here");
+    return doubt("its syntax tree has an unknown form");
   }
 }
 

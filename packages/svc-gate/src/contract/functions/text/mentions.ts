@@ -13,7 +13,7 @@ export const mentionFunctions: readonly ContractFunction[] = [
     style: "function",
     parameters: ["string", "string"],
     result: boolean,
-    doc: "Does the text name the other, whole and not as a part of a longer word, number, address or path? A to Z in either case.",
+    doc: "Does the text mention the other one, whole and not as a part of a longer word, number, address or path? A to Z in either case.",
     examples: [
       ['mentions("Refund GB29, please.", "gb29")', "true"],
       ['mentions("Mail ann@example.com.evil.org", "ann@example.com")', "false"],
@@ -25,7 +25,7 @@ export const mentionFunctions: readonly ContractFunction[] = [
     style: "function",
     parameters: ["string", "number"],
     result: boolean,
-    doc: "Does the text name the amount, in digits (`1,200.50`)? Not as a part of a percentage, a date, a time or a longer number.",
+    doc: "Does the text mention the amount, in digits (`1,200.50`)? Not as a part of a percentage, a date, a time or a longer number.",
     examples: [
       ['mentions("the rent is $1,200 now", 1200)', "true"],
       ['mentions("it rose by 10% on 2024-05-10", 10)', "false"],

@@ -30,7 +30,7 @@ function isSimilar(text: string, list: readonly Value[]): boolean {
   if (list.includes(text)) return false;
   const seen = Array.from(skeleton(text));
   return list.some((item) => {
-    if (typeof item !== "string") throw new EvaluationError("a list that holds something other than texts");
+    if (typeof item !== "string") throw new EvaluationError("a list with a value that is not a text");
     return item.length <= lengthMax * 2 && isNear(seen, Array.from(skeleton(item)));
   });
 }
