@@ -76,6 +76,6 @@ function exportOf(path: string): string {
   const target =
     owner && `./dist/${relative(join(owner.folder, "src"), path).replaceAll(sep, "/").replace(/\.ts$/, ".js")}`;
   const [key] = Object.entries(owner?.exports ?? {}).find(([, each]) => each === target) ?? [];
-  if (owner === undefined || key === undefined) throw new Error(`${path} is no export of its package`);
+  if (owner === undefined || key === undefined) throw new Error(`${path} is not an export of its package`);
   return `${owner.name}${key.slice(1)}`;
 }

@@ -92,7 +92,7 @@ function expand(path: string): readonly string[] {
 function ringNamed(name: string): Ring {
   const ring = rings.find((each) => each === name);
   if (ring !== undefined) return ring;
-  console.error(`there is no ring "${name}" of tests: use one of ${rings.join(", ")}`);
+  console.error(`the ring "${name}" of tests does not exist: use one of ${rings.join(", ")}`);
   return process.exit(2);
 }
 

@@ -16,7 +16,7 @@ export interface Verdict {
   readonly reason: string;
   /** Null if the gate did not answer. */
   readonly mode: "observe" | "assist" | "enforce" | null;
-  /** True if the client made the verdict itself because the gate gave none. Then there is no receipt: stop the run. */
+  /** True if the client made the verdict itself because the gate gave none. Then no receipt exists: stop the run. */
   readonly unreached: boolean;
   /** The verdict is ALLOW: the action may run. */
   readonly allowed: boolean;

@@ -57,7 +57,7 @@ class Verdict:
 
     ``verdict`` is "ALLOW", "BLOCK" or "ESCALATE", ``reason`` one sentence for a person, ``mode`` "observe", "assist" or
     "enforce" (None if the gate did not answer). ``unreached`` is True if the client made the verdict itself because the
-    gate gave none; then there is no receipt, and ``reason`` is for operations, not for the model.
+    gate gave none; then no receipt exists, and ``reason`` is for operations, not for the model.
     ``receipt`` is the gate's ``{"seq", "hash", "request"}`` or None.
     """
 

@@ -354,7 +354,7 @@ function signedHeads(there: PostgresServer): void {
       assert.equal((await check(replaced, note)).status, 200);
       assert.deepEqual((await headAt(replaced, keys)).size, 3);
       const again = await spawnGate(t, [], { env: { ...accepting.env, SVC_ACCEPT: "signing-key" } });
-      assert.equal((await headAt(again, keys)).size, 3, "and said again, it is no other key");
+      assert.equal((await headAt(again, keys)).size, 3, "a second statement of the loss does not change the key");
       assert.equal((await ask(again, "/ledger/verify")).json.ok, true);
     });
 

@@ -329,7 +329,7 @@ suite("sinks", () => {
     await until(() => vouchedBy(opened, "file sink") === 6);
     const again = anchorsOf(t, { log, sinks: `file:${file}`, folder });
     await again.anchors.begin(true);
-    assert.equal(vouchedBy(again, "file sink"), 6, "what stands behind a torn one is read");
+    assert.equal(vouchedBy(again, "file sink"), 6, "a checkpoint after a torn one is read");
     const tenant = anchorsOf(t, { log, sinks: `file:${file}`, folder, tenant: "acme" });
     await tenant.anchors.begin(true);
     await until(() => vouchedBy(tenant, "file sink") === 6);

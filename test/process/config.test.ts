@@ -267,7 +267,10 @@ test(
     const made = readFileSync(file, "utf8").trim();
     assert.match(made, /^svcg_[A-Za-z0-9]{49}$/);
     assert.match(first.stdout(), /key +made, in .*first-key/);
-    assert.ok(!`${first.stdout()}${first.stderr()}`.includes(made), "the key is shown though stdout is no terminal");
+    assert.ok(
+      !`${first.stdout()}${first.stderr()}`.includes(made),
+      "the key is shown although stdout is not a terminal",
+    );
     const kept = join(folder, "data", "keys.json");
     assert.equal(statSync(kept).mode & 0o777, 0o600);
     const text = readFileSync(kept, "utf8");
@@ -395,7 +398,7 @@ test("the gate serves checks over TLS and explains a bad certificate pair in one
   const pairs = ["one", "two"].map((name) => selfSigned(folder, name));
   const [one, two] = pairs;
   if (one === undefined || two === undefined) {
-    t.skip("there is no openssl here to make a certificate with");
+    t.skip("openssl is not installed, so the test cannot make a certificate");
     return;
   }
   const gate = await startGate(t, { flags: { "tls-cert": one.cert, "tls-key": one.key } });

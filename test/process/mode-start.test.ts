@@ -120,7 +120,7 @@ suite("the mode at a start", () => {
       assert.equal(softened.changes.length, 1);
       says("the row of a weaker mode", String(softened.changes[0]));
       const again = await serveOnce(t, place, { SVC_MODE: "observe" });
-      assert.equal(again.changes.length, 1, "the same mode again is no change");
+      assert.equal(again.changes.length, 1, "setting the same mode again is not a change");
     },
   );
 

@@ -155,7 +155,7 @@ test("erase reports each named member that is not a part of its own", async (t) 
   );
   const why = ["--reason", "request 4711"];
   const most = await run("erase", "1-3", "--part", "platform.owner,input.customer.email,input.customer.fax", ...why);
-  assert.equal(most.code, 1, "a name that was mistyped is no erasure that is done");
+  assert.equal(most.code, 1, "a mistyped name does not count as an erasure");
   const lines = (most.stderr + most.stdout).split("\n");
   for (const [at, name] of ["erased-8-parts", "owner-elsewhere", "email-elsewhere", "fax-in-no-receipt"].entries())
     says(name, String(lines[at]));

@@ -70,7 +70,7 @@ function malformed({ requirements }: Requirements): string[] {
   const faults: string[] = [];
   for (const { id, section, text } of requirements) {
     if (!idPattern.test(id)) faults.push(`${id} is not a lower-case kebab id under a known prefix`);
-    if (seen.has(id)) faults.push(`${id} stands twice`);
+    if (seen.has(id)) faults.push(`${id} appears twice`);
     if (section === "" || text === "") faults.push(`${id} has no section or no text`);
     seen.add(id);
   }

@@ -30,7 +30,7 @@ const rooms: Readonly<Record<string, string>> = {
   analysis: "packages/workbench/src/analysis",
   commands: "packages/workbench/src/commands",
 };
-const folderOf = (room: string): string => rooms[room] ?? assert.fail(`there is no room ${room}`);
+const folderOf = (room: string): string => rooms[room] ?? assert.fail(`the room ${room} does not exist`);
 const temporary = mkdtempSync(join(tmpdir(), "svc-gate-walls-"));
 after(() => rmSync(temporary, { recursive: true, force: true }));
 

@@ -177,7 +177,7 @@ test(
   { tags: ["attack-13"] },
   async (t) => {
     const pair = selfSigned(temporaryFolder(t));
-    if (pair === undefined) return t.skip("there is no openssl here to make a certificate with");
+    if (pair === undefined) return t.skip("openssl is not installed, so the test cannot make a certificate");
     const gate = await startGate(t, { flags: { connections: "16", "tls-cert": pair.cert, "tls-key": pair.key } });
     const secure = async (bytes: string): Promise<Line> => {
       const socket = connectTls({

@@ -224,7 +224,7 @@ suite("report and replay on damaged or forged receipts", () => {
     const { port } = liar.address() as AddressInfo;
     await assert.rejects(replayCommand("", { ...place, url: `http://127.0.0.1:${port}` }), (error) => {
       assert.ok(error instanceof Error);
-      says("a gate answers what is no receipt", error.message);
+      says("a gate answers with something else than receipts", error.message);
       return true;
     });
     liar.close();

@@ -102,7 +102,11 @@ suite("reload", () => {
     assert.match(json.detail, /--> contracts\/desk\.yaml:3:/);
     says("refused: two errors", json.detail);
     assert.equal((await check(gate, open("s"))).json.verdict, "ALLOW");
-    assert.equal((await ask(gate, "/receipts?kind=all")).json.receipts.length, 1, "a refused change is no row");
+    assert.equal(
+      (await ask(gate, "/receipts?kind=all")).json.receipts.length,
+      1,
+      "a refused change does not write a row",
+    );
     assert.equal((await reload(gate, { mode: "enforced" })).status, 400);
     assert.match((await reload(gate, { mod: "enforce" })).json.detail, /did you mean "mode"/);
   });

@@ -222,7 +222,7 @@ suite("tenants", () => {
     const [acme, bad, torn] = [await keyOf(gate, "acme"), await keyOf(gate, "bad"), await keyOf(gate, "torn")];
     const folder = join(gate.folder, "data", "tenants", "torn");
     mkdirSync(folder, { recursive: true });
-    writeFileSync(join(folder, "ledger.db"), "this is no database at all, and long enough to be seen");
+    writeFileSync(join(folder, "ledger.db"), "this is not a database, and long enough to be noticed");
     const [refused, unread, fine] = await Promise.all([
       checkAt(gate, "bad", bad),
       checkAt(gate, "torn", torn),
@@ -235,7 +235,11 @@ suite("tenants", () => {
     assert.equal((await check(gate, { tool_name: "note.add", tool_input: {} })).json.verdict, "ALLOW");
     writeFileSync(join(gate.folder, "bad", "desk.yaml"), contract("ALLOW"));
     assert.equal((await admin(gate, "/t/bad/admin/reload")).status, 200);
-    assert.equal((await checkAt(gate, "bad", bad)).json.verdict, "ALLOW", "mended, it is served without a restart");
+    assert.equal(
+      (await checkAt(gate, "bad", bad)).json.verdict,
+      "ALLOW",
+      "the repaired ledger is served without a restart",
+    );
   });
 
   test("a fault in a tenant's ledger stops only that tenant, and a reload opens it again", async (t) => {

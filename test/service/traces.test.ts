@@ -97,7 +97,7 @@ suite("traces", () => {
     assert.equal(span.parentId, "");
     assert.equal(span.attributes["error.type"], "invalid-json");
     assert.equal(span.attributes["http.response.status_code"], 400);
-    assert.equal(span.status, 0, "the caller's doing is no error of the server");
+    assert.equal(span.status, 0, "a caller's error is not an error of the server");
     assert.equal(collector.spans.length, 1);
   });
 

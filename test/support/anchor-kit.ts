@@ -69,7 +69,7 @@ export class FakeLog implements AnchoredLog {
   hashes(level: number, from: number, count: number): Promise<Buffer> {
     const at = (index: number): Buffer => {
       const found = level === 0 ? Buffer.from(this.#leaves[index] ?? "", "hex") : this.#nodes.get(`${level} ${index}`);
-      if (found?.length !== 32) throw new Error(`there is no hash ${index} of level ${level}`);
+      if (found?.length !== 32) throw new Error(`level ${level} has no hash ${index}`);
       return found;
     };
     return Promise.resolve(Buffer.concat(Array.from({ length: count }, (_, offset) => at(from + offset))));

@@ -108,7 +108,7 @@ export const mutants: readonly Mutant[] = [
     noticed: ["closed-after-answer-no-retry"],
   },
   {
-    fault: "starts the clock anew with every byte",
+    fault: "restarts the clock with every byte",
     client: "python",
     mutations: [{ within: "_Connection._more", find: "deadline.left()", put: "deadline._seconds" }],
     noticed: ["trickled-body", "trickled-chunks"],

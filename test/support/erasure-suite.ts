@@ -94,7 +94,7 @@ export function erasureSuite(name: string, { open, alter }: ErasureEngine): void
   const firstBroken = async (ledger: Ledger): Promise<number | undefined> => (await ledger.verify()).broken?.seq;
 
   suite(`${name}: erasure`, () => {
-    test("parts of named rows go, all proofs hold, and the row says who and why", async (t) => {
+    test("parts of named rows are removed, all proofs stay valid, and the row names the reason and the person", async (t) => {
       const ledger = await open(t);
       await fill(ledger, 1, 12);
       const leaves = (await Array.fromAsync(ledger.rows(1))).flat().map(({ leaf }) => leaf);
@@ -128,7 +128,7 @@ export function erasureSuite(name: string, { open, alter }: ErasureEngine): void
       assert.equal(await firstBroken(ledger), undefined);
     });
 
-    test("with the call its columns go, and nobody finds the row by them any more", async (t) => {
+    test("an erased call's columns are removed, and no query finds the row by them", async (t) => {
       const ledger = await open(t);
       await fill(ledger, 1, 6);
       await eraseOn(ledger, { target: { rows: [[2, 2]] }, parts: ["call"] });
@@ -146,7 +146,7 @@ export function erasureSuite(name: string, { open, alter }: ErasureEngine): void
       assert.equal(await firstBroken(ledger), 2);
     });
 
-    test("what is erased already is passed over, and nothing is written for nothing", async (t) => {
+    test("an erasure skips parts that are already erased, and writes no row if nothing is left", async (t) => {
       const ledger = await open(t);
       await fill(ledger, 1, 6);
       await eraseOn(ledger, { target: { rows: [[2, 3]] }, parts: ["reason"] });
@@ -161,7 +161,7 @@ export function erasureSuite(name: string, { open, alter }: ErasureEngine): void
       assert.equal(await firstBroken(ledger), undefined);
     });
 
-    test("a session of one key, a session of all, and rows before a moment", async (t) => {
+    test("an erasure selects a session of one key, a session of all keys, or rows before a time", async (t) => {
       const ledger = await open(t);
       await fill(ledger, 1, 40);
       const matches: number[] = [];
@@ -180,7 +180,7 @@ export function erasureSuite(name: string, { open, alter }: ErasureEngine): void
       assert.equal(await firstBroken(ledger), undefined);
     });
 
-    test("many rows go in slices, each with its row, and a walk beside them never cries wolf", async (t) => {
+    test("many rows are erased in slices, each with its row, and a concurrent walk reports no error", async (t) => {
       const ledger = await open(t);
       await fill(ledger, 1, 1400);
       const erasing = { isDone: false };
@@ -200,7 +200,7 @@ export function erasureSuite(name: string, { open, alter }: ErasureEngine): void
       assert.deepEqual(new Set(found), new Set([undefined]));
     });
 
-    test("evidence goes by its age, once, in rows of its own", async (t) => {
+    test("evidence is erased by its age once, in separate rows", async (t) => {
       const ledger = await open(t);
       await fill(ledger, 1, 60);
       let now = at0 + 60 * hourMs;
@@ -232,7 +232,7 @@ export function erasureSuite(name: string, { open, alter }: ErasureEngine): void
     });
   });
 
-  suite(`${name}: what is missing without a lawful row`, () => {
+  suite(`${name}: parts that are missing without a lawful row`, () => {
     const reason = { parts: ["reason"] } as const;
     const cases: readonly (readonly [title: string, taken: Erasure, said: Erasure, broken: number | undefined])[] = [
       ["nothing is wrong", { ...reason, rows: [[3, 5]] }, { ...reason, rows: [[3, 5]] }, undefined],
@@ -251,7 +251,7 @@ export function erasureSuite(name: string, { open, alter }: ErasureEngine): void
       });
     }
 
-    test("a part that is taken away by hand is found, also where a row before named its row", async (t) => {
+    test("a part that is removed by hand is found, even if an earlier row named its row", async (t) => {
       const ledger = await open(t);
       await fill(ledger, 1, 10);
       await eraseOn(ledger, { target: { rows: [[3, 3]] }, parts: ["reason"] });

@@ -53,7 +53,7 @@ function readSample(line: string): Sample {
   const labels: Record<string, string> = {};
   let length = 0;
   for (const [all, label = "", value = ""] of written.matchAll(labelForm)) {
-    if (label in labels) throw new Error(`the label ${label} stands twice: ${line}`);
+    if (label in labels) throw new Error(`the label ${label} appears twice: ${line}`);
     labels[label] = value.replaceAll("\\n", "\n").replaceAll(/\\([\\"])/g, "$1");
     length += all.length;
   }
@@ -85,7 +85,7 @@ function* twiceIn({ samples }: Family): Generator<string> {
   const seen = new Set<string>();
   for (const { name, labels } of samples) {
     const series = name + labelsText(labels);
-    if (seen.has(series)) yield `${series} stands twice`;
+    if (seen.has(series)) yield `${series} appears twice`;
     seen.add(series);
   }
 }

@@ -1,4 +1,4 @@
-"""Recomputes the worked rows of spec/vectors/chains from what was given, with nothing but the standard library."""
+"""Recomputes the worked rows of spec/vectors/chains from their inputs, with the standard library alone."""
 
 import base64
 import hashlib

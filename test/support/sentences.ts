@@ -27,8 +27,7 @@ export function sentencesOf(file: string): Sentences {
   const kept = new Map<string, string>(isWriting || !existsSync(golden) ? [] : entriesOf(golden));
   return (name, text, hidden = {}) => {
     const found = masked(text, hidden);
-    if (!isWriting)
-      return assert.equal(found, kept.get(name), `the sentence "${name}": UPDATE_GOLDEN=1 writes it anew`);
+    if (!isWriting) return assert.equal(found, kept.get(name), `the sentence "${name}": UPDATE_GOLDEN=1 rewrites it`);
     assert.ok((kept.get(name) ?? found) === found, `two sentences are called "${name}"`);
     kept.set(name, found);
     const sorted = [...kept].toSorted(([one], [other]) => (one < other ? -1 : 1));

@@ -84,7 +84,7 @@ export function storeSuite(name: string, engine: Engine): void {
   };
 
   suite(`${name}: order and reopening`, { tags: ["receipts.limit"] }, () => {
-    test("rows come back as they went in, oldest first and newest first, before and after a restart", async (t) => {
+    test("rows are read as they were written, oldest first and newest first, before and after a restart", async (t) => {
       const place = temporaryFolder(t);
       const rows = Array.from({ length: 1300 }, (_, at) =>
         storedRow(at + 1, { session: at % 3 === 0 ? null : `ä ${at % 5}` }),
@@ -104,7 +104,7 @@ export function storeSuite(name: string, engine: Engine): void {
       await store.close();
     });
 
-    test("filters and pages are those of a plain list", async (t) => {
+    test("filters and pages give the rows of a plain list", async (t) => {
       const store = await openFor(t, temporaryFolder(t));
       const rows = Array.from({ length: 600 }, (_, at) =>
         storedRow(at + 1, {
@@ -139,7 +139,7 @@ export function storeSuite(name: string, engine: Engine): void {
       );
     });
 
-    test("large rows come in slices of bounded size", async (t) => {
+    test("large rows are read in slices of bounded size", async (t) => {
       const store = await openFor(t, temporaryFolder(t));
       const rows = Array.from({ length: 40 }, (_, at) => storedRow(at + 1, { evidence: "e".repeat(200_000) }));
       await commit(store, rows, []);
@@ -153,7 +153,7 @@ export function storeSuite(name: string, engine: Engine): void {
       }
     });
 
-    test("contracts are kept under their digests", async (t) => {
+    test("contracts are stored under their digests", async (t) => {
       const store = await openFor(t, temporaryFolder(t));
       await store.keepContract(digestOf("目"), "目");
       await store.keepContract(digestOf("目"), "目");
@@ -173,7 +173,7 @@ export function storeSuite(name: string, engine: Engine): void {
       amount: fc.tuple(fc.nat({ max: 10_000 }), fc.nat({ max: 3 })),
       step: fc.nat({ max: 5 }),
     });
-    test("a window's sum is that of a plain addition of the events in it", async (t) => {
+    test("a window's sum equals a plain addition of its events", async (t) => {
       await fc.assert(
         fc.asyncProperty(
           fc.array(move, { maxLength: 40 }),
@@ -224,7 +224,7 @@ export function storeSuite(name: string, engine: Engine): void {
       );
     });
 
-    test("a fold goes on where it was cut off, and what cannot be known is not made up", async (t) => {
+    test("an interrupted fold continues, and unknown amounts stay unknown", async (t) => {
       const place = temporaryFolder(t);
       const digest = digestOf("late");
       const event = (seq: number): StoredEffect => ({
@@ -262,7 +262,7 @@ export function storeSuite(name: string, engine: Engine): void {
       await store.close();
     });
 
-    test("an event of a counter that is not kept is a fault, and nothing of its batch stays", async (t) => {
+    test("an event of a counter that is not stored is a fault, and nothing of its batch is stored", async (t) => {
       const place = temporaryFolder(t);
       let store = await openFor(t, place);
       const effect = { seq: 1, at: 1, counter: digestOf("unknown"), key: keyOf("x"), amount: "1" };
@@ -275,7 +275,7 @@ export function storeSuite(name: string, engine: Engine): void {
   });
 
   suite(`${name}: faults`, () => {
-    test("a row that somebody else wrote is a fault, not a refusal", async (t) => {
+    test("a row that another program wrote is a fault, not a refusal", async (t) => {
       const place = temporaryFolder(t);
       const store = await openFor(t, place);
       await commit(store, [storedRow(1)], []);
@@ -287,7 +287,7 @@ export function storeSuite(name: string, engine: Engine): void {
       await store.close();
     });
 
-    test("a row that is there already is a fault, and its batch is not kept in part", async (t) => {
+    test("a row that already exists is a fault, and no part of its batch is stored", async (t) => {
       const place = temporaryFolder(t);
       let store = await openFor(t, place);
       await commit(store, [storedRow(1)], []);
@@ -298,7 +298,7 @@ export function storeSuite(name: string, engine: Engine): void {
       await store.close();
     });
 
-    test("a read that stands still stops no commit", async (t) => {
+    test("a read that does not continue stops no commit", async (t) => {
       const store = await openFor(t, temporaryFolder(t));
       await commit(
         store,
@@ -333,7 +333,7 @@ function ownedSuite(name: string, { open, owner }: OwnedEngine, openFor: Open): 
       await (await openFor(t, place)).close();
     });
 
-    test("after a kill -9 of the owner the next start succeeds at once, with what was committed", async (t) => {
+    test("after a kill -9 of the owner the next start succeeds at once, with all committed rows", async (t) => {
       const place = temporaryFolder(t);
       const other = startOwner(owner, place);
       assert.equal(await other.said, "open");
@@ -344,7 +344,7 @@ function ownedSuite(name: string, { open, owner }: OwnedEngine, openFor: Open): 
       await store.close();
     });
 
-    test("a ledger that must be there and is not is refused, and not begun", async (t) => {
+    test("a missing ledger that must exist is refused, and not begun", async (t) => {
       const place = temporaryFolder(t);
       await assert.rejects(
         open(place, true),
@@ -380,14 +380,14 @@ function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open)
   };
 
   suite(`${name}: shared by gates`, () => {
-    test("turns of two stores in one process exclude each other", async (t) => {
+    test("transactions of two stores in one process exclude each other", async (t) => {
       const place = temporaryFolder(t);
       const stores = [await openFor(t, place), await openFor(t, place)];
       await Promise.all(stores.map((store) => shareTurns(store, 60)));
       await holds(stores[0] as LedgerStore, 120);
     });
 
-    test("turns of two processes and of one more exclude each other", async (t) => {
+    test("transactions of two processes and of this one exclude each other", async (t) => {
       const place = temporaryFolder(t);
       const store = await openFor(t, place);
       const sharers = [1, 2].map(() => {
@@ -402,7 +402,7 @@ function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open)
       await holds(store, 180);
     });
 
-    test("a turn that is given up leaves nothing, and lets the next one begin", async (t) => {
+    test("an abandoned transaction leaves nothing, and the next one can begin", async (t) => {
       const place = temporaryFolder(t);
       const [one, other] = [await openFor(t, place), await openFor(t, place)];
       const transaction = await one.begin();
@@ -415,7 +415,7 @@ function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open)
       assert.deepEqual(await one.history.counters(), []);
     });
 
-    test("what decides, and the last act of a person, are told to whoever begins next", async (t) => {
+    test("the next transaction receives the policy in force and the last administrative event", async (t) => {
       const place = temporaryFolder(t);
       const [one, other] = [await openFor(t, place), await openFor(t, place)];
       const inForce = { contract: digestOf("c"), mode: "enforce", engine: "svc-gate/test" };
@@ -431,7 +431,7 @@ function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open)
       await third.abort();
     });
 
-    test("a fold that two gates do at once counts each event once", async (t) => {
+    test("if two gates fold at once, each event counts once", async (t) => {
       const place = temporaryFolder(t);
       const [one, other] = [await openFor(t, place), await openFor(t, place)];
       const digest = digestOf("late");

@@ -1,7 +1,7 @@
 /**
  * Goal: the tests next to each contract in contracts/ cover all of it, and `analyze` has no findings. Method: `svc-gate
  * test` covers every outcome. As a control of those tests, each rule in turn is switched off (`mode: observe`), and
- * each bound in a condition is moved by one; some case must fail each time. Of the hostile texts in
+ * each bound in a condition is moved by one; some case must fail each time. Among the hostile texts in
  * spec/vectors/functions, only the listed harmless ones are allowed.
  */
 import assert from "node:assert/strict";

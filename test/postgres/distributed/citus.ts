@@ -53,7 +53,7 @@ suite("Citus: the store", () => {
 });
 
 suite("Citus: gates", () => {
-  test(`two under load, ${kills} kills of a worker and a move: no answered check is lost, counters are exact`, async (t) => {
+  test(`two gates under load with ${kills} kills of a worker and a move lose no answered check, and counters are exact`, async (t) => {
     const { gates, tenants } = await startGates(t, "agent");
     const urls = gates.map(({ url }) => url);
     const callers = new Callers(urls, tenants, 3);
@@ -76,7 +76,7 @@ suite("Citus: gates", () => {
     assert.ok(callers.unanswered > 0, "the kills were felt");
   });
 
-  test("a worker that dies when it has committed and has not said so: the answer comes, with the one receipt", async (t) => {
+  test("if a worker dies after an unreported commit, the answer still comes, with exactly one receipt", async (t) => {
     const { gates, tenants } = await startGates(t, "lost-commit");
     const [{ id, key }] = tenants as readonly [Tenant];
     const worker = await cluster.workerOf(ledgerOf(id));
@@ -113,7 +113,7 @@ suite("Citus: gates", () => {
     }
   });
 
-  test("a transaction sees the rows of its own ledger, and of no other, on the workers too", async () => {
+  test("on the workers too, a transaction sees only the rows of its own ledger", async () => {
     const [own, other] = [ledgerOf(ids[0] ?? ""), ledgerOf(ids[1] ?? "")];
     const told = "-c citus.propagate_set_commands=local";
     assert.ok((await seen(own, own, told)) > 0);

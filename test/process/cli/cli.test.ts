@@ -245,7 +245,7 @@ test("serve ends with exit code 1 and one sentence if it cannot start", async (t
 
 test(
   "serve explains in one sentence that it cannot write its data folder",
-  { skip: existsSync("/proc/self") ? false : "there is no folder here that nobody can write" },
+  { skip: existsSync("/proc/self") ? false : "every folder here can be written" },
   async (t) => {
     const folder = temporaryFolder(t);
     writeContracts(folder, { contracts: { "desk.yaml": desk } });

@@ -120,7 +120,7 @@ export class Cluster {
   /** Promotes the standby, which has every answered row. Gates are redirected to it, and it gets a standby. */
   async failOver(how: Succession, lingerMs: number): Promise<void> {
     const [old, successor] = [this.#primary, this.#standby];
-    if (successor === undefined) throw new Error("there is no standby to promote");
+    if (successor === undefined) throw new Error("the cluster has no standby to promote");
     const links = this.lines.flatMap((line) => line.links);
     if (how === "killed") await old.kill();
     if (how === "unreachable") for (const link of links) link.darken();

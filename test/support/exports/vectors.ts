@@ -63,7 +63,7 @@ export function cutInputsText(): string {
 function vectorOf({ name, files, keys, witnesses, expected }: ExportCase): Vector {
   const tried = [...bases].map(([base, from]) => ({ base, changes: changesFrom(from, files) }));
   const [nearest] = tried.toSorted((a, b) => JSON.stringify(a.changes).length - JSON.stringify(b.changes).length);
-  if (nearest === undefined) throw new Error("there is no base");
+  if (nearest === undefined) throw new Error("the case has no base");
   return { name, base: nearest.base, keys, witnesses, expected, changes: nearest.changes };
 }
 

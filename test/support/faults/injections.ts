@@ -70,15 +70,15 @@ const hurried: readonly Mutation[] = [
  */
 function harmless({ call, file, fault }: CallPoint & { readonly fault: Fault }): string | undefined {
   if (fault === "ENOSPC" && [".", "head.pin.new", "checkpoint.new"].includes(file) && call !== "statfs")
-    return "they trail until there is room, and are then written anew";
-  if (file.startsWith("owner.lock")) return "the file holds nothing: it is locked, not written";
+    return "they trail until there is room, and are then written again";
+  if (file.startsWith("owner.lock")) return "the file is empty: it is locked, not written";
   if (call === "unlink" && /-(?:shm|wal)$/.test(file))
-    return "a log that was folded back is taken up again at the start";
+    return "the next start reads a log that was already checkpointed";
   if (["openat", "ftruncate", "mmap"].includes(call) && /-(?:shm|wal)$/.test(file))
-    return "SQLite opens the log and its index once more before anything is served, or the start is refused";
+    return "SQLite opens the log and its index again before the gate serves, or the start is refused";
   if (call === "pwrite64" && file.endsWith("-shm"))
-    return "the index over the log lives in memory, and is made anew from the log: its file only grows by it";
-  if (call === "mkdir" && file === ".") return "the folder is there already, or its absence is said at the next call";
+    return "the index of the log is in memory and is rebuilt from the log: the write only extends its file";
+  if (call === "mkdir" && file === ".") return "the folder already exists, or the next call reports that it is missing";
   return undefined;
 }
 

@@ -56,7 +56,7 @@ export const defects: readonly (readonly [fault: string, of: (scenario: Scenario
     () => inCounters((each) => (each.remembers === undefined ? each : { ...each, counting: "attempts" })),
   ],
   [
-    "a value is remembered for ever",
+    "a value is remembered forever",
     () => inCounters((each) => (each.remembers === undefined ? each : without(each, ["within"]))),
   ],
   [

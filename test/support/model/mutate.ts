@@ -68,7 +68,7 @@ const changes: Readonly<Record<Exclude<Kind, "loosened" | "both">, Readonly<Reco
         yes,
         no,
       })),
-    "a rule stands twice": (chance, contract) => {
+    "a rule appears twice": (chance, contract) => {
       const rule = chance.pick(contract.rules);
       return { ...contract, rules: [...contract.rules, { ...rule, name: "again" }] };
     },

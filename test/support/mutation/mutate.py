@@ -1,4 +1,4 @@
-"""Plants defects in a Python program, as mutate.ts does in others. Reads one JSON document from stdin, and writes one to stdout."""
+"""Plants defects in a Python program, as mutate.ts does in TypeScript. Reads one JSON document from stdin, and writes one to stdout."""
 import ast, json, re, sys
 
 HOLE = re.compile(r"\$(\$?)([a-z]\w*)")
@@ -9,7 +9,7 @@ def fail(change, problem):
 
 
 class Program:
-    """A text with the nodes of its parse tree, by bytes: that is how Python counts columns."""
+    """A text with the nodes of its parse tree. Positions are in bytes, because Python counts columns so."""
 
     def __init__(self, text):
         self.data, self.tree = text.encode(), ast.parse(text)
@@ -29,7 +29,7 @@ class Program:
         return (self.data[: span[0]] + put.encode() + self.data[span[1] :]).decode()
 
     def within(self, name):
-        """The functions and classes with a name, by all names around it: `Turn.commit`."""
+        """Returns the functions and classes with a name, by all names around it: `Turn.commit`."""
         found = []
 
         def visit(node, names):
@@ -45,7 +45,7 @@ class Program:
         return found
 
     def matches(self, node, pattern):
-        """The places of a pattern: their spans, and the sources of its holes."""
+        """Returns the matches of a pattern: their spans, and the sources of its holes."""
         found = {}
         for each in ast.walk(node):
             for _, value in ast.iter_fields(each):

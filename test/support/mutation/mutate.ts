@@ -103,7 +103,7 @@ function changedText(text: string, mutation: Mutation, lang: Language): string {
     return spliced(text, value.start, value.end, mutation.value);
   }
   const body = bodyOf(place);
-  if (body === undefined) throw faultOf(mutation, `${within} is no function with a body`);
+  if (body === undefined) throw faultOf(mutation, `${within} is not a function with a body`);
   return "first" in mutation
     ? spliced(text, body.start + 1, body.start + 1, ` ${mutation.first} `)
     : spliced(text, body.end - 1, body.end - 1, ` ${mutation.last} `);

@@ -58,7 +58,7 @@ export function openSync(path: string, flags: "r" | "r+" | "wx"): number {
 
 function file(descriptor: number): { readonly path: string; readonly inode: Inode } {
   const { path, inode } = opened.get(descriptor) ?? {};
-  if (path === undefined || inode === undefined) throw new Error(`${descriptor} is no open file`);
+  if (path === undefined || inode === undefined) throw new Error(`${descriptor} is not an open file`);
   return { path, inode };
 }
 

@@ -74,7 +74,7 @@ async function promises(sources: Sources, place: Place): Promise<string | undefi
   outside.rotations = before.filter((row) => leafOf(row).act === "signer.rotate").length;
   const clock = new Clock({ wall: () => machine.now, monotonic: () => machine.now });
   const [policySet] = contracts;
-  if (policySet === undefined) throw new Error("there is no contract");
+  if (policySet === undefined) throw new Error("the gate has no contract");
   const opened = await openGate({
     ledger,
     clock,

@@ -58,7 +58,7 @@ async function cosignedHead(gate: Running, rows: number): Promise<string> {
 
 for (const [name, startWitness] of Object.entries(witnesses))
   suite(`a gate and ${name}`, () => {
-    test("its heads are cosigned, before and after a new start", async (t) => {
+    test("the gate's heads are cosigned, before and after a restart", async (t) => {
       const all = await witnessed(t, startWitness);
       if (all === undefined) return;
       const { folder, log, witness, policy, start } = all;
@@ -89,7 +89,7 @@ for (const [name, startWitness] of Object.entries(witnesses))
       }
     });
 
-    test("positive control: set back to an earlier day, it is not served", async (t) => {
+    test("positive control: a gate that is set back to an older copy is not served", async (t) => {
       const all = await witnessed(t, startWitness);
       if (all === undefined) return;
       const { folder, start } = all;

@@ -36,7 +36,7 @@ const codeOf = ({ expected }: Vector): string => ("code" in expected ? expected.
 suite("Tessera's fsck over exports", () => {
   const vectors = readVectors();
 
-  test("finds the good ones whole", async (t) => {
+  test("fsck accepts the valid exports", async (t) => {
     const found = needPrograms(t, "fsck");
     if (found === undefined) return;
     const good = vectors.filter((vector) => codeOf(vector) === "good");
@@ -49,7 +49,7 @@ suite("Tessera's fsck over exports", () => {
     assert.ok(good.length >= 18);
   });
 
-  test("finds the broken ones broken, where the formats of C2SP are", async (t) => {
+  test("fsck refuses the broken exports, if the formats of C2SP show the error", async (t) => {
     const found = needPrograms(t, "fsck");
     if (found === undefined) return;
     const broken = vectors.filter((vector) => inSight.has(codeOf(vector)));
@@ -65,7 +65,7 @@ suite("Tessera's fsck over exports", () => {
   });
 });
 
-suite("what `svc-gate export` writes", () => {
+suite("exports that `svc-gate export` writes", () => {
   /** Makes or extends an export folder of a gate's ledger; returns the results of fsck and of Go's libraries. */
   async function exported(t: TestContext, gate: Running, rows: number): Promise<string | undefined> {
     const found = needPrograms(t, "fsck", "outsider");
@@ -85,7 +85,7 @@ suite("what `svc-gate export` writes", () => {
     return folder;
   }
 
-  test("a folder, gone on with as rows come and parts are erased, is whole each time", async (t) => {
+  test("a folder that is extended as rows come and parts are erased is valid each time", async (t) => {
     const gate = await startGate(t);
     await askMany(gate, 200);
     if ((await exported(t, gate, 200)) === undefined) return;
@@ -103,7 +103,7 @@ suite("what `svc-gate export` writes", () => {
     await exported(t, await startGate(t, { folder }), 66_000);
   });
 
-  test("positive control: what is changed in it is found", async (t) => {
+  test("positive control: a change in the export is found", async (t) => {
     const found = needPrograms(t, "fsck");
     if (found === undefined) return;
     const gate = await startGate(t);

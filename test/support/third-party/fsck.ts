@@ -20,7 +20,7 @@ function filesBelow(folder: string): readonly string[] {
 
 suite("Tessera's fsck", () => {
   for (const size of [1, 2, 255, 256, 257, 513, 65_536, 66_000])
-    test(`finds a log of ${size} rows whole`, async (t) => {
+    test(`fsck accepts a log of ${size} rows`, async (t) => {
       const found = needPrograms(t, "fsck");
       if (found === undefined) return;
       const log = makeLog({ size });
@@ -59,7 +59,7 @@ suite("Tessera's fsck", () => {
     }
   });
 
-  test("positive control: a history written anew, whole in itself, is not the one that was signed", async (t) => {
+  test("positive control: a consistent rewritten history is not the signed one", async (t) => {
     const found = needPrograms(t, "fsck");
     if (found === undefined) return;
     const log = makeLog({ size: 300 });
@@ -73,7 +73,7 @@ suite("Tessera's fsck", () => {
     assert.ok(!judged.whole);
   });
 
-  test("positive control: another's key does not open it", async (t) => {
+  test("positive control: another key does not open the log", async (t) => {
     const found = needPrograms(t, "fsck");
     if (found === undefined) return;
     const folder = temporaryFolder(t);

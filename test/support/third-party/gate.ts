@@ -33,7 +33,7 @@ import { fsck } from "./run-fsck.ts";
 const vkeyOf = (gate: Running): string => gate.ledger.verifiers[0]?.text ?? "";
 
 suite("a running gate", () => {
-  test("fsck finds it whole after each batch, and while it is asked", async (t) => {
+  test("fsck accepts the log after each batch, and under load", async (t) => {
     const found = needPrograms(t, "fsck");
     if (found === undefined) return;
     const gate = await startGate(t);
@@ -51,7 +51,7 @@ suite("a running gate", () => {
     await asking;
   });
 
-  test("positive control: without the key, or with one byte of any answer flipped on its way, it does not", async (t) => {
+  test("positive control: fsck fails without the key, or with one flipped byte in any answer", async (t) => {
     const found = needPrograms(t, "fsck");
     if (found === undefined) return;
     const gate = await startGate(t);
@@ -68,7 +68,7 @@ suite("a running gate", () => {
     }
   });
 
-  test("Go's libraries open its head and find its rows in its tree; its leaves are RFC 8785", async (t) => {
+  test("Go's libraries open the gate's head and find its rows in its tree; its leaves are RFC 8785", async (t) => {
     const found = needPrograms(t, "outsider");
     if (found === undefined) return;
     const gate = await startGate(t);
@@ -90,7 +90,7 @@ suite("a running gate", () => {
     assert.equal(origin, gate.ledger.name);
   });
 
-  test("with 66,000 rows, at a third level of tiles: fsck, and each way in by Go's libraries", async (t) => {
+  test("fsck and Go's libraries accept 66,000 rows, with a third level of tiles", async (t) => {
     const found = needPrograms(t, "fsck", "outsider");
     if (found === undefined) return;
     const folder = temporaryFolder(t);
@@ -132,8 +132,8 @@ suite("a running gate", () => {
   });
 });
 
-suite("a ledger with a past", () => {
-  test("after an erasure and a rotation of the key, either key opens it whole, and a proof from before holds", async (t) => {
+suite("a ledger after an erasure and a key rotation", () => {
+  test("after an erasure and a rotation, either key opens the whole log, and an earlier proof is valid", async (t) => {
     const found = needPrograms(t, "fsck", "outsider");
     if (found === undefined) return;
     const first = await startGate(t);
@@ -169,7 +169,7 @@ suite("a ledger with a past", () => {
 });
 
 suite("a tenant's ledger", () => {
-  test("is a log of its own, under its own path and key", async (t) => {
+  test("a tenant's ledger is a separate log, under its own path and key", async (t) => {
     const found = needPrograms(t, "fsck");
     if (found === undefined) return;
     const folder = temporaryFolder(t);
@@ -201,7 +201,7 @@ const database = await startPostgres({ after });
 const noDatabase = typeof database === "string" ? database : undefined;
 
 suite("two gates on PostgreSQL", { skip: noDatabase }, () => {
-  test("fsck finds the one log that they write whole, from either", async (t) => {
+  test("fsck accepts the one log of both gates, from either gate", async (t) => {
     const found = needPrograms(t, "fsck");
     if (found === undefined || typeof database === "string") return;
     const cwd = temporaryFolder(t);

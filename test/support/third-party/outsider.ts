@@ -47,7 +47,7 @@ const parseClaims = (text: string): Claim[] =>
     .split("\n")
     .map((line) => JSON.parse(line) as Claim);
 
-suite("proofs, ours and Go's", () => {
+suite("proofs by our code and by Go's", () => {
   const sizeMax = 80;
   const leaves = Array.from({ length: sizeMax }, (_, at) => bytes(leafHash(`leaf ${at}`)));
   const read: HashReader = async (level, from, count) => {
@@ -55,7 +55,7 @@ suite("proofs, ours and Go's", () => {
     return Buffer.concat(leaves.slice(from, from + count));
   };
 
-  test("every proof of every tree of up to 80 leaves is the same, and holds here too", async (t) => {
+  test("every proof of every tree of up to 80 leaves is the same, and our code accepts it too", async (t) => {
     const found = needPrograms(t, "outsider");
     if (found === undefined) return;
     const { stdout } = await runProgram(found.outsider, ["proofs", String(sizeMax)]);
@@ -77,7 +77,7 @@ suite("proofs, ours and Go's", () => {
     }
   });
 
-  test("damaged ones are judged alike by sumdb, by transparency-dev/merkle and by us", async (t) => {
+  test("sumdb, transparency-dev/merkle and our code judge damaged proofs alike", async (t) => {
     const found = needPrograms(t, "outsider");
     if (found === undefined) return;
     const { stdout } = await runProgram(found.outsider, ["proofs", "24"]);
@@ -126,13 +126,13 @@ function flipped(hex: string): string {
   return `${(Number.parseInt(hex.slice(0, 1), 16) ^ 4).toString(16)}${hex.slice(1)}`;
 }
 
-suite("what a log publishes", () => {
+suite("a log's published files", () => {
   for (const { size, indices } of [
     { size: 1, indices: [0] },
     { size: 700, indices: [0, 1, 255, 256, 511, 512, 698, 699] },
     { size: 66_000, indices: [0, 255, 65_535, 65_536, 65_999] },
   ])
-    test(`a folder of ${size} rows: its head opens, its rows are in the tree, its leaves are RFC 8785`, async (t) => {
+    test(`a folder of ${size} rows has a valid head, all rows in the tree, and leaves in RFC 8785`, async (t) => {
       const found = needPrograms(t, "outsider");
       if (found === undefined) return;
       const log = makeLog({ size });
@@ -186,7 +186,7 @@ suite("proof files", () => {
       assert.deepEqual(JSON.parse(looked.stdout), wanted);
     });
 
-  test("positive control: no character of one can be changed", async (t) => {
+  test("positive control: no character of a proof file can be changed", async (t) => {
     const found = needPrograms(t, "outsider");
     if (found === undefined) return;
     const log = makeLog({ size: 5 });

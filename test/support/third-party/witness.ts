@@ -44,7 +44,7 @@ function signersOf(written: string, log: Log, witness: RunningWitness): readonly
 
 for (const [name, start] of Object.entries(witnesses))
   suite(name, () => {
-    test("cosigns each head that goes on from the last, and its signatures hold here", async (t) => {
+    test("the witness cosigns each head that extends the last, and our code accepts its signatures", async (t) => {
       const log = makeLog({ origin, size: 600 });
       const witness = await start(t, { origin, vkey: log.vkey });
       if (witness === undefined) return;
@@ -58,7 +58,7 @@ for (const [name, start] of Object.entries(witnesses))
       }
     });
 
-    test("a policy that wants its cosignature is met by it alone, say Go's libraries", async (t) => {
+    test("by Go's libraries, the cosignature alone satisfies a policy that requires it", async (t) => {
       const log = makeLog({ origin, size: 9 });
       const witness = await start(t, { origin, vkey: log.vkey });
       const outsider = findProgram(programs.outsider);
@@ -81,7 +81,7 @@ for (const [name, start] of Object.entries(witnesses))
       ]);
     });
 
-    test("positive control: it refuses a second history, an older head, another's key and another's log", async (t) => {
+    test("positive control: the witness refuses a second history, an older head, another key and another log", async (t) => {
       const log = makeLog({ origin, size: 300 });
       const witness = await start(t, { origin, vkey: log.vkey });
       if (witness === undefined) return;

@@ -125,7 +125,7 @@ suite("sessions under the contract shell", () => {
     assertSession([
       ...times(10, run("ls", "ALLOW reads")),
       run("ls", "BLOCK too-fast"),
-      run("ls", "BLOCK too-fast", { session: "begun anew" }),
+      run("ls", "BLOCK too-fast", { session: "a new one" }),
       run("ls", "ALLOW reads", { key: "another" }),
       run("ls", "BLOCK too-fast", { at: 59 }),
       run("ls", "ALLOW reads", { at: 60 }),
@@ -136,7 +136,7 @@ suite("sessions under the contract shell", () => {
     assertSession([
       ...times(5, run("sudo x", "BLOCK never")),
       run("ls", "ESCALATE keeps-being-refused"),
-      run("ls", "ESCALATE keeps-being-refused", { session: "begun anew" }),
+      run("ls", "ESCALATE keeps-being-refused", { session: "a new one" }),
       run("ls", "ALLOW reads", { key: "another" }),
       run("ls", "ALLOW reads", { at: 3600 }),
     ]);

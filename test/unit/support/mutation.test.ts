@@ -107,7 +107,7 @@ suite("a defect is planted in the parse tree", () => {
     ["a result that does not parse", { within: "most", value: "10 10" }, /does not parse with it/],
     ["a pattern that does not parse", { within: "most", find: "1 1", put: "" }, /the pattern does not parse: 1 1/],
     ["a name without an initial value", { within: "Account", value: "1" }, /has no initial value/],
-    ["a name that is not a function with a body", { within: "most", first: "1;" }, /is no function with a body/],
+    ["a name that is not a function with a body", { within: "most", first: "1;" }, /is not a function with a body/],
   ];
   for (const [what, mutation, said] of wrong)
     test(`a mutation is refused for ${what}`, () => assert.throws(() => mutatedText(account, [mutation]), said));

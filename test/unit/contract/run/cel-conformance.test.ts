@@ -52,7 +52,7 @@ function jsonText({ kind }: CelValue): string {
 }
 
 function keyText(key: CelValue | undefined): string {
-  if (key?.kind.case !== "stringValue") throw new NotJson("a key that is no text");
+  if (key?.kind.case !== "stringValue") throw new NotJson("a key that is not a text");
   return JSON.stringify(key.kind.value);
 }
 

@@ -35,10 +35,10 @@ const texts: readonly (readonly [what: string, text: string])[] = [
   ],
   ["an object that is open", contractText({ input: "{ type: object, properties: {} }" })],
   ["YAML that ends too early", "contract: c\ntools: { t: {"],
-  ["a key that stands twice", `${contractText()}contract: d\n`],
+  ["a key that appears twice", `${contractText()}contract: d\n`],
   ["a sensitive member that no schema declares", `${contractText()}sensitive: [platform.walet, input.box.z]\n`],
   [
-    "members that are no parts by themselves",
+    "members that are not separate parts",
     `${contractText()}sensitive:\n  - input\n  - input.box\n  - "input.box.x"\n  - input.box\n  - input.list.x\n`,
   ],
   ["an ambiguous scalar", contractText({ limits: "{ most: 010, names: [no] }" })],

@@ -215,8 +215,8 @@ suite("a reason without the quotes that it needs", { tags: ["first-use-7"] }, ()
           says(name, String(found[0]?.message));
           says("reason-needs-quotes", String(found[0]?.hint), { FIXED: `\`${fixed}\`` });
         }
-        const mended = name === undefined ? text : helped(text, `reason: ${reason}`, found[0]?.hint);
-        const decision = judge(compile(mended), { platform: snapshot, input: { n: 6, s: "x" } });
+        const repaired = name === undefined ? text : helped(text, `reason: ${reason}`, found[0]?.hint);
+        const decision = judge(compile(repaired), { platform: snapshot, input: { n: 6, s: "x" } });
         assert.equal(decision.reason, `Svc: ${shown}`);
       });
     }

@@ -459,7 +459,7 @@ suite(
           encoding: "utf8",
         },
       );
-      if (run.error !== undefined) return t.skip("there is no python3 here");
+      if (run.error !== undefined) return t.skip("python3 is not installed");
       assert.equal(run.stdout, "all rows recomputed\n", run.stderr);
     });
 
@@ -473,7 +473,7 @@ suite(
           input: JSON.stringify(changed),
         },
       );
-      if (run.error !== undefined) return t.skip("there is no python3 here");
+      if (run.error !== undefined) return t.skip("python3 is not installed");
       assert.equal(run.status, 1);
       assert.match(run.stdout, /^row 1: the leaf is /);
     });

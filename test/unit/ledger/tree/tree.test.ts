@@ -81,7 +81,7 @@ function grown(size: number): { readonly frontier: Frontier; readonly read: Hash
   }
   const at = (level: number, index: number): Buffer => {
     const found = level === 0 ? leaves[index] : nodes.get(`${level} ${index}`);
-    assert.ok(found !== undefined && (level > 0 || index < size), `there is no hash ${index} of level ${level}`);
+    assert.ok(found !== undefined && (level > 0 || index < size), `level ${level} has no hash ${index}`);
     return found;
   };
   const read: HashReader = (level, from, count) =>

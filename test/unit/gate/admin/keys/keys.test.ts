@@ -71,7 +71,7 @@ suite("the format of a key", () => {
     const made = Array.from({ length: 200 }, makeKey);
     assert.equal(new Set(made).size, made.length);
     const used = new Set(made.flatMap((key) => Array.from(key.slice(5, 48))));
-    assert.equal(used.size, 62, "every digit of base62 stands in some key");
+    assert.equal(used.size, 62, "every digit of base62 appears in some key");
     for (const key of made) {
       assert.ok(looksLikeKey(key) && pattern.test(key), key);
       for (let at = 5; at < key.length; at += 1) {
@@ -217,10 +217,10 @@ test("the gate refuses a key from the millisecond at which it expires", async (t
   assert.deepEqual(states, ["active true", "expiring true", "expiring true", "expired false"]);
   const refused = await rotateKey(ring, atRoot, "short", bytes({}));
   says("rotation-of-expired-key", refused.ok ? "" : refused.problem.detail);
-  const anew = await rotate(ring, "short", { expires: "2027-01-01T00:00:00+01:00" });
-  assert.equal(anew.expires, "2026-12-31T23:00:00.000Z");
+  const rotated = await rotate(ring, "short", { expires: "2027-01-01T00:00:00+01:00" });
+  assert.equal(rotated.expires, "2026-12-31T23:00:00.000Z");
   assert.deepEqual(
-    [find(ring, key), find(ring, anew.key)?.name],
+    [find(ring, key), find(ring, rotated.key)?.name],
     [undefined, "short"],
     "the old one does not come back",
   );
@@ -470,7 +470,7 @@ test("only root administrators can hand out more rights than their own key has",
   const stolen = await rotateKey(ring, plain, "reader", bytes({}));
   assert.equal(stolen.ok ? "" : stolen.problem.code, "forbidden", "a rotation would hand over the scope");
   assert.ok((await rotateKey(ring, { ...atRoot, tenant: "acme" }, "reader", bytes({}))).ok, "positive control");
-  assert.ok((await revokeKey(ring, plain, "reader", bytes({}))).ok, "taking away is no handing out");
+  assert.ok((await revokeKey(ring, plain, "reader", bytes({}))).ok, "a revocation does not hand out a key");
 });
 
 test("tenants can use the same key names, and each tenant sees only its own keys", async (t) => {
