@@ -1,10 +1,10 @@
 /**
- * The service: it is asked over HTTP, decides, records and answers.
+ * The service: it takes checks over HTTP, decides, records and answers.
  *
- * Promises: no answer leaves before its receipt is on disk; a mode softens a decision and never makes one up; what is
- * wrong at a start is said before the door opens; a fault is caught by nobody and ends it.
+ * Promises: no answer leaves before its receipt is on disk; a mode may soften a decision but never creates one;
+ * mistakes in the settings are reported before the gate listens; a fault ends the process.
  *
- * Does not: print, read a command line, or know how contracts are worked on.
+ * Does not: print, read a command line, or know the workbench for contracts.
  */
 export { parseSinks } from "./anchoring.ts";
 export { answeredVerdict } from "./core/answer.ts";

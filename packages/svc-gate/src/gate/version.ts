@@ -1,3 +1,3 @@
-/** The version of this package, as on each receipt's `engine`; a test holds it against package.json. */
+/** The version of this package, as in `engine` of each receipt. A test compares it with package.json. */
 export const version = "1.0.0";
 export const engine: string = `svc-gate/${version}`;

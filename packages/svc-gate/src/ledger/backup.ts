@@ -8,23 +8,23 @@ import { lastHead } from "./history/observed.ts";
 import { copyDatabase } from "./store/sqlite/copy.ts";
 import { LedgerRefused } from "./store/store.ts";
 
-/** A copy of a ledger that was found whole. */
+/** A verified copy of a ledger. */
 export interface Backup {
   readonly pin: Pin;
-  /** Rows. */
+  /** The number of rows. */
   readonly rows: number;
 }
 
-/** How much is copied, in pages of the file. */
+/** Receives the progress of a copy, in pages of the file. */
 export type CopyProgress = (done: number, all: number) => void;
 
 /**
- * Copies the ledger of a folder as it stands, whether a gate is serving it or not, and verifies the copy. The copy is on
- * disk when this resolves, one plain file beside its pin, which is written last: without it, it is not a backup. A copy that
- * is not whole is taken away again.
+ * Copies the ledger of a folder, even while a gate serves it, and verifies the copy. When this resolves, the copy is on
+ * disk as one plain file next to its pin. The pin is written last: without it, the folder is not a backup. A damaged
+ * copy is removed.
  *
- * @param to a folder that is there and holds no ledger
- * @throws {LedgerRefused} when there is no ledger, or it is damaged
+ * @param to an existing folder without a ledger
+ * @throws {LedgerRefused} if the ledger does not exist or is damaged
  */
 export async function backUpLedger(folder: string, to: string, progress: CopyProgress): Promise<Backup> {
   const copy = join(to, files.database);
@@ -35,7 +35,7 @@ export async function backUpLedger(folder: string, to: string, progress: CopyPro
     const { broken, rows } = await inspectLedger({ folder: to });
     if (broken !== undefined)
       throw new LedgerRefused(
-        `the ledger in ${folder} is broken at row ${broken.seq}: ${broken.problem}; no backup was made of it`,
+        `the ledger in ${folder} is broken at row ${broken.seq}: ${broken.problem}; no backup was made`,
       );
     const history = await readLedger(to);
     const pin = await lastHead(history);
@@ -51,13 +51,13 @@ export async function backUpLedger(folder: string, to: string, progress: CopyPro
 /**
  * Reads a backup and verifies all of it.
  *
- * @throws {LedgerRefused} when it is none, or not what it was
+ * @throws {LedgerRefused} if it is not a backup, or is damaged
  */
 export async function verifyBackup(folder: string): Promise<Backup> {
   const pin = await readPin(pinIn(folder));
   if (pin === undefined)
     throw new LedgerRefused(
-      `${folder} is no whole backup: it has no ${files.pin}, which is written last. Name a folder that \`svc-gate backup\` made`,
+      `${folder} is not a complete backup: the file ${files.pin}, which is written last, is missing. Name a folder that \`svc-gate backup\` made`,
     );
   const { broken, rows } = await inspectLedger({ folder });
   if (broken !== undefined)

@@ -8,7 +8,7 @@ export const files = {
   database: "ledger.db",
   log: "ledger.db-wal",
   lock: "owner.lock",
-  /** The last head that is certain. */
+  /** The last head that is certainly durable. */
   pin: "head.pin",
   /** The latest signed checkpoint, for anyone who reads the folder from outside. */
   checkpoint: "checkpoint",
@@ -23,25 +23,25 @@ export const files = {
   firstKey: "first-key",
   /** When keys were last used: outside the ledger, because it is not part of the history. */
   keyUses: "key-uses.json",
-  /** How the gate that serves the folder is reached. */
+  /** The URL and a key of the gate that serves the folder. */
   operator: "operator.json",
   /** A folder with a folder for each tenant's ledger. */
   tenants: "tenants",
 } as const;
 
-/** The ledger's file, and those that SQLite keeps beside it. */
+/** The ledger's file, and the files that SQLite keeps next to it. */
 export const databaseFiles: readonly string[] = ["", "-wal", "-shm", "-journal"].map(
   (suffix) => files.database + suffix,
 );
 
 const { signingKey: _, ...ownNames } = files;
 
-/** All files that a gate writes in a data folder, but for the signing key. Other files may be in the same folder. */
+/** All files that a gate writes in a data folder, except the signing key. The folder may have other files. */
 export const ownFiles: ReadonlySet<string> = new Set(
   [...Object.values(ownNames), ...databaseFiles, `${files.lock}-journal`].flatMap((name) => [name, `${name}.new`]),
 );
 
-/** Where the settings of a gate place its ledgers. */
+/** The settings that determine where a gate's ledgers are. */
 export interface LedgerSettings {
   readonly dataDir: string;
   /** The name of the root's ledger. */
@@ -51,17 +51,22 @@ export interface LedgerSettings {
   readonly signingKey: string | undefined;
 }
 
-/** Where a ledger is. */
+/** The location of a ledger. */
 export interface LedgerLocation {
-  /** Made with mode 0700 where it is not there. */
+  /** Created with mode 0700 if it does not exist. */
   readonly folder: string;
-  /** The database that keeps the ledger in place of the folder, and the ledger's id there. */
+  /** The database that stores the ledger instead of the folder, and the ledger's id there. */
   readonly shared?: { readonly database: Database; readonly ledger: string } | undefined;
-  /** Where the head pin is kept; when undefined in the folder, which anchors nothing outside it, and nowhere if shared. */
+  /**
+   * The file of the head pin. By default it is in the folder, where it anchors nothing outside; a shared ledger then
+   * has none.
+   */
   readonly pinFile?: string | undefined;
-  /** The name of a new ledger, at most 100 bytes; a random one when undefined. */
+  /** The name of a new ledger, at most 100 bytes; by default a random one. */
   readonly name?: string | undefined;
-  /** The file of the private key that signs heads; by default `signing.key` in the folder, made for a new ledger. */
+  /**
+   * The file of the private key that signs heads; by default `signing.key` in the folder, created with a new ledger.
+   */
   readonly signingKeyFile?: string | undefined;
 }
 
@@ -81,29 +86,29 @@ export function locateLedger(
   };
 }
 
-/** The folder of the root's ledger (null) or of a tenant's, in a data folder or a backup. */
+/** Returns the folder of the root's ledger (null) or of a tenant's, in a data folder or a backup. */
 export function ledgerFolder(dataDir: string, tenant: string | null): string {
   return tenant === null ? dataDir : join(dataDir, files.tenants, tenant);
 }
 
-/** What a ledger is called in a database: no tenant's can be the root's. */
+/** Returns the id of a ledger in a database. No tenant's id can be the root's. */
 export function ledgerIdOf(tenant: string | null): string {
   return tenant === null ? "root" : `tenant.${tenant}`;
 }
 
-/** The tenant whose ledger a folder holds; null for the root. */
+/** Returns the tenant of a ledger's folder; null for the root. */
 export function tenantOf(folder: string): string | null {
   const path = resolve(folder);
   return basename(dirname(path)) === files.tenants ? basename(path) : null;
 }
 
-/** The tenants that have a ledger in a data folder. */
+/** Lists the tenants that have a ledger in a data folder. */
 export async function tenantsIn(dataDir: string): Promise<readonly string[]> {
   const names = await readdir(join(dataDir, files.tenants)).catch(() => []);
   return names.filter((tenant) => hasLedger(ledgerFolder(dataDir, tenant))).toSorted();
 }
 
-/** Is there a ledger's file with something in it? */
+/** Returns true if the folder has a ledger's file that is not empty. */
 export function hasLedger(folder: string): boolean {
   return (statSync(join(folder, files.database), { throwIfNoEntry: false })?.size ?? 0) > 0;
 }

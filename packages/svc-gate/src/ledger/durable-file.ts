@@ -3,8 +3,8 @@ import type { Stats } from "node:fs";
 import { dirname } from "node:path";
 
 /**
- * Replaces a small file that its owner alone can read: written beside, flushed, renamed, the folder flushed. A crash
- * leaves the old one or the new one.
+ * Replaces a small file that only its owner can read: writes a file next to it, flushes, renames it, and flushes the
+ * folder. After a crash there is either the old file or the new one.
  */
 export async function replaceFile(file: string, content: string | Uint8Array): Promise<void> {
   const folder = dirname(file);
@@ -21,7 +21,7 @@ export async function replaceFile(file: string, content: string | Uint8Array): P
   await flushFolder(folder);
 }
 
-/** What a file holds; undefined where there is none. */
+/** Reads a file; undefined if it does not exist. */
 export async function readIfThere(file: string): Promise<Buffer | undefined> {
   try {
     return await readFile(file);
@@ -32,9 +32,10 @@ export async function readIfThere(file: string): Promise<Buffer | undefined> {
 }
 
 /**
- * Makes a folder, and those above it that are not there. Node's own tries for ever where a folder takes no other, as /proc.
+ * Makes a folder and its missing parents. Node's own function loops forever if a folder such as /proc cannot have
+ * subfolders.
  *
- * @returns the first that was made; undefined where all were there
+ * @returns the first folder that was made; undefined if all existed
  */
 export async function makeFolders(folder: string, mode = 0o777): Promise<string | undefined> {
   const all = [folder];
@@ -55,7 +56,7 @@ async function makeFolder(folder: string, mode: number): Promise<boolean> {
   }
 }
 
-/** Above it there is nothing more, whatever becomes of looking for it. */
+/** Returns true for the root of the file system. */
 function isRoot(path: string): boolean {
   return dirname(path) === path;
 }
@@ -64,7 +65,7 @@ async function found(path: string): Promise<Stats | undefined> {
   return stat(path).catch(() => undefined);
 }
 
-/** What is made, renamed or removed in a folder is so after a loss of power too. */
+/** Makes sure that changes of names in a folder survive a loss of power. */
 export async function flushFolder(folder: string): Promise<void> {
   if (process.platform !== "win32") await flushFile(folder);
 }

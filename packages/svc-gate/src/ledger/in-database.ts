@@ -5,29 +5,29 @@ import type { LedgerHistory } from "./history/history.ts";
 import type { Database, DatabaseOptions, MigrateOptions } from "./store/postgres/postgres.ts";
 import type { LedgerStore } from "./store/store.ts";
 
-/** As the store's own, which is brought in when a database is named: most gates have none. */
+/** Calls `openPostgres` of the store, which is loaded only if a database is used: most gates have none. */
 export async function openPostgres(options: DatabaseOptions): Promise<Database> {
   return (await import("./store/postgres/postgres.ts")).openPostgres(options);
 }
 
-/** As the store's own. */
+/** Calls `migratePostgres` of the store. */
 export async function migratePostgres(options: MigrateOptions): Promise<readonly number[]> {
   return (await import("./store/postgres/postgres.ts")).migratePostgres(options);
 }
 
-/** A ledger that is in a database: as a gate reaches it, and its id there. */
+/** The location of a ledger in a database. */
 export interface DatabaseLocation {
   readonly url: string;
   readonly ledger: string;
 }
 
-/** Connections of one that only reads: a store keeps one apart for turns. */
+/** The connections of a reader. A store keeps one for transactions. */
 const connectionsMax = 2;
 
 /**
- * Opens a ledger in a database for reading, beside the gates that serve it.
+ * Opens a ledger in a database for reading, while gates may serve it.
  *
- * @throws {LedgerRefused} when there is none, or it cannot be read
+ * @throws {LedgerRefused} if it does not exist or cannot be read
  */
 export async function readSharedLedger(place: DatabaseLocation): Promise<LedgerHistory> {
   const { store, close } = await openExisting(place);
@@ -47,7 +47,11 @@ export async function readSharedLedger(place: DatabaseLocation): Promise<LedgerH
   };
 }
 
-/** Walks a ledger in a database, beside the gates that serve it. @throws {LedgerRefused} when there is none */
+/**
+ * Walks a ledger in a database, while gates may serve it.
+ *
+ * @throws {LedgerRefused} if it does not exist
+ */
 export async function inspectSharedLedger(place: DatabaseLocation): Promise<LedgerCheck> {
   const { store, close } = await openExisting(place);
   try {

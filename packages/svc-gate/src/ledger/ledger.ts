@@ -23,21 +23,21 @@ import {
 } from "./append-transaction.ts";
 
 export interface LedgerCheck extends Verification {
-  /** The last row that something outside the ledger vouches for; undefined when nothing does. */
+  /** The last row that something outside the ledger vouches for; undefined if nothing does. */
   readonly anchored: { readonly seq: number; readonly by: string } | undefined;
 }
 
-/** A person's act, as its row records it. */
+/** An administrative event, as its row records it. */
 export interface Change {
   readonly seq: number;
   readonly at: number;
-  /** The name of the key that did it. */
+  /** The name of the key that was used. */
   readonly by: string;
   /** Such as `keys.create`. */
   readonly act: string;
-  /** JSON: what exactly was done. */
+  /** The details of the event, as JSON. */
   readonly body: string;
-  /** What was in force after it; SHA-256 in hex. */
+  /** The contract in force after it; SHA-256 in hex. */
   readonly contract: string;
   readonly mode: Mode;
   readonly engine: string;
@@ -46,21 +46,24 @@ export interface Change {
 export interface LedgerParts {
   readonly store: LedgerStore;
   readonly head: LedgerHead;
-  /** What the history can never be behind: the head where one gate owns it, else the pin, which may be at row 0. */
+  /**
+   * A head that the history can never be behind: the last head if one gate owns the ledger, else the pin, which may be
+   * at row 0.
+   */
   readonly certain: Pick<LedgerHead, "hash" | "seq">;
   /** The tree at the head. */
   readonly tree: Frontier;
   readonly signer: OpenSigner;
-  /** Takes up the key that its file holds now. */
+  /** Reads the key in its file again. */
   readonly readSigner: () => Promise<Signer>;
-  /** Undefined where nothing is pinned. */
+  /** Undefined if nothing is pinned. */
   readonly pin: HeadPin | undefined;
-  /** May other gates add rows? */
+  /** True if other gates may add rows. */
   readonly isShared: boolean;
-  /** Does the pin lie outside what it pins? */
+  /** True if the pin is stored outside the data folder. */
   readonly isAnchored: boolean;
   readonly engine: string;
-  /** What the operator should know since the ledger was opened, each as a sentence. */
+  /** Warnings for the operator from opening the ledger, each as a sentence. */
   readonly warnings: readonly string[];
 }
 
@@ -75,13 +78,13 @@ export interface SignedHead {
 export class Ledger {
   readonly #parts: LedgerParts;
   readonly #store: LedgerStore;
-  /** The digest under which a counter's key is kept. */
+  /** Returns the stored digest of a counter's key. */
   readonly keyDigest: (key: string) => string;
   #head: LedgerHead;
   #headLeaf: string | undefined;
   #tree: Frontier;
   #signer: Signer;
-  /** The key on record that this gate's own is to take the place of, until its row says so. */
+  /** The key on record that this gate's key will replace, until the row of the change is written. */
   #replaced: string | undefined;
   #checkpoint: string;
   readonly #headWatchers: ((head: SignedHead) => void)[] = [];
@@ -104,17 +107,17 @@ export class Ledger {
     return this.#store.opened.log;
   }
 
-  /** What the operator should know since the ledger was opened, each as a sentence. */
+  /** Warnings for the operator from opening the ledger, each as a sentence. */
   get warnings(): readonly string[] {
     return this.#parts.warnings;
   }
 
-  /** The last row that this gate has seen: its own, where no other gate adds rows. */
+  /** The last row that this gate has seen. If no other gate adds rows, this is its own last row. */
   get head(): LedgerHead {
     return this.#head;
   }
 
-  /** May other gates add rows? Then the time is the one that they share. */
+  /** True if other gates may add rows. Then the time is that of the database. */
   get isShared(): boolean {
     return this.#parts.isShared;
   }
@@ -126,26 +129,26 @@ export class Ledger {
     return kept !== undefined && isMode(kept) ? kept : undefined;
   }
 
-  /** What was noted of the first key when the ledger was opened; undefined where nothing was, and where gates share it. */
+  /** The note about the first key from opening the ledger; undefined if there is none, and on a shared ledger. */
   get firstKey(): string | undefined {
     return this.#store.opened.firstKey;
   }
 
-  /** Keeps a note of the first key, outside a transaction. */
+  /** Stores a note about the first key, outside a transaction. */
   keepFirstKey(note: string): Promise<void> {
     return this.#store.keyNotes.keepFirst(note);
   }
 
-  /** The counter definitions that it keeps the events of. */
+  /** Returns the counters whose events are stored. */
   counters(): Promise<readonly StoredCounter[]> {
     return this.#store.history.counters();
   }
 
   /**
-   * Begins a transaction. The transaction before must have ended.
+   * Begins a transaction. The transaction before it must have ended.
    *
-   * @throws {NotKept} where the engine cannot be reached now. Anything else is a fault: the disk, or a history that is
-   *   not the one this gate has seen
+   * @throws {NotKept} if the store cannot be reached now. Any other error is a fault: the disk failed, or the history
+   *   is not the one that this gate has seen
    */
   async begin(): Promise<AppendTransaction> {
     const store = await this.#store.begin();
@@ -170,8 +173,9 @@ export class Ledger {
   }
 
   /**
-   * Where the history stands now; it may have grown by rows of others, and never be behind or beside what is certain.
-   * A row that was only read is not: a database that has lost its standby may show what no standby has, and lose it.
+   * Returns the current head. Others may have added rows, but the history must still contain the certain head. A row
+   * that was only read is not certain: a database that has lost its standby may show rows that no standby has, and lose
+   * them.
    */
   #follow(stored: StoredHead | undefined, frontier: string | undefined): LedgerHead {
     if (stored?.leaf === this.#headLeaf) return this.#head;
@@ -180,14 +184,14 @@ export class Ledger {
     const found = { seq, hash: seq === 0 ? zeroHash : leafHash(leaf), at: parseLeaf(leaf)?.at ?? 0 };
     if (seq < reached || (seq === reached && found.hash !== expected)) {
       throw new Error(
-        `the ledger "${this.name}" ${seq < reached ? `ends at row ${seq}` : `has another row ${seq}`}, and this gate has ` +
-          `seen row ${reached}: rows that were answered are gone; restore the history before anything is decided on it`,
+        `the ledger "${this.name}" ${seq < reached ? `ends at row ${seq}` : `has another row ${seq}`}, but this gate has ` +
+          `seen row ${reached}: receipts are lost; restore the history before the gate decides anything`,
       );
     }
     const tree = frontier === undefined ? undefined : Frontier.parse(seq, frontier);
     if (tree === undefined)
       throw new Error(
-        `the tree that is kept of the ledger "${this.name}" does not reach its last row ${seq}: something other than a gate has ` +
+        `the stored tree of the ledger "${this.name}" does not reach its last row ${seq}: something other than a gate has ` +
           "written to the database; run `svc-gate verify`, and restore the ledger from a backup",
       );
     this.#tree = tree;
@@ -196,7 +200,7 @@ export class Ledger {
     return found;
   }
 
-  /** Another gate has rotated the key: this one takes up the new one if its file has it, and signs nothing else. */
+  /** Follows a key that another gate has rotated: uses the new key if its file has it, and else signs nothing. */
   async #followSigner(recorded: string | undefined): Promise<void> {
     if (recorded === undefined || recorded === this.#replaced) return;
     this.#replaced = undefined;
@@ -204,8 +208,8 @@ export class Ledger {
     this.#signer = await this.#parts.readSigner();
     if (this.#signer.current === recorded) return;
     throw new Error(
-      `the heads of the ledger "${this.name}" are signed by the key ${recorded} now, and this gate has ${this.#signer.current}: ` +
-        "give it the same file, and start it again",
+      `the key ${recorded} signs the heads of the ledger "${this.name}" now, but this gate has ${this.#signer.current}: ` +
+        "give this gate the same key file, and start it again",
     );
   }
 
@@ -213,7 +217,7 @@ export class Ledger {
     return this.#signer.sign({ origin: this.name, ...grown });
   }
 
-  /** A COMMIT of this gate makes all rows before it certain too, wherever they must be. */
+  /** Moves to the head of a commit. The commit also makes all earlier rows certain, on every required standby. */
   #advance({ head, leaf, tree, checkpoint }: Reached): void {
     this.#head = head;
     this.#headLeaf = leaf;
@@ -224,7 +228,7 @@ export class Ledger {
     for (const watch of this.#headWatchers) watch({ size: head.seq, checkpoint });
   }
 
-  /** Has the pin follow the head. */
+  /** Moves the pin to the head. */
   pinHead(): void {
     this.#parts.pin?.follow(() => this.#pinned());
   }
@@ -245,30 +249,30 @@ export class Ledger {
     return { log: this.name, seq, hash: of, root, checkpoint: this.#checkpoint };
   }
 
-  /** The last head that was signed, and under which every answered check is: a C2SP checkpoint. */
+  /** Returns the last signed head, a C2SP checkpoint, which covers every answered check. */
   async checkpoint(): Promise<string> {
     return (await this.#store.checkpoint()) ?? this.#checkpoint;
   }
 
-  /** Who signs heads, as others know them; the current key first. */
+  /** The verifier keys that sign heads; the current key is first. */
   get verifiers(): readonly VerifierKey[] {
     return this.#signer.verifiers;
   }
 
-  /** The key that signs is another than the one on record: the gate's next act is the row that says so. */
+  /** The change of the signing key if it is not the one on record. The gate's next row must record it. */
   get signerChange(): SignerChange | undefined {
     return this.#parts.signer.change;
   }
 
-  /** Has a function told each head that this gate has signed, after its flush and before its answers leave. */
+  /** Calls a function with each head that this gate has signed, after the flush and before the answers. */
   watchHeads(watch: (head: SignedHead) => void): void {
     this.#headWatchers.push(watch);
   }
 
-  /** Hashes of the tree, from which any proof can be made; rejects where they are not there. */
+  /** Reads hashes of the tree, from which any proof can be made; rejects if they do not exist. */
   readonly hashes: HashReader = (level, from, count) => readerOf(this.#store.history)(level, from, count);
 
-  /** A tile, or a bundle of leaves, of the tree that was signed last; undefined where that has none so wide. */
+  /** Returns a tile or a bundle of leaves of the last signed tree; undefined if that tree has no such tile. */
   async tile({ level, index, width }: Tile): Promise<Buffer | undefined> {
     const [, size = "0"] = (await this.checkpoint()).split("\n");
     const from = index * tileWidth;
@@ -278,14 +282,14 @@ export class Ledger {
     return entryBundle(await this.#store.history.leaves(from + 1, width));
   }
 
-  /** Keeps the text of a contract, so that its rows can be decided again. */
+  /** Stores the text of a contract, so that its rows can be decided again. */
   async keepContract(text: string): Promise<void> {
     await this.#store.keepContract(hash("sha256", text, "hex"), text);
   }
 
   /**
-   * Keeps a counter, outside a transaction. `folded` are events of older rows that its definition would have counted, added to
-   * those it has. With `through` null it is kept up with every row from now on, else it holds what came through that row.
+   * Stores a counter, outside a transaction. `folded` are additional events of older rows that match its definition. If
+   * `through` is null, every row updates the counter from now on; otherwise it contains the events up to that row.
    */
   async keepCounter(counter: Omit<StoredCounter, "digest">, folded: readonly FoldedEvent[]): Promise<void> {
     const digest = hash("sha256", counter.definition, "hex");
@@ -293,21 +297,21 @@ export class Ledger {
     await this.#store.keepCounter({ ...counter, digest }, effects);
   }
 
-  /** Rows newest first, as the JSON texts of GET /receipts, in slices. */
+  /** Yields rows, newest first, as the JSON texts of GET /receipts, in slices. */
   async *receipts(query: ReceiptQuery): AsyncGenerator<readonly { readonly seq: number; readonly json: string }[]> {
     for await (const slice of this.#store.read(await rowQuery(this.#store, query)))
       yield slice.map((row) => ({ seq: row.seq, json: receiptJson(row) }));
   }
 
-  /** Stored rows oldest first, in slices: for folds over the history. */
+  /** Yields stored rows, oldest first, in slices, for folds over the history. */
   rows(from: number): AsyncIterable<readonly StoredRow[]> {
     return this.#store.history.scan(from);
   }
 
   /**
-   * What people did, oldest first.
+   * Returns the administrative events, oldest first.
    *
-   * @param after only rows past this one
+   * @param after only rows after this one
    */
   async changes(after: number): Promise<readonly Change[]> {
     const found: Change[] = [];
@@ -319,44 +323,44 @@ export class Ledger {
     return found.toReversed();
   }
 
-  /** Stored rows newest first, in slices. */
+  /** Yields stored rows, newest first, in slices. */
   find(query: RowQuery): AsyncIterable<readonly StoredRow[]> {
     return this.#store.read(query);
   }
 
-  /** Clears the engine's files of what was erased, as far as it can; @see LedgerStore.scrub */
+  /** Clears the store's files of erased data, as far as possible; @see LedgerStore.scrub */
   scrub(rewrite: boolean): Promise<Scrubbed> {
     return this.#store.scrub(rewrite);
   }
 
-  /** A contract's text by its SHA-256 in hex; undefined where no row was ever decided under it. */
+  /** Returns a contract's text by its SHA-256 in hex; undefined if no row was decided under it. */
   contractText(digest: string): Promise<string | undefined> {
     return this.#store.history.contractText(digest);
   }
 
-  /** Walks the whole chain beside everything else, and holds it against the last row that is certain. */
+  /** Verifies the whole chain during normal work, and compares it with the last certain row. */
   async verify(): Promise<LedgerCheck> {
     const { seq, hash: expected } = this.#certain;
     const check = await this.#store.verify(1, [{ seq, hash: expected, by: "gate that wrote it" }]);
     return { ...check, anchored: this.#parts.isAnchored ? { seq: this.pin?.seq ?? seq, by: "head pin" } : undefined };
   }
 
-  /** Is there room for receipts, so that checks can be answered? */
+  /** Returns true if there is space for receipts, so that checks can be answered. */
   hasRoom(): Promise<boolean> {
     return this.#store.hasRoom();
   }
 
-  /** When each API key was last used, in milliseconds, as far as it was noted. */
+  /** Returns when each API key was last used, in milliseconds, if recorded. */
   uses(): Promise<ReadonlyMap<string, number>> {
     return this.#store.keyNotes.uses();
   }
 
-  /** Notes when keys were used; best effort. */
+  /** Records when keys were used; best effort. */
   keepUses(uses: ReadonlyMap<string, number>): Promise<void> {
     return this.#store.keyNotes.keepUses(uses);
   }
 
-  /** Moves the pin to the head and lets the files go. */
+  /** Moves the pin to the head and closes the files. */
   async close(): Promise<void> {
     try {
       await this.#parts.pin?.settle();

@@ -1,13 +1,13 @@
 /**
  * The ledger: receipts in a hash chain, durable before they are answered.
  *
- * Promises: a committed batch is on disk, whole and in order; leaves are never rewritten, dropped or begun anew in
- * silence, and of their evidence only goes what a row says was erased; a changed byte is found, at its row; counters are
- * what the receipts say; one owner at a time. It owns the head of the chain, the counters' events, the pin and the lock.
- * Reading never holds up writing.
+ * Promises: a committed batch is on disk, whole and in order. Leaves are never silently rewritten, dropped or
+ * restarted, and evidence only loses parts whose erasure a row records. Verification finds a changed byte and its row.
+ * Counters match the receipts. One owner at a time has the head of the chain, the counters' events, the pin and the
+ * lock. Reading never delays writing.
  *
- * Does not: know what a contract is, decide, choose what a caller is told, read the clock, or retry a flush that
- * failed. A body is JSON text to it.
+ * Does not: know what a contract is, decide, choose answers, read the clock, or retry a failed flush. A body is JSON
+ * text to it.
  */
 export { Ledger, type Change, type LedgerCheck } from "./ledger.ts";
 export { inspectLedger, openLedger, readLedger, type LedgerOptions } from "./opening.ts";

@@ -25,17 +25,20 @@ import { readSigningKeys, requireSigningKeys, Signer } from "./tree/signing-key.
 import type { LedgerHead } from "./append-transaction.ts";
 
 export interface LedgerOptions extends LedgerLocation {
-  /** Refuses a ledger that does not exist; otherwise a new one is begun. */
+  /** Refuses a ledger that does not exist; otherwise a new one is created. */
   readonly mustExist?: boolean | undefined;
-  /** Threads that many ledgers in folders share; without them it has its own. */
+  /** Threads that many ledgers in folders share; without them the ledger has its own. */
   readonly threads?: SqliteThreads | undefined;
-  /** What writes the receipts, such as `svc-gate/1.0.0`. */
+  /** The program that writes the receipts, such as `svc-gate/1.0.0`. */
   readonly engine: string;
-  /** The operator says that the ledger is whole though its pin is not there. */
+  /** The operator states that the ledger is complete although its pin is missing. */
   readonly acceptMissingPin?: boolean;
-  /** The operator says that the key which signed heads is lost, or given up, and vouches for the one there is now. */
+  /** The operator states that the old signing key is lost or abandoned, and trusts the current key. */
   readonly acceptSigningKey?: boolean;
-  /** It is known to be behind or beside its pin, which moves with the first commit: `openPastPin` alone says so. */
+  /**
+   * The ledger is known to be behind its pin or forked from it, and the pin moves with the first commit. Only
+   * `openPastPin` sets this.
+   */
   readonly isPastPin?: boolean;
 }
 
@@ -43,10 +46,10 @@ const tailRows = 1000;
 const nameBytesMax = 100;
 
 /**
- * Opens a ledger, or begins one where none ever was.
+ * Opens a ledger, or creates one if none ever existed.
  *
- * @throws {NoLedger} if there is none and `mustExist` is set
- * @throws {LedgerRefused} with a sentence for the operator, when it must not be served
+ * @throws {NoLedger} if it does not exist and `mustExist` is set
+ * @throws {LedgerRefused} with a sentence for the operator, if it must not be served
  */
 export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   const { folder, name } = options;
@@ -59,7 +62,7 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   const pinFile = pinOf(options);
   const isFolder = shared === undefined;
   if (isFolder && mustExist) await requireFile(folder);
-  // A key that cannot be used is refused before a ledger is begun; one in the folder cannot be there before the folder.
+  // An unusable key is refused before a ledger is created. A key in the folder cannot exist before the folder.
   const keyFile = signingKeyOf(options);
   const isKeyInside = keyFile === signingKeyOf({ folder });
   if (!isKeyInside) await readSigningKeys(keyFile);
@@ -80,15 +83,15 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
 }
 
 export interface InspectOptions extends Pick<LedgerOptions, "folder" | "pinFile"> {
-  /** Order, links and hashes of the leaves, and nothing of what they commit to. */
+  /** Checks only the order, links and hashes of the leaves, not the evidence. */
   readonly chainAlone?: boolean;
 }
 
 /**
- * Walks the ledger of a folder from outside, whether a gate is serving it or not, and holds it against its pin and the
- * checkpoint that was left in the folder.
+ * Verifies the ledger of a folder from outside, even while a gate serves it, and compares it with its pin and the
+ * checkpoint in the folder.
  *
- * @throws {LedgerRefused} when there is none, or its pin is damaged
+ * @throws {LedgerRefused} if it does not exist, or its pin is damaged
  */
 export async function inspectLedger({ folder, pinFile, chainAlone }: InspectOptions): Promise<LedgerCheck> {
   const pin = await readPin(pinIn(folder, pinFile));
@@ -108,16 +111,19 @@ export async function inspectLedger({ folder, pinFile, chainAlone }: InspectOpti
   };
 }
 
-/** The checkpoint that is left in the folder, which says what the walk has found, is not of the key on record. */
+/**
+ * Returns the mistake if the key on record has not signed the checkpoint in the folder. The walk has compared only its
+ * content.
+ */
 function wrongSignature(note: string | undefined, signer: string | undefined, rows: number): Broken | undefined {
   if (note === undefined || signer === undefined) return undefined;
   const opened = openOwn(note, signer);
-  const expected = `one that ${signer} signed; a gate that has just started with another key writes it within a second`;
-  const problem = "the checkpoint in the folder does not hold";
+  const expected = `a checkpoint that ${signer} signed; a gate that has just started with another key writes it within a second`;
+  const problem = "the checkpoint in the folder is not valid";
   return opened.ok ? undefined : { seq: rows + 1, problem, expected, found: opened.problem };
 }
 
-/** @throws {LedgerRefused} when there is none, or it cannot be read */
+/** @throws {LedgerRefused} if the ledger does not exist or cannot be read */
 export async function readLedger(folder: string): Promise<LedgerHistory> {
   const { log, counterSecret, history, ...described } = await readSqlite(folder);
   const kept = await Promise.all([files.checkpoint, files.cosigned].map((name) => readIfThere(join(folder, name))));
@@ -131,7 +137,7 @@ export async function readLedger(folder: string): Promise<LedgerHistory> {
   };
 }
 
-/** What a signed note takes as the name of its key, and what stands in a leaf as it is. */
+/** Returns true for a name that is valid in a signed note and needs no escape in a leaf. */
 function isName(name: string): boolean {
   return Buffer.byteLength(name) <= nameBytesMax && name.isWellFormed() && /^[^\s\p{C}+"\\]+$/u.test(name);
 }
@@ -146,12 +152,12 @@ async function makeFolder(folder: string): Promise<void> {
     await makeFolders(folder, 0o700);
   } catch (error) {
     throw new LedgerRefused(
-      `the data folder ${folder} cannot be made (${(error as NodeJS.ErrnoException).code}): make it, or name another with SVC_DATA_DIR`,
+      `the data folder ${folder} cannot be made (${(error as NodeJS.ErrnoException).code}): make it, or name another folder with SVC_DATA_DIR`,
     );
   }
 }
 
-/** Holds what was opened against the pin and its own tail before anything is served. */
+/** Compares an opened ledger with its pin and verifies its last rows, before it is served. */
 async function admit(
   store: LedgerStore,
   pin: Pin | undefined,
@@ -169,7 +175,7 @@ async function admit(
   const mayLack = isPastPin || options.acceptMissingPin === true;
   if (pinFile !== undefined && pin === undefined && head !== undefined && !mayLack) {
     throw new LedgerRefused(
-      `the ledger has ${head.seq} rows but its head pin ${pinFile} is not there: ` +
+      `the ledger has ${head.seq} rows, but its head pin ${pinFile} is missing: ` +
         "restore it. If no row after the last can be missing, verify the ledger and start once with --accept missing-pin; " +
         'if rows may be missing, run `svc-gate resume --after-restore --reason "..."`',
     );
@@ -179,7 +185,7 @@ async function admit(
   const seen = isPastPin ? [] : [pin && pinnedHead(pin), own].filter((known) => known !== undefined);
   const found = { name: log, rows: head?.seq ?? 0, hashes: readerOf(store.history) };
   const rowsSeen = seen.map((known) => ({ ...known, root: undefined }));
-  await requireSeen(found, rowsSeen); // Before anything is written, such as a key.
+  await requireSeen(found, rowsSeen); // before anything is written, such as a key
   const keyPlace = {
     file: signingKeyOf(options),
     acceptNew: options.acceptSigningKey === true,
@@ -220,7 +226,7 @@ function damaged({ seq, problem }: Pick<Broken, "problem" | "seq">): LedgerRefus
   );
 }
 
-/** As it was when the store was opened: on a shared ledger others may have added rows since. */
+/** Returns the last row from opening the store. On a shared ledger others may have added rows since. */
 function lastRow(head: StoredHead | undefined): LedgerHead {
   if (head === undefined) return { seq: 0, hash: zeroHash, at: 0 };
   return { seq: head.seq, hash: leafHash(head.leaf), at: parseLeaf(head.leaf)?.at ?? 0 };
@@ -232,7 +238,7 @@ async function placePin(file: string, pin: Pin): Promise<void> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     throw new LedgerRefused(
-      `the head pin ${file} cannot be written (${code}): SVC_PIN names a file that this user can write`,
+      `the head pin ${file} cannot be written (${code}): set SVC_PIN to a file that this user can write`,
     );
   }
 }

@@ -16,10 +16,10 @@ export function makePrivate(file: string): void {
 }
 
 /**
- * Sets the mode 0600 on the gate's files in a data folder. It does not change the mode of the folder itself, or of the signing
+ * Sets the mode 0600 on the gate's files in a data folder. It does not change the mode of the folder or of the signing
  * key: a start is refused while others can read that key, because they may have copied it.
  *
- * @returns what the operator should know, each as a sentence
+ * @returns warnings for the operator, each as a sentence
  */
 export async function keepPrivate(folder: string): Promise<readonly string[]> {
   if (process.platform === "win32") return [];
@@ -51,22 +51,22 @@ async function narrow(folder: string): Promise<readonly string[]> {
   const sentences: string[] = [];
   if (narrowed.length > 0)
     sentences.push(
-      `others could read files in ${folder} until now: ${narrowed.join(", ")}; they have mode 600 now. ` +
-        "If others may have read them, rotate the keys that `first-key` or `operator.json` held",
+      `others could read files in ${folder}: ${narrowed.join(", ")}; the gate has set their mode to 600. ` +
+        "If others may have read them, rotate the keys in `first-key` and `operator.json`",
     );
   if (left.length > 0)
     sentences.push(
-      `others can read files in ${folder}, and this user may not change that: ${left.join("; ")}. Run \`chmod 600\` on them`,
+      `others can read files in ${folder}, and this user lacks the permission to change that: ${left.join("; ")}. Run \`chmod 600\` on them`,
     );
   return sentences;
 }
 
-/** Empty if the folder does not exist. */
+/** Returns the names in a folder; none if the folder does not exist. */
 async function namesIn(folder: string): Promise<readonly string[]> {
   return (await readdir(folder).catch(unlessGone)) ?? [];
 }
 
-/** SQLite may remove a file at the same moment. */
+/** Ignores a missing file, because SQLite may remove a file at the same moment. */
 function unlessGone(error: unknown): undefined {
   if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
 }

@@ -12,27 +12,27 @@ import { LedgerRefused } from "./store/store.ts";
 
 export interface RestorePlace {
   readonly backup: string;
-  /** The data folder, which holds no ledger. */
+  /** The data folder, which must not have a ledger. */
   readonly folder: string;
-  /** Where the head pin is, when it is not in the folder. */
+  /** The file of the head pin, if it is not in the folder. */
   readonly pinFile: string | undefined;
   readonly askOthers: AskOthers;
 }
 
-/** A backup that was verified and held against all that is known of its ledger. Nothing was written yet. */
+/** A backup that was verified and compared with all known heads of its ledger. Nothing was written yet. */
 export interface Restoration extends RestorePlace {
   readonly pin: Pin;
   readonly rows: number;
-  /** What says how far the ledger went; where it is empty, nothing does. */
+  /** The known heads of the ledger; empty if nothing is known. */
   readonly seen: readonly ObservedHead[];
-  /** Of these, what the backup does not have: rows that were answered are lost. */
+  /** The heads that the backup does not have: their receipts are lost. */
   readonly divergences: readonly Divergence[];
 }
 
 /**
- * Looks at a backup and at the folder that it is for.
+ * Verifies a backup and the folder for it.
  *
- * @throws {LedgerRefused} where a ledger lies there already, or the backup is not whole
+ * @throws {LedgerRefused} if the folder already has a ledger, or the backup is not complete
  */
 export async function planRestore(place: RestorePlace): Promise<Restoration> {
   const { askOthers, backup, folder, pinFile } = place;
@@ -48,8 +48,8 @@ export async function planRestore(place: RestorePlace): Promise<Restoration> {
 }
 
 /**
- * Puts a verified backup into its folder. The pin is moved to its last row where nothing is lost that was seen; where
- * something is, it stays, and no gate starts on the ledger until the loss is recorded.
+ * Copies a verified backup into its folder. If nothing is lost, moves the pin to its last row. If something is lost,
+ * the pin stays, and no gate starts on the ledger until the loss is recorded.
  */
 export async function placeRestoration(restoration: Restoration): Promise<void> {
   const { backup, folder, pin, pinFile, seen } = restoration;
@@ -68,13 +68,13 @@ export async function placeRestoration(restoration: Restoration): Promise<void> 
   }
 }
 
-/** A write-ahead log that was left behind would be played into the restored file. */
+/** Refuses a folder with files of a ledger: an old write-ahead log would be applied to the restored file. */
 async function requireEmpty(folder: string): Promise<void> {
   for (const name of databaseFiles) {
     const file = join(folder, name);
     if (await exists(file))
       throw new LedgerRefused(
-        `${file} is there: nothing is restored over a ledger or beside what is left of one. Move it away first, and keep it`,
+        `${file} already exists: a restore never overwrites a ledger or mixes with its files. Move the file away first, and keep it`,
       );
   }
 }

@@ -9,38 +9,38 @@ import { readPin, type Pin } from "./history/pin.ts";
 import { divergences, seenHeads, type AskOthers, type Divergence, type ObservedHead } from "./history/observed.ts";
 import { LedgerRefused } from "./store/store.ts";
 
-/** The act of a row that goes on after a restore, or that resets counters later. */
+/** The act of a row that resumes a ledger after a restore, or that resets counters later. */
 export const resumeAct = "resume";
 
-/** What was seen of a ledger, answered, and is not there any more. */
+/** Rows of a ledger that were seen and answered, and no longer exist. */
 export interface Loss {
-  /** From a row to a row; null where nothing says how far it went. */
+  /** The first and the last lost row; null if the last is unknown. */
   readonly lost: readonly [from: number, to: number | null];
   readonly pin: Pin | undefined;
-  /** Checkpoints over rows that are not there. */
+  /** Checkpoints that cover lost rows. */
   readonly checkpoints: readonly Seen[];
   /** The first row that differs from the observed one; undefined if rows are only missing. */
   readonly forked: number | undefined;
 }
 
-/** A head by which a loss is known again: the hash of a row, or the root of a tree. */
+/** A head that identifies a loss: the hash of a row, or the root of a tree. */
 type Seen = readonly [seq: number, hash: string];
 
-/** A ledger that is behind or beside what was seen of it, open: nobody else has it. */
+/** An open ledger that is behind an observed head or forked from it. Nobody else has it open. */
 export interface PastPin {
   readonly ledger: Ledger;
   readonly loss: Loss;
-  /** A row records this very loss already: only the pin had not been moved. */
+  /** True if a row already records this loss, and only the pin was not moved. */
   readonly recorded: boolean;
-  /** Puts checkpoints over rows that are gone aside, before the row that records the loss. */
+  /** Renames checkpoints that cover lost rows, before the row that records the loss. */
   readonly putAside: () => Promise<void>;
-  /** Moves the pin to the last row, where only that was left to do. */
+  /** Moves the pin to the last row, if only that was left to do. */
   readonly settle: () => void;
 }
 
 /**
- * Opens a ledger past its pin, which is the one way to do so. It must be sound, and something that was seen of it must be
- * gone, or nothing may say what was seen.
+ * Opens a ledger that differs from its pin. This is the only way to do so. The ledger must be valid, and it must lack
+ * an observed head, unless no head was observed at all.
  *
  * @throws {LedgerRefused} otherwise, and while a gate serves it
  */
@@ -54,7 +54,7 @@ export async function openPastPin(options: LedgerOptions, askOthers: AskOthers):
     const { broken } = await ledger.verify();
     if (broken !== undefined)
       throw new LedgerRefused(
-        `the ledger is broken at row ${broken.seq}: ${broken.problem}; it must be whole before it goes on: restore a backup`,
+        `the ledger is broken at row ${broken.seq}: ${broken.problem}; only a valid ledger can be resumed: restore a backup`,
       );
     const { name, head } = ledger;
     const seen = [...near, ...(await askOthers(name))];
@@ -64,7 +64,7 @@ export async function openPastPin(options: LedgerOptions, askOthers: AskOthers):
     if (all.length === 0 && seen.length > 0) {
       const far = seen.toSorted((a, b) => b.seq - a.seq)[0];
       throw new LedgerRefused(
-        `nothing is lost: the ${far?.by} has seen row ${far?.seq}, and the ledger has it, of ${head.seq} rows; start the gate`,
+        `nothing is lost: the ${far?.by} has seen row ${far?.seq}, and the ledger has ${head.seq} rows, including that one; start the gate`,
       );
     }
     return {
@@ -85,7 +85,7 @@ export async function openPastPin(options: LedgerOptions, askOthers: AskOthers):
   }
 }
 
-/** A forked row proves only itself different: rows before it may differ, too. */
+/** Returns the loss. A forked row only proves that it differs itself: rows before it may differ, too. */
 function lossOf(last: number, pin: Pin | undefined, diverged: readonly Divergence[]): Loss {
   const checkpoints = diverged.filter(({ head }) => head.hash === undefined).map(({ head }) => seenOf(head));
   if (diverged.length === 0) return { lost: [last + 1, null], pin, checkpoints, forked: undefined };
@@ -101,9 +101,12 @@ function seenOf({ hash, root, seq }: Pick<ObservedHead, "hash" | "root" | "seq">
 
 /** The losses that rows of `svc-gate resume` state. */
 export interface StatedLosses {
-  /** Does a row name this very head? */
+  /** Returns true if a row names exactly this head. */
   readonly names: (head: Pick<ObservedHead, "hash" | "root" | "seq">) => boolean;
-  /** Does a row name the head, or state its rows lost after it was observed? Later rows reuse the numbers of lost ones. */
+  /**
+   * Returns true if a row names the head, or states its rows lost after it was observed. Later rows reuse the numbers
+   * of lost rows.
+   */
   readonly covers: (head: Pick<ObservedHead, "at" | "hash" | "root" | "seq">) => boolean;
 }
 
@@ -131,19 +134,19 @@ export function statedLosses(changes: readonly Pick<Change, "act" | "at" | "body
   };
 }
 
-/** What a row says that goes on after a restore, or resets counters later. Counters stand under their digests. */
+/** The content of a row that resumes a ledger or resets counters. Counters are named by their digests. */
 export interface ResumeRow {
   /** Undefined in a row that only resets counters. */
   readonly lost: readonly [from: number, to: number | null] | undefined;
   readonly pin: Pick<Pin, "hash" | "seq"> | null;
   readonly checkpoints: readonly Seen[];
-  /** Counters that count from zero from this row on, each with its name. */
+  /** Counters that count from zero after this row, by digest, with their names. */
   readonly reset: ReadonlyMap<string, string>;
-  /** Counters that were kept and are not known through this row. */
+  /** Counters that are unknown up to this row. */
   readonly unknown: readonly string[];
 }
 
-/** The body of such a row; without a loss, of one that only resets counters. */
+/** Returns the body of such a row; without a loss, the row only resets counters. */
 export function resumeBody(
   loss: Loss | undefined,
   { reset, unknown }: Pick<ResumeRow, "reset" | "unknown">,
@@ -161,12 +164,12 @@ export function resumeBody(
   };
 }
 
-/** Reads such a row back, from stored evidence whose digest was checked; undefined for every other row. */
+/** Reads such a row from stored evidence with a verified digest; undefined for any other row. */
 export function readResume({ act }: Leaf, evidence: string): ResumeRow | undefined {
   return act === resumeAct ? resumeOf(act, partText(evidence, "input") ?? "{}") : undefined;
 }
 
-/** The same from a person's act and its body. */
+/** Reads such a row from an administrative event and its body. */
 export function resumeOf(act: string, body: string): ResumeRow | undefined {
   if (act !== resumeAct) return undefined;
   const { checkpoints = [], lost, pin = null, reset = [], unknown = [] } = JSON.parse(body) as Partial<WrittenRow>;
@@ -174,14 +177,14 @@ export function resumeOf(act: string, body: string): ResumeRow | undefined {
 }
 
 /**
- * Of a counter that is reset by a row at `at`: the last moment that counts no more. No row before the reset has the same
- * moment, because `resetMoment` is later than each of them.
+ * Returns the last time that a reset at `at` excludes. No earlier row has the same time as the reset, because
+ * `resetMoment` is later than each of them.
  */
 export function resetThroughOf(at: number): number {
   return at - 1;
 }
 
-/** The moment of a row that resets counters: at least `now`, and later than the last row. */
+/** Returns the time of a row that resets counters: at least `now`, and later than the last row. */
 export function resetMoment(now: number, last: number): number {
   return Math.max(now, last + 1);
 }

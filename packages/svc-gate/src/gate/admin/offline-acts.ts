@@ -14,7 +14,9 @@ import { isLater, activePolicy } from "../core/active-policy.ts";
 import type { ActOf, Acts } from "./act.ts";
 import { signerAct } from "./signer-act.ts";
 
-/** Appends acts to a ledger that no gate in this process serves, under what was in force in its last row. */
+/**
+ * Appends administrative events to a ledger that no gate in this process serves. The policy stays that of the last row.
+ */
 export class OfflineActs implements Acts {
   readonly #ledger: Ledger;
 
@@ -27,8 +29,8 @@ export class OfflineActs implements Acts {
   }
 
   /**
-   * @param recordsSigner appends the row of a changed signing key first. Gates that serve the ledger without that key would
-   *   stop, so only work that requires them to be stopped may do this; otherwise the next start appends the row.
+   * @param recordsSigner appends the row of a changed signing key first. Gates that serve the ledger without that key
+   *   would stop, so only work that requires them to be stopped may do this. Otherwise the next start appends the row.
    */
   async enact(actOf: ActOf, recordsSigner = false): Promise<Result<Durable<Receipt>, Refusal>> {
     const before = await this.lastInForce();
@@ -52,9 +54,9 @@ export class OfflineActs implements Acts {
     recordsSigner: boolean,
   ): Promise<Result<Durable<Receipt>, Refusal>> {
     const time = new Clock(systemTime).read(transaction.head.at, transaction.sharedTime);
-    if (!time.ok) return bad(refuse("clock-unreliable", `${time.problem}: set it right first`));
+    if (!time.ok) return bad(refuse("clock-unreliable", `${time.problem}: correct the clock first`));
     if (isLater(writer))
-      return bad(refuse("superseded", `a later gate (${writer}) wrote this ledger: use its version`));
+      return bad(refuse("superseded", `a later version of the gate (${writer}) wrote this ledger: use that version`));
     const entry = { at: resetMoment(time.value, transaction.head.at), contract, mode: mode as Mode };
     const act = await actOf(transaction, entry.at);
     if (!act.ok) return act;
@@ -65,7 +67,7 @@ export class OfflineActs implements Acts {
     return good(receipts.at(-1) as Durable<Receipt>);
   }
 
-  /** What the last row was written under; on a ledger without rows, what a gate that was told nothing goes by. */
+  /** Returns the policy of the last row. On a ledger without rows, returns the policy of a gate without settings. */
   async lastInForce(): Promise<InForce> {
     const ledger = this.#ledger;
     for await (const [row] of ledger.rows(Math.max(1, ledger.head.seq))) {

@@ -3,9 +3,12 @@ import { visible } from "../../wire/mod.ts";
 import { OfflineActs } from "./offline-acts.ts";
 import { engine } from "../version.ts";
 
-/** A ledger that no gate in this process serves: in its folder, or in a database, where other gates may be serving it. */
+/**
+ * A ledger that no gate in this process serves. It is in a folder or in a database, where other gates may be serving
+ * it.
+ */
 export interface OfflinePlace extends dataFolder.LedgerSettings, Pick<LedgerOptions, "acceptSigningKey"> {
-  /** A PostgreSQL in place of the folder. */
+  /** The URL of a PostgreSQL database that is used instead of the folder. */
   readonly databaseUrl: string | undefined;
   /** Null is the root. */
   readonly tenant: string | null;
@@ -13,23 +16,23 @@ export interface OfflinePlace extends dataFolder.LedgerSettings, Pick<LedgerOpti
   readonly mayBegin?: boolean;
 }
 
-/** The open ledger, and the only way to append an operator's act to it. */
+/** The open ledger, and the only way to append an operator's event to it. */
 export interface Offline {
   readonly ledger: Ledger;
   readonly acts: OfflineActs;
 }
 
 /**
- * Opens a ledger that no gate serves, for one piece of work: the only way to do so. It does not begin a ledger, because the
- * name of a tenant or a folder may be mistyped; `mayBegin` is the only exception.
+ * Opens a ledger that no gate serves, for one piece of work. This is the only way to open such a ledger. Only
+ * `mayBegin` can create a ledger, because the name of a tenant or a folder may be mistyped.
  *
- * @throws {LedgerRefused} if there is no ledger, or a gate serves its folder
+ * @throws {LedgerRefused} if the ledger does not exist, or a gate serves its folder
  */
 export function openOffline<Value>(place: OfflinePlace, work: (offline: Offline) => Promise<Value>): Promise<Value> {
   return openOfflineBy(async (options) => ({ ledger: await openLedger(options) }), place, work);
 }
 
-/** The same, where `openLedger` would refuse the ledger. */
+/** Does the same with another function in place of `openLedger`, for ledgers that `openLedger` refuses. */
 export async function openOfflineBy<As extends Pick<Offline, "ledger">, Value>(
   open: (options: LedgerOptions) => Promise<As>,
   { databaseUrl, mayBegin = false, tenant, acceptSigningKey = false, ...settings }: OfflinePlace,
@@ -58,7 +61,7 @@ export async function openOfflineBy<As extends Pick<Offline, "ledger">, Value>(
   }
 }
 
-const noRoot = "there is no ledger in the database: run `svc-gate keys create`, or start the first gate on it";
+const noRoot = "the database has no ledger: run `svc-gate keys create`, or start the first gate on it";
 
 /** A connection to a database sees one ledger at a time, so the tenants cannot be listed. */
 function noTenant(name: string): string {
@@ -76,5 +79,5 @@ async function noTenantIn(dataDir: string, tenant: string): Promise<string> {
   const more = names.length > shownMax ? [`and ${names.length - shownMax} more`] : [];
   const others = [...names.slice(0, shownMax), ...more].join(", ");
   const there = names.length === 0 ? "no tenant has one" : `these tenants have one: ${others}`;
-  return `there is no ledger in ${dataFolder.ledgerFolder(dataDir, tenant)}, so the tenant ${visible(tenant)} has none; ${there}`;
+  return `the tenant ${visible(tenant)} has no ledger in ${dataFolder.ledgerFolder(dataDir, tenant)}; ${there}`;
 }

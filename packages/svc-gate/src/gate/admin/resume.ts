@@ -19,20 +19,20 @@ import { keptContracts } from "../core/contracts.ts";
 import { openOffline, openOfflineBy, type Offline, type OfflinePlace } from "./offline.ts";
 
 export interface ResumePlace extends OfflinePlace {
-  /** How far others have seen the ledger. */
+  /** Asks the witnesses and sinks how far they have seen the ledger. */
   readonly askOthers: AskOthers;
 }
 
-/** Who goes on, and why. */
+/** The operator who resumes a ledger, and the reason. */
 export interface Resuming {
   readonly by: string;
   /** The operator's sentence. */
   readonly reason: string;
-  /** Names of counters, `contract.counter`, that count from zero from the row on. */
+  /** Names of counters, `contract.counter`, that start from zero with this row. */
   readonly reset: readonly string[];
 }
 
-/** A counter that was in force in the last row, as the row leaves it. */
+/** A counter that was in force in the last row, with its state after the resume. */
 export interface ResumedCounter {
   readonly name: string;
   readonly window: Counter["window"];
@@ -42,26 +42,26 @@ export interface ResumedCounter {
 export interface Resumed {
   /** The row that records it. */
   readonly seq: number;
-  /** Milliseconds: its moment. */
+  /** The time of the row, in milliseconds. */
   readonly at: number;
   readonly counters: readonly ResumedCounter[];
 }
 
-/** What a row that goes on after a restore came to. */
+/** The result of a resume after a restore. */
 export interface ResumedPast extends Resumed {
   readonly lost: readonly [from: number, to: number | null];
-  /** The row that is another than the one that was seen; undefined where rows are merely missing. */
+  /** The first row that differs from the row that was seen; undefined if rows are only missing. */
   readonly forked: number | undefined;
-  /** As it was in the last row; one that was put in force in the lost rows is lost too. */
+  /** The mode in the last row. If the lost rows changed the mode, that change is lost too. */
   readonly mode: string;
 }
 
 /**
- * Goes on after a restore: one row records what is lost, every counter that was kept is unknown through its moment, but
- * for those that are reset, and the pin moves to it.
+ * Resumes a ledger after a restore. One row records the loss, every counter is unknown up to its time unless it is
+ * reset, and the pin moves to the row.
  *
- * @returns undefined where that row was written before, and only the pin had to be moved
- * @throws {LedgerRefused} where nothing is lost, the ledger is not whole, or a gate serves it
+ * @returns undefined if that row was written before, and only the pin had to be moved
+ * @throws {LedgerRefused} if nothing is lost, the ledger is damaged, or a gate serves it
  */
 export function resumeAfterRestore(place: ResumePlace, resuming: Resuming): Promise<ResumedPast | undefined> {
   const { askOthers, ...offline } = place;
@@ -69,7 +69,9 @@ export function resumeAfterRestore(place: ResumePlace, resuming: Resuming): Prom
   return openOfflineBy(open, offline, async (past) => {
     if (!past.recorded) return goOn(past, resuming);
     if (resuming.reset.length > 0)
-      throw new LedgerRefused("a row records this loss already: run this without --reset, then `resume --reset` alone");
+      throw new LedgerRefused(
+        "a row already records this loss: run this command without --reset, then run `resume --reset`",
+      );
     await past.putAside();
     past.settle();
     return undefined;
@@ -96,9 +98,9 @@ async function goOn({ ledger, acts, loss, putAside }: PastPin & Offline, resumin
 }
 
 /**
- * Resets counters that a loss made unknown: one row more, from which on they count from zero.
+ * Resets counters that a loss made unknown. One more row records it, and they count from zero after it.
  *
- * @throws {LedgerRefused} where no row records a loss, or a counter is not unknown because of one
+ * @throws {LedgerRefused} if no row records a loss, or a counter is not unknown because of one
  */
 export function resetCounters(place: OfflinePlace, resuming: Resuming): Promise<Resumed> {
   return openOffline(place, (offline) => resetIn(offline, resuming));
@@ -114,7 +116,7 @@ async function resetIn({ ledger, acts }: Offline, resuming: Resuming): Promise<R
     for (const { definition, unknownThrough } of await ledger.counters()) {
       const counter = reset.get(digestOf(definition));
       if (counter === undefined) continue;
-      // A reset weakens a limit, so it is for nothing but what cannot be known.
+      // A reset weakens a limit, so only unknown counters can be reset.
       if (!losses.has(unknownThrough) || windowStart(counter.window, now) >= unknownThrough)
         throw new LedgerRefused(
           `the counter ${counter.name} is known, or is not unknown because of a loss: nothing is reset`,
@@ -134,12 +136,12 @@ async function resetAll(transaction: AppendTransaction, reset: Reset, now: numbe
     );
 }
 
-/** What is reset, by the counter's digest. */
+/** The counters to reset, by digest. */
 type Reset = ReadonlyMap<string, Counter>;
 
-/** What the row before the act left. */
+/** The counters before the operator's row. */
 interface Prepared {
-  /** Counters in force that are kept up with every row. */
+  /** Counters in force that every row updates. */
   readonly live: readonly Counter[];
   readonly reset: Reset;
 }
@@ -158,7 +160,7 @@ async function prepare(ledger: Ledger, { contract }: InForce, { reset }: Resumin
   return { live, reset: new Map(found.map((counter) => [digestOf(counter.identity), counter])) };
 }
 
-/** Says why a counter cannot be reset. */
+/** Throws the reason why a counter cannot be reset. */
 function refuse(name: string, live: readonly Counter[], policySet: PolicySet | undefined): never {
   if (policySet?.counters.some((counter) => counter.name === name) === true)
     throw new LedgerRefused(
@@ -182,7 +184,7 @@ function digestOf(definition: string): string {
   return hash("sha256", definition, "hex");
 }
 
-/** Appends the operator's row. `body` says what of the counters changes with it. */
+/** Appends the operator's row. `body` changes the counters and returns the body of the row. */
 async function act(
   acts: Offline["acts"],
   { by, reason }: Resuming,

@@ -10,7 +10,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import type { Traces } from "../telemetry/traces.ts";
 import { noSuchTenant, type Tenants } from "../start/tenants.ts";
 
-/** Runs the tests of contracts before they are put in force; says what failed, or nothing. */
+/** Runs the tests of contracts before the contracts are put in force; returns the failures, or undefined. */
 export type ContractTests = (path: string) => Promise<string | undefined>;
 
 /** The tests that a reload runs first, and where they are. */
@@ -28,16 +28,16 @@ export interface ServiceOptions {
   readonly tenants: Tenants | undefined;
   /** Reads the file of tenants again. */
   readonly readSources: () => Promise<Result<readonly GateSource[], string>>;
-  /** Where tests lie that must pass before a reload takes effect, and what runs them. */
+  /** The tests that must pass before a reload takes effect. */
   readonly tests: ReloadTests | undefined;
   readonly metrics: Metrics;
-  /** Undefined where no collector is named. */
+  /** Undefined if no collector is set. */
   readonly traces: Traces | undefined;
-  /** How often keys may ask. */
+  /** The rate limits of keys. */
   readonly rates: Rates;
 }
 
-/** What one process serves: the root's gate, the tenants' gates, and whose keys open them. */
+/** The gates of one process, for the root and the tenants, and the keys that open them. */
 export class Service {
   readonly #options: ServiceOptions;
   /** One reload at a time. */
@@ -76,7 +76,7 @@ export class Service {
     return this.#options.traces;
   }
 
-  /** Does the log take a line for each answered check? */
+  /** Returns true if the log level shows a line for each answered check. */
   get logsAnswers(): boolean {
     return this.#options.log.isLevelEnabled("debug");
   }
@@ -105,7 +105,7 @@ export class Service {
     };
   }
 
-  /** Does an operator's work on the gate of the root (null) or of a tenant, which is opened for it. */
+  /** Runs an operator's work on the gate of the root (null) or of a tenant. Opens the tenant for it. */
   workOn<Value>(
     tenant: string | null,
     work: (gate: Gate) => Promise<Result<Value, Refusal>>,
@@ -115,7 +115,7 @@ export class Service {
   }
 
   /**
-   * Puts in force what the files say now, for the root (null) or a tenant.
+   * Reads the files again and puts them in force, for the root (null) or a tenant.
    *
    * @param mode undefined keeps the mode
    * @param by the name of the key that asks
@@ -129,7 +129,7 @@ export class Service {
     return reloading;
   }
 
-  /** Everything that this process serves, as the files say now: for a signal, which nobody waits for. */
+  /** Reloads the root and all tenants, after a signal. Nobody waits for the result. */
   async reloadAll(by: string): Promise<void> {
     const { log, tenants } = this.#options;
     const begun = tenants?.begun ?? [];
@@ -138,7 +138,7 @@ export class Service {
         const reloaded = await this.reload(tenant, undefined, by);
         if (!reloaded.ok) log.error({ tenant }, `nothing was put in force: ${reloaded.problem.detail}`);
       } catch (error) {
-        // Such as a ledger that is damaged: that is no matter of the others, nor of those who wait for answers.
+        // A fault of one tenant, such as a damaged ledger, must not affect the others or calls that wait for answers.
         log.error({ tenant, err: error }, "nothing was put in force: the reload failed");
       }
     }
@@ -146,7 +146,7 @@ export class Service {
 
   async #reload(tenant: string | null, mode: string | undefined, by: string): Promise<Result<Reloaded, Refusal>> {
     if (mode !== undefined && !isMode(mode))
-      return bad(refuse("invalid-request", `there is no mode "${mode}"; modes are ${modes.join(", ")}`));
+      return bad(refuse("invalid-request", `the mode "${mode}" does not exist; modes are ${modes.join(", ")}`));
     const { tenants, readSources, rootSource, root } = this.#options;
     if (tenants !== undefined) {
       const sources = await readSources();
@@ -159,11 +159,11 @@ export class Service {
     return tenants.workOn(tenant, (gate) => this.#reloadGate(gate, source, mode, by), mode);
   }
 
-  /** What is wrong in the file of tenants shows lines of it, and they may be of others than the one who asks. */
+  /** An error in the tenants file may show lines of other tenants, so only the root's administrators see it. */
   #badPlaces(tenant: string | null, problem: string): Refusal {
     if (tenant === null) return refuse("contract-refused", problem);
     this.#options.log.error({ tenant }, `nothing was put in force: ${problem}`);
-    return refuse("contract-refused", "the file of tenants is not right; its operator finds why in the log");
+    return refuse("contract-refused", "the tenants file has an error; the gate's log shows it to the operator");
   }
 
   async #reloadGate(

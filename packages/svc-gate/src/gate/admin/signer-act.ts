@@ -1,14 +1,14 @@
 import type { Ledger } from "../../ledger/mod.ts";
 import type { Act } from "./act.ts";
 
-/** The act that says which key signs heads from its row on. The row is under the signature of the new one. */
+/** Returns the event that records which key signs heads from its row on. The new key signs the head with this row. */
 export function signerAct({ from, to, isRotation }: NonNullable<Ledger["signerChange"]>, by: string): Act {
   return {
     by,
     act: isRotation ? "signer.rotate" : "signer.replace",
     body: { from, to },
     reason: isRotation
-      ? `Svc: heads are signed by the key ${to} from here on, and by the one before it as long as that is kept`
-      : `Svc: heads are signed by the key ${to} from here on; the one before it is lost or given up, says the operator`,
+      ? `Svc: the key ${to} signs heads from this row on, and the old key too while it is kept`
+      : `Svc: the key ${to} signs heads from this row on; the operator stated that the old key is lost or abandoned`,
   };
 }

@@ -17,7 +17,8 @@ export interface BatcherOptions<Call extends WaitingCall, Transaction> {
    * Runs the work in a transaction of the ledger.
    *
    * @param anyClock the work does not need the right time
-   * @returns why the work was not done. What it throws is a fault: the batcher does nothing more
+   * @returns a refusal if the work was not done
+   * @throws a fault, after which the batcher does nothing more
    */
   readonly transact: (work: Work<Transaction>, anyClock: boolean) => Promise<Result<void, Refusal>>;
   /** Takes the calls of one batch with `take`, then decides and answers them. */
@@ -59,7 +60,7 @@ export class Batcher<Call extends WaitingCall, Transaction> {
     this.failed.catch((fault: unknown) => this.#abandon(fault));
   }
 
-  /** Puts a call into the queue, or refuses it if there is no room or the gate is stopping. */
+  /** Puts a call into the queue, or refuses it if the queue is full or the gate is stopping. */
   submit(call: Call): void {
     const refusal = this.refusalFor(call.caller.keyName, call.bytes);
     if (refusal !== undefined) return call.settle(bad(refusal));

@@ -19,10 +19,10 @@ export function boundConnections(server: Server, max: number, log: Logger): Keyl
   const keyless = new Keyless(Math.max(shareMin, Math.ceil(max / 4)));
   let closed = 0;
   let from: string | undefined;
-  // Those that have closed are let go at the next sweep: a listener of ours on each socket, beside the server's own that
-  // come and go with each answer, made the collector keep finished requests by the thousand.
+  // Closed sockets are removed at the next sweep. With a listener for this on each socket, the garbage collector kept
+  // thousands of finished requests, because the server adds and removes its own listeners with each answer.
   const open = new Set<Socket>();
-  /** Connections during the TLS handshake. Requests name another socket, which is made after it. */
+  /** Connections during the TLS handshake. Requests name another socket, which is created after the handshake. */
   const shaking = new Map<string, Socket>();
   server.on("connection", (socket: Socket) => {
     open.add(socket);
@@ -64,7 +64,10 @@ function peerOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }
 
-/** A page that is read too slowly keeps memory, and the ledger's readers, for whoever has the patience. */
+/**
+ * Closes a connection that reads its answer too slowly, because an unread answer keeps memory and readers of the
+ * ledger.
+ */
 function endStuck(socket: Socket, stuckSince: WeakMap<Socket, number>): void {
   const now = performance.now();
   const since = stuckSince.get(socket);

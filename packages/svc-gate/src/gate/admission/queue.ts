@@ -3,9 +3,9 @@ import { Pace } from "../core/pace.ts";
 
 /** A call that can wait in the queue. */
 export interface QueuedCall {
-  /** Whose key asks. */
+  /** The key of the caller. */
   readonly caller: { readonly keyName: string };
-  /** The size of its body: what it holds of memory until it is decided. */
+  /** The size of the body, which is in memory until the call is decided. */
   readonly bytes: number;
 }
 
@@ -22,12 +22,12 @@ interface KeyQueue<Call> {
   taken: number;
 }
 
-/** What the bodies of waiting calls may hold of the process's memory, over all of its queues. */
+/** The memory that the bodies of waiting calls may use, over all queues of the process. */
 export class Budget {
   readonly max: number;
-  /** What is held now, in bytes. */
+  /** The number of bytes in use. */
   held = 0;
-  /** Queues that hold something. */
+  /** The number of queues that have calls. */
   holders = 0;
 
   constructor(max: number = limits.queueBytesMax) {
@@ -68,17 +68,17 @@ export class AdmissionQueue<Call extends QueuedCall> {
     this.#now = now;
   }
 
-  /** Calls that wait. */
+  /** The number of calls that wait. */
   get waiting(): number {
     return this.#waiting;
   }
 
-  /** Bytes of the calls that wait or are being decided. */
+  /** The bytes of the calls that wait or are being decided. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Is there room for one more call of this key? The length of its body is enough to know. */
+  /** Returns true if the queue has room for another call of this key. The length of the body is enough to know. */
   hasRoom(keyName: string, bytes: number): boolean {
     const key = this.#keys.get(keyName);
     const { held, holders, max } = this.#budget;

@@ -2,25 +2,25 @@ import { bad, good, type Result } from "../../wire/mod.ts";
 import type { Rate } from "../admin/keys/record.ts";
 import type { Key } from "../admin/keys/ring.ts";
 
-/** What is left to a key after one request was charged. */
+/** The rest of a key's rate after one request was charged. */
 export interface Charged {
   readonly rate: Rate;
-  /** False: there was nothing left for this one. */
+  /** False if nothing was left for this request. */
   readonly ok: boolean;
   readonly left: number;
-  /** Seconds until one more is let in, and until the bucket is full: whole, rounded up. */
+  /** Seconds until another request is accepted, and until the bucket is full. Both are rounded up. */
   readonly nextSeconds: number;
   readonly fullSeconds: number;
 }
 
 export interface RatesOptions {
-  /** What holds for a key that has no rate of its own; undefined is none. */
+  /** The rate of a key that has no rate of its own; undefined means no limit. */
   readonly fallback: (tenant: string | null) => Rate | undefined;
   /** A monotonic clock in milliseconds. */
   readonly now?: () => number;
 }
 
-/** One token, in the unit in which a bucket is kept: each microsecond adds `perSecond` of them, so nothing is rounded. */
+/** One token in the unit of a bucket's level. Each microsecond adds `perSecond` units, so nothing is rounded. */
 const token = 1_000_000;
 
 interface Bucket {
@@ -30,12 +30,15 @@ interface Bucket {
   at: number;
 }
 
-/** Buckets that are full are as good as none: they go when there are so many, and again at each doubling. */
+/**
+ * The number of buckets at which full buckets are removed, because a full bucket limits nothing. This repeats at each
+ * doubling.
+ */
 const sweepAt = 1024;
 
 /**
- * A token bucket for each key that has a rate: it holds `burst` requests and fills by `perSecond`. A request is charged
- * once, whatever becomes of it.
+ * A token bucket for each key that has a rate. It holds `burst` requests and fills by `perSecond`. A request is charged
+ * once, whatever its result is.
  */
 export class Rates {
   readonly #fallback: RatesOptions["fallback"];
@@ -48,12 +51,12 @@ export class Rates {
     this.#now = now;
   }
 
-  /** Buckets that are kept now. */
+  /** The number of buckets. */
   get size(): number {
     return this.#buckets.size;
   }
 
-  /** Charges one request to a key; undefined where the key has no rate. */
+  /** Charges one request to a key; undefined if the key has no rate. */
   charge({ id, tenant, rate }: Pick<Key, "id" | "rate" | "tenant">): Charged | undefined {
     const its = rate ?? this.#fallback(tenant);
     if (its === undefined) return undefined;
@@ -91,11 +94,11 @@ export class Rates {
   }
 }
 
-/** A rate that was changed holds from now on; what was left stays, as far as the new burst has room. */
+/** Fills a bucket. A changed rate applies immediately; the old level stays, up to the new burst. */
 function fill(bucket: Bucket, rate: Rate, at: number): void {
   const room = rate.burst * token - bucket.level;
   const elapsed = at - bucket.at;
-  // Compared by division: the product could be beyond what a number holds exactly.
+  // Division, because the product could be too large for an exact number.
   bucket.level = elapsed >= room / rate.perSecond ? rate.burst * token : bucket.level + elapsed * rate.perSecond;
   bucket.rate = rate;
   bucket.at = at;
@@ -105,21 +108,24 @@ function secondsUntil(level: number, bucket: Bucket): number {
   return Math.max(0, Math.ceil((level - bucket.level) / bucket.rate.perSecond / token));
 }
 
-/** No gate on one machine does more; below it the arithmetic of buckets is exact. */
+/** More than a gate on one machine can do. Up to this rate the arithmetic of buckets is exact. */
 const perSecondMax = 1_000_000;
 
-/** Reads `200/s` or `200/s burst 400`, or as a key's rate is written, `200/s:400`; without a burst it is a second's worth. */
+/**
+ * Reads `200/s`, `200/s burst 400`, or `200/s:400`, the form in a key's record. The default burst is one second's
+ * requests.
+ */
 export function parseRate(text: string): Result<Rate, string> {
   const [, perSecond, burst = perSecond] =
     /^ *([1-9][0-9]{0,6})\/s(?:(?::| +burst +)([1-9][0-9]{0,6}))? *$/.exec(text) ?? [];
   const rate = { perSecond: Number(perSecond), burst: Number(burst) };
   if (rate.perSecond <= perSecondMax && rate.burst <= perSecondMax) return good(rate);
-  return bad(`"${text}" is no rate; write it as 200/s or 200/s burst 400, up to ${perSecondMax}`);
+  return bad(`"${text}" is not a rate; write it as 200/s or 200/s burst 400, up to ${perSecondMax}`);
 }
 
 /**
- * The rate and what is left of it as header fields (draft-ietf-httpapi-ratelimit-headers-11): `q` requests in any `w`
- * seconds, `r` left now, and `t` seconds until all of them are there again.
+ * Returns the rate and its rest as header fields (draft-ietf-httpapi-ratelimit-headers-11): `q` requests in any `w`
+ * seconds, `r` left now, and `t` seconds until all are available again.
  */
 export function rateFields({ rate, left, fullSeconds }: Charged): readonly (readonly [string, string])[] {
   const { perSecond, burst } = rate;

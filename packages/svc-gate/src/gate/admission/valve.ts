@@ -1,28 +1,28 @@
 export interface ValveOptions {
-  /** How many pass in a second, where that lets nobody wait too long. */
+  /** The number of actions per second, unless some would then wait too long. */
   readonly perSecond: number;
-  /** How long one waits at most in a flood that stays as it is: the more wait, the more pass. */
+  /** The longest wait in a steady flood. If more actions wait, more pass. */
   readonly waitMs: number;
-  /** How many may wait; those past it pass at once. */
+  /** The number of actions that may wait. Further actions pass immediately. */
   readonly waitingMax: number;
   /** A monotonic clock in milliseconds. */
   readonly now?: () => number;
-  /** Calls something after so many milliseconds. */
+  /** Calls a function after a delay. */
   readonly later?: (act: () => void, ms: number) => void;
 }
 
-/** What passes; false where nothing was left to do, as for a caller who has gone. */
+/** An action. It returns false if nothing was left to do, for example because the caller has gone. */
 type Act = () => boolean;
 
-/** How often those that wait are looked after, in milliseconds. */
+/** How often waiting actions are released, in milliseconds. */
 const tickMs = 5;
 
 /**
- * Lets so many acts pass in a second; the others wait for their turn. What is rare passes at once.
+ * Lets a number of actions pass per second; further actions wait for their turn. Rare actions pass immediately.
  *
- * It is what refusals go through. To refuse a request over HTTP costs a good part of what deciding it does, so a gate
- * that refuses as fast as it is asked has no time left to answer. A refusal that waits costs nothing, and holds up the
- * one connection that is owed it: however many there are, they are asked again no more often than they are refused.
+ * Refusals pass through a valve. Refusing a request over HTTP costs almost as much as deciding it, so a gate that
+ * refuses without limit has no time left for answers. A waiting refusal costs nothing and holds up only its own
+ * connection. So callers that repeat refused requests are slowed down.
  */
 export class Valve {
   readonly #options: Required<ValveOptions>;
@@ -37,12 +37,12 @@ export class Valve {
     this.#filledAt = now();
   }
 
-  /** Acts that wait. */
+  /** The number of actions that wait. */
   get waiting(): number {
     return this.#waiting.length - this.#head;
   }
 
-  /** @returns whether it passed at once */
+  /** @returns true if the action passed immediately */
   pass(act: Act): boolean {
     this.#fill();
     if ((this.waiting === 0 && this.#level >= 1) || this.waiting >= this.#options.waitingMax) {
@@ -69,7 +69,7 @@ export class Valve {
     if (this.waiting > 0) this.#options.later(() => this.#release(), tickMs);
   }
 
-  /** A tenth of a second's acts may come together. */
+  /** The actions of a tenth of a second may pass together. */
   get #burst(): number {
     return this.#options.perSecond / 10;
   }

@@ -4,16 +4,16 @@ import type { ObservedHead } from "../../ledger/mod.ts";
 
 /** How far one anchor vouches for a ledger. */
 export interface Vouched {
-  /** Who: `witness w1`, `file sink`. */
+  /** The anchor's name: `witness w1`, `file sink`. */
   readonly by: string;
   readonly seq: number;
-  /** When it said so, in milliseconds. */
+  /** The time of the anchor's last head, in milliseconds. */
   readonly at: number;
 }
 
 export interface AnchorStatusOptions {
   readonly by: string;
-  /** Where it is, for the log. */
+  /** The anchor's address, for the log. */
   readonly place: string;
   /** For the log; null is the root. */
   readonly tenant: string | null;
@@ -36,17 +36,17 @@ export class AnchorStatus {
     return this.#options.by;
   }
 
-  /** Has it observed another history than this ledger's? */
+  /** True if the anchor has observed a history that is not this ledger's. */
   get isDiverged(): boolean {
     return this.#state === "diverged";
   }
 
-  /** The last head that it has, as far as is known. */
+  /** The last head that the anchor is known to have. */
   get vouched(): { readonly size: number; readonly root: Buffer; readonly at: number } | undefined {
     return this.#vouched;
   }
 
-  /** Milliseconds for which there have been rows that it has not got; 0 where there are none. */
+  /** The time for which the anchor has lacked rows, in milliseconds; 0 if it has all rows. */
   get behindMs(): number {
     return this.#behindSince === undefined ? 0 : performance.now() - this.#behindSince;
   }
@@ -55,32 +55,43 @@ export class AnchorStatus {
     return this.#vouched?.size === size && this.#vouched.root.equals(root);
   }
 
-  /** There is a newer head. */
+  /** Notes that a newer head exists. */
   follow(): void {
     this.#behindSince ??= performance.now();
   }
 
-  /** It has a head. @param latest the number of rows there are now */
+  /**
+   * Notes that the anchor has a head.
+   *
+   * @param latest the number of rows now
+   */
   reached({ size, root }: Pick<Head, "root" | "size">, at: number, latest: number): void {
     if (size >= (this.#vouched?.size ?? 0)) this.#vouched = { size, root, at };
     this.#behindSince = size >= latest ? undefined : performance.now();
-    this.#become("good", () => this.#say("info", `the ${this.by} takes checkpoints again`));
+    this.#become("good", () => this.#say("info", `the ${this.by} accepts checkpoints again`));
   }
 
-  /** It could not be asked, or said nothing that helps. */
+  /** Notes that the anchor could not be reached, or gave no useful answer. */
   failed(problem: string): void {
     this.#options.onFailure(this.by);
     if (!this.isDiverged)
-      this.#become("failing", () => this.#say("warn", `the ${this.by} does not take checkpoints: ${problem}`));
+      this.#become("failing", () => this.#say("warn", `the ${this.by} does not accept checkpoints: ${problem}`));
   }
 
-  /** It has observed another history. @param isStated an operator has stated the loss: it can never cosign this ledger again */
+  /**
+   * Notes that the anchor has observed another history.
+   *
+   * @param isStated an operator has stated the loss, so the anchor can never cosign this ledger again
+   */
   diverged({ proof, seq }: ObservedHead, isStated = false): void {
     if (isStated)
       return this.#become("diverged", () =>
-        this.#say("warn", `the ${this.by} has seen row ${seq}, which is stated lost: it takes this ledger no more`),
+        this.#say(
+          "warn",
+          `the ${this.by} has seen row ${seq}, which an operator stated lost: it can no longer vouch for this ledger`,
+        ),
       );
-    const shown = proof !== undefined ? "under this ledger's own key" : "and does not show it";
+    const shown = proof !== undefined ? "signed by this ledger's own key" : "without proof";
     return this.#become("diverged", () =>
       this.#say(
         "error",

@@ -14,15 +14,15 @@ import type { Sink } from "./sink.ts";
 import { AnchorStatus, type Vouched } from "./anchor-status.ts";
 import { Witnesses } from "./witnesses.ts";
 
-/** Who anchors the ledgers of a gate, and how often: the same for the root and for every tenant. */
+/** The anchors of a gate, and how often they receive heads. They are the same for the root and every tenant. */
 export interface AnchorSites {
   readonly policy: WitnessPolicy | undefined;
   readonly sinks: readonly Sink[];
-  /** Checkpoints that somebody outside has collected, for this start; undefined if no file is named. */
+  /** Checkpoints that somebody outside has collected, for this start; undefined if no file is set. */
   readonly collected?: Collected | undefined;
-  /** They are told after so many checkpoints. */
+  /** The number of checkpoints after which the anchors receive a head. */
   readonly every: number;
-  /** What somebody says to have seen at this start, and does not show, is a mistake: the operator answers for that. */
+  /** Accepts claims of anchors that show no proof, at this start. The operator takes responsibility for that. */
   readonly acceptClaims: boolean;
 }
 
@@ -33,44 +33,44 @@ export interface AnchorsOptions extends AnchorSites {
   /** Null is the root. */
   readonly tenant: string | null;
   readonly log: Logger;
-  /** Called each time one of them could not be told of a head, or did not take it. */
+  /** Called each time an anchor could not be reached or did not accept a head. */
   readonly onFailure: (by: string) => void;
   readonly pace?: Pace;
   readonly patience?: Patience;
 }
 
-/** What is waited for at most, in milliseconds. */
+/** The longest waits, in milliseconds. */
 interface Patience {
-  /** By a start. */
+  /** At a start, for the answers of the anchors. */
   readonly startMs: number;
-  /** For the last head at an end. */
+  /** At a stop, for the last head. */
   readonly endMs: number;
 }
 
-/** A sink, and how it stands with it. */
+/** A sink and its status. */
 interface Given {
   readonly sink: Sink;
   readonly status: AnchorStatus;
 }
 
-/** How it stands with one anchor. */
+/** The status of one anchor, for metrics. */
 export interface AnchorReading {
   readonly by: string;
-  /** Rows that it does not vouch for yet. */
+  /** The number of rows that it does not vouch for yet. */
   readonly lagRows: number;
-  /** Milliseconds for which there have been such rows. */
+  /** The time for which such rows have existed, in milliseconds. */
   readonly behindMs: number;
-  /** It knows another history than this gate. */
+  /** True if the anchor knows a history that is not this gate's. */
   readonly isDiverged: boolean;
 }
 
 const usualPatience: Patience = { startMs: 3000, endMs: 2000 };
-/** Rows are anchored after so long, however few they are. */
+/** Rows are anchored after this time, even if there are few. */
 const latestMs = 10_000;
 
 /**
- * All who anchor one ledger. They are told behind the answers, at most once a second and one delivery at a time; nothing
- * that they do or leave undone reaches a check.
+ * All anchors of one ledger. They receive heads after the answers, at most once a second and one delivery at a time. A
+ * slow or failing anchor never affects a check.
  */
 export class Anchors {
   readonly #options: AnchorsOptions;
@@ -80,9 +80,9 @@ export class Anchors {
   readonly #statuses: readonly AnchorStatus[];
   readonly #publishers: readonly HeadPublisher[];
   readonly #patience: Patience;
-  /** Rows, as far as is known. */
+  /** The number of rows that is known here. */
   #size = 0;
-  /** Heads since the last that they were told of. */
+  /** The number of heads since the last delivery. */
   #untold = 0;
   #timer: NodeJS.Timeout | undefined;
 
@@ -106,7 +106,7 @@ export class Anchors {
     ].map((deliver) => new HeadPublisher(deliver, pace));
   }
 
-  /** There is a new signed head, and it is durable. Costs next to nothing; work begins when the caller is done. */
+  /** Notes a new signed head, which is durable. This is cheap; deliveries begin after the caller is done. */
   follow({ size }: { readonly size: number }): void {
     this.#size = Math.max(this.#size, size);
     for (const status of this.#statuses) status.follow();
@@ -122,12 +122,12 @@ export class Anchors {
     for (const publisher of this.#publishers) publisher.publish();
   }
 
-  /** The latest checkpoint with cosignatures of a quorum; undefined where there is none. */
+  /** The latest checkpoint with cosignatures of a quorum; undefined if there is none. */
   get cosigned(): CosignedHead | undefined {
     return this.#cosignatures?.latest;
   }
 
-  /** How it stands with each of them, for metrics. */
+  /** The status of each anchor, for metrics. */
   get readings(): readonly AnchorReading[] {
     return this.#statuses.map(({ by, vouched, behindMs, isDiverged }) => ({
       by,
@@ -137,7 +137,9 @@ export class Anchors {
     }));
   }
 
-  /** Who vouches for rows, and through which; the quorum of witnesses first, then those that vouch for most. */
+  /**
+   * The anchors and the last rows that they vouch for: first the quorum of witnesses, then by row, the latest first.
+   */
   get vouched(): readonly Vouched[] {
     return this.#heads().map(({ by, size, at }) => ({ by, seq: size, at }));
   }
@@ -149,14 +151,18 @@ export class Anchors {
     return [...quorum, ...single.toSorted((a, b) => b.size - a.size)].filter(({ size }) => size > 0);
   }
 
-  /** Holds the tree against what they vouch for. @returns the first row through which it is another one */
+  /**
+   * Compares the tree with the heads that the anchors vouch for.
+   *
+   * @returns the first row through which the tree differs
+   */
   async diverged(): Promise<Broken | undefined> {
     for (const { by, size, root } of this.#heads().toSorted((a, b) => a.size - b.size)) {
       const found = await rootAt(hashesOf(this.#options.ledger), size);
       if (!found.equals(root))
         return {
           seq: size,
-          problem: `the tree through this row is not the one that the ${by} has seen`,
+          problem: `the tree through this row differs from the tree that the ${by} has seen`,
           expected: root.toString("base64"),
           found: found.toString("base64"),
         };
@@ -165,10 +171,10 @@ export class Anchors {
   }
 
   /**
-   * Takes up where an earlier run has left off, and begins to tell them of heads.
+   * Loads the state of an earlier run, and begins to deliver heads.
    *
-   * @param isStart asks all that can be asked in a bounded time what they know, before anything is served
-   * @throws {LedgerRefused} where one of them has seen what is not in the ledger
+   * @param isStart asks all anchors in a bounded time about their heads, before the gate serves
+   * @throws {LedgerRefused} if an anchor has seen rows that are not in the ledger
    */
   async begin(isStart: boolean): Promise<void> {
     const { ledger, folder, acceptClaims, log, tenant } = this.#options;
@@ -185,7 +191,7 @@ export class Anchors {
     for (const divergence of await this.#divergences(head, isStart)) {
       const { proof } = divergence.head;
       const refusal = refusalOf(divergence, head.size);
-      // For `svc-gate resume`, which must be shown what was lost.
+      // `svc-gate resume` needs this file as evidence of the loss.
       if (proof !== undefined) await replaceFile(join(folder, dataFolder.files.seen), proof);
       if (proof !== undefined || !acceptClaims) throw new LedgerRefused(refusal);
       log.warn({ tenant }, `accepted at this start: ${refusal}`);
@@ -198,7 +204,7 @@ export class Anchors {
     const named = policy?.logs.filter(({ name }) => name === ledger.name) ?? [];
     const isOurs = named.some(({ text }) => ledger.verifiers.some((key) => key.text === text));
     if (named.length > 0 && !isOurs)
-      log.warn({ tenant }, `the policy of witnesses names another key of the log ${ledger.name} than signs now`);
+      log.warn({ tenant }, `the witness policy has a key of the log ${ledger.name} that does not sign now`);
   }
 
   async #divergences(head: Head, isStart: boolean): Promise<readonly Divergence[]> {
@@ -212,11 +218,11 @@ export class Anchors {
     if (collected !== undefined && collected.length > 0) return collected;
     const enough = AbortSignal.timeout(this.#patience.startMs);
     const inSinks = await Promise.all(this.#sinks.map((given) => this.#look(given, head, enough)));
-    // A witness that has seen nothing yet cosigns what it is asked: not a history that a sink has disproved.
+    // A witness that has seen nothing yet cosigns any history. It must not get a history that a sink has disproved.
     return inSinks.flat().length > 0 ? inSinks.flat() : ((await this.#witnesses?.askAtStart(enough)) ?? []);
   }
 
-  /** What a sink was given last, where it can be read. */
+  /** Compares the ledger with the last checkpoint in a sink, if it can be read. */
   async #look({ sink, status }: Given, head: Head, enough: AbortSignal): Promise<readonly Divergence[]> {
     const { ledger, tenant } = this.#options;
     try {
@@ -246,17 +252,17 @@ export class Anchors {
     }
   }
 
-  /** Tells them the last head, unless they are away, and ends within a bounded time. */
+  /** Delivers the last head to all reachable anchors, and ends within a bounded time. */
   async close(): Promise<void> {
     if (this.#timer !== undefined) this.#tell();
     await Promise.all(this.#publishers.map((publisher) => publisher.close(this.#patience.endMs)));
   }
 }
 
-/** A file system that hangs must not hold up a start. */
+/** A file system that hangs must not delay a start. */
 function inTime<Value>(value: Promise<Value>, signal: AbortSignal): Promise<Value> {
   const late = Promise.withResolvers<never>();
-  const tooLate = (): void => late.reject(new Error("it cannot be read in time"));
+  const tooLate = (): void => late.reject(new Error("its file cannot be read in time"));
   if (signal.aborted) tooLate();
   signal.addEventListener("abort", tooLate, { once: true });
   return Promise.race([value, late.promise]).finally(() => signal.removeEventListener("abort", tooLate));

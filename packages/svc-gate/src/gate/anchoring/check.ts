@@ -2,13 +2,13 @@ import type { LedgerCheck } from "../../ledger/mod.ts";
 import type { Anchors } from "./anchors.ts";
 import type { Vouched } from "./anchor-status.ts";
 
-/** What came of walking a ledger, with all who vouch for its rows. */
+/** The result of verifying a ledger, with all anchors that vouch for its rows. */
 export interface AnchoredCheck extends LedgerCheck {
-  /** Who vouches, and through which row; when they said so last is null where that is not known. */
+  /** The anchors and the last rows that they vouch for; `at` is null if the time is unknown. */
   readonly anchors: readonly (Omit<Vouched, "at"> & { readonly at: number | null })[];
 }
 
-/** Holds a ledger that was walked against those who anchor it; `anchored` is then the one that vouches for most. */
+/** Compares a verified ledger with its anchors. `anchored` is then the anchor that vouches for most rows. */
 export async function holdAgainst(check: LedgerCheck, anchors: Anchors | undefined): Promise<AnchoredCheck> {
   const pin = check.anchored === undefined ? [] : [{ ...check.anchored, at: null }];
   const all = [...pin, ...(anchors?.vouched ?? [])];

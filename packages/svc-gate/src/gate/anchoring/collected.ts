@@ -3,7 +3,7 @@ import { rootAt, type HashReader } from "../../ledger/tree/mod.ts";
 import { hashesOf, type AnchoredLog, type Head } from "./head.ts";
 import { observedIn } from "./observed.ts";
 
-/** Checkpoints in a file that somebody outside has collected: of all ledgers of a gate, in any order. */
+/** Checkpoints in a file that somebody outside has collected. They may be of all ledgers of a gate, in any order. */
 export interface Collected {
   readonly file: string;
   /** Each is a whole signed note. */
@@ -18,17 +18,22 @@ interface Said {
   readonly root: string;
 }
 
-/** Why the file must be another one, or undefined. A tenant may be absent from it; the root may not. */
+/**
+ * Returns why the file is not of this gate, or undefined. It must have a checkpoint of the root, but not of each
+ * tenant.
+ */
 export function strangeFile({ file, notes }: Collected, name: string, tenant: string | null): string | undefined {
   if (tenant !== null || notes.some((note) => saidIn(note, name) !== undefined)) return undefined;
   return `SVC_SEEN: ${file} has no checkpoint of the ledger ${name}: name the right file, or start once with --accept anchors`;
 }
 
 /**
- * Holds every checkpoint of the file against the ledger. Only a row of `svc-gate resume` that names a checkpoint passes it:
- * nobody says when it was seen, and rows with the same numbers may be lost a second time.
+ * Compares every checkpoint of the file with the ledger. A checkpoint that is not in the ledger is only accepted if a
+ * row of `svc-gate resume` names it: the time of a checkpoint is unknown, and rows with the same numbers may be lost
+ * twice.
  *
- * @returns the furthest one that is not in the ledger; one under a key of the ledger before any other
+ * @returns the furthest checkpoint that is not in the ledger; a checkpoint signed by the ledger's key comes before any
+ *   other
  */
 export async function collectedDivergence(
   { file, notes }: Collected,
@@ -65,7 +70,10 @@ async function absentFrom(log: AnchoredLog, head: Head, notes: readonly string[]
   return absent;
 }
 
-/** Trees of nearby sizes share their upper nodes, and a database is asked for each. Their last leaves differ. */
+/**
+ * Caches upper nodes, which trees of nearby sizes share, because a database is asked for each. Their last leaves
+ * differ.
+ */
 function remembering(read: HashReader): HashReader {
   const known = new Map<string, Promise<Buffer>>();
   return async (level, from, count) => {

@@ -4,7 +4,7 @@ import { claimedText, openCheckpoint, openNote, signatureLine } from "../../ledg
 import type { AnchoredLog, Head } from "./head.ts";
 import type { WitnessPolicy } from "./policy.ts";
 
-/** A cosignature as a line of a note, and the text of the key that made it. */
+/** A cosignature as a line of a note, and its key as text. */
 export interface Cosignature {
   readonly key: string;
   readonly line: string;
@@ -12,10 +12,10 @@ export interface Cosignature {
   readonly at: number;
 }
 
-/** Heads whose cosignatures are still gathered: witnesses that are slow answer for older ones. */
+/** The number of heads whose cosignatures are still collected, because slow witnesses answer for older heads. */
 const gatheredMax = 8;
 
-/** Gathers cosignatures, and keeps the latest head that a quorum has cosigned, in a file too. */
+/** Collects cosignatures, and stores the latest head that a quorum has cosigned, also in a file. */
 export class Cosignatures {
   readonly #file: string;
   readonly #policy: WitnessPolicy;
@@ -34,9 +34,9 @@ export class Cosignatures {
   }
 
   /**
-   * Takes up what an earlier run has kept.
+   * Loads the head that an earlier run has stored.
    *
-   * @returns undefined where there is nothing, or nothing that this log's keys and a quorum have signed
+   * @returns undefined if there is none, or this log's keys and a quorum have not signed it
    */
   async load(log: AnchoredLog): Promise<CosignedHead | undefined> {
     const note = await readFile(this.#file, "utf8").catch(() => "");
@@ -49,7 +49,7 @@ export class Cosignatures {
     return this.#kept;
   }
 
-  /** Adds what a witness has cosigned. @returns when a head that is now kept is on disk */
+  /** Adds cosignatures of a witness. If a quorum has now cosigned the head, the head is on disk when this resolves. */
   async add(head: Head, cosignatures: readonly Cosignature[]): Promise<void> {
     const found = this.#gathered.get(head.note) ?? { head, lines: new Map<string, string>(), at: 0 };
     for (const { key, line, at } of cosignatures) {
@@ -63,7 +63,7 @@ export class Cosignatures {
     if (head.size < (this.#kept?.size ?? 0) || !this.#policy.isMet(new Set(found.lines.keys()))) return;
     const { size, root } = head;
     this.#kept = { note: head.note + [...found.lines.values()].join(""), size, root, at: found.at };
-    // Where the disk fails the next one is tried: the file is a copy of what witnesses can give again.
+    // If the write fails, the next head is written. Witnesses can give the cosignatures again.
     this.#writing = this.#writing.then(() => this.#write()).catch(() => undefined);
     await this.#writing;
   }
@@ -76,14 +76,14 @@ export class Cosignatures {
 
 /** A head with its cosignatures. */
 export interface CosignedHead extends Head {
-  /** When the latest of them was made, in milliseconds. */
+  /** The time of the latest cosignature, in milliseconds. */
   readonly at: number;
 }
 
 /**
- * Reads what a witness answers to a checkpoint: lines of signatures. Those of unknown keys are left out.
+ * Reads the answer of a witness to a checkpoint: lines of signatures. Signatures of unknown keys are left out.
  *
- * @returns why nothing of it counts, where one of a known key is wrong or there is none of the witness's own
+ * @returns a sentence if the signature of a known key is wrong, or the witness's own signature is missing
  */
 export function readCosignatures(
   head: Head,
@@ -91,12 +91,16 @@ export function readCosignatures(
   { policy, own }: { readonly policy: WitnessPolicy; readonly own: string },
 ): readonly Cosignature[] | string {
   const keys = policy.witnesses.map(({ key }) => key);
-  const note = head.note + lines;
-  if (claimedText(note) !== claimedText(head.note)) return "its answer is not lines of signatures";
-  const opened = openNote(note, keys);
-  if (!opened.ok) return `its answer is refused: ${opened.problem}`;
-  const found = opened.value.signed.flatMap(({ key, signature, time = 0 }) =>
-    time === 0 ? [] : [{ key: key.text, line: signatureLine(key, signature.bytes), at: time * 1000 }],
-  );
-  return found.some(({ key }) => key === own) ? found : "it answers without a cosignature of its key";
+  const note = parseNote(head.note + lines);
+  if (note === undefined || note.text !== parseNote(head.note)?.text)
+    return "its answer does not consist of signature lines";
+  const verified = verifyNote(note, keys);
+  if (!verified.ok) return `its answer is not valid: ${verified.problem}`;
+  const found = verified.value.flatMap(({ key, time = 0 }) => {
+    const signature = note.signatures.find(({ name, id }) => name === key.name && id === key.id);
+    return signature === undefined || time === 0
+      ? []
+      : [{ key: key.text, line: signatureLine(key, signature.bytes), at: time * 1000 }];
+  });
+  return found.some(({ key }) => key === own) ? found : "its answer has no cosignature by its key";
 }

@@ -3,10 +3,10 @@ import { dirname } from "node:path";
 import { makeFolders, notesIn } from "../../ledger/mod.ts";
 import type { Sink } from "./sink.ts";
 
-/** The last checkpoint is within so many bytes of the end. */
+/** The last checkpoint is within this many bytes of the end. */
 const tailBytes = 64 * 1024;
 
-/** A file that each checkpoint is added to; a tenant's is `path.TENANT` beside the root's. */
+/** Returns a sink that appends each checkpoint to a file. A tenant's file is `path.TENANT`, next to the root's. */
 export function fileSink(path: string): Sink {
   const fileOf = (tenant: string | null): string => (tenant === null ? path : `${path}.${tenant}`);
   return {
@@ -26,7 +26,7 @@ async function append(file: string, note: string): Promise<void> {
   const handle = await open(file, "a+", 0o644);
   try {
     const { size } = await handle.stat();
-    // What a crash has torn ends in the middle of a line; the next one begins on a line of its own.
+    // A crash may have left half a line; then the next checkpoint begins on a new line.
     const last = size === 0 ? "\n" : await readAt(handle, size - 1, 1);
     await handle.appendFile(`${last === "\n" ? "" : "\n"}${note}\n`);
     await handle.datasync();

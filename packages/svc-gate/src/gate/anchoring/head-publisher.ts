@@ -1,8 +1,8 @@
-/** When something newer is brought. */
+/** The pace of deliveries. */
 export interface Pace {
-  /** From the beginning of one delivery to the next at least, in milliseconds. */
+  /** The least time from the beginning of one delivery to the next, in milliseconds. */
   readonly betweenMs: number;
-  /** After one that failed, doubled with each that follows it. */
+  /** The wait after a failed delivery. It doubles with each further failure. */
   readonly retryMs: number;
   readonly retryMaxMs: number;
 }
@@ -10,15 +10,15 @@ export interface Pace {
 export const usualPace: Pace = { betweenMs: 1000, retryMs: 1000, retryMaxMs: 60_000 };
 
 /**
- * Brings the newest there is. It rejects where that failed, and ends soon after its signal.
+ * Delivers the newest head. Rejects if that fails, and ends soon after its signal.
  *
- * @returns milliseconds after which to come again though there may be nothing newer; undefined where that is not needed
+ * @returns milliseconds after which to deliver again even without a newer head; undefined if that is not needed
  */
 export type Delivery = (signal: AbortSignal) => Promise<number | undefined>;
 
 /**
- * Brings what is newest to one receiver, one delivery at a time. What came meanwhile is brought by the next one, and one
- * that failed is tried again: nothing is queued, however long the receiver is away.
+ * Delivers the newest head to one receiver, one delivery at a time. Heads that come meanwhile are covered by the next
+ * delivery, and a failed delivery is repeated. So nothing is queued, however long the receiver is away.
  */
 export class HeadPublisher {
   readonly #deliver: Delivery;
@@ -37,13 +37,13 @@ export class HeadPublisher {
     this.#pace = pace;
   }
 
-  /** There is something newer. Nothing is done before the caller's turn of the event loop is over. */
+  /** Notes that a newer head exists. Delivery begins after the caller's turn of the event loop. */
   publish(): void {
     this.#isWanted = true;
     this.#schedule();
   }
 
-  /** Brings what is newest once more, unless the receiver is away, and ends; after so long in any case. */
+  /** Delivers the newest head once more, unless the receiver is away. Ends after the given time in any case. */
   async close(boundMs: number): Promise<void> {
     this.#isClosing = true;
     clearTimeout(this.#timer);
@@ -87,7 +87,7 @@ export class HeadPublisher {
       clearTimeout(this.#again);
       if (again !== undefined && !this.#isClosing) this.#again = setTimeout(() => this.publish(), again).unref();
     } catch {
-      // Whose business it is has been told by what delivers; here it only counts.
+      // `#deliver` has already reported the failure; here it only counts.
       this.#isWanted = true;
       this.#notBefore = performance.now() + Math.min(retryMaxMs, retryMs * 2 ** this.#failures);
       this.#failures += 1;

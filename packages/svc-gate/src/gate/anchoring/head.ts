@@ -1,17 +1,17 @@
 import type { Change } from "../../ledger/mod.ts";
 import { openCheckpoint, type HashReader, type VerifierKey } from "../../ledger/tree/mod.ts";
 
-/** A ledger, as far as those see it who anchor it. */
+/** The part of a ledger that its anchors see. */
 export interface AnchoredLog {
   /** The origin of its checkpoints. */
   readonly name: string;
-  /** Keys that sign for it now. */
+  /** The keys that sign for it now. */
   readonly verifiers: readonly VerifierKey[];
   /** The latest signed head. */
   checkpoint(): Promise<string>;
-  /** Hashes of the tree, as far as that head. */
+  /** Reads hashes of the tree, up to that head. */
   hashes(...asked: Parameters<HashReader>): ReturnType<HashReader>;
-  /** What people did since a row. */
+  /** The administrative events after a row. */
   changes(after: number): Promise<readonly Pick<Change, "act" | "at" | "body">[]>;
 }
 
@@ -26,11 +26,17 @@ export interface Head {
   readonly root: Buffer;
 }
 
-/** The head as it stands now. @throws where the ledger cannot be read, or signs what is not its own */
+/**
+ * Reads the head as it is now.
+ *
+ * @throws if the ledger cannot be read, or the checkpoint is not its own
+ */
 export async function readHead(log: AnchoredLog): Promise<Head> {
   const note = await log.checkpoint();
   const opened = openCheckpoint(note, log.verifiers);
   if (!opened.ok || opened.value.origin !== log.name)
-    throw new Error(`the checkpoint of "${log.name}" is not one: ${opened.ok ? "another origin" : opened.problem}`);
+    throw new Error(
+      `the checkpoint of "${log.name}" is not valid: ${opened.ok ? "it has another origin" : opened.problem}`,
+    );
   return { note, size: opened.value.size, root: opened.value.root };
 }

@@ -33,7 +33,7 @@ export async function unstatedDivergence(
   return kind === undefined || (await isStatedLost(log, observed)) ? undefined : { kind, head: observed };
 }
 
-/** Has an operator stated the rows lost, in a row of `svc-gate resume`? */
+/** Returns true if an operator has stated the rows lost, in a row of `svc-gate resume`. */
 export async function isStatedLost(log: AnchoredLog, observed: ObservedHead): Promise<boolean> {
   return statedLosses(await log.changes(0)).covers(observed);
 }

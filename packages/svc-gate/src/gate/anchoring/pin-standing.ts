@@ -3,7 +3,7 @@ import type { Ledger, PinReading } from "../../ledger/mod.ts";
 import type { AnchorReading } from "../anchoring.ts";
 import type { GateObserver } from "../telemetry/observer.ts";
 
-/** What the head pin is called among the anchors. */
+/** The name of the head pin among the anchors. */
 const by = "head pin";
 
 /**
@@ -26,7 +26,7 @@ export function tellOfPin(ledger: Pick<Ledger, "pin" | "watchPin">, { tenant, lo
     if (isFailing === (failure !== undefined)) return;
     isFailing = failure !== undefined;
     const seq = ledger.pin?.seq ?? 0;
-    if (failure === undefined) return log.info({ tenant, seq }, `the head pin is written again, and holds row ${seq}`);
+    if (failure === undefined) return log.info({ tenant, seq }, `the head pin is written again, and has row ${seq}`);
     const { what, file, why } = failure;
     log.error(
       { tenant, file, why, seq },
@@ -37,14 +37,14 @@ export function tellOfPin(ledger: Pick<Ledger, "pin" | "watchPin">, { tenant, lo
   });
 }
 
-/** Why a gate is not ready because its pin is behind; undefined if the pin follows. */
+/** Returns why a gate is not ready because its pin is behind; undefined if the pin follows. */
 export function pinTrails(pin: PinReading | undefined): string | undefined {
   if (pin === undefined || pin.behindMs <= pinBehindMaxMs) return undefined;
   const { what, why } = pin.failure ?? { what: by, why: "no answer" };
   return `the ${what} cannot be written (${why}): rows after row ${pin.seq} could be removed unnoticed`;
 }
 
-/** The state of the pin, as one of the anchors. */
+/** Returns the state of the pin, as one of the anchors. */
 export function pinReading(pin: PinReading, rows: number): AnchorReading {
   return { by, lagRows: Math.max(0, rows - pin.seq), behindMs: pin.behindMs, isDiverged: false };
 }

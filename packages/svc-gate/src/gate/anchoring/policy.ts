@@ -2,18 +2,18 @@ import { parseVerifierKey, signatureTypes, type VerifierKey } from "../../ledger
 import { bad, good, type Result } from "../../wire/mod.ts";
 import { parseUrl } from "./url.ts";
 
-/** One that cosigns checkpoints which it has seen to extend each other. */
+/** A witness cosigns checkpoints after it has checked that each extends the one before. */
 export interface Witness {
-  /** What the policy calls it. */
+  /** The name in the policy. */
   readonly name: string;
   readonly key: VerifierKey;
-  /** Its submission prefix, without a slash at its end; undefined where it cannot be asked. */
+  /** Its submission prefix, without a slash at the end; undefined if it cannot be asked. */
   readonly url: string | undefined;
 }
 
-/** Whose cosignatures make a checkpoint believed: C2SP tlog-policy. */
+/** The witnesses whose cosignatures are needed to trust a checkpoint: C2SP tlog-policy. */
 export interface WitnessPolicy {
-  /** Keys of logs that the policy names; it may name none. */
+  /** The keys of logs in the policy, which may be none. */
   readonly logs: readonly VerifierKey[];
   readonly witnesses: readonly Witness[];
   /** Are cosignatures by these keys, given as their texts, enough? */
@@ -22,22 +22,26 @@ export interface WitnessPolicy {
 
 type Rule = WitnessPolicy["isMet"];
 
-/** What the lines so far have defined. */
+/** The definitions of the lines so far. */
 interface Reading {
   readonly logs: VerifierKey[];
   readonly witnesses: Witness[];
   /** Witnesses and groups by name. */
   readonly rules: Map<string, Rule>;
-  /** Members of groups: each may be one of one group only. */
+  /** Members of groups. A name may be a member of only one group. */
   readonly placed: Set<string>;
   quorum: Rule | undefined;
 }
 
-/** More of each than anybody has; the specification asks for 32 at least. */
+/** More than anyone needs; the specification asks for at least 32. */
 const linesMax = 1000;
 const witnessesMax = 64;
 
-/** Reads a policy's file. @returns it, or the first line that is wrong and why */
+/**
+ * Reads the text of a policy.
+ *
+ * @returns the policy, or the first wrong line and the reason
+ */
 export function parsePolicy(text: string): Result<WitnessPolicy, string> {
   if (/[^\t\n\x20-\x7e\x80-\u{10ffff}]/u.test(text))
     return bad("it has control characters: lines end in a line feed alone");
@@ -61,31 +65,32 @@ function readLine([keyword = "", ...words]: readonly string[], reading: Reading)
   if (keyword === "witness") return readWitness(words, reading);
   if (keyword === "group") return readGroup(words, reading);
   if (keyword === "quorum") return readQuorum(words, reading);
-  return `"${keyword}" is none of log, witness, group, quorum`;
+  return `"${keyword}" is not a keyword: write log, witness, group or quorum`;
 }
 
 function readLog([vkey, , ...more]: readonly string[], { logs }: Reading): string | undefined {
-  if (vkey === undefined || more.length > 0) return "a log is `log VKEY [URL]`";
+  if (vkey === undefined || more.length > 0) return "a log must be written as `log VKEY [URL]`";
   const key = parseVerifierKey(vkey);
   if (!key.ok) return key.problem;
-  if (key.value.type !== signatureTypes.ed25519) return `the key of ${key.value.name} is not a log's`;
-  if (isAmong(key.value, logs)) return `the key of ${key.value.name} stands twice`;
+  if (key.value.type !== signatureTypes.ed25519) return `the key of ${key.value.name} is not the key of a log`;
+  if (isAmong(key.value, logs)) return `the key of ${key.value.name} appears twice`;
   logs.push(key.value);
   return undefined;
 }
 
 function readWitness([name, vkey, url, ...more]: readonly string[], reading: Reading): string | undefined {
   const { witnesses, rules } = reading;
-  if (name === undefined || vkey === undefined || more.length > 0) return "a witness is `witness NAME VKEY [URL]`";
+  if (name === undefined || vkey === undefined || more.length > 0)
+    return "a witness must be written as `witness NAME VKEY [URL]`";
   const key = parseVerifierKey(vkey);
   if (!key.ok) return key.problem;
   const { text, type } = key.value;
-  if (type !== signatureTypes.cosignature) return `the key of ${name} is not one that cosigns`;
+  if (type !== signatureTypes.cosignature) return `the key of ${name} is not a key for cosignatures`;
   const known = witnesses.map((witness) => witness.key);
-  if (isAmong(key.value, known)) return `the key of ${name} stands twice`;
+  if (isAmong(key.value, known)) return `the key of ${name} appears twice`;
   if (witnesses.length >= witnessesMax) return `there are over ${witnessesMax} witnesses`;
   const prefix = url === undefined ? undefined : parseUrl(url);
-  if (prefix?.ok === false) return `the URL of ${name} cannot be asked: ${prefix.problem}`;
+  if (prefix?.ok === false) return `the URL of ${name} cannot be used: ${prefix.problem}`;
   const problem = define(name, (signed) => signed.has(text), rules);
   if (problem !== undefined) return problem;
   witnesses.push({ name, key: key.value, url: prefix?.value.href.replace(/\/+$/, "") });
@@ -94,7 +99,7 @@ function readWitness([name, vkey, url, ...more]: readonly string[], reading: Rea
 
 function readGroup([name, count, ...members]: readonly string[], { rules, placed }: Reading): string | undefined {
   if (name === undefined || count === undefined || members.length === 0)
-    return "a group is `group NAME all|any|NUMBER MEMBER...`";
+    return "a group must be written as `group NAME all|any|NUMBER MEMBER...`";
   const least = { any: 1, all: members.length }[count] ?? (/^[1-9][0-9]{0,3}$/.test(count) ? Number(count) : 0);
   if (least < 1 || least > members.length)
     return `"${count}" must be all, any, or a number from 1 to ${members.length}`;
@@ -110,7 +115,7 @@ function readGroup([name, count, ...members]: readonly string[], { rules, placed
 }
 
 function readQuorum([name, ...more]: readonly string[], reading: Reading): string | undefined {
-  if (name === undefined || more.length > 0) return "a quorum is `quorum NAME`";
+  if (name === undefined || more.length > 0) return "a quorum must be written as `quorum NAME`";
   if (reading.quorum !== undefined) return "there is a second quorum";
   reading.quorum = name === "none" ? () => true : reading.rules.get(name);
   return reading.quorum === undefined ? `"${name}" is not defined above` : undefined;

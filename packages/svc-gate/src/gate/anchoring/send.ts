@@ -1,6 +1,6 @@
 import { bad, good, type Result } from "../../wire/mod.ts";
 
-/** What came back, whole. */
+/** A whole answer. */
 export interface Reply {
   readonly status: number;
   /** The media type, without parameters. */
@@ -9,10 +9,10 @@ export interface Reply {
 }
 
 export interface Sending {
-  /** Sent by POST; undefined is a GET. */
+  /** Sent by POST; undefined means GET. */
   readonly body?: string | undefined;
   readonly timeoutMs: number;
-  /** Ends it before that. */
+  /** Ends the request earlier. */
   readonly signal: AbortSignal;
 }
 
@@ -20,10 +20,10 @@ export interface Sending {
 const replyBytesMax = 128 * 1024;
 
 /**
- * Sends one request to one who may be slow, broken or hostile: it takes a bounded time, reads a bounded answer, and
- * follows nobody elsewhere.
+ * Sends one request to a server that may be slow, broken or hostile. It takes a bounded time, reads a bounded answer,
+ * and follows no redirect.
  *
- * @returns the reply whatever its status, or why there is none
+ * @returns the reply, whatever its status, or why there is none
  */
 export async function send(url: string, { body, timeoutMs, signal }: Sending): Promise<Result<Reply, string>> {
   const late = AbortSignal.timeout(timeoutMs);
@@ -37,7 +37,7 @@ export async function send(url: string, { body, timeoutMs, signal }: Sending): P
     const { status, headers } = response;
     if (status >= 300 && status < 400) {
       await response.body?.cancel();
-      return bad(`it answers ${status}, which leads elsewhere: name the place itself`);
+      return bad(`it answers ${status}, a redirect: set the final URL`);
     }
     const text = await readAll(response);
     if (text === undefined) return bad(`it answers more than ${replyBytesMax / 1024} KiB`);
@@ -46,7 +46,7 @@ export async function send(url: string, { body, timeoutMs, signal }: Sending): P
   } catch (error) {
     if (signal.aborted) return bad("it does not answer while the gate starts or stops");
     if (late.aborted) return bad(`it does not answer within ${timeoutMs / 1000} s`);
-    return bad(`it cannot be asked (${reasonOf(error)})`);
+    return bad(`it cannot be reached (${reasonOf(error)})`);
   }
 }
 
@@ -62,13 +62,13 @@ async function readAll({ body }: Response): Promise<string | undefined> {
   return Buffer.concat(pieces).toString("utf8");
 }
 
-/** Such as ECONNREFUSED, which `fetch` hides behind an error that says nothing. */
+/** Returns a code such as ECONNREFUSED, which `fetch` hides behind a general error. */
 function reasonOf(error: unknown): string {
   const { cause, message } = error as Error;
   return (cause as NodeJS.ErrnoException | undefined)?.code ?? (cause as Error | undefined)?.message ?? message;
 }
 
-/** The beginning of an answer, for a sentence. */
+/** Returns the beginning of an answer, for a sentence. */
 export function shownReply({ status, text }: Reply): string {
   const said = text
     .slice(0, 120)

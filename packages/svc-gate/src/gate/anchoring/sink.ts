@@ -1,18 +1,22 @@
-/** A file that is given checkpoints to keep. The same one serves all ledgers of a gate. */
+/** A file that stores checkpoints. The same one serves all ledgers of a gate. */
 export interface Sink {
   /** Such as `file sink`. */
   readonly by: string;
-  /** Where it is, for the log. */
+  /** The path, for the log. */
   readonly place: string;
-  /** Gives it a checkpoint. @param tenant null is the root */
+  /**
+   * Stores a checkpoint.
+   *
+   * @param tenant null is the root
+   */
   readonly write: (tenant: string | null, note: string) => Promise<void>;
-  /** The last checkpoint of this origin that it was given; undefined where it has none. */
+  /** Returns the last stored checkpoint of this origin; undefined if there is none. */
   readonly read: (tenant: string | null, origin: string) => Promise<Kept | undefined>;
 }
 
-/** A checkpoint that a sink keeps. */
+/** A stored checkpoint. */
 export interface Kept {
   readonly note: string;
-  /** When it was given that, in milliseconds. */
+  /** When it was stored, in milliseconds. */
   readonly at: number;
 }

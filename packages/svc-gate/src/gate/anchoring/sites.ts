@@ -6,7 +6,7 @@ import type { Collected } from "./collected.ts";
 import { parsePolicy } from "./policy.ts";
 import { parseSinks } from "./sinks.ts";
 
-/** Settings that say who anchors the ledgers: `SVC_SINKS`, `SVC_SEEN`, `SVC_WITNESS_POLICY` and those beside them. */
+/** The settings of anchors: `SVC_SINKS`, `SVC_SEEN`, `SVC_WITNESS_POLICY`, `SVC_ANCHOR_EVERY` and `--accept`. */
 export interface SiteSettings {
   readonly sinks: string | undefined;
   readonly seen: string | undefined;
@@ -15,7 +15,7 @@ export interface SiteSettings {
   readonly accept: readonly string[];
 }
 
-/** Who anchors the ledgers, as the settings have it; undefined where nobody does. */
+/** Reads the anchors in the settings; undefined if there are none. */
 export async function anchorSites(config: SiteSettings): Promise<Result<AnchorSites | undefined, string>> {
   const { witnessPolicy, anchorEvery, accept } = config;
   const sinks = parseSinks(config.sinks ?? "");

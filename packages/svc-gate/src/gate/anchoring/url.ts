@@ -1,18 +1,19 @@
 import { isIP } from "node:net";
 import { bad, good, type Result } from "../../wire/mod.ts";
 
-/** Where something may be sent: over TLS, or on this machine alone. */
+/** Reads a URL that the gate may send to: over TLS, or on this machine. */
 export function parseUrl(text: string): Result<URL, string> {
-  if (!URL.canParse(text)) return bad(`"${text}" is no URL`);
+  if (!URL.canParse(text)) return bad(`"${text}" is not a URL`);
   const url = new URL(text);
   const { protocol, hostname, username, password, hash } = url;
   if (protocol !== "https:" && !(protocol === "http:" && isLoopback(hostname)))
-    return bad("it must begin with https:// (http:// is for this machine alone, such as http://127.0.0.1)");
-  if (username !== "" || password !== "" || hash !== "") return bad("it must have no name, password or fragment");
+    return bad("it must begin with https:// (http:// is only allowed for this machine, such as http://127.0.0.1)");
+  if (username !== "" || password !== "" || hash !== "")
+    return bad("it must not have a user name, a password or a fragment");
   return good(url);
 }
 
-/** A URL as it may be shown: what stands behind the question mark may be a secret. */
+/** Returns a URL without its query, which may have a secret. */
 export function shownUrl(url: string): string {
   const { origin, pathname } = new URL(url);
   return origin + pathname;

@@ -7,10 +7,10 @@ import type { Divergence } from "../../ledger/mod.ts";
 import type { Witness, WitnessPolicy } from "./policy.ts";
 import { send, shownReply, type Reply } from "./send.ts";
 
-/** What came of asking a witness. */
+/** The answer of a witness. */
 export type WitnessAnswer =
   | { readonly kind: "cosigned"; readonly head: Head; readonly cosignatures: readonly Cosignature[] }
-  /** It has observed another history. */
+  /** The witness has observed another history. */
   | { readonly kind: "diverged"; readonly divergence: Divergence }
   | { readonly kind: "failed"; readonly problem: string };
 
@@ -18,16 +18,19 @@ export interface WitnessRequest {
   readonly log: AnchoredLog;
   readonly policy: WitnessPolicy;
   readonly head: Head;
-  /** The size that it cosigned last, as far as is known; 0 finds it out. */
+  /** The size that the witness cosigned last; 0 if unknown, and then the witness says it. */
   readonly from: number;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
 
-/** It says what it has seen, is asked from there, and others may have brought it further meanwhile. */
+/**
+ * A witness answers with the size that it has seen, and the next attempt begins there. Other gates may move it further
+ * meanwhile.
+ */
 const attemptsMax = 4;
 
-/** Asks a witness to cosign a head, or a newer one where it has seen more: C2SP tlog-witness, `add-checkpoint`. */
+/** Asks a witness to cosign a head, or a newer head if it has seen more: C2SP tlog-witness, `add-checkpoint`. */
 export async function askWitness(witness: Witness, request: WitnessRequest): Promise<WitnessAnswer> {
   let { head, from } = request;
   for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
@@ -37,13 +40,14 @@ export async function askWitness(witness: Witness, request: WitnessRequest): Pro
     if (reply.status === 422 && from > 0) return diverged(witness, request, head, from);
     if (reply.status !== 409) return failed(whyNot(reply, request.log));
     const seen = sizeOf(reply);
-    if (seen === undefined || seen === from) return failed(`${shownReply(reply)}, and that is no size it has seen`);
-    // Another gate on the same ledger may have been there with a head that is newer than ours.
+    if (seen === undefined || seen === from)
+      return failed(`${shownReply(reply)}, which is not a size that it can have seen`);
+    // Another gate on the same ledger may have sent a newer head.
     if (seen > head.size) head = await readHead(request.log);
     if (seen > head.size) return diverged(witness, request, head, seen);
     from = seen;
   }
-  return failed("it names another size each time it is asked");
+  return failed("it answers with another size each time");
 }
 
 async function post(
@@ -73,7 +77,7 @@ function sizeOf({ type, text }: Reply): number | undefined {
 function whyNot(reply: Reply, { name, verifiers }: AnchoredLog): string {
   const keys = verifiers.map(({ text }) => text).join(" or ");
   if (reply.status === 404) return `it does not know the log ${name}: give it the key ${keys}`;
-  if (reply.status === 403) return `it does not take the signature of ${name}: give it the key ${keys}`;
+  if (reply.status === 403) return `it does not accept the signature of ${name}: give it the key ${keys}`;
   return shownReply(reply);
 }
 
@@ -89,7 +93,7 @@ async function diverged(witness: Witness, request: WitnessRequest, head: Head, s
   return { kind: "diverged", divergence: proven ?? claim };
 }
 
-/** The latest checkpoint that it has cosigned, where it serves that beside. */
+/** Returns the latest checkpoint that the witness has cosigned, if the witness serves it. */
 async function shownCheckpoint(
   { url = "" }: Witness,
   { log, timeoutMs, signal }: WitnessRequest,

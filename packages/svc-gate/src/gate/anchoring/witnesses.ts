@@ -24,16 +24,16 @@ export interface WitnessesOptions {
 interface Asker {
   readonly witness: Witness;
   readonly status: AnchorStatus;
-  /** The size that it cosigned last, as far as is known. */
+  /** The last size that the witness is known to have cosigned. */
   from: number;
-  /** One that is away is left alone until then, by the monotonic clock. */
+  /** An unreachable witness is not asked before this time, by the monotonic clock. */
   notBefore: number;
   failures: number;
 }
 
 const askMs = 5000;
 
-/** The witnesses of one ledger. They are asked together, so that a quorum comes together on one head. */
+/** The witnesses of one ledger. They are asked at the same time, so that a quorum cosigns the same head. */
 export class Witnesses {
   readonly #options: WitnessesOptions;
   readonly #askers: readonly Asker[];
@@ -54,9 +54,9 @@ export class Witnesses {
   }
 
   /**
-   * Asks each that is not away to cosign the head as it stands now.
+   * Asks each reachable witness to cosign the current head.
    *
-   * @returns milliseconds after which one that was away is to be asked again
+   * @returns milliseconds after which to ask an unreachable witness again
    */
   async ask(signal: AbortSignal): Promise<number | undefined> {
     const head = await readHead(this.#options.ledger);
@@ -68,7 +68,11 @@ export class Witnesses {
     return away.length === 0 ? undefined : Math.max(0, Math.min(...away) - performance.now());
   }
 
-  /** Asks all before anything is served. @returns what they have seen that is not in the ledger */
+  /**
+   * Asks all witnesses before the gate serves.
+   *
+   * @returns heads that they have seen and that are not in the ledger
+   */
   async askAtStart(signal: AbortSignal): Promise<readonly Divergence[]> {
     const head = await readHead(this.#options.ledger);
     const diverged = await Promise.all(
@@ -89,7 +93,7 @@ export class Witnesses {
       await this.#note(asker, answer);
       return answer;
     } catch (error) {
-      // Such as a database that is away, so that nothing can be proven to the witness.
+      // For example, the database cannot be reached, so nothing can be proven to the witness.
       const answer: WitnessAnswer = { kind: "failed", problem: (error as Error).message };
       await this.#note(asker, answer);
       return answer;

@@ -33,12 +33,12 @@ export class ActiveLedger {
     return this.#policy;
   }
 
-  /** A later gate had the ledger when this one asked last. */
+  /** True if a later version of the gate served the ledger at the last transaction. */
   get isSuperseded(): boolean {
     return this.#isSuperseded;
   }
 
-  /** The rows of this gate's transaction have put the policy in force. */
+  /** Notes a policy that this gate's own transaction has put in force. */
   activate(policy: ActivePolicy): void {
     this.#policy = policy;
   }
@@ -66,9 +66,9 @@ export class ActiveLedger {
         }
         await transaction.abort();
         if (!time.ok && !anyClock)
-          return bad(refuse("clock-unreliable", `${time.problem}: no check is decided until it is right`));
+          return bad(refuse("clock-unreliable", `${time.problem}: the gate decides no check until the clock is right`));
         if (isSuperseded) {
-          const sentence = `a later gate (${inForce.engine}) serves this ledger, so this one decides nothing more`;
+          const sentence = `a later version of the gate (${inForce.engine}) serves this ledger, so this gate decides nothing more`;
           return bad(refuse("superseded", sentence));
         }
         if (inForce !== undefined) await this.#follow(inForce);

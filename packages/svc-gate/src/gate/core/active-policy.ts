@@ -8,7 +8,7 @@ import { engine } from "../version.ts";
 /** The contracts and the mode that a gate decides by. They change between two batches, never within one. */
 export interface ActivePolicy extends InForce {
   readonly policySet: PolicySet;
-  /** SHA-256 in hex of the body of GET /rules: what `contract` on each receipt names. */
+  /** SHA-256 in hex of the body of GET /rules: `contract` on each receipt. */
   readonly contract: string;
   readonly mode: Mode;
   /** The digest under which the ledger keeps a counter, by the counter's identity. */
@@ -34,12 +34,15 @@ export function digestOf({ counterDigests }: ActivePolicy, { identity, name }: C
   return digest;
 }
 
-/** Do both decide by the same contract in the same mode? */
+/** Returns true if both have the same contract and mode. */
 export function agrees(one: InForce, other: InForce): boolean {
   return one.contract === other.contract && one.mode === other.mode;
 }
 
-/** Is the engine later than this one? Two that decide a ledger by turns could decide the same call in two ways. */
+/**
+ * Returns true if the version of the engine is later than this one. Two versions on one ledger could decide the same
+ * call differently.
+ */
 export function isLater(other: string): boolean {
   const [theirs, ours] = [numbersOf(other), numbersOf(engine)];
   const at = ours.findIndex((number, index) => number !== theirs[index]);

@@ -1,6 +1,9 @@
 import { bad, good, type Result } from "../../wire/mod.ts";
 
-/** A wall clock may part from the monotonic one, or lie behind the last receipt, by this much. */
+/**
+ * The greatest difference between the wall clock and the monotonic clock, or between the wall clock and the last
+ * receipt.
+ */
 const driftMaxMs = 60_000;
 
 /** The two clocks of a machine, in milliseconds; replaced in tests. */
@@ -12,24 +15,26 @@ export interface TimeSource {
 export const systemTime: TimeSource = { wall: () => Date.now(), monotonic: () => performance.now() };
 
 /**
- * The gate's clock: one reading per check, never less than in the row before. A clock that jumps could reset a window
- * or freeze one, so checks stop until it is right again.
+ * The gate's clock. Its time is never earlier than the last row. A clock that jumps could reset or freeze a window, so
+ * checks stop until the clock is right again.
  */
 export class Clock {
   readonly #source: TimeSource;
   readonly #offset: number;
   #sharedOffset: number | undefined;
 
-  /** @param source where the two clocks agree from now on */
+  /** @param source clocks whose difference must not change from now on */
   constructor(source: TimeSource) {
     this.#source = source;
     this.#offset = source.wall() - source.monotonic();
   }
 
   /**
+   * Reads the time.
+   *
    * @param last `at` of the last row
-   * @param shared the time that gates share, where they share a ledger: the wall clock is then no matter
-   * @returns milliseconds since the epoch, or a sentence that says why the clock is not to be trusted
+   * @param shared the time of the database, if gates share a ledger; then the wall clock is not used
+   * @returns milliseconds since the epoch, or a sentence that says why the clock cannot be trusted
    */
   read(last: number, shared?: number): Result<number, string> {
     const wall = Math.floor(shared ?? this.#source.wall());

@@ -16,10 +16,10 @@ import {
 import { bad, good, type Result } from "../../wire/mod.ts";
 
 /**
- * Reads and compiles a mandate with the contracts that it names, or a contract alone.
+ * Reads and compiles a mandate with the contracts that it names, or a single contract.
  *
- * @param called what the file is called in the text of GET /rules, and so in its digest; where it lies is no part of that
- * @throws {NoSuchFile} when the file itself cannot be read
+ * @param called the file's name in the text of GET /rules, and so in its digest, which does not depend on the folder
+ * @throws {NoSuchFile} if the file itself cannot be read
  */
 export async function loadContracts(
   file: string,
@@ -31,7 +31,7 @@ export async function loadContracts(
   return ready(compileMandate(source, (name) => openBeside(file, name), options));
 }
 
-/** Brings in what the contract calls. */
+/** Loads the functions that the contracts call. */
 async function ready(
   compiled: Result<PolicySet, readonly Diagnostic[]>,
 ): Promise<Result<PolicySet, readonly Diagnostic[]>> {
@@ -39,7 +39,7 @@ async function ready(
   return compiled;
 }
 
-/** What is or was in force on a ledger, made again from the text that it keeps; undefined where that cannot be. */
+/** Compiles contracts again from the text in the ledger; undefined if that is not possible. */
 export async function keptContracts(
   ledger: { contractText(digest: string): Promise<string | undefined> },
   digest: string,
@@ -49,14 +49,14 @@ export async function keptContracts(
   return compiled?.ok === true ? compiled.value : undefined;
 }
 
-/** No contract at all: every tool is unknown, so every verdict is BLOCK. */
+/** Returns a policy without contracts: every tool is unknown, so every verdict is BLOCK. */
 export function noContracts(): PolicySet {
   const compiled = compileContracts([]);
   if (!compiled.ok) throw new Error("nothing at all did not compile");
   return compiled.value;
 }
 
-/** All diagnostics for a terminal, and how many there are. */
+/** Returns all diagnostics and their number, for a terminal. */
 export function renderDiagnostics(diagnostics: readonly Diagnostic[]): string {
   const count = `${diagnostics.length} ${diagnostics.length === 1 ? "error" : "errors"}`;
   return `${diagnostics.map(renderDiagnostic).join("\n\n")}\n\n${count}`;
@@ -73,7 +73,10 @@ async function readSource(file: string): Promise<SourceFile> {
   }
 }
 
-/** The name is in the text of GET /rules, so in the digest on each receipt: it must not contain a path of this machine. */
+/**
+ * Reads a file of a mandate. Its name is in the text of GET /rules, so in the digest on each receipt: the name must not
+ * contain a path of this machine.
+ */
 function openBeside(mandate: string, name: string): Result<SourceFile, string> {
   if (isAbsolute(name)) {
     const beside = relative(dirname(mandate), name).replaceAll("\\", "/");
@@ -92,14 +95,14 @@ function decode(bytes: Buffer): string {
   return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
 }
 
-/** Why a file cannot be read, in a clause. */
+/** Returns why a file cannot be read, as a clause. */
 export function whyNot(error: unknown): string {
   const { code } = error as NodeJS.ErrnoException;
   if (code === "ENOENT") return "there is no such file";
   if (code === "EISDIR") return "it is a folder";
-  if (code === "EACCES" || code === "EPERM") return "this user may not use it";
+  if (code === "EACCES" || code === "EPERM") return "this user lacks the permission";
   if (code === "EROFS") return "its file system is read-only";
-  if (code === "ENOTDIR") return "a part of its path is no folder";
-  if (code === "EEXIST") return "it is already there";
+  if (code === "ENOTDIR") return "a part of its path is not a folder";
+  if (code === "EEXIST") return "it already exists";
   return code === "ERR_ENCODING_INVALID_ENCODED_DATA" ? "it is not UTF-8" : String(code ?? error);
 }

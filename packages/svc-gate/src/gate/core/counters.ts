@@ -4,19 +4,19 @@ import { readResume, resumeOf, type FoldedEvent, type Ledger, type AppendTransac
 import { parseLeaf, readCall, readCutInput, wholeText, type Leaf } from "../../ledger/entry/mod.ts";
 import { isVerdict, visible } from "../../wire/mod.ts";
 
-/** What is said of a counter that begins to be kept. */
+/** A counter that starts, for the answer and the log. */
 export interface Folded {
   readonly counter: string;
-  /** Older receipts that were looked through, and what they had of it. */
+  /** The number of older receipts that were read, and of events in them. */
   readonly rows: number;
   readonly events: number;
-  /** Milliseconds: before this it cannot be known, -1 when all is known. */
+  /** Milliseconds. The counter is unknown up to this time; -1 if it is known from the start. */
   readonly unknownThrough: number;
-  /** It counts from now on, because its contract says so. */
+  /** True if the counter starts now, because its contract says so. */
   readonly startsEmpty: boolean;
 }
 
-/** How far a counter was folded. */
+/** The progress of folding a counter. */
 export interface Progress {
   readonly through: number;
   readonly unknownThrough: number;
@@ -25,10 +25,10 @@ export interface Progress {
 }
 
 /**
- * Folds counters that are new from the receipts there are, beside checks that go on: slice by slice, so that a long
- * history needs little memory, and a fold that is cut off goes on where it was.
+ * Folds new counters from the stored receipts while checks go on. It works in slices, so a long history needs little
+ * memory, and an interrupted fold continues later.
  *
- * @returns by the counter's identity, how far each came
+ * @returns the progress of each counter, by identity
  */
 export async function foldAhead(policySet: PolicySet, ledger: Ledger): Promise<ReadonlyMap<string, Progress>> {
   const kept = new Map((await ledger.counters()).map((counter) => [counter.definition, counter]));
@@ -37,7 +37,7 @@ export async function foldAhead(policySet: PolicySet, ledger: Ledger): Promise<R
     const { identity: definition } = owned.counter;
     const { through = 0, unknownThrough = -1 } = kept.get(definition) ?? {};
     if (through === null) continue;
-    // What started empty once goes on from where it stood, as every counter does that comes back.
+    // A counter that once started empty continues from its last state, as every counter does that comes back.
     if (owned.counter.startsEmpty && !kept.has(definition)) continue;
     const start = { through, unknownThrough, rows: 0, events: 0 };
     const keep: Keep = (progress, found) => ledger.keepCounter({ definition, ...progress }, found);
@@ -47,8 +47,8 @@ export async function foldAhead(policySet: PolicySet, ledger: Ledger): Promise<R
 }
 
 /**
- * Brings the ledger's counters in line with a contract, inside the transaction from which it is in force: what is new is folded
- * to the last row, what is no longer in force is left where it stands.
+ * Makes the ledger's counters match a contract, in the transaction that puts the contract in force. New counters are
+ * folded up to the last row. Counters that are no longer in force stop.
  */
 export async function alignCounters(
   policySet: PolicySet,
@@ -83,8 +83,8 @@ export async function alignCounters(
 }
 
 /**
- * The moment of a loss after which no check was answered yet, else -1: what would start empty now may have counted calls
- * in the rows that are gone.
+ * Returns the time of a loss if no check was answered since, else -1. A counter that would start empty now may have
+ * counted calls in the lost rows.
  */
 async function freshLoss(ledger: Ledger, transaction: AppendTransaction): Promise<number> {
   if (transaction.changed === 0 || transaction.head.seq > transaction.changed) return -1;
@@ -95,18 +95,18 @@ async function freshLoss(ledger: Ledger, transaction: AppendTransaction): Promis
   return place !== -1 && onlyActsSince ? at : -1;
 }
 
-/** Sentences on counters that were reset since the last check: each counts from zero, so a limit is weaker. */
+/** Returns sentences on counters that were reset since the last check. Each counts from zero, so a limit is weaker. */
 export async function resetWarnings(ledger: Ledger): Promise<readonly string[]> {
   const changes = await ledger.changes(0);
   const later = changes.filter(({ seq }, index) => ledger.head.seq - seq === changes.length - 1 - index);
   return later.flatMap(({ act, body, seq, by }) => {
     const names = [...(resumeOf(act, body)?.reset.values() ?? [])].join(", ");
     if (names === "") return [];
-    return [`row ${seq} (by ${visible(by)}) reset ${visible(names)}: calls before it do not count any more`];
+    return [`row ${seq} (by ${visible(by)}) reset ${visible(names)}: earlier calls no longer count`];
   });
 }
 
-/** A counter with the contract that says how calls move it. */
+/** A counter with the contracts that define how calls change it. */
 export interface Owned {
   readonly counter: Counter;
   readonly policySet: PolicySet;
@@ -146,8 +146,9 @@ async function catchUp(owned: Owned, ledger: Ledger, start: Progress, keep: Keep
 }
 
 /**
- * What the counter would have counted of a recorded check; undefined where the receipt lacks what it needs, or says that
- * receipts before it are lost.
+ * Recomputes the events of a counter for a recorded check.
+ *
+ * @returns undefined if the receipt lacks the data, or records that earlier receipts are lost
  */
 export function recountRow({ counter, policySet }: Owned, leaf: Leaf, evidence: string): ReturnType<typeof recount> {
   if (leaf.kind !== "check") return readResume(leaf, evidence)?.lost === undefined ? [] : undefined;

@@ -34,7 +34,7 @@ export interface PlannedCall {
 export interface DecideOptions {
   /** Says how much the ledger keeps of a call that was refused before any rule was evaluated. */
   readonly keepRefused: (call: RefusedCall) => KeptCall;
-  /** Called for a decision in which something threw that is not an evaluation error. */
+  /** Called for a decision in which an error was thrown that is not an evaluation error. */
   readonly onDefect: (decision: Decision) => void;
   readonly observer?: GateObserver | undefined;
 }
@@ -43,7 +43,7 @@ export function prepareCall(policy: ActivePolicy, request: CheckRequest, caller:
   return { policy, prepared: prepare(policy.policySet, request, caller) };
 }
 
-/** Finds out which counters the call needs at this time. */
+/** Determines which counters the call needs at this time. */
 export function planCall({ policy, prepared }: PreparedCall, at: number): PlannedCall {
   const lookupPlan = planLookups(prepared, at);
   const lookups = lookupPlan.lookups.map(({ counter, key, after }) => ({
@@ -136,7 +136,10 @@ function decideCall(
   return { decision, answered, mode, routed };
 }
 
-/** On a ledger that an earlier engine served, the first rows of this one say that it serves the ledger now. */
+/**
+ * Returns the policy with this engine if an earlier engine served the ledger. The first row then records the new
+ * engine.
+ */
 function takenOver({ inForce }: AppendTransaction, { engine }: ActivePolicy): InForce | undefined {
   return inForce === undefined || inForce.engine === engine ? undefined : { ...inForce, engine };
 }

@@ -38,47 +38,47 @@ export interface GateOptions extends SequencerOptions {
   readonly policySet: PolicySet;
   /** The mode that this start sets; undefined keeps the ledger's last mode, else observe. */
   readonly mode: Mode | undefined;
-  /** What set it, for the row and for messages. */
+  /** The setting that names the mode, for the row and for messages. */
   readonly modeSetting?: string | undefined;
   /** The tenant, for messages; null is the root. */
   readonly tenant?: string | null;
-  /** Who anchors the ledger outside. */
+  /** The ledger's anchors. */
   readonly anchors?: Anchors | undefined;
-  /** On a ledger that gates share: put this start's contract in force even if another one is. */
+  /** On a shared ledger: puts this start's contract in force even if another contract is. */
   readonly acceptChange?: boolean;
-  /** On a ledger that gates share: this start may weaken the mode for all of them. */
+  /** On a shared ledger: this start may weaken the mode for all gates. */
   readonly acceptWeakerMode?: boolean | undefined;
-  /** On a ledger that gates share: a stricter mode in force stays, and does not refuse this start. */
+  /** On a shared ledger: keeps a stricter mode in force and does not refuse this start. */
   readonly keepsStricterMode?: boolean | undefined;
-  /** Evidence is erased by its age. */
+  /** The settings for erasing evidence by its age. */
   readonly retention?: Omit<RetentionOptions, "eraser" | "ledger"> | undefined;
 }
 
-/** What the request handler knows of a check besides the request itself. */
+/** Facts about a check that are not in its request. */
 export interface RequestContext {
   readonly keyName: string;
   /** The size of the body. */
   readonly bytes: number;
   /** SHA-256 of the body received, in hex. */
   readonly digest: string;
-  /** Begins now by default. */
+  /** By default they begin now. */
   readonly timings?: CheckTimings;
-  /** Called when the answer is made. */
+  /** Called when the answer is ready. */
   readonly onAnswer?: ((check: AnsweredCheck, timings: CheckTimings) => void) | undefined;
 }
 
-/** What a reload came to. */
+/** The result of a reload. */
 export interface Reloaded {
-  /** False when that very contract and mode were in force already: no row was written. */
+  /** False if the contract and the mode were already in force; then no row was written. */
   readonly changed: boolean;
   readonly before: InForce;
   readonly now: InForce;
-  /** Counters that begin to be kept. */
+  /** The counters that start. */
   readonly folded: readonly Folded[];
   readonly receipt: Receipt | undefined;
 }
 
-/** What to put in force. */
+/** The policy to put in force. */
 interface Wanted {
   /** Undefined keeps the contract. */
   readonly policySet: PolicySet | undefined;
@@ -86,16 +86,16 @@ interface Wanted {
   readonly mode: Mode | undefined;
   /** The setting that names the mode; undefined if a person asked for it. */
   readonly setting?: string | undefined;
-  /** On a ledger that gates share: may it weaken the mode for all of them? */
+  /** On a shared ledger: it may weaken the mode for all gates. */
   readonly mayWeaken: boolean;
-  /** Of two gates that begin a ledger at once, the second goes by the contract of the first. */
+  /** If two gates create a ledger at the same time, the second uses the contract of the first. */
   readonly yields?: boolean;
 }
 
 /**
- * Opens a gate over a ledger: counters are brought in line before anything is decided.
+ * Opens a gate over a ledger, and updates the counters before any decision.
  *
- * @returns the gate and what was folded, or why nothing can be decided now
+ * @returns the gate and the folded counters, or why nothing can be decided now
  */
 export async function openGate(
   options: GateOptions,
@@ -105,7 +105,7 @@ export async function openGate(
   return begun.ok ? good({ gate, folded: begun.value?.folded ?? [] }) : begun;
 }
 
-/** One gate: what is in force, and a ledger. It answers the question, and shows what it wrote. */
+/** One gate: a policy and a ledger. It decides checks and reads its receipts. */
 export class Gate implements Acts {
   readonly #options: GateOptions;
   readonly #ledger: Ledger;
@@ -133,20 +133,20 @@ export class Gate implements Acts {
     return this.#sequencer.policy;
   }
 
-  /** Rejects when the gate must answer nothing more. */
+  /** Rejects if a fault ends the gate; it then answers nothing more. */
   get failed(): Promise<never> {
     return this.#sequencer.batcher.failed;
   }
 
-  /** Is nothing waiting, and nothing being decided? */
+  /** True if nothing is waiting and nothing is being decided. */
   get isIdle(): boolean {
     return this.#sequencer.batcher.isIdle;
   }
 
   /**
-   * May this call run?
+   * Decides a call.
    *
-   * @returns the body of the answer, made after the receipt is on disk, or a refusal. A fault never settles it.
+   * @returns the body of the answer, made after the receipt is on disk, or a refusal. It never settles after a fault.
    */
   async check(request: CheckRequest, context: RequestContext): Promise<Result<string, Refusal>> {
     const { keyName, bytes, digest, timings = beginTimings(), onAnswer } = context;
@@ -164,10 +164,11 @@ export class Gate implements Acts {
   }
 
   /**
-   * Puts a contract and a mode in force, between two batches, with a row that says who did it. Counters keep their
-   * history: a definition that is new is folded from the receipts first, beside the checks that go on.
+   * Puts a contract and a mode in force between two batches, with a row that records who did it. Counters keep their
+   * history: a new counter is first folded from the receipts, while checks go on.
    *
-   * @param wanted `setting` names the file or variable that sets the mode: on a shared ledger it never weakens the mode
+   * @param wanted `setting` names the file or variable that sets the mode. On a shared ledger a setting never weakens
+   *   the mode
    */
   reload(
     wanted: { readonly policySet: PolicySet; readonly mode: Mode | undefined; readonly setting?: string | undefined },
@@ -176,7 +177,7 @@ export class Gate implements Acts {
     return this.#put({ ...wanted, mayWeaken: wanted.setting === undefined }, by);
   }
 
-  /** Appends a row for a person's act that changes nothing of what is in force. */
+  /** Appends a row for an administrative event that does not change the policy. */
   async enact(actOf: ActOf): Promise<Result<Durable<Receipt>, Refusal>> {
     let found: Result<Durable<Receipt>, Refusal> | undefined;
     const done = await this.#sequencer.batcher.exclusive(async ({ transaction, at }) => {
@@ -212,32 +213,32 @@ export class Gate implements Acts {
     await this.#retention?.stop();
   }
 
-  /** Who anchors the ledger outside; undefined where nobody does. */
+  /** The ledger's anchors; undefined if there are none. */
   get anchors(): Anchors | undefined {
     return this.#options.anchors;
   }
 
-  /** The head that was signed last: a C2SP checkpoint. */
+  /** Returns the latest signed head, a C2SP checkpoint. */
   checkpoint(): Promise<string> {
     return this.#ledger.checkpoint();
   }
 
-  /** A tile of the tree, or a bundle of its leaves; undefined where the signed head has none. */
+  /** Returns a tile of the tree or a bundle of its leaves; undefined if the signed head has no such tile. */
   tile(tile: Tile): Promise<Buffer | undefined> {
     return this.#ledger.tile(tile);
   }
 
-  /** What people did since a row, oldest first. */
+  /** Returns the administrative events after a row, oldest first. */
   changes(after: number): Promise<readonly Change[]> {
     return this.#ledger.changes(after);
   }
 
   /**
-   * Brings ledger and gate in line before the first check. On a shared ledger the contract in force stays, so that a
-   * replica with older files changes nothing for the others. A mode that this start sets takes effect everywhere, but
-   * does not weaken a shared ledger by itself.
+   * Makes the gate follow its ledger before the first check. On a shared ledger the contract in force stays, so a
+   * replica with older files changes nothing for the others. A mode that this start sets applies to all gates, but it
+   * weakens a shared ledger only if the operator accepts that.
    *
-   * @returns what was put in force; undefined if nothing changed
+   * @returns the policy that was put in force; undefined if nothing changed
    */
   async begin(): Promise<Result<Reloaded | undefined, Refusal>> {
     const { policySet, mode, modeSetting: setting, acceptChange, acceptWeakerMode, keepsStricterMode } = this.#options;
@@ -251,7 +252,7 @@ export class Gate implements Acts {
     };
     const looked = await this.#sequencer.batcher.exclusive(look, true);
     if (!looked.ok) return looked;
-    // Before anything is written: the row of a rotated key would stop gates that do not have that key.
+    // This check comes before any row. The row of a rotated key would stop gates that do not have that key.
     if (weaker !== undefined && keepsStricterMode !== true) return bad(weaker);
     const told = weaker === undefined ? mode : undefined;
     const recorded = await this.#recordSigner();
@@ -265,12 +266,12 @@ export class Gate implements Acts {
     return put;
   }
 
-  /** The key that signs heads is another since this start: the row that says so is under both signatures. */
+  /** Records that another key signs heads since this start. Both keys sign the head with this row. */
   async #recordSigner(): Promise<Result<void, Refusal>> {
     const change = this.#ledger.signerChange;
     if (change === undefined) return good(undefined);
     const { to } = change;
-    const prepared = await this.#prepare(this.policy.policySet); // The row names a contract, so its text is stored first.
+    const prepared = await this.#prepare(this.policy.policySet); // The row names a contract, so the contract's text is stored first.
     if (!prepared.ok) return prepared;
     return this.#sequencer.batcher.exclusive(async ({ transaction, at }) => {
       if (transaction.signer === to) return transaction.abort();
@@ -280,7 +281,10 @@ export class Gate implements Acts {
     }, true);
   }
 
-  /** Without a wanted contract or mode, keeps the one that is in force inside the transaction: another gate may have changed it. */
+  /**
+   * Puts a policy in force. A contract or mode that is not given stays as it is in the transaction, because another
+   * gate may have changed it.
+   */
   async #put(wanted: Wanted, by: string, anyClock = false): Promise<Result<Reloaded, Refusal>> {
     const ledger = this.#ledger;
     const prepared = await this.#prepare(wanted.policySet ?? this.policy.policySet);
@@ -318,7 +322,7 @@ export class Gate implements Acts {
     return done.ok ? (outcome as NonNullable<typeof outcome>) : done;
   }
 
-  /** Why a mode must not be put in force on a ledger that gates share; undefined where it may be. */
+  /** Returns why a mode must not be put in force on a shared ledger; undefined if it may. */
   #weakerRefusal(
     { inForce }: AppendTransaction,
     { mode = this.policy.mode, setting, mayWeaken }: Wanted,
@@ -326,12 +330,15 @@ export class Gate implements Acts {
   ): Refusal | undefined {
     if (inForce === undefined || mayWeaken || !isWeaker(mode, this.policy.mode)) return undefined;
     const others = `the gates on this ledger are in mode ${this.policy.mode}, and one gate's setting must not weaken the others`;
-    const way = `run \`${reloadCommand(this.#options.tenant ?? null)} --mode ${mode}\` to weaken them all`;
+    const way = `to weaken all of them, run \`${reloadCommand(this.#options.tenant ?? null)} --mode ${mode}\``;
     const atStart = by === "start" ? ", or start once with --accept weaker-mode" : "";
     return refuse("contract-refused", `${setting} says ${mode}, but ${others}: ${way}${atStart}`);
   }
 
-  /** What needs no transaction, beside the checks that go on. A database that is away is no fault, here as in a transaction. */
+  /**
+   * Does the work that needs no transaction, while checks go on. An unreachable database is a refusal, as in a
+   * transaction.
+   */
   async #prepare(policySet: PolicySet): Promise<Result<ReadonlyMap<string, Progress>, Refusal>> {
     try {
       await this.#ledger.keepContract(policySet.text);
@@ -342,26 +349,26 @@ export class Gate implements Acts {
     }
   }
 
-  /** Why a check of this key would be refused now, from what its headers say; undefined where it can be tried. */
+  /** Returns why a check of this key would be refused now, judged by its headers; undefined if it can be tried. */
   refusalFor(keyName: string, bytes: number): Refusal | undefined {
     return this.#sequencer.batcher.refusalFor(keyName, bytes);
   }
 
-  /** Can a check be answered now: is there room for a receipt, and is the clock right? */
+  /** Returns true if a check can be answered now: there is space for a receipt, and the clock is right. */
   async isServing(): Promise<boolean> {
     const { isShared, head } = this.#ledger;
     return (isShared || this.#options.clock.read(head.at).ok) && (await this.#ledger.hasRoom());
   }
 
   /**
-   * Why no check should be sent here now, in a few words; undefined if a check would be answered and its receipt kept. If
-   * only the pin is behind, checks are still answered, and the caller may choose another gate.
+   * Returns why no check should be sent here now, in a few words; undefined if a check would be answered and its
+   * receipt stored. If only the pin is behind, checks are still answered, and the caller may choose another gate.
    */
   async unready(): Promise<string | undefined> {
     const refusal = this.#sequencer.batcher.refusalFor("", 0);
     if (refusal?.code === "stopping") return "the gate is stopping";
     if (refusal !== undefined) return "the queue is full";
-    if (this.#sequencer.isSuperseded) return "a later gate serves this ledger";
+    if (this.#sequencer.isSuperseded) return "a later version of the gate serves this ledger";
     const time = this.#options.clock.read(this.#ledger.head.at);
     if (!time.ok) return time.problem;
     return (await this.#ledger.hasRoom()) ? pinTrails(this.#ledger.pin) : "the ledger cannot take a receipt";
@@ -373,7 +380,7 @@ export class Gate implements Acts {
     return [...(pin === undefined ? [] : [pinReading(pin, this.rows)]), ...(this.anchors?.readings ?? [])];
   }
 
-  /** What waits for its transaction: calls, and their bodies together. */
+  /** The number of waiting calls, and the bytes of their bodies. */
   get queued(): { readonly calls: number; readonly bytes: number } {
     return this.#sequencer.batcher.queued;
   }
@@ -383,7 +390,7 @@ export class Gate implements Acts {
     return this.#ledger.head.seq;
   }
 
-  /** The text of what is or was in force, by its SHA-256 in hex. */
+  /** Returns the text of current or earlier contracts, by its SHA-256 in hex. */
   async rules(digest: string): Promise<string | undefined> {
     const { contract, policySet } = this.policy;
     return digest === contract ? policySet.text : this.#ledger.contractText(digest);
@@ -394,8 +401,8 @@ export class Gate implements Acts {
   }
 
   /**
-   * Walks the chain and holds it against all who anchor it. One walk at a time: who asks while one is under way gets the
-   * result of the next.
+   * Verifies the chain and compares it with all anchors. One verification runs at a time; calls that come meanwhile get
+   * the result of the next.
    */
   verify(): Promise<AnchoredCheck> {
     this.#nextWalk ??= this.#walk.then(() => {
@@ -409,7 +416,7 @@ export class Gate implements Acts {
   #walk: Promise<unknown> = Promise.resolve();
   #nextWalk: Promise<AnchoredCheck> | undefined;
 
-  /** Takes no more checks and answers those that wait. */
+  /** Takes no more checks, and answers the checks that wait. */
   async drain(): Promise<void> {
     const drained = this.#sequencer.batcher.drain();
     await this.#endErasing();
@@ -426,11 +433,11 @@ function reloadReason(before: InForce, now: InForce, by: string, setting: string
     before.mode === now.mode ? "" : `mode ${before.mode} to ${now.mode}`,
     before.contract === now.contract ? "" : `contract ${before.contract.slice(0, 12)} to ${now.contract.slice(0, 12)}`,
   ];
-  const told = before.mode === now.mode || setting === undefined ? "" : `, as ${setting} says`;
+  const told = before.mode === now.mode || setting === undefined ? "" : `, as set by ${setting}`;
   return `Svc: ${parts.filter(Boolean).join(", ")}, put in force by ${by}${told}`;
 }
 
-/** What an operator types to reload the root (null) or a tenant. */
+/** Returns the command that reloads the root (null) or a tenant. */
 export function reloadCommand(tenant: string | null): string {
   return tenant === null ? "svc-gate reload" : `svc-gate reload --tenant ${tenant}`;
 }

@@ -2,8 +2,8 @@ import type { Decision, Observation } from "../../contract/mod.ts";
 import type { Canonical } from "../../wire/mod.ts";
 
 /**
- * What the receipt says of how the verdict came about: rules fired, what could not be evaluated, counters read; and what
- * observing rules would have said, where there are any.
+ * Returns the evidence for a verdict: the rules that fired, evaluation errors, the counters that were read, and the
+ * results of observing rules, if any.
  */
 export function outcomeOf({ fired, errors, read, observed }: Decision): Canonical {
   return {

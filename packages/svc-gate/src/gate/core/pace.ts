@@ -1,33 +1,37 @@
 import { limits } from "../../wire/mod.ts";
 
-/** How much of what was measured stays with each batch: the last ten or so count. */
+/** The weight that older batches keep with each new batch. About the last ten batches count. */
 const kept = 0.8;
 
-/** A batch that began on an idle gate with no more calls than this shows what a batch costs by itself. */
+/** If a batch begins on an idle gate and has at most this number of calls, its time shows the cost of a batch alone. */
 const fewCalls = 16;
 
 /**
- * How fast a ledger's calls are decided now, and how many may therefore wait. Times are milliseconds of a monotonic clock.
+ * Measures how fast a ledger's calls are decided, and so how many may wait. Times are milliseconds of a monotonic
+ * clock.
  *
- * A burst may wait long, because it passes; under a load that stays, whoever is let in waits for all who were before, for
- * as long as it stays (Maurer, "Fail at Scale", ACM Queue 2015). Which of both it is shows in the time that a gate is idle:
- * under a load that stays, hardly any.
+ * In a burst calls may wait long, because a burst ends. Under a steady load each call waits for all earlier calls, for
+ * as long as the load lasts (Maurer, "Fail at Scale", ACM Queue 2015). The idle time of the gate shows the difference:
+ * under a steady load there is hardly any.
  */
 export class Pace {
   #spentMs = 0;
   #calls = 0;
-  /** What a batch of few calls takes on a gate that has little to do: the least of late, for what else runs only adds to it. */
+  /**
+   * The time of a batch of few calls on a gate that is mostly idle. It is the least recent time, because other work
+   * only adds time.
+   */
   #batchMs = Infinity;
   #lastEnd = 0;
-  /** How much of the time something was being decided, lately. */
+  /** The share of recent time in which the gate decided calls. */
   #busyShare = 0;
 
   /**
    * Notes a batch that ended.
    *
-   * @param calls how many it had
-   * @param oldestAt when the call came that waited longest
-   * @param wasIdle did it begin on an idle gate?
+   * @param calls the number of its calls
+   * @param oldestAt when the oldest of its calls arrived
+   * @param wasIdle true if it began on an idle gate
    */
   note(calls: number, oldestAt: number, wasIdle: boolean, now: number): void {
     const busyMs = now - (wasIdle ? oldestAt : this.#lastEnd);
@@ -41,12 +45,15 @@ export class Pace {
     }
   }
 
-  /** How many calls may be undecided at once, by the time that the last of them would wait; no bound until one is known. */
+  /**
+   * The number of calls that may be undecided at once, so that the last one does not wait too long. Unbounded before
+   * the first batch.
+   */
   get callsMax(): number {
     return this.#busyShare > standingShare ? this.#callsIn(this.#standingMs) : this.burstCallsMax;
   }
 
-  /** The same for a burst. */
+  /** The same number during a burst. */
   get burstCallsMax(): number {
     return this.#callsIn(limits.lineBurstMs);
   }
@@ -55,19 +62,21 @@ export class Pace {
     return this.#calls === 0 ? Infinity : Math.max(limits.lineCallsMin, (ms * this.#calls) / this.#spentMs);
   }
 
-  /** An engine whose every flush is slow is busy only with larger batches, which take longer. */
+  /**
+   * If every flush of a store is slow, a busy gate has larger batches, which take longer. Then calls may wait longer.
+   */
   get #standingMs(): number {
     return Math.max(limits.lineStandingMs, Number.isFinite(this.#batchMs) ? this.#batchMs * 10 : 0);
   }
 }
 
-/** A gate that is idle for most of its time shows what the engine takes, and not what else the process has to do. */
+/** A gate that is mostly idle shows the time of the store, without other work of the process. */
 const lightShare = 0.5;
 
-/** A gate that is idle for less of its time than the rest has a load that stays. */
+/** A gate that is busy for more than this share has a steady load. */
 const standingShare = 0.8;
 
-/** What a share becomes that was another for so long: what is past fades over the time after which a burst is none. */
+/** Moves a share towards another value. The past fades over the time after which a burst counts as a steady load. */
 function fade(share: number, towards: number, ms: number): number {
   return towards + (share - towards) * Math.exp(-ms / limits.lineBurstFadeMs);
 }

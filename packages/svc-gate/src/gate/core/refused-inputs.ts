@@ -2,7 +2,7 @@ import type { CheckEntry } from "../../ledger/mod.ts";
 import { cutInputText, headBytesMax } from "../../ledger/entry/mod.ts";
 import { bad, good, type Result } from "../../wire/mod.ts";
 
-/** How much a ledger keeps of inputs of calls that were refused before any rule was evaluated. */
+/** Limits for the inputs of calls that were refused before any rule was evaluated. */
 export interface RefusedInputLimits {
   /** A longer input is cut. */
   readonly bytesMax: number;
@@ -24,8 +24,8 @@ interface Hour {
 }
 
 /**
- * Decides which inputs of refused calls the ledger keeps whole. An agent can make such calls without any effort, so it could
- * fill the disk with them. The bytes are counted by the hour, in this process only: a restart begins at zero.
+ * Decides which inputs of refused calls the ledger stores whole. An agent can easily make many such calls and fill the
+ * disk. The bytes are counted by the hour, in this process only: a restart begins at zero.
  */
 export class RefusedInputs {
   readonly #limits: RefusedInputLimits;
@@ -37,12 +37,12 @@ export class RefusedInputs {
     this.#keysMax = keys;
   }
 
-  /** Keys that are counted now. */
+  /** The number of keys that are counted now. */
   get size(): number {
     return this.#used.size;
   }
 
-  /** What the ledger keeps of a refused call: its input whole, or what `cutInputText` makes of it. */
+  /** Returns the stored input of a refused call: the whole input, or the result of `cutInputText`. */
   kept({ keyName, at, inputText, sensitive }: RefusedCall, tenant: string | null = null): KeptCall {
     if (this.#isWhole(`${tenant ?? ""} ${keyName}`, Buffer.byteLength(inputText), at)) return { inputText, sensitive };
     const others = sensitive.filter(({ name }) => !name.startsWith("input."));
@@ -63,7 +63,7 @@ export class RefusedInputs {
     return isWhole;
   }
 
-  /** The key that was used last is the last in the map. */
+  /** Moves the key to the end of the map, so that the order is by last use. */
   #keep(key: string, hours: Hour[]): void {
     this.#used.delete(key);
     if (hours.length === 0) return;

@@ -4,7 +4,11 @@ import { findMembers, isMemberName, type CheckRequest } from "../../wire/mod.ts"
 
 type Sensitive = NonNullable<CheckEntry["sensitive"]>;
 
-/** The members of a call that its contracts call sensitive, and that it has. @param routed does a contract route it? */
+/**
+ * Returns the members of a call that its contracts list as sensitive.
+ *
+ * @param routed true if a contract routes the tool
+ */
 export function sensitiveOf(
   { sensitive: { ofTool, unrouted } }: Pick<PolicySet, "sensitive">,
   { toolName, inputText, platformText }: Pick<CheckRequest, "inputText" | "platformText" | "toolName">,

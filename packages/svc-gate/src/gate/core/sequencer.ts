@@ -21,7 +21,7 @@ import { RefusedInputs, type KeptCall, type RefusedCall } from "./refused-inputs
 export interface Submission {
   readonly request: CheckRequest;
   readonly caller: Caller;
-  /** The size of its body: the memory that it holds while it waits. */
+  /** The size of its body, which is in memory while it waits. */
   readonly bytes: number;
   readonly timings: CheckTimings;
 }
@@ -40,14 +40,14 @@ export interface SequencerOptions extends ActiveLedgerOptions, Omit<DecideOption
 }
 
 /**
- * Decides the calls of one ledger one after another, in batches that share one flush. It owns the policy that is in force.
+ * Decides the calls of one ledger one after another, in batches that share one flush. It owns the policy in force.
  *
  * A failure of the ledger is a fault: `failed` rejects, and the sequencer answers nothing more.
  */
 export class Sequencer {
   readonly #options: DecideOptions;
   readonly #active: ActiveLedger;
-  /** Runs exclusive work between two batches, and says what waits. */
+  /** Runs exclusive work between two batches, and counts waiting calls. */
   readonly batcher: Batcher<WaitingCheck, TimedTransaction>;
 
   constructor(options: SequencerOptions, policy: ActivePolicy) {
@@ -67,17 +67,17 @@ export class Sequencer {
     return this.#active.policy;
   }
 
-  /** The rows of the transaction that just ended have put the policy in force. */
+  /** Notes the policy that the last transaction has put in force. */
   activate(policy: ActivePolicy): void {
     this.#active.activate(policy);
   }
 
-  /** A later gate had the ledger when this one asked last. */
+  /** True if a later version of the gate served the ledger at the last transaction. */
   get isSuperseded(): boolean {
     return this.#active.isSuperseded;
   }
 
-  /** Has a call decided and recorded. The sequencer refuses it at once if the queue has no room or the gate is stopping. */
+  /** Decides and records a call. Refuses it immediately if the queue is full or the gate is stopping. */
   submit(submission: Submission): Promise<Result<DecidedCheck, Refusal>> {
     const { request, caller, timings } = submission;
     const prepared = prepareCall(this.policy, request, caller);

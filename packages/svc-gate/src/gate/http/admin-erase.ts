@@ -5,7 +5,7 @@ import { sendJson } from "./body.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
 
-/** POST /admin/erase: parts of receipts of the ledger in the path go, and rows say who had it done, and why. */
+/** Handles POST /admin/erase: erases parts of receipts in the ledger of the path, and records who did it and why. */
 export async function erase({ service, tenant, key, request, reply }: RouteCall): Promise<FastifyReply> {
   const call = readErase(request.body);
   if (!call.ok) return refuseWith(reply, call.problem);

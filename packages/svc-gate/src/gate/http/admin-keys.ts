@@ -4,23 +4,23 @@ import { changeKey, listKeys, type KeyAdmin, type KeyRequest } from "../admin/ke
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
 
-/** GET /admin/keys */
+/** Handles GET /admin/keys. */
 export async function list(call: RouteCall): Promise<FastifyReply> {
   const keys = await listKeys(call.service.keys, adminOf(call));
   return sendJson(call.reply, JSON.stringify({ keys }));
 }
 
-/** POST /admin/keys: the answer is the only place where the key ever stands. */
+/** Handles POST /admin/keys. The key is only in this answer and nowhere else. */
 export function create(call: RouteCall): Promise<FastifyReply> {
   return change(call, { act: "create", body: call.request.body });
 }
 
-/** POST /admin/keys/{name}/rotate */
+/** Handles POST /admin/keys/{name}/rotate. */
 export function rotate(call: RouteCall): Promise<FastifyReply> {
   return change(call, { act: "rotate", name: nameOf(call), body: call.request.body });
 }
 
-/** POST /admin/keys/{name}/revoke */
+/** Handles POST /admin/keys/{name}/revoke. */
 export function revoke(call: RouteCall): Promise<FastifyReply> {
   return change(call, { act: "revoke", name: nameOf(call), body: call.request.body });
 }

@@ -6,7 +6,7 @@ import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
 import type { InForce } from "../../ledger/mod.ts";
 
-/** POST /admin/reload: what the files say now is put in force; `mode` changes the mode. */
+/** Handles POST /admin/reload: puts the files in force. `mode` changes the mode. */
 export async function reload({ service, tenant, key, request, reply }: RouteCall): Promise<FastifyReply> {
   const mode = modeAsked(request.body);
   if (typeof mode === "object") return refuseWith(reply, mode);
@@ -19,7 +19,7 @@ export async function reload({ service, tenant, key, request, reply }: RouteCall
   );
 }
 
-/** An empty body asks for no more than the files. */
+/** Reads the mode in the body. An empty body reloads only the files. */
 function modeAsked(body: unknown): string | undefined | Refusal {
   const read = readMembers(body, ["mode"]);
   if (!read.ok) return read.problem;
@@ -32,7 +32,7 @@ function shown({ contract, mode }: InForce): Readonly<Record<string, string>> {
   return { contract: `sha256:${contract}`, mode };
 }
 
-/** From when a counter counts: from the first receipt, from a moment before which it cannot be known, or from now. */
+/** Returns from when a counter counts: from the first receipt, after `unknown_through`, or from now on. */
 function shownCounter({
   counter,
   rows,

@@ -4,7 +4,7 @@ import type { FastifyReply } from "fastify";
 import { bad, findUtf8Fault, good, nearest, quote, readJson, refuse, type JsonObject } from "../../wire/mod.ts";
 import type { Refusal, Result } from "../../wire/mod.ts";
 
-/** The members of a body that is one JSON object with no others than these; nothing at all is an empty one. */
+/** Reads a body that is one JSON object with only these members. An empty body is an empty object. */
 export function readMembers(body: unknown, known: readonly string[]): Result<JsonObject, Refusal> {
   const text = textOf(body);
   if (typeof text !== "string") return bad(text);
@@ -21,7 +21,7 @@ export function readMembers(body: unknown, known: readonly string[]): Result<Jso
   return bad(refuse("invalid-request", `unknown member ${quote(stranger)}${meant}`));
 }
 
-/** A body as text; what is not UTF-8 is refused at its first wrong byte. */
+/** Returns a body as text. A body that is not UTF-8 is refused at its first wrong byte. */
 export function textOf(body: unknown): string | Refusal {
   if (!Buffer.isBuffer(body)) return "";
   if (isAscii(body)) return body.toString("latin1");

@@ -1,15 +1,18 @@
 import type { Socket } from "node:net";
 import ipaddr from "ipaddr.js";
 
-/** The connections of one remote address, the oldest first. Of IPv6 a whole /64 counts as one, because one host has it. */
+/**
+ * The connections of one remote address, the oldest first. An IPv6 /64 counts as one address, because one host has a
+ * whole /64.
+ */
 interface Address {
   readonly text: string;
   readonly sockets: Set<Socket>;
 }
 
 /**
- * Connections that have not shown a good key yet, the oldest first. Each act takes constant time. Sockets that have
- * closed may stay until they are deleted, or until their turn comes to be closed.
+ * Connections that have not shown a valid key yet, the oldest first. Each operation takes constant time. Closed sockets
+ * may stay in the list until they are deleted, or until it is their turn to be closed.
  */
 export class Keyless {
   /** If an address has more than this number, its connections are closed first. */
@@ -31,7 +34,7 @@ export class Keyless {
     if (address.sockets.size > this.#share) this.#pastShare.add(address);
   }
 
-  /** For a connection that showed a good key, and for one that has closed. */
+  /** Removes a connection that has shown a valid key or has closed. */
   delete(socket: Socket): void {
     const address = this.#all.get(socket);
     if (address === undefined) return;
@@ -42,7 +45,7 @@ export class Keyless {
   }
 
   /**
-   * Closes the oldest of an address that has more than its share, else the oldest of all.
+   * Closes the oldest connection of an address that has more than its share, else the oldest of all.
    *
    * @returns its address, or undefined if there was none to close
    */
@@ -59,7 +62,11 @@ export class Keyless {
   }
 }
 
-/** @param address as the system writes it */
+/**
+ * Returns an IPv4 address, or the /64 of an IPv6 address.
+ *
+ * @param address an address as the system writes it
+ */
 export function networkOf(address: string): string {
   if (!ipaddr.IPv6.isValid(address)) return address;
   const parsed = ipaddr.IPv6.parse(address);

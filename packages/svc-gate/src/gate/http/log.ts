@@ -6,8 +6,8 @@ import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
 
 /**
- * The ledger as a transparency log of C2SP tlog-tiles: the head that was signed last, or with `cosigned=1` the last one
- * that a quorum of witnesses has cosigned.
+ * Handles GET /checkpoint: returns the latest signed head, or with `cosigned=1` the latest head that a quorum of
+ * witnesses has cosigned. With /tile, this makes the ledger a transparency log of C2SP tlog-tiles.
  */
 export async function checkpoint({ gate, request, reply }: RouteCall): Promise<FastifyReply> {
   const query = queryOf(request);
@@ -24,7 +24,7 @@ export async function checkpoint({ gate, request, reply }: RouteCall): Promise<F
   return reply.header("content-type", "text/plain; charset=utf-8").header("cache-control", "no-cache").send(note);
 }
 
-/** A tile of hashes, or a bundle of leaves; what stands under a path never changes. */
+/** Handles GET /tile: returns a tile of hashes or a bundle of leaves. The content of a path never changes. */
 export async function tile({ gate, request, reply }: RouteCall): Promise<FastifyReply> {
   const { "*": path } = request.params as { readonly "*": string };
   const wanted = parseTilePath(`tile/${path}`);

@@ -8,11 +8,11 @@ import { isLoopback } from "../start/loopback.ts";
 import type { Service } from "../admin/service.ts";
 
 /**
- * The second listener, for those who run the gate: /metrics, /ready and /health without a key, and nothing else. It
- * stays open while the gate stops, so that what asks for its readiness hears of it.
+ * Makes the second listener, for operators: /metrics, /ready and /health without a key, and nothing else. It stays open
+ * while the gate stops, so that a balancer sees that the gate is not ready.
  *
- * On a loopback address it answers only if Host is a loopback name, or `host`, the name that it listens on.
- * A web page whose own name was made to point to 127.0.0.1 sends that name.
+ * On a loopback address it answers only if Host is a loopback name, or `host`, the name that it listens on. A web page
+ * whose own name points to 127.0.0.1 sends that name.
  */
 export function makeOpsServer(service: Service, host: string, log: Logger): FastifyInstance {
   const server = Fastify({
@@ -41,10 +41,13 @@ export function makeOpsServer(service: Service, host: string, log: Logger): Fast
 const nothingElse = JSON.stringify({ routes: ["GET /metrics", "GET /ready", "GET /health"] });
 
 const wrongHost = JSON.stringify({
-  error: "this listener is on a loopback address and refuses every other Host: use localhost, or set SVC_OPS_HOST",
+  error:
+    "the Host header is not a loopback name, and this listener is on a loopback address: use localhost, or set SVC_OPS_HOST",
 });
 
-/** The name in a Host header, without its port; undefined without the header, which every browser sends. */
+/**
+ * Returns the name in a Host header, without its port; undefined if the header is missing, which every browser sends.
+ */
 function hostNameOf(header: string | undefined): string | undefined {
   return header
     ?.toLowerCase()
@@ -52,7 +55,7 @@ function hostNameOf(header: string | undefined): string | undefined {
     .replace(/^\[(.*)\]$/, "$1");
 }
 
-/** The Prometheus text format, as its scrapers know it. */
+/** The media type of the Prometheus text format. */
 const expositionType = "text/plain; version=0.0.4; charset=utf-8";
 
 export async function sendMetrics(service: Service, reply: FastifyReply): Promise<FastifyReply> {
@@ -60,7 +63,7 @@ export async function sendMetrics(service: Service, reply: FastifyReply): Promis
   return reply.header("content-type", expositionType).header("cache-control", "no-store").send(text);
 }
 
-/** Can a check be answered, and will it be in a moment: what a balancer asks before it sends one. */
+/** Answers GET /ready, with which a balancer asks if the gate can answer checks. */
 export async function sendReadiness(gate: Gate, reply: FastifyReply): Promise<FastifyReply> {
   const reason = await gate.unready();
   if (reason === undefined) return sendJson(reply, JSON.stringify({ status: "ready" }));

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from "fastify";
 import { nearest, quote } from "../../wire/mod.ts";
 
-/** What stands behind a path's question mark. */
+/** The query of a request's target. */
 export interface Query {
   readonly written: string;
   readonly parameters: URLSearchParams;
@@ -12,18 +12,18 @@ export function queryOf({ url }: FastifyRequest): Query {
   return { written, parameters: new URLSearchParams(written) };
 }
 
-/** Why a query cannot be taken: an escape, a name that is not known, or one that stands twice; undefined where it can. */
+/** Returns why a query is wrong: a bad escape, or an unknown or repeated parameter; undefined if it is not. */
 export function badQuery({ written, parameters }: Query, names: readonly string[]): string | undefined {
   return badEscape(written) ?? unknownParameter(parameters, names);
 }
 
-/** What would be read as another text than was meant. */
+/** Finds a percent sign that the decoder would leave as it is. */
 function badEscape(written: string): string | undefined {
   try {
     decodeURIComponent(written);
     return undefined;
   } catch {
-    return "the query has a percent sign that does not stand for UTF-8";
+    return "the query has a percent sign that does not begin an escape of UTF-8";
   }
 }
 
@@ -34,7 +34,7 @@ function unknownParameter(query: URLSearchParams, names: readonly string[]): str
       const near = nearest(name, names);
       return `unknown parameter ${quote(name)}${near === undefined ? `; parameters are ${names.join(", ")}` : `; did you mean "${near}"?`}`;
     }
-    if (query.getAll(name).length > 1) return `the parameter "${name}" stands twice`;
+    if (query.getAll(name).length > 1) return `the parameter "${name}" appears twice`;
   }
   return undefined;
 }

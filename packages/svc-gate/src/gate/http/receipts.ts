@@ -9,7 +9,7 @@ import { badQuery, queryOf } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
 
-/** The parameters, each with what is wrong with a value; undefined if it is valid. */
+/** The parameters, each with a function that returns the mistake in a value; undefined if the value is valid. */
 const parameters: Readonly<Record<string, (value: string, name: string) => string | undefined>> = {
   limit: (value, name) => badNumber(value, name, limits.receiptsLimitMax),
   before: (value, name) => badNumber(value, name, Number.MAX_SAFE_INTEGER),
@@ -58,7 +58,7 @@ function readQuery(query: URLSearchParams): Result<ReceiptQuery, string> {
   });
 }
 
-/** Checks alone, unless another kind is asked for. Whoever asks for an act asks for a change. */
+/** Returns the kind to list: only checks, unless the query has another kind. A query with `act` lists changes. */
 function kindOf(kind: string | undefined, act: string | undefined): LeafKind | undefined {
   if (kind === undefined) return act === undefined ? "check" : undefined;
   return isKind(kind) ? kind : undefined;
@@ -69,8 +69,8 @@ function isKind(value: string): value is LeafKind {
 }
 
 /**
- * The page as it is read, so that a thousand large rows are never in memory together. It begins only after the first rows
- * were read: if the ledger cannot be read, the answer is a refusal, not a truncated page.
+ * Yields the page while it is read, so that a thousand large rows are never in memory together. The answer begins after
+ * the first rows were read. So if the ledger cannot be read, the answer is a refusal, not a truncated page.
  */
 async function* pageText(
   slices: AsyncIterable<readonly { readonly seq: number; readonly json: string }[]>,

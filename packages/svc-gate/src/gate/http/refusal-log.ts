@@ -1,17 +1,17 @@
 import type { Logger } from "pino";
 import type { RefusalCode } from "../../wire/mod.ts";
 
-/** So many refusals of one code are logged one by one in a second. */
+/** The number of refusals of one code that are logged one by one in a second. */
 const linesMax = 10;
 
-/** The second in which a code was logged, how many lines it had, and how many more there were. */
+/** One second of one code: its start, the number of logged lines, and the number of further refusals. */
 interface Second {
   readonly began: number;
   lines: number;
   more: number;
 }
 
-/** Logs refusals: each of them where they are rare, and how many more there were where they come in floods. */
+/** Logs refusals. Rare refusals are logged one by one; in a flood the rest is counted. */
 export class RefusalLog {
   readonly #log: Logger;
   readonly #seconds = new Map<RefusalCode, Second>();
@@ -41,6 +41,6 @@ export class RefusalLog {
   }
 
   #sum(code: RefusalCode, { more }: Second): void {
-    this.#log.info({ code, more }, `refused ${more} times more in a second`);
+    this.#log.info({ code, more }, `refused ${more} more times in a second`);
   }
 }

@@ -9,18 +9,18 @@ import { traceOf, requestIdentity } from "./request-identity.ts";
 
 declare module "fastify" {
   interface FastifyInstance {
-    /** Hears of each refusal. */
+    /** Counts each refusal. */
     readonly observer: GateObserver;
-    /** Logs them, counting those of a flood. */
+    /** Logs refusals. */
     readonly refusalLog: RefusalLog;
-    /** What they go through to those who are refused. */
+    /** Limits the rate of refusals. */
     readonly refusalValve: Valve;
   }
 }
 
 /**
- * Sends a refusal as problem details (RFC 9457) and logs it. What is still to come of the body is read and dropped,
- * within the time that a request has, so that the sender sees the refusal and not a connection that was reset.
+ * Sends a refusal as problem details (RFC 9457) and logs it. The rest of the body is read and dropped, within the time
+ * limit of a request. So the sender sees the refusal and not a connection reset.
  */
 export function refuseWith(reply: FastifyReply, refusal: Refusal): FastifyReply {
   const { status } = refusals[refusal.code];
@@ -48,19 +48,19 @@ export function refuseWith(reply: FastifyReply, refusal: Refusal): FastifyReply 
   return reply;
 }
 
-/** A request that waits for its refusal holds nothing of its body. */
+/** Frees the body of a request whose refusal waits. */
 function letGoOfBody(request: FastifyRequest): void {
   request.body = undefined;
   request.raw.resume();
 }
 
-/** Connections that have their answer while the request was still coming: they get no second one. */
+/** Connections that got an answer before their request was complete. They get no second answer. */
 const answeredEarly = new WeakSet<object>();
 
-/** For each connection how many answers it is owed, and the request that came last. */
+/** The number of pending answers of each connection, and its last request. */
 const owing = new WeakMap<object, { answers: number; last: IncomingMessage }>();
 
-/** Notes that a request came, until its answer is out. */
+/** Counts a request as pending until its answer is sent. */
 export function trackPendingResponse(request: IncomingMessage, response: ServerResponse): void {
   const { socket } = request;
   const owed = owing.get(socket) ?? { answers: 0, last: request };
@@ -70,7 +70,10 @@ export function trackPendingResponse(request: IncomingMessage, response: ServerR
   response.once("close", () => (owed.answers -= 1));
 }
 
-/** Would what is written now be taken for the answer to an earlier request? One that is still coming is the fault's own. */
+/**
+ * Returns true if a client would take an answer that is written now for the answer to an earlier request. An incomplete
+ * last request does not count, because the refusal is its answer.
+ */
 function hasPendingResponse(socket: object): boolean {
   const owed = owing.get(socket);
   return owed !== undefined && owed.answers > (owed.last.complete ? 0 : 1);
@@ -81,11 +84,11 @@ function problemText({ code, detail }: Refusal): string {
   return JSON.stringify({ type: `urn:svc-gate:refusal:${code}`, title, status, code, detail });
 }
 
-/** What the server refuses by itself, in the gate's words. */
+/** Turns an error of the HTTP server into a refusal. */
 export function toRefusal(error: unknown, request: FastifyRequest): Refusal {
   const { code, statusCode } = error as { readonly code?: string; readonly statusCode?: number };
   if (code === "FST_ERR_CTP_BODY_TOO_LARGE") {
-    return refuse("body-too-large", `a body is at most ${limits.bodyBytesMax} bytes`);
+    return refuse("body-too-large", `the body must not exceed ${limits.bodyBytesMax} bytes`);
   }
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return refuse("bad-http", "the request is not HTTP that the gate reads");
@@ -94,7 +97,7 @@ export function toRefusal(error: unknown, request: FastifyRequest): Refusal {
   return refuse("ledger-unavailable", "the gate could not answer; see its log");
 }
 
-/** A connection whose request never became one. */
+/** A connection whose data is not a request. */
 export interface BareSocket {
   readonly writable: boolean;
   readonly destroyed: boolean;
@@ -102,7 +105,10 @@ export interface BareSocket {
   destroy(): unknown;
 }
 
-/** Answers on the bare socket what never became a request; ends it without a word where an earlier one waits. */
+/**
+ * Answers data that is not a request, on the socket itself. If an earlier request waits, closes the socket without an
+ * answer.
+ */
 export function refuseConnection(
   error: Error & { code?: string },
   socket: BareSocket,

@@ -3,7 +3,7 @@ import type { Key } from "../admin/keys/keys.ts";
 import { traceIdOf } from "../telemetry/requests.ts";
 import type { Trace } from "../telemetry/traces.ts";
 
-/** What became known of a request on its way: whose key came with it, and the trace that it is on. */
+/** The key and the trace of a request. */
 interface RequestIdentity {
   readonly key: Key | undefined;
   trace: Trace | undefined;
@@ -11,7 +11,7 @@ interface RequestIdentity {
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Undefined until the key is known to be good for it. */
+    /** Undefined until a valid key was found. */
     identity: RequestIdentity | undefined;
   }
 }
@@ -24,7 +24,7 @@ export function keyOf(request: FastifyRequest): Key | undefined {
   return request.identity?.key;
 }
 
-/** Notes the trace of a request whose key is known: what is logged and refused from here on belongs to it. */
+/** Notes the trace of a request with a known key. Later log lines and refusals belong to it. */
 export function noteTrace(request: FastifyRequest, trace: Trace): void {
   if (request.identity !== undefined) request.identity.trace = trace;
 }
@@ -33,7 +33,7 @@ export function traceOf(request: FastifyRequest): Trace | undefined {
   return request.identity?.trace;
 }
 
-/** Whose a request is, for its line in the log: its id, and as far as they are known its tenant, key and trace. */
+/** Returns the identity of a request for the log: its id, and its tenant, key and trace if known. */
 export function requestIdentity(request: FastifyRequest): Readonly<Record<string, string>> {
   const { identity: known } = request;
   const { tenant } = (request.params ?? {}) as { readonly tenant?: string };

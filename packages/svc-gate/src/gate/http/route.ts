@@ -3,26 +3,26 @@ import type { Gate } from "../core/gate.ts";
 import type { Key, Scope } from "../admin/keys/keys.ts";
 import type { Service } from "../admin/service.ts";
 
-/** One request, after its key was found good for it. */
+/** One request with a valid key. */
 export interface RouteCall {
   readonly service: Service;
   readonly gate: Gate;
   /** The tenant in the path; null is the root. */
   readonly tenant: string | null;
-  /** Undefined on the one route that is open. */
+  /** Undefined on /health, which needs no key. */
   readonly key: Key | undefined;
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
 }
 
-/** One row per route. Every row but /health refuses without a key; a test holds that against this table. */
+/** One route. Each route except /health needs a key; a test checks that. */
 export interface Route {
   readonly method: "GET" | "POST";
   readonly path: string;
   readonly scope: Scope | undefined;
-  /** Another scope that opens it too. */
+  /** Another scope that also opens it. */
   readonly orScope?: Scope;
-  /** It is about the whole process: no tenant has it. */
+  /** The route is about the whole process and does not exist below a tenant. */
   readonly ofRoot?: true;
   readonly handle: (call: RouteCall) => unknown;
 }

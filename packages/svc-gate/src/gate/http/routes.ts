@@ -47,7 +47,10 @@ async function check({ service, gate, tenant, key, request, reply }: RouteCall):
   timings.parse = performance.now();
   const { toolName } = parsed.value;
   if (key?.allowsTool(toolName) === false)
-    return refuseWith(reply, refuse("wrong-tool", `the key ${quote(key.name)} is not for the tool ${quote(toolName)}`));
+    return refuseWith(
+      reply,
+      refuse("wrong-tool", `the key ${quote(key.name)} does not cover the tool ${quote(toolName)}`),
+    );
   const answer = await gate.check(parsed.value, {
     keyName: key?.name ?? "",
     bytes: body.length,
@@ -64,14 +67,17 @@ function tracedOf({ url, protocol, headers }: FastifyRequest, tenant: string | n
   return { path, scheme: protocol, tenant, headers };
 }
 
-/** What came of a check, for its trace and for the log at debug. */
+/** Reports the result of a check to its trace and to the debug log. */
 function tell(request: FastifyRequest, told: AnsweredCheck, timings: CheckTimings): void {
   traceOf(request)?.answered(told, timings);
   const { toolName: tool, verdict, answered, rule, seq } = told;
   request.log.debug({ ...requestIdentity(request), tool, verdict, answered, rule, seq }, "answered");
 }
 
-/** Of a tenant only to a key of its own: to everybody else each id is answered alike, whether there is such a tenant or not. */
+/**
+ * Handles GET /health. Only a key of the tenant gets the tenant's own state. Everyone else gets the same answer for
+ * each id, whether or not the tenant exists.
+ */
 function health({ gate, reply }: RouteCall): Promise<FastifyReply> {
   return sendHealth(gate, reply);
 }
@@ -84,7 +90,7 @@ function ready({ service, reply }: RouteCall): Promise<FastifyReply> {
   return sendReadiness(service.root, reply);
 }
 
-/** What is in force, or with `contract` what some receipt was decided under. */
+/** Handles GET /rules: returns the contracts in force, or with `contract` those of a receipt. */
 async function rules({ gate, request, reply }: RouteCall): Promise<FastifyReply> {
   const query = queryOf(request);
   const named = query.parameters.get("contract");
@@ -92,7 +98,7 @@ async function rules({ gate, request, reply }: RouteCall): Promise<FastifyReply>
     badQuery(query, ["contract"]) ??
     (named === null || /^sha256:[0-9a-f]{64}$/.test(named)
       ? undefined
-      : '"contract" must be what a receipt says, `sha256:` and 64 hex digits');
+      : '"contract" must be the value from a receipt, `sha256:` and 64 hex digits');
   if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
   const digest = named?.slice("sha256:".length) ?? gate.policy.contract;
   const text = await gate.rules(digest);
@@ -107,9 +113,9 @@ async function rules({ gate, request, reply }: RouteCall): Promise<FastifyReply>
 async function receipt({ gate, request, reply }: RouteCall): Promise<FastifyReply> {
   const { seq } = request.params as { readonly seq: string };
   if (!/^[1-9][0-9]{0,15}$/.test(seq))
-    return refuseWith(reply, refuse("not-found", "a receipt's number is a whole number from 1"));
+    return refuseWith(reply, refuse("not-found", "a receipt's number must be a whole number from 1"));
   for await (const [row] of gate.receipts({ before: Number(seq) + 1, limit: 1 })) {
     if (row?.seq === Number(seq)) return sendJson(reply, row.json);
   }
-  return refuseWith(reply, refuse("not-found", `there is no receipt ${seq}`));
+  return refuseWith(reply, refuse("not-found", `the receipt ${seq} does not exist`));
 }

@@ -18,15 +18,15 @@ import { keyOf, noteKey } from "./request-identity.ts";
 export interface HttpOptions {
   readonly service: Service;
   readonly basePath: string;
-  /** How many there may be at once. */
+  /** The greatest number of open connections. */
   readonly connections: number;
   readonly log: Logger;
   readonly tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
 }
 
 /**
- * The routes over HTTP: key before body, body within limits, strict reading, refusals as problem details (RFC 9457).
- * It holds no state but connections.
+ * Makes the HTTP server. It checks the key before the body, limits and strictly reads the body, and sends refusals as
+ * problem details (RFC 9457). Connections are its only state.
  */
 export function makeServer({ service, basePath, connections, log, tls }: HttpOptions): FastifyInstance {
   const { metrics } = service;
@@ -49,7 +49,7 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
   server.setErrorHandler((error, request, reply) => refuseWith(reply, toRefusal(error, request)));
   server.setNotFoundHandler((request, reply) => refuseWith(reply, notFound(request, basePath)));
   addRoutes(server, service, basePath);
-  server.server.maxHeadersCount = 0; // their bytes are bounded; dropping the last of them in silence would hide one
+  server.server.maxHeadersCount = 0; // their bytes are limited; the default would silently drop the last headers
   noteAllOwed(server, service);
   return server;
 }
@@ -64,7 +64,7 @@ function serverOptions(
     headersTimeout: limits.bodyTimeoutMs,
     requestTimeout: limits.bodyTimeoutMs,
     connectionsCheckingInterval: 1000,
-    requireHostHeader: false, // refused below, in the gate's words
+    requireHostHeader: false, // the gate refuses it with its own message
   };
   return {
     loggerInstance: log,
@@ -76,7 +76,7 @@ function serverOptions(
     return503OnClosing: false,
     exposeHeadRoutes: false,
     genReqId: ({ headers }: IncomingMessage) => requestId(headers["x-request-id"]),
-    childLoggerFactory: (logger: Logger) => logger, // a line says itself whose it is; most requests have none
+    childLoggerFactory: (logger: Logger) => logger, // each line has its own identity; most requests have no line
     frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
       refuseWith(reply, keys.find(request.headers.authorization) === undefined ? noKey : unrouted(error, request)),
     clientErrorHandler: (error: Error, socket: BareSocket) =>
@@ -85,7 +85,7 @@ function serverOptions(
   } as Parameters<typeof Fastify>[0];
 }
 
-/** The key is looked up before the body is read, and once more where it has changed by then. */
+/** Looks up the key before the body is read, and once more before the handler if the key has changed. */
 function addKeyHooks(
   server: FastifyInstance,
   service: Service,
@@ -101,7 +101,7 @@ function addKeyHooks(
       refusalBeforeBody(request, basePath) ??
       refusalForLoad(request, key, service);
     reply.header("x-request-id", request.id);
-    // A key that was good on this connection may have been revoked since.
+    // An earlier valid key on this connection may have been revoked since.
     if (key === undefined) keyless.add(request.raw.socket);
     else {
       noteKey(request, key);
@@ -139,10 +139,10 @@ function addRoutes(server: FastifyInstance, service: Service, basePath: string):
       handler: async (request, reply) => {
         const { tenant } = request.params as { readonly tenant: string };
         const key = keyOf(request);
-        // The open route: anyone else gets the same answer as for a tenant that does not exist.
+        // /health: anyone else gets the same answer as for a tenant that does not exist.
         if (key === undefined || (scope === undefined && key.tenant !== tenant))
           return handle({ service, gate: service.root, tenant: null, key, request, reply });
-        // What looks after a tenant needs no gate of it that can be opened: that may be what is wrong.
+        // Routes of scope admin do not need the tenant's open gate: it may be impossible to open.
         if (scope === "admin" && tenants.has(tenant))
           return handle({ service, gate: service.root, tenant, key, request, reply });
         const gate = await tenants.gateFor(tenant, reply);
@@ -153,7 +153,7 @@ function addRoutes(server: FastifyInstance, service: Service, basePath: string):
   }
 }
 
-/** Notes each request that is owed an answer, those too that never reach a route. */
+/** Counts all pending requests, including requests that never reach a route. */
 function noteAllOwed(server: FastifyInstance, { keys }: Service): void {
   server.server.prependListener("request", trackPendingResponse);
   server.server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
@@ -173,11 +173,11 @@ const noKey = refuse(
     "the first key is SVC_API_KEY if the gate was started with it, else the content of first-key in its data folder",
 );
 
-const notEscaped = refuse("not-found", "no path of the gate has a percent sign: write the path without escapes");
+const notEscaped = refuse("not-found", "the path has a percent sign: write it without escapes");
 
 /**
- * A key opens the root or the one tenant that it is bound to. To everybody else a tenant that there is and one that there
- * is not are the same: no key of it came. The root's administrators look after all of them.
+ * Returns why a key does not open the route. A key opens the root or one tenant. Everyone else gets the same 401,
+ * whether or not the tenant exists. The root's administrators may use the admin routes of all tenants.
  */
 function refusalForKey(request: FastifyRequest, key: Key | undefined): Refusal | undefined {
   const { scope, orScope } = request.routeOptions.config as RouteConfig;
@@ -188,8 +188,8 @@ function refusalForKey(request: FastifyRequest, key: Key | undefined): Refusal |
   const looksAfter = key.tenant === null && scope === "admin" && key.scopes.has("admin");
   if (tenant !== key.tenant && !looksAfter) return noKey;
   if (key.scopes.has(scope) || (orScope !== undefined && key.scopes.has(orScope))) return undefined;
-  const wanted = orScope === undefined ? scope : `${scope} or ${orScope}`;
-  return refuse("forbidden", `the key ${quote(key.name)} has not the scope ${wanted}`);
+  const wanted = [scope, ...(orScope === undefined ? [] : [orScope])].map(quote).join(" or ");
+  return refuse("forbidden", `the key ${quote(key.name)} lacks the scope ${wanted}`);
 }
 
 interface RouteConfig {
@@ -197,18 +197,18 @@ interface RouteConfig {
   readonly orScope?: Route["orScope"];
 }
 
-/** Charges a request to its key, and says in the answer's header fields what is left. */
+/** Charges a request to its key, and adds header fields with the rest of its rate. */
 function refusalForRate(reply: FastifyReply, key: Key | undefined, { rates }: Service): Refusal | undefined {
   const charged = key && rates.charge(key);
   if (charged === undefined) return undefined;
   for (const [name, value] of rateFields(charged)) reply.header(name, value);
   if (charged.ok) return undefined;
   const { perSecond, burst } = charged.rate;
-  const sentence = `this key may ask ${perSecond} times a second, and ${burst} times at once; nothing was decided`;
+  const sentence = `the key exceeds its rate of ${perSecond} requests a second, or ${burst} at once; nothing was decided`;
   return { ...refuse("rate-limited", sentence), retrySeconds: charged.nextSeconds };
 }
 
-/** A check that would find no room in the line is refused before its body is read. */
+/** Refuses a check before its body is read if the queue is full. */
 function refusalForLoad(request: FastifyRequest, key: Key | undefined, service: Service): Refusal | undefined {
   const { scope } = request.routeOptions.config as RouteConfig;
   if (scope !== "check" || key === undefined) return undefined;
@@ -216,7 +216,7 @@ function refusalForLoad(request: FastifyRequest, key: Key | undefined, service: 
   return service.openGate(key.tenant)?.refusalFor(key.name, Math.min(bytes, limits.bodyBytesMax));
 }
 
-/** What headers alone say against a request, before any of its body is read. */
+/** Returns why a request is refused for its headers, before its body is read. */
 function refusalBeforeBody(request: FastifyRequest, basePath: string): Refusal | undefined {
   const { raw } = request;
   const refusal = refusalForHead(raw);
@@ -237,18 +237,15 @@ function notFound(request: FastifyRequest, basePath: string): Refusal {
   const local = below.replace(/^\/t\/[^/]+(?=\/)/, "");
   const methods = routes.filter((route) => patternOf(route).test(local)).map(({ method }) => method);
   if (methods.some((method) => method === request.method))
-    return refuse(
-      "not-found",
-      "no tenants are served here (SVC_TENANTS names their file), or a tenant has not this route",
-    );
+    return refuse("not-found", "this path needs tenants (set SVC_TENANTS), or does not exist below a tenant");
   if (methods.length === 0) {
     const paths = new Set(routes.map((route) => basePath + shown(route)));
-    return refuse("not-found", `the gate has ${[...paths].join(", ")}`);
+    return refuse("not-found", `this path does not exist; the gate has ${[...paths].join(", ")}`);
   }
-  return { ...refuse("method-not-allowed", `this path takes ${methods.join(", ")}`), allow: methods.join(", ") };
+  return { ...refuse("method-not-allowed", `this path only takes ${methods.join(", ")}`), allow: methods.join(", ") };
 }
 
-/** The router itself refuses some paths, such as one with an escape that is not UTF-8. */
+/** Handles paths that the router refuses, such as an escape that is not UTF-8. */
 function unrouted(error: unknown, request: FastifyRequest): Refusal {
   return hasEscapedPath(request.url) ? notEscaped : toRefusal(error, request);
 }

@@ -6,7 +6,7 @@ import { badQuery, queryOf } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
 
-/** The walk over the chain. */
+/** Handles GET /ledger/verify. */
 export async function verify({ gate, request, reply }: RouteCall): Promise<FastifyReply> {
   const problem = badQuery(queryOf(request), []);
   if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
@@ -20,7 +20,9 @@ function shown(check: AnchoredCheck): object {
     broken === undefined ? { ok: true, rows, head: { seq, hash } } : { ok: false, rows, first_broken: broken };
   const note =
     anchored === undefined
-      ? { note: "nothing outside the data folder anchors this ledger: set SVC_PIN, SVC_SINKS or SVC_WITNESS_POLICY" }
+      ? {
+          note: "nothing outside the data folder vouches for this ledger: set SVC_PIN, SVC_SINKS or SVC_WITNESS_POLICY",
+        }
       : {};
   return { ...found, anchored: anchored ?? null, anchors, ...note };
 }

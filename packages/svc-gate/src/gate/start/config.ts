@@ -11,24 +11,24 @@ export type Acceptable = (typeof acceptable)[number];
 
 export const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
-/** A setting as it was given. */
+/** A setting from the environment or a flag. */
 interface Given {
   readonly variable: string;
-  /** As it was set; undefined if it was not. */
+  /** The value as it was set; undefined if it was not set. */
   readonly value: string | undefined;
   /** The default if the setting is unset or empty. */
   readonly text: string;
-  /** Was it set by a flag? */
+  /** True if a flag set it. */
   readonly isFlag: boolean;
 }
 
 interface Entry<Value> {
   readonly variable: string;
-  /** What the value is, for help texts. */
+  /** The kind of value, for help texts. */
   readonly kind: string;
   readonly fallback: string;
   readonly doc: string;
-  /** @returns the value, or a sentence that says what is wrong */
+  /** @returns the value, or a sentence that names the mistake */
   readonly read: (given: Given) => Result<Value, string>;
 }
 
@@ -256,7 +256,7 @@ export type Config = {
   readonly modeSetting: string;
 };
 
-/** One setting: its variable, its flag on `svc-gate serve`, and what it is for. */
+/** One setting: its variable, its flag on `svc-gate serve`, and its purpose. */
 export interface Setting extends Omit<Entry<unknown>, "read"> {
   readonly flag: string;
 }
@@ -272,7 +272,7 @@ function flagOf(variable: string): string {
 
 export interface Configured {
   readonly config: Config;
-  /** Sentences about settings that look wrong but can be served. */
+  /** Sentences about settings that look wrong but are allowed. */
   readonly warnings: readonly string[];
 }
 
@@ -299,7 +299,7 @@ export function readConfig(environment: Texts, flags: Texts): Result<Configured,
   const modeSetting = flags["mode"] === undefined ? "SVC_MODE" : "--mode";
   const config = { ...values, modeSetting } as Config;
   if ((config.tlsCert === undefined) !== (config.tlsKey === undefined))
-    problems.push("SVC_TLS_CERT and SVC_TLS_KEY go together: set both or neither");
+    problems.push("only one of SVC_TLS_CERT and SVC_TLS_KEY is set: set both or neither");
   if (problems.length > 0) return bad(problems);
   return good({ config, warnings: [...unknownVariables(environment), ...risks(config)] });
 }
@@ -317,23 +317,23 @@ function ifGiven<Value>(read: Entry<Value>["read"]): Entry<Value | undefined>["r
   return (given) => (given.text === "" ? good(undefined) : read(given));
 }
 
-/** An empty mode is an error too: somebody meant to set it, and the gate must not observe in silence. */
+/** Reads the mode. An empty mode is an error: somebody wanted to set it, and the gate must not silently observe. */
 function readMode({ variable, value }: Given): Result<Mode | undefined, string> {
   if (value === undefined || isMode(value)) return good(value);
   return bad(`${variable} is "${value}"; it must be ${modes.join(", ")}${meant(value, modes)}`);
 }
 
 function readApiKey({ variable, value }: Given): Result<string | undefined, string> {
-  if (value === "") return bad(`${variable} is empty: set a key, or remove the variable and one is made`);
+  if (value === "") return bad(`${variable} is empty: set a key, or remove the variable so that the gate makes a key`);
   if (value !== undefined && /[^\x21-\x7e]/.test(value))
-    return bad(`${variable} has a space or a character that a header cannot carry`);
+    return bad(`${variable} has a space or a character that is not allowed in a header: use visible ASCII characters`);
   return good(value);
 }
 
 function readSigningKey({ variable, text, isFlag }: Given): Result<string | undefined, string> {
   if (isFlag && text.includes("\n"))
     return bad(
-      `${variable} holds the key itself: among arguments every process sees it; set the variable, or name a file`,
+      `${variable} has the key itself as an argument, which every process can see: set the variable, or name a file`,
     );
   return good(text || undefined);
 }
@@ -387,7 +387,7 @@ function readRate({ variable, text }: Given): Result<Rate, string> {
   return rate.ok ? rate : bad(`${variable}: ${rate.problem}`);
 }
 
-/** In bytes. */
+/** Returns the number of bytes. */
 function readBytes({ variable, text }: Given): Result<number, string> {
   const bytes = parseBytes(text);
   return bytes.ok ? bytes : bad(`${variable}: ${bytes.problem}`);
@@ -408,10 +408,11 @@ function unknownVariables(environment: Texts): readonly string[] {
 
 function risks({ apiKey, host, tlsCert }: Config): readonly string[] {
   const found: string[] = [];
-  if (apiKey !== undefined && apiKey.length < 16) found.push("SVC_API_KEY is under 16 characters: it can be guessed");
+  if (apiKey !== undefined && apiKey.length < 16)
+    found.push("SVC_API_KEY has fewer than 16 characters, so it can be guessed: set a longer key");
   if (!isLoopback(host) && tlsCert === undefined)
     found.push(
-      `listening on ${host} without TLS: keys can be read on the way; set SVC_TLS_CERT and SVC_TLS_KEY, or end TLS before the gate`,
+      `the gate listens on ${host} without TLS, so others on the network can read keys: set SVC_TLS_CERT and SVC_TLS_KEY, or use a TLS proxy`,
     );
   return found;
 }

@@ -15,7 +15,7 @@ import { tellOfPin } from "../anchoring/pin-standing.ts";
 import type { RefusedInputs } from "../core/refused-inputs.ts";
 import type { GateObserver } from "../telemetry/observer.ts";
 
-/** A start that cannot be: a sentence for the operator and the exit code. */
+/** A start that is refused: a sentence for the operator and the exit code. */
 export class StartRefused extends Error {
   readonly exitCode: number;
   constructor(message: string, exitCode = 1) {
@@ -24,30 +24,30 @@ export class StartRefused extends Error {
   }
 }
 
-/** Where a gate's contracts, mode and ledger come from: the root's, or a tenant's. */
+/** The source of a gate's contracts, mode and ledger, for the root or a tenant. */
 export interface GateSource {
   /** For the log; null is the root. */
   readonly tenant: string | null;
-  /** A mandate or a contract; undefined is `mandate.yaml` in the working folder, if it is there. */
+  /** A mandate or a contract; undefined means `mandate.yaml` in the working folder, if it exists. */
   readonly mandate: string | undefined;
   /** The mode that this start sets; undefined keeps the ledger's last mode, else observe. */
   readonly mode: Mode | undefined;
-  /** What sets it, for messages. */
+  /** The setting that names the mode, for messages. */
   readonly modeSetting?: string | undefined;
-  /** The mode that a tenant's own entry names, which each reload puts in force; undefined leaves what is in force. */
+  /** The mode in a tenant's own entry, which each reload puts in force; undefined keeps the mode in force. */
   readonly statedMode?: Mode | undefined;
   readonly ledger: LedgerOptions;
-  /** How often each key of a tenant may ask; undefined is what holds for all. */
+  /** The rate of each key of a tenant; undefined means the rate of the gate. */
   readonly rate?: Rate | undefined;
   /** Evidence that is older is erased; undefined keeps it. */
   readonly retentionDays?: number | undefined;
-  /** The operator takes responsibility for a clock that lies behind the last receipt. */
+  /** Accepts a clock that is behind the last receipt. */
   readonly acceptClock: boolean;
-  /** On a ledger that gates share: the contract of this start is put in force. */
+  /** On a shared ledger: puts this start's contract in force. */
   readonly acceptChange: boolean;
-  /** On a ledger that gates share: this start may weaken the mode for all of them. */
+  /** On a shared ledger: this start may weaken the mode for all gates. */
   readonly acceptWeakerMode?: boolean | undefined;
-  /** On a ledger that gates share: a stricter mode in force stays, and does not refuse this start. */
+  /** On a shared ledger: keeps a stricter mode in force and does not refuse this start. */
   readonly keepsStricterMode?: boolean | undefined;
 }
 
@@ -56,39 +56,39 @@ export interface OpenGate {
   readonly ledger: Ledger;
 }
 
-/** A source whose ledger is open, and where nothing is decided yet. */
+/** A source whose ledger is open, before any decision. */
 export interface OpenedGate extends OpenGate {
   /**
-   * Puts in force what the source says: the first step of a start that the ledger keeps.
+   * Puts the source's contract and mode in force. This is the first step of a start that changes the ledger.
    *
-   * @returns what changed; undefined if nothing changed
+   * @returns the change; undefined if nothing changed
    * @throws {StartRefused}
    */
   begin(): Promise<Reloaded | undefined>;
 }
 
 /**
- * What the gates of one process share: the log, the observer, the memory for waiting calls, and the count of the inputs of
- * refused calls for each key.
+ * The parts that the gates of one process share: the log, the observer, the memory for waiting calls, and the count of
+ * the inputs of refused calls for each key.
  */
 export interface SharedParts {
-  /** The banner repeats the warnings of a start. */
+  /** The log. The banner repeats its warnings during a start. */
   readonly log: Logger;
   readonly observer: GateObserver;
   readonly budget: Budget;
   readonly refusedInputs?: RefusedInputs | undefined;
-  /** Who anchors the ledgers; undefined where nobody does. */
+  /** The anchors of the ledgers; undefined if there are none. */
   readonly sites?: AnchorSites | undefined;
 }
 
 const defaultMandate = "mandate.yaml";
 
 /**
- * Opens a ledger and the gate over it; the gate answers once it has begun.
+ * Opens a ledger and its gate. The gate answers after it has begun.
  *
- * @param earlier what was in force when the source was last open in this process: it is taken up again as it was, so that
- *   only a reload changes it
- * @throws {StartRefused} or {LedgerRefused}, and then nothing is open
+ * @param earlier the policy when the source was last open in this process. It is used again unchanged, so only a reload
+ *   changes it
+ * @throws {StartRefused} or {LedgerRefused}; then nothing stays open
  */
 export async function openFrom(source: GateSource, shared: SharedParts, earlier?: InForce): Promise<OpenedGate> {
   const { log } = shared;
@@ -121,7 +121,7 @@ export async function openFrom(source: GateSource, shared: SharedParts, earlier?
   }
 }
 
-/** Those who anchor a ledger, told of its heads from now on. */
+/** Makes the anchors of a ledger, which receive its heads from now on. */
 function anchorsOf(
   { tenant, ledger: { folder } }: GateSource,
   ledger: Ledger,
@@ -138,7 +138,7 @@ interface Parts extends SharedParts {
   readonly mode: Mode | undefined;
   readonly ledger: Ledger;
   readonly anchors: Anchors | undefined;
-  /** Of this start alone: a source that is opened again goes by what others have put in force since. */
+  /** Only for this start: a source that is opened again uses the contract that others have put in force since. */
   readonly acceptChange: boolean;
 }
 
@@ -148,7 +148,7 @@ function overLedger(parts: Parts): Gate {
   const time = clock.read(ledger.head.at);
   if (!ledger.isShared && !time.ok && !source.acceptClock) {
     throw new StartRefused(
-      `${time.problem}: set it right, or start once with --accept clock and checks wait until it has caught up`,
+      `${time.problem}: correct the clock, or start once with --accept clock; then checks wait until the clock has caught up`,
     );
   }
   const { tenant } = source;
@@ -173,13 +173,13 @@ function overLedger(parts: Parts): Gate {
       log.error({ tenant, rule, err: defect }, "the engine failed on a rule; the call was blocked");
     },
     onFollow: ({ contract, mode: followed }) =>
-      log.info({ tenant, contract, mode: followed }, "took up what another gate has put in force"),
+      log.info({ tenant, contract, mode: followed }, "this gate follows a policy that another gate has put in force"),
   });
 }
 
 interface Beginning {
   readonly source: GateSource;
-  /** What the source's files say. */
+  /** The contracts in the source's files. */
   readonly policySet: PolicySet;
   readonly log: Logger;
 }
@@ -195,7 +195,7 @@ async function begin(gate: Gate, { source, policySet, log }: Beginning): Promise
   if (receipt !== undefined && before !== undefined && now !== undefined && before.mode !== now.mode)
     log[isWeaker(now.mode as Mode, before.mode as Mode) ? "warn" : "info"](
       { tenant, seq: receipt.seq },
-      `the mode changed from ${before.mode} to ${now.mode}, as ${source.modeSetting} says`,
+      `the mode changed from ${before.mode} to ${now.mode}, as set by ${source.modeSetting}`,
     );
   if (gate.policy.policySet.text !== policySet.text)
     log.warn(
@@ -213,16 +213,16 @@ async function requirePolicySet(source: GateSource, log: Logger): Promise<Policy
 }
 
 /**
- * Compiles what a source names, as it is on disk now.
+ * Compiles the contracts of a source, as they are on disk now.
  *
- * @returns every error of it as text for a terminal
- * @throws {NoSuchFile} when the mandate itself cannot be read
+ * @returns the contracts, or all errors as text for a terminal
+ * @throws {NoSuchFile} if the mandate itself cannot be read
  */
 export async function loadPolicySet({ mandate }: GateSource, log: Logger): Promise<Result<PolicySet, string>> {
   const file = mandate ?? defaultMandate;
   if (mandate === undefined && !existsSync(file)) {
     log.warn(
-      `there is no ${defaultMandate} here, so no tool is routed and every verdict is BLOCK; \`svc-gate init\` writes one`,
+      `the working folder has no ${defaultMandate}, so every tool is unknown and every verdict is BLOCK: \`svc-gate init\` writes one`,
     );
     return good(noContracts());
   }
@@ -232,6 +232,7 @@ export async function loadPolicySet({ mandate }: GateSource, log: Logger): Promi
 
 async function keptPolicySet(ledger: Ledger, digest: string): Promise<PolicySet> {
   const policySet = await keptContracts(ledger, digest);
-  if (policySet === undefined) throw new StartRefused(`the contract ${digest} cannot be taken from the ledger`);
+  if (policySet === undefined)
+    throw new StartRefused(`the contract ${digest} in the ledger does not compile under this version`);
   return policySet;
 }

@@ -1,10 +1,10 @@
-/** A moment as people and programs write it: `at` of a receipt, in milliseconds since the epoch, or `dayOrMoment`. */
+/** Reads a moment: `at` of a receipt, in milliseconds since the epoch, or any text that `dayOrMoment` reads. */
 export function readMoment(text: string): number | undefined {
   return /^\d{1,15}$/.test(text) ? Number(text) : dayOrMoment(text);
 }
 
 /**
- * A moment of RFC 3339, or a day, which begins at midnight UTC.
+ * Reads a moment of RFC 3339, or a day, which begins at midnight UTC.
  *
  * @returns milliseconds since the epoch; undefined for any other text, and for a day or an hour that does not exist
  */
@@ -19,7 +19,7 @@ export function dayOrMoment(text: string): number | undefined {
 
 const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** A length of time such as `24h` or `7d`, in milliseconds; undefined for any other text. */
+/** Reads a length of time such as `24h` or `7d`, in milliseconds; undefined for any other text. */
 export function lengthMs(text: string): number | undefined {
   const [, count, unit] = /^(0|[1-9][0-9]{0,5})([smhd])$/.exec(text) ?? [];
   return count === undefined ? undefined : Number(count) * (units[unit ?? ""] ?? 0);

@@ -4,41 +4,43 @@ import { join } from "node:path";
 import type { Logger } from "pino";
 import { dataFolder, makeFolders } from "../../ledger/mod.ts";
 
-/** How the gate that serves a data folder is reached from the same machine, by whoever can read that folder. */
+/** The URL and a key of the gate that serves a data folder, for anyone on the same machine who can read the folder. */
 export interface OperatorFile {
   readonly url: string;
-  /** A key of scope admin, good for as long as the process lives. */
+  /** A key of scope admin, which ends with the process. */
   readonly key: string;
   readonly pid: number;
-  /** SHA-256 of the certificate as it is shown, by which it is recognised, whatever it is called; null without TLS. */
+  /**
+   * The fingerprint (SHA-256) of the certificate, which the client compares instead of the host name; null without TLS.
+   */
   readonly certificate: string | null;
 }
 
-/** Where the gate can be reached: `address` as it listens, and its certificate in PEM. */
+/** The gate's address, the key, and its certificate in PEM. */
 interface Reachable {
   readonly address: string;
   readonly key: string;
   readonly cert: Buffer | undefined;
 }
 
-/** What ends with the gate. */
+/** Removes the operator file when the gate stops. */
 export interface OperatorDoor {
   close(): Promise<void>;
 }
 
-/** Leaves word of how the gate is reached, for its owner alone. Where nothing can be written there is no such door. */
+/** Writes the operator file, which only its owner can read. If the file cannot be written, logs a warning. */
 export async function openOperatorDoor(folder: string, reachable: Reachable, log: Logger): Promise<OperatorDoor> {
   try {
     await writeOperatorFile(folder, reachable);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     log.warn(
-      `${fileIn(folder)} cannot be written (${code}): \`svc-gate keys\` and \`reload\` take --url and a key here`,
+      `${fileIn(folder)} cannot be written (${code}): run \`svc-gate keys\` and \`svc-gate reload\` with --url and a key`,
     );
   }
   return {
     close: async () => {
-      // Another gate may have begun on the same folder.
+      // Another gate may have started on the same folder.
       if ((await readOperatorFile(folder))?.key === reachable.key) await rm(fileIn(folder), { force: true });
     },
   };
@@ -57,7 +59,10 @@ async function writeOperatorFile(folder: string, { address, key, cert }: Reachab
   await rename(`${file}.new`, file);
 }
 
-/** Undefined where there is none that can be read. One that a killed gate left behind leads nowhere: nobody answers there. */
+/**
+ * Reads the operator file; undefined if there is none or it cannot be read. After a gate was killed, its file remains,
+ * but nobody answers at the URL.
+ */
 export async function readOperatorFile(folder: string): Promise<OperatorFile | undefined> {
   try {
     return JSON.parse(await readFile(fileIn(folder), "utf8")) as OperatorFile;

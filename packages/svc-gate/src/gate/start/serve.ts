@@ -40,12 +40,12 @@ import { Tenants } from "./tenants.ts";
 import { collectWarnings } from "./warnings.ts";
 import { engine } from "../version.ts";
 
-/** A gate that answers. */
+/** A running gate. */
 export interface Serving {
   readonly address: string;
-  /** Of the second listener, where there is one. */
+  /** The address of the second listener, if there is one. */
   readonly ops: string | undefined;
-  /** The root's. */
+  /** The gate of the root. */
   readonly gate: Gate;
   readonly ledger: Ledger;
   readonly contracts: readonly string[];
@@ -55,11 +55,11 @@ export interface Serving {
   readonly modeChange: ModeChange | undefined;
   /** Sentences for the operator, which the log has too. */
   readonly warnings: readonly string[];
-  /** Rejects with the fault after which nothing more is answered. */
+  /** Rejects with the fault after which the gate answers nothing more. */
   readonly failed: Promise<never>;
-  /** Puts in force what the files say now; what is wrong with them is logged and changes nothing. */
+  /** Reads the files again and puts them in force. Errors are logged and change nothing. */
   reload(by: string): Promise<void>;
-  /** Answers what waits, then lets everything go. */
+  /** Answers the waiting calls, then closes everything. */
   stop(): Promise<void>;
 }
 
@@ -67,38 +67,41 @@ export interface Serving {
 export interface ModeChange {
   readonly from: string;
   readonly to: string;
-  /** What set it. */
+  /** The setting that caused it. */
   readonly setting: string;
   readonly seq: number;
 }
 
-/** Every check is answered before this begins to run: it is for who reads a page slowly, or never ends a body. */
+/** The time for clients that read an answer slowly or never finish a body. It begins after every check is answered. */
 const stopPatienceMs = 3000;
 
-/** A tenant that nothing was asked of for this long is closed. */
+/** A tenant without requests for this time is closed. */
 const tenantIdleMs = 60_000;
 
-/** How often keys that another gate on the same database has made or revoked are asked for. */
+/** How often the gate reads keys that another gate on the same database has changed. */
 const refreshMs = 1000;
-const noRefresh = (): void => undefined; // The database cannot be reached: nothing is decided meanwhile.
+const noRefresh = (): void => undefined; // If the database cannot be reached, nothing is decided.
 
-/** An open tenant holds files and the cache of its ledger; in a database it is little more than its compiled contracts. */
+/** An open tenant uses files and a cache. In a database it uses little more than its compiled contracts. */
 const tenantsOpenMax = 64;
 const tenantsSharedOpenMax = 1000;
 
-/** Threads that write the tenants' ledgers, and as many that read them, some 12 MB each; the root has its own. */
+/**
+ * The number of threads that write the tenants' ledgers. The same number reads them. Each needs about 12 MB; the root
+ * has its own.
+ */
 const tenantThreadsMax = 4;
 
-/** What the command line lends the service. */
+/** Functions that the command line gives to the service. */
 export interface ServeHooks {
-  /** Runs the tests of contracts, where a reload waits for them. */
+  /** Runs the tests of contracts before a reload. */
   readonly runTests?: ContractTests;
 }
 
 /**
- * Starts a gate: contracts, ledger, counters, keys, then the door. Whatever is wrong is said before the door opens.
+ * Starts a gate: contracts, ledger, counters, keys, then the listener. All mistakes are reported before it listens.
  *
- * @throws {StartRefused} with every error of the contracts (exit code 2), or {LedgerRefused}
+ * @throws {StartRefused} with all errors of the contracts (exit code 2), or {LedgerRefused}
  */
 export async function serve(config: Config, warnings: readonly string[], hooks: ServeHooks = {}): Promise<Serving> {
   const log = pino(
@@ -127,7 +130,7 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
       throw error;
     });
     const door = await openOperatorDoor(config.dataDir, { address, key: keys.makeOperatorKey(), cert: tls?.cert }, log);
-    // Last, so that a start that is refused leaves nothing that goes on.
+    // This is last, so that a refused start leaves no timer behind.
     told.end();
     const refreshing = database && setInterval(() => keys.refresh().catch(noRefresh), refreshMs).unref();
     return {
@@ -170,7 +173,7 @@ interface OpenLedgers extends OpenTenants {
   readonly close: () => Promise<void>;
 }
 
-/** Opens the root's ledger and those of tenants, once all that can be refused before is read. */
+/** Opens the ledgers of the root and of the tenants, after everything that can refuse the start was read. */
 async function openLedgers(config: Config, log: Logger): Promise<OpenLedgers> {
   const entries = await tenantEntries(config);
   if (!entries.ok) throw new StartRefused(entries.problem, 2);
@@ -200,7 +203,7 @@ async function openLedgers(config: Config, log: Logger): Promise<OpenLedgers> {
 }
 
 interface OpenTenants {
-  /** Undefined where SVC_TENANTS is not set. */
+  /** Undefined if SVC_TENANTS is not set. */
   readonly tenants: Tenants | undefined;
   /** Reads the tenants' file again. */
   readonly readSources: () => Promise<Result<readonly GateSource[], string>>;
@@ -228,7 +231,7 @@ function openTenants(
   };
 }
 
-/** The tests of contracts that a reload waits for; undefined where it waits for none. */
+/** Returns the tests that a reload runs; undefined if there are none. */
 function testsOfReload({ reloadTests }: Config, { runTests }: ServeHooks): ReloadTests | undefined {
   return reloadTests === undefined || runTests === undefined ? undefined : { path: reloadTests, run: runTests };
 }
@@ -238,7 +241,10 @@ function modeChangeOf(begun: Reloaded | undefined, { modeSetting: setting }: Con
   return { from: begun.before.mode, to: begun.now.mode, setting, seq: begun.receipt.seq };
 }
 
-/** The ring of keys, and the first one. A gate whose ledger is elsewhere makes none: it would be another in each replica. */
+/**
+ * Opens the keys and the first key. With a database the gate does not make a first key, because each replica would make
+ * a different one.
+ */
 async function openKeys(
   { apiKey, dataDir, databaseUrl }: Config,
   { gate, ledger }: OpenGate,
@@ -252,7 +258,8 @@ async function openKeys(
   if (keys.isEmpty && first === undefined) throw keys.recorded.length === 0 ? noKey : allRevoked;
   if (keys.isFirstKeyReplaced && apiKey !== undefined)
     log.warn(
-      "the key `default` was rotated or revoked since: what SVC_API_KEY says counts until an overlap ends, if at all",
+      "the key `default` was rotated or revoked, so the gate refuses SVC_API_KEY, at the latest when the overlap of the " +
+        "rotation ends: remove SVC_API_KEY from the settings",
     );
   if (!keys.isFirstKeyReplaced || first?.made === undefined) return { keys, first };
   log.warn(
@@ -263,21 +270,25 @@ async function openKeys(
 }
 
 const noKey = new StartRefused(
-  "there is no API key, so nobody could call the gate: set SVC_API_KEY, or make one with `svc-gate migrate --first-key FILE`",
+  "the gate has no API key, so nobody could call it: set SVC_API_KEY, or make a key with `svc-gate migrate --first-key FILE`",
 );
 
 const allRevoked = new StartRefused(
-  "every API key is revoked, so nobody could call the gate: set SVC_API_KEY, or make one with `svc-gate keys create NAME`",
+  "every API key is revoked, so nobody could call the gate: set SVC_API_KEY, or make a key with `svc-gate keys create NAME`",
 );
 
-/** Who anchors the ledgers. @throws {StartRefused} when the policy of witnesses cannot be used */
+/**
+ * Reads the anchors.
+ *
+ * @throws {StartRefused} if the witness policy cannot be used
+ */
 async function sitesOf(config: Config): Promise<AnchorSites | undefined> {
   const sites = await anchorSites(config);
   if (!sites.ok) throw new StartRefused(sites.problem, 2);
   return sites.value;
 }
 
-/** The database that keeps the ledgers, if it is not this process's own folder. */
+/** Opens the database of the ledgers, if they are not in the data folder. */
 async function openDatabase({ databaseUrl, databasePool }: Config, log: Logger): Promise<Database | undefined> {
   if (databaseUrl === undefined) return undefined;
   const database = await openPostgres({ url: databaseUrl, connectionsMax: databasePool, mayMigrate: true });
@@ -285,7 +296,7 @@ async function openDatabase({ databaseUrl, databasePool }: Config, log: Logger):
   return database;
 }
 
-/** @throws {StartRefused} when a variable of OpenTelemetry is wrong */
+/** @throws {StartRefused} if a variable of OpenTelemetry is wrong */
 async function openTracesIfAsked(log: Logger): Promise<Traces | undefined> {
   if (!areTracesAsked(process.env)) return undefined;
   const traces = await openTraces(process.env, (sentence) => log.warn(sentence));
@@ -317,7 +328,8 @@ function placeOfRoot(config: Config, database: Database | undefined): GateSource
     modeSetting,
     ledger: {
       ...dataFolder.locateLedger(config, null, database),
-      // Its rows hold the keys. Without a key nobody could call the gate, and a new ledger would keep a signing key for nothing.
+      // The keys are rows of this ledger. Without a key nobody could call the gate, and a new ledger would leave a
+      // useless signing key behind.
       mustExist: database !== undefined && apiKey === undefined,
       engine,
       acceptMissingPin: accept.includes("missing-pin"),
@@ -334,13 +346,13 @@ async function tenantEntries({ tenants }: Config): Promise<Result<readonly Tenan
   return tenants === undefined ? good([]) : readTenants(tenants);
 }
 
-/** What the tenants' ledgers share. */
+/** The database and the threads of the tenants' ledgers. */
 interface Shared {
   readonly database: Database | undefined;
   readonly threads: SqliteThreads;
 }
 
-/** Where a tenant's gate comes from: a folder of its own beside the root's ledger, or a ledger in the same database. */
+/** Returns a tenant's source: its own folder next to the root's ledger, or a ledger in the same database. */
 function placeOfTenant(
   { id, mandate, mode, rate }: TenantEntry,
   config: Config,
@@ -352,7 +364,7 @@ function placeOfTenant(
     tenant: id,
     mandate,
     mode: mode ?? config.mode,
-    modeSetting: mode === undefined ? config.modeSetting : "`mode` in the file of tenants",
+    modeSetting: mode === undefined ? config.modeSetting : "`mode` in the tenants file",
     statedMode: mode,
     rate,
     ledger: {
@@ -415,7 +427,7 @@ function opsListener(host: string, port: number): Listener {
 }
 
 /**
- * Listens on each port and closes it again, so that a start that cannot listen fails before it makes or changes anything.
+ * Listens on each port and closes it again. So a start that cannot listen fails before it changes anything.
  *
  * @throws {StartRefused}
  */
@@ -430,7 +442,7 @@ async function requireFreePorts({ host, port, opsHost, opsPort }: Config): Promi
       await listening.catch((error: unknown) => {
         throw cannotListen(error, listener);
       });
-      probes.push(probe); // Open until all are tried: two listeners may have been given one port.
+      probes.push(probe); // Both stay open until all were tried, because two listeners may have the same port.
     }
   } finally {
     await Promise.all(probes.map((probe) => new Promise((resolve) => probe.close(resolve))));
@@ -446,7 +458,9 @@ function cannotListen(error: unknown, { host, port, variables: [hostVariable, po
   if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
     return new StartRefused(`${host} is not an address of this machine: choose another with ${hostVariable}`);
   if (code === "EACCES")
-    return new StartRefused(`this user may not listen on port ${port}: choose one above 1023 with ${portVariable}`);
+    return new StartRefused(
+      `this user lacks the permission to listen on port ${port}: choose a port above 1023 with ${portVariable}`,
+    );
   return error;
 }
 

@@ -5,40 +5,40 @@ import type { Gate } from "../core/gate.ts";
 import { openFrom, type OpenGate, type GateSource, type SharedParts } from "./gate-source.ts";
 
 export interface TenantsOptions extends SharedParts {
-  /** How many may be open at once: each holds what its ledger's engine needs. */
+  /** The most tenants that are open at once. Each uses the resources of its ledger's engine. */
   readonly openMax: number;
-  /** A tenant that nothing asked of for this long is closed, in milliseconds. */
+  /** A tenant without requests for this time is closed, in milliseconds. */
   readonly idleMs: number;
 }
 
-/** One that could not be opened is not tried again before this: opening reads files. */
+/** A tenant that could not be opened is not tried again before this time, because opening reads files. */
 const retryMs = 5000;
 
-/** A tenant that is open: who waits for an answer keeps it so. */
+/** An open tenant. Pending answers keep it open. */
 interface Open {
   readonly source: OpenGate;
   readonly waiting: Set<FastifyReply>;
-  /** How many works of an operator are under way. */
+  /** The number of running operator requests. */
   works: number;
-  /** By the monotonic clock, in milliseconds. */
+  /** The time of the last request, by the monotonic clock in milliseconds. */
   askedAt: number;
 }
 
 /**
- * The gates of all tenants, each with a ledger of its own. One is opened when it is first asked and closed when it has
- * been idle: a thousand of them cost what the few do that are asked. What is wrong with one is its own matter: its
- * callers are refused, and its fault ends it alone; the next check opens it again, as a restart would.
+ * The gates of all tenants, each with its own ledger. A tenant is opened at its first request and closed when it is
+ * idle, so idle tenants cost nothing. A fault of one tenant only affects that tenant: its callers are refused, and the
+ * next check opens it again, like a restart.
  */
 export class Tenants {
   readonly #options: TenantsOptions;
   #sources: ReadonlyMap<string, GateSource>;
   readonly #open = new Map<string, Open>();
   readonly #opening = new Map<string, Promise<Result<Open, Refusal>>>();
-  /** Those whose files are being let go. */
+  /** Tenants whose files are being closed. */
   readonly #closing = new Map<string, Promise<void>>();
-  /** What was in force when a tenant was closed: it comes back as it was. */
+  /** The policy of each closed tenant, which is used again when it opens. */
   readonly #earlier = new Map<string, InForce>();
-  /** Those that could not be opened, until when nothing is tried. */
+  /** Tenants that could not be opened, with the time of the next attempt. */
   readonly #failed = new Map<string, { readonly until: number; readonly refusal: Refusal }>();
   readonly #sweep: NodeJS.Timeout;
 
@@ -52,15 +52,15 @@ export class Tenants {
     return this.#sources.has(id);
   }
 
-  /** Those that are open now. */
+  /** The tenants that are open now. */
   get open(): ReadonlyMap<string, { readonly source: OpenGate }> {
     return this.#open;
   }
 
   /**
-   * The tenant's gate, for one request: it stays open until its answer is out.
+   * Opens the tenant's gate for one request. It stays open until the answer is sent.
    *
-   * @returns a refusal where it cannot be opened, or too many others are busy
+   * @returns a refusal if it cannot be opened, or too many other tenants are busy
    */
   async gateFor(id: string, reply: FastifyReply): Promise<Result<Gate, Refusal>> {
     const found = this.#open.get(id);
@@ -68,7 +68,8 @@ export class Tenants {
     if (!opened.ok) return opened;
     const { waiting, source } = opened.value;
     opened.value.askedAt = performance.now();
-    // Whose connection ended while the tenant was opened hears of no end any more, and would keep it open for ever.
+    // If the client disconnected while the tenant was opening, its `close` event has already fired. Then a registered
+    // reply would keep the tenant open forever.
     if (!reply.raw.destroyed) {
       waiting.add(reply);
       reply.raw.once("close", () => waiting.delete(reply));
@@ -77,9 +78,9 @@ export class Tenants {
   }
 
   /**
-   * Does an operator's work on the tenant's gate, such as a reload, which stays open meanwhile.
+   * Runs an operator's work, such as a reload, on the tenant's gate. The gate stays open meanwhile.
    *
-   * @param mode the one that the work puts in force: a tenant's own weaker mode is then no reason to refuse it
+   * @param mode the mode that the work puts in force; then a weaker mode in the tenant's own entry does not refuse it
    */
   async workOn<Value>(
     id: string,
@@ -103,7 +104,7 @@ export class Tenants {
     return this.#sources.get(id);
   }
 
-  /** Takes a file of tenants as it is now; those that are no longer in it are closed. */
+  /** Replaces the tenants after the file was read again. Tenants that are no longer in it are closed. */
   async redefine(sources: readonly GateSource[]): Promise<void> {
     this.#sources = byTenant(sources);
     this.#failed.clear();
@@ -111,12 +112,12 @@ export class Tenants {
     await Promise.all(gone.map((id) => this.#close(id)));
   }
 
-  /** Those that were open at some time: what is in force on them is more than what a file says. */
+  /** The tenants that have been open in this process, so that a reload must include them. */
   get begun(): readonly string[] {
     return [...new Set([...this.#open.keys(), ...this.#earlier.keys()])].filter((id) => this.#sources.has(id));
   }
 
-  /** Answers what waits, then lets everything go. */
+  /** Answers the waiting calls, then closes all tenants. */
   async close(): Promise<void> {
     clearInterval(this.#sweep);
     await Promise.all(this.#opening.values());
@@ -161,9 +162,9 @@ export class Tenants {
     }
   }
 
-  /** Room for one more: the one that was asked longest ago gives way, if nobody waits for it. */
+  /** Makes room for one more tenant: closes the idle tenant whose last request is the oldest. */
   async #makeRoom(): Promise<boolean> {
-    // The one that asks is not among those that are being opened yet.
+    // The new tenant is not in `#opening` yet.
     if (this.#open.size + this.#opening.size < this.#options.openMax) return true;
     const [oldest] = [...this.#open]
       .filter(([, open]) => isIdle(open))
@@ -182,7 +183,7 @@ export class Tenants {
     }
   }
 
-  /** From here on it is asked anew; what was asked before is answered first. */
+  /** Closes a tenant after it has answered its waiting calls. Later requests open it again. */
   #close(id: string): Promise<void> {
     const open = this.#open.get(id);
     if (open === undefined) return Promise.resolve();
@@ -201,11 +202,14 @@ export class Tenants {
     this.#earlier.set(id, { contract, mode, engine });
   }
 
-  /** As the end of a process would: nothing more is answered, what waits is cut off. The next check begins anew. */
+  /**
+   * Ends a tenant like a crashed process: it answers nothing more, and its pending connections are closed. The next
+   * check opens it again.
+   */
   #fault(id: string, open: Open, error: unknown): void {
     this.#options.log.fatal(
       { tenant: id, err: error },
-      "a fault of one tenant; it answers nothing more until it is opened anew",
+      "a fault ended this tenant; it answers again after the next check has opened it",
     );
     if (this.#open.get(id) === open) this.#open.delete(id);
     this.#remember(id, open);
@@ -218,13 +222,16 @@ export class Tenants {
   #unavailable(id: string, error: unknown): Refusal {
     const { message } = error as Error;
     this.#options.log.error({ tenant: id }, `the tenant ${id} cannot be served: ${message}`);
-    const refusal = refuse("tenant-unavailable", "this tenant cannot be served now; its operator finds why in the log");
+    const refusal = refuse(
+      "tenant-unavailable",
+      "this tenant cannot be served now; the gate's log shows the reason to the operator",
+    );
     this.#failed.set(id, { until: performance.now() + retryMs, refusal });
     return refusal;
   }
 }
 
-export const noSuchTenant: Refusal = refuse("not-found", "there is no such tenant");
+export const noSuchTenant: Refusal = refuse("not-found", "the tenant does not exist");
 
 async function letGo({ gate, ledger }: OpenGate): Promise<void> {
   await gate.anchors?.close();

@@ -3,11 +3,11 @@ import type { Logger } from "pino";
 /** Warnings of a start. The banner repeats them, because a line of JSON is easily missed. */
 export interface StartWarnings {
   readonly sentences: readonly string[];
-  /** From now on warnings are only logged. */
+  /** Stops collecting; later warnings are only logged. */
   end(): void;
 }
 
-/** Collects what is logged as a warning, whatever level the log shows. */
+/** Collects all warnings, at any log level. */
 export function collectWarnings(log: Logger): StartWarnings {
   const sentences: string[] = [];
   const warn = log.warn.bind(log);

@@ -6,22 +6,22 @@ import { histogramText, type HistogramOptions } from "./histogram-text.ts";
 import type { CheckCounts, Metrics } from "./metrics.ts";
 import { reloadOutcomes } from "./observer.ts";
 
-/** What stands at the moment when somebody looks. */
+/** Values that are read when the metrics are requested. */
 export interface Readings {
-  /** Calls that wait for a verdict, and their bodies together. */
+  /** The number of calls that wait for a verdict, and the bytes of their bodies. */
   readonly queue: { readonly calls: number; readonly bytes: number };
-  /** Rows of the ledgers that are open. */
+  /** The number of rows in open ledgers. */
   readonly rows: number;
-  /** What the gate itself decides by: the SHA-256 in hex of its contract's text, and its mode. Tenants have their own. */
+  /** The policy of the root: the SHA-256 in hex of its contract's text, and its mode. Tenants have their own. */
   readonly inForce: { readonly contract: string; readonly mode: Mode };
   readonly keys: number;
   readonly tenants: number;
   readonly ready: boolean;
-  /** Of each ledger that is open. */
+  /** The anchors of each open ledger. */
   readonly anchors: readonly AnchorReading[];
 }
 
-/** All metrics in the Prometheus text format, with what the process says of itself. */
+/** Returns all metrics in the Prometheus text format, including those of the process. */
 export async function exposition(metrics: Metrics, readings: Readings): Promise<string> {
   const anchors = anchorsRegistry(readings.anchors, metrics.anchorFailures);
   const checks = await checksRegistry(metrics).metrics();
@@ -47,7 +47,7 @@ function histograms(metrics: Metrics): readonly HistogramOptions[] {
     },
     {
       name: "svc_gate_stage_seconds",
-      help: "What a check passed through: parse, prepare, queue, decide, commit, answer.",
+      help: "The time of each stage of a check: parse, prepare, queue, decide, commit, answer.",
       label: "stage",
       series: metrics.stages,
     },
@@ -58,7 +58,7 @@ function histograms(metrics: Metrics): readonly HistogramOptions[] {
     },
     {
       name: "svc_gate_flush_seconds",
-      help: "How long a batch took until it was durable.",
+      help: "The time until a batch was durable.",
       series: { flush: metrics.flushes },
     },
   ];
@@ -76,13 +76,13 @@ function eventsRegistry(metrics: Metrics): Registry {
   for (const code of codes) refused.inc({ code }, metrics.refusals.get(code) ?? 0);
   const defects = new Counter({
     name: "svc_gate_defects_total",
-    help: "Calls blocked because the engine itself failed on a rule. More than none is an alarm.",
+    help: "Calls blocked because the engine itself failed on a rule. More than 0 is an alarm.",
     registers: [registry],
   });
   defects.inc(metrics.defects);
   const reloads = new Counter({
     name: "svc_gate_reloads_total",
-    help: "Changes asked for while the gate ran: applied, or refused and the old one kept.",
+    help: "Reloads while the gate ran: applied, or refused so that the old policy stayed.",
     labelNames: ["outcome"],
     registers: [registry],
   });
@@ -100,11 +100,11 @@ function showChecks(counts: CheckCounts, registry: Registry): void {
   for (const { count, ...labels } of counts.entries()) checks.inc(labels, count);
 }
 
-/** Every combination from the start, so that a rate of none is seen as none. */
+/** Adds every combination at the start, so that a count of zero is visible. */
 function showAnswers(counts: CheckCounts, registry: Registry): void {
   const answers = new Counter({
     name: "svc_gate_answers_total",
-    help: "Checks answered, by the verdict that the mode let out.",
+    help: "Checks answered, by the verdict after the mode.",
     labelNames: ["verdict", "mode"],
     registers: [registry],
   });
@@ -117,11 +117,11 @@ function readingsRegistry({ queue, rows, inForce, keys, tenants, ready }: Readin
   const gauge = (name: string, help: string, value: number): void =>
     new Gauge({ name, help, registers: [registry] }).set(value);
   gauge("svc_gate_queue_calls", "Calls that wait for a verdict.", queue.calls);
-  gauge("svc_gate_queue_bytes", "Bodies of the calls that wait.", queue.bytes);
-  gauge("svc_gate_ledger_rows", "Rows of the ledgers that are open.", rows);
-  gauge("svc_gate_keys", "Keys that may be used now.", keys);
+  gauge("svc_gate_queue_bytes", "Bytes of the bodies of calls that wait.", queue.bytes);
+  gauge("svc_gate_ledger_rows", "Rows in open ledgers.", rows);
+  gauge("svc_gate_keys", "Keys that are valid now.", keys);
   gauge("svc_gate_tenants", "Tenants whose ledger is open.", tenants);
-  gauge("svc_gate_ready", "1 when checks can be answered, as GET /ready says.", ready ? 1 : 0);
+  gauge("svc_gate_ready", "1 if checks can be answered, as in GET /ready.", ready ? 1 : 0);
   const info = new Gauge({
     name: "svc_gate_contract_info",
     help: "1, with the digest of the contract in force, the mode and the engine: replicas must agree.",
@@ -132,7 +132,7 @@ function readingsRegistry({ queue, rows, inForce, keys, tenants, ready }: Readin
   return registry;
 }
 
-/** One series for each anchor, whichever ledger it is furthest behind of: a tenant is no label. */
+/** Returns one series for each anchor: the value of the ledger that is furthest behind. A tenant is not a label. */
 function anchorsRegistry(anchors: readonly AnchorReading[], failures: ReadonlyMap<string, number>): Registry {
   const registry = new Registry();
   const names = [...new Set(anchors.map(({ by }) => by))];
@@ -142,15 +142,19 @@ function anchorsRegistry(anchors: readonly AnchorReading[], failures: ReadonlyMa
       gauge.set({ anchor }, Math.max(...anchors.filter(({ by }) => by === anchor).map(value)));
   };
   most("svc_gate_anchor_lag_rows", "Rows that an anchor does not vouch for yet.", ({ lagRows }) => lagRows);
-  most("svc_gate_anchor_behind_seconds", "How long there have been such rows.", ({ behindMs }) => behindMs / 1000);
+  most(
+    "svc_gate_anchor_behind_seconds",
+    "The time for which such rows have existed.",
+    ({ behindMs }) => behindMs / 1000,
+  );
   most(
     "svc_gate_anchor_diverged",
-    "1 when an anchor has seen another history than the gate: an alarm.",
+    "1 if an anchor has seen a history that is not the gate's: an alarm.",
     ({ isDiverged }) => (isDiverged ? 1 : 0),
   );
   const failed = new Counter({
     name: "svc_gate_anchor_failures_total",
-    help: "Heads that an anchor was not told of, or did not take; they are tried again.",
+    help: "Heads that an anchor did not receive or accept; they are sent again.",
     labelNames: ["anchor"],
     registers: [registry],
   });
@@ -158,7 +162,7 @@ function anchorsRegistry(anchors: readonly AnchorReading[], failures: ReadonlyMa
   return registry;
 }
 
-/** Gauges that call themselves counters; what they add up is there by type. */
+/** Gauges whose names are those of counters. Other metrics have the same values by type. */
 const misnamed = ["nodejs_active_resources_total", "nodejs_active_handles_total", "nodejs_active_requests_total"];
 
 /** The process has one memory and one event loop, however many gates a test starts in it. */

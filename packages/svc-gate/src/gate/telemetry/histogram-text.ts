@@ -3,14 +3,14 @@ import type { Series } from "./series.ts";
 export interface HistogramOptions {
   readonly name: string;
   readonly help: string;
-  /** The label and the series of each of its values; without a label, one series under any name. */
+  /** The label, and the series of each of its values. Without a label there is one series with any name. */
   readonly label?: string;
   readonly series: Readonly<Record<string, Series>>;
 }
 
 /**
- * A histogram in the Prometheus text format, version 0.0.4. Names, help and label values must not need an escape.
- * https://prometheus.io/docs/instrumenting/exposition_formats/#histograms-and-summaries
+ * Returns a histogram in the Prometheus text format, version 0.0.4. Names, help and label values must not need an
+ * escape. https://prometheus.io/docs/instrumenting/exposition_formats/#histograms-and-summaries
  */
 export function histogramText({ name, help, label, series }: HistogramOptions): string {
   const lines = Object.entries(series).flatMap(([value, { bounds, below, sum }]) => {

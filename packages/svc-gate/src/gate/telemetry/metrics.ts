@@ -12,10 +12,10 @@ import {
 const secondsBounds = [50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 100e-3, 500e-3, 2.5];
 const callsBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
-/** Counts what happens in plain arrays; what shows it is loaded when somebody asks. */
+/** Counts events in plain arrays. The exposition is loaded only when metrics are requested. */
 export class Metrics implements GateObserver {
   readonly checks: CheckCounts = new CheckCounts();
-  /** By the verdict let out; no tool is named. */
+  /** The answered verdicts, without tools. */
   readonly answers: CheckCounts = new CheckCounts();
   readonly whole: Series = new Series(secondsBounds);
   readonly stages: Readonly<Record<Stage, Series>> = {
@@ -67,13 +67,16 @@ export class Metrics implements GateObserver {
   }
 }
 
-/** Tools that get a label of their own: each is up to nine series in whatever stores them. */
+/** The number of tools with their own label. Each tool adds up to nine series. */
 export const toolsMax = 200;
 
-/** What stands for every tool that no contract routes (its name is the caller's to choose), and for those past `toolsMax`. */
+/**
+ * The label of tools without their own label: tools that no contract routes, whose names the caller chooses, and tools
+ * beyond `toolsMax`.
+ */
 export const otherTools = "other";
 
-/** How many checks came to which verdict, by tool: the number of series is bounded, whatever is asked. */
+/** The number of checks by tool, verdict and mode. The number of series is bounded, whatever callers send. */
 export class CheckCounts {
   readonly #byTool = new Map<string, Float64Array>();
   readonly #other = noCounts();
@@ -93,7 +96,7 @@ export class CheckCounts {
     return counts;
   }
 
-  /** What was counted, one entry for each combination that occurred. */
+  /** Yields one entry for each combination that occurred. */
   *entries(): Generator<{ tool: string; verdict: Verdict; mode: Mode; count: number }> {
     for (const [tool, counts] of [...this.#byTool, [otherTools, this.#other] as const]) {
       for (const verdict of verdicts) {

@@ -1,15 +1,15 @@
 import type { Mode, RefusalCode, Verdict } from "../../wire/mod.ts";
 
-/** What one check passes through, in order. A stage ends where the next begins. */
+/** The stages of a check, in order. Each stage ends where the next begins. */
 export const stages = ["parse", "prepare", "queue", "decide", "commit", "answer"] as const;
 export type Stage = (typeof stages)[number];
 
 /**
- * When a check came to the end of each stage, in milliseconds of `performance.now()`; 0 until then.
- * `queue` ends when the ledger's turn has come to the batch; `commit` when the receipt is durable.
+ * The time at which a check ended each stage, in milliseconds of `performance.now()`; 0 before that. `queue` ends when
+ * the transaction of the batch begins; `commit` ends when the receipt is durable.
  */
 export interface CheckTimings {
-  /** When the whole body was here. */
+  /** The time at which the whole body had arrived. */
   readonly began: number;
   parse: number;
   prepare: number;
@@ -19,19 +19,19 @@ export interface CheckTimings {
   answer: number;
 }
 
-/** A check whose body is here now. */
+/** Begins the timings of a check whose body has arrived. */
 export function beginTimings(): CheckTimings {
   const began = performance.now();
   return { began, parse: began, prepare: 0, queue: 0, decide: 0, commit: 0, answer: 0 };
 }
 
-/** An answered check, as far as it is shown outside the ledger: nothing of its arguments. */
+/** The public part of an answered check, without its arguments. */
 export interface AnsweredCheck {
   readonly verdict: Verdict;
   readonly answered: Verdict;
   readonly mode: Mode;
   readonly toolName: string;
-  /** Does a contract route the tool? Only then is its name a label. */
+  /** True if a contract routes the tool. Only then its name is a label. */
   readonly routed: boolean;
   readonly rule: string;
   /** The number of its receipt. */
@@ -39,22 +39,27 @@ export interface AnsweredCheck {
   readonly sessionId: string | null;
 }
 
-/** What became of a change that was asked for while the gate runs. */
+/** The outcomes of a reload. */
 export const reloadOutcomes = ["applied", "refused"] as const;
 export type ReloadOutcome = (typeof reloadOutcomes)[number];
 
 /**
- * What the gate tells the world of itself. It is called on the way of each check: an implementation counts and returns,
- * it never waits, throws or keeps what it was given.
+ * Observes the gate, for metrics. The methods are called during each check: they must not wait, throw or keep their
+ * arguments.
  */
 export interface GateObserver {
   answered(check: AnsweredCheck, timings: CheckTimings): void;
-  /** A batch is durable: how many calls it held, and how long its commit took. */
+  /**
+   * A batch is durable.
+   *
+   * @param calls the number of its calls
+   * @param ms the time of its commit
+   */
   flushed(calls: number, ms: number): void;
   refused(code: RefusalCode): void;
-  /** The engine failed on a rule: the call was blocked, and somebody must look. */
+  /** The engine failed on a rule. The call was blocked, and somebody must investigate. */
   defect(): void;
   reloaded(outcome: ReloadOutcome): void;
-  /** One who anchors a ledger could not be told of a head, or did not take it. */
+  /** An anchor did not receive or accept a head. */
   anchorFailed(by: string): void;
 }

@@ -6,14 +6,17 @@ const sentMax = 128;
 const ownPrefix = randomBytes(9).toString("base64url");
 let made = 0;
 
-/** The id of a request in logs and in the answer's `x-request-id`: the caller's own where a log line can hold it as it is. */
+/**
+ * Returns the id of a request for logs and the answer's `x-request-id`: the caller's id if it is safe in a log line,
+ * else a new one.
+ */
 export function requestId(sent: string | readonly string[] | undefined): string {
   if (typeof sent === "string" && sent.length <= sentMax && /^[\x21-\x7e]+$/.test(sent)) return sent;
   made += 1;
   return `${ownPrefix}-${made.toString(36)}`;
 }
 
-/** The trace that a W3C `traceparent` names, for a log line; undefined for none, or one that is not valid. */
+/** Returns the trace id in a W3C `traceparent`, for a log line; undefined if there is none or it is not valid. */
 export function traceIdOf(traceparent: string | readonly string[] | undefined): string | undefined {
   if (typeof traceparent !== "string") return undefined;
   const trace = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:$|-)/.exec(traceparent)?.[1];

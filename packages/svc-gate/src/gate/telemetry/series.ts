@@ -1,4 +1,4 @@
-/** How many values fell at or under each bound, and their sum: a histogram that costs a few nanoseconds to add to. */
+/** A histogram: the number of values at or below each bound, and their sum. Adding a value takes a few nanoseconds. */
 export class Series {
   readonly bounds: readonly number[];
   readonly #counts: Float64Array;
@@ -22,7 +22,7 @@ export class Series {
     return this.#sum;
   }
 
-  /** For each bound, and last for all values, how many were at or under it. */
+  /** The number of values at or below each bound, and last of all values. */
   get below(): readonly number[] {
     let below = 0;
     return Array.from(this.#counts, (count) => (below += count));

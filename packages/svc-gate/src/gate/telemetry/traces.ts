@@ -6,7 +6,7 @@ import { bad, good, refusals, type Refusal, type Result } from "../../wire/mod.t
 import { version } from "../version.ts";
 import { stages, type AnsweredCheck, type CheckTimings } from "./observer.ts";
 
-/** What a request says of itself before it is decided. */
+/** The data of a request before it is decided. */
 export interface TracedRequest {
   readonly path: string;
   readonly scheme: string;
@@ -16,16 +16,16 @@ export interface TracedRequest {
 
 /** One check as a span, with a child for each stage. */
 export interface Trace {
-  /** 32 hex digits: the caller's where a `traceparent` came. */
+  /** 32 hex digits; the caller's id if the request has a `traceparent`. */
   readonly id: string;
   answered(check: AnsweredCheck, timings: CheckTimings): void;
   refused(refusal: Refusal): void;
 }
 
-/** Where spans go. It never holds up a check: what the collector does not take in time is dropped. */
+/** Sends spans. It never delays a check: spans that the collector does not accept in time are dropped. */
 export interface Traces {
   begin(request: TracedRequest, timings: CheckTimings): Trace;
-  /** Sends what is left, for as long as the patience lasts. */
+  /** Sends the remaining spans, within a bounded time. */
   stop(): Promise<void>;
 }
 
@@ -33,7 +33,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const stopPatienceMs = 2000;
 
-/** Is a collector named, and nothing turned off? Read before anything of OpenTelemetry is loaded. */
+/** Returns true if a collector is set and traces are not disabled. This is read before OpenTelemetry is loaded. */
 export function areTracesAsked(environment: Environment): boolean {
   const off = environment["OTEL_SDK_DISABLED"]?.toLowerCase() === "true";
   return !off && environment["OTEL_TRACES_EXPORTER"] !== "none" && endpointOf(environment) !== undefined;
@@ -44,11 +44,11 @@ function endpointOf(environment: Environment): string | undefined {
 }
 
 /**
- * Loads OpenTelemetry and begins to send spans over OTLP, as its standard variables say; the exporter reads its own from
- * the process.
+ * Loads OpenTelemetry and begins to send spans over OTLP, as its standard variables say. The exporter reads its own
+ * variables from the process.
  *
- * @param warn called once when the collector takes nothing
- * @returns a sentence for the operator when a variable is wrong, or the packages are not installed
+ * @param warn called once if the collector accepts nothing
+ * @returns a sentence for the operator if a variable is wrong, or the packages are not installed
  */
 export async function openTraces(
   environment: Environment,
@@ -60,12 +60,12 @@ export async function openTraces(
   }
   const protocol = environment["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] ?? environment["OTEL_EXPORTER_OTLP_PROTOCOL"];
   if ((protocol ?? "http/protobuf") !== "http/protobuf") {
-    return bad(`OTEL_EXPORTER_OTLP_PROTOCOL is "${protocol}"; this gate sends http/protobuf alone`);
+    return bad(`OTEL_EXPORTER_OTLP_PROTOCOL is "${protocol}"; this gate only sends http/protobuf`);
   }
   const sdk = await load();
   if (sdk === undefined) {
     return bad(
-      "an OTLP endpoint is set and the packages of OpenTelemetry are not here: install with optional packages",
+      "an OTLP endpoint is set, but the packages of OpenTelemetry are missing: install svc-gate with optional packages",
     );
   }
   const sampler = samplerOf(environment, sdk);
@@ -93,7 +93,7 @@ export async function openTraces(
 
 type Sdk = NonNullable<Awaited<ReturnType<typeof load>>>;
 
-/** The packages, or undefined where they were left out of the installation. */
+/** Loads the packages; undefined if they are not installed. */
 async function load() {
   try {
     const [api, core, resources, trace, otlp] = await Promise.all([
@@ -110,7 +110,7 @@ async function load() {
   }
 }
 
-/** Who speaks: not the command line of the process, in which a key may stand. */
+/** Returns the resource without the command line of the process, which may have a key. */
 function resourceOf({ resources }: Sdk): Resource {
   const { defaultResource, detectResources, envDetector, resourceFromAttributes, serviceInstanceIdDetector } =
     resources;
@@ -119,7 +119,7 @@ function resourceOf({ resources }: Sdk): Resource {
     .merge(detectResources({ detectors: [serviceInstanceIdDetector, envDetector] }));
 }
 
-/** OTEL_TRACES_SAMPLER and its argument, as OpenTelemetry's specification has them. */
+/** Reads OTEL_TRACES_SAMPLER and its argument as OpenTelemetry's specification defines them. */
 function samplerOf(environment: Environment, { trace }: Sdk): Result<Sampler, string> {
   const name = environment["OTEL_TRACES_SAMPLER"] || "parentbased_always_on";
   const written = environment["OTEL_TRACES_SAMPLER_ARG"] || "1";
@@ -140,7 +140,7 @@ function samplerOf(environment: Environment, { trace }: Sdk): Result<Sampler, st
   return good(name.startsWith("parentbased_") ? new trace.ParentBasedSampler({ root }) : root);
 }
 
-/** The bounds of what waits to be sent, which this version of the SDK leaves to its caller to read. */
+/** Reads the limits of the queue, because this version of the SDK leaves that to its caller. */
 function queueOf(environment: Environment): Partial<BatchSpanProcessorOptions> {
   const given = {
     scheduledDelayMillis: environment["OTEL_BSP_SCHEDULE_DELAY"],
@@ -152,7 +152,9 @@ function queueOf(environment: Environment): Partial<BatchSpanProcessorOptions> {
   return Object.fromEntries(numbers.map(([name, text]) => [name, Number(text)]));
 }
 
-/** The exporter, which says the first time that it could not send; what it did not take is gone, and the gate goes on. */
+/**
+ * Wraps the exporter so that its first failure is logged. Spans that were not sent are lost, and the gate continues.
+ */
 function warnOnce(exporter: SpanExporter, warn: (sentence: string) => void): SpanExporter {
   let warned = false;
   return {
@@ -160,7 +162,9 @@ function warnOnce(exporter: SpanExporter, warn: (sentence: string) => void): Spa
       exporter.export(spans, (result) => {
         if (result.error !== undefined && !warned) {
           warned = true;
-          warn(`the trace collector takes no spans (${result.error.message}); they are dropped, and this is said once`);
+          warn(
+            `the trace collector does not accept spans (${result.error.message}); they are dropped, and this warning is logged only once`,
+          );
         }
         done(result);
       }),
@@ -174,7 +178,7 @@ class CheckSpan implements Trace {
   readonly #tracer: Tracer;
   readonly #caller: Context;
   readonly #span: Span;
-  /** From the monotonic clock to milliseconds since the epoch. */
+  /** The difference from the monotonic clock to milliseconds since the epoch. */
   readonly #epoch: number;
 
   constructor(sdk: Sdk, tracer: Tracer, caller: Context, request: TracedRequest, timings: CheckTimings) {

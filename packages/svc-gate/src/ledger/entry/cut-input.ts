@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { canonical } from "../../wire/mod.ts";
 import { isListInput, partText, type SensitiveMember } from "./evidence.ts";
 
-/** What a receipt keeps of an input that the gate does not keep whole. */
+/** The marker in a receipt for an input that is not stored whole. */
 export interface CutInput {
   /** The size of the input: its received text without white space outside strings, in UTF-8. */
   readonly bytes: number;
@@ -10,18 +10,19 @@ export interface CutInput {
   readonly head: string;
   /** SHA-256 of that text, in hex. */
   readonly sha256: string;
-  /** Sensitive members whose value is `null` in `head` and under `sha256`. Absent when there are none. */
+  /** Sensitive members whose value is `null` in `head` and under `sha256`. Absent if there are none. */
   readonly withheld?: readonly string[];
 }
 
-/** A shorter input is never cut: its marker would be larger than the input. */
+/** A shorter input is never cut, because its marker would be larger than the input. */
 export const headBytesMax = 256;
 
 /**
- * The value of the part `input` in place of an input that is not kept whole. It is a list, and an input is always an
- * object: no agent can send an input that looks like a marker.
+ * Returns the value of the part `input` for an input that is not stored whole. It is a list. An input is always an
+ * object, so no agent can send an input that looks like a marker.
  *
- * @param sensitive the input's sensitive members: after one is erased, nothing must be left from which to guess it
+ * @param sensitive the input's sensitive members. They are left out, so that nobody can guess an erased member from the
+ *   marker
  */
 export function cutInputText(inputText: string, sensitive: readonly SensitiveMember[]): string {
   const members = sensitive.filter(({ name }) => name.startsWith("input."));
@@ -37,7 +38,7 @@ export function cutInputText(inputText: string, sensitive: readonly SensitiveMem
   return canonical([cut]);
 }
 
-/** The first bytes of a text, up to the last whole character. */
+/** Returns the first bytes of a text, up to the last whole character. */
 function headOf(text: string): string {
   const bytes = Buffer.from(text.slice(0, headBytesMax));
   let end = Math.min(bytes.length, headBytesMax);
@@ -46,7 +47,7 @@ function headOf(text: string): string {
   return bytes.toString("utf8", 0, end);
 }
 
-/** The marker in a check's evidence, whose digest was verified; undefined if the input is whole or erased. */
+/** Returns the marker in a check's evidence, whose digest was verified; undefined if the input is whole or erased. */
 export function readCutInput(evidence: string): CutInput | undefined {
   if (!isListInput(evidence)) return undefined;
   const [cut] = listOf(partText(evidence, "input") ?? "");
@@ -61,7 +62,7 @@ function listOf(text: string): readonly unknown[] {
   }
 }
 
-/** A gate writes no other list, and a list is never an input. */
+/** The result for any other list. A gate writes no such list, and a list is never an input. */
 const unreadable: CutInput = { bytes: 0, head: "", sha256: "" };
 
 function isCutInput(value: unknown): value is CutInput {

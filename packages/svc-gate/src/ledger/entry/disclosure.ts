@@ -5,25 +5,35 @@ import { isMemberName, memberPattern, type MemberName } from "../../wire/mod.ts"
 export const partNames = ["call", "input", "platform", "reason", "outcome", "effects"] as const;
 export type FixedPart = (typeof partNames)[number];
 
-/** A part of the evidence. Behind the six stand the sensitive members of the call, each a part of its own, by name. */
+/**
+ * A part of the evidence. The six fixed parts come first, then the sensitive members of the call by name, each as a
+ * part.
+ */
 export type PartName = FixedPart | MemberName;
 
-/** The part that refers to a member. */
+/** Returns the part that refers to a member. */
 export function parentOf(name: MemberName): "input" | "platform" {
   return name.startsWith("input.") ? "input" : "platform";
 }
 
-/** A disclosure as RFC 9901 section 4.2.1 has it, with a salt of 16 random bytes. @param value its JSON text */
+/**
+ * Makes a disclosure (RFC 9901 section 4.2.1) with a salt of 16 random bytes.
+ *
+ * @param value its JSON text
+ */
 export function disclose(name: PartName, value: string): string {
   return Buffer.from(`["${salt()}","${name}",${value}]`, "utf8").toString("base64url");
 }
 
-/** base64url(SHA-256(ASCII of the disclosure)); an erased part keeps its digest. */
+/** Returns base64url(SHA-256(ASCII of the disclosure)). An erased part keeps its digest. */
 export function partDigest(part: string): string {
   return isErased(part) ? part.slice(1, erasedLength) : hash("sha256", part, "base64url");
 }
 
-/** What is left of a part: `!` and its digest, and the name of a member, for which no place stands. */
+/**
+ * Returns the rest of an erased part: `!`, its digest, and the name of a member, because members have no fixed
+ * position.
+ */
 export function erasedPart(part: string, name: PartName): string {
   return `!${partDigest(part)}${isMemberName(name) ? name : ""}`;
 }
@@ -35,14 +45,14 @@ export function isErased(part: string): boolean {
 const erasedLength = 44;
 const erasedForm = new RegExp(`^![A-Za-z0-9_-]{43}(${memberPattern})?$`);
 
-/** Is it what is left of one of the six? */
+/** Returns true for the rest of an erased fixed part. */
 export function isErasedFixed(part: string): boolean {
   return part.length === erasedLength && erasedForm.test(part);
 }
 
 const memberStart = new RegExp(`^\\["[A-Za-z0-9_-]{22}","(${memberPattern})",`);
 
-/** The name of the sensitive member that a part is, or was before it was erased; undefined where it is none. */
+/** Returns the name of the sensitive member of a part, even if erased; undefined if the part is not a member. */
 export function memberOf(part: string): MemberName | undefined {
   if (isErased(part)) return erasedForm.exec(part)?.[1] as MemberName | undefined;
   const bytes = Buffer.from(part, "base64url");
@@ -50,32 +60,32 @@ export function memberOf(part: string): MemberName | undefined {
   return bytes.toString("base64url") === part ? name : undefined;
 }
 
-/** The JSON text of a part's value; undefined where it is erased, or no disclosure under that name. */
+/** Returns the JSON text of a part's value; undefined if it is erased, or is not a disclosure with that name. */
 export function valueText(part: string, name: PartName): string | undefined {
   const bytes = Buffer.from(part, "base64url");
   const from = saltEnd + name.length + 2;
-  // A decoder that forgives would read a text out of what is none.
+  // The decoder accepts texts that are not base64url, so the text is encoded again and compared.
   if (bytes.at(-1) !== closing || bytes.toString("base64url") !== part) return undefined;
   if (bytes.toString("latin1", saltEnd, from) !== `${name}",` || !saltStart.test(bytes.toString("latin1", 0, saltEnd)))
     return undefined;
   return bytes.toString("utf8", from, bytes.length - 1);
 }
 
-/** The first character of a part's value, without decoding the rest; undefined if it is erased. */
+/** Returns the first character of a part's value without decoding the rest; undefined if it is erased. */
 export function firstCharacter(part: string, name: PartName): string | undefined {
   const at = saltEnd + name.length + 2;
   return isErased(part) ? undefined : Buffer.from(part.slice(0, at * 2), "base64url").toString("latin1", at, at + 1);
 }
 
-/** The length of the disclosure of a value of so many bytes. */
+/** Returns the length of the disclosure of a value with this number of bytes. */
 export function disclosureLength(name: PartName, valueBytes: number): number {
   return Math.ceil(((saltEnd + name.length + 3 + valueBytes) * 4) / 3);
 }
 
 const closing = "]".charCodeAt(0);
 
-// `["`, 22 characters of salt and `","` are 27 bytes, so the name begins at a whole group of base64: it can be
-// compared without decoding. Behind whole groups a digit of base64 may belong to the next byte too, which is any.
+// `["`, 22 characters of salt and `","` are 27 bytes, so the name begins at a whole group of base64 and can be compared
+// without decoding. The last digit of the name may contain bits of the next byte, so it can have several values.
 const saltEnd = 27;
 const nameAt = 36;
 const namesThere: Readonly<Record<FixedPart, readonly [digits: string, last: string]>> = {
@@ -88,8 +98,8 @@ const namesThere: Readonly<Record<FixedPart, readonly [digits: string, last: str
 };
 
 /**
- * Has a text, from a place to an end, the name of a part where base64url of `["SALT","NAME",` has it? Each row is asked
- * six times. Salts are not looked at here: the digest covers them.
+ * Returns true if a part of the text is base64url of `["SALT","NAME",` with this name. This is called six times for
+ * each row. Salts are not checked here, because the digest covers them.
  */
 export function isNamed(text: string, { name, from, to }: NamedPlace): boolean {
   const [digits, last] = namesThere[name];
@@ -106,7 +116,7 @@ export interface NamedPlace {
 const saltStart = /^\["[A-Za-z0-9_-]{22}","$/;
 const saltDigits = /^[A-Za-z0-9_-]{36,}$/;
 
-/** Is it base64url, and does it begin as `["`, 22 characters of base64url and `","` do in it? */
+/** Returns true if the part is base64url and begins with `["`, 22 characters of base64url and `","`. */
 export function hasSalt(part: string): boolean {
   return saltDigits.test(part) && saltStart.test(Buffer.from(part.slice(0, nameAt), "base64url").toString("latin1"));
 }
@@ -115,7 +125,7 @@ const saltBytes = 16;
 const pool = Buffer.alloc(saltBytes * 384);
 let used = pool.length;
 
-/** 22 base64url characters: 16 random bytes, drawn from the system's source in larger pieces. */
+/** Returns 22 characters of base64url: 16 random bytes, which are read from the system in larger pieces. */
 function salt(): string {
   if (used === pool.length) {
     randomFillSync(pool);

@@ -5,42 +5,47 @@ import type { Leaf } from "./leaf.ts";
 import type { Finding } from "./row.ts";
 
 /**
- * What may be erased of a check beside sensitive members, in the order of names. `effects` never: counters fold them.
+ * The parts of a check that may be erased, besides sensitive members, sorted by name. `effects` is never erased,
+ * because counters are computed from it.
  */
 export const erasableParts = ["call", "input", "outcome", "platform", "reason"] as const;
 export type ErasablePart = (typeof erasableParts)[number] | MemberName;
 
-/** Rows from one to another, both included. */
+/** A range of rows, both ends included. */
 export type RowRange = readonly [from: number, to: number];
 
-/** Parts of rows whose text and salt are taken out of the ledger; their digests stay. */
+/** An erasure: the parts whose text and salt are removed from rows. Their digests stay. */
 export interface Erasure {
-  /** In the order of their names. With `input` and `platform` go the members that are parts of their own. */
+  /** Sorted by name. Erasing `input` or `platform` also erases their members. */
   readonly parts: readonly ErasablePart[];
-  /** Ascending, and apart from each other. */
+  /** Ascending ranges that do not touch. */
   readonly rows: readonly RowRange[];
 }
 
-/** The act of the row that says who erased what, and why. */
+/** The act of the row that records an erasure. */
 export const eraseAct = "erase";
 
-/** What the columns for look-up hold of a check whose `call` was erased. */
+/** The look-up columns of a check whose `call` was erased. */
 export const erasedColumns = { tool: "", session: null } as const;
 
-/** Ranges that one row may name: its evidence stays small. */
+/** The most ranges in one row, so that its evidence stays small. */
 export const rangesMax = 1000;
 
 export function isErasable(name: string): name is ErasablePart {
   return erasableParts.some((part) => part === name) || isMemberName(name);
 }
 
-/** Reasons and outcomes may quote any value of the call: they go with it. @returns in the order of names */
+/**
+ * Adds reasons and outcomes, which may quote any value of the call.
+ *
+ * @returns the parts sorted by name
+ */
 export function withWhatQuotes(parts: readonly ErasablePart[]): readonly ErasablePart[] {
   const isQuoted = parts.some((part) => part !== "reason" && part !== "outcome");
   return [...new Set<ErasablePart>(isQuoted ? [...parts, "reason", "outcome"] : parts)].toSorted();
 }
 
-/** Numbers of rows, ascending, as ranges. */
+/** Returns ascending numbers of rows as ranges. */
 export function rangesOf(rows: Iterable<number>): readonly RowRange[] {
   const ranges: [number, number][] = [];
   for (const seq of rows) {
@@ -51,19 +56,19 @@ export function rangesOf(rows: Iterable<number>): readonly RowRange[] {
   return ranges;
 }
 
-/** The body of the row that records it. */
+/** Returns the body of the row that records an erasure. */
 export function erasureBody({ parts, rows }: Erasure): Canonical {
   return { parts: [...parts], rows };
 }
 
 /**
- * What a row of act `erase` says was erased.
+ * Reads the erasure in a row of act `erase`.
  *
- * @param seq the row's own number: only rows before it are erased by it
- * @returns undefined where it does not say that as a gate writes it
+ * @param seq the row's own number; it can only erase earlier rows
+ * @returns undefined if the row is not what a gate writes
  */
 export function readErasure(evidence: string, seq: number): Erasure | undefined {
-  // Nobody has sensitive members put into an act: a body is what is written, to the last character.
+  // An administrative event has no sensitive members, so the text of its body must match exactly.
   const text = writtenText(evidence, "input");
   try {
     const { parts, rows } = JSON.parse(text ?? "null") as Erasure;
@@ -90,9 +95,9 @@ function areApart(rows: Erasure["rows"], seq: number): boolean {
 const chunkRows = 65_536;
 
 /**
- * The parts that a walk has found missing, until the row that says that they were erased is met: an erasure stands
- * behind what it erased, so a walk may begin anywhere. Where rows lack anything, four bytes for each row: the number of
- * the combination of parts that it lacks, and there are few.
+ * The missing parts that a walk has found and whose erasure it has not read yet. The row of an erasure comes after the
+ * erased rows, so a walk may begin at any row. Each row needs four bytes, for the number of its combination of missing
+ * parts; there are few combinations.
  */
 export class Missing {
   readonly #chunks = new Map<number, Uint32Array>();
@@ -101,18 +106,22 @@ export class Missing {
   readonly #names: PartName[] = [];
   readonly #places = new Map<PartName, number>();
 
-  /** Takes a row that holds, and what it lacks. @returns what is wrong with the row of an erasure */
+  /**
+   * Takes a valid row and its missing parts.
+   *
+   * @returns the mistake in a row of an erasure
+   */
   pass({ act, kind, seq }: Leaf, evidence: string, missing: readonly PartName[]): Finding | undefined {
     if (missing.length > 0) this.#note(seq, missing);
     if (kind !== "change" || act !== eraseAct) return undefined;
     const erasure = readErasure(evidence, seq);
     if (erasure !== undefined) return this.#strike(erasure);
-    const problem = "the row of an erasure does not say properly what was erased";
+    const problem = "the row of an erasure does not list correctly what was erased";
     const found = writtenText(evidence, "input") ?? "nothing";
     return { code: "erase-body", seq, problem, expected: "parts, and rows before it", found };
   }
 
-  /** The first row that lacks a part of which no row has said that it was erased. */
+  /** The first row that lacks a part without a row that records the erasure. */
   get first(): Finding | undefined {
     const chunks = [...this.#chunks].toSorted(([a], [b]) => a - b);
     for (const [number, chunk] of chunks) {
@@ -133,7 +142,7 @@ export class Missing {
   }
 
   #numberOf(parts: readonly PartName[]): number {
-    // A stranger's ledger may lack any of its members in any combination: of long names only numbers are kept for each.
+    // The ledger of a stranger may lack any combination of members. So a combination has numbers, not long names.
     const combination = parts.map((part) => this.#placeOf(part));
     const key = combination.join();
     const number = this.#numbers.get(key) ?? this.#combinations.push(combination) - 1;

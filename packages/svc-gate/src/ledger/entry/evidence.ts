@@ -19,14 +19,17 @@ import {
 } from "./disclosure.ts";
 
 /**
- * Evidence as it is stored: for each part its disclosure, first the six in their places, then sensitive members by their
- * names. Of an erased part `!` and its digest are left, and of a member its name.
+ * Stored evidence: the disclosures of the six fixed parts in order, then of sensitive members by name. An erased part
+ * is `!` and its digest, and for a member also its name.
  */
 export type StoredEvidence = string;
 
 const separator = "~";
 
-/** Where the value of a sensitive member stands in the text of `input` or `platform`: UTF-16 units, its end excluded. */
+/**
+ * The position of a sensitive member's value in the text of `input` or `platform`, in UTF-16 units; the end is
+ * excluded.
+ */
 export interface SensitiveMember {
   readonly name: MemberName;
   readonly from: number;
@@ -34,10 +37,10 @@ export interface SensitiveMember {
 }
 
 /**
- * Makes the evidence of a row, and the digest over all parts that the leaf commits to. In the text of input and snapshot
- * the place of a sensitive member is taken by a reference to it, as RFC 9901 section 4.2.4.2 writes one.
+ * Makes the evidence of a row, and the digest over all parts that the leaf commits to. In input and facts, a sensitive
+ * member is replaced by a reference (RFC 9901 section 4.2.4.2).
  *
- * @param values the JSON text of each of the six, in the order of `partNames`
+ * @param values the JSON text of each of the six fixed parts, in the order of `partNames`
  */
 export function makeEvidence(
   values: readonly string[],
@@ -66,12 +69,12 @@ function withReferences(text: string, name: FixedPart, members: readonly Apart[]
   return within.reduce((rest, { from, to, reference }) => rest.slice(0, from) + reference + rest.slice(to), text);
 }
 
-// A row's evidence is written here once, and hashed where it lies.
+// The evidence of a row is copied here once and hashed in place.
 const bytes = Buffer.alloc(65_536);
 
 /**
- * The digest that a leaf commits to, recomputed from what is stored; undefined unless the six parts stand in their places,
- * and behind them sensitive members, each once, in the order of their names.
+ * Recomputes the digest that a leaf commits to; undefined unless the evidence has the six fixed parts in order, and
+ * then sensitive members, each once and sorted by name.
  */
 export function evidenceDigest(stored: StoredEvidence): string | undefined {
   const isShort = stored.length <= bytes.length;
@@ -97,28 +100,28 @@ export function evidenceDigest(stored: StoredEvidence): string | undefined {
   return digests.length < partNames.length ? undefined : combine(digests);
 }
 
-/** Has each part that is there a salt as a gate draws it? */
+/** Returns true if each part that is not erased has a salt of the right form. */
 export function areSalted(stored: StoredEvidence): boolean {
   return stored.split(separator).every((part) => isErased(part) || hasSalt(part));
 }
 
 /**
- * Behind the digest of a member stands its name, so that what is left of it when it is erased is under the leaf too, and
- * an end that no name has: joined to others it is read in one way.
+ * Returns a member's digest, name and a separator. So the leaf also covers the name of an erased member. No name has a
+ * separator, so joined digests are unambiguous.
  */
 function namedDigest(part: string, name: MemberName): string {
   return `${partDigest(part)}${name}${separator}`;
 }
 
-/** SHA-256 of the digests in ASCII order, joined without a separator, in hex. */
+/** Returns the SHA-256 of the digests in ASCII order, joined without a separator, in hex. */
 function combine(digests: string[]): string {
   return hash("sha256", (digests.length > handful ? digests.toSorted() : inserted(digests)).join(""), "hex");
 }
 
-// Of an export that somebody made up, a row may have members by the ten thousand.
+// A row of a forged export may have tens of thousands of members.
 const handful = 32;
 
-/** The same in order: for a handful of strings, for each row, a third of what the general way to sort them takes. */
+/** Sorts a few strings, in a third of the time of the general sort. This runs for each row. */
 function inserted(digests: string[]): readonly string[] {
   for (let index = 1; index < digests.length; index += 1) {
     const digest = digests[index] as string;
@@ -130,8 +133,9 @@ function inserted(digests: string[]): readonly string[] {
 }
 
 /**
- * The JSON text of a part's value, from stored evidence whose digest was checked; undefined when the part was erased or
- * another part stands in its place. Sensitive members stand in it as they came; of one that was erased, the reference.
+ * Returns the JSON text of a part's value from stored evidence with a verified digest; undefined if the part was erased
+ * or another part is in its position. Sensitive members are included as they were received; an erased member is a
+ * reference.
  */
 export function partText(stored: StoredEvidence, name: FixedPart): string | undefined {
   const text = writtenText(stored, name);
@@ -139,17 +143,17 @@ export function partText(stored: StoredEvidence, name: FixedPart): string | unde
   return membersOf(stored).reduce((rest, part) => withMember(rest, part, name), text);
 }
 
-/** The same, but undefined where anything of it was erased. */
+/** Returns the same, but undefined if any part of it was erased. */
 export function wholeText(stored: StoredEvidence, name: FixedPart): string | undefined {
   return missingParts(stored).some((missing) => covers([name], missing)) ? undefined : partText(stored, name);
 }
 
-/** The same as it is written, with references where sensitive members stood. */
+/** Returns the stored text, with references in place of sensitive members. */
 export function writtenText(stored: StoredEvidence, name: FixedPart): string | undefined {
   return valueText(partAt(stored, name), name);
 }
 
-/** Puts a member back in its place. Nobody who was asked could know its digest, so there is one reference at most. */
+/** Puts a member back into its position. No caller could know its digest, so there is at most one reference. */
 function withMember(text: string, part: string, name: "input" | "platform"): string {
   const member = memberOf(part);
   if (member === undefined || isErased(part) || parentOf(member) !== name) return text;
@@ -167,7 +171,7 @@ function partAt(stored: StoredEvidence, name: FixedPart): string {
   return stored.slice(from, next === -1 ? stored.length : next);
 }
 
-/** The parts behind the six. */
+/** Returns the parts after the six fixed parts. */
 function membersOf(stored: StoredEvidence): readonly string[] {
   let from = 0;
   for (let six = partNames.length; six > 0; six -= 1) {
@@ -177,17 +181,19 @@ function membersOf(stored: StoredEvidence): readonly string[] {
   return stored.slice(from).split(separator);
 }
 
-/** Is the value of the input a list? Checks only the first character, because most inputs are objects. */
+/**
+ * Returns true if the value of the input is a list. Checks only the first character, because most inputs are objects.
+ */
 export function isListInput(stored: StoredEvidence): boolean {
   return firstCharacter(partAt(stored, "input"), "input") === "[";
 }
 
-/** Is a part's value `[]`? That is told by its length, without decoding: most rows move no counter. */
+/** Returns true if a part's value is `[]`. The length shows it without decoding; most rows change no counter. */
 export function isEmptyList(stored: StoredEvidence, name: "effects"): boolean {
   return partAt(stored, name).length === disclosureLength(name, 2);
 }
 
-/** The parts that are missing, with only their digests in their places. A disclosure has no `!`. */
+/** Returns the erased parts. A disclosure has no `!`. */
 export function missingParts(stored: StoredEvidence): readonly PartName[] {
   if (!stored.includes("!")) return noParts;
   return stored
@@ -197,19 +203,19 @@ export function missingParts(stored: StoredEvidence): readonly PartName[] {
 
 const noParts: readonly PartName[] = [];
 
-/** The parts that are there. */
+/** Returns the parts that are not erased. */
 export function presentParts(stored: StoredEvidence): readonly PartName[] {
   return stored
     .split(separator)
     .flatMap((part, index) => (isErased(part) ? [] : (partNames[index] ?? memberOf(part) ?? [])));
 }
 
-/** Does the erasure of some parts take another with it? With an input or a snapshot go its members. */
+/** Returns true if an erasure of some parts includes another part. Input and facts include their members. */
 export function covers(parts: readonly PartName[], name: PartName): boolean {
   return parts.includes(name) || (isMemberName(name) && parts.includes(parentOf(name)));
 }
 
-/** The evidence without the text and the salt of some parts: their digests stand in their places. */
+/** Returns the evidence without the text and the salt of some parts. Their digests stay in their positions. */
 export function withoutParts(stored: StoredEvidence, parts: readonly PartName[]): StoredEvidence {
   return stored
     .split(separator)

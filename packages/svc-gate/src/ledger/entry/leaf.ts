@@ -2,16 +2,19 @@ import { hash } from "node:crypto";
 import type { Mode, Verdict } from "../../wire/mod.ts";
 
 /**
- * What is hashed of a row: canonical JSON (RFC 8785) of strings, null and safe integers, its members in this order.
- * A leaf is never rewritten.
+ * The hashed part of a row: canonical JSON (RFC 8785) of strings, null and safe integers, with its members in this
+ * order. A leaf is never rewritten.
  */
 export interface Leaf {
-  /** What a person did, such as `keys.create`; null for all other rows, whose leaves have no such member. */
+  /**
+   * The kind of administrative event, such as `keys.create`; null for all other rows, whose leaves do not have this
+   * member.
+   */
   readonly act: string | null;
   readonly answered: Verdict | null;
   /** Milliseconds since the epoch by the gate's clock, never less than in the row before. */
   readonly at: number;
-  /** The row of the check whose result this is; null for all other rows, whose leaves have no such member. */
+  /** For a result, the row of its check; null for all other rows, whose leaves do not have this member. */
   readonly check: number | null;
   /** `sha256:` and the SHA-256 of the body of GET /rules. */
   readonly contract: string | null;
@@ -29,7 +32,7 @@ export interface Leaf {
   readonly rule: string | null;
   /** From 1. */
   readonly seq: number;
-  /** Null when no contract routes the tool: an agent can write anything there. */
+  /** Null if no contract routes the tool, because an agent can write anything there. */
   readonly tool: string | null;
   readonly v: 1;
   readonly verdict: Verdict | null;
@@ -37,12 +40,12 @@ export interface Leaf {
 
 export const leafKinds = ["check", "change", "result"] as const;
 
-/** A check, a person's act that changes what the gate goes by, or a tool's result that the calling code reported. */
+/** A check, an administrative event, or a tool's result that the calling code reported. */
 export type LeafKind = (typeof leafKinds)[number];
 
 export const zeroHash: string = "0".repeat(64);
 
-/** The leaf's text. The order of members is RFC 8785's; a test holds it against the general writer. */
+/** Returns the leaf's text. The order of members is that of RFC 8785; a test compares it with the general writer. */
 export function leafText(leaf: Leaf): string {
   const act = leaf.act === null ? "" : `"act":${text(leaf.act)},`;
   const check = leaf.check === null ? "" : `"check":${leaf.check},`;
@@ -69,8 +72,8 @@ export interface LeafFilter {
 }
 
 /**
- * Texts that a leaf contains if and only if its members have these values: quotation marks in values are escaped, so no
- * value can contain such a text. Each engine can search for a text, so all engines find the same leaves.
+ * Returns texts that a leaf contains if and only if its members have these values. Quotation marks in values are
+ * escaped, so no value can contain such a text. Each store can search for a text, so all stores find the same leaves.
  */
 export function leafTexts({ act, answered, kind, mode, key }: LeafFilter): readonly string[] {
   return [
@@ -92,7 +95,10 @@ const layout = new RegExp(
     `,"prev":"([0-9a-f]{64})","rule":${word},"seq":(\\d{1,15}),"tool":${word},"v":1,"verdict":${verdictWord}\\}$`,
 );
 
-/** Reads a leaf back; undefined unless the text is exactly what `leafText` writes. One pattern is half the cost of JSON. */
+/**
+ * Reads a leaf; undefined unless the text is exactly the text that `leafText` writes. One pattern takes half the time
+ * of JSON.
+ */
 export function parseLeaf(written: string): Leaf | undefined {
   const found = layout.exec(written);
   if (found === null) return undefined;
@@ -121,13 +127,13 @@ export function parseLeaf(written: string): Leaf | undefined {
     v: 1,
     verdict: plain(verdict) as Verdict | null,
   };
-  // Escapes have one spelling in canonical text, and numbers no leading zero: writing it again tells.
+  // Canonical text has one spelling for each escape and no leading zeros. So the leaf is written again and compared.
   const isShort = [at, check ?? "1", seq].every((digits) => digits?.startsWith("0") === false);
   const oneSpelling = isShort && !written.includes("\\");
   return oneSpelling || leafText(leaf) === written ? leaf : undefined;
 }
 
-/** The value of a JSON string or null. */
+/** Returns the value of a JSON string or null. */
 function plain(json: string | undefined): string | null {
   if (json === undefined || json === "null") return null;
   if (!json.includes("\\")) return json.slice(1, -1);
@@ -140,7 +146,9 @@ function plain(json: string | undefined): string | null {
 
 const leafPrefix = "\0";
 
-/** The row's hash: SHA-256 of a zero byte and the leaf's bytes (the leaf hash of RFC 6962, section 2.1), in hex. */
+/**
+ * Returns the row's hash: SHA-256 of a zero byte and the leaf's bytes (the leaf hash of RFC 6962, section 2.1), in hex.
+ */
 export function leafHash(written: string): string {
   return hash("sha256", leafPrefix + written, "hex");
 }

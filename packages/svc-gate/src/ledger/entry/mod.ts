@@ -1,5 +1,5 @@
 /**
- * One row of the ledger: its leaf, its evidence, the receipt that people read, and the record of what was erased of it.
+ * One row of the ledger: its leaf, its evidence, the readable receipt, and the record of erased parts.
  *
  * Does not: know other rows, files or databases.
  */

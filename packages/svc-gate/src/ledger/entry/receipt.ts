@@ -4,7 +4,7 @@ import { leafHash, parseLeaf } from "./leaf.ts";
 import type { StoredRow } from "./row.ts";
 import { readCall } from "./verifier.ts";
 
-/** A row's place and hash: what the caller of a check gets in the answer. */
+/** The number and the hash of a row, which the caller of a check gets in the answer. */
 export interface Receipt {
   readonly seq: number;
   /** SHA-256 in hex. */
@@ -13,18 +13,18 @@ export interface Receipt {
 
 declare const durable: unique symbol;
 
-/** Something that is on disk. Only the ledger makes one; an answer is made of nothing else. */
+/** A value that is on disk. Only the ledger creates one, and an answer needs one. */
 export type Durable<Value> = Value & { readonly [durable]: true };
 
-/** The one cast: for what a commit has just made durable. */
+/** Marks a value that a commit has just made durable. This is the only cast. */
 export function asDurable<Value>(value: Value): Durable<Value> {
   return value as Durable<Value>;
 }
 
 /**
- * A row as GET /receipts shows it, as JSON text: the readable fields derived from the leaf and from disclosures whose
- * digests were checked, input and snapshot as they were received, beside the leaf and the evidence themselves. What was
- * erased is null, and named. If an input was not kept whole, it is null, and `input_cut` is its marker.
+ * Returns a row as JSON text for GET /receipts: the leaf, the evidence, and readable fields. The fields come from the
+ * leaf and from disclosures with verified digests; input and facts are shown as they were received. Erased parts are
+ * null and named. An input that was not stored whole is null, and `input_cut` is its marker.
  */
 export function receiptJson(row: StoredRow): string {
   const leaf = parseLeaf(row.leaf);

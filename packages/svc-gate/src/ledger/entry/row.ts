@@ -1,10 +1,10 @@
-/** What the columns of a row that records a person's act hold: nothing that a check can have. */
+/** The look-up columns of an administrative event. No check can have these values. */
 export const changeColumns = { tool: "", verdict: "CHANGE", session: null } as const;
 
-/** What the column `verdict` of a tool's result holds. Its other columns are those of its check. */
+/** The column `verdict` of a tool's result. Its other columns are those of its check. */
 export const resultVerdict = "RESULT";
 
-/** A row as an engine keeps it. The columns beside leaf and evidence are for look-up; verification compares them. */
+/** A row as a store keeps it. The other columns are for look-up; verification compares them with leaf and evidence. */
 export interface StoredRow {
   readonly seq: number;
   readonly leaf: string;
@@ -15,7 +15,7 @@ export interface StoredRow {
   readonly verdict: string;
 }
 
-/** Where a ledger stops being what it says. */
+/** The first mistake in a ledger. */
 export interface Broken {
   readonly seq: number;
   readonly problem: string;
@@ -41,7 +41,7 @@ export type FindingCode =
   | "erase-body"
   | "root";
 
-/** What is broken, with its code: an export is reported by codes. */
+/** A mistake with its code, which reports of exports use. */
 export interface Finding extends Broken {
   readonly code: FindingCode;
 }

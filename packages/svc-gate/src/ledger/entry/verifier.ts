@@ -4,7 +4,7 @@ import { evidenceDigest, isEmptyList, missingParts, partText } from "./evidence.
 import { leafHash, parseLeaf, zeroHash, type Leaf } from "./leaf.ts";
 import { changeColumns, resultVerdict, type Finding, type FindingCode, type StoredRow } from "./row.ts";
 
-/** What the row before leaves for the next one to be held against. */
+/** The number, hash and time of a row, which the next row must follow. */
 export interface Link {
   readonly seq: number;
   readonly hash: string;
@@ -13,22 +13,22 @@ export interface Link {
 
 export const firstLink: Link = { seq: 0, hash: zeroHash, at: 0 };
 
-/** Makes the link after a row that is taken as it is: where a walk that does not begin at row 1 begins. */
+/** Makes the link after a row that is not verified: the start of a walk that does not begin at row 1. */
 export function linkOf(row: Pick<StoredRow, "leaf" | "seq">): Link {
   const leaf = parseLeaf(row.leaf);
   return { seq: row.seq, hash: leafHash(row.leaf), at: leaf?.at ?? 0 };
 }
 
-/** A row that holds so far. */
+/** A row whose link is valid. */
 export interface Linked {
   readonly link: Link;
   readonly leaf: Leaf;
 }
 
 /**
- * Checks the chain alone: the leaf is canonical, follows the link before it, and its hash is recomputed from its text.
+ * Checks only the chain: the leaf is canonical, follows the link before it, and its hash is recomputed from its text.
  *
- * @returns the next link and the leaf, or what is broken
+ * @returns the next link and the leaf, or the mistake
  */
 export function verifyLink(row: Pick<StoredRow, "seq" | "leaf">, before: Link, log: string): Linked | Finding {
   const seq = before.seq + 1;
@@ -41,30 +41,31 @@ export function verifyLink(row: Pick<StoredRow, "seq" | "leaf">, before: Link, l
   if (leaf.log !== log) return broken("log", "the leaf is of another ledger", log, leaf.log);
   if (leaf.prev !== before.hash)
     return broken("prev", "the leaf does not follow the row before", before.hash, leaf.prev);
-  if (leaf.at < before.at) return broken("time", "the clock went back", `at least ${before.at}`, leaf.at);
+  if (leaf.at < before.at)
+    return broken("time", "the time is earlier than in the row before", `at least ${before.at}`, leaf.at);
   return { link: { seq, hash: leafHash(row.leaf), at: leaf.at }, leaf };
 }
 
-/** The columns for look-up beside a row; an export has none. */
+/** The look-up columns of a row; an export has none. */
 type Columns = Partial<Pick<StoredRow, "session" | "tool" | "verdict">>;
 
 /**
- * Checks what a leaf commits to: every hash is recomputed from the disclosures, every look-up column is compared with
- * what it was derived from.
+ * Checks the evidence of a leaf: every hash is recomputed from the disclosures, and every look-up column is compared
+ * with its source.
  *
- * @returns the parts that are missing, which a later row must say were erased; or what is broken
+ * @returns the missing parts, which a later row must record as erased, or the mistake
  */
 export function verifyEvidence(leaf: Leaf, evidence: string, columns: Columns): readonly PartName[] | Finding {
   const broken = brokenAt(leaf.seq);
   const digest = evidenceDigest(evidence);
   if (digest === undefined)
-    return broken("evidence", "the evidence has not its parts, each in its place", "six parts", evidence.slice(0, 200));
+    return broken("evidence", "the evidence does not have its six parts in order", "six parts", evidence.slice(0, 200));
   if (digest !== leaf.evidence)
     return broken("digest", "the evidence is not what the leaf commits to", leaf.evidence, digest);
   const missing = missingParts(evidence);
   const kept = missing.find((part) => leaf.kind === "change" || !isErasable(part));
   if (kept !== undefined)
-    return broken("erasure", "a part of the evidence is missing that is never erased", "six parts", `no ${kept}`);
+    return broken("erasure", "the evidence lacks a part that is never erased", "six parts", `no ${kept}`);
   const { session, tool, verdict } = columns;
   if (tool === undefined || session === undefined) return missing;
   const expected = verdictColumn(leaf);
@@ -77,12 +78,16 @@ export function verifyEvidence(leaf: Leaf, evidence: string, columns: Columns): 
   return missing;
 }
 
-/** A row that holds so far, but for the parts that it lacks: a later row must say that they were erased. */
+/** A valid row with its missing parts: a later row must record that they were erased. */
 export interface Verified extends Linked {
   readonly missing: readonly PartName[];
 }
 
-/** Checks one row, its link and its evidence. @returns the next link, the leaf and what is missing, or what is broken */
+/**
+ * Checks one row: its link and its evidence.
+ *
+ * @returns the next link, the leaf and the missing parts, or the mistake
+ */
 export function verifyRow(row: StoredRow, before: Link, log: string): Verified | Finding {
   const linked = verifyLink(row, before, log);
   if ("problem" in linked) return linked;
@@ -96,10 +101,10 @@ function verdictColumn({ kind, verdict }: Leaf): string | null {
 }
 
 /**
- * Checks what a result says of its check: a row before it, of kind `check`, with the same key and the same tool.
+ * Checks that a result names an earlier row of kind `check` with the same key and the same tool.
  *
- * @param leafAt the text of an earlier row's leaf
- * @returns what is broken; undefined if nothing is, or if the row is no result
+ * @param leafAt returns the text of an earlier row's leaf
+ * @returns the mistake; undefined if there is none, or if the row is not a result
  */
 export function wrongCheck(leaf: Leaf, leafAt: (seq: number) => string | undefined): Finding | undefined {
   const { check, key, seq, tool } = leaf;
@@ -110,7 +115,7 @@ export function wrongCheck(leaf: Leaf, leafAt: (seq: number) => string | undefin
   return misnamedCheck(leaf, text?.slice(0, 200) ?? `no row ${check} before it`);
 }
 
-/** The row that a result names is not its check. */
+/** Makes the finding that a result does not name its check. */
 export function misnamedCheck({ key, seq, tool }: Leaf, found: string): Finding {
   const problem = "the row that a result names is not an earlier check with its key and its tool";
   return brokenAt(seq)("result", problem, `a check by ${key} of ${tool}`, found);
@@ -126,12 +131,12 @@ function brokenAt(seq: number): (code: FindingCode, problem: string, expected: u
   });
 }
 
-/** The value of the part `call`, canonical. */
+/** Returns the canonical value of the part `call`. */
 export function callText(tool: string, session: string | null): string {
   return `{"session_id":${session === null ? "null" : JSON.stringify(session)},"tool_name":${JSON.stringify(tool)}}`;
 }
 
-/** What the columns say of a call that was erased. */
+/** The value of the columns of an erased call. */
 const erasedCall = callText(erasedColumns.tool, erasedColumns.session);
 
 export interface RecordedCall {
@@ -139,7 +144,7 @@ export interface RecordedCall {
   readonly session_id: string | null;
 }
 
-/** The call that a row records; undefined when it was erased, or is none. */
+/** Returns the call that a row records; undefined if it was erased or is not valid. */
 export function readCall(evidence: string): RecordedCall | undefined {
   const call = readPart(evidence, "call") as Partial<RecordedCall> | null | undefined;
   const { tool_name, session_id } = call ?? {};
@@ -162,7 +167,7 @@ export interface RecordedEffect {
   readonly key: string;
 }
 
-/** What a row moved its counters by; undefined when it was erased, or is nothing of the kind. */
+/** Returns the counter events of a row; undefined if they were erased or are not valid. */
 export function readEffects(evidence: string): readonly RecordedEffect[] | undefined {
   if (isEmptyList(evidence, "effects")) return [];
   const effects = readPart(evidence, "effects");

@@ -3,14 +3,18 @@ import type { Leaf } from "../entry/leaf.ts";
 const chunkRows = 65_536;
 
 /**
- * The checks of a walk from row 1: a result must name one of them. Four bytes for each row, the number of its pair of key
- * and tool; each pair is in memory once.
+ * The checks of a walk from row 1, because a result must name one of them. Each row needs four bytes, for the number of
+ * its pair of key and tool. Each pair is stored once.
  */
 export class Checks {
   readonly #numbers = new Map<string, number>();
   readonly #chunks: Uint32Array[] = [];
 
-  /** Takes the next row. @returns false for a result that does not name an earlier check with its key and its tool */
+  /**
+   * Takes the next row.
+   *
+   * @returns false for a result that does not name an earlier check with its key and its tool
+   */
   pass({ check, key, kind, seq, tool }: Leaf): boolean {
     if (kind === "change") return true;
     const pair = JSON.stringify([key, tool]);
@@ -22,7 +26,7 @@ export class Checks {
     return true;
   }
 
-  /** 0 for a row that is no check, or was not taken. */
+  /** Returns 0 for a row that is not a check, or was not taken. */
   #at(seq: number): number {
     return this.#chunks[Math.floor(seq / chunkRows)]?.[seq % chunkRows] ?? 0;
   }

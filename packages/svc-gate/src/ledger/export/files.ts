@@ -2,12 +2,12 @@ import { open, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { flushFolder, makeFolders, readIfThere, replaceFile } from "../durable-file.ts";
 
-/** Files that are flushed together: one at a time they would each wait for the disk. */
+/** The number of files that are flushed together. One after another, each would wait for the disk. */
 const together = 64;
 
 /**
- * Files below a folder, some of which may be in use: one that is there as it should be is let be, one that is other than
- * it should be is replaced in one step. All are on disk once `flush` has resolved.
+ * Writes files below a folder, some of which may be in use. A file with the right content stays; a file with other
+ * content is replaced in one step. All are on disk when `flush` resolves.
  */
 export class FlushedFiles {
   readonly #folder: string;
@@ -36,7 +36,7 @@ export class FlushedFiles {
     this.#folders.clear();
   }
 
-  /** Lets go of what was not flushed. */
+  /** Closes files that were not flushed. */
   async close(): Promise<void> {
     await Promise.all(this.#written.splice(0).map((handle) => handle.close()));
   }
@@ -49,7 +49,7 @@ export class FlushedFiles {
   async #makeFolder(folder: string): Promise<void> {
     if (this.#folders.has(folder)) return;
     const made = await makeFolders(folder, 0o700);
-    // A new folder's name is in the one above it.
+    // The name of a new folder is stored in its parent.
     for (let above = folder; above.length >= this.#folder.length; above = dirname(above)) {
       this.#folders.add(above);
       if (made === undefined) break;

@@ -4,14 +4,14 @@ import { join, sep } from "node:path";
 import { parseVerifierKey, signatureTypes, type VerifierKey } from "../tree/note.ts";
 import { indexPath, type Tile } from "../tree/tiles.ts";
 
-/** What the file log.json of an export says of itself. It is a hint: nobody has signed it. */
+/** The format in the file log.json of an export. The file is a hint, because nobody has signed it. */
 const exportFormat = "svc-gate-export/1";
 
-/** Names of files, from the export's folder on; tiles and bundles of leaves are where `tilePath` says. */
+/** Names of files in the export's folder. `tilePath` returns those of tiles and bundles of leaves. */
 export const checkpointName = "checkpoint";
 export const hintName = "log.json";
 
-/** The evidence of the rows whose leaves a bundle holds: one line for each. */
+/** Returns the file with the evidence of a bundle's rows, one line for each row. */
 export function evidencePath(bundle: Pick<Tile, "index" | "width">): string {
   return `evidence/${indexPath(bundle)}`;
 }
@@ -21,7 +21,10 @@ export function contractPath(digest: string): string {
   return `contracts/${digest}.txt`;
 }
 
-/** Bytes that files have at most, and a line of evidence: what a folder of a stranger makes a verifier hold in memory. */
+/**
+ * The greatest sizes of files, and of a line of evidence, in bytes. They limit the memory that a stranger's folder
+ * makes a verifier use.
+ */
 export const sizesMax: Readonly<
   Record<"checkpoint" | "contract" | "entries" | "evidence" | "hint" | "line" | "tile", number>
 > = {
@@ -37,8 +40,8 @@ export const sizesMax: Readonly<
 /**
  * Reads a file of an export that may be a stranger's.
  *
- * @returns undefined unless it is there as a regular file (what is none may never end), in the folder itself and not where
- * a link leads out of it, of at most `sizeMax` bytes
+ * @returns undefined unless it is a regular file (another kind may never end) of at most `sizeMax` bytes, and in the
+ *   folder itself, not outside through a link
  */
 export async function readBounded(folder: string, name: string, sizeMax: number): Promise<Buffer | undefined> {
   try {
@@ -54,9 +57,9 @@ export async function readBounded(folder: string, name: string, sizeMax: number)
 
 export interface Hint {
   readonly log: string;
-  /** Through this row all is there, and what rows up to it erased is gone from it. */
+  /** The last row up to which all rows are exported, and their erasures are done. */
   readonly size: number;
-  /** Verifier keys that the checkpoint is signed with. */
+  /** The verifier keys of the checkpoint's signatures. */
   readonly vkeys: readonly string[];
 }
 
@@ -64,7 +67,7 @@ export function hintText({ log, size, vkeys }: Hint): string {
   return `${JSON.stringify({ format: exportFormat, log, size, vkeys })}\n`;
 }
 
-/** Reads what `hintText` writes; undefined for anything else, be it the same in another spelling. */
+/** Reads the text that `hintText` writes; undefined for any other text, even with the same meaning. */
 function parseHint(text: string): Hint | undefined {
   try {
     const { format, log, size, vkeys } = JSON.parse(text) as Partial<Hint> & { readonly format?: unknown };
@@ -83,13 +86,13 @@ function parseHint(text: string): Hint | undefined {
   }
 }
 
-/** What a folder says of itself where it holds an export; undefined where it says nothing of the kind. */
+/** Reads the hint of an export; undefined if the folder does not have a valid one. */
 export async function readHint(folder: string): Promise<Hint | undefined> {
   const bytes = await readBounded(folder, hintName, sizesMax.hint);
   return bytes !== undefined && isUtf8(bytes) ? parseHint(bytes.toString("utf8")) : undefined;
 }
 
-/** The keys that a folder says it is signed with; none where it says nothing, or one of them is no key of a log. */
+/** Returns the keys in the hint of an export; none if there is no hint, or one of them is not the key of a log. */
 export async function hintedKeys(folder: string): Promise<readonly VerifierKey[]> {
   const { vkeys = [] } = (await readHint(folder)) ?? {};
   const keys = vkeys.map(parseVerifierKey);

@@ -3,14 +3,14 @@ import { LedgerRefused } from "../store/store.ts";
 import { tilePath, tilesOf, tileWidth, type Tile } from "../tree/tiles.ts";
 import { contractPath, evidencePath, readBounded, sizesMax } from "./layout.ts";
 
-/** A row of an export: what is hashed, and what that commits to. */
+/** A row of an export: its leaf and its evidence. */
 export interface ExportedRow {
   readonly seq: number;
   readonly leaf: string;
   readonly evidence: string;
 }
 
-/** The rows of an export, oldest first, a bundle at a time. To be asked of one that `verifyExport` found whole. */
+/** Yields the rows of an export, oldest first, one bundle at a time. Call `verifyExport` first. */
 export async function* scanExport(
   folder: string,
   size: number,
@@ -22,7 +22,7 @@ export async function* scanExport(
   }
 }
 
-/** The body of GET /rules, by its SHA-256 in hex; undefined unless the export has it as it was. */
+/** Returns the body of GET /rules by its SHA-256 in hex; undefined unless the export has exactly that text. */
 export async function exportedContract(folder: string, digest: string): Promise<string | undefined> {
   const text = await readBounded(folder, contractPath(digest), sizesMax.contract);
   return text !== undefined && hash("sha256", text, "hex") === digest ? text.toString("utf8") : undefined;

@@ -11,34 +11,39 @@ import { levelSize, tilePath, tileWidth, type Tile } from "../tree/tiles.ts";
 import { Checks } from "./checks.ts";
 import { checkpointName, contractPath, evidencePath, readBounded, sizesMax } from "./layout.ts";
 
-/** The codes of spec/export.md: what can be wrong with an export. */
+/** The codes of spec/export.md for mistakes in an export. */
 export type ExportProblem = FindingCode | "checkpoint" | "cosignature" | "signature" | "unsigned";
 
-/** What a walk over an export has found so far. */
+/** The result of verifying an export. */
 export interface ExportReport {
-  /** Of the checkpoint; undefined where there is none that holds. */
+  /** The checkpoint; undefined if there is no valid one. */
   readonly checkpoint: Checkpoint | undefined;
   readonly rows: number;
   readonly contracts: number;
   readonly erasedParts: number;
   readonly signedBy: readonly VerifierKey[];
   readonly cosignedBy: readonly VerifierKey[];
-  /** The first thing that does not hold; row 0 is none. */
+  /** The first mistake; row 0 means that it is not in a row. */
   readonly problem: { readonly code: ExportProblem; readonly row: number; readonly text: string } | undefined;
 }
 
 export interface VerifyExportOptions {
   readonly folder: string;
-  /** Keys of the log, of which one at least must have signed. */
+  /** The keys of the log. At least one of them must have signed. */
   readonly keys: readonly VerifierKey[];
   readonly witnesses: readonly VerifierKey[];
-  /** Leave out evidence and contracts. */
+  /** Skips evidence and contracts. */
   readonly chainAlone: boolean;
-  /** Called now and then. @param row the last that holds @param size of the tree */
+  /**
+   * Called from time to time.
+   *
+   * @param row the last valid row
+   * @param size the size of the tree
+   */
   readonly passed?: (row: number, size: number) => void;
 }
 
-/** Verifies an export as spec/export.md says: a bundle of 256 rows is in memory, and the next one. */
+/** Verifies an export as spec/export.md defines. At most two bundles of 256 rows are in memory. */
 export async function verifyExport(options: VerifyExportOptions): Promise<ExportReport> {
   const opened = await openCheckpoint(options);
   const { problem, ...head } = opened;
@@ -73,7 +78,7 @@ async function openCheckpoint({ folder, keys, witnesses }: VerifyExportOptions):
   if (checkpoint === undefined || checkpoint.size >= sizeEnd)
     return broken("checkpoint", "the checkpoint does not state an origin, a tree size and a root hash");
   head.checkpoint = checkpoint;
-  // In the order of their lines: of two signatures that do not hold, the first is reported.
+  // In the order of their lines, because the first wrong signature is reported.
   for (const signature of note.signatures) {
     const byLog = verifySignature(note.text, signature, keys);
     if (!byLog.ok) return broken("signature", byLog.problem);
@@ -92,7 +97,7 @@ const noKeys: readonly VerifierKey[] = [];
 /** A row's number has at most 15 digits in its leaf. */
 const sizeEnd = 1e15;
 
-/** A finding that is reported at another row than the one that led to it: at the first row below a tile. */
+/** A finding that is reported at the first row below a tile, not at the row where it was found. */
 interface ExportFinding extends Finding {
   readonly row?: number;
 }
@@ -130,7 +135,7 @@ class ExportReader implements WalkReader {
     return Promise.resolve({ log: this.#checkpoint.origin, rows: this.#checkpoint.size });
   }
 
-  /** Rows of a bundle, of bounded size; meanwhile the bundle behind it is read. */
+  /** Returns rows of a bundle, of bounded size, while the next bundle is read. */
   async next(from: number): Promise<WalkedSlice> {
     const { size } = this.#checkpoint;
     const isBetween = (from - 1) % tileWidth === 0 || from > size;
@@ -144,7 +149,7 @@ class ExportReader implements WalkReader {
   async #openBundle(from: number): Promise<void> {
     const { entries, lines, tile, bundle } = await this.#ahead;
     this.#ahead = this.#readBundle(from + bundle.width);
-    this.#ahead.catch(() => undefined); // Told where it is waited for, if the walk comes so far.
+    this.#ahead.catch(() => undefined); // The error is reported when the walk comes to this bundle.
     need(entries !== undefined, "file", from, notThere(tilePath(bundle), sizesMax.entries));
     const isThere = lines !== undefined || this.#options.chainAlone;
     need(isThere, "file", from, notThere(evidencePath(bundle), sizesMax.evidence));
@@ -170,7 +175,7 @@ class ExportReader implements WalkReader {
     return Promise.resolve(wrong && misnamedCheck(wrong, `row ${wrong.check}`));
   }
 
-  /** Each leaf's hash, and each inner hash that is complete with it, is in the tile of its level. */
+  /** Checks that each leaf's hash, and each inner hash that is complete with it, is in the tile of its level. */
   async nodes(nodes: readonly TreeNode[], links: readonly Link[]): Promise<undefined> {
     let next = 0;
     for (const { seq, hash } of links) {
@@ -208,7 +213,7 @@ class ExportReader implements WalkReader {
 
   end({ tree }: Walked): Promise<Finding | undefined> {
     if (tree?.root().equals(this.#checkpoint.root) === true) return Promise.resolve(undefined);
-    const problem = "the rows' root hash is not the checkpoint's";
+    const problem = "the rows' root hash differs from the checkpoint's";
     return Promise.resolve({ code: "root", seq: 0, problem, expected: "", found: "" });
   }
 
@@ -221,7 +226,7 @@ function lastUnder({ level, index }: TreeNode): number {
   return (index + 1) * tileWidth ** level;
 }
 
-/** What the rows of a bundle are read from; undefined where a file is not there as it must be, or not asked for. */
+/** The files of a bundle; undefined if a file is missing or wrong, or was not requested. */
 interface BundleFiles {
   readonly bundle: Tile;
   readonly entries: Buffer | undefined;
@@ -229,7 +234,7 @@ interface BundleFiles {
   readonly tile: Buffer | undefined;
 }
 
-/** A bundle, and how far it was read. */
+/** A bundle and the position up to which it was read. */
 interface Bundle {
   readonly entries: Buffer;
   readonly lines: Buffer | undefined;
@@ -238,10 +243,14 @@ interface Bundle {
   lineAt: number;
 }
 
-/** Bytes of rows that are taken at once, and a row's more. */
+/** The number of bytes of rows that are taken at once; the last row may exceed it. */
 const sliceBytes = 2 ** 20;
 
-/** Takes some rows off a bundle. @returns what ends them too early, or follows the last one */
+/**
+ * Takes some rows of a bundle.
+ *
+ * @returns the mistake if the rows end too early, or if data follows the last one
+ */
 function takeRows(rows: WalkedRow[], bundle: Bundle, from: number): Finding | undefined {
   const { entries, lines, last } = bundle;
   const broken = (code: FindingCode, seq: number, problem: string): Finding => {
@@ -258,18 +267,23 @@ function takeRows(rows: WalkedRow[], bundle: Bundle, from: number): Finding | un
     rows.push({ seq, leaf: leafOf(entries.subarray(at + 2, end)), ...(evidence === undefined ? {} : { evidence }) });
     [bundle.at, bundle.lineAt] = [end, lineEnd + 1];
   }
-  if (bundle.at !== entries.length) return broken("entry", last, "the bundle of leaves goes on behind this row");
+  if (bundle.at !== entries.length) return broken("entry", last, "the bundle of leaves has data after this row");
   const isWhole = lines === undefined || bundle.lineAt === lines.length;
-  return isWhole ? undefined : broken("evidence", last, "the bundle of evidence goes on behind this row");
+  return isWhole ? undefined : broken("evidence", last, "the bundle of evidence has data after this row");
 }
 
-/** Nothing, for bytes that are no text: half a surrogate pair is the one escape that a leaf read and written again keeps. */
+/**
+ * Returns the text of a leaf; "" for bytes that are not UTF-8. An escape of half a surrogate pair also gives "",
+ * because reading and writing the leaf again would keep it.
+ */
 function leafOf(bytes: Buffer): string {
   const text = isUtf8(bytes) ? bytes.toString("utf8") : "";
   return text.includes("\\ud") && text.replaceAll("\\\\", "").includes("\\ud") ? "" : text;
 }
 
-/** Nothing, for a line that no gate writes: one that is too long, or has a part without a salt. */
+/**
+ * Returns a line of evidence; "" for a line that no gate writes: one that is too long, or has a part without a salt.
+ */
 function evidenceOf(lines: Buffer, from: number, to: number): string {
   const line = to - from > sizesMax.line ? "" : lines.toString("latin1", from, to);
   return areSalted(line) ? line : "";
@@ -285,10 +299,10 @@ function needTile(
   need(isWide, "tile", at, `${tilePath(wanted)} does not hold ${wanted.width} hashes`);
 }
 
-/** Both without those that stand in them twice. */
+/** Returns the keys of both lists, each once. */
 function together(known: readonly VerifierKey[], more: readonly VerifierKey[]): readonly VerifierKey[] {
   return [...new Set([...known, ...more])];
 }
 
 const notThere = (name: string, sizeMax: number): string =>
-  `${name} is not there, or no regular file of at most ${sizeMax} bytes`;
+  `${name} is missing, or is not a regular file of at most ${sizeMax} bytes`;

@@ -25,33 +25,33 @@ import { firstLink, linkOf, verifyRow, type Link } from "../entry/verifier.ts";
 import { FlushedFiles } from "./files.ts";
 import { checkpointName, contractPath, evidencePath, hintName, hintText, readHint, readTextIfThere } from "./layout.ts";
 
-/** What an export became. */
+/** The result of writing an export. */
 export interface Exported {
   readonly log: string;
   readonly size: number;
-  /** Rows that it had before. */
+  /** The number of rows that the export had before. */
   readonly before: number;
-  /** The verifier key on record: for who is given the export, by another way than the export. */
+  /** The verifier key on record. The recipient of the export must get it by another way. */
   readonly vkey: string;
 }
 
-/** A ledger as it is read, with the signed head through which it is exported. */
+/** An open ledger and the signed head up to which it is exported. */
 export interface ExportSource {
   readonly history: LedgerHistory;
-  /** A signed checkpoint of it. */
+  /** A signed checkpoint of the ledger. */
   readonly note: string;
 }
 
-/** A part is gone from a row, and the row that says so is not under the head yet: a later head is needed. */
+/** A part of a row was erased, and the signed head does not cover the row that records it. A later head is needed. */
 export class NotYetUnderHead extends Error {}
 
 /**
- * Brings an export up to a signed head, or begins one. What was there stays a valid export until the new checkpoint
- * takes its place in one step; what was erased since is taken out of it then.
+ * Updates an export to a signed head, or creates one. The old content stays a valid export until the new checkpoint
+ * replaces the old one in one step. After that, erased parts are removed from it.
  *
- * @param passed called now and then with the last row
- * @throws {LedgerRefused} where the folder holds something else, or the ledger is not a continuation of what was exported
- * @throws {NotYetUnderHead} and the export is as it was
+ * @param passed called from time to time with the last row
+ * @throws {LedgerRefused} if the folder has other files, or the ledger does not continue the export
+ * @throws {NotYetUnderHead} if a later head is needed; the export is unchanged
  */
 export async function writeExport(
   { history, note }: ExportSource,
@@ -63,8 +63,8 @@ export async function writeExport(
   const old = await openFolder(folder, log);
   if (old.size > head.size)
     throw new LedgerRefused(
-      `the export in ${folder} has ${old.size} rows, and the signed head of the ledger ${head.size}: ` +
-        "the ledger lost rows, or it is a copy of an older time",
+      `the export in ${folder} has ${old.size} rows, but the signed head of the ledger only ${head.size}: ` +
+        "the ledger lost rows, or it is an old copy",
     );
   const files = new FlushedFiles(folder);
   const writing = await Writing.begin(history, files, old);
@@ -86,16 +86,19 @@ function readHead(note: string, { name: log, signer = "" }: LedgerHistory): Chec
   const head = key.ok ? openCheckpoint(note, [key.value]) : key;
   if (head.ok && head.value.origin === log) return head.value;
   throw new LedgerRefused(
-    `the signed head that is kept of the ledger "${log}" is not signed by its key on record (${signer}): run \`svc-gate verify\``,
+    `the stored head of the ledger "${log}" is not signed by its key on record (${signer}): run \`svc-gate verify\``,
   );
 }
 
-/** What is in the folder already. */
+/** The existing export in the folder. */
 interface OldExport {
-  /** Rows under its checkpoint. */
+  /** The number of rows under its checkpoint. */
   readonly size: number;
   readonly root: Buffer | undefined;
-  /** Through this row all is done, what erasures want too: less than `size` where an export was interrupted. */
+  /**
+   * The last row up to which everything is done, including erasures. It is less than `size` if an export was
+   * interrupted.
+   */
   readonly settled: number;
 }
 
@@ -104,14 +107,16 @@ async function openFolder(folder: string, log: string): Promise<OldExport> {
   const hint = await readHint(folder);
   if (hint === undefined) {
     if ((await readdir(folder)).some((name) => !name.endsWith(".new")))
-      throw new LedgerRefused(`${folder} holds something that is no export: name a new folder, or one with an export`);
-    // What is begun says so, and of which ledger: an export that is interrupted is gone on with.
+      throw new LedgerRefused(
+        `${folder} has files that are not an export: name a new folder, or a folder with an export`,
+      );
+    // The hint names the ledger from the beginning, so that an interrupted export can be continued.
     await replaceFile(join(folder, hintName), hintText({ log, size: 0, vkeys: [] }));
     return { size: 0, root: undefined, settled: 0 };
   }
   if (hint.log !== log)
     throw new LedgerRefused(
-      `${folder} holds an export of the ledger "${hint.log}", and this is "${log}": name another folder`,
+      `${folder} has an export of the ledger "${hint.log}", not of "${log}": name another folder`,
     );
   const note = await readTextIfThere(join(folder, checkpointName));
   if (note === undefined) return { size: 0, root: undefined, settled: 0 };
@@ -126,26 +131,26 @@ async function makeFolder(folder: string): Promise<void> {
     await makeFolders(folder, 0o700);
   } catch (error) {
     throw new LedgerRefused(
-      `the folder ${folder} cannot be made (${(error as NodeJS.ErrnoException).code}): name a new one, or one with an export`,
+      `the folder ${folder} cannot be made (${(error as NodeJS.ErrnoException).code}): name a new folder, or a folder with an export`,
     );
   }
 }
 
-/** The first row of the bundle that is rewritten, less one: old bundles before it are full and stay. */
+/** Returns the number of rows in full old bundles, which stay as they are. */
 const startOf = (size: number): number => size - (size % tileWidth);
 
-/** Rows on their way from a ledger into files. */
+/** Writes rows of a ledger into files. */
 class Writing {
   readonly #history: LedgerHistory;
   readonly #files: FlushedFiles;
   readonly #old: OldExport;
   readonly #frontier: Frontier;
-  /** Hashes of the tile of each level that is not full yet. */
+  /** The hashes of the last, incomplete tile of each level. */
   readonly #open: Buffer[][];
   readonly #missing = new Missing();
   readonly #contracts = new Set<string>();
   #bundle: StoredRow[] = [];
-  /** Erasures of rows that stand in old bundles, by the bundle's place. */
+  /** Erasures of rows in old bundles, by the index of the bundle. */
   readonly touched = new Map<number, Erasure[]>();
 
   private constructor(
@@ -165,7 +170,7 @@ class Writing {
   static async begin(history: LedgerHistory, files: FlushedFiles, old: OldExport): Promise<Writing> {
     const start = startOf(old.size);
     const frontier = new Frontier(start, await frontierRoots(history.hashes, start));
-    // Level 0 begins a new tile here; the levels above it go on with theirs.
+    // Level 0 begins a new tile here; the levels above continue their tiles.
     const above = levelsOf(start).slice(1);
     const open = [[], ...(await Promise.all(above.map((level) => openTile(history.hashes, level, start))))];
     const writing = new Writing(history, files, old, frontier, open);
@@ -173,7 +178,7 @@ class Writing {
     return writing;
   }
 
-  /** Writes all rows through a head, and whatever its tree needs, but for the checkpoint. */
+  /** Writes all rows up to a head, and the other files of its tree, but not the checkpoint. */
   async through(head: Checkpoint, passed: (row: number) => void): Promise<void> {
     const start = startOf(this.#old.size);
     await this.#findErasures(this.#old.settled + 1, start);
@@ -185,13 +190,12 @@ class Writing {
       }
       if (link.seq >= head.size) break;
     }
-    if (link.seq < head.size) throw damaged(link.seq + 1, "it is not there, and the signed head covers it");
-    if (!this.#frontier.root().equals(head.root)) throw damaged(head.size, "the rows are not those of the signed head");
+    if (link.seq < head.size) throw damaged(link.seq + 1, "the row is missing, but the signed head covers it");
+    if (!this.#frontier.root().equals(head.root))
+      throw damaged(head.size, "the rows differ from those of the signed head");
     const { first } = this.#missing;
     if (first !== undefined)
-      throw new NotYetUnderHead(
-        `row ${first.seq} lacks a part, and no row under the signed head says that it was erased`,
-      );
+      throw new NotYetUnderHead(`row ${first.seq} lacks a part, and no row under the signed head records its erasure`);
     await this.#closeBundle();
     for (const [level, hashes] of this.#open.entries()) if (hashes.length > 0) await this.#placeTile(level, hashes);
   }
@@ -223,13 +227,13 @@ class Writing {
     this.#holdAgainstOld();
   }
 
-  /** The old export is a beginning of this tree, or nothing is written. */
+  /** Refuses to write unless the old export is a beginning of this tree. */
   #holdAgainstOld(): void {
     const { size, root } = this.#old;
     if (root === undefined || this.#frontier.size !== size || this.#frontier.root().equals(root)) return;
     throw new LedgerRefused(
-      `the ledger's first ${size} rows are not those that were exported: ` +
-        "its history was changed, or the export was; keep both, and verify both",
+      `the ledger's first ${size} rows differ from the exported rows: ` +
+        "the ledger or the export was changed; keep both, and verify both",
     );
   }
 
@@ -253,12 +257,12 @@ class Writing {
     const digest = name.replace(/^sha256:/, "");
     const text = await this.#history.contractText(digest);
     if (text === undefined)
-      throw new LedgerRefused(`the text of the contract ${name} is not in the ledger: run \`svc-gate verify --deep\``);
+      throw new LedgerRefused(`the ledger lacks the text of the contract ${name}: run \`svc-gate verify --deep\``);
     await this.#files.write(contractPath(digest), text);
     this.#contracts.add(name);
   }
 
-  /** Erasures of rows that an interrupted export had under its checkpoint already, and had not acted upon. */
+  /** Finds erasures that an interrupted export already had under its checkpoint but did not apply. */
   async #findErasures(from: number, to: number): Promise<void> {
     if (from > to) return;
     for await (const slice of this.#history.scan(from)) {
@@ -283,7 +287,7 @@ class Writing {
 
   async #linkAt(seq: number): Promise<Link> {
     for await (const [row] of this.#history.scan(seq)) if (row?.seq === seq) return linkOf(row);
-    throw damaged(seq, "it is not there, and the signed head covers it");
+    throw damaged(seq, "the row is missing, but the signed head covers it");
   }
 }
 
@@ -301,12 +305,12 @@ function damaged(seq: number, problem: string): LedgerRefused {
   );
 }
 
-/** Takes parts out of an old bundle of evidence; its bytes are written beside, flushed, and take the old one's place. */
+/** Removes parts from an old bundle of evidence, and replaces the file in one step. */
 async function takeOut(folder: string, index: number, erasures: readonly Erasure[]): Promise<void> {
   const file = join(folder, evidencePath({ index, width: tileWidth }));
   const text = await readTextIfThere(file);
   if (text === undefined)
-    throw new LedgerRefused(`${file} is gone, and what was erased from it may be elsewhere: export into a new folder`);
+    throw new LedgerRefused(`${file} is missing, so erased data may remain in a copy of it: export into a new folder`);
   const lines = text.split("\n");
   for (const { parts, rows } of erasures) {
     for (const [from, to] of rows) {
@@ -318,7 +322,7 @@ async function takeOut(folder: string, index: number, erasures: readonly Erasure
   await replaceFile(file, lines.join("\n"));
 }
 
-/** Removes what is left of partial tiles and bundles of older sizes: an older text of erased parts would stand in them. */
+/** Removes partial tiles and bundles of older sizes, which would still have the text of erased parts. */
 async function removePartials(folder: string, from: number, size: number): Promise<void> {
   const kinds = [
     { entry: (tile: Tile) => evidencePath(tile), level: "entries" as const },

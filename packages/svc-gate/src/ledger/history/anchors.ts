@@ -3,15 +3,15 @@ import type { Link } from "../entry/verifier.ts";
 import type { Anchor } from "../store/store.ts";
 import type { Broken, StoredRow } from "../entry/row.ts";
 
-/** The row is not the one that an anchor vouches for. */
+/** Returns the mistake if a row differs from the row that an anchor vouches for. */
 export function parted({ seq, hash: found }: Link, anchors: readonly Anchor[]): Broken | undefined {
   for (const { seq: at, hash: expected = found, by } of anchors)
     if (at === seq && expected !== found)
-      return { seq, problem: `the row is not the one that the ${by} has seen`, expected, found };
+      return { seq, problem: `the row differs from the row that the ${by} has seen`, expected, found };
   return undefined;
 }
 
-/** The chain ends before a row that an anchor vouches for. */
+/** Returns the mistake if the chain ends before a row that an anchor vouches for. */
 export function tooShort({ seq }: Link, anchors: readonly Anchor[]): Broken | undefined {
   const anchor = anchors.find((candidate) => candidate.seq > seq);
   if (anchor === undefined) return undefined;
@@ -24,10 +24,10 @@ export function tooShort({ seq }: Link, anchors: readonly Anchor[]): Broken | un
 }
 
 /**
- * Where a row does not follow the one before, one of the two was changed: the one before, when this one is what the
- * next row or an anchor says that it is.
+ * If a row does not follow the row before it, one of the two was changed. It was the row before if the next row or an
+ * anchor confirms this row.
  *
- * @param rows the row that is broken, and the one after it
+ * @param rows the broken row, and the row after it
  */
 export function blame(
   broken: Broken,
@@ -41,5 +41,5 @@ export function blame(
   const vouched = anchors.some((anchor) => anchor.seq === row.seq && anchor.hash === hash);
   const isWhole = vouched || (after?.seq === row.seq + 1 && parseLeaf(after.leaf)?.prev === hash);
   if (prev === undefined || prev === found || !isWhole) return broken;
-  return { seq, problem: "the row is not the one that the next row follows", expected: prev, found };
+  return { seq, problem: "the row is not the row that the next row follows", expected: prev, found };
 }

@@ -5,7 +5,7 @@ import { readEffects, type RecordedEffect } from "../entry/verifier.ts";
 import { foldChecksum } from "../store/checksums.ts";
 import type { KeptCounter } from "../store/store.ts";
 
-/** The counters of a ledger, and the first one whose row is not what was written, if any. */
+/** The counters of a ledger, and the first one whose own row was changed, if any. */
 export interface Counters {
   readonly kept: readonly KeptCounter[];
   readonly damaged: KeptCounter | undefined;
@@ -17,31 +17,31 @@ export interface RecordedEvent extends RecordedEffect {
   readonly at: number;
 }
 
-/** An event's place in the order of their table. */
+/** The key of an event in the order of its table. */
 export type EventKey = readonly [counter: number, key: Uint8Array, at: number, seq: number];
 
 export interface EventQuery {
   readonly key: EventKey;
-  /** Is the total before it asked for too? */
+  /** True if the total before the event is also needed. */
   readonly withBefore: boolean;
 }
 
-/** The total of an event that a receipt recorded, and the one before it. */
+/** The total after a recorded event, and the total before it. */
 export interface StoredTotals {
   readonly total: string | undefined;
   readonly before: string | undefined;
 }
 
-/** Events after a place, up to another. */
+/** The number of events between two keys. */
 export interface EventTally {
-  /** The last of them; undefined where none comes after. */
+  /** The key of the last of them; undefined if none follows. */
   readonly to: EventKey | undefined;
-  /** Those that receipts recorded, up to the last row that was walked. */
+  /** Events that receipts recorded, up to the last row of the walk. */
   readonly live: number;
   readonly folded: number;
-  /** Those of rows that are not there. */
+  /** Events of rows that do not exist. */
   readonly beyond: number;
-  /** The last row there is. */
+  /** The last row of the ledger. */
   readonly last: number;
 }
 
@@ -53,38 +53,38 @@ export interface FoldedRow {
   readonly before: string | undefined;
 }
 
-/** How many events a row has, and the evidence that says so. */
+/** The number of events of a row, and the evidence that records them. */
 export type RecordedCount = readonly [seq: number, count: number, evidence: string | undefined];
 
-/** Reads the counters of a store, and what is stored beside them that no row leads to. */
+/** Reads the counters of a store, and other stored data that no row refers to. */
 export interface CounterReader {
   counters(): Promise<Counters>;
   events(queries: readonly EventQuery[]): Promise<readonly StoredTotals[]>;
   /** @param after undefined for the first events */
   tally(after: EventKey | undefined, through: number): Promise<EventTally>;
   folds(after: EventKey | undefined, to: EventKey | undefined): Promise<readonly FoldedRow[]>;
-  /** How many events rows recorded, for some rows after one in order; none at the end. */
+  /** Returns the number of events for some rows after one, in order; none at the end. */
   recorded(after: number): Promise<readonly RecordedCount[]>;
-  /** The digests and texts of some contracts behind a digest; none at the end. */
+  /** Returns the digests and texts of some contracts after a digest; none at the end. */
   contracts(after: string | undefined): Promise<readonly (readonly [digest: string, text: string])[]>;
 }
 
-/** Events that are looked up or tallied at once: a few milliseconds. */
+/** The number of events that are read at once, which takes a few milliseconds. */
 export const sliceEvents = 16_384;
 
-/** Rows whose events are counted at once. */
+/** The number of rows whose events are counted at once. */
 export const sliceRows = 64;
 
-/** Totals that a walk keeps in memory, however many keys there are. */
+/** The most totals that a walk keeps in memory, however many keys there are. */
 const totalsMax = 8192;
 
-/** The counters beside a walk: each event that a row recorded, then what no row led to. */
+/** Verifies the counters during a walk: first each event that a row recorded, then data that no row refers to. */
 export class CounterWalk {
   readonly #reader: CounterReader;
   #counters: Counters = { kept: [], damaged: undefined };
-  /** Totals by counter and key that the walk has come to: half of its look-ups are saved. */
+  /** Totals by counter and key, as computed by the walk. They save half of the look-ups. */
   readonly #totals = new Map<string, string>();
-  /** It began at row 1 and still has every total, so that a key without one has not been met. */
+  /** True if the walk began at row 1 and still has every total, so that a key without a total is new. */
   #sawAll: boolean;
   #events = 0;
 
@@ -93,7 +93,7 @@ export class CounterWalk {
     this.#sawAll = isWhole;
   }
 
-  /** The events of some rows stand where the rows put them. */
+  /** Checks that the stored events are those of the rows. */
   async step(events: readonly RecordedEvent[], counters: Counters | undefined): Promise<Broken | undefined> {
     if (counters !== undefined) this.#counters = counters;
     for (let from = 0; from < events.length; from += sliceEvents) {
@@ -103,17 +103,21 @@ export class CounterWalk {
     return undefined;
   }
 
-  /** A counter's own row is not what was written. @param seq the row that is named */
+  /**
+   * Returns the mistake if a counter's own row was changed.
+   *
+   * @param seq the row to report
+   */
   damaged(seq: number): Broken | undefined {
     const { damaged } = this.#counters;
     if (damaged === undefined) return undefined;
-    const problem = `the counter ${damaged.id} is not described as it was`;
+    const problem = `the description of the counter ${damaged.id} was changed`;
     return { seq, problem, expected: "the description that was sealed", found: "another" };
   }
 
   /**
-   * Each event's total is the one before it and what the receipt says. The one before is what the walk itself has added up,
-   * unless it did not see all of it: then it is what is stored.
+   * Checks that each event's total is the total before it plus the amount in the receipt. The total before it comes
+   * from the walk, or from the store if the walk did not see all events.
    */
   async #eventsOf(events: readonly RecordedEvent[]): Promise<Broken | undefined> {
     const counters = new Map(this.#counters.kept.map((counter) => [counter.digest, counter]));
@@ -132,7 +136,7 @@ export class CounterWalk {
       if (this.#counters.damaged?.id === id) return this.damaged(seq);
       const { total, before } = stored[index] ?? {};
       const expected = sum(withBefore ? before : this.#totals.get(of), amount);
-      const problem = "a counter does not stand where its receipts put it";
+      const problem = "a counter's total differs from its receipts";
       if (total !== expected) return { seq, problem, expected, found: total ?? "no such event" };
       if (!hasFolds) this.#totals.set(of, expected);
     }
@@ -145,9 +149,10 @@ export class CounterWalk {
   }
 
   /**
-   * What no row led to: events that no receipt recorded, events that a fold found, contracts that no row names yet.
+   * Checks data that no row refers to: events that no receipt recorded, events of a fold, and contracts that no row
+   * names yet.
    *
-   * @param through the last row that was walked; events of later rows are not looked at
+   * @param through the last row of the walk; events of later rows are ignored
    */
   async rest(through: number): Promise<Broken | undefined> {
     const folded = new Map<number, number>();
@@ -176,19 +181,21 @@ export class CounterWalk {
     for (const { key: place, total, checksum, before } of folds) {
       const [id, key, at, seq] = place;
       const expected = foldChecksum({ counter: digests.get(id) ?? "", key, at, seq, total, before });
-      const problem = "an event that was folded into a counter is not as it was";
+      const problem = "an event that was folded into a counter was changed";
       if (checksum !== expected) return { seq, problem, expected, found: checksum };
       counts.set(id, (counts.get(id) ?? 0) + 1);
     }
     return undefined;
   }
 
-  /** Between what counters said before the events were counted, and what they say after: a fold may be going on. */
+  /**
+   * Compares the number of folded events with the counters before and after the walk, because a fold may be running.
+   */
   async #foldedCounts(counts: ReadonlyMap<number, number>, through: number): Promise<Broken | undefined> {
     const later = new Map((await this.#reader.counters()).kept.map(({ digest, folded }) => [digest, folded]));
     for (const { id, digest, folded } of this.#counters.kept) {
       const found = counts.get(id) ?? 0;
-      const problem = `the counter ${id} does not hold the events that were folded into it`;
+      const problem = `the counter ${id} does not have the events that were folded into it`;
       if (found < folded || found > (later.get(digest) ?? folded))
         return { seq: through, problem, expected: String(folded), found: String(found) };
     }
@@ -200,7 +207,7 @@ export class CounterWalk {
       const contracts = await this.#reader.contracts(after);
       for (const [digest, text] of contracts) {
         const found = hash("sha256", text, "hex");
-        const problem = "the text of a contract that no row names yet is not as it was";
+        const problem = "the text of a contract that no row names yet was changed";
         if (found !== digest) return { seq: through + 1, problem, expected: digest, found };
         after = digest;
       }
@@ -208,19 +215,19 @@ export class CounterWalk {
     }
   }
 
-  /** The first row whose events are not those that it recorded. */
+  /** Finds the first row whose events differ from those that it recorded. */
   async #unrecorded(live: number, through: number): Promise<Broken> {
     for (let after = Number.MIN_SAFE_INTEGER; ;) {
       const counted = await this.#reader.recorded(after);
       for (const [seq, count, evidence] of counted) {
         const recorded = evidence === undefined ? 0 : (readEffects(evidence)?.length ?? 0);
-        const problem = "the counters hold an event that its receipt did not record";
+        const problem = "the counters have an event that its receipt did not record";
         if (recorded !== count) return { seq, problem, expected: String(recorded), found: String(count) };
         after = seq;
       }
       if (counted.length === 0) break;
     }
-    const problem = "the counters do not hold the events that the receipts recorded";
+    const problem = "the counters do not have the events that the receipts recorded";
     return { seq: through, problem, expected: String(this.#events), found: String(live) };
   }
 }
@@ -233,7 +240,7 @@ export function keyOf([counter, key, at, seq]: readonly unknown[]): EventKey {
   return [Number(counter), Buffer.from(key as Uint8Array), Number(at), Number(seq)];
 }
 
-/** What was changed by hand may be no decimals. */
+/** Adds an amount. A total that was changed by hand may not be a decimal. */
 function sum(before: string | undefined, amount: string): string {
   if (before === undefined) return amount;
   const areDecimals = [before, amount].every((text) => /^[0-9]+(?:\.[0-9]+)?$/.test(text));
@@ -241,6 +248,6 @@ function sum(before: string | undefined, amount: string): string {
 }
 
 function beyond(seq: number): Broken {
-  const problem = "the counters hold an event of a row that is not there: rows are missing from the end";
+  const problem = "the counters have an event of a row that does not exist: rows are missing from the end";
   return { seq, problem, expected: `row ${seq}`, found: "no row" };
 }

@@ -8,7 +8,8 @@ import { LedgerRefused } from "../store/store.ts";
 import { readSigningKeys, Signer } from "../tree/signing-key.ts";
 
 /**
- * Is the checkpoint gone from a folder in which a gate has served? A pin past row 0 was written with one. A backup has none.
+ * Checks if the checkpoint is missing from a folder that a gate has served: a pin past row 0 was written with a
+ * checkpoint. A backup has none.
  *
  * @returns a sentence for the operator, or nothing
  */
@@ -20,13 +21,14 @@ export async function missingCheckpoint(folder: string, pin: Pin | undefined): P
   );
   if (!hasServed || pin === undefined || pin.seq === 0 || (await readIfThere(file)) !== undefined) return [];
   return [
-    `the signed checkpoint ${file} is not there, so it cannot show whether rows are missing from the ledger's end: somebody ` +
-      "removed it, or this is a restored backup. Compare the last row with what callers were answered",
+    `the signed checkpoint ${file} is missing, so it cannot show whether rows are missing from the ledger's end: somebody ` +
+      "removed it, or this is a restored backup. Compare the last row with the answers that callers received",
   ];
 }
 
 /**
- * Is the `signing.key` of a folder another key than the one on record? A gate that is given its key elsewhere does not read it.
+ * Checks if the `signing.key` of a folder differs from the key on record. A gate with its key elsewhere does not read
+ * this file.
  *
  * @returns a sentence for the operator, or nothing
  */
@@ -40,7 +42,7 @@ export async function otherSigningKey(
     if (keys === undefined || signer === undefined) return undefined;
     const { current, before } = new Signer(name, keys);
     if ([current, before].includes(signer)) return undefined;
-    return `${file} is not the key on record: it holds ${current}, and ${signer} signs the ledger's heads`;
+    return `${file} is not the key on record: its key is ${current}, but ${signer} signs the ledger's heads`;
   } catch (error) {
     if (error instanceof LedgerRefused) return error.message;
     throw error;

@@ -21,24 +21,24 @@ export interface ObservedHead extends Anchor {
 }
 
 /**
- * An observed head that the ledger does not have. `truncated`: rows are missing from the end. `forked`: the ledger has other
- * rows in their place.
+ * An observed head that the ledger does not have. `truncated`: rows are missing from the end. `forked`: the ledger has
+ * other rows with the same numbers.
  */
 export interface Divergence {
   readonly kind: "truncated" | "forked";
   readonly head: ObservedHead;
 }
 
-/** Asks others how far they have observed a ledger of that name. */
+/** Asks others how far they have observed the ledger with this name. */
 export type AskOthers = (log: string) => Promise<readonly ObservedHead[]>;
 
 const checkpointNames = [files.checkpoint, files.cosigned, files.seen];
 
 /**
- * What a data folder and a pin elsewhere say of how far the ledger went. What others say is a `SeenHead` too.
+ * Returns the heads in a data folder and in a pin outside it.
  *
- * @param folder undefined where the ledger is in a database
- * @throws {LedgerRefused} for a pin or a checkpoint that is damaged
+ * @param folder undefined if the ledger is in a database
+ * @throws {LedgerRefused} if a pin or a checkpoint is damaged
  */
 export async function seenHeads(
   folder: string | undefined,
@@ -52,12 +52,16 @@ export async function seenHeads(
   return [...heads, ...checkpoints.filter((head) => head !== undefined)];
 }
 
-/** What a pin says. */
+/** Returns the head of a pin. */
 export function pinnedHead({ log, seq, hash, root }: Pin): ObservedHead {
   return { log, seq, hash, root, by: "head pin" };
 }
 
-/** Reads a checkpoint's file; undefined where there is none. @throws {LedgerRefused} for anything else */
+/**
+ * Reads the file of a checkpoint; undefined if it does not exist.
+ *
+ * @throws {LedgerRefused} if it is not a checkpoint
+ */
 async function readCheckpoint(file: string): Promise<ObservedHead | undefined> {
   let text: string;
   try {
@@ -69,22 +73,22 @@ async function readCheckpoint(file: string): Promise<ObservedHead | undefined> {
   }
   const head = headOf(text, "checkpoint");
   if (head !== undefined) return { ...head, file };
-  throw new LedgerRefused(`${file} is no signed checkpoint: it says nothing of the ledger; move it away`);
+  throw new LedgerRefused(`${file} is not a signed checkpoint: move it away`);
 }
 
-/** About 20,000 checkpoints: a start makes the root of the tree for each, in about a millisecond. */
+/** About 20,000 checkpoints. A start computes the root of the tree for each, in about a millisecond. */
 const collectedBytesMax = 4 * 1024 * 1024;
 
-/** A signed checkpoint that begins on a line of its own: origin, size, root, then who signed it. */
+/** A signed checkpoint that begins on its own line: origin, size, root, then signatures. */
 const noteInText = /^(?!— )[^\n]+\n[0-9]+\n[A-Za-z0-9+/=]+\n\n(?:— [^\n]+\n)+/gm;
 
-/** The whole checkpoints in a text, in its order. Torn ones and any other text are skipped. */
+/** Returns the complete checkpoints in a text, in order. Damaged checkpoints and other text are skipped. */
 export function notesIn(text: string): readonly string[] {
   return [...text.matchAll(noteInText)].map(([note]) => note).filter((note) => headOf(note, "") !== undefined);
 }
 
 /**
- * Reads a file of checkpoints that somebody outside has collected: of one ledger or several, in any order.
+ * Reads a file of checkpoints that somebody outside has collected, of one ledger or several, in any order.
  *
  * @returns each checkpoint once
  * @throws {LedgerRefused} if the file cannot be read, is too large or has no checkpoint
@@ -113,10 +117,10 @@ async function readBounded(file: string): Promise<string> {
 }
 
 /**
- * What a checkpoint says. Who signed it is not asked: the word of anybody who has seen more keeps a history from being forked,
- * and its operator can put it aside.
+ * Returns the head of a checkpoint without checking its signatures. Anyone who has seen more rows can prevent a fork,
+ * and the operator can move a false checkpoint away.
  *
- * @returns undefined where it is none
+ * @returns undefined if it is not a checkpoint
  */
 export function headOf(checkpoint: string, by: string): ObservedHead | undefined {
   const claim = parseCheckpointText(claimedText(checkpoint) ?? "");
@@ -128,10 +132,10 @@ function signedHead({ origin, size, root }: Checkpoint, by: string): ObservedHea
 }
 
 /**
- * The head that a ledger's own key has signed last, as its folder has it: what it has signed, it must have.
+ * Returns the last head that the ledger's own key has signed, from the folder. The ledger must have all rows of it.
  *
  * @param signer the verifier key on record; undefined before the first
- * @returns undefined where no checkpoint lies there, or another key has signed it: then it says nothing
+ * @returns undefined if there is no checkpoint, or another key has signed it
  */
 export async function ownHead(folder: string, signer: string | undefined): Promise<ObservedHead | undefined> {
   const note = await readCheckpointNote(folder);
@@ -139,7 +143,7 @@ export async function ownHead(folder: string, signer: string | undefined): Promi
   return opened?.ok === true ? signedHead(opened.value, "checkpoint") : undefined;
 }
 
-/** The signed checkpoint that is left in a ledger's folder, as it lies there. */
+/** Reads the signed checkpoint in a ledger's folder, without checking it. */
 export async function readCheckpointNote(folder: string): Promise<string | undefined> {
   return (await readIfThere(join(folder, files.checkpoint)))?.toString("utf8");
 }
@@ -150,7 +154,7 @@ export function openOwn(note: string, signer: string): Result<Checkpoint, string
   return key.ok ? openCheckpoint(note, [key.value]) : key;
 }
 
-/** A ledger whose rows can be read, wherever it is. */
+/** A ledger whose rows can be read, in a folder or a database. */
 export interface Readable {
   readonly name: string;
   /** The number of its last row. */
@@ -159,8 +163,9 @@ export interface Readable {
 }
 
 /**
- * Finds the observed heads that a ledger does not have. Roots are computed from the inner hashes that the ledger stores. Wrong
- * inner hashes can deny a head that is there, but never show one that is not: walk the rows before you blame them.
+ * Finds the observed heads that a ledger does not have. Roots are computed from the stored inner hashes. Wrong inner
+ * hashes can hide a head that the ledger has, but they never show a head that it does not have. So walk the rows before
+ * you call the ledger forked.
  *
  * @throws {LedgerRefused} if a head is of another ledger
  */
@@ -187,16 +192,16 @@ export async function divergenceOf(
   return isSame ? undefined : "forked";
 }
 
-/** @throws {LedgerRefused} where something was seen of a ledger of another name */
+/** @throws {LedgerRefused} if a head is of a ledger with another name */
 export function requireName(name: string, seen: readonly ObservedHead[]): void {
   const stranger = seen.find(({ log }) => log !== name);
   if (stranger === undefined) return;
   throw new LedgerRefused(
-    `the ${stranger.by} is of the ledger "${stranger.log}", and this one is "${name}": put the right file back, or name the right one`,
+    `the ${stranger.by} is of the ledger "${stranger.log}", not of "${name}": put the right file back, or name the right file`,
   );
 }
 
-/** @throws {LedgerRefused} where the ledger has not got a head that was seen: it must not be served, and nothing added to it */
+/** @throws {LedgerRefused} if the ledger lacks an observed head. Then it must not be served or extended */
 export async function requireSeen(ledger: Readable, seen: readonly ObservedHead[]): Promise<void> {
   const [divergence] = await divergences(ledger, seen);
   if (divergence !== undefined) throw new LedgerRefused(refusalOf(divergence, ledger.rows));
@@ -205,25 +210,25 @@ export async function requireSeen(ledger: Readable, seen: readonly ObservedHead[
 function refusalOf({ kind, head: { by, root, seq } }: Divergence, rows: number): string {
   if (kind === "truncated")
     return (
-      `the ledger ends at row ${rows}, and its ${by} has seen row ${seq}: rows are missing from its end; restore the file, ` +
-      "or go on without them with `svc-gate resume --after-restore`"
+      `the ledger ends at row ${rows}, but its ${by} has seen row ${seq}: rows are missing from its end; restore the file, ` +
+      "or continue without them with `svc-gate resume --after-restore`"
     );
   if (root === undefined)
-    return `row ${seq} of the ledger is not the one that its ${by} has seen: the history was changed; restore the file`;
+    return `row ${seq} of the ledger differs from the row that its ${by} has seen: the history was changed; restore the file`;
   return (
-    `the tree over the first ${seq} rows is not the one that its ${by} has seen: the history, or an inner hash of its tree, ` +
+    `the tree over the first ${seq} rows differs from the tree that its ${by} has seen: the history, or an inner hash of its tree, ` +
     "was changed; run `svc-gate verify`, and restore the file from a backup"
   );
 }
 
-/** The last row, with the root over all. Of a ledger that was found whole. */
+/** Returns the last row and the root over all rows, of a verified ledger. */
 export async function lastHead(ledger: Readable): Promise<Pin> {
   const { name: log, rows: seq } = ledger;
   if (seq === 0) return { log, ...noRows };
   return { log, seq, hash: await hashOf(ledger, seq), root: await rootOf(ledger, seq) };
 }
 
-/** Recomputed from the row's leaf. */
+/** Recomputes the hash from the row's leaf. */
 async function hashOf({ hashes }: Pick<Readable, "hashes">, seq: number): Promise<string> {
   return (await hashes(0, seq - 1, 1)).toString("hex");
 }

@@ -4,19 +4,23 @@ import { zeroHash } from "../entry/leaf.ts";
 import { LedgerRefused } from "../store/store.ts";
 import { Frontier } from "../tree/merkle.ts";
 
-/** What is known of a ledger outside its file: that it is there, and how far it reached at least. */
+/** The last known head of a ledger, stored outside its file. */
 export interface Pin {
   readonly log: string;
   readonly seq: number;
   readonly hash: string;
-  /** Of the tree over its rows, base64. */
+  /** The root of the tree over its rows, in base64. */
   readonly root: string;
 }
 
-/** What a pin says of a ledger without rows. */
+/** The pin of a ledger without rows. */
 export const noRows: Omit<Pin, "log"> = { seq: 0, hash: zeroHash, root: new Frontier().root().toString("base64") };
 
-/** Undefined when there is none. @throws {LedgerRefused} for one that is not exactly what `writePin` writes */
+/**
+ * Reads a pin; undefined if there is none.
+ *
+ * @throws {LedgerRefused} if it is not exactly the text that `writePin` writes
+ */
 export async function readPin(file: string): Promise<Pin | undefined> {
   let text: string;
   try {
@@ -25,7 +29,7 @@ export async function readPin(file: string): Promise<Pin | undefined> {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return undefined;
     throw new LedgerRefused(
-      `the head pin ${file} cannot be read (${code}): SVC_PIN names a file that this user can read and write`,
+      `the head pin ${file} cannot be read (${code}): set SVC_PIN to a file that this user can read and write`,
     );
   }
   try {
@@ -37,7 +41,7 @@ export async function readPin(file: string): Promise<Pin | undefined> {
       if (pinText(pin) === text && isHead) return pin;
     }
   } catch {
-    // Refused below: a pin is whole or it is not one.
+    // A pin that is not complete is refused below.
   }
   throw new LedgerRefused(
     `the head pin ${file} is damaged: restore it; or move it away, verify the ledger, and start once with --accept missing-pin`,
@@ -50,23 +54,23 @@ function pinText({ log, seq, hash, root }: Pin): string {
   return `${JSON.stringify({ log, seq, hash, root })}\n`;
 }
 
-/** Replaces the pin. A crash leaves the old one or the new one. */
+/** Replaces the pin. After a crash there is either the old pin or the new one. */
 export async function writePin(file: string, pin: Pin): Promise<void> {
   await replaceFile(file, pinText(pin));
 }
 
-/** The pin may trail the head by this much; it never leads. */
+/** The pin may be behind the head by this time. It is never ahead of the head. */
 const trailMs = 1000;
 
 /** A head that is durable and signed. */
 export interface PinnedHead extends Pin {
-  /** The signed checkpoint over it. */
+  /** The signed checkpoint of this head. */
   readonly checkpoint: string;
 }
 
 export interface PinFiles {
   readonly pin: string;
-  /** Where the signed checkpoint is left for whoever reads the ledger's folder; undefined where it has none. */
+  /** The file of the signed checkpoint, for readers of the folder; undefined if the ledger has no folder. */
   readonly checkpoint: string | undefined;
 }
 
@@ -80,22 +84,24 @@ export interface PinFailure {
 
 /** The state of the pin. */
 export interface PinReading {
-  /** The last row that it holds. */
+  /** The last row in the pin. */
   readonly seq: number;
-  /** Milliseconds since the first head that it does not hold; 0 if it holds the last one. */
+  /** Milliseconds since the first head that is not in the pin yet; 0 if it has the last head. */
   readonly behindMs: number;
   /** Undefined if the last write succeeded. */
   readonly failure: PinFailure | undefined;
 }
 
-/** A write that takes longer is reported as a failure while it goes on: a network volume may never answer. */
+/** A write that takes longer is reported as a failure while it continues, because a network volume may never answer. */
 const answerMs = 5000;
 
 /**
- * Moves the pin behind the head, and the checkpoint with it, at most once a second. Owns the files while the ledger is open.
+ * Writes the pin and the checkpoint after each new head, at most once a second. It owns the files while the ledger is
+ * open.
  *
- * A file that cannot be written now (a full or read-only volume, a folder that was removed) is written as soon as it can be
- * again, and `watch` is called for each attempt. An error of the disk itself is thrown at the next head: the gate must stop.
+ * If a file cannot be written now (a full or read-only volume, a removed folder), it is written as soon as possible,
+ * and `watch` is called for each attempt. An error of the disk itself is thrown at the next head, because the gate must
+ * stop.
  */
 export class HeadPin {
   readonly #files: PinFiles;
@@ -110,7 +116,7 @@ export class HeadPin {
   #behindSince: number | undefined;
   #watch: (failure: PinFailure | undefined) => void = () => undefined;
 
-  /** @param seq the row that the pin holds now */
+  /** @param seq the row in the pin now */
   constructor(files: PinFiles, seq: number) {
     this.#files = files;
     this.#seq = seq;
@@ -126,7 +132,12 @@ export class HeadPin {
     this.#watch = watch;
   }
 
-  /** @param head returns the durable head. @throws the error of the last write, if the disk failed */
+  /**
+   * Notes a new head.
+   *
+   * @param head returns the durable head
+   * @throws the error of the last write, if the disk failed
+   */
   follow(head: () => PinnedHead): void {
     if (this.#fault !== undefined) throw this.#fault;
     this.#wanted = head;
@@ -143,7 +154,11 @@ export class HeadPin {
     this.#timer.unref();
   }
 
-  /** Writes the last head now, and nothing after it. @throws {LedgerRefused} if it cannot be written */
+  /**
+   * Writes the last head now, and nothing after it.
+   *
+   * @throws {LedgerRefused} if it cannot be written
+   */
   async settle(): Promise<void> {
     this.#isSettled = true;
     clearTimeout(this.#timer);
@@ -153,8 +168,8 @@ export class HeadPin {
     if (this.#failure === undefined) return;
     const { what, file, why } = this.#failure;
     throw new LedgerRefused(
-      `the ${what} ${file} cannot be written (${why}), so it is not at the ledger's last row: nothing that was answered ` +
-        "is lost; let this user write the file before the next start, which moves the pin",
+      `the ${what} ${file} cannot be written (${why}), so it is not at the ledger's last row. No receipt is lost. ` +
+        "Let this user write the file before the next start, which moves the pin",
     );
   }
 
@@ -193,8 +208,8 @@ export class HeadPin {
 }
 
 /**
- * Errors of space, permissions, paths and file descriptors do not mean that the disk fails, so the file is written again
- * later. Every other error, such as EIO, is a fault.
+ * Errors of space, permissions, paths and file descriptors do not mean that the disk fails, so the file is written
+ * again later. Every other error, such as EIO, is a fault.
  */
 const passing: ReadonlySet<string> = new Set(
   "ENOSPC EDQUOT EROFS EACCES EPERM ENOENT ENOTDIR EISDIR EEXIST ENOTEMPTY ESTALE EMFILE ENFILE".split(" "),

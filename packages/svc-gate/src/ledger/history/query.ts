@@ -4,18 +4,19 @@ import { changeColumns, resultVerdict } from "../entry/row.ts";
 
 /** A query for receipts. */
 export interface ReceiptQuery extends LeafFilter, Pick<RowQuery, "before" | "limit" | "session" | "tool" | "verdict"> {
-  /** Milliseconds since the epoch: rows of this moment and later. */
+  /** Milliseconds since the epoch: rows of this time and later. */
   readonly since?: number | undefined;
-  /** Milliseconds since the epoch: rows before this moment. */
+  /** Milliseconds since the epoch: rows before this time. */
   readonly until?: number | undefined;
 }
 
-/** The same as a store takes it. */
+/** Returns the query in the form of a store. */
 export async function rowQuery(store: LedgerStore, query: ReceiptQuery): Promise<RowQuery> {
   const { since, until, act, answered, kind, mode, key, before, ...rest } = query;
-  // A mode only softens: the verdict of a call answered with BLOCK or ESCALATE is one of these too, and they have an index.
+  // A mode only softens a verdict. So if the answer is BLOCK or ESCALATE, the verdict is one of these too, and they
+  // have an index.
   const refused = answered !== undefined && answered !== "ALLOW" && rest.verdict === undefined;
-  // The same index has the rows of people's acts, and of results.
+  // The same index has the rows of administrative events and of results.
   const isChange = act !== undefined || kind === "change";
   const indexed = isChange ? changeColumns.verdict : kind === "result" ? resultVerdict : undefined;
   const checks = kind === "check";
@@ -35,8 +36,8 @@ export async function lastSeq(store: LedgerStore): Promise<number> {
 }
 
 /**
- * The first row whose moment is not before `at`; if there is none, the number after the last row. No row is earlier than
- * the one before it, so a binary search reads twenty of a million rows.
+ * Finds the first row that is not before `at`; if there is none, the number after the last row. No row is earlier than
+ * the row before it, so a binary search reads twenty of a million rows.
  */
 export async function firstSince(
   leafAt: (seq: number) => Promise<string | undefined>,

@@ -9,58 +9,59 @@ import { strayNodes, TreeWalk, type Levels } from "../tree/walk.ts";
 import { blame, parted, tooShort } from "./anchors.ts";
 import { CounterWalk, type CounterReader, type Counters, type RecordedEvent } from "./counter-walk.ts";
 
-/** A row as a walk takes it: without evidence where the chain alone is walked, without columns in an export. */
+/** A row for a walk. It has no evidence if only the chain is walked, and no columns in an export. */
 export type WalkedRow = Pick<StoredRow, "leaf" | "seq"> & Partial<Omit<StoredRow, "leaf" | "seq">>;
 
-/** Some rows of a ledger, in order. None means that the end is reached. */
+/** Some rows of a ledger, in order. An empty slice means the end. */
 export interface WalkedSlice {
   readonly rows: readonly WalkedRow[];
   /** The counters, read after the rows. */
   readonly counters?: Counters;
-  /** What keeps the reader from giving more rows, or what it found behind the last one. */
+  /** The mistake that stops the reader, or that it found after the last row. */
   readonly broken?: Broken | undefined;
 }
 
-/** How far a walk came. */
+/** The result of a walk up to its last row. */
 export interface Walked {
   /** Its first row. */
   readonly from: number;
   readonly link: Link;
-  /** Of a walk from row 1. */
+  /** The tree; only of a walk from row 1. */
   readonly tree: TreeWalk | undefined;
-  /** The last row of a person's act that was walked. */
+  /** The last row of an administrative event in the walk. */
   readonly changed: number | undefined;
 }
 
-/**
- * Reads a ledger for a walk, wherever it is stored. Any method may throw `BrokenHere`, where what it must read cannot be
- * read.
- */
+/** Reads a ledger for a walk, in any kind of storage. Any method may throw `BrokenHere` if something cannot be read. */
 export interface WalkReader {
-  /** The ledger's name, and its rows at the beginning of the walk. */
+  /** Returns the ledger's name, and the number of its rows at the beginning of the walk. */
   describe(): Promise<Pick<Verification, "log" | "rows"> | Broken>;
   next(from: number): Promise<WalkedSlice>;
-  /** The first result among some leaves that does not name its check. */
+  /** Returns the first result among some leaves that does not name its check. */
   checks(leaves: readonly Leaf[]): Promise<Broken | undefined>;
-  /** A contract's text, by its digest in hex. */
+  /** Returns a contract's text by its digest in hex. */
   contract(digest: string, seq: number): Promise<Uint8Array | string | undefined>;
-  /** The first inner hash that is not stored as it was computed. @param links the rows that completed them */
+  /**
+   * Returns the first inner hash that differs from the stored one.
+   *
+   * @param links the rows that completed the hashes
+   */
   nodes(nodes: readonly TreeNode[], links: readonly Link[]): Promise<Broken | undefined>;
-  /** What is stored beside the rows about their end differs from it. */
+  /** Compares the stored head with the end of the rows. */
   end(walked: Walked): Promise<Broken | undefined>;
 }
 
-/** A reader of a store: it has counters, and others may add rows meanwhile. */
+/** A reader of a store, which has counters and to which others may add rows during the walk. */
 export interface StoreReader extends WalkReader, CounterReader {
   /** The last row now. */
   last(): Promise<number>;
-  /** How many inner hashes each level has, and the last row at that moment. */
+  /** Returns the number of inner hashes of each level, and the last row at that moment. */
   levels(): Promise<Levels>;
-  /** What is stored about the tree at the last row differs from it. */
+  /** Compares the stored tree with the tree at the last row. */
   kept?(tree: TreeWalk): Broken | undefined;
 }
 
-/** What cannot be read, as the finding that it is. */
+/** An error that carries a finding. */
 export class BrokenHere extends Error {
   readonly broken: Broken;
 
@@ -73,7 +74,7 @@ export class BrokenHere extends Error {
 export interface WalkOptions {
   readonly from: number;
   readonly anchors: readonly Anchor[];
-  /** Order, links, hashes and the tree of the leaves, and nothing of what they commit to. */
+  /** Checks only the order, links, hashes and the tree of the leaves, not the evidence. */
   readonly chainAlone?: boolean;
 }
 
@@ -82,10 +83,10 @@ export async function walkStore(reader: StoreReader, options: WalkOptions): Prom
   const walked = await new Walk(reader, options, reader).run();
   if (walked.broken === undefined) return walked;
   const { seq, problem, expected, found: stored } = walked.broken;
-  return { ...walked, broken: { seq, problem, expected, found: stored } }; // Without the code of an export.
+  return { ...walked, broken: { seq, problem, expected, found: stored } }; // without the code of an export
 }
 
-/** What the rows of one slice say by themselves, and what of it must be looked up. */
+/** The result of checking one slice alone, and the data to look up. */
 interface Slice {
   readonly links: Link[];
   readonly leaves: Leaf[];
@@ -97,9 +98,10 @@ interface Slice {
 }
 
 /**
- * One walk over a ledger, in slices, beside readers and writers: the whole of it to the last row that is there at the end, a
- * part of it to the one that was there at the beginning, because under load the end moves as fast as a walk. On one row it
- * reports what spec/export.md names first; then the columns, the counters and the anchors.
+ * One walk over a ledger, in slices, while others read and write. A walk of the whole ledger ends at the last row at
+ * that time. A walk of a part ends at the last row at its beginning, because under load the end moves as fast as the
+ * walk. If a row has several mistakes, the walk reports the one that comes first in spec/export.md, then columns,
+ * counters and anchors.
  */
 export class Walk {
   readonly #reader: WalkReader;
@@ -108,9 +110,9 @@ export class Walk {
   readonly #counters: CounterWalk | undefined;
   readonly #tree: TreeWalk | undefined;
   readonly #missing = new Missing();
-  /** The row that each contract was met at first. */
+  /** The first row of each contract. */
   readonly #contracts = new Map<string, number>();
-  /** How many parts rows lack. */
+  /** The number of missing parts of rows. */
   #lacking: (readonly [seq: number, parts: number])[] = [];
   #erasedParts = 0;
   #log = "";
@@ -126,7 +128,7 @@ export class Walk {
     if (store !== undefined && options.chainAlone !== true) this.#counters = new CounterWalk(store, isWhole);
   }
 
-  /** How many contracts the rows that hold name, and parts they lack. */
+  /** The number of contracts in the valid rows, and of their erased parts. */
   get counts(): { readonly contracts: number; readonly erasedParts: number } {
     const contracts = [...this.#contracts.values()].filter((seq) => seq <= this.#link.seq).length;
     return { contracts, erasedParts: this.#erasedParts };
@@ -152,7 +154,8 @@ export class Walk {
       if (slice.rows.length === 0) return this.#end();
       if (this.#tree !== undefined || this.#link.seq <= last) continue;
       const lacking = this.#missing.first;
-      // What was erased since the walk began is told of by a row that was there when its loss was seen: up to that it goes on.
+      // A part that was erased during the walk is recorded by a later row. So the walk continues to the last row at
+      // this moment.
       if (lacking === undefined || lacking.seq <= settled) return tooShort(this.#link, anchors) ?? lacking;
       [settled, last] = [this.#link.seq, (await this.#store?.last()) ?? 0];
     }
@@ -184,7 +187,7 @@ export class Walk {
     return broken;
   }
 
-  /** Up to the first row that does not hold by itself. */
+  /** Checks rows up to the first wrong one. */
   #verify(rows: readonly WalkedRow[]): Slice {
     const slice: Slice = { links: [], leaves: [], nodes: [], events: [] };
     let before = this.#link;
@@ -220,7 +223,7 @@ export class Walk {
     return this.#missing.pass(leaf, evidence, missing);
   }
 
-  /** Of an export a tile says which of two rows is the wrong one. */
+  /** Finds out which of two rows was changed. In an export, a tile shows that. */
   async #blame(broken: Finding, last: Link): Promise<Broken> {
     if (this.#store === undefined) return broken;
     return blame(broken, last, this.#options.anchors, (await this.#store.next(broken.seq)).rows);
@@ -232,7 +235,7 @@ export class Walk {
       const expected = /^sha256:([0-9a-f]{64})$/.exec(contract)?.[1];
       const text = expected === undefined ? undefined : await this.#reader.contract(expected, seq);
       const digest = text === undefined ? "no text" : hash("sha256", text, "hex");
-      const problem = "the text of its contract is not there as it was";
+      const problem = "the text of its contract is missing or was changed";
       if (digest !== expected) return { code: "contract", seq, problem, expected: expected ?? contract, found: digest };
       this.#contracts.set(contract, seq);
     }
@@ -263,7 +266,7 @@ async function found<Value>(read: () => Promise<Value>): Promise<Broken | Value>
   }
 }
 
-/** The one at the earlier row; of two at one row, the one that is named first. */
+/** Returns the finding with the lowest row; on the same row, the first of them. */
 function first(...broken: readonly (Broken | undefined)[]): Broken | undefined {
   return broken.reduce((least, next) =>
     next !== undefined && (least === undefined || next.seq < least.seq) ? next : least,

@@ -2,7 +2,7 @@ import { bad, good, type Result } from "../../wire/mod.ts";
 import { hashBytes } from "./merkle.ts";
 import { openNote, type Signed, type VerifierKey } from "./note.ts";
 
-/** What a checkpoint says: C2SP tlog-checkpoint. */
+/** The content of a checkpoint: C2SP tlog-checkpoint. */
 export interface Checkpoint {
   /** The ledger's name. */
   readonly origin: string;
@@ -11,12 +11,12 @@ export interface Checkpoint {
   readonly root: Buffer;
 }
 
-/** The three lines that are signed. */
+/** Returns the three lines that are signed. */
 export function checkpointText({ origin, size, root }: Checkpoint): string {
   return `${origin}\n${size}\n${root.toString("base64")}\n`;
 }
 
-/** Reads the text of a checkpoint; lines after the third say nothing to us. */
+/** Reads the text of a checkpoint; lines after the third are ignored. */
 export function parseCheckpointText(text: string): Checkpoint | undefined {
   const [origin = "", size = "", root = "", ...rest] = text.split("\n");
   const bytes = Buffer.from(root, "base64");
@@ -26,7 +26,7 @@ export function parseCheckpointText(text: string): Checkpoint | undefined {
   return rest.slice(0, -1).includes("") ? undefined : { origin, size: Number(size), root: bytes };
 }
 
-/** A checkpoint with who signed it. */
+/** A checkpoint with its verified signatures. */
 export interface SignedCheckpoint extends Checkpoint {
   /** The signed text. */
   readonly text: string;
@@ -34,22 +34,22 @@ export interface SignedCheckpoint extends Checkpoint {
 }
 
 /**
- * Reads a signed checkpoint and verifies what known keys signed of it.
+ * Reads a signed checkpoint and verifies the signatures of known keys.
  *
- * @param log keys of which at least one must have signed it, under the name that is its origin
- * @param witnesses keys whose cosignatures are looked for
+ * @param log keys of the log. At least one must have signed it, and its name must be the origin
+ * @param witnesses keys of witnesses, whose cosignatures are verified if present
  */
 export function openCheckpoint(
   written: string,
   log: readonly VerifierKey[],
   witnesses: readonly VerifierKey[] = [],
 ): Result<SignedCheckpoint, string> {
-  const opened = openNote(written, [...log, ...witnesses]);
-  if (!opened.ok) return opened;
-  const { text, signed } = opened.value;
-  const checkpoint = parseCheckpointText(text);
-  if (checkpoint === undefined) return bad("its text is not a checkpoint");
-  const byLog = signed.some(({ key }) => log.includes(key) && key.name === checkpoint.origin);
+  const note = parseNote(written);
+  const checkpoint = note && parseCheckpointText(note.text);
+  if (note === undefined || checkpoint === undefined) return bad("it is not a signed checkpoint");
+  const verified = verifyNote(note, [...log, ...witnesses]);
+  if (!verified.ok) return verified;
+  const byLog = verified.value.some(({ key }) => log.includes(key) && key.name === checkpoint.origin);
   if (!byLog) return bad(`no known key of ${checkpoint.origin} has signed it`);
   return good({ ...checkpoint, text, signed });
 }

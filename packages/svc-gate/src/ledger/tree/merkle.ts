@@ -1,34 +1,37 @@
 import { hash } from "node:crypto";
 
-/** The hashes of RFC 6962 (section 2.1, the same in RFC 9162): SHA-256, a leaf behind a zero byte, a node behind a one. */
+/**
+ * The length of the hashes of RFC 6962 (section 2.1, the same in RFC 9162): SHA-256 of a zero byte and a leaf, or of a
+ * one byte and two nodes.
+ */
 export const hashBytes = 32;
 
-/** The root of a tree without leaves: SHA-256 of nothing. */
+/** The root of a tree without leaves: SHA-256 of an empty text. */
 export const emptyRoot: Buffer = hash("sha256", "", "buffer");
 
 const nodeInput = Buffer.alloc(1 + 2 * hashBytes, 1);
 
-/** The hash of an inner node. */
+/** Returns the hash of an inner node. */
 export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
   nodeInput.set(left, 1);
   nodeInput.set(right, 1 + hashBytes);
-  // Half the cost of the buffer that the hash function would make: that one is not from the pool.
+  // A buffer of the hash function is not from the pool and takes twice the time.
   return Buffer.from(hash("sha256", nodeInput, "binary"), "binary");
 }
 
-/** Hashes that follow each other in a buffer, one for each 32 bytes. */
+/** Returns one hash of a buffer of hashes, each 32 bytes. */
 export function hashAt(hashes: Buffer, index: number): Buffer {
   return hashes.subarray(index * hashBytes, (index + 1) * hashBytes);
 }
 
-/** The root over 1, 2, 4, ... hashes that stand side by side. */
+/** Returns the root over 1, 2, 4, ... adjacent hashes. */
 export function perfectRoot(hashes: Buffer): Buffer {
   if (hashes.length === hashBytes) return hashes;
   const half = hashes.length / 2;
   return nodeHash(perfectRoot(hashes.subarray(0, half)), perfectRoot(hashes.subarray(half)));
 }
 
-/** The largest power of two below a size of at least 2: where RFC 6962 splits a tree. */
+/** Returns the largest power of two below a size of at least 2, where RFC 6962 splits a tree. */
 export function splitOf(size: number): number {
   let split = 1;
   while (split * 2 < size) split *= 2;
@@ -37,18 +40,18 @@ export function splitOf(size: number): number {
 
 /** One inner hash that tiles need: the root over `256 ** level` leaves, at `index` of its level. */
 export interface TreeNode {
-  /** From 1; of level 0 are the leaves. */
+  /** From 1. The leaves are level 0. */
   readonly level: number;
   readonly index: number;
   readonly hash: Buffer;
 }
 
-/** A tile's hashes span a height of 8: so many leaves, or hashes of the level below. */
+/** The height of a tile: a full tile has 2^8 leaves, or hashes of the level below. */
 export const tileHeight = 8;
 
 /**
- * A tree as it grows: the roots of the perfect trees that its leaves make up, the largest first, one for each bit of
- * its size. That is all that the next leaf and the root need.
+ * A growing tree: the roots of its perfect subtrees, the largest first, one for each bit of its size. The next leaf and
+ * the root need nothing else.
  */
 export class Frontier {
   #size: number;
@@ -60,7 +63,7 @@ export class Frontier {
     this.#roots = [...roots];
   }
 
-  /** Reads what `text` wrote; undefined where it cannot be a tree of that size. */
+  /** Reads the result of `text`; undefined if it cannot be a tree of that size. */
   static parse(size: number, text: string): Frontier | undefined {
     const hashes = Buffer.from(text, "base64");
     const count = hashes.length / hashBytes;
@@ -83,7 +86,7 @@ export class Frontier {
    * Adds a leaf.
    *
    * @param leaf its hash, 64 hex digits
-   * @returns the inner hashes that tiles need and that are complete with it; none for 255 leaves of 256
+   * @returns the inner hashes that tiles need and that are complete with this leaf; none for 255 leaves of 256
    */
   append(leaf: string): readonly TreeNode[] {
     let nodes: readonly TreeNode[] = noNodes;
@@ -102,7 +105,7 @@ export class Frontier {
     return this.#roots.reduceRight<Buffer | undefined>(joined, undefined) ?? emptyRoot;
   }
 
-  /** Base64 of the roots, one after the other. */
+  /** Returns the joined roots in base64. */
   text(): string {
     return Buffer.concat(this.#roots).toString("base64");
   }
@@ -120,18 +123,18 @@ function bitsOf(size: number): number {
   return bits;
 }
 
-/** A leaf's way to the root, and what the root must then be. */
+/** A leaf, its proof of inclusion, and the expected root. */
 export interface Inclusion {
   /** From 0. */
   readonly index: number;
   readonly size: number;
   readonly leaf: Uint8Array;
-  /** From the leaf's sibling up. */
+  /** The hashes from the leaf's sibling upwards. */
   readonly proof: readonly Uint8Array[];
   readonly root: Uint8Array;
 }
 
-/** RFC 9162, section 2.1.3.2. */
+/** Verifies a proof of inclusion (RFC 9162, section 2.1.3.2). */
 export function isIncluded({ index, size, leaf, proof, root }: Inclusion): boolean {
   if (!isPlace(index) || !isPlace(size) || index >= size || ![leaf, root, ...proof].every(isHash)) return false;
   let [at, last] = [index, size - 1];
@@ -147,7 +150,7 @@ export function isIncluded({ index, size, leaf, proof, root }: Inclusion): boole
   return last === 0 && areEqual(reached, root);
 }
 
-/** Two trees of which the smaller must be the beginning of the larger. */
+/** Two trees; the smaller must be the beginning of the larger. */
 export interface Consistency {
   readonly from: number;
   readonly size: number;
@@ -156,7 +159,7 @@ export interface Consistency {
   readonly proof: readonly Uint8Array[];
 }
 
-/** RFC 9162, section 2.1.4.2. The empty tree is the beginning of every one. */
+/** Verifies a proof of consistency (RFC 9162, section 2.1.4.2). The empty tree is the beginning of every tree. */
 export function isConsistent({ from, size, fromRoot, root, proof }: Consistency): boolean {
   if (!isPlace(from) || !isPlace(size) || from > size || ![fromRoot, root, ...proof].every(isHash)) return false;
   if (from === size) return proof.length === 0 && areEqual(fromRoot, root);

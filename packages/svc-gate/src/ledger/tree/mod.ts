@@ -1,6 +1,6 @@
 /**
- * The Merkle tree over the rows, and what is signed about it: tiles, checkpoints, notes, proofs and signing keys, in the
- * formats of C2SP (tlog-tiles, tlog-checkpoint, signed-note, tlog-proof).
+ * The Merkle tree over the rows and its signatures: tiles, checkpoints, notes, proofs and signing keys, in the formats
+ * of C2SP (tlog-tiles, tlog-checkpoint, signed-note, tlog-proof).
  *
  * Does not: read or write a ledger.
  */

@@ -1,9 +1,9 @@
 import { createPublicKey, hash, verify, type KeyObject } from "node:crypto";
 import { bad, good, type Result } from "../../wire/mod.ts";
 
-/** A text and who signed it: C2SP signed-note. */
+/** A text and its signatures: C2SP signed-note. */
 export interface Note {
-  /** What is signed, with its last line feed. */
+  /** The signed text, with its last line feed. */
   readonly text: string;
   readonly signatures: readonly NoteSignature[];
 }
@@ -15,17 +15,19 @@ export interface NoteSignature {
   readonly bytes: Buffer;
 }
 
-/** Ed25519 over the text itself, or with a time before it, as witnesses sign (C2SP tlog-cosignature). */
+/**
+ * `ed25519` signs the text itself. `cosignature` signs the text after a time, as witnesses do (C2SP tlog-cosignature).
+ */
 export const signatureTypes = { ed25519: 1, cosignature: 4 } as const;
 export type SignatureType = (typeof signatureTypes)[keyof typeof signatureTypes];
 
-/** A key that is known: what C2SP calls a vkey. */
+/** A public key: a vkey of C2SP. */
 export interface VerifierKey {
   readonly name: string;
   /** 8 hex digits. */
   readonly id: string;
   readonly type: SignatureType;
-  /** 32 bytes, as RFC 8032 has them. */
+  /** 32 bytes, as in RFC 8032. */
   readonly publicKey: Buffer;
   /** `name+id+base64`. */
   readonly text: string;
@@ -33,12 +35,16 @@ export interface VerifierKey {
 
 const publicKeyBytes = 32;
 const signatureBytes = 64;
-/** More than anybody signs a note with; each known one costs a verification. */
+/** More signatures than any real note has. Each known one costs a verification. */
 const signaturesMax = 64;
-/** No space of Unicode, which are those of JavaScript but for one, and U+0085; no plus. */
+/** A name must not have Unicode spaces or a plus. The spaces of Unicode are `\s` without U+FEFF, and U+0085. */
 const isKeyName = /^(?:[^\s+\x85]|\ufeff)+$/;
 
-/** A key as others know it. @param publicKey 32 bytes */
+/**
+ * Makes the public form of a key.
+ *
+ * @param publicKey 32 bytes
+ */
 export function verifierKey(
   name: string,
   publicKey: Buffer,
@@ -49,27 +55,27 @@ export function verifierKey(
   return { name, id, type, publicKey, text: `${name}+${id}+${material.toString("base64")}` };
 }
 
-/** Reads `name+id+base64`. The id is worked out again. */
+/** Reads `name+id+base64`, and recomputes the id. */
 export function parseVerifierKey(text: string): Result<VerifierKey, string> {
   const found = /^([^+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]+={0,2})$/.exec(text);
-  if (found === null) return bad("a verifier key is NAME+ID+BASE64, such as example.org/log+530d903a+Aekye...");
+  if (found === null) return bad("a verifier key must be NAME+ID+BASE64, such as example.org/log+530d903a+Aekye...");
   const [, name = "", , base64 = ""] = found;
   const material = Buffer.from(base64, "base64");
   const type = Object.values(signatureTypes).find((known) => known === material[0]);
   if (type === undefined || material.length !== 1 + publicKeyBytes)
-    return bad(`the verifier key of ${name} is not one of Ed25519 (its type is ${material[0]})`);
+    return bad(`the verifier key of ${name} is not a key of Ed25519 (its type is ${material[0]})`);
   const key = verifierKey(name, material.subarray(1), type);
   if (key.text !== text || !isKeyName.test(name) || !name.isWellFormed())
-    return bad(`the verifier key of ${name} is damaged: its id is not its own`);
+    return bad(`the verifier key of ${name} is damaged: its id does not match its key`);
   return good(key);
 }
 
-/** One line of a signed note. */
+/** Returns one line of a signed note. */
 export function signatureLine({ name, id }: Pick<VerifierKey, "name" | "id">, signature: Buffer): string {
   return `— ${name} ${Buffer.concat([Buffer.from(id, "hex"), signature]).toString("base64")}\n`;
 }
 
-/** Reads a signed note; undefined where it is none. Nothing is verified. */
+/** Reads a signed note without verifying it; undefined if it is not a signed note. */
 export function parseNote(note: string): Note | undefined {
   const end = note.lastIndexOf("\n\n");
   // oxlint-disable-next-line no-control-regex -- the standard forbids them
@@ -87,11 +93,10 @@ function parseSignature(line: string): NoteSignature | undefined {
   return { name, id: decoded.toString("hex", 0, 4), bytes: decoded.subarray(4) };
 }
 
-/** What a known key has signed. */
+/** A verified signature. */
 export interface Signed {
   readonly key: VerifierKey;
-  readonly signature: NoteSignature;
-  /** Seconds since the epoch, where a witness says when; else undefined. */
+  /** Seconds since the epoch, if a witness states a time; else undefined. */
   readonly time: number | undefined;
 }
 
@@ -102,10 +107,9 @@ export interface OpenedNote {
 }
 
 /**
- * Opens a signed note. Its text is not available without a verified signature. Signatures of other keys are ignored.
+ * Verifies the signatures of known keys and ignores all others. Each key counts once.
  *
- * @param keys at least one of them must have signed the note
- * @returns a sentence if it is not a signed note, if a signature of a known key is wrong, or if no known key has signed it
+ * @returns the keys that signed, or the first wrong signature, which makes the whole note invalid
  */
 export function openNote(note: string, keys: readonly VerifierKey[]): Result<OpenedNote, string> {
   const parsed = parseNote(note);
@@ -155,14 +159,14 @@ function timeOf(bytes: Buffer): number {
   return bytes.length < 8 ? 0 : Number(bytes.readBigUInt64BE());
 }
 
-/** What stands before the 32 bytes of an Ed25519 key in its SubjectPublicKeyInfo (RFC 8410). */
+/** The bytes before the 32 bytes of an Ed25519 key in its SubjectPublicKeyInfo (RFC 8410). */
 const spkiPrefix = Buffer.from("302a300506032b6570032100", "hex");
 
 function keyObject(publicKey: Buffer): KeyObject {
   return createPublicKey({ key: Buffer.concat([spkiPrefix, publicKey]), format: "der", type: "spki" });
 }
 
-/** The 32 bytes of a key's public half. */
+/** Returns the 32 bytes of a key's public half. */
 export function publicBytes(key: KeyObject): Buffer {
   return createPublicKey(key).export({ format: "der", type: "spki" }).subarray(spkiPrefix.length);
 }

@@ -4,13 +4,13 @@ import { openCheckpoint, type SignedCheckpoint } from "./checkpoint.ts";
 import { hashBytes, isIncluded } from "./merkle.ts";
 import type { VerifierKey } from "./note.ts";
 
-/** That a row is in a ledger, in one file: C2SP tlog-proof, with the row's leaf as its extra. */
+/** A proof that a row is in a ledger, as one file: C2SP tlog-proof, with the row's leaf as its extra. */
 export interface ProofFile {
   readonly leaf: string;
   /** From 0. */
   readonly index: number;
   readonly proof: readonly Buffer[];
-  /** The signed checkpoint, as it is. */
+  /** The signed checkpoint, unchanged. */
   readonly checkpoint: string;
 }
 
@@ -26,7 +26,7 @@ export function proofText({ leaf, index, proof, checkpoint }: ProofFile): string
   return `${lines.join("\n")}\n\n${checkpoint}`;
 }
 
-/** Reads what `proofText` writes; undefined for anything else. */
+/** Reads the text that `proofText` writes; undefined for any other text. */
 export function parseProof(text: string): ProofFile | undefined {
   const end = text.indexOf("\n\n");
   const [first, extra = "", index = "", ...hashes] = text.slice(0, Math.max(0, end)).split("\n");
@@ -38,29 +38,32 @@ export function parseProof(text: string): ProofFile | undefined {
   return proof.every(({ length }) => length === hashBytes) && proofText(found) === text ? found : undefined;
 }
 
-/** What a proof proves. */
+/** The content of a valid proof. */
 export interface Proven {
   readonly leaf: string;
-  /** SHA-256 of a zero byte and the leaf, in hex: what the caller of the check was answered. */
+  /** SHA-256 of a zero byte and the leaf, in hex: the `hash` in the answer to the check. */
   readonly hash: string;
   /** From 1. */
   readonly seq: number;
   readonly checkpoint: SignedCheckpoint;
 }
 
-/** Verifies a proof's file by itself: the checkpoint's signatures, and the way from its leaf to the root. */
+/**
+ * Verifies the file of a proof without other files: the checkpoint's signatures, and the path from its leaf to the
+ * root.
+ */
 export function verifyProof(
   text: string,
   log: readonly VerifierKey[],
   witnesses: readonly VerifierKey[] = [],
 ): Result<Proven, string> {
   const file = parseProof(text);
-  if (file === undefined) return bad(`it is no proof of a row (the first line of one is ${firstLine})`);
+  if (file === undefined) return bad(`it is not a proof of a row (the first line of a proof is ${firstLine})`);
   const opened = openCheckpoint(file.checkpoint, log, witnesses);
-  if (!opened.ok) return bad(`its checkpoint does not hold: ${opened.problem}`);
+  if (!opened.ok) return bad(`its checkpoint is not valid: ${opened.problem}`);
   const { size, root } = opened.value;
   const leaf = hash("sha256", `\0${file.leaf}`, "buffer");
   if (!isIncluded({ index: file.index, size, leaf, proof: file.proof, root }))
-    return bad(`the row is not in the tree of ${size} rows that was signed`);
+    return bad(`the row is not in the signed tree of ${size} rows`);
   return good({ leaf: file.leaf, hash: leaf.toString("hex"), seq: file.index + 1, checkpoint: opened.value });
 }

@@ -7,7 +7,7 @@ export function readerOf(history: Pick<HistoryReader, "hashes">): HashReader {
   return async (level, from, count) => Buffer.from(await history.hashes(level, from, count));
 }
 
-/** The tree over the first rows of a store. */
+/** Returns the tree over the first rows of a store. */
 export async function treeAt(history: Pick<HistoryReader, "hashes">, size: number): Promise<Frontier> {
   return new Frontier(size, await frontierRoots(readerOf(history), size));
 }

@@ -2,10 +2,10 @@ import { unlink } from "node:fs/promises";
 import { LedgerRefused, type LedgerStore } from "../store/store.ts";
 import { placeOfKeys, readSigningKeys, Signer, writeFirstKey, type SigningKeys } from "./signing-key.ts";
 
-/** Who signs a ledger's heads now. */
+/** The signer of a ledger's heads. */
 export interface OpenSigner {
   readonly signer: Signer;
-  /** The key is another than the one on record: a row must say so, in the batch from which on it counts. */
+  /** The change if the key is not the one on record. A row must record it, in the first batch that the key signs. */
   readonly change: SignerChange | undefined;
 }
 
@@ -13,30 +13,30 @@ export interface SignerChange {
   /** Verifier keys. */
   readonly from: string;
   readonly to: string;
-  /** Does the key before sign too? Else it is lost, and the operator vouches for the new one. */
+  /** True if the old key signs too. Otherwise the old key is lost, and the operator trusts the new one. */
   readonly isRotation: boolean;
 }
 
-/** Where the key of a ledger lies, and what the operator says of it. */
+/** The key file of a ledger, and what the operator accepts. */
 export interface SignerPlace {
   readonly file: string;
-  /** The key before is lost. */
+  /** The old key is lost, so a new key is accepted. */
   readonly acceptNew: boolean;
 }
 
 /**
- * Takes the key from its file and holds it against the one on record; the first of all is made.
+ * Reads the key from its file and compares it with the key on record. Makes the first key of a ledger.
  *
- * @throws {LedgerRefused} where it is another: heads that nobody expects are worth nothing
+ * @throws {LedgerRefused} if it differs, because nobody would trust heads of an unexpected key
  */
 export async function openSigner(store: LedgerStore, { file, acceptNew }: SignerPlace): Promise<OpenSigner> {
   const { log, signer: recorded } = store.opened;
   const found = await readSigningKeys(file);
   if (found === undefined && recorded !== undefined && !acceptNew) {
     throw new LedgerRefused(
-      `the heads of the ledger "${log}" are signed by the key ${recorded}, and its file ${placeOfKeys(file)} is not there: ` +
-        "restore it, or name it with SVC_SIGNING_KEY; if it is lost, say once --accept signing-key, at a start or with resume, " +
-        "and a new one is made",
+      `the signing key of the ledger "${log}" is ${recorded}, but its file ${placeOfKeys(file)} is missing: ` +
+        "restore the file, or name it with SVC_SIGNING_KEY; if the key is lost, use --accept signing-key once, at a start or " +
+        "with `svc-gate resume`, to make a new key",
     );
   }
   const signer = new Signer(log, found ?? (await makeKeys(file)));
@@ -44,7 +44,7 @@ export async function openSigner(store: LedgerStore, { file, acceptNew }: Signer
   try {
     return { signer, change: changeOf(signer, kept, { file, acceptNew }) };
   } catch (error) {
-    // Meanwhile another gate on the same database has begun the ledger with its own key.
+    // Another gate on the same database has meanwhile created the ledger with its own key.
     if (found === undefined) await unlink(file);
     throw error;
   }
@@ -55,13 +55,13 @@ function changeOf(signer: Signer, recorded: string, { file, acceptNew }: SignerP
   const isRotation = recorded === signer.before;
   if (isRotation || acceptNew) return { from: recorded, to: signer.current, isRotation };
   throw new LedgerRefused(
-    `the ledger's heads are signed by the key ${recorded}, and ${placeOfKeys(file)} holds ${signer.current}: ` +
+    `the signing key of the ledger is ${recorded}, but ${placeOfKeys(file)} has ${signer.current}: ` +
       "put the ledger's own key there, or name its file with SVC_SIGNING_KEY (gates that share a ledger share its key); if it is lost, " +
       "start once with --accept signing-key",
   );
 }
 
-/** Of two gates that make a file's first key at once, one does, and both have it. */
+/** Makes the first key of a file. If two gates do so at the same time, both get the same key. */
 async function makeKeys(file: string): Promise<SigningKeys> {
   try {
     return await writeFirstKey(file);
@@ -69,7 +69,7 @@ async function makeKeys(file: string): Promise<SigningKeys> {
     const { code } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
     throw new LedgerRefused(
-      `a signing key cannot be written to ${file} (${code}): SVC_SIGNING_KEY names a file that this user can write`,
+      `a signing key cannot be written to ${file} (${code}): set SVC_SIGNING_KEY to a file that this user can write`,
     );
   }
 }

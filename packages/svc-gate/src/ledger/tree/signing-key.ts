@@ -6,7 +6,7 @@ import { LedgerRefused } from "../store/store.ts";
 import { checkpointText, type Checkpoint } from "./checkpoint.ts";
 import { publicBytes, signatureLine, verifierKey, type VerifierKey } from "./note.ts";
 
-/** The keys of a file: the one that signs, and the one before it while that signs too. */
+/** The keys of a file: the signing key, and the old key while it also signs. */
 export interface SigningKeys {
   readonly current: KeyObject;
   readonly before: KeyObject | undefined;
@@ -22,22 +22,22 @@ export class Signer {
     this.#keys = keys.map((key) => ({ key, verifier: verifierKey(origin, publicBytes(key)) }));
   }
 
-  /** As others know the keys, the current one first. */
+  /** The verifier keys, the current one first. */
   get verifiers(): readonly VerifierKey[] {
     return this.#keys.map(({ verifier }) => verifier);
   }
 
-  /** The verifier key of the one that signs. */
+  /** The verifier key of the current key. */
   get current(): string {
     return this.verifiers[0]?.text ?? "";
   }
 
-  /** Of the one before it, while that signs too. */
+  /** The verifier key of the old key, while it also signs. */
   get before(): string | undefined {
     return this.verifiers[1]?.text;
   }
 
-  /** The signed note, a line for each key. */
+  /** Returns the signed note, with a line for each key. */
   sign(checkpoint: Checkpoint): string {
     const text = checkpointText(checkpoint);
     const bytes = Buffer.from(text);
@@ -47,7 +47,7 @@ export class Signer {
     );
   }
 
-  /** The same, worked out in another thread: it takes longer than all else that a batch does with the tree. */
+  /** Does the same in another thread, because signing takes longer than all other work of a batch on the tree. */
   async signAside(checkpoint: Checkpoint): Promise<string> {
     const text = checkpointText(checkpoint);
     const bytes = Buffer.from(text);
@@ -68,23 +68,23 @@ function signatureOf(bytes: Buffer, key: KeyObject): Promise<Buffer> {
 }
 
 /**
- * Is it what a file of keys would hold, and not its path? Then it is for no path and no sentence; nor is it where a blank
- * or a quote has come in before it.
+ * Returns true if the setting is the text of a key and not a path. A leading blank or quote does not matter. Such a
+ * text must not be used as a path or in a message.
  */
 export function isKeyText(file: string): boolean {
   return file.includes("-----BEGIN ");
 }
 
-/** Where keys are, for a sentence: never the keys themselves. */
+/** Returns the place of the keys for a message, never the keys themselves. */
 export function placeOfKeys(file: string): string {
   return isKeyText(file) ? "SVC_SIGNING_KEY" : file;
 }
 
 /**
- * Reads a file of one or two private keys (Ed25519, PKCS#8 in PEM), the current one first; undefined when there is none.
+ * Reads a file of one or two private keys (Ed25519, PKCS#8 in PEM), the current one first; undefined if there is none.
  *
- * @param file its path; or what it would hold, where a platform hands out secrets as variables
- * @throws {LedgerRefused} for a file that others can read, or that holds anything else
+ * @param file its path, or its text, for platforms that provide secrets as variables
+ * @throws {LedgerRefused} if others can read the file, or it has anything else
  */
 export async function readSigningKeys(file: string): Promise<SigningKeys | undefined> {
   if (isKeyText(file)) return parseKeys(`${file.trim()}\n`, `in ${placeOfKeys(file)}`);
@@ -93,7 +93,7 @@ export async function readSigningKeys(file: string): Promise<SigningKeys | undef
     const { mode } = await stat(file);
     if (process.platform !== "win32" && (mode & 0o077) !== 0)
       throw new LedgerRefused(
-        `the signing key ${file} can be read by others than its owner (mode ${(mode & 0o777).toString(8)}): ` +
+        `users other than the owner can read the signing key ${file} (mode ${(mode & 0o777).toString(8)}): ` +
           `run \`chmod 600 ${file}\`, and rotate the key if others may have seen it`,
       );
     text = await readFile(file, "utf8");
@@ -102,7 +102,7 @@ export async function readSigningKeys(file: string): Promise<SigningKeys | undef
     if (error instanceof LedgerRefused) throw error;
     if (code === "ENOENT") return undefined;
     throw new LedgerRefused(
-      `the signing key ${file} cannot be read (${code}): SVC_SIGNING_KEY names a file that this user can read`,
+      `the signing key ${file} cannot be read (${code}): set SVC_SIGNING_KEY to a file that this user can read`,
     );
   }
   return parseKeys(text, file);
@@ -115,15 +115,19 @@ function parseKeys(text: string, where: string): SigningKeys {
   const isTwice = current !== undefined && before !== undefined && publicBytes(current).equals(publicBytes(before));
   if (current === undefined || keys.includes(undefined) || keys.length > 2 || blocks.join("") !== text || isTwice)
     throw new LedgerRefused(
-      `the signing key ${where} is not one or two private keys of Ed25519 in PEM: restore it, or make one with \`svc-gate keygen\``,
+      `the signing key ${where} is not one or two private keys of Ed25519 in PEM: restore it, or make a key with \`svc-gate keygen\``,
     );
   return { current, before };
 }
 
-/** @throws {LedgerRefused} where there is none, too */
+/**
+ * Reads a file of keys.
+ *
+ * @throws {LedgerRefused} also if there is none
+ */
 export async function requireSigningKeys(file: string): Promise<SigningKeys> {
   const keys = await readSigningKeys(file);
-  if (keys === undefined) throw new LedgerRefused(`the signing key ${file} is not there: restore it`);
+  if (keys === undefined) throw new LedgerRefused(`the signing key ${file} is missing: restore it`);
   return keys;
 }
 
@@ -136,15 +140,15 @@ function readBlock(block: string): KeyObject | undefined {
   }
 }
 
-/** A new private key of Ed25519. */
+/** Makes a new private key of Ed25519. */
 export function makeSigningKey(): KeyObject {
   return generateKeyPairSync("ed25519").privateKey;
 }
 
 /**
- * Makes a file with a new key, unless there is one.
+ * Makes a file with a new key, unless the file exists.
  *
- * @returns what the file then holds
+ * @returns the keys in the file
  */
 export async function writeFirstKey(file: string): Promise<SigningKeys> {
   const beside = `${file}.${randomBytes(8).toString("hex")}`;
@@ -156,11 +160,11 @@ export async function writeFirstKey(file: string): Promise<SigningKeys> {
   } finally {
     await unlink(beside);
   }
-  await flushFolder(dirname(file)); // A ledger that records the key must not outlive it.
+  await flushFolder(dirname(file)); // A ledger that records the key must not outlive the key.
   return requireSigningKeys(file);
 }
 
-/** Writes a file of keys that its owner alone can read. */
+/** Writes a file of keys that only its owner can read. */
 export async function writeSigningKeys(file: string, { current, before }: SigningKeys): Promise<void> {
   const keys = before === undefined ? [current] : [current, before];
   const text = keys.map((key) => key.export({ format: "pem", type: "pkcs8" })).join("");

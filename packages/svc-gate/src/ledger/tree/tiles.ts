@@ -1,11 +1,11 @@
 import { hashBytes, nodeHash, perfectRoot, splitOf, tileHeight } from "./merkle.ts";
 
-/** Hashes of a full tile, and entries of a full bundle. */
+/** The number of hashes of a full tile, and of entries of a full bundle. */
 export const tileWidth = 256;
 
 /**
- * Reads hashes that stand side by side: of level 0 those of the leaves, above it the roots of full tiles below. It gives
- * exactly as many as were asked for, or rejects.
+ * Reads adjacent hashes: of level 0 the hashes of leaves, above it the roots of full tiles below. Returns exactly the
+ * requested number of hashes, or rejects.
  */
 export type HashReader = (level: number, from: number, count: number) => Promise<Buffer>;
 
@@ -18,12 +18,12 @@ export interface Tile {
   readonly width: number;
 }
 
-/** Where a tile lies under a log's prefix, such as `tile/0/x001/x234/067.p/12`. */
+/** Returns the path of a tile under a log's prefix, such as `tile/0/x001/x234/067.p/12`. */
 export function tilePath({ level, index, width }: Tile): string {
   return `tile/${level}/${indexPath({ index, width })}`;
 }
 
-/** The end of a tile's path: `x001/x234/067`, and `.p/12` behind it where the tile is partial. */
+/** Returns the end of a tile's path: `x001/x234/067`, followed by `.p/12` if the tile is partial. */
 export function indexPath({ index, width }: Pick<Tile, "index" | "width">): string {
   const digits = String(index).padStart(Math.ceil(String(index).length / 3) * 3, "0");
   const elements = digits.match(/.{3}/g) ?? [];
@@ -44,26 +44,29 @@ export function parseTilePath(path: string): Tile | undefined {
   return tilePath(tile) === path && Number.isSafeInteger(tile.index) && tile.width > 0 ? tile : undefined;
 }
 
-/** How many hashes a level of a tree of that size has. */
+/** Returns the number of hashes of a level in a tree of that size. */
 export function levelSize(size: number, level: number): number {
   return Math.floor(size / tileWidth ** level);
 }
 
-/** Every tile of a level (or bundle of entries) of a tree of that size, from an index on; the last one may be partial. */
+/**
+ * Yields every tile of a level (or bundle of entries) of a tree of that size, from an index on; the last one may be
+ * partial.
+ */
 export function* tilesOf(size: number, level: number | "entries", from = 0): Generator<Tile> {
   const hashes = level === "entries" ? size : levelSize(size, level);
   for (let index = from; index * tileWidth < hashes; index += 1)
     yield { level, index, width: Math.min(tileWidth, hashes - index * tileWidth) };
 }
 
-/** The levels that a tree of that size has tiles of. */
+/** Returns the levels that have tiles in a tree of that size. */
 export function levelsOf(size: number): readonly number[] {
   const levels: number[] = [];
   for (let level = 0; levelSize(size, level) > 0; level += 1) levels.push(level);
   return levels;
 }
 
-/** The root over the leaves from `from` up to `to`, where `from` is where RFC 6962 can split a tree. */
+/** Returns the root over the leaves from `from` up to `to`; `from` must be a position where RFC 6962 splits a tree. */
 async function rootOf(read: HashReader, from: number, to: number): Promise<Buffer> {
   const size = to - from;
   const height = Math.log2(size);
@@ -76,12 +79,12 @@ async function rootOf(read: HashReader, from: number, to: number): Promise<Buffe
   return perfectRoot(await read(level, from / tileWidth ** level, count));
 }
 
-/** The root of the tree of the first leaves. */
+/** Returns the root of the tree of the first leaves. */
 export async function rootAt(read: HashReader, size: number): Promise<Buffer> {
   return rootOf(read, 0, size);
 }
 
-/** The roots of the perfect trees that make up a tree of that size, the largest first: what a `Frontier` begins with. */
+/** Returns the roots of the perfect subtrees of a tree of that size, the largest first: the start of a `Frontier`. */
 export async function frontierRoots(read: HashReader, size: number): Promise<readonly Buffer[]> {
   const roots: Buffer[] = [];
   for (let from = 0; from < size;) {
@@ -93,10 +96,10 @@ export async function frontierRoots(read: HashReader, size: number): Promise<rea
 }
 
 /**
- * The way from a leaf to the root: RFC 6962, section 2.1.1.
+ * Makes a proof of inclusion: RFC 6962, section 2.1.1.
  *
  * @param index from 0, below `size`
- * @param size of the tree whose root it leads to
+ * @param size the size of the tree
  */
 export async function inclusionProof(read: HashReader, index: number, size: number): Promise<readonly Buffer[]> {
   const proof: Buffer[] = [];
@@ -110,7 +113,10 @@ export async function inclusionProof(read: HashReader, index: number, size: numb
   return proof.toReversed();
 }
 
-/** Shows that the tree of the first `from` leaves is the beginning of the one of `size`: RFC 6962, section 2.1.2. */
+/**
+ * Proves that the tree of the first `from` leaves is the beginning of the tree of `size` leaves: RFC 6962, section
+ * 2.1.2.
+ */
 export async function consistencyProof(read: HashReader, from: number, size: number): Promise<readonly Buffer[]> {
   if (from === 0 || from === size) return [];
   const proof: Buffer[] = [];
@@ -126,7 +132,7 @@ export async function consistencyProof(read: HashReader, from: number, size: num
   return proof.toReversed();
 }
 
-/** Reads hashes from tiles, wherever these lie. A tile is read once for hashes that are asked for one after another. */
+/** Reads hashes from tiles in any storage. Successive reads of the same tile read it once. */
 export function readerOfTiles(
   size: number,
   tile: (wanted: Tile & { readonly level: number }) => Promise<Buffer>,
@@ -146,7 +152,7 @@ export function readerOfTiles(
   };
 }
 
-/** A bundle's bytes: each entry behind its length, two bytes with the larger first. */
+/** Returns the bytes of a bundle: each entry after its length, two bytes with the most significant first. */
 export function entryBundle(leaves: readonly string[]): Buffer {
   return Buffer.concat(
     leaves.flatMap((leaf) => {
@@ -158,7 +164,7 @@ export function entryBundle(leaves: readonly string[]): Buffer {
   );
 }
 
-/** The entries of a bundle; undefined where its bytes are not whole entries. */
+/** Returns the entries of a bundle; undefined if its bytes are not whole entries. */
 export function parseBundle(bundle: Buffer): readonly Buffer[] | undefined {
   const entries: Buffer[] = [];
   for (let at = 0; at < bundle.length;) {

@@ -5,7 +5,7 @@ import { levelSize } from "./tiles.ts";
 import type { Anchor } from "../store/store.ts";
 import type { Broken } from "../entry/row.ts";
 
-/** What a store keeps beside its last row. */
+/** The tree and its signature that a store keeps with its last row. */
 export interface KeptHead {
   readonly frontier: string;
   /** The signed checkpoint. */
@@ -31,12 +31,16 @@ export class TreeWalk {
     return this.#frontier.root();
   }
 
-  /** The inner hashes that are complete with a row. @param hash the row's */
+  /**
+   * Adds a row and returns the inner hashes that are complete with it.
+   *
+   * @param hash the row's hash
+   */
   append(hash: string): readonly TreeNode[] {
     return this.#frontier.append(hash);
   }
 
-  /** The root over the rows so far is not the one that an anchor has seen. */
+  /** Returns the mistake if the root over the rows so far differs from the root that an anchor has seen. */
   parted(): Broken | undefined {
     for (const { seq, root = "", by } of this.#anchors) {
       const broken = seq === this.size ? this.#differs(root, `the ${by} has seen`) : undefined;
@@ -47,21 +51,21 @@ export class TreeWalk {
 
   #differs(expected: string, by: string): Broken | undefined {
     const found = this.#frontier.root().toString("base64");
-    const problem = `the root of the tree is not the one that ${by}`;
+    const problem = `the root of the tree differs from the root that ${by}`;
     return found === expected ? undefined : { seq: this.size, problem, expected, found };
   }
 
-  /** What a store keeps of the tree at its last row. */
+  /** Compares the tree with the stored tree at the last row. */
   kept({ frontier, checkpoint, signer }: KeptHead): Broken | undefined {
     const text = this.#frontier.text();
-    const problem = "the tree that is kept at the head is not that of the rows";
+    const problem = "the stored tree differs from the tree of the rows";
     if (frontier !== text) return { seq: this.size, problem, expected: text, found: frontier };
     const key = parseVerifierKey(signer);
     const opened = key.ok ? openCheckpoint(checkpoint, [key.value]) : key;
     if (!opened.ok)
       return {
         seq: this.size,
-        problem: "the signature at the head does not hold",
+        problem: "the signature of the head is not valid",
         expected: signer,
         found: opened.problem,
       };
@@ -78,21 +82,25 @@ export class TreeWalk {
   }
 }
 
-/** An inner hash is not what the rows under it make. */
+/** Returns the mistake if a stored inner hash differs from the one computed from its rows. */
 export function wrongNode({ level, index, hash }: TreeNode, kept: Uint8Array | undefined): Broken | undefined {
   const [expected, found] = [hash, kept].map((bytes) => bytes && Buffer.from(bytes).toString("hex"));
   if (expected === found) return undefined;
-  const problem = `the inner hash ${index} of level ${level} is not what its rows make`;
+  const problem = `the inner hash ${index} of level ${level} differs from the one that its rows make`;
   return { seq: (index + 1) * 256 ** level, problem, expected: expected ?? "", found: found ?? "no hash" };
 }
 
-/** How many inner hashes each level has, and the last row that there was when they were counted. */
+/** The number of inner hashes of each level, and the last row when they were counted. */
 export interface Levels {
   readonly counts: ReadonlyMap<number, number>;
   readonly last: number;
 }
 
-/** A level has more inner hashes than rows, or fewer. @param through the last row that was walked */
+/**
+ * Returns the mistake if a level has more or fewer inner hashes than its rows make.
+ *
+ * @param through the last row of the walk
+ */
 export function strayNodes({ counts, last }: Levels, through: number): Broken | undefined {
   const levels = [...new Set([1, 2, 3, 4, 5, 6, ...counts.keys()])];
   for (const level of levels) {

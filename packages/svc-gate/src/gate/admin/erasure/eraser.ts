@@ -23,42 +23,44 @@ import type { Acts } from "../act.ts";
 import type { EraseRequest, EraseTarget } from "./request.ts";
 import { hasValues, type Where } from "./where.ts";
 
-/** What was erased. */
+/** The result of an erasure. */
 export interface Erased {
-  /** Checks that were named, erased before or not, as far as was looked when there is more. */
+  /** The number of named checks that were examined, erased before or not. */
   readonly matched: number;
-  /** Parts that were named and that some of those never had: members that no contract listed, or that were not sent. */
-  readonly not_present: readonly NotPresent[];
-  /** Rows of which something was erased now. */
+  /** Named parts that some of these checks never had: no contract listed the member, or it was not sent. */
+  readonly lacking: readonly Lacking[];
+  /** The number of rows that lost a part now. */
   readonly rows: number;
-  /** Parts of them. */
+  /** The number of parts that were erased now. */
   readonly parts: number;
-  /** Rows that were named and record acts of people, which are never erased. */
+  /** The number of named rows that record administrative events, which are never erased. */
   readonly acts: number;
-  /** The rows that say so. */
+  /** The rows that record the erasure. */
   readonly receipts: readonly Receipt[];
-  /** There is more than is erased at once: ask again. */
+  /** Rows are left: send the request again. */
   readonly more: boolean;
-  /** What may still hold of it what the gate cannot reach, as a sentence; null where nothing does. */
+  /**
+   * A sentence about files that may still have the erased data and that the gate cannot clear; null if there are none.
+   */
   readonly remains: string | null;
-  /** Only with `where`: checks that were not searched, because their input was not kept whole. */
+  /** Only with `where`: the number of checks that were not searched, because their input was not kept whole. */
   readonly unsearched?: number;
-  /** Only for a preview, which erases nothing: what would be erased. */
+  /** Only for a preview, which erases nothing. */
   readonly preview?: Preview;
 }
 
-/** What would be erased. */
+/** What a preview finds: the parts and the receipts that an erasure would change. */
 export interface Preview {
   /** The number of receipts for each part, ordered by name. */
   readonly parts: readonly { readonly part: PartName; readonly count: number }[];
-  /** The receipts, in as many ranges as one answer can have. */
+  /** The receipts as ranges; the list is cut at the greatest number of ranges that one answer can have. */
   readonly rows: readonly RowRange[];
 }
 
 /** A part that some receipts never had. */
 export interface NotPresent {
   readonly part: ErasablePart;
-  /** How many, and which: as many ranges as one answer holds. */
+  /** The number of receipts. `rows` has as many of their ranges as one answer can have. */
   readonly count: number;
   readonly rows: readonly RowRange[];
 }
@@ -70,31 +72,31 @@ export interface EraserOptions {
   readonly scrub: Ledger["scrub"];
 }
 
-/** Rows of one transaction, in which no check is decided, and characters of their evidence. */
+/** The most rows, and characters of evidence, in one transaction. No check is decided during it. */
 const slice = { rows: 500, characters: 4_000_000 } as const;
-/** Rows that are erased before an answer is due. */
+/** The most rows that one request erases. */
 const rowsMax = 20_000;
-/** How often, and how far apart, files are tried that a reader holds. */
+/** How often, and at which interval, the gate tries to clear files that a reader has open. */
 const patience = { times: 10, ms: 200 } as const;
-/** After that it is tried again so often. */
+/** The interval of later attempts. */
 const retryMs = 60_000;
 
-/** What an erasure goes by. */
+/** The input of an erasure. */
 interface Work {
   readonly candidates: AsyncIterable<readonly StoredRow[]>;
-  /** Of these a row must have one, so that what goes along does not go alone. */
+  /** A row must have one of these parts. Parts that are erased along with them are not enough. */
   readonly asked: readonly ErasablePart[];
-  /** Rows of this key alone. */
+  /** Only rows of this key are erased. */
   readonly key?: string | undefined;
-  /** What the row says that erases so many. */
+  /** Makes the reason for the row that records a slice. */
   readonly reason: (slice: Pick<Slice, "parts" | "seqs">) => string;
   readonly by: string;
   readonly rowsMax: number;
 }
 
 /**
- * Erases parts of receipts, in slices between batches of checks: each slice and the row that records it become durable
- * together. Then the engine's files are cleared of what they may still hold.
+ * Erases parts of receipts, in slices between batches of checks. Each slice becomes durable together with the row that
+ * records it. Then the eraser clears the store's files of old copies.
  */
 export class Eraser {
   readonly #options: EraserOptions;
@@ -104,12 +106,14 @@ export class Eraser {
     this.#options = options;
   }
 
-  /** @returns a refusal where rows are named that are not there, or the ledger takes no row now: what came before stays */
+  /**
+   * @returns a refusal if a named row does not exist, or if the ledger takes no row now. Earlier slices stay erased.
+   */
   async erase({ target, parts, reason, preview = false }: EraseRequest, by: string): Promise<Result<Erased, Refusal>> {
     const last = this.#options.ledger.head.seq;
     const beyond = "rows" in target ? target.rows.find(([, to]) => to > last) : undefined;
     if (beyond !== undefined)
-      return bad(refuse("invalid-request", `there is no row ${beyond[1]}: the ledger ends at row ${last}`));
+      return bad(refuse("invalid-request", `row ${beyond[1]} does not exist: the ledger ends at row ${last}`));
     const skipped: Skipped = { count: 0 };
     const work = {
       candidates: this.#find(target, skipped),
@@ -125,9 +129,9 @@ export class Eraser {
   }
 
   /**
-   * Erases all parts of the checks from a row on that are older than a moment.
+   * Erases all parts of old checks, from a row on.
    *
-   * @param rewrite may hold up checks for as long as the indexes of the ledger's file take to be written anew
+   * @param rewrite also rewrites the indexes of the ledger's file, which may delay checks
    */
   eraseOlder({ from, before, parts, reason, by }: OlderThan, rewrite: boolean): Promise<Result<Erased, Refusal>> {
     const candidates = olderThan(this.#options.ledger.rows(from), before);
@@ -135,7 +139,7 @@ export class Eraser {
     return this.#run(work, rewrite);
   }
 
-  /** Forgets what was still to be tried: a start finishes it. */
+  /** Cancels later attempts to clear files. The next start clears them. */
   close(): void {
     clearTimeout(this.#retry);
   }
@@ -178,9 +182,9 @@ export class Eraser {
   }
 
   /**
-   * What is erased is out of the tables: now out of what else the engine has written.
+   * Clears the store's files of old copies after the tables were changed.
    *
-   * @returns what may still hold of it what cannot be cleared now, as a sentence
+   * @returns a sentence about files that cannot be cleared now; null if all are clear
    */
   async clear(rewrite: boolean): Promise<string | null> {
     clearTimeout(this.#retry);
@@ -195,13 +199,13 @@ export class Eraser {
   }
 
   #retryLater(): void {
-    const again = (): void => void this.clear(false).catch(() => undefined); // A disk that fails is met by the next check.
+    const again = (): void => void this.clear(false).catch(() => undefined); // If the disk has failed, the next check reports it.
     this.#retry = setTimeout(again, retryMs).unref();
   }
 }
 
 export interface OlderThan {
-  /** Rows before it are done. */
+  /** The first row to look at. */
   readonly from: number;
   /** Milliseconds since the epoch. */
   readonly before: number;
@@ -213,14 +217,14 @@ export interface OlderThan {
 const sentences: Readonly<Record<Scrubbed, string | null>> = {
   clean: null,
   later:
-    "unused parts of index pages may still have session ids and tool names: they are written anew with the next erasure by " +
-    "an operator, within a day of one by age, or at the next start",
+    "unused parts of index pages may still have session ids and tool names: the gate rewrites them with the next erasure by " +
+    "an operator, within a day of an erasure by age, or at the next start",
   held:
-    "the write-ahead log still has it, because another program is reading the ledger's file: it goes when that has ended, " +
-    "at the latest with the next start",
+    "the write-ahead log still has the erased data, because another program is reading the ledger's file: the gate removes " +
+    "it when that program has ended, at the latest at the next start",
   vacuum:
-    "PostgreSQL keeps the rows as they were until VACUUM (FULL, ANALYZE) svc_gate.receipts, then VACUUM FULL pg_statistic " +
-    "have run, and its write-ahead log until its segments are removed; standbys, archives and backups have their own",
+    "PostgreSQL keeps the old rows until VACUUM (FULL, ANALYZE) svc_gate.receipts and then VACUUM FULL pg_statistic have " +
+    "run. Its write-ahead log keeps them until the segments are removed. Standbys, archives and backups have copies too",
 };
 
 async function* olderThan(
@@ -234,7 +238,7 @@ async function* olderThan(
   }
 }
 
-/** Checks whose values are not known. */
+/** The number of checks whose values are unknown. */
 interface Skipped {
   count: number;
 }
@@ -286,15 +290,17 @@ function notPresentOf([part, seqs]: readonly [ErasablePart, readonly number[]]):
   return { part, count: seqs.length, rows: rows.slice(0, rangesMax) };
 }
 
-/** Rows that never had a part that was asked for, by its name. */
-type NotPresentRows = Map<ErasablePart, number[]>;
+/** Requested parts, each with the rows that never had it. */
+type Lackings = Map<ErasablePart, number[]>;
 
 interface Slice {
   readonly matched: number;
   readonly seqs: readonly number[];
-  /** What is there of what was asked for, in one of the rows at least, and what goes with it: no name that says nothing. */
+  /**
+   * The requested parts that at least one row has, and the parts that go with them. Parts that no row has are left out.
+   */
   readonly parts: readonly ErasablePart[];
-  /** The parts to erase in all rows, each as often as it occurs. */
+  /** The parts to erase in all rows. A part occurs once for each row that has it. */
   readonly gone: readonly PartName[];
   readonly count: number;
   readonly acts: number;
@@ -317,7 +323,7 @@ async function* slicesOf({ candidates, asked, key }: Work, notPresent: NotPresen
   yield batch.slice();
 }
 
-/** What comes together for one transaction. */
+/** Collects the rows of one transaction. */
 class EraseBatch {
   readonly #asked: readonly ErasablePart[];
   readonly #met = new Set<ErasablePart>();
@@ -337,7 +343,7 @@ class EraseBatch {
     return this.#seqs.length >= slice.rows || this.#characters >= slice.characters;
   }
 
-  /** @param isCheck a result has no members, so it lacks none */
+  /** @param isCheck false for a result, which cannot lack a member */
   add(seq: number, evidence: string, isCheck: boolean): void {
     this.#matched += 1;
     const present = presentParts(evidence);

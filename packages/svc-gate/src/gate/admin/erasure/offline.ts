@@ -5,10 +5,10 @@ import { Eraser, type Erased } from "./eraser.ts";
 import { readErase } from "./request.ts";
 
 /**
- * Erases parts of receipts in a ledger that no gate serves, as POST /admin/erase does on one that is served.
+ * Erases parts of receipts in a ledger that no gate serves. POST /admin/erase does the same on a served ledger.
  *
- * @param body of POST /admin/erase, as bytes
- * @throws {LedgerRefused} if there is no ledger, or a gate serves it
+ * @param body the body of a POST /admin/erase, as bytes
+ * @throws {LedgerRefused} if the ledger does not exist, or a gate serves it
  */
 export async function eraseOffline(place: OfflinePlace, body: Buffer): Promise<Result<Erased, Refusal>> {
   const request = readErase(body);

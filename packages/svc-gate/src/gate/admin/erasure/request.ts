@@ -6,7 +6,7 @@ import { readMembers } from "../../http/body.ts";
 import { dayOrMoment } from "../../start/moment.ts";
 import { readPath, type Where } from "./where.ts";
 
-/** What is to be erased. */
+/** A request to erase parts of receipts. */
 export interface EraseRequest {
   readonly target: EraseTarget;
   readonly parts: readonly ErasablePart[];
@@ -19,7 +19,7 @@ export interface EraseRequest {
 export type EraseTarget =
   /** These rows. */
   | { readonly rows: readonly RowRange[] }
-  /** The rows of a session; of one key's alone, where it is named. */
+  /** The rows of a session; if a key is named, only the rows of that key. */
   | { readonly session: string; readonly key: string | undefined }
   /** The rows whose calls had all these values. */
   | { readonly wheres: readonly Where[] }
@@ -27,13 +27,13 @@ export type EraseTarget =
   | { readonly before: number };
 
 const reasonBytesMax = 1024;
-/** What contracts may list for a tool, and the parts beside it. */
+/** All members that contracts may list for a tool, and all other parts. */
 const partsMax = sensitiveMax + erasableParts.length;
 
-/** What is wrong with a member, as one sentence. */
+/** The mistake in a member, as one sentence. */
 class Wrong extends Error {}
 
-/** A body of POST /admin/erase. */
+/** Reads the body of a POST /admin/erase. */
 export function readErase(body: unknown): Result<EraseRequest, Refusal> {
   const members = readMembers(body, ["rows", "session_id", "key", "before", "where", "parts", "reason", "preview"]);
   if (!members.ok) return members;
@@ -56,8 +56,8 @@ function readTarget(members: JsonObject): EraseTarget {
   const named = ["rows", "session_id", "before", "where"].filter((name) => members.has(name));
   const [name] = named;
   if (name === undefined || named.length > 1)
-    throw new Wrong('say what to erase with one of "rows", "session_id", "before" and "where"');
-  if (name !== "session_id" && members.has("key")) throw new Wrong('"key" goes with "session_id"');
+    throw new Wrong('the request must have exactly one of "rows", "session_id", "before" and "where"');
+  if (name !== "session_id" && members.has("key")) throw new Wrong('"key" is only allowed with "session_id"');
   if (name === "rows") return { rows: readRows(members.get("rows")) };
   if (name === "where") return { wheres: readWheres(members.get("where")) };
   if (name === "before") return { before: readBefore(readText("before", members.get("before"))) };
@@ -91,7 +91,7 @@ function readWheres(value: Json | undefined): readonly Where[] {
 function readPreview(members: JsonObject): boolean {
   const preview = members.get("preview") ?? false;
   if (typeof preview !== "boolean") throw new Wrong('"preview" must be true or false');
-  if (preview && !members.has("where")) throw new Wrong('"preview" only goes with "where"');
+  if (preview && !members.has("where")) throw new Wrong('"preview" is only allowed with "where"');
   return preview;
 }
 
@@ -108,7 +108,7 @@ function readRows(value: Json | undefined): readonly RowRange[] {
   return merged(ranges.toSorted(([a], [b]) => a - b));
 }
 
-/** No row is named twice. */
+/** Merges ranges that overlap. */
 function merged(ranges: readonly RowRange[]): readonly RowRange[] {
   const found: [number, number][] = [];
   for (const [from, to] of ranges) {
@@ -131,13 +131,15 @@ function readParts(value: Json | undefined): readonly ErasablePart[] {
 function readPart(name: string): ErasablePart {
   if (isErasable(name) && name.length <= memberCharactersMax) return name;
   if (name === "effects")
-    throw new Wrong('the part "effects" is never erased: it holds digests and amounts, and counters are made of it');
+    throw new Wrong(
+      'the part "effects" cannot be erased: it holds only digests and amounts, and counters are computed from it',
+    );
   const near = nearest(name, erasableParts);
   const meant =
     near === undefined
-      ? `parts are ${erasableParts.join(", ")}, and what a contract lists under "sensitive"`
+      ? `parts are ${erasableParts.join(", ")}, and members that a contract lists under "sensitive"`
       : `did you mean "${near}"?`;
-  throw new Wrong(`there is no part ${quote(name)}; ${meant}`);
+  throw new Wrong(`the part ${quote(name)} does not exist; ${meant}`);
 }
 
 function readReason(value: Json | undefined): string {

@@ -4,13 +4,13 @@ import { eraseAct, erasableParts, parseLeaf, readErasure } from "../../../ledger
 import type { Refusal, Result } from "../../../wire/mod.ts";
 import type { Erased, Eraser } from "./eraser.ts";
 
-/** Who erases by age, as rows name it. */
+/** The name in `key` of rows that record an erasure by age. */
 export const retentionName = "retention";
 
 export interface RetentionOptions {
   readonly eraser: Pick<Eraser, "clear" | "eraseOlder">;
   readonly ledger: Pick<Ledger, "find">;
-  /** Evidence of checks that are older goes. */
+  /** Evidence of older checks is erased. */
   readonly days: number;
   /** Null is the root. */
   readonly tenant: string | null;
@@ -23,14 +23,14 @@ const dayMs = 86_400_000;
 const everyMs = 3_600_000;
 
 /**
- * Erases evidence by its age: at a start and each hour, in rows of its own. The file's indexes, whose pages may keep
- * older copies of what was in them, are written anew once a day at most, because checks wait for that.
+ * Erases evidence by its age, at a start and each hour, in rows of its own. Pages of the file's indexes may keep older
+ * copies. Rewriting the indexes delays checks, so this is done at most once a day.
  */
 export class Retention {
   readonly #options: RetentionOptions;
   readonly #now: () => number;
   #rewrittenAt = Number.NEGATIVE_INFINITY;
-  /** Something was erased since the indexes were written anew. */
+  /** Something was erased since the indexes were last rewritten. */
   #isDue = false;
   #timer: NodeJS.Timeout | undefined;
   #isEnding = false;
@@ -41,13 +41,13 @@ export class Retention {
     this.#now = options.now ?? Date.now;
   }
 
-  /** Begins, beside everything else. */
+  /** Starts the work in the background. */
   start(): void {
     this.#tick();
     this.#timer = setInterval(() => this.#tick(), everyMs).unref();
   }
 
-  /** Ends with the slice that is being erased. The ledger takes no more acts by then, or is let go after it. */
+  /** Waits for the slice that is being erased. Call this before the ledger is closed. */
   async stop(): Promise<void> {
     this.#isEnding = true;
     clearInterval(this.#timer);
@@ -67,12 +67,12 @@ export class Retention {
       const { rows, parts, remains } = erased.value;
       if (rows > 0) log.info({ tenant, rows, parts, days, remains }, "evidence was erased by its age");
     } catch (error) {
-      // A fault of the ledger ends the gate where it is met; what cannot be read is erased an hour later.
+      // The next check reports a fault of the ledger. The next hour tries again.
       if (!this.#isEnding) log.error({ tenant, err: error }, "evidence could not be erased by its age");
     }
   }
 
-  /** Erases what is due now. */
+  /** Erases all evidence that is too old now. */
   async run(): Promise<Result<Erased, Refusal>> {
     const { eraser, days } = this.#options;
     const now = this.#now();
@@ -90,7 +90,7 @@ export class Retention {
     return erased;
   }
 
-  /** The last row that was erased by its age: those before it are done. */
+  /** The last row that was erased by age. All rows before it are done. */
   async #done(): Promise<number> {
     const newest = { before: Number.MAX_SAFE_INTEGER, limit: Number.MAX_SAFE_INTEGER, verdict: "CHANGE" };
     for await (const rows of this.#options.ledger.find(newest)) {

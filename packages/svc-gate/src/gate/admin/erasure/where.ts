@@ -6,18 +6,18 @@ export interface Where {
   readonly part: "input" | "platform";
   /** Names below the part, at least one. */
   readonly path: readonly string[];
-  /** Exactly as it was sent: the characters of a text, the digits of a number. */
+  /** The value exactly as it was sent: the characters of a string, the digits of a number. */
   readonly value: string;
 }
 
-/** `input.customer.email`; undefined if it is not a path below `input` or `platform`. */
+/** Reads a path such as `input.customer.email`; undefined if it does not begin with `input` or `platform`. */
 export function readPath(member: string): Pick<Where, "part" | "path"> | undefined {
   const [part, ...path] = member.split(".");
   if ((part !== "input" && part !== "platform") || path.length === 0 || path.includes("")) return undefined;
   return { part, path };
 }
 
-/** Is it a check that has all these values? An erased part has no value. */
+/** Returns true for a check that has all these values. An erased part has no value. */
 export function hasValues({ leaf, evidence }: StoredRow, wheres: readonly Where[]): boolean {
   if (parseLeaf(leaf)?.kind !== "check") return false;
   const read = new Map<Where["part"], Json | undefined>();
@@ -32,7 +32,7 @@ function valueOf(text: string | undefined): Json | undefined {
   return document.ok ? document.value.members : undefined;
 }
 
-/** Any element of a list may match: a person can be one of several recipients of a mail. */
+/** Any element of a list may match, because a mail can have several recipients. */
 function has(found: Json | undefined, path: readonly string[], value: string): boolean {
   if (Array.isArray(found)) return (found as readonly Json[]).some((element) => has(element, path, value));
   const [name, ...below] = path;

@@ -6,8 +6,8 @@ import type { Acts } from "../act.ts";
 import { firstKeyName, keptFirstKey, type FirstKey } from "./first-key.ts";
 
 /**
- * What the ledger notes of the first key: where it comes from, and its digest under the ledger's own secret. Whoever has a
- * receipt or an export cannot guess a key that a person chose from it; whoever has the ledger's file has `keys.json` too.
+ * Returns the ledger's note about the first key: its source, and its digest under the ledger's own secret. So nobody
+ * can guess a key that a person chose from a receipt or an export. Anyone with the ledger's file has `keys.json` too.
  */
 function noteOf(
   { keyDigest }: Pick<Ledger, "keyDigest">,
@@ -17,8 +17,8 @@ function noteOf(
 }
 
 /**
- * Holds the first key of a start against the one of the start before. The first start of a ledger notes it without a row;
- * another key is a row and a warning, so that a swapped `keys.json` does not stay unseen.
+ * Compares the first key of this start with the one of the last start. The first start only notes the key. If the key
+ * changes later, the gate appends a row and logs a warning, so that a swapped `keys.json` is noticed.
  */
 export async function recordFirstKey(
   { gate, ledger }: { readonly gate: Pick<Acts, "enact">; readonly ledger: Ledger },
@@ -33,12 +33,13 @@ export async function recordFirstKey(
   if (before !== undefined && digest !== now) {
     const { source } = first;
     const body = { before: { digest: digest ?? "", source: from }, now: { digest: now, source } };
-    const reason = `Svc: the key ${firstKeyName} is another one since this start: ${source} names it`;
+    const reason = `Svc: the key ${firstKeyName} changed at this start; the new key is from ${source}`;
     const done = await gate.enact(() => Promise.resolve(good({ by: "start", act: "first-key.change", body, reason })));
     const where = done.ok ? `row ${done.value.seq} records it` : `no row records it yet: ${done.problem.detail}`;
     log.warn(
-      `the key \`${firstKeyName}\` is another one than at the last start (from ${source}); ${where}. If nobody changed it on ` +
-        "purpose, somebody else writes the data folder or the settings: make keys with `svc-gate keys create`, and revoke this one",
+      `the key \`${firstKeyName}\` changed since the last start (the new key is from ${source}); ${where}. If nobody changed it ` +
+        "on purpose, somebody else can write the data folder or the settings: make keys with `svc-gate keys create`, and " +
+        "revoke this one",
     );
     if (!done.ok) return;
   }
@@ -46,9 +47,9 @@ export async function recordFirstKey(
 }
 
 /**
- * Is the first key that a data folder keeps another one than its gate has noted?
+ * Checks if the first key in a data folder differs from the key that the gate has noted.
  *
- * @returns a sentence for the operator, or undefined
+ * @returns a sentence for the operator if it differs, or undefined
  */
 export async function otherFirstKey(
   folder: string,
@@ -61,5 +62,6 @@ export async function otherFirstKey(
   const file = join(folder, dataFolder.files.keys);
   return digest === undefined
     ? `${file} is gone, so the next start makes another key \`${firstKeyName}\`: restore it`
-    : `${file} holds another key \`${firstKeyName}\` than the gate has noted, and no row says so: restore it, and find out who changed it`;
+    : `${file} has a key \`${firstKeyName}\` that differs from the key that the gate noted, and no row records the change: ` +
+        "restore the file, and find out who changed it";
 }

@@ -4,13 +4,16 @@ import { dataFolder } from "../../../ledger/mod.ts";
 import { digestOf } from "./digest.ts";
 import { makeKey } from "./token.ts";
 
-/** The key that a gate has before anybody made one: named `default`, of the root, and no row. */
+/**
+ * The key that a gate has before anyone creates a key. Its name is `default`, it belongs to the root, and no row
+ * records it.
+ */
 export interface FirstKey {
   /** SHA-256 in hex. */
   readonly digest: string;
-  /** Where it comes from. */
+  /** The source of the key. */
   readonly source: "SVC_API_KEY" | "keys.json";
-  /** A key that was made just now, to be shown once, and the file it was written to. */
+  /** A key that was made at this start, which is shown only once, and the file with the key. */
   readonly made: { readonly key: string; readonly file: string } | undefined;
   /** A warning for the operator: the key in `first-key` is refused. */
   readonly warning?: string;
@@ -18,7 +21,9 @@ export interface FirstKey {
 
 export const firstKeyName = "default";
 
-/** Takes the first key from the configuration, else from the data folder, else makes one and keeps its digest alone. */
+/**
+ * Reads the first key from the configuration, else from the data folder. Otherwise makes a key and stores its digest.
+ */
 export async function loadFirstKey(folder: string, configured: string | undefined): Promise<FirstKey> {
   const file = join(folder, dataFolder.files.keys);
   if (configured !== undefined) return configuredKey(configured, await readKept(file).catch(() => undefined), folder);
@@ -37,24 +42,31 @@ function configuredKey(configured: string, kept: string | undefined, folder: str
   const first = { digest: digestOf(configured), source: "SVC_API_KEY", made: undefined } as const;
   if (kept === undefined || kept === first.digest) return first;
   const warning =
-    `SVC_API_KEY is the first key, so the key in ${join(folder, dataFolder.files.firstKey)} is refused with 401: ` +
-    "send SVC_API_KEY's value, or start without SVC_API_KEY";
+    `SVC_API_KEY replaces the first key, so the key in ${join(folder, dataFolder.files.firstKey)} is refused with 401: ` +
+    "send the value of SVC_API_KEY, or start without SVC_API_KEY";
   return { ...first, warning };
 }
 
-/** The digest of the first key that a data folder keeps; undefined where it keeps none. @throws {KeyFileDamaged} */
+/**
+ * Reads the digest of the first key from a data folder.
+ *
+ * @returns undefined if the folder has none
+ * @throws {KeyFileDamaged} if the file cannot be read
+ */
 export function keptFirstKey(folder: string): Promise<string | undefined> {
   return readKept(join(folder, dataFolder.files.keys));
 }
 
-/** The key in `first-key` is not the one that `keys.json` has: one of the two was restored or changed without the other. */
+/**
+ * Warns if the key in `first-key` is not the one in `keys.json`. Then one of the files was restored or changed alone.
+ */
 async function otherKey(folder: string, kept: string): Promise<Pick<FirstKey, "warning"> | undefined> {
   const file = join(folder, dataFolder.files.firstKey);
   const text = await readFile(file, "utf8").catch(() => undefined);
   if (text === undefined || digestOf(text.trim()) === kept) return undefined;
   const warning =
-    `keys.json has the digest of another key than the one in ${file}, which is refused with 401: restore the two files together, ` +
-    "or make a key with `svc-gate keys create`";
+    `the key in ${file} is refused with 401, because keys.json has the digest of another key: restore the two files ` +
+    "together, or make a key with `svc-gate keys create`";
   return { warning };
 }
 
@@ -69,7 +81,7 @@ async function readKept(file: string): Promise<string | undefined> {
   const digest = /"digest": "([0-9a-f]{64})"/.exec(text)?.[1];
   if (digest === undefined)
     throw new KeyFileDamaged(
-      `the file of keys ${file} is damaged: restore it, or remove it and a new first key is made`,
+      `the key file ${file} is damaged: restore it, or remove it so that the gate makes a new first key`,
     );
   return digest;
 }

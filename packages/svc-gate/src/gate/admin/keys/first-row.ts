@@ -9,16 +9,17 @@ import { digestOf } from "./digest.ts";
 import { firstRecord, operatorKey, type KeyRing } from "./ring.ts";
 import { looksLikeKey, makeKey } from "./token.ts";
 
-/** Not `default`: that is the name of SVC_API_KEY, which would be refused as soon as a row has this name. */
+/** Not `default`, because SVC_API_KEY has that name. The gate refuses SVC_API_KEY as soon as a row has this name. */
 const name = "first";
 
 /**
- * Makes the first key of a database as a row of its root ledger, and writes the key to a file that only its owner can read.
+ * Makes the first key of a database as a row of its root ledger, and writes the key to a file that only its owner can
+ * read.
  *
- * The file is written under the lock of the ledger's head, before the row. So two runs at once make one key, and a crash
- * between file and row loses nothing: the next run makes a row for the key in the file.
+ * The file is written under the lock of the ledger's head, before the row. So two runs at the same time make one key. A
+ * crash between file and row loses nothing: the next run makes a row for the key in the file.
  *
- * @returns the row; undefined if the database already has a key; then no file is written
+ * @returns the row; undefined if the database already has a key, and then no file is written
  */
 export async function makeFirstKey(ring: KeyRing, file: string): Promise<Result<Receipt | undefined, Refusal>> {
   let hasKey = false;
@@ -67,7 +68,7 @@ async function writeNew(file: string, text: string): Promise<boolean> {
   return true;
 }
 
-/** Why an existing file cannot hold the first key; undefined if it can, or if there is no file. */
+/** Returns why an existing file cannot hold the first key; undefined if it can, or if the file does not exist. */
 export function firstKeyFileFault(file: string): string | undefined {
   if (lstatSync(file, { throwIfNoEntry: false }) === undefined) return undefined;
   const key = keyLeftIn(file);

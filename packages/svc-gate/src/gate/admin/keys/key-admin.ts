@@ -6,14 +6,17 @@ import { readCreate, readNothing, readRotate, type CreateRequest, type RotateReq
 import type { Key, KeyAct, KeyRing, KeyStanding } from "./ring.ts";
 import { makeKey } from "./token.ts";
 
-/** Who administers keys, and whose keys: `by` has the scope admin, and is of that tenant or of the root. */
+/**
+ * An administrator and the tenant whose keys are managed. `by` has the scope admin, and belongs to that tenant or to
+ * the root.
+ */
 export interface KeyAdmin {
   readonly by: Key;
   /** Null is the root. */
   readonly tenant: string | null;
 }
 
-/** A key as its administrators see it: everything but the key and its digest. Moments are RFC 3339. */
+/** A key as administrators see it, without the key and its digest. Times are RFC 3339. */
 export interface ShownKey {
   readonly name: string;
   readonly tenant: string | null;
@@ -21,37 +24,39 @@ export interface ShownKey {
   readonly scopes: readonly string[];
   readonly tools: readonly string[] | null;
   readonly rate: { readonly per_second: number; readonly burst: number } | null;
-  /** Null of the first key. */
+  /** Null for the first key. */
   readonly created: string | null;
   readonly expires: string | null;
-  /** Until when the key before the last rotation is good as well; null when it is not. */
+  /** When the key before the last rotation ends; null if it has ended. */
   readonly previous_until: string | null;
   readonly state: "active" | "rotating" | "expiring" | "expired" | "revoked";
-  /** A minute late at most; null where no use is known. */
+  /** At most a minute late; null if no use is known. */
   readonly last_used: string | null;
 }
 
-/** The answer to an act: the row that it wrote, and the key where one was made, for this once. */
+/** The answer to a change: the row that records it, and the new key, which is shown only once. */
 export interface ActedKey extends ShownKey {
   readonly key?: string;
   readonly receipt: Receipt;
 }
 
-/** A request that changes a key. `body` is the body of its POST route: as bytes, or before it is written as JSON. */
+/** A request that changes a key. `body` is the body of its POST route: bytes, or a value that is not yet JSON. */
 export type KeyRequest<Body = unknown> =
   | { readonly act: "create"; readonly body: Body }
   | { readonly act: "revoke" | "rotate"; readonly name: string; readonly body: Body };
 
-/** With `name`, the key that a path names. */
+/** Identifies the key that a path names. */
 type Named = Pick<KeyRecord, "name" | "tenant">;
 
-/** The root's administrators see the keys of all tenants, a tenant's its own. */
+/** Lists keys. The root's administrators see the keys of all tenants; a tenant's administrators see their own. */
 export async function listKeys(ring: KeyRing, { tenant }: KeyAdmin): Promise<readonly ShownKey[]> {
   const standings = await ring.list(tenant ?? undefined);
   return standings.map((standing) => shownKey(standing, ring.now()));
 }
 
-/** Why a body of POST /admin/keys makes no key on any ledger, by this machine's clock; undefined where it may. */
+/**
+ * Returns why the body of a POST /admin/keys is wrong for any ledger, by this machine's clock; undefined if it is not.
+ */
 export function createFault(body: unknown): Refusal | undefined {
   const request = readCreate(body, Date.now());
   return request.ok ? undefined : request.problem;
@@ -91,7 +96,7 @@ async function createKey(ring: KeyRing, admin: KeyAdmin, body: unknown): Promise
   });
 }
 
-/** A new key under the old name; the one before stays good until the overlap ends. */
+/** Makes a new key under the old name. The old key stays valid until the overlap ends. */
 async function rotateKey(
   ring: KeyRing,
   { by, tenant }: KeyAdmin,
@@ -108,10 +113,10 @@ async function rotateKey(
     if (beyond !== undefined) return bad(beyond);
     const record = rotated(found.value, digestOf(key), request.value, ring.now());
     if (record.expires !== null && record.expires <= ring.now())
-      return bad(refuse("conflict", `the key ${quote(name)} has expired: say until when with "expires"`));
+      return bad(refuse("conflict", `the key ${quote(name)} has expired: set a new end with "expires"`));
     const { previous } = record;
-    const overlap = previous === null ? "no more" : `until ${moment(previous.until)}`;
-    const reason = `Svc: ${by.id} rotated the key ${keyId(record)}; the one before is good ${overlap}`;
+    const overlap = previous === null ? "ends now" : `is valid until ${moment(previous.until)}`;
+    const reason = `Svc: ${by.id} rotated the key ${keyId(record)}; the old key ${overlap}`;
     return good({ act: "keys.rotate", record, reason });
   });
 }
@@ -147,49 +152,54 @@ async function acted(
   if (!receipt.ok) return receipt;
   const { seq, hash } = receipt.value;
   const standing = record === undefined ? undefined : ring.standing(record);
-  if (standing === undefined) throw new Error(`row ${seq} did not reach the ring of keys`);
+  if (standing === undefined) throw new Error(`row ${seq} is missing from the keys in memory`);
   return good({ ...(key === undefined ? {} : { key }), ...shownKey(standing, ring.now()), receipt: { seq, hash } });
 }
 
-/** The tenant of a new key: the path's, or at the root the one that the body names. */
+/** Returns the tenant of a new key: the tenant in the path, or at the root the one in the body. */
 function tenantOf(
   ring: KeyRing,
   { tenant }: KeyAdmin,
   { tenant: named }: CreateRequest,
 ): Result<string | null, Refusal> {
   if (named === undefined || named === tenant) return good(tenant);
-  if (tenant !== null) return bad(refuse("forbidden", `at this path keys are of the tenant ${quote(tenant)} alone`));
+  if (tenant !== null) return bad(refuse("forbidden", `keys at this path can only be for the tenant ${quote(tenant)}`));
   if (named !== null && !ring.isTenant(named))
-    return bad(refuse("invalid-request", `there is no tenant ${quote(named)}`));
+    return bad(refuse("invalid-request", `the tenant ${quote(named)} does not exist`));
   return good(named);
 }
 
 /**
- * Nobody hands out more than their own key may do: neither to a new key nor, by rotating it, to themselves. The root's
- * administrators may.
+ * Refuses to grant more than the administrator's own key may do, to a new key or by rotating a key. Administrators of
+ * the root may grant anything.
  */
 function beyondMaker(by: Key, { name, scopes, tools }: KeyRecord): Refusal | undefined {
   if (by.tenant === null) return undefined;
   const more = scopes.filter((scope) => !by.scopes.has(scope));
   if (more.length > 0) {
-    const sentence = `the key ${quote(by.name)} has not the scope ${more.join(", ")}, so it cannot give ${quote(name)} that`;
+    const sentence = `the key ${quote(by.name)} lacks the scope ${more.map(quote).join(", ")}, so it cannot grant that to ${quote(name)}`;
     return refuse("forbidden", sentence);
   }
-  // A pattern that fits the other's text, its stars included, fits all that the other does.
+  // A pattern that matches the text of another pattern, with its stars, also matches every tool that the other matches.
   const wider = (tools ?? ["*"]).find((pattern) => !by.allowsTool(pattern));
   if (wider === undefined) return undefined;
-  return refuse("forbidden", `the key ${quote(by.name)} is not for the tools ${quote(wider)}, so it cannot give them`);
+  return refuse(
+    "forbidden",
+    `the key ${quote(by.name)} does not cover the tools ${quote(wider)}, so it cannot grant them`,
+  );
 }
 
-/** The key before is good until the overlap ends, and no longer than it ever was. */
+/** The old key stays valid until the overlap ends, but never beyond its own expiry. */
 function rotated(old: KeyRecord, digest: string, { overlapMs, expires }: RotateRequest, now: number): KeyRecord {
   const next = expires === undefined ? old.expires : expires;
   const until = Math.min(now + overlapMs, old.expires ?? Infinity, next ?? Infinity);
   return { ...old, digest, expires: next, previous: until > now ? { digest: old.digest, until } : null };
 }
 
-/** It does not repeat the name: who takes the key for its name would have it logged. */
-const noSuchKey = "there is no key of that name; names are what `svc-gate keys list` shows";
+/**
+ * The message does not repeat the name: somebody may have sent a key in place of its name, and the log would show it.
+ */
+const noSuchKey = "no key has that name; `svc-gate keys list` shows the names";
 
 function liveKey(ring: KeyRing, named: Named): Result<KeyRecord, Refusal> {
   const record = ring.standing(named)?.record;
@@ -199,8 +209,8 @@ function liveKey(ring: KeyRing, named: Named): Result<KeyRecord, Refusal> {
 }
 
 function takenName({ name, revoked }: KeyRecord): string {
-  const found = revoked ? "was revoked" : "is there: rotate it";
-  return `a key ${quote(name)} ${found}; receipts name keys, so a name is never used for another one`;
+  const found = revoked ? "was revoked" : "exists: rotate it";
+  return `a key ${quote(name)} ${found}; receipts name keys, so a name is never used for another key`;
 }
 
 const soonMs = 7 * 86_400_000;

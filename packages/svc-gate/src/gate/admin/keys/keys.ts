@@ -1,6 +1,6 @@
 /**
- * API keys: who may ask, for what, how often and until when. They are rows of the root's ledger, digests alone, and a
- * ring in memory folds them. See docs/decisions/0014-keys-in-the-root-ledger.md.
+ * API keys: their scopes, tools, rates and ends. Keys are rows of the root's ledger, which have only digests, and
+ * `KeyRing` folds these rows in memory. See docs/decisions/0014-keys-in-the-root-ledger.md.
  */
 export {
   changeKey,

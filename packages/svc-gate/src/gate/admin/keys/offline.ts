@@ -3,10 +3,11 @@ import { tenantId } from "../../start/tenants-file.ts";
 import { KeyRing } from "./ring.ts";
 
 /**
- * Opens the keys in a data folder or a database that no gate in this process serves. Only the name of the first key is known
- * here. In a database `mayBegin` lets the first key come before the first gate, which is refused without one.
+ * Opens the keys in a data folder or a database that no gate in this process serves. Only the name of the first key is
+ * known here. In a database, `mayBegin` allows to create the first key before the first gate starts, because a gate
+ * without a key refuses to start.
  *
- * @throws {LedgerRefused} if there is no ledger, or a gate serves it
+ * @throws {LedgerRefused} if the ledger does not exist, or a gate serves it
  */
 export function openOfflineKeys<Value>(place: OfflinePlace, work: (ring: KeyRing) => Promise<Value>): Promise<Value> {
   // The keys of all tenants are rows of the root's ledger.

@@ -1,2 +1,2 @@
-/** Who acts through a gate's own files, as rows name them. */
+/** The name in rows of an operator who works on the gate's own files. */
 export const operatorName = "operator";

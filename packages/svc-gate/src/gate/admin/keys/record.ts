@@ -1,40 +1,44 @@
 import type { Canonical } from "../../../wire/mod.ts";
 
-/** What a key may be used for; a route names one. */
+/** The scopes of keys. Each route needs one. */
 export const scopes = ["check", "rules", "receipts", "outcome", "approve", "admin", "metrics"] as const;
 export type Scope = (typeof scopes)[number];
 
-/** How often a key may ask: a bucket of `burst` that fills by `perSecond`. Both are whole, from 1. */
+/** A rate limit: a bucket of `burst` requests that fills by `perSecond`. Both are whole numbers, at least 1. */
 export interface Rate {
   readonly perSecond: number;
   readonly burst: number;
 }
 
-/** A key as the ledger's rows have it: the last row of a tenant and a name holds. The key itself is nowhere. */
+/**
+ * A key as a row of the ledger records it. The last row for a tenant and a name counts. The key itself is not stored.
+ */
 export interface KeyRecord {
   readonly name: string;
-  /** Null is the root, whose keys are of no tenant. */
+  /** Null is the root. */
   readonly tenant: string | null;
   readonly owner: string | null;
-  /** SHA-256 in hex; null is the first key's, which no row has: a person may have chosen it, and it could be guessed. */
+  /**
+   * SHA-256 in hex; null for the first key. A person may have chosen that key, so a digest in a row could be guessed.
+   */
   readonly digest: string | null;
-  /** What was valid before the last rotation, until its overlap ends in milliseconds since the epoch. */
+  /** The key before the last rotation. It stays valid until `until`, in milliseconds since the epoch. */
   readonly previous: { readonly digest: string | null; readonly until: number } | null;
-  /** Milliseconds since the epoch; null is never. */
+  /** Milliseconds since the epoch; null means never. */
   readonly expires: number | null;
   readonly scopes: readonly Scope[];
-  /** Patterns; null is every tool. */
+  /** Patterns; null means every tool. */
   readonly tools: readonly string[] | null;
   readonly rate: Rate | null;
   readonly revoked: boolean;
 }
 
-/** Names a key over all tenants. Neither a tenant nor a key has a slash in its name. */
+/** Returns a name that is unique over all tenants. The names of tenants and keys have no slash. */
 export function keyId({ tenant, name }: Pick<KeyRecord, "name" | "tenant">): string {
   return tenant === null ? name : `${tenant}/${name}`;
 }
 
-/** The body of a key's row. */
+/** Returns the body of a key's row. */
 export function recordBody({ rate, revoked, previous, ...rest }: KeyRecord): Canonical {
   return {
     ...rest,
@@ -44,7 +48,7 @@ export function recordBody({ rate, revoked, previous, ...rest }: KeyRecord): Can
   };
 }
 
-/** A row's body as it was written; scopes of a later version, which this one cannot honour, are left out. */
+/** Reads the body of a key's row. Unknown scopes, from a later version, are left out. */
 export function readRecord(body: string): KeyRecord {
   const written = JSON.parse(body) as WrittenRecord;
   const { digest, expires, name, owner, previous, rate, tenant, tools } = written;

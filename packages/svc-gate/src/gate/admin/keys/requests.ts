@@ -6,15 +6,15 @@ import { lengthMs } from "../../start/moment.ts";
 import { operatorName } from "./operator-name.ts";
 import { scopes, type KeyRecord, type Rate, type Scope } from "./record.ts";
 
-/** What a key is asked to be. */
+/** A request for a new key. */
 export interface CreateRequest extends Pick<KeyRecord, "expires" | "name" | "owner" | "rate" | "scopes" | "tools"> {
-  /** Undefined where the body does not say. */
+  /** Undefined if the body does not name a tenant. */
   readonly tenant: string | null | undefined;
 }
 
 export interface RotateRequest {
   readonly overlapMs: number;
-  /** Undefined leaves it as it is. */
+  /** Undefined keeps the old value. */
   readonly expires: number | null | undefined;
 }
 
@@ -25,10 +25,14 @@ const toolsMax = 64;
 const patternBytesMax = 256;
 const rateMax = 1_000_000;
 
-/** Who acts without a key of that name: no key may pass for them on a row. */
+/** Names in rows that do not stand for a key. A key must not have such a name. */
 const reserved: readonly string[] = [operatorName, retentionName, "start"];
 
-/** A body of POST /admin/keys. @param now milliseconds since the epoch */
+/**
+ * Reads the body of a POST /admin/keys.
+ *
+ * @param now milliseconds since the epoch
+ */
 export function readCreate(body: unknown, now: number): Result<CreateRequest, Refusal> {
   return readBody(body, ["name", "owner", "scopes", "expires", "tenant", "tools", "rate"], (members) => ({
     name: readName(members.get("name")),
@@ -41,7 +45,7 @@ export function readCreate(body: unknown, now: number): Result<CreateRequest, Re
   }));
 }
 
-/** A body of POST /admin/keys/{name}/rotate. */
+/** Reads the body of a POST /admin/keys/{name}/rotate. */
 export function readRotate(body: unknown, now: number): Result<RotateRequest, Refusal> {
   return readBody(body, ["overlap", "expires"], (members) => ({
     overlapMs: readOverlap(members.get("overlap") ?? "24h"),
@@ -49,12 +53,12 @@ export function readRotate(body: unknown, now: number): Result<RotateRequest, Re
   }));
 }
 
-/** A body that says nothing. */
+/** Reads a body without members. */
 export function readNothing(body: unknown): Result<null, Refusal> {
   return readBody(body, [], () => null);
 }
 
-/** What is wrong with a member, as one sentence. */
+/** The mistake in a member, as one sentence. */
 class Wrong extends Error {}
 
 function readBody<Request>(
@@ -75,8 +79,8 @@ function readBody<Request>(
 function readName(value: Json | undefined): string {
   const name = readText("name", value);
   if (!/^[a-z0-9][a-z0-9._-]{0,63}$/.test(name))
-    throw new Wrong('"name" must be 1 to 64 of a-z, 0-9 and . _ -, beginning with a letter or a digit');
-  if (reserved.includes(name)) throw new Wrong(`the name ${quote(name)} is the gate's own: choose another`);
+    throw new Wrong('"name" must be 1 to 64 of a-z, 0-9 and . _ -, and begin with a letter or a digit');
+  if (reserved.includes(name)) throw new Wrong(`the name ${quote(name)} is reserved: choose another name`);
   return name;
 }
 
@@ -98,7 +102,7 @@ function readScope(text: string): Scope {
   if (found !== undefined) return found;
   const near = nearest(text, scopes);
   throw new Wrong(
-    `there is no scope ${quote(text)}; ${near === undefined ? `scopes are ${scopes.join(", ")}` : `did you mean "${near}"?`}`,
+    `the scope ${quote(text)} does not exist; ${near === undefined ? `scopes are ${scopes.join(", ")}` : `did you mean "${near}"?`}`,
   );
 }
 
@@ -110,7 +114,8 @@ function readTools(value: Json): readonly string[] | null {
   if (value === null) return null;
   const patterns = readList("tools", value, toolsMax).map((each) => readText("a pattern of tools", each));
   const odd = patterns.find((each) => each === "" || utf8Bytes(each) > patternBytesMax || each.includes("\0"));
-  if (odd !== undefined) throw new Wrong(`${quote(odd)} is no pattern of tools: it has 1 to ${patternBytesMax} bytes`);
+  if (odd !== undefined)
+    throw new Wrong(`${quote(odd)} is not a pattern of tools: a pattern has 1 to ${patternBytesMax} bytes and no NUL`);
   return patterns;
 }
 
@@ -136,7 +141,7 @@ function readOverlap(value: Json): number {
   return ms;
 }
 
-/** A moment of RFC 3339, or a length of time from now. */
+/** Reads a moment of RFC 3339, or a length of time from now. */
 function readExpiry(value: Json, now: number): number | null {
   if (value === null) return null;
   const text = readText("expires", value);
@@ -144,7 +149,7 @@ function readExpiry(value: Json, now: number): number | null {
   const at = length === undefined ? momentMs(text) : now + length;
   if (at === undefined)
     throw new Wrong('"expires" must be a time such as 90d, or a moment such as 2027-01-31T00:00:00Z');
-  if (at <= now) throw new Wrong('"expires" is past');
+  if (at <= now) throw new Wrong('"expires" is in the past');
   return at;
 }
 
@@ -153,7 +158,7 @@ function momentMs(text: string): number | undefined {
   try {
     return Temporal.Instant.from(text).epochMilliseconds;
   } catch {
-    return undefined; // a day or an hour that there is not
+    return undefined; // a day or an hour that does not exist
   }
 }
 

@@ -9,31 +9,31 @@ import { keyId, readRecord, recordBody, type KeyRecord, type Rate, type Scope } 
 import { makeKey } from "./token.ts";
 import { toolMatcher } from "./tool-patterns.ts";
 
-/** A key that is good now. One object for as long as nothing of the key changes. */
+/** A valid key. The object stays the same until the key changes. */
 export interface Key {
-  /** Its name over all tenants: `ci`, or `acme/ci` of a tenant's. */
+  /** A name that is unique over all tenants: `ci`, or `acme/ci` for a key of a tenant. */
   readonly id: string;
-  /** What a receipt names. */
+  /** The name on receipts. */
   readonly name: string;
   /** Null is the root. */
   readonly tenant: string | null;
   readonly owner: string | null;
   readonly scopes: ReadonlySet<Scope>;
-  /** May it ask about a tool of this name? */
+  /** Returns true if the key may ask about this tool. */
   readonly allowsTool: (name: string) => boolean;
   readonly rate: Rate | null;
 }
 
-/** One key as it stands, for who looks after keys: everything but digests. */
+/** The state of a key for administrators, without digests. */
 export interface KeyStanding {
   readonly record: KeyRecord;
-  /** Milliseconds since the epoch; null of the first key, which no row made. */
+  /** Milliseconds since the epoch; null for the first key, which no row created. */
   readonly created: number | null;
-  /** Milliseconds since the epoch; null where it never was used, or not since uses were noted. */
+  /** Milliseconds since the epoch; null if no use is recorded. */
   readonly lastUsed: number | null;
 }
 
-/** What is about to be recorded of a key. */
+/** A change of a key, before it is recorded. */
 export interface KeyAct {
   readonly act: "keys.create" | "keys.rotate" | "keys.revoke";
   readonly record: KeyRecord;
@@ -45,7 +45,7 @@ export interface KeyRingOptions {
   /** The root's gate: keys of all tenants are rows of its ledger. */
   readonly gate: Acts;
   readonly ledger: Pick<Ledger, "keepUses" | "uses">;
-  /** SHA-256 in hex of the first key; undefined where there is none. */
+  /** SHA-256 in hex of the first key; undefined if there is none. */
   readonly firstKey: string | undefined;
   readonly isTenant: (id: string) => boolean;
   /** Milliseconds since the epoch. */
@@ -57,11 +57,11 @@ interface Held {
   readonly key: Key;
   readonly created: number | null;
   lastUsed: number | null;
-  /** The last use that the ledger was told of. */
+  /** The last use that was sent to the ledger. */
   notedUse: number | null;
 }
 
-/** What one digest is good for. */
+/** A valid digest: its key, and when it ends. */
 interface Good {
   readonly held: Held;
   /** Milliseconds since the epoch. */
@@ -71,10 +71,10 @@ interface Good {
 const usesEveryMs = 60_000;
 
 /**
- * The keys: a fold over what people did to them, as the root's ledger has it. Nothing else keeps keys.
+ * The keys in memory: a fold over the administrative events in the root's ledger, the only store of keys.
  *
- * A key that comes in is hashed and its digest looked up. How long the look-up takes can tell something about digests at
- * most, and who wanted to use that would have to choose a digest's first bits: that is to invert SHA-256.
+ * A key in a request is hashed, and its digest is looked up. The time of the look-up can reveal something only about
+ * digests. To use that, an attacker would have to choose the first bits of a digest, which means to invert SHA-256.
  */
 export class KeyRing {
   readonly #options: KeyRingOptions;
@@ -82,7 +82,7 @@ export class KeyRing {
   readonly #held = new Map<string, Held>();
   readonly #digests = new Map<string, Good>();
   readonly #timer: NodeJS.Timeout;
-  /** The last row that was folded, and all of them. */
+  /** The last row that was folded. `#folded` has all of them. */
   #last: Change | undefined;
   readonly #folded = new Map<number, Change>();
 
@@ -99,7 +99,10 @@ export class KeyRing {
     return ring;
   }
 
-  /** The key that an Authorization header carries; undefined for none, a wrong, expired or revoked one, another scheme. */
+  /**
+   * Returns the key in an Authorization header; undefined if there is none, it is wrong, expired or revoked, or the
+   * scheme differs.
+   */
   find(authorization: string | undefined): Key | undefined {
     const text = /^bearer +([^ ]+) *$/i.exec(authorization ?? "")?.[1];
     if (text === undefined) return undefined;
@@ -110,23 +113,26 @@ export class KeyRing {
     return found.held.key;
   }
 
-  /** Is a key that was found before surely good still? One with an end or an overlap must be looked up again. */
+  /**
+   * Returns true if a key that was found before is certainly still valid. A key with an end or an overlap must be
+   * looked up again.
+   */
   isUnchanged(key: Key): boolean {
     const held = this.#held.get(key.id);
     return held?.key === key && held.record.expires === null && held.record.previous === null;
   }
 
-  /** Is there no key that is not revoked? Then nobody can ask. */
+  /** Returns true if every key is revoked, so that nobody can send requests. */
   get isEmpty(): boolean {
     return this.#held.values().every(({ record }) => record.revoked);
   }
 
-  /** The keys that a row of the ledger made or changed, revoked ones too. */
+  /** The keys that a row of the ledger created or changed, including revoked keys. */
   get recorded(): readonly KeyRecord[] {
     return [...this.#held.values()].map(({ record }) => record).filter((record) => record !== firstRecord);
   }
 
-  /** How many keys may be used now. */
+  /** The number of keys that are valid now. */
   get live(): number {
     const now = this.#now();
     return [...this.#held.values()].filter(
@@ -134,7 +140,9 @@ export class KeyRing {
     ).length;
   }
 
-  /** Has a row taken the place of the first key? What the configuration or the data folder says of it then holds no more. */
+  /**
+   * Returns true if a row has replaced the first key. Then the key in the configuration or the data folder is not used.
+   */
   get isFirstKeyReplaced(): boolean {
     return this.#options.firstKey !== undefined && this.#held.get(firstKeyName)?.record !== firstRecord;
   }
@@ -147,12 +155,15 @@ export class KeyRing {
     return this.#now();
   }
 
-  /** A key as the rows folded so far leave it, a revoked one too; its use as this process saw it. */
+  /**
+   * The state of a key after the rows that were folded so far, even if revoked. `lastUsed` is the last use in this
+   * process.
+   */
   standing(of: Pick<KeyRecord, "name" | "tenant">): KeyStanding | undefined {
     return this.#held.get(keyId(of));
   }
 
-  /** All keys, or one tenant's, by name. */
+  /** Returns all keys, or the keys of one tenant, sorted by name. */
   async list(tenant?: string): Promise<readonly KeyStanding[]> {
     const noted = await this.#options.ledger.uses();
     return [...this.#held]
@@ -164,7 +175,7 @@ export class KeyRing {
       });
   }
 
-  /** Takes up what was done to keys since the last time, by this gate or by another on the same ledger. */
+  /** Folds the changes since the last call, by this gate or by another gate on the same ledger. */
   async refresh(): Promise<void> {
     const { gate } = this.#options;
     const last = this.#last;
@@ -175,9 +186,9 @@ export class KeyRing {
       return;
     }
     const all = await gate.changes(0);
-    // A history that is only shorter may be a standby's, which is behind: to go back to it would give revoked keys back.
+    // A shorter history may come from a standby that is behind. Following it would make revoked keys valid again.
     if (all.every((change) => isSame(this.#folded.get(change.seq), change))) return;
-    // The row that was folded last was a server's alone, and is lost with it: what it said never held.
+    // Only a lost server had the last folded row, so that row never took effect.
     this.#forget();
     for (const change of all) this.#fold(change);
   }
@@ -187,7 +198,7 @@ export class KeyRing {
     return this.#last?.seq ?? 0;
   }
 
-  /** As it was before any row, but for the operator, who is in none. */
+  /** Resets to the state before any row, except for the operator's key, which no row records. */
   #forget(): void {
     const { firstKey } = this.#options;
     for (const [digest, { held }] of this.#digests) if (held.record !== operatorRecord) this.#digests.delete(digest);
@@ -198,9 +209,9 @@ export class KeyRing {
   }
 
   /**
-   * Records an act, and it holds. `decide` sees all that was done before it, whichever gate did it.
+   * Records a change, which takes effect immediately. `decide` sees all earlier changes, of any gate.
    *
-   * @param by the name of the key that does it
+   * @param by the name of the key that makes the change
    */
   async enact(
     by: string,
@@ -217,7 +228,7 @@ export class KeyRing {
     return done;
   }
 
-  /** Makes a key for whoever can read this gate's own files. It is no row, and ends with the process. */
+  /** Makes a key for anyone who can read this gate's own files. No row records it, and it ends with the process. */
   makeOperatorKey(): string {
     const key = makeKey();
     const held = { record: operatorRecord, key: operatorKey, created: null, lastUsed: null, notedUse: null };
@@ -225,7 +236,7 @@ export class KeyRing {
     return key;
   }
 
-  /** Notes when keys were used, if any was since the last time. Best effort: nothing fails with it. */
+  /** Records when keys were used, if any was used since the last call. A failure is ignored. */
   async keepUses(): Promise<void> {
     const uses = new Map<string, number>();
     for (const [id, held] of this.#held) {
@@ -235,7 +246,7 @@ export class KeyRing {
     if (uses.size > 0) await this.#options.ledger.keepUses(uses).catch(() => undefined);
   }
 
-  /** Before the ledger is closed. */
+  /** Call this before the ledger is closed. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.keepUses();
@@ -270,14 +281,16 @@ export class KeyRing {
     if (current !== undefined) this.#digests.set(current, { held, until });
   }
 
-  /** The digest that holds, and the one before it. */
+  /** The current digest, and the previous one if there is one. */
   #digestsOf({ digest, previous }: KeyRecord): readonly string[] {
     const known = previous === null ? [digest] : [digest, previous.digest];
     return known.map((each) => each ?? this.#options.firstKey ?? "");
   }
 }
 
-/** Are they one row, read twice? Another one at its place has another time or says something else. */
+/**
+ * Returns true if both are the same row, read twice. A different row with the same number has another time or content.
+ */
 function isSame(one: Change | undefined, other: Change): boolean {
   return one?.seq === other.seq && one.at === other.at && one.act === other.act && one.body === other.body;
 }
@@ -298,7 +311,7 @@ export const firstRecord: KeyRecord = {
 
 const operatorRecord: KeyRecord = { ...firstRecord, name: operatorName, scopes: ["admin"] };
 
-/** Who acts through a gate's own files. */
+/** The key of an operator who works on the gate's own files. */
 export const operatorKey: Key = keyOf(operatorRecord);
 
 function keyOf(record: KeyRecord): Key {

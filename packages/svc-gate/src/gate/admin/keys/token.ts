@@ -3,31 +3,31 @@ import { crc32 } from "node:zlib";
 
 const prefix = "svcg_";
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/** 62^43 is just over 2^256. */
+/** 62^43 is slightly more than 2^256. */
 const secretLength = 43;
-/** 62^6 is over 2^32. */
+/** 62^6 is more than 2^32. */
 const checksumLength = 6;
 
 /**
- * A new key: `svcg_`, 43 random characters of base62, and 6 of a checksum, so that who scans texts for secrets finds one
- * by its look alone and is not misled by what only resembles it.
+ * Makes a key: `svcg_`, 43 random characters of base62, and 6 characters of a checksum. So a scanner for secrets
+ * recognises a key by its form, and the checksum prevents false alarms.
  */
 export function makeKey(): string {
   const secret = Array.from({ length: secretLength }, () => digits.charAt(randomInt(digits.length))).join("");
   return prefix + secret + checksumOf(prefix + secret);
 }
 
-/** Has a text the form and the checksum of a key? It says nothing of whether a gate knows it. */
+/** Returns true if a text has the form and the checksum of a key. A gate may still not know the key. */
 export function looksLikeKey(text: string): boolean {
   return hasKeyForm(text) && text.endsWith(checksumOf(text.slice(0, -checksumLength)));
 }
 
-/** Has it the form alone? With a wrong checksum it is a key that was mistyped. */
+/** Returns true if a text has the form of a key. If the checksum is wrong, the key was mistyped. */
 export function hasKeyForm(text: string): boolean {
   return /^svcg_[0-9A-Za-z]{49}$/.test(text);
 }
 
-/** CRC-32 (ISO 3309, as in zip) of the ASCII bytes, as six digits of base62, the greatest first. */
+/** Returns the CRC-32 (ISO 3309, as in zip) of the ASCII bytes as six digits of base62, the most significant first. */
 function checksumOf(text: string): string {
   let rest = crc32(text);
   let written = "";

@@ -1,6 +1,6 @@
 /**
- * Is a tool's name among the patterns? A `*` stands for any run of characters, everything else for itself. Each pattern
- * is walked from left to right once, so that no pattern is slow.
+ * Returns a function that checks if a tool's name matches one of the patterns. A `*` matches any characters, any other
+ * character matches itself. Each pattern is walked once from left to right, so no pattern is slow.
  */
 export function toolMatcher(patterns: readonly string[] | null): (name: string) => boolean {
   if (patterns === null) return () => true;
