@@ -91,16 +91,12 @@ export function readCosignatures(
   { policy, own }: { readonly policy: WitnessPolicy; readonly own: string },
 ): readonly Cosignature[] | string {
   const keys = policy.witnesses.map(({ key }) => key);
-  const note = parseNote(head.note + lines);
-  if (note === undefined || note.text !== parseNote(head.note)?.text)
-    return "its answer does not consist of signature lines";
-  const verified = verifyNote(note, keys);
-  if (!verified.ok) return `its answer is not valid: ${verified.problem}`;
-  const found = verified.value.flatMap(({ key, time = 0 }) => {
-    const signature = note.signatures.find(({ name, id }) => name === key.name && id === key.id);
-    return signature === undefined || time === 0
-      ? []
-      : [{ key: key.text, line: signatureLine(key, signature.bytes), at: time * 1000 }];
-  });
+  const note = head.note + lines;
+  if (claimedText(note) !== claimedText(head.note)) return "its answer does not consist of signature lines";
+  const opened = openNote(note, keys);
+  if (!opened.ok) return `its answer is not valid: ${opened.problem}`;
+  const found = opened.value.signed.flatMap(({ key, signature, time = 0 }) =>
+    time === 0 ? [] : [{ key: key.text, line: signatureLine(key, signature.bytes), at: time * 1000 }],
+  );
   return found.some(({ key }) => key === own) ? found : "its answer has no cosignature by its key";
 }

@@ -44,12 +44,12 @@ export function openCheckpoint(
   log: readonly VerifierKey[],
   witnesses: readonly VerifierKey[] = [],
 ): Result<SignedCheckpoint, string> {
-  const note = parseNote(written);
-  const checkpoint = note && parseCheckpointText(note.text);
-  if (note === undefined || checkpoint === undefined) return bad("it is not a signed checkpoint");
-  const verified = verifyNote(note, [...log, ...witnesses]);
-  if (!verified.ok) return verified;
-  const byLog = verified.value.some(({ key }) => log.includes(key) && key.name === checkpoint.origin);
+  const opened = openNote(written, [...log, ...witnesses]);
+  if (!opened.ok) return opened;
+  const { text, signed } = opened.value;
+  const checkpoint = parseCheckpointText(text);
+  if (checkpoint === undefined) return bad("its text is not a checkpoint");
+  const byLog = signed.some(({ key }) => log.includes(key) && key.name === checkpoint.origin);
   if (!byLog) return bad(`no known key of ${checkpoint.origin} has signed it`);
   return good({ ...checkpoint, text, signed });
 }

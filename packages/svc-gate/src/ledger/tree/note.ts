@@ -96,6 +96,7 @@ function parseSignature(line: string): NoteSignature | undefined {
 /** A verified signature. */
 export interface Signed {
   readonly key: VerifierKey;
+  readonly signature: NoteSignature;
   /** Seconds since the epoch, if a witness states a time; else undefined. */
   readonly time: number | undefined;
 }
@@ -107,9 +108,10 @@ export interface OpenedNote {
 }
 
 /**
- * Verifies the signatures of known keys and ignores all others. Each key counts once.
+ * Opens a signed note. Its text is not available without a verified signature. Signatures of other keys are ignored.
  *
- * @returns the keys that signed, or the first wrong signature, which makes the whole note invalid
+ * @param keys at least one of them must have signed the note
+ * @returns a sentence if it is not a signed note, if a signature of a known key is wrong, or if no known key has signed it
  */
 export function openNote(note: string, keys: readonly VerifierKey[]): Result<OpenedNote, string> {
   const parsed = parseNote(note);

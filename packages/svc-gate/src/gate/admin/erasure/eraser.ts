@@ -28,7 +28,7 @@ export interface Erased {
   /** The number of named checks that were examined, erased before or not. */
   readonly matched: number;
   /** Named parts that some of these checks never had: no contract listed the member, or it was not sent. */
-  readonly lacking: readonly Lacking[];
+  readonly not_present: readonly NotPresent[];
   /** The number of rows that lost a part now. */
   readonly rows: number;
   /** The number of parts that were erased now. */
@@ -291,7 +291,7 @@ function notPresentOf([part, seqs]: readonly [ErasablePart, readonly number[]]):
 }
 
 /** Requested parts, each with the rows that never had it. */
-type Lackings = Map<ErasablePart, number[]>;
+type NotPresentRows = Map<ErasablePart, number[]>;
 
 interface Slice {
   readonly matched: number;
