@@ -20,8 +20,8 @@ const rounds = 9;
 const perRoundMs = 60;
 
 /**
- * The cost of one decision under each starter contract and under a thousand rules, and the cost of `check` from a cold
- * start.
+ * Measures the cost of one decision under each starter contract and under a thousand rules, and the cost of `check`
+ * from a cold start.
  */
 export async function benchContracts(): Promise<void> {
   const names = readdirSync(join(root, "contracts")).filter((name) => /(?<!\.test)\.yaml$/.test(name));

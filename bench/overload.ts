@@ -24,9 +24,9 @@ interface Phase {
 }
 
 /**
- * A gate under overload: its maximum rate, then one, two and four times that rate, with clients that wait for answers
- * and clients that do not. A second key sends a small load at the same time. The benchmark looks for every answered
- * receipt in the ledger.
+ * Measures a gate under overload: its maximum rate, then one, two and four times that rate, with clients that wait for
+ * answers and clients that do not. A second key sends a small load at the same time. The benchmark looks for every
+ * answered receipt in the ledger.
  */
 export async function benchOverload(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-bench-"));
@@ -52,8 +52,8 @@ export async function benchOverload(): Promise<void> {
   }
 }
 
-/** Runs one turn of the compared loads, so that other work on the machine affects all of them. */
-interface AppendTransaction {
+/** One turn of the compared loads, so that other work on the machine affects all of them. */
+interface Turn {
   readonly best: Phase;
   readonly fourfold: Phase;
   readonly waiting: Phase;

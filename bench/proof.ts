@@ -16,8 +16,9 @@ interface Pair {
 }
 
 /**
- * The cost of signed heads: the gate is compared with the same gate without tree and signatures, in alternating turns.
- * Over a large ledger it measures the duration of a start after `kill -9`, and the size of a proof's file.
+ * Measures the cost of signed heads: the gate is compared with the same gate without tree and signatures, in
+ * alternating turns. Over a large ledger it measures the duration of a start after `kill -9`, and the size of a proof's
+ * file.
  */
 export async function benchProof(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-bench-"));
@@ -68,7 +69,7 @@ function startGate(folder: string, flags: readonly string[]): Promise<Server> {
   });
 }
 
-/** Each start follows a load and a `kill -9`, so that there is a write-ahead log. */
+/** Measures starts after a load and a `kill -9`, so that there is a write-ahead log. */
 async function measureUncleanStarts(folder: string): Promise<number> {
   const times: number[] = [];
   for (let transaction = 0; transaction < 4; transaction += 1) {

@@ -22,7 +22,7 @@ interface Round {
 }
 
 /**
- * Two gates on one tenant in PostgreSQL are compared with one gate, the same connections spread over them, in turn. The
+ * Compares two gates on one tenant in PostgreSQL with one gate, the same connections spread over them, in turn. The
  * contract counts payments of each wallet, so that every batch reads and updates counters; afterwards the ledger is
  * verified.
  */

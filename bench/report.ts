@@ -50,7 +50,7 @@ export function machine(): string {
   return `${processor}, ${memory}, ${platform()} ${release()} ${arch()}, Node ${process.versions.node}`;
 }
 
-/** The last line of a benchmark: one JSON object. */
+/** Prints the last line of a benchmark: one JSON object. */
 export function conclude(bench: string, measures: Measures): void {
   console.log();
   printTable([

@@ -20,7 +20,7 @@ export const shown: { readonly question: Question; readonly figures: Figures; re
   run: { seed: 1, seconds: 4, warmUpSeconds: 1 },
 };
 
-/** Compares scattered calls with calls that a balancer sends to one gate. */
+/** The number of gates for scattered calls, which are compared with calls that a balancer sends to one gate. */
 const scattered = 4;
 
 /**
@@ -108,7 +108,7 @@ function listed(rows: readonly (readonly [string, string])[]): readonly string[]
   return rows.map(([name, text]) => `${name.padEnd(22)}${text}`);
 }
 
-/** The load of each tenant, the largest first. */
+/** Returns the load of each tenant, the largest first. */
 function loadsOf({ ledgers }: Plan): readonly number[] {
   const loads: number[] = [];
   for (const { rank, checksPerSecond } of ledgers) loads[rank - 1] = (loads[rank - 1] ?? 0) + checksPerSecond;

@@ -56,7 +56,7 @@ export async function benchSessions(): Promise<void> {
   conclude("sessions", measures(runs));
 }
 
-/** An error is a BLOCK, which looks like stopped harm; this counts such errors, by suite. */
+/** Counts evaluation errors by suite, because an error is a BLOCK, which looks like stopped harm. */
 function unevaluated(runs: readonly Run[]): string {
   const suites = runs.flatMap(({ judged }) =>
     judged.flatMap(({ session, reasons }) =>
@@ -146,7 +146,7 @@ function commands(runs: readonly Run[]): CommandScores {
   return commandScores(pick(runs, "shell_commands", "A", () => true));
 }
 
-/** The agents' suites, in their order in the file. */
+/** Returns the agents' suites, in their order in the file. */
 function suitesOf(runs: readonly Run[]): readonly string[] {
   return [
     ...new Set(runs.filter(isOfAgents).flatMap(({ judged }) => judged.map(({ session }) => session.suite))),
@@ -241,7 +241,7 @@ function byLabel(judged: readonly Judged[], label: string, allowed: boolean): Sh
   return { of: flags.length, count: flags.filter(Boolean).length };
 }
 
-/** The bars of the benchmark, in percent, for measures with cases. */
+/** Returns the bars of the benchmark, in percent, for measures with cases. */
 function measures(runs: readonly Run[]): Measures {
   const ofAgents = suitesOf(runs).flatMap((suite) => {
     const benign = agent(runs, "groundtruth_benign", "B", suite);

@@ -11,8 +11,8 @@ const tenants = Number(process.env["BENCH_TENANTS"] ?? 1000);
 const rounds = 5;
 
 /**
- * Many tenants in one process, most of them idle: the memory of each, the delay of the first check of a closed one, and
- * a busy tenant's effect on another.
+ * Measures many tenants in one process, most of them idle: the memory of each, the delay of the first check of a closed
+ * one, and a busy tenant's effect on another.
  */
 export async function benchTenants(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-bench-"));

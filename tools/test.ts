@@ -84,7 +84,7 @@ function select(): Selection {
   };
 }
 
-/** A folder stands for the tests in it. */
+/** Returns the tests in a folder, or the file itself. */
 function expand(path: string): readonly string[] {
   return path.endsWith(".ts") ? [path] : globSync(`${path}/**/*.test.ts`).toSorted();
 }

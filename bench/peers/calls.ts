@@ -46,7 +46,7 @@ export const expectedCalls: readonly Expected[] = [
   { what: "an unknown tool", verdict: "BLOCK", call: { ...ordinary, tool_name: "payment.sent" } },
 ];
 
-/** The calls of the load: all allowed, with random sessions. */
+/** Returns a call of the load: all are allowed, with random sessions. */
 export function paymentCall(sequence: number): Call {
   return JSON.parse(paymentBody(sequence)) as Call;
 }

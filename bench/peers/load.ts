@@ -16,7 +16,7 @@ export interface Order {
   readonly seconds: number;
   /** The number of sessions over which calls are spread. */
   readonly sessions: number;
-  /** Sends one call in each session, in order, instead of random ones for some seconds. */
+  /** Whether to send one call in each session, in order, instead of random ones for some seconds. */
   readonly once: boolean;
 }
 
@@ -36,7 +36,7 @@ export const placeholder = "run-########";
 
 const answersWithinMs = 30_000;
 
-/** A request, cut at the session's name, so that sending it is one concatenation. */
+/** Returns a request, cut at the session's name, so that sending it is one concatenation. */
 export function requestParts({ url, headers, bodies }: Order): readonly (readonly [string, string])[] {
   const { host, pathname } = new URL(url);
   return bodies.map((body) => {

@@ -62,7 +62,7 @@ export async function benchPeers(): Promise<void> {
   }
 }
 
-/** Returns the wrong answers of a load, one line each. */
+/** The wrong answers of all loads, one line each. */
 const failures: string[] = [];
 
 function isFull(): boolean {

@@ -39,7 +39,7 @@ function policies(language: Language, folder: string, wanted: Wanted): string {
   return writePolicies(language, folder, wanted);
 }
 
-/** Each engine except the gate writes one line for each decision. */
+/** Counts the decisions: each engine except the gate writes one line for each. */
 function lines(file: string): Promise<number> {
   return Promise.resolve(existsSync(file) ? readFileSync(file, "utf8").split("\n").length - 1 : 0);
 }

@@ -9,9 +9,9 @@ export type Language = "rego" | "cerbos" | "cedar" | "agt" | "svc-gate";
 export interface Wanted {
   /** The number of rules for other tools, ten on each, besides the six. */
   readonly others: number;
-  /** Makes the limit for one payment a hundred times too high: the table of expected verdicts must notice it. */
+  /** Whether the limit for one payment is a hundred times too high: the table of expected verdicts must notice it. */
   readonly wrong: boolean;
-  /** Counts each session's payments; only svc-gate can keep such a count. */
+  /** Whether to count each session's payments; only svc-gate can keep such a count. */
   readonly counted: boolean;
 }
 

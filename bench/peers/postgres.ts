@@ -16,7 +16,7 @@ export interface Database {
 
 const role = "gate";
 
-/** The sentence that says why the gate cannot be measured on PostgreSQL. */
+/** Returns the sentence that says why the gate cannot be measured on PostgreSQL. */
 export function whyNoPostgres(): string | undefined {
   return settings.some(({ variable }) => variable === "SVC_DATABASE_URL")
     ? undefined

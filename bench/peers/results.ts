@@ -44,7 +44,7 @@ export function isPostgres({ id }: PeerResult): boolean {
   return id === "svc-gate-postgres";
 }
 
-/** The best of the other engines at 64 connections. */
+/** Returns the best of the other engines at 64 connections. */
 export function fastest({ peers }: Results): PeerResult | undefined {
   return peers.filter(({ ours }) => !ours).toSorted((a, b) => speed(b) - speed(a))[0];
 }

@@ -24,7 +24,7 @@ export interface LineChart {
   readonly places: readonly string[];
   readonly axis: string;
   readonly lines: readonly Line[];
-  /** Uses a logarithmic scale, for values that differ by more than a power of ten. */
+  /** Whether the scale is logarithmic, for values that differ by more than a power of ten. */
   readonly logarithmic: boolean;
 }
 

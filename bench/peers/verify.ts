@@ -54,7 +54,7 @@ export async function verify({ peer, server }: Started): Promise<readonly string
   return [...disagreements(verdicts), ...missing];
 }
 
-/** The control: the same calls must notice a limit that is a hundred times too high. */
+/** Runs the control: the same calls must notice a limit that is a hundred times too high. */
 export async function noticesWrongPolicy(peer: Peer, folder: string): Promise<boolean> {
   const started = await startPeer(peer, folder, { others: 0, wrong: true, counted: false });
   try {

@@ -102,7 +102,7 @@ export function largestFor(question: Question, figures: Figures): number {
   return low;
 }
 
-/** The limit is the lower of full batches one after another and one gate's whole processor. */
+/** Returns the lower limit: full batches one after another, or one gate's whole processor. */
 function bears({ batchMax }: Question, { cycleMs, cycleMsPerRow, gateMsPerCheck }: Figures): number {
   return 1000 * Math.min(batchMax / (cycleMs + cycleMsPerRow * batchMax), 1 / gateMsPerCheck);
 }

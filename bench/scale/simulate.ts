@@ -139,7 +139,7 @@ class Load {
     this.#agenda.add(time, this.#ledgers.length + id);
   }
 
-  /** The lock is free: the first requester gets it, with all calls that its gate has ready. */
+  /** Gives the free lock to the first requester, with all calls that its gate has ready. */
   #turnOver(id: number, ledger: LedgerState, now: number): void {
     const [queue] = ledger.queues.filter(({ length }) => length > 0).toSorted((a, b) => askedAt(a) - askedAt(b));
     ledger.taken = queue !== undefined;

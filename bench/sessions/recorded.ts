@@ -39,13 +39,13 @@ export type Facts = Readonly<Record<string, unknown>>;
 /** A: the call, the session's history and the platform's records. B: also the user's request. */
 export type Track = "A" | "B";
 
-/** The folder next to the repository, unless the environment names another; undefined if it does not exist. */
+/** Returns the folder next to the repository, unless the environment names another; undefined if it does not exist. */
 export function recordedFolder(root: string): string | undefined {
   const folder = process.env["SESSIONS_DIR"] ?? join(root, "..", "shared", "eval");
   return existsSync(join(folder, "dev")) ? folder : undefined;
 }
 
-/** Whether the file exists. Another collection may lack some. */
+/** Returns whether the file exists. Another collection may lack some. */
 export function hasSessions(folder: string, file: string): boolean {
   return existsSync(join(folder, "dev", `${file}.jsonl.gz`));
 }
@@ -54,19 +54,19 @@ export function readSessions(folder: string, file: string): readonly Session[] {
   return sessionLines(folder, file).map((line) => JSON.parse(line) as Session);
 }
 
-/** The unpacked file, one session a line, for scorers in other languages. */
+/** Returns the unpacked file, one session a line, for scorers in other languages. */
 export function sessionLines(folder: string, file: string): readonly string[] {
   const text = gunzipSync(readFileSync(join(folder, "dev", `${file}.jsonl.gz`))).toString();
   return text.split("\n").filter((line) => line !== "");
 }
 
-/** The records that each suite's platform has itself. */
+/** Returns the records that each suite's platform has itself. */
 export function readFacts(folder: string): ReadonlyMap<string, Facts> {
   const facts = JSON.parse(readFileSync(join(folder, "dev", "env_facts.json"), "utf8")) as Record<string, Facts>;
   return new Map(Object.entries(facts));
 }
 
-/** The contract of a suite's platform: the file's name. */
+/** Returns the contract of a suite's platform: the file's name. */
 export function contractOf(suite: string): string {
   if (suite.startsWith("asb_")) return "agents.yaml";
   return `${suite.replace(/^tau_/, "")}.yaml`;
@@ -75,7 +75,7 @@ export function contractOf(suite: string): string {
 /** The time of the customer desks' calls, as in their written policies. */
 const deskNow = "2024-05-15T15:00:00";
 
-/** The facts that a platform would send with a call: its records and, on track B, the request. */
+/** Returns the facts that a platform would send with a call: its records and, on track B, the request. */
 export function factsOf(
   { suite, prompt }: Session,
   call: RecordedCall,

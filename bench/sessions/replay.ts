@@ -67,7 +67,7 @@ export interface Replay {
   readonly sessions: readonly Session[];
   readonly facts: ReadonlyMap<string, Facts>;
   readonly track: Track;
-  /** Separates the sessions of two runs on the same gate. */
+  /** A name that separates the sessions of two runs on the same gate. */
   readonly run: string;
 }
 
@@ -90,7 +90,7 @@ export async function replay(gate: ReplayedGate, { sessions, facts, track, run }
   return judged;
 }
 
-/** The only part of a recorded call that leaves this process. */
+/** Returns the only part of a recorded call that leaves this process. */
 export function requestBody(
   { tool_name, tool_input }: Pick<RecordedCall, "tool_name" | "tool_input">,
   sessionId: string,
@@ -104,7 +104,7 @@ interface Answer {
   readonly reason: string;
 }
 
-/** A call that the gate refuses to judge (4xx) is not allowed: a client fails closed. */
+/** Asks the gate. A call that it refuses to judge (4xx) is not allowed, because a client fails closed. */
 async function ask({ url }: ReplayedGate, body: string): Promise<Answer> {
   const response = await fetch(`${url}/check`, {
     method: "POST",

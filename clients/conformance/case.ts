@@ -102,7 +102,7 @@ export function outcomes(): ReadonlyMap<string, Outcome> {
   return new Map(Object.entries(table));
 }
 
-/** All cases, and after each one without an answer its twin with fail-open. */
+/** Returns all cases, and after each one without an answer its twin with fail-open. */
 export function cases(): Case[] {
   const files = readdirSync(vectors).filter((name) => name.endsWith(".json") && name !== "outcomes.json");
   const all = files.flatMap((name) => {

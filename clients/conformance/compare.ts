@@ -101,7 +101,7 @@ function accessors(verdict: string): Members {
   return { verdict, allowed: verdict === "ALLOW", escalated: verdict === "ESCALATE" };
 }
 
-/** A star matches a language's words for its own types. */
+/** Compares reasons; a star matches a language's words for its own types. */
 function reasonProblems(wanted: Json | undefined, found: string): string[] {
   const [before = "", after] = shown(wanted).split("*");
   const same = after === undefined ? found === before : found.startsWith(before) && found.endsWith(after);
@@ -139,7 +139,7 @@ function requestProblems(run: Run, result: ClientResult): string[] {
   ];
 }
 
-/** Every request but one carries the key. */
+/** Checks that every request but one carries the key. */
 function keyProblems(options: Options, seen: SeenRequest): string[] {
   const open = options.api_key === null || /\/health HTTP/.test(seen.line);
   return difference(

@@ -30,7 +30,7 @@ type Pending = { readonly request: SeenRequest; readonly length: number };
 const endOfHead = Buffer.from("\r\n\r\n");
 const none: SeenRequest = { line: "", headers: new Map(), body: Buffer.alloc(0) };
 
-/** The last exchange of the script repeats. `other` is the address for `$other`. */
+/** Starts the server. The last exchange of the script repeats. `other` is the address for `$other`. */
 export async function startServer(script: readonly Exchange[], other: string): Promise<ScriptedServer> {
   const requests: SeenRequest[] = [];
   const sockets = new Set<Socket>();

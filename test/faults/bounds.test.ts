@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { compile, conditionText, contractText, judge, problems, snapshot } from "../support/contract-kit.ts";
 
-/** The processor time of this process: a busy machine does not lengthen it. */
+/** Returns the processor time of this process: a busy machine does not lengthen it. */
 function cpuMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;

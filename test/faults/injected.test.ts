@@ -30,7 +30,7 @@ const skip = noStrace() ?? false;
 
 let surveying: Promise<readonly CallPoint[]> | undefined;
 
-/** The calls of a gate's whole run, counted once. */
+/** Returns the calls of a gate's whole run, counted once. */
 function surveyed(): Promise<readonly CallPoint[]> {
   if (surveying !== undefined) return surveying;
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-survey-"));
@@ -46,7 +46,7 @@ interface Injection {
 /** The calls that are always drawn: flushes and writes of the log and of the file. */
 const always = ["fsync ledger.db-wal", "fsync ledger.db", "pwrite64 ledger.db-wal", "pwrite64 ledger.db"];
 
-/** All injections, or this many, from as many different calls as possible. */
+/** Returns all injections, or this many, from as many different calls as possible. */
 function chosen(points: readonly CallPoint[]): readonly Injection[] {
   const named = points.filter(({ call, file }) => only.test(`${call} ${file}`));
   const all = named.flatMap((point) => faultsOf(point).map((fault) => ({ point, fault })));

@@ -272,7 +272,7 @@ async function begins(store: LedgerStore): Promise<boolean> {
   }
 }
 
-/** A primary whose COMMIT waits for its standby. */
+/** Starts a primary whose COMMIT waits for its standby. */
 async function startPair(t: TestContext): Promise<Readonly<Record<"primary" | "standby", PostgresServer>>> {
   const primary = await startPostgres(t);
   assert.ok(typeof primary !== "string");

@@ -81,7 +81,9 @@ class Project {
     return path;
   }
 
-  /** The image's variables, then the service's own; one without a value is passed on only if the user set it. */
+  /**
+   * Returns the image's variables, then the service's own; one without a value is passed on only if the user set it.
+   */
   env(service: Service): Variables {
     const ofImage = (/^ENV (.*)$/m.exec(dockerfile)?.[1] ?? "").split(" ").map((each) => each.split("=", 2));
     const own = Object.entries(service.environment ?? {}).map(([name, value]) => [name, value ?? this.#set[name]]);

@@ -49,7 +49,7 @@ const failing: Later = [...migrations, [...(adding[1] ?? []), "SELECT 1 / 0"]];
 const breaking: Later = [...migrations, ["ALTER TABLE svc_gate.receipts RENAME COLUMN evidence TO proof"]];
 
 interface Place {
-  /** Connects as the owner of the schema. */
+  /** The URL for the owner of the schema. */
   readonly url: string;
   readonly gate: ProcessOptions;
 }

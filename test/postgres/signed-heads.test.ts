@@ -103,7 +103,7 @@ async function keysOf(file: string): Promise<readonly VerifierKey[]> {
 interface Head {
   readonly size: number;
   readonly root: Buffer;
-  /** Returns how many of the keys signed the head. */
+  /** The number of keys that signed the head. */
   readonly signed: number;
 }
 
@@ -187,7 +187,7 @@ async function ledgerOn(at: Place, database: Database, ledger = "root"): Promise
   return opened;
 }
 
-/** The heads signed from now on. */
+/** Records the heads signed from now on. */
 function watchSigning(t: TestContext): () => readonly string[] {
   const signed: string[] = [];
   t.mock.method(Signer.prototype, "signAside", function signing(this: Signer, head: Checkpoint) {

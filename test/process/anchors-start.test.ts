@@ -38,7 +38,7 @@ const saying =
 const origin = "example.org/one";
 const key = makeSigningKey();
 
-/** The original history, with 60 rows. */
+/** Returns the original history, with 60 rows. */
 function whole(): FakeLog {
   return new FakeLog(origin, key).grow(60);
 }
@@ -64,7 +64,7 @@ async function sinkThatKnows(t: TestContext, log: FakeLog, sinks: string): Promi
   return { sinks };
 }
 
-/** The heads of these sizes, and the head of the whole log. */
+/** Returns the heads of these sizes, and the head of the whole log. */
 function notesOf(log: FakeLog, sizes: readonly number[]): readonly string[] {
   return [...sizes.map((size) => new FakeLog(origin, key).grow(size).head()), log.head()];
 }

@@ -168,7 +168,7 @@ async function lose(site: Site): Promise<Lost> {
   return { backup, kept, last, answers };
 }
 
-/** Two answers that name the same sequence number but belong to different rows. */
+/** Returns two answers that name the same sequence number but belong to different rows. */
 function forks(answers: readonly Answer[]): readonly number[] {
   const hashes = new Map<number, string>();
   return answers.flatMap(({ receipt: { seq, hash } }) => {
@@ -425,7 +425,7 @@ test("restore refuses a backup in which a byte was changed", async (t) => {
   await done(site, "restore", backup);
 });
 
-/** The arguments that start a command with a defect in its sources. */
+/** Returns the arguments that start a command with a defect in its sources. */
 function wrong({ env }: Site, mutation: Mutation): ProcessOptions {
   return { env: { ...env, ...mutatedEnvironment([mutation]) }, preload: [preload] };
 }

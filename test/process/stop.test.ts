@@ -27,7 +27,7 @@ const says = sentencesOf(import.meta.filename);
 const call = '{"tool_name":"note.add","tool_input":{}}';
 
 /**
- * A gate whose ledger runs `text` before each batch (`n` is the batch's number), and `first` at its start. The
+ * Starts a gate whose ledger runs `text` before each batch (`n` is the batch's number), and `first` at its start. The
  * transactions of the start, before any call, pass.
  */
 async function gateWith(t: TestContext, text: string, first = ""): Promise<Spawned & { readonly folder: string }> {
@@ -57,7 +57,7 @@ Ledger.prototype.begin = async function () { if (isAsked) { n += 1; ${text} } re
   return { ...gate, folder };
 }
 
-/** The first batch waits for SIGUSR2; the log names every call and the signal to stop. */
+/** Returns code that holds the first batch until SIGUSR2, and logs every call and the signal to stop. */
 function held(signal: string): readonly [text: string, first: string] {
   const first = `const released = new Promise((resolve) => process.once("SIGUSR2", resolve));
 const submit = Sequencer.prototype.submit;

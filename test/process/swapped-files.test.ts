@@ -22,9 +22,9 @@ interface Site {
 }
 
 interface Started {
-  /** Returns the banner's warnings, without their label. */
+  /** The banner's warnings, without their label. */
   readonly warnings: readonly string[];
-  /** Returns the status of a check with each of the keys. */
+  /** The status of a check with each of the keys. */
   readonly answers: readonly number[];
 }
 

@@ -30,11 +30,14 @@ interface Manifest {
 const manifestOf = (folder: string): Manifest => JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8"));
 const manifest = manifestOf("packages/svc-gate");
 const workbench = manifestOf("packages/workbench");
-/** Detects a hang only, because a machine or a registry may be slow. */
+/** A bound that only detects a hang, because a machine or a registry may be slow. */
 const timeout = 300_000;
 const noNetwork = /ENOTFOUND|ECONNREFUSED|ECONNRESET|ETIMEDOUT|EAI_AGAIN|ENOTCACHED|network|request to \S+ failed/;
 
-/** The folders of PATH, with an older Node's first if there is one: `bin/svc-gate.mjs` must find its own runtime. */
+/**
+ * Returns the folders of PATH, with an older Node's first if there is one: `bin/svc-gate.mjs` must find its own
+ * runtime.
+ */
 function pathWithOlderNode(): { readonly path: string; readonly version: string } {
   const folders = (process.env["PATH"] ?? "").split(delimiter).filter(Boolean);
   for (const folder of folders) {
@@ -46,7 +49,7 @@ function pathWithOlderNode(): { readonly path: string; readonly version: string 
   return { path: [dirname(process.execPath), ...folders].join(delimiter), version: process.versions.node };
 }
 
-/** The environment without this process's npm or gate variables. */
+/** Returns the environment without this process's npm or gate variables. */
 function cleanEnvironment(path: string): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(([name]) => !/^(?:SVC_|NODE_|npm_|INIT_CWD$|PATH$)/i.test(name));
   return { ...Object.fromEntries(kept), PATH: path };

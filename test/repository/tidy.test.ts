@@ -121,7 +121,7 @@ function textEnds(files: readonly SourceText[]): string[] {
     .map(({ path }) => `${path} does not end in one line break`);
 }
 
-/** A module's door begins with its promises and its limits. */
+/** Checks that a module's door begins with its promises and its limits. */
 function doors(files: readonly SourceText[]): string[] {
   return files
     .filter(({ path }) => /^packages\/[^/]+\/src\/[^/]+\/mod\.ts$/.test(path))
@@ -184,15 +184,16 @@ function wrongArrow(path: string, specifier: string): string[] {
   return isDoor ? [] : [`${path} imports ${target}, not a door of ${to}`];
 }
 
-/** The files by which other rooms may enter a room. */
+/** Returns the files by which other rooms may enter a room. */
 function doorsOf(room: string): readonly string[] {
   if (room === "contract") return ["mod.ts", "ir.ts"];
   return room === "ledger" ? ["mod.ts", "entry/mod.ts", "tree/mod.ts", "export/mod.ts"] : ["mod.ts"];
 }
 
 /**
- * A pure room must not tell the compiler about things that it does not have. A brand's `unique symbol` has no value, so
- * it is allowed. So is the platform's parser of URLs: it is not in the standard library, but it is as pure.
+ * Finds ambient declarations, because a pure room must not tell the compiler about things that it does not have. A
+ * brand's `unique symbol` has no value, so it is allowed. So is the platform's parser of URLs: it is not in the
+ * standard library, but it is as pure.
  */
 function ambient(files: readonly SourceText[]): string[] {
   const declares = /^\s*(?:export )?declare (?!const \w+: unique symbol;|const URL: new )|^\/\/\/ *</m;

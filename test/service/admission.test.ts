@@ -26,7 +26,7 @@ import {
 
 const call = { tool_name: "note.add", tool_input: {} };
 
-/** A clock that only the test moves, so that the bucket of a rate limit never refills in between. */
+/** Installs a clock that only the test moves, so that the bucket of a rate limit never refills in between. */
 function standingClock(t: TestContext): { readonly pass: (ms: number) => void } {
   let at = performance.now();
   t.mock.method(performance, "now", () => at);

@@ -21,7 +21,7 @@ const wallet = "{ type: object, required: [wallet], properties: { wallet: { type
 const amount =
   "{ type: object, additionalProperties: false, required: [amount], properties: { amount: { type: number, minimum: 0 } } }";
 
-/** A budget of 100 for each wallet and at most 10 calls in a session, both counted by the test's contract. */
+/** Returns a contract with a budget of 100 for each wallet and at most 10 calls in a session, both kept by counters. */
 function contract(counters: string, rules = ""): string {
   return `contract: purse
 platform: ${wallet}

@@ -266,7 +266,7 @@ suite("`verify --deep` on a ledger", () => {
   });
 });
 
-/** A receipt that another program wrote, with an answer that no gate gave. */
+/** Forges a receipt with an answer that no gate gave, as another program could. */
 async function forgeVerdict(folder: string): Promise<void> {
   const ledger = await openLedger({ folder, engine });
   const transaction = await ledger.begin();

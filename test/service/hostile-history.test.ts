@@ -136,7 +136,7 @@ const values = [
   JSON.stringify("x".repeat(1_000_000)),
 ];
 
-/** The one line with this marker. */
+/** Returns the one line with this marker. */
 function lineWith(text: string | undefined, sign: RegExp): string {
   const found = (text ?? "").split("\n").filter((line) => sign.test(line));
   assert.equal(found.length, 1, text ?? "");

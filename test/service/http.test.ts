@@ -22,7 +22,7 @@ const keepAlive = `POST /check HTTP/1.1\r\n${open.join("\r\n")}\r\n\r\n${call}`;
 interface Oddity {
   readonly title: string;
   readonly bytes: string;
-  /** Returns the statuses received on the connection, in order. */
+  /** The statuses received on the connection, in order. */
   readonly statuses: readonly number[];
   readonly rows: number;
 }

@@ -181,7 +181,7 @@ test("a tenant's administrators manage only its keys, and another tenant looks l
   assert.deepEqual(by, ["operator", "acme/ops", "operator", "operator"], "who did it, over all tenants");
 });
 
-/** The text itself, and the forms in which it can appear inside base64url. */
+/** Returns the text itself, and the forms in which it can appear inside base64url. */
 function spellings(text: string): readonly string[] {
   const encoded = [0, 1, 2].map((before) => Buffer.from(`${" ".repeat(before)}${text}`).toString("base64url"));
   return [text, ...encoded.map((each, before) => each.slice(Math.ceil((before * 4) / 3), -2))];

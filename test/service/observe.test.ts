@@ -33,7 +33,7 @@ function valueOf(
   )?.value;
 }
 
-/** A monitoring system's key: it may read metrics and nothing else. */
+/** Makes a monitoring system's key: it may read metrics and nothing else. */
 async function metricsKey({ folder, address }: Pick<Running, "folder" | "address">): Promise<Record<string, string>> {
   const operator = await readOperatorFile(join(folder, "data"));
   const headers = { authorization: `Bearer ${operator?.key}`, "content-type": "application/json" };

@@ -135,7 +135,7 @@ function filesOf(folder: string): number {
   return entries.reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0);
 }
 
-/** The bytes that 120 calls of an unknown tool with 256 KiB of input leave in the data folder. */
+/** Returns the bytes that 120 calls of an unknown tool with 256 KiB of input leave in the data folder. */
 async function growth(t: TestContext, flags: Readonly<Record<string, string>>): Promise<number> {
   const gate = await startGate(t, { contracts: { "desk.yaml": tools }, flags });
   const data = join(gate.folder, "data");
@@ -352,7 +352,7 @@ suite("readers of receipts whose input was not kept whole", { tags: ["attack-12"
   });
 });
 
-/** The leaf of the first row. */
+/** Reads the leaf of the first row. */
 async function readOne(folder: string): Promise<unknown> {
   const ledger = await readLedger(folder);
   try {

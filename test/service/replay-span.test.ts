@@ -48,7 +48,7 @@ counters:
 rules:
   - { rule: often, on: note.add, when: counters.often >= 3, verdict: BLOCK, reason: "{counters.often} notes" }
 `;
-/** Adds a counter without a window, which counts from the first row on. */
+/** The contract with a counter without a window, which counts from the first row on. */
 const lifelong = windowed
   .replace("rules:", "  known: { of: note.add, per: gate, remembers: input.to }\nrules:")
   .concat("  - { rule: known, on: note.add, when: input.to in counters.known, verdict: ESCALATE, reason: known }\n");

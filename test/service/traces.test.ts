@@ -180,7 +180,7 @@ function complaint(stderr: string): string {
   return /^svc-gate: .*$/m.exec(stderr)?.[0] ?? stderr;
 }
 
-/** An address where nobody listens. */
+/** Returns an address where nobody listens. */
 async function closedPort(): Promise<string> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -16,7 +16,7 @@ import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
 
-/** Makes a data folder inside another folder, with its pin next to it. */
+/** A data folder inside another folder, with its pin next to it. */
 interface Place {
   readonly folder: string;
   readonly data: string;

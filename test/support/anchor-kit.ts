@@ -197,7 +197,7 @@ export function policyText(witnesses: readonly TestWitness[], quorum: number): s
   return `# whose word counts\n${lines.join("\n")}\ngroup enough ${quorum} ${names}\nquorum enough\n`;
 }
 
-/** A log of lines, `level: sentence`. */
+/** Returns a log of lines, `level: sentence`. */
 function linesLog(): { readonly log: Logger; readonly lines: string[] } {
   const lines: string[] = [];
   const write = (line: string): void => {

@@ -37,7 +37,7 @@ export const payment = (to = "x", amount = 10): object => ({
   platform_state: { wallet: "w" },
 });
 
-/** Runs a gate that answers some calls and stops, with its pin on another disk. */
+/** The folders of a gate, with its pin on another disk. */
 export interface Site {
   readonly t: TestContext;
   readonly folder: string;

@@ -50,7 +50,7 @@ export function contractText(parts: Parts = {}, name = "c"): string {
   ].join("");
 }
 
-/** A contract whose only rule BLOCKs if the condition holds; facts are required. */
+/** Returns a contract whose only rule BLOCKs if the condition holds; facts are required. */
 export function conditionText(condition: string, parts: Parts = {}): string {
   const rules = `[{ rule: r, on: t, when: ${JSON.stringify(condition)}, verdict: BLOCK, reason: fired }]`;
   return contractText({ requires: "platform.present", rules, ...parts });
@@ -88,7 +88,7 @@ export function marked({ span }: Diagnostic): string {
   return span.file.text.slice(span.from, span.to);
 }
 
-/** A mandate and the files next to it. */
+/** Returns a mandate and the files next to it. */
 export function mandate(
   text: string,
   files: Readonly<Record<string, string>>,

@@ -10,7 +10,7 @@ export interface Row {
   readonly why: string;
 }
 
-/** The corpus of a function that returns a record: see spec/vectors/functions/README.md. */
+/** Reads the corpus of a function that returns a record: see spec/vectors/functions/README.md. */
 export function readRows(name: string): readonly Row[] {
   const file = new URL(`../../spec/vectors/functions/${name}.json`, import.meta.url);
   const { rows } = JSON.parse(readFileSync(file, "utf8")) as {

@@ -149,7 +149,7 @@ export async function fillSample(ledger: Ledger): Promise<void> {
   for (let seq = 7; seq <= sampleRows; seq += 1) await append(ledger, [rowOf(seq)]);
 }
 
-/** A leaf of a check, or of an administrative event, in which only its number matters. */
+/** Returns a leaf of a check, or of an administrative event, in which only its number matters. */
 export function leafOf(seq: number, act: string | null): Leaf {
   const kind = act === null ? "check" : "change";
   const nothing = { answered: null, contract: null, key: null, mode: null, rule: null, tool: null, verdict: null };

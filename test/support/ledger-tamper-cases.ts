@@ -69,7 +69,7 @@ function firstMoved(database: DatabaseSync, counter: number): number | undefined
   return first === null || first === undefined ? undefined : Number(first);
 }
 
-/** An event and the later ones of its counter: each total is the previous total plus an amount. */
+/** Returns an event and the later ones of its counter: each total is the previous total plus an amount. */
 function followers(database: DatabaseSync, { counter, seq }: Row): number[] {
   const rows = database.prepare("SELECT seq FROM effects WHERE counter = ? AND seq >= ?").all(counter ?? 0, seq ?? 0);
   return rows.map((row) => Number(row["seq"]));
@@ -92,7 +92,7 @@ function titleOf(table: Table, row: Row): string {
   return `${table.name}[${parts.join(", ")}]`;
 }
 
-/** The bits of a byte that are flipped, one at a time: one bit, or all with TAMPER_BITS=all. */
+/** Returns the bits of a byte that are flipped, one at a time: one bit, or all with TAMPER_BITS=all. */
 export function bitsOf(byte: number): readonly number[] {
   return process.env["TAMPER_BITS"] === "all" ? [0, 1, 2, 3, 4, 5, 6, 7] : [Math.abs(byte) % 8];
 }

@@ -30,7 +30,7 @@ export interface Collector {
   arrived(wanted: (span: ArrivedSpan) => boolean): Promise<ArrivedSpan>;
 }
 
-/** A collector of traces on this machine that understands only OTLP over HTTP as protobuf. */
+/** Starts a collector of traces on this machine that understands only OTLP over HTTP as protobuf. */
 export async function startCollector(t: TestContext): Promise<Collector> {
   const spans: ArrivedSpan[] = [];
   const waiting = new Set<() => void>();

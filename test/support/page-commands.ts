@@ -141,7 +141,7 @@ export class Shell {
   }
 }
 
-/** Whether such a program is on this machine. Without it the step only reads the command. */
+/** Returns whether such a program is on this machine. Without it the step only reads the command. */
 export function hasProgram(name: string): boolean {
   return spawnSync("sh", ["-c", `command -v ${name}`]).status === 0;
 }

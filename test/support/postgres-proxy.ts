@@ -98,7 +98,7 @@ function carry(client: Socket, server: Socket, take: () => Armed | undefined, en
   });
 }
 
-/** The simple query `COMMIT` of the protocol. */
+/** Returns whether the message is the protocol's simple query `COMMIT`. */
 function isCommit(message: Buffer): boolean {
   return message[0] === 0x51 && message.toString("latin1", 5) === "COMMIT\0";
 }

@@ -166,7 +166,7 @@ function makeTemplate(template: string, binaries: string, owner: Owner): void {
   }
 }
 
-/** The file where libpq looks for passwords in its home, for servers that connect to others. */
+/** Writes the file where libpq looks for passwords in its home, for servers that connect to others. */
 function keepPasswords(home: string, passwords: Readonly<Record<string, string>>, owner: Owner): void {
   const file = join(home, ".pgpass");
   const lines = Object.entries(passwords).map(([role, password]) => `*:*:*:${role}:${password}\n`);

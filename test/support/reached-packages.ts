@@ -15,7 +15,7 @@ const lock: { readonly packages: Readonly<Record<string, LockEntry>> } = JSON.pa
   readFileSync(join(root, "package-lock.json"), "utf8"),
 );
 
-/** A package finds another one in its own folder, or in one above it. */
+/** Finds a package for another one: in the other's own folder, or in one above it. */
 function placeOf(from: string, name: string): string | undefined {
   const parts = from.split("/");
   const above = parts.map((_, at) => parts.slice(0, parts.length - at).join("/"));

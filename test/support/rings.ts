@@ -117,7 +117,7 @@ export function ringOf(path: string): Ring {
   return ring;
 }
 
-/** Every test file, slowest first, then by name. */
+/** Returns every test file, slowest first, then by name. */
 export function allFiles(): readonly string[] {
   const rank = (path: string): number => (slowest.indexOf(path) + slowest.length + 1) % (slowest.length + 1);
   const files = globSync("test/**/*.test.ts").map((path) => path.replaceAll("\\", "/"));

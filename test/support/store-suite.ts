@@ -15,7 +15,7 @@ import {
 import { changeColumns, type StoredRow } from "../../packages/svc-gate/src/ledger/entry/row.ts";
 import { sha256, temporaryFolder } from "./ledger-fixture.ts";
 
-/** Opens an engine at a location; the same location gives the same ledger again. */
+/** An engine and how to open it at a location; the same location gives the same ledger again. */
 interface AnyEngine {
   readonly open: (place: string, mustExist?: boolean) => Promise<LedgerStore>;
   /** Writes a row without a gate. */
@@ -317,7 +317,7 @@ export function storeSuite(name: string, engine: Engine): void {
 
 type Open = (t: TestContext, place: string, mustExist?: boolean) => Promise<LedgerStore>;
 
-/** One owner at a time. */
+/** Tests an engine with one owner at a time. */
 function ownedSuite(name: string, { open, owner }: OwnedEngine, openFor: Open): void {
   suite(`${name}: one owner`, () => {
     test("a second owner is refused in the same process and in another, in one sentence", async (t) => {
@@ -469,7 +469,7 @@ export async function shareTurns(store: LedgerStore, transactions: number): Prom
   }
 }
 
-/** A decimal in shortest form. */
+/** Writes a decimal in shortest form. */
 function decimal(digits: number, places: number): string {
   const padded = String(digits).padStart(places + 1, "0");
   const whole = places === 0 ? padded : padded.slice(0, -places);

@@ -110,9 +110,9 @@ interface Double {
 }
 
 /**
- * The doubles for which the author of RFC 8785 publishes digests. First the listed ones, then 2,000 from the smallest
- * normal one up. Then those in the chain of SHA-256 over 32 zero bytes, read with the lowest byte first, without zeros
- * and non-finite values.
+ * Returns the doubles for which the author of RFC 8785 publishes digests. First the listed ones, then 2,000 from the
+ * smallest normal one up. Then those in the chain of SHA-256 over 32 zero bytes, read with the lowest byte first,
+ * without zeros and non-finite values.
  */
 function* doubles(count: number): Generator<Double> {
   const view = new DataView(new ArrayBuffer(8));

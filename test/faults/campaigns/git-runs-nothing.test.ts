@@ -50,7 +50,7 @@ function hasRun(): boolean {
   return woken;
 }
 
-/** The two contracts, without some of their rules. */
+/** Compiles the two contracts without some of their rules. */
 async function inForce(...without: readonly string[]): Promise<PolicySet> {
   const sources = ["files", "git"].map((name) => {
     const contract = parse(readFileSync(join(contracts, `${name}.yaml`), "utf8")) as {
@@ -127,7 +127,7 @@ function contentOf(step: Step): string {
   }
 }
 
-/** The working folders of the contract: `app` is a repository as a person set it up, `docs` a plain folder. */
+/** Makes the working folders of the contract: `app` is a repository as a person set it up, `docs` a plain folder. */
 function makeFolders(): string {
   const srv = mkdtempSync(join(temporary, "srv-"));
   const app = join(srv, "app");
@@ -175,7 +175,7 @@ function carryOut(policySet: PolicySet, srv: string, steps: readonly Step[]): nu
   }).length;
 }
 
-/** The tools of `git` in the repository, and the shell's tasks in each folder that the agent may choose. */
+/** Runs the tools of `git` in the repository, and the shell's tasks in each folder that the agent may choose. */
 function runGit(policySet: PolicySet, srv: string): void {
   const app = join(srv, "app");
   const tools: readonly (readonly [tool: string, input: object, ...args: readonly string[]])[] = [

@@ -30,7 +30,7 @@ interface Mutant {
   readonly text: string;
 }
 
-/** The contract with one rule switched off, and with one bound of one rule moved. */
+/** Returns the contract with each rule switched off, and with each bound of a rule moved. */
 function mutantsOf(text: string): readonly Mutant[] {
   const begins = Array.from(text.matchAll(/^ {2}- rule: (\S+)/gm), ({ index, 1: rule = "" }) => ({ index, rule }));
   return begins.flatMap(({ index, rule }, at) => {

@@ -39,7 +39,7 @@ function batchesOf(calls: readonly Call[], from: number): readonly (readonly Cal
   return batches;
 }
 
-/** The keys take turns; the calls of one key keep their order. */
+/** Orders the calls: the keys take turns, and the calls of one key keep their order. */
 function inTurns(calls: readonly Call[]): readonly Call[] {
   const byKey = [...Map.groupBy(calls, ({ key }) => key).values()];
   return calls.flatMap((_, transaction) => byKey.flatMap((asked) => asked.slice(transaction, transaction + 1)));
@@ -107,7 +107,10 @@ async function written(data: string): Promise<readonly Found[]> {
   return found;
 }
 
-/** The same schemas and requirements without counters: the next contract's counters are folded from its receipts. */
+/**
+ * Returns the same schemas and requirements without counters: the next contract's counters are folded from its
+ * receipts.
+ */
 function withoutCounters(scenario: Scenario): Scenario {
   const bare = ({ rules, counters: _counters, ...contract }: Contract): Contract => ({
     ...contract,
@@ -118,7 +121,7 @@ function withoutCounters(scenario: Scenario): Scenario {
   return { ...scenario, contracts: scenario.contracts.map(bare) };
 }
 
-/** A contract that reads no counter. */
+/** Returns whether the rule reads no counter. */
 function isFree({ when, lets }: Rule): boolean {
   return lets.length === 0 && !reads(when, []).has("counters");
 }

@@ -16,7 +16,7 @@ import { printContract } from "../../support/model/print.ts";
 
 const pairs = Number(process.env["DIFF_PAIRS"] ?? 30);
 const seed = Number(process.env["DIFF_SEED"] ?? 1);
-/** Detects a hang; it does not measure time. */
+/** A bound that only detects a hang. */
 const timeMs = 120_000;
 const callsMax = 400;
 

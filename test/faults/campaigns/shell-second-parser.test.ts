@@ -67,7 +67,7 @@ async function problem(text: string): Promise<string> {
   }
 }
 
-/** The word that begins here, without its quotes. */
+/** Returns the word that begins here, without its quotes. */
 function wordAt(text: string, from: number): string {
   const [raw = ""] = /^(?:\\.|\$?'(?:[^'\\]|\\.)*'|"[^"]*"|[^ \t\n;&|()<>`'"\\])+/s.exec(text.slice(from)) ?? [];
   return raw

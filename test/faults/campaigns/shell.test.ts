@@ -123,7 +123,7 @@ suite("shell() against real shells", { skip: missing ?? false }, () => {
   }
 });
 
-/** The texts take turns over the productions. */
+/** Returns the production for a text: the texts take turns over the productions. */
 function focusOf(at: number): string {
   return productions[at % productions.length] ?? "";
 }

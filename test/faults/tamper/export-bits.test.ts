@@ -42,7 +42,7 @@ interface Case {
   readonly changes: readonly unknown[];
 }
 
-/** The keys under which an export of the vectors is valid. */
+/** Returns the keys under which an export of the vectors is valid. */
 function keysOf(base: string): readonly string[] {
   const { cases } = JSON.parse(readFileSync(join(exportsFolder, "cases.json"), "utf8")) as {
     readonly cases: readonly Case[];
@@ -52,7 +52,9 @@ function keysOf(base: string): readonly string[] {
   return good.keys;
 }
 
-/** The row that must be named for each byte of an export's file; undefined if any row with a sentence will do. */
+/**
+ * Returns the row that must be named for each byte of an export's file; undefined if any row with a sentence will do.
+ */
 function rowsOf(name: string, bytes: Buffer): (byte: number) => number | undefined {
   const first = Number(/\/(\d{3})(?:\.p\/\d+)?$/.exec(name)?.[1] ?? 0) * 256 + 1;
   const ends = (lengths: readonly number[]): ((byte: number) => number | undefined) => {

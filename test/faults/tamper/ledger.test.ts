@@ -40,7 +40,7 @@ interface Walker {
   readonly end: () => Promise<void>;
 }
 
-/** The reading thread of `svc-gate verify`, for repeated use. */
+/** Starts the reading thread of `svc-gate verify`, for repeated use. */
 async function startWalker(folder: string, defects: readonly Mutation[] = []): Promise<Walker> {
   const env = { ...process.env, ...mutatedEnvironment(defects) };
   const options = defects.length === 0 ? {} : { execArgv: [`--import=${preload}`], env };

@@ -157,7 +157,7 @@ interface Started {
   readonly tenants: readonly Tenant[];
 }
 
-/** Two gates that share the cluster's ledgers, and a key for each tenant that both gates know. */
+/** Starts two gates that share the cluster's ledgers, and makes a key for each tenant that both gates know. */
 async function startGates(t: TestContext, keyName: string): Promise<Started> {
   const folder = temporaryFolder(t);
   const contracts = join(folder, "load.yaml");
@@ -199,7 +199,7 @@ async function makeKey(url: string, operator: string, name: string): Promise<str
   return made.key;
 }
 
-/** A gate learns within a second of keys that another gate has made. */
+/** Waits until the gate knows the key: a gate learns within a second of keys that another gate has made. */
 async function known(url: string, key: string): Promise<void> {
   const headers = { authorization: `Bearer ${key}`, connection: "close" };
   while ((await fetch(url, { headers })).status === 401) await wait(50);

@@ -87,7 +87,7 @@ async function begun(store: LedgerStore, work: (transaction: StoreTransaction) =
   await transaction.commit([], []);
 }
 
-/** Makes rows of the size of payments. */
+/** Adds rows of the size of payments. */
 class Adding {
   readonly #store: LedgerStore;
   readonly #counters: readonly string[];
@@ -167,7 +167,7 @@ function statOf(pid: number | string): readonly string[] {
   }
 }
 
-/** The size of all shards, with indexes. */
+/** Returns the size of all shards, with indexes. */
 async function bytesOf({ coordinator }: Cluster): Promise<number> {
   const [row] = await coordinator.run(
     "SELECT (citus_total_relation_size('svc_gate.receipts') + citus_total_relation_size('svc_gate.effects'))::float8 AS bytes",

@@ -289,7 +289,7 @@ test("verify says whether a ledger is whole and where it breaks, also while a ga
   says("no-ledger-in-contracts", none.stderr);
 });
 
-/** A mistyped path is one sentence that names it, and never the exit code of a broken ledger. */
+/** Checks that a mistyped path is one sentence that names it, and never the exit code of a broken ledger. */
 async function mistakePaths(t: TestContext, cwd: string): Promise<void> {
   const { stdout: known } = await finish(t, ["keygen"], { cwd });
   const vkey = /verifier key {2}(\S+)/.exec(known)?.[1] ?? assert.fail(known);

@@ -33,7 +33,7 @@ async function run(command: string, file: string, args: readonly string[], env: 
   return stdout.replaceAll("\r\n", "\n");
 }
 
-/** Returns the failure of a program that did not succeed. */
+/** The result of a program that failed. */
 type Failed = Readonly<Record<"code" | "stderr" | "stdout", string>>;
 
 /** Starts a healthy gate that allows this many calls and then breaks each connection. @returns its address */

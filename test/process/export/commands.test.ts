@@ -140,7 +140,7 @@ async function hostileLedger(t: TestContext): Promise<string> {
   return folder;
 }
 
-/** A strict reader of RFC 4180: returns records of cells, and throws on anything else. */
+/** Reads CSV strictly by RFC 4180: returns records of cells, and throws on anything else. */
 function readCsv(text: string): readonly (readonly string[])[] {
   const records: string[][] = [];
   let record: string[] = [];

@@ -68,7 +68,7 @@ async function assertHolds(folder: string, rows: number, erasedParts: number): P
   assert.deepEqual([problem, report.rows, report.erasedParts], [undefined, rows, erasedParts]);
 }
 
-/** All files except log.json: their bytes must be the same in an export that grew and in one made at once. */
+/** Returns all files except log.json: their bytes must be the same in an export that grew and in one made at once. */
 function filesWithoutHint(folder: string): ReadonlyMap<string, Buffer> {
   return new Map([...filesOf(folder)].filter(([path]) => path !== "log.json").toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
@@ -231,7 +231,7 @@ function refusals(): readonly Refusal[] {
   ];
 }
 
-/** The gate writes its head to a file once a second. */
+/** Waits until the condition holds, because the gate writes its head to a file only once a second. */
 async function once(holds: () => boolean): Promise<void> {
   while (!holds()) await setTimeout(50);
 }

@@ -47,7 +47,7 @@ interface Machine {
   readonly in: (path: string) => string;
 }
 
-/** A package with this one's name, version and command, but without dependencies. */
+/** Writes a package with this one's name, version and command, but without dependencies. */
 function writeStandIn(folder: string): void {
   mkdirSync(join(folder, "deploy"), { recursive: true });
   cpSync(join(root, "deploy", "systemd"), join(folder, "deploy", "systemd"), { recursive: true });
@@ -63,7 +63,7 @@ function writeStandIn(folder: string): void {
   writeFileSync(join(folder, "package.json"), JSON.stringify(manifest));
 }
 
-/** A folder that npm treats as a project's root, with a file of its own in node_modules. */
+/** Writes a folder that npm treats as a project's root, with a file of its own in node_modules. */
 function writeProject(folder: string): string {
   mkdirSync(join(folder, "node_modules"), { recursive: true });
   writeFileSync(join(folder, "package.json"), '{ "name": "of-somebody-else", "version": "1.0.0" }');
@@ -94,7 +94,9 @@ async function healthOf({ port }: Machine): Promise<any> {
   return (await fetch(`http://127.0.0.1:${port}/health`)).json();
 }
 
-/** The unit's own start: its variables, the settings' values, and its command on this machine's Node. */
+/**
+ * Starts the gate as the unit does, with its variables, the settings' values, and its command on this machine's Node.
+ */
 async function startUnit(machine: Machine): Promise<void> {
   const [, variables = ""] = /^Environment=(.*)$/m.exec(unit) ?? [];
   const [, command = ""] = /^ExecStart=(.*)$/m.exec(unit) ?? [];
@@ -111,8 +113,8 @@ async function startUnit(machine: Machine): Promise<void> {
 }
 
 /**
- * The image's own start, with a folder for its volume; test/repository/deploy/dockerfile.test.ts runs it without
- * rights.
+ * Starts the gate as the image does, with a folder for its volume; test/repository/deploy/dockerfile.test.ts runs it
+ * without rights.
  */
 async function startImage(machine: Machine, command: string): Promise<void> {
   const set = Object.fromEntries(
@@ -128,13 +130,13 @@ async function startImage(machine: Machine, command: string): Promise<void> {
   await machine.shell.serve(`exec ${words.join(" ")}`, env);
 }
 
-/** The command of `docker exec gate`, with the path of the volume on this machine. */
+/** Returns the command of `docker exec gate`, with the path of the volume on this machine. */
 function inContainer(machine: Machine, command: string): string {
   const words = command.replace(/^docker exec gate /, "").replaceAll("/data", machine.in("svc-gate"));
   return machine.shell.run(words, 0, { SVC_DATA_DIR: machine.in("svc-gate") });
 }
 
-/** The keys with which a Secret is made, and the variables that the manifests take from it. */
+/** Returns the keys with which a Secret is made, and the variables that the manifests take from it. */
 function secretOf(command: string): { readonly name: string; readonly key: string } {
   const [, name = "", key = ""] =
     /^kubectl create secret generic (\S+) --from-(?:literal|file)=([^=]+)=/.exec(command) ?? [];
@@ -164,7 +166,7 @@ const runBy =
   () =>
     assert.ok(read(file).includes(what), `${file} does not run ${what}`);
 
-/** The table: the step for each command of the page. */
+/** Returns the table with the step for each command of the page. */
 function stepsOn(machine: Machine): Steps {
   const { folder } = machine;
   return {

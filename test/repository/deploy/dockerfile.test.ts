@@ -40,7 +40,7 @@ function last(name: string): string {
   return finalStage.findLast(([found]) => found === name)?.[1] ?? assert.fail(`the image has no ${name}`);
 }
 
-/** A command in exec form, so that no shell is between it and a signal. */
+/** Reads a command in exec form, so that no shell is between it and a signal. */
 function command(text: string): readonly string[] {
   const words: unknown = JSON.parse(text);
   assert.ok(Array.isArray(words) && words[0] === "node", text);
@@ -116,7 +116,7 @@ function closedPlace(app: string, data: string): readonly string[] | undefined {
   return nobody() !== undefined && probe() ? words : undefined;
 }
 
-/** A user without rights, if this process may switch to it, because root can write to read-only files. */
+/** Returns a user without rights, if this process may switch to it, because root can write to read-only files. */
 function nobody(): { readonly uid: number; readonly gid: number } | undefined {
   const ids = { uid: 65_534, gid: 65_534 };
   if (process.getuid?.() !== 0) return undefined;
@@ -171,7 +171,7 @@ async function startImage(
   return { env: { PATH: path, SVC_PORT: port }, stop };
 }
 
-/** A folder that a user without rights may enter. */
+/** Makes a folder that a user without rights may enter. */
 function openFolder(t: TestContext): string {
   const folder = temporaryFolder(t);
   chmodSync(folder, 0o755);

@@ -35,7 +35,7 @@ function withoutHashes(text: string): string {
 const payments = { contracts: { "payments.yaml": read("contracts/payments.yaml") } };
 const request = /-d '(\{[\s\S]*\})'/.exec(block("request"))?.[1] ?? "";
 
-/** Returns whether the call of `name` runs, waits or is refused, by the lines that an integrator copies. */
+/** Inputs whose call runs, waits or is refused by the lines that an integrator copies. */
 const inputs = {
   ran: { amount: 10, currency: "USD", payee_address: "p", offer_expires_epoch: 2 },
   parked: { amount: 20, currency: "USD", payee_address: "p", offer_expires_epoch: 2 },
@@ -45,7 +45,7 @@ const facts = { monthly_spend_usd: 0, approved_payees: ["p"], historical_price_u
 
 const python = ["python3", "python"].find((name) => spawnSync(name, ["--version"]).status === 0);
 
-/** The lines as a program that prints the result of one call. */
+/** Returns the lines as a program that prints the result of one call. */
 function pythonProgram(address: string, input: object): string {
   const names = `name, arguments, facts = "payment.send", json.loads('${JSON.stringify(input)}'), json.loads('${JSON.stringify(facts)}')`;
   const doings = `run_tool = lambda *_: "ran"\npark_for_a_person = lambda *_: "parked"`;

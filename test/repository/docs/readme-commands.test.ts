@@ -76,7 +76,7 @@ const steps: Steps = {
   },
 };
 
-/** A reader's clone: all files of this one except those that a gate writes. */
+/** Makes a reader's clone: all files of this one except those that a gate writes. */
 function newClone(t: TestContext): string {
   const folder = temporaryFolder(t);
   for (const name of readdirSync(root))

@@ -17,7 +17,7 @@ interface Block {
   readonly kind: string;
   readonly marker: string;
   readonly text: string;
-  /** Returns the offset of the text in the page. */
+  /** The offset of the text in the page. */
   readonly from: number;
 }
 
@@ -40,7 +40,7 @@ function masked(text: string): string {
     .trimEnd();
 }
 
-/** The output of a program, without the lines of npm and of the log. */
+/** Returns the output of a program, without the lines of npm and of the log. */
 function printed(text: string): string {
   return `${text
     .split("\n")

@@ -138,7 +138,10 @@ interface Place {
   readonly options: CampaignOptions;
 }
 
-/** Each gate has its own clock, which is wrong by hours and jumps; every second gate has a pin next to the database. */
+/**
+ * Starts a replica. Each has its own clock, which is wrong by hours and jumps; every second one has a pin next to the
+ * database.
+ */
 async function startReplica(
   at: number,
   { cluster, folder, mandate, dice, options }: Place,

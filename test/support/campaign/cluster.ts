@@ -51,7 +51,7 @@ export class Cluster {
     return cluster;
   }
 
-  /** The superuser's URL of the present primary. */
+  /** The present primary. */
   get primary(): PostgresServer {
     return this.#primary;
   }
@@ -142,7 +142,7 @@ export class Cluster {
   }
 }
 
-/** The server may be starting or catching up; retries until it accepts the statement. */
+/** Promotes the standby; retries because it may be starting or catching up. */
 async function promote(standby: PostgresServer): Promise<void> {
   for (;;) {
     try {

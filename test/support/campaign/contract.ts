@@ -8,7 +8,7 @@ export const hasty = { calls: 25, withinMs: 2000 } as const;
 /** The two editions differ in one limit: reloads switch between them during the load. */
 export const editions = [budget.callsMax, budget.callsMax - 1] as const;
 
-/** Every counter has a bound that several gates could exceed together, and none may. */
+/** Returns the contract. Every counter has a bound that several gates could exceed together, and none may. */
 export function contractOf(callsMax: number): string {
   return `contract: campaign
 tools:

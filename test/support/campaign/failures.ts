@@ -247,7 +247,7 @@ export const weights: Readonly<Record<FailureName, number>> = {
   "sessions: cancelled by the server": 2,
 };
 
-/** The server has committed, and its answer is lost. */
+/** Cuts the connection after the server has committed, so that its answer is lost. */
 function cutAfter(link: Link, message: Buffer): void {
   let said = Buffer.alloc(0);
   link.onAnswer = (chunk) => {

@@ -70,7 +70,7 @@ export class Line {
     });
   }
 
-  /** The server for new links. */
+  /** Sets the server for new links. */
   lead(target: number): void {
     this.#target = target;
   }

@@ -106,7 +106,7 @@ export const good: readonly ExportCase[] = [
   ),
 ];
 
-/** A last character of base64 with unused bits set: a lenient decoder reads the same bytes. */
+/** Returns a last character of base64 with unused bits set: a lenient decoder reads the same bytes. */
 function respelled(text: string): string {
   const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   return text.replace(/(.)=\n$/, (_, letter: string) => `${letters[letters.indexOf(letter) + 1]}=\n`);
@@ -114,7 +114,7 @@ function respelled(text: string): string {
 
 const order = 2n ** 252n + 27742317777372353535851937790883648493n;
 
-/** The same signature for a verifier that does not compare S with the order (RFC 8032, section 5.1.7). */
+/** Returns the same signature for a verifier that does not compare S with the order (RFC 8032, section 5.1.7). */
 function malleated(bytes: Buffer): Buffer {
   const s = BigInt(`0x${bytes.subarray(36).toReversed().toHex()}`) + order;
   return Buffer.concat([bytes.subarray(0, 36), Buffer.from(s.toString(16).padStart(64, "0"), "hex").toReversed()]);

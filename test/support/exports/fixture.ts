@@ -51,7 +51,7 @@ export const sha256 = (...parts: readonly (Buffer | string)[]): Buffer => {
   return digest.digest();
 };
 
-/** A fixed key: its seed is the SHA-256 of a title. */
+/** Returns a fixed key: its seed is the SHA-256 of a title. */
 export function makeSigner(name: string, title: string, kind: 1 | 4 = 1): Signer {
   const seed = sha256(`svc-gate export vectors: ${title}`);
   const der = Buffer.concat([Buffer.from("302e020100300506032b657004220420", "hex"), seed]);
@@ -64,7 +64,7 @@ export function makeSigner(name: string, title: string, kind: 1 | 4 = 1): Signer
   return { name, key, kind, vkey: `${name}+${id}+${material.toString("base64")}` };
 }
 
-/** A line that signs a note's text; a witness signs a timestamp with it. */
+/** Returns a line that signs a note's text; a witness signs a timestamp with it. */
 export function signatureLine({ name, key, vkey, kind }: Signer, text: string, seconds = 1_790_000_300): string {
   const id = Buffer.from(vkey.slice(name.length + 1, name.length + 9), "hex");
   const time = Buffer.alloc(kind === 4 ? 8 : 0);
@@ -177,7 +177,7 @@ export interface ExportPlan {
   readonly rows: readonly ExportedRow[];
   readonly contracts: readonly string[];
   readonly signers: readonly Signer[];
-  /** Replaces the checkpoint's values. */
+  /** Values that replace the checkpoint's. */
   readonly size?: number;
   readonly root?: Buffer;
   /** Replaces the checkpoint's text. */

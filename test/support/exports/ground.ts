@@ -224,7 +224,7 @@ export const plain = { contracts: 1, erased_parts: 0 };
 export const long = (rows: number): Files => exportFiles(plan(longRows.slice(0, rows), { contracts: [contracts[0]] }));
 export const signed = (over: Partial<ExportPlan>): Files => exportFiles(plan(actRows, over));
 
-/** The export of administrative events with another note under them, signed in the same way. */
+/** Returns the export of administrative events with another note under them, signed in the same way. */
 export function resigned(change: (note: string) => string): Files {
   return signed({
     checkpoint: (text) => {

@@ -31,7 +31,7 @@ export interface Vector {
   readonly changes: readonly Change[];
 }
 
-/** The text of cases.json. */
+/** Returns the text of cases.json. */
 export function vectorsText(): string {
   const about =
     "Exports that hold, and exports that do not. Each is a copy of the folder `base` with `changes` made to it, in order: " +
@@ -42,7 +42,7 @@ export function vectorsText(): string {
   return `{"about":${JSON.stringify(about)},\n"cases":[\n${lines.join(",\n")}\n]}\n`;
 }
 
-/** The text of proofs.json. */
+/** Returns the text of proofs.json. */
 export function proofsText(): string {
   const about =
     "Files .tlog-proof that hold, and that do not: `text` is verified with `keys`; of one that holds, `leaf_seq` is its row. " +
@@ -51,7 +51,7 @@ export function proofsText(): string {
   return `{"about":${JSON.stringify(about)},\n"cases":[\n${lines.join(",\n")}\n]}\n`;
 }
 
-/** The text of cut-inputs.json. */
+/** Returns the text of cut-inputs.json. */
 export function cutInputsText(): string {
   const about =
     "Inputs that a gate did not keep whole: `value` is the value of the part `input` for a call that sent `input`, whose sensitive " +

@@ -153,7 +153,7 @@ function tracingIn(folder: string, changes: readonly Mutation[]): Tracing {
   return { place: placeIn(folder, { changes: [...hurried, ...changes] }), trace: join(folder, "trace") };
 }
 
-/** The faults that a call can have: a read never lacks space. */
+/** Returns the faults that a call can have: a read never lacks space. */
 export function faultsOf({ call }: CallPoint): readonly Fault[] {
   return reading.split(",").includes(call) ? ["EIO", "SIGKILL"] : ["EIO", "ENOSPC", "SIGKILL"];
 }
@@ -199,7 +199,7 @@ export async function inject(
   return { ...outcome, wrong: await wrongWith(outcome, load, placeIn(folder)) };
 }
 
-/** The time of the fault in milliseconds since the epoch; undefined if it did not occur. */
+/** Returns the time of the fault in milliseconds since the epoch; undefined if it did not occur. */
 function injectedAt(trace: string, fault: Fault): number | undefined {
   const line = trace
     .split("\n")

@@ -197,7 +197,7 @@ async function underLoad(
   return { disk: new LoggedDisk(base, readLog(log)), answers: load.answers };
 }
 
-/** The loop device releases its file a moment after its file system is unmounted. */
+/** Waits until the loop device has released its file, a moment after the unmount of its file system. */
 async function whenFree(device: string): Promise<void> {
   for (let tries = 0; tries < 100; tries += 1) {
     if (spawnSync("losetup", ["-j", device], { encoding: "utf8" }).stdout.trim() === "") return;

@@ -19,7 +19,7 @@ const tool = (name) => ({
   inputSchema: { type: "object", required: ["path"], properties: { path: { type: "string", maxLength: 200 } } },
 });
 
-/** The pages of the list, by cursor. */
+/** Returns the pages of the list, by cursor. */
 function page(cursor) {
   if (behaviour === "circle") return { tools: [tool(`t${cursor ?? ""}`)], nextCursor: cursor === "a" ? "b" : "a" };
   if (behaviour === "endless") return { tools: [], nextCursor: String(Number(cursor ?? 0) + 1) };

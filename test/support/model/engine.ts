@@ -116,7 +116,7 @@ export class Engine {
   }
 }
 
-/** Two updates of one call with one identity and one key are one update. */
+/** Merges two updates of one call with one identity and one key. */
 function once(updates: readonly CounterUpdate[]): readonly CounterUpdate[] {
   return updates.filter(
     (move, index) => updates.findIndex(({ identity, key }) => identity === move.identity && key === move.key) === index,

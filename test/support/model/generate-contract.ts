@@ -53,7 +53,7 @@ export const limitPool: readonly (readonly [string, Kind, Limit])[] = [
   ["steps", "numbers", { name: "steps", value: [{ num: "0" }, { num: "1.5" }, { num: "3" }] }],
 ];
 
-/** The values to which a mandate may set each limit. */
+/** Returns a value to which a mandate may set the limit. */
 export function settingFor(chance: Chance, limit: Limit): Json {
   const values: Readonly<Record<string, readonly Json[]>> = {
     most: [{ num: "2.25" }, { num: "10" }, { num: "-1" }],
@@ -225,7 +225,7 @@ function requirements(
   return made;
 }
 
-/** A requirement on more than presence and the tool: it is checked after the schemas. */
+/** Returns whether the requirement reads more than presence and the tool: then it is checked after the schemas. */
 function readsMore(when: Expression): boolean {
   return [...reads(when, [])].some((root) => ["input", "platform", "limits"].includes(root));
 }
@@ -338,7 +338,7 @@ function rule(
   };
 }
 
-/** The counter's key and its `since` must be in every tool's schema, and proven present. */
+/** Returns whether the counter's key and its `since` are in every tool's schema, and proven present. */
 export function isReadable(each: Counter, draft: Draft, on: readonly Tool[]): boolean {
   const scope = scopeOf(draft, on, factsOf(draft, on, true));
   const paths = [

@@ -213,7 +213,7 @@ export function printExpression(expression: Expression): string {
   return written(expression).text;
 }
 
-/** Returns the precedence: 1 a choice, 2 to 6 an operator, 7 a sign, 8 a member or a literal. */
+/** A text and its precedence: 1 a choice, 2 to 6 an operator, 7 a sign, 8 a member or a literal. */
 interface Written {
   readonly text: string;
   readonly strength: number;

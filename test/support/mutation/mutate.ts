@@ -25,13 +25,13 @@ export type Mutation = Place &
         readonly put: string;
       }
     | {
-        /** Replaces a part of one text in quotes or backticks, such as an SQL statement. */
+        /** A replaced part of one text in quotes or backticks, such as an SQL statement. */
         readonly text: string;
         readonly put: string;
       }
-    /** Replaces the initial value of a variable. */
+    /** Another initial value of a variable. */
     | { readonly value: string }
-    /** Adds statements before or after all others of a function. */
+    /** Statements to add before or after all others of a function. */
     | { readonly first: string }
     | { readonly last: string }
   );
@@ -109,7 +109,7 @@ function changedText(text: string, mutation: Mutation, lang: Language): string {
     : spliced(text, body.end - 1, body.end - 1, ` ${mutation.last} `);
 }
 
-/** The body of a function, a method, or a variable that is a function. */
+/** Returns the body of a function, a method, or a variable that is a function. */
 function bodyOf(place: Node): Node | undefined {
   const made = node(place["value"]) ?? node(place["init"]) ?? place;
   const body = node(made["body"]);

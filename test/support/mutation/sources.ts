@@ -12,7 +12,7 @@ type Sources = ReadonlyMap<string, string>;
 
 let known: Sources | undefined;
 
-/** Every TypeScript source of the service and its tools, in any folder of the repository. */
+/** Returns every TypeScript source of the service and its tools, in any folder of the repository. */
 function allSources(): Sources {
   if (known !== undefined) return known;
   let root = import.meta.dirname;

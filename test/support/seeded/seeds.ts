@@ -10,7 +10,8 @@ export interface Seed {
 }
 
 /**
- * Every rule of every contract, broken in the same ways; and the parts of each base that have one meaning, one by one.
+ * Returns the seeds: every rule of every contract, broken in the same ways, and the parts of each base that have one
+ * meaning, one by one.
  */
 export function seeds(): readonly Seed[] {
   const perRule = [
@@ -81,7 +82,7 @@ function editSeed([base, expected, from, to]: Edit): Seed {
   };
 }
 
-/** Replaces one part of a base by another. */
+/** Seeds that replace one part of a base by another. */
 const edits: readonly Edit[] = [
   // A limit replaced by its value.
   ["payments", "unused-limit", "input.amount > limits.per_payment_usd", "input.amount > 50"],

@@ -118,7 +118,7 @@ async function walk({ gate, machine }: Serving, outside: Outside): Promise<void>
   }
 }
 
-/** A failing disk may make a read fail, or return wrong data. */
+/** Returns whether the error is expected: a failing disk may make a read fail, or return wrong data. */
 export function expected({ process }: Machine, outside: Outside, what: string): void {
   if (process.isAlive && process.met.length === 0) outside.wrong(what);
 }

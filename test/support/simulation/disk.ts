@@ -53,7 +53,7 @@ export class Disk {
     return this.#names.get(name);
   }
 
-  /** All files, as readers see them. */
+  /** Returns all files, as readers see them. */
   *contents(): Generator<readonly [name: string, content: Buffer]> {
     for (const [name, inode] of this.#names) yield [name, Buffer.from(inode.read(0, inode.size))];
   }

@@ -6,8 +6,8 @@ import { disclosuresOf, leafOf, part, type Row } from "./rows.ts";
 const erasable = ["call", "input", "outcome", "platform", "reason"];
 
 /**
- * The missing parts are exactly those that rows list as erased: a row and the erasures that it lists became durable
- * together. An erasure that was confirmed is permanent.
+ * Checks that the missing parts are exactly those that rows list as erased: a row and the erasures that it lists became
+ * durable together. An erasure that was confirmed is permanent.
  */
 export function erasureProblem(rows: readonly Row[], { erased }: Outside): string | undefined {
   const said = new Map<string, number>();

@@ -58,7 +58,10 @@ interface Rotation {
 /** The bytes before the 32 bytes of an Ed25519 public key in DER. */
 const spki = Buffer.from("302a300506032b6570032100", "hex");
 
-/** The signature line of C2SP's signed-note: `— NAME` and, in base64, four bytes of the key's id and the signature. */
+/**
+ * Verifies a signature line of C2SP's signed-note: `— NAME` and, in base64, four bytes of the key's id and the
+ * signature.
+ */
 function isSignedBy(note: string, verifierKey: string): boolean {
   const [, name = "", id = "", key = ""] = /^(.*)\+([0-9a-f]{8})\+(.*)$/.exec(verifierKey) ?? [];
   const end = note.indexOf("\n\n") + 1;

@@ -21,14 +21,14 @@ class Port {
     this.#serve = serve;
   }
 
-  /** A message from the module to the sender of the request. */
+  /** Sends a message from the module to the sender of the request. */
   postMessage(reply: Message): void {
     const [worker, id] = this.#asked.get(reply.id) ?? [];
     this.#asked.delete(reply.id);
     worker?.receive({ ...reply, id });
   }
 
-  /** A message to the module; it is already a copy. */
+  /** Sends a message to the module; it is already a copy. */
   send(worker: Worker, message: Message): void {
     const id = this.#next;
     this.#next += 1;

@@ -175,7 +175,7 @@ export class Machine {
 
 let running: Machine | undefined;
 
-/** The machine on which the simulated code now runs. */
+/** Returns the machine on which the simulated code now runs. */
 export function machine(): Machine {
   if (running === undefined) throw new Error("no machine is simulated now");
   return running;

@@ -37,7 +37,9 @@ async function forgetRows(serving: Serving, outside: Outside): Promise<void> {
   await forget(serving, outside, { target: { rows: [[from, to]] }, parts, isMeant });
 }
 
-/** A session with a unique name. The unique part is in the middle, because base64 does not show a text's ends. */
+/**
+ * Returns a session with a unique name. The unique part is in the middle, because base64 does not show a text's ends.
+ */
 function nameOf(life: number, errand: number): string {
   return `somebody ${String(life).padStart(2, "0")} ${errand} somebody`;
 }

@@ -336,7 +336,7 @@ function randomness(_vfs: number, count: number, out: number): number {
   return count;
 }
 
-/** The time as a Julian day number, in milliseconds. */
+/** Writes the time as a Julian day number, in milliseconds. */
 function currentTime(_vfs: number, out: number): number {
   engine.view().setBigInt64(out, 210_866_760_000_000n + BigInt(Math.floor(machine().now)), true);
   return ok;
@@ -344,7 +344,7 @@ function currentTime(_vfs: number, out: number): number {
 
 const zero = (): number => 0;
 
-/** A table of functions in memory, after a version number. */
+/** Makes a table of functions in memory, after a version number. */
 function table(before: readonly number[], functions: readonly number[]): number {
   const pointer = native.sqlite3_malloc((before.length + functions.length) * 4);
   const view = engine.view();

@@ -12,7 +12,7 @@ import type { Sources } from "./sources.ts";
 import { closeAll } from "./sqlite.ts";
 import { reseed } from "./vfs.ts";
 
-/** The path of its pin. */
+/** Returns the path of its pin. */
 function pinOf({ hasPinOutside }: Plan): string {
   return hasPinOutside ? "/simulated/pins/head.pin" : `${folder}/head.pin`;
 }
@@ -87,7 +87,7 @@ interface Place {
   readonly pinFile: string;
 }
 
-/** Runs one life of a gate. */
+/** One life of a gate. */
 class Lived {
   readonly process: Process;
   readonly #sources: Sources;

@@ -125,7 +125,7 @@ suite("exports that `svc-gate export` writes", () => {
 });
 
 /**
- * A gate writes its last head to its folder once a second, and an export covers the rows up to that head. The test's
+ * Waits until the folder's head covers the rows: a gate writes it once a second, and an export ends there. The test's
  * time limit is the bound.
  */
 async function untilKept(file: string, rows: number): Promise<void> {

@@ -47,7 +47,10 @@ async function untilReached(port: number): Promise<void> {
   throw new Error(`nothing listens on ${address}:${port}`);
 }
 
-/** The witness of transparency.dev. It hears nothing of the logs that it knows by default, because logs contact it. */
+/**
+ * Starts the witness of transparency.dev. It hears nothing of the logs that it knows by default, because logs contact
+ * it.
+ */
 async function startOmniwitness(t: TestContext, { origin, vkey }: KnownLog): Promise<RunningWitness | undefined> {
   const found = needPrograms(t, "omniwitness");
   if (found === undefined) return undefined;
@@ -75,7 +78,7 @@ async function startOmniwitness(t: TestContext, { origin, vkey }: KnownLog): Pro
   return { url: `http://${address}:${port}`, vkey: cosigning.text };
 }
 
-/** The witness of filippo.io/torchwood: its key is in an agent, and its list of logs in a database. */
+/** Starts the witness of filippo.io/torchwood: its key is in an agent, and its list of logs in a database. */
 async function startLitewitness(t: TestContext, { origin, vkey }: KnownLog): Promise<RunningWitness | undefined> {
   const found = needPrograms(t, "litewitness", "witnessctl", "sshAgent", "sshAdd", "sshKeygen");
   if (found === undefined) return undefined;

@@ -32,7 +32,7 @@ function load(text: string): PolicySet {
 const now = 1_760_000_000;
 const payee = "0x52908400098527886E0F7030069857D2E4169EE7";
 
-/** The call of the worked example, with changes of `input` and `platform` as JSON texts. */
+/** Returns the call of the worked example, with changes of `input` and `platform` as JSON texts. */
 function pay(input: Readonly<Record<string, string>>, platform: Readonly<Record<string, string>> | null): Decision {
   const text = (members: Readonly<Record<string, string>>): string =>
     `{${Object.entries(members)

@@ -157,13 +157,13 @@ function plain(value: Json): Plain {
   return Array.isArray(value) ? value.map(plain) : (value as Plain);
 }
 
-/** The value below an object, found in the naive way. */
+/** Returns the value below an object, found in the naive way. */
 function below(value: Plain | undefined, [name, ...rest]: readonly string[]): Plain | undefined {
   if (name === undefined) return value;
   return isObject(value) && Object.hasOwn(value, name) ? below(value[name], rest) : undefined;
 }
 
-/** The object with null in the place of a member that it has. */
+/** Returns the object with null in the place of a member that it has. */
 function cleared(value: Plain, [name = "", ...rest]: readonly string[]): Plain {
   if (!isObject(value)) throw new Error("no object");
   return Object.fromEntries(

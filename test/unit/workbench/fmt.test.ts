@@ -48,7 +48,7 @@ function comments(text: string): readonly string[] {
   return tokens.map((token) => token.trimEnd()).toSorted();
 }
 
-/** One line for each way in which a layout is wrong. */
+/** Returns one line for each way in which a layout is wrong. */
 function faults(before: string, after: string): readonly string[] {
   return [
     valueOf(before) === valueOf(after) ? [] : ["it says something else"],

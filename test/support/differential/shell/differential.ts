@@ -119,7 +119,7 @@ export class Differential {
   }
 }
 
-/** A hole on lines with everything needed to repeat it. */
+/** Describes a hole on lines with everything needed to repeat it. */
 export function describeHole({ seed, text, shell, promised, effects, record, output }: Hole): string {
   return [
     `${shell}: ${effects.join("; ")}`,

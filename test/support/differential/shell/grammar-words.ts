@@ -1,7 +1,7 @@
 import { joined, type Grammar, type Kind, type Production } from "./grammar.ts";
 import { list } from "./grammar-lists.ts";
 
-/** The same characters, each with a chance to be written by `write`. */
+/** Returns the same characters, each with a chance to be written by `write`. */
 function spelled(g: Grammar, text: string, write: (code: number, next: string) => string): string {
   const characters = Array.from(text);
   const sure = Math.floor(g.dice.roll() * characters.length);

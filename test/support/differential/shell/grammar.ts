@@ -88,12 +88,12 @@ export class Grammar {
     return this.one("x=1 y=2 a=1 b=3; ", "x=1 y=2 a=1 b=3\n", "x=0 y=3 a=2 b=1; ", "none=1 x=2 a=(1 2) y=0 b=1; ");
   }
 
-  /** A word that opens no harmful file: most are names of files in the working folder. */
+  /** Writes a word that opens no harmful file: most are names of files in the working folder. */
   name(): string {
     return this.one("a.txt", "b.txt", "src/c.txt", "a", "b", "x", "pwn", "none", "1", "=");
   }
 
-  /** A file to read: seldom one that must not be read. */
+  /** Writes a file to read: seldom one that must not be read. */
   file(): string {
     if (this.chance(0.12)) return this.secret();
     return this.one("a.txt", "b.txt", "src/c.txt", "none", "./a.txt");
@@ -112,7 +112,7 @@ export class Grammar {
     );
   }
 
-  /** A file to write: the two scratch files, or seldom another. */
+  /** Writes a file to write: the two scratch files, or seldom another. */
   target(): string {
     if (this.chance(0.1)) return this.one("precious.txt", "new", "../outside/new", `${this.area}/app/new`);
     return this.one("written", "scratch.txt", "/dev/null");

@@ -99,7 +99,7 @@ function canary(area: string, path: string): void {
   chmodSync(join(area, path), 0o755);
 }
 
-/** The folder that `PATH` names: links to real programs, and canaries. It is not watched and not built again. */
+/** Builds the folder that `PATH` names: links to real programs, and canaries. It is not watched and not built again. */
 function buildPrograms(area: string): void {
   mkdirSync(join(area, "bin"));
   const places = (process.env["PATH"] ?? "").split(delimiter);
@@ -194,7 +194,7 @@ function linesOf(path: string): readonly string[] {
   }
 }
 
-/** Waits for the next tick of the file system's clock, because a write in the same tick would be invisible. */
+/** A tick of the file system's clock: a write in the same tick would be invisible. */
 const tickMs = 10;
 
 async function serve(area: string): Promise<void> {

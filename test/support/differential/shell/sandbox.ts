@@ -37,7 +37,7 @@ export interface Sandbox {
   readonly close: () => Promise<void>;
 }
 
-/** The path of a shell, if it is installed. */
+/** Returns the path of a shell, if it is installed. */
 export function shellPath(name: string): string | undefined {
   const folders = (process.env["PATH"] ?? "").split(delimiter);
   return folders.map((folder) => join(folder, name)).find((path) => existsSync(path));

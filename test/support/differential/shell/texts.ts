@@ -55,7 +55,7 @@ export interface ShellText {
 /** The share of texts that are changed after they were written, because most holes are found this way. */
 const mutatedShare = 0.5;
 
-/** A text with at least one piece of the production. `area` is the parent of the working folder. */
+/** Writes a text with at least one piece of the production. `area` is the parent of the working folder. */
 export function writeText(options: { seed: number; area: string; focus: string }): ShellText {
   const dice = new Dice(options.seed);
   const g = new Grammar({ dice, area: options.area, focus: options.focus, rare });
@@ -72,7 +72,7 @@ const inserts: readonly string[] = [
   ),
 ];
 
-/** The text with one to three small changes. */
+/** Returns the text with one to three small changes. */
 function mutated(dice: Dice, text: string): string {
   let result = Array.from(text);
   const place = (): number => Math.floor(dice.roll() * (result.length + 1));

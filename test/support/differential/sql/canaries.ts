@@ -145,7 +145,7 @@ export async function readState(client: pg.Client): Promise<State> {
   return JSON.parse(rows[0]?.state ?? "{}") as State;
 }
 
-/** The members that differ, as `member: before -> after`. */
+/** Returns the members that differ, as `member: before -> after`. */
 export function changesOf(before: State, after: State): readonly string[] {
   return Object.keys(after)
     .filter((name) => before[name] !== after[name])

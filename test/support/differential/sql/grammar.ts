@@ -107,7 +107,7 @@ export class Grammar {
     return this.#clause(statements, 3);
   }
 
-  /** One spelling of one of the productions. */
+  /** Writes one spelling of one of the productions. */
   #clause(from: readonly Clause[], depth: number, put: Readonly<Record<string, string>> = {}): string {
     const [name, ...spellings] = this.#dice.oneOf(from);
     this.#used.add(name);
@@ -180,7 +180,7 @@ export class Grammar {
     return spellings.some((spelling) => this.#hasNames(spelling));
   }
 
-  /** Whether FROM has a row or a function that the spelling names. */
+  /** Returns whether FROM has a row or a function that the spelling names. */
   #hasNames(spelling: string): boolean {
     if (spelling.includes("{row}") && !this.#frames.some(({ rows }) => rows.length > 0)) return false;
     const [, of] = /\{scalar\.(\w+)\}/.exec(spelling) ?? [];
@@ -204,7 +204,7 @@ export class Grammar {
     return this.#dice.roll() < 0.15 ? `"${alias}"."${name}"` : `${alias}.${name}`;
   }
 
-  /** A query whose columns have these kinds. */
+  /** Writes a query whose columns have these kinds. */
   #query(list: readonly Kind[], depth: number): string {
     const form =
       depth <= 0

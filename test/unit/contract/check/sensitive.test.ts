@@ -23,7 +23,7 @@ const customer = `{ ${object}, $defs: { person: { ${object}, properties: { email
 const facts =
   "{ type: object, properties: { customer_name: { type: string }, account: { type: object, properties: { iban: {} } } } }";
 
-/** A contract with one tool and a list of sensitive members. */
+/** Returns a contract with one tool and a list of sensitive members. */
 function listing(list: string, name = "c"): string {
   return `${contractText({ input: customer, platform: facts }, name)}sensitive: ${list}\n`;
 }

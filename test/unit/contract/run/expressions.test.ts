@@ -199,7 +199,7 @@ suite("exact arithmetic compared with fractions", () => {
     }
   }
 
-  /** The engine's value as a fraction in lowest terms. */
+  /** Returns the engine's value as a fraction in lowest terms. */
   function engine(text: string): string {
     const exact = value(text);
     if (exact.startsWith("error")) return "error";

@@ -13,7 +13,7 @@ const says = sentencesOf(import.meta.filename);
 /** The rule of a decision whose value the schema accepts. */
 const taken = "c.$otherwise";
 
-/** A contract whose input has one member `v` of the schema. */
+/** Returns a contract whose input has one member `v` of the schema. */
 function withSchema(schema: string): string {
   return contractText({
     input: `{ type: object, additionalProperties: false, required: [v], properties: { v: ${schema} } }`,

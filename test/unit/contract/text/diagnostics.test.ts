@@ -11,7 +11,7 @@ import { contractText, diagnostics, marked, mandate, place } from "../../../supp
 
 const golden = new URL("golden/diagnostics.golden", import.meta.url);
 
-/** A contract with one rule; the argument is the text after `when:`, as it is written. */
+/** Returns a contract with one rule; the argument is the text after `when:`, as it is written. */
 function withWhen(when: string): string {
   return contractText({ rules: `\n  - rule: r\n    on: t\n${when}\n    verdict: BLOCK\n    reason: x` });
 }

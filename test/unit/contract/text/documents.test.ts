@@ -12,7 +12,10 @@ const says = sentencesOf(import.meta.filename);
 const smallTool = "tools: { t: { input: { type: object, additionalProperties: false }, otherwise: ALLOW } }\n";
 const small = `contract: c\n${smallTool}`;
 
-/** The expected codes in order, and the name of each sentence, which begins with the code. */
+/**
+ * Compares codes with the expected ones in order, and the sentences with those named, each of which begins with the
+ * code.
+ */
 function saysProblems(found: readonly string[], expected: readonly string[], text = ""): void {
   const codesOf = (problems_: readonly string[]) => problems_.map((problem) => problem.split(":")[0]);
   assert.deepEqual(codesOf(found), codesOf(expected), `${text}\n${found.join("\n")}`);

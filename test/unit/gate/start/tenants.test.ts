@@ -39,7 +39,7 @@ function start(
   return { tenants, sources };
 }
 
-/** A reply whose caller waits or has disconnected. */
+/** Returns a reply whose caller waits or has disconnected. */
 function reply(destroyed: boolean): FastifyReply {
   return { raw: Object.assign(new EventEmitter(), { destroyed }) } as unknown as FastifyReply;
 }

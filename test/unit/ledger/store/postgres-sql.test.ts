@@ -95,7 +95,7 @@ function rangesIn(node: Tree): readonly Range[] {
   return node["RangeVar"] === undefined ? [] : [rangeOf(node["RangeVar"] as Tree)];
 }
 
-/** Each table must be limited by `ledger = $1`, in a position that no other condition can disable. */
+/** Returns tables that are not limited by `ledger = $1` in a position that no other condition can disable. */
 function* unnamed(ranges: readonly Range[], where: unknown): Generator<string> {
   const held = conjuncts(where).flatMap(heldBy);
   for (const { table, alias } of ranges) if (!held.includes(alias ?? "")) yield `${table} without its ledger`;

@@ -56,7 +56,7 @@ const sizeMax = 700;
 const texts = Array.from({ length: sizeMax }, (_, at) => `leaf ${at}`);
 const leaves = texts.map((text) => hash("sha256", `\0${text}`, "buffer"));
 
-/** The definition itself: RFC 6962, section 2.1. */
+/** Computes the root by the definition itself: RFC 6962, section 2.1. */
 function naiveRoot(hashes: readonly Buffer[]): Buffer {
   const [only = emptyRoot] = hashes;
   if (hashes.length < 2) return only;
@@ -71,7 +71,7 @@ function changed(bytes: Uint8Array): Buffer {
   return copy;
 }
 
-/** A growing tree: its frontier at each size, and all inner hashes that it returned on the way. */
+/** Grows a tree: returns its frontier at each size, and all inner hashes that it gave out on the way. */
 function grown(size: number): { readonly frontier: Frontier; readonly read: HashReader } {
   const frontier = new Frontier();
   const nodes = new Map<string, Buffer>();

@@ -21,13 +21,13 @@ const shell = functions.find(({ name }) => name === "shell");
 assert.ok(shell?.load !== undefined);
 const rows = readRows("shell");
 
-/** The record of a text as JSON, or the message of its error. */
+/** Returns the record of a text as JSON, or the message of its error. */
 function read(text: string): Json | string {
   assert.ok(shell !== undefined);
   return record(shell, text);
 }
 
-/** The properties that a row of the corpus may state. */
+/** Returns the properties that a row of the corpus may state. */
 function seen(of: Json): Json {
   const commands = of["commands"] as readonly Json[];
   const each = (name: string): unknown => commands.map((command) => command[name]);

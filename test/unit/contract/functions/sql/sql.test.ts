@@ -26,7 +26,7 @@ const share = Number(process.env["PROPERTY_SHARE"] ?? 1);
 const sql = functions.find(({ name }) => name === "sql");
 const rows = readRows("sql");
 
-/** The record of a text as JSON, or the message of its error. */
+/** Returns the record of a text as JSON, or the message of its error. */
 function read(text: string): Json | string {
   assert.ok(sql !== undefined);
   return record(sql, text);
@@ -197,7 +197,7 @@ function grammar(): Grammar {
   return { types, untyped };
 }
 
-/** The entries that the tables lack. A refused node needs no types for its members. */
+/** Returns the entries that the tables lack. A refused node needs no types for its members. */
 function missing(
   types: Grammar["types"],
   untyped: Grammar["untyped"],
