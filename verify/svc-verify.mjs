@@ -128,7 +128,7 @@ function checkEvidence(line, leaf, row) {
   const begins = parts.map((part) => (isErased(part) ? "" : part.slice(0, 36))).join("");
   const areParts = parts.length >= six.length && names.every(Boolean) && ascend(names.slice(six.length));
   const areSalted = /^(?:\["[\w-]{22}",")*$/.test(Buffer.from(begins, "base64url").latin1Slice());
-  need(areParts && areSalted, "evidence", row, "the evidence has not its parts, each in its place, or is too long");
+  need(areParts && areSalted, "evidence", row, "the evidence does not have its six parts in order, or is too long");
   // oxlint-disable-next-line unicorn/no-array-sort -- Node 18 has no toSorted
   const digests = parts.map((part, place) => digestOf(part) + (place < six.length ? "" : `${names[place]}~`)).sort();
   need(sha256(digests.join("")) === leaf.evidence, "digest", row, "the evidence is not what the leaf commits to");
@@ -214,8 +214,8 @@ function* rowsOf(folder, size, chainOnly) {
       yield { row, bytes: bundle.subarray(at + 2, end), line };
       [at, lineAt] = [end, lineEnd + 1];
     }
-    need(at === bundle.length, "entry", first + width, "the bundle of leaves goes on behind this row");
-    need(lineAt === lines.length, "evidence", first + width, "the bundle of evidence goes on behind this row");
+    need(at === bundle.length, "entry", first + width, "the bundle of leaves has data after this row");
+    need(lineAt === lines.length, "evidence", first + width, "the bundle of evidence has data after this row");
   }
 }
 function verifyFolder(folder, keys, chainOnly, found) {
@@ -227,7 +227,7 @@ function verifyFolder(folder, keys, chainOnly, found) {
   for (const { row, bytes, line } of rowsOf(folder, found.size, chainOnly)) {
     const leaf = checkLeaf(bytes, row, found.origin);
     need(leaf.prev === prev, "prev", row, "the leaf does not follow the row before");
-    need(leaf.at >= before, "time", row, "the clock went back");
+    need(leaf.at >= before, "time", row, "the time is earlier than in the row before");
     const holds = leaf.check === undefined || callers[leaf.check] === leaf.caller;
     need(holds, "result", row, "the row that it names is not an earlier check with its key and its tool");
     callers.push(leaf.kind === "check" ? once(leaf.caller) : "");
@@ -247,7 +247,7 @@ function verifyFolder(folder, keys, chainOnly, found) {
     if (leaf.act === '"erase"') settle(missing, line, row);
   }
   const computed = tree.rows === 0 ? sha256("") : tree.complete.reduceRight((node, left) => nodeHash(left, node));
-  need(computed === root, "root", 0, "the rows' root hash is not the checkpoint's");
+  need(computed === root, "root", 0, "the rows' root hash differs from the checkpoint's");
   const first = missing.findIndex((names) => names !== "");
   need(first === -1, "erasure", first, "a part is missing, and no later row says that it was erased");
 }

@@ -136,7 +136,7 @@ def check_evidence(line, leaf, row):
     parts = line.split(b"~")
     names = [name_of(part, place) for place, part in enumerate(parts)]
     are_parts = len(line) <= 2**22 and len(parts) >= 6 and None not in names and names[6:] == sorted(set(names[6:]))
-    need(are_parts, "evidence", row, "the evidence has not its parts, each in its place, or is too long")
+    need(are_parts, "evidence", row, "the evidence does not have its six parts in order, or is too long")
     heads = base64.urlsafe_b64decode(b"".join([part[:36] for part in parts if part[:1] != b"!"]))
     need(SALTS.fullmatch(heads), "evidence", row, "a part has no salt of 22 characters")
     digests = [part[1:44] if part[:1] == b"!" else base64.urlsafe_b64encode(sha256(part))[:43] for part in parts]
@@ -165,7 +165,7 @@ def read(folder, name, most, code, row):
     """Reads a regular file of at most this size in the folder; a link that leads out of the folder is refused."""
     file, inside = os.path.realpath(os.path.join(folder, name)), os.path.join(os.path.realpath(folder), "")
     is_there = file.startswith(inside) and os.path.isfile(file)
-    need(is_there and os.path.getsize(file) <= most, code, row, f"{name} is not there, or no regular file of at most {most} bytes")
+    need(is_there and os.path.getsize(file) <= most, code, row, f"{name} is missing, or is not a regular file of at most {most} bytes")
     return pathlib.Path(file).read_bytes()
 
 def tile_name(index, width):
@@ -209,8 +209,8 @@ def rows_of(folder, size, chain_only):
             need(chain_only or row - first < len(lines), "evidence", row, "the bundle of evidence ends before the row's line does")
             yield row, bundle[at + 2 : end], lines and lines[row - first - 1]
             at = end
-        need(at == len(bundle), "entry", row, "the bundle of leaves goes on behind this row")
-        need(chain_only or lines[width:] == [b""], "evidence", row, "the bundle of evidence goes on behind this row")
+        need(at == len(bundle), "entry", row, "the bundle of leaves has data after this row")
+        need(chain_only or lines[width:] == [b""], "evidence", row, "the bundle of evidence has data after this row")
 
 def verify_folder(folder, keys, chain_only, found):
     root = read_checkpoint(read(folder, "checkpoint", 2**16, "checkpoint", 0), keys, found)
@@ -220,7 +220,7 @@ def verify_folder(folder, keys, chain_only, found):
     for row, data, line in rows_of(folder, found["size"], chain_only):
         leaf = check_leaf(data, row, found["origin"])
         need(leaf["prev"] == tree.last.hex(), "prev", row, "the leaf does not follow the row before")
-        need(int(leaf["at"]) >= before, "time", row, "the clock went back")
+        need(int(leaf["at"]) >= before, "time", row, "the time is earlier than in the row before")
         caller = sys.intern(leaf["key"] + leaf["tool"])
         is_named = leaf["check"] is None or int(leaf["check"]) < row and callers[int(leaf["check"])] == caller
         need(is_named, "result", row, "the row that it names is not an earlier check with its key and its tool")
@@ -242,7 +242,7 @@ def verify_folder(folder, keys, chain_only, found):
     node = tree.complete.pop() if tree.complete else sha256(b"")
     for left in reversed(tree.complete):
         node = sha256(b"\1" + left + node)
-    need(node == root, "root", 0, "the rows' root hash is not the checkpoint's")
+    need(node == root, "root", 0, "the rows' root hash differs from the checkpoint's")
     first = next((row for row, lacks in enumerate(missing) if lacks), 0)
     need(not first, "erasure", first, "a part is missing, and no later row says that it was erased")
 

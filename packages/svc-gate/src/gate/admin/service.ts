@@ -26,7 +26,7 @@ export interface ServiceOptions {
   readonly rootSource: GateSource;
   /** Undefined on a gate without tenants. */
   readonly tenants: Tenants | undefined;
-  /** Reads the file of tenants again. */
+  /** Reads the tenants file again. */
   readonly readSources: () => Promise<Result<readonly GateSource[], string>>;
   /** The tests that must pass before a reload takes effect. */
   readonly tests: ReloadTests | undefined;

@@ -28,7 +28,7 @@ export function answeredVerdict({ verdict, final }: Pick<Decision, "verdict" | "
 }
 
 /**
- * The body of a 200 on POST /check. It takes a durable receipt: without a receipt there is no answer.
+ * Returns the body of a 200 on POST /check. It needs a durable receipt, so no answer exists without one.
  *
  * @param request SHA-256 of the received body, in hex: the caller compares it with the body that it sent
  */

@@ -92,7 +92,9 @@ export async function readHint(folder: string): Promise<Hint | undefined> {
   return bytes !== undefined && isUtf8(bytes) ? parseHint(bytes.toString("utf8")) : undefined;
 }
 
-/** Returns the keys in the hint of an export; none if there is no hint, or one of them is not the key of a log. */
+/**
+ * Returns the keys in the hint of an export; none if the hint is missing, or one of the keys is not the key of a log.
+ */
 export async function hintedKeys(folder: string): Promise<readonly VerifierKey[]> {
   const { vkeys = [] } = (await readHint(folder)) ?? {};
   const keys = vkeys.map(parseVerifierKey);

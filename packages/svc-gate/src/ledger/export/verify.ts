@@ -16,7 +16,7 @@ export type ExportProblem = FindingCode | "checkpoint" | "cosignature" | "signat
 
 /** The result of verifying an export. */
 export interface ExportReport {
-  /** The checkpoint; undefined if there is no valid one. */
+  /** The checkpoint; undefined if it is missing or not valid. */
   readonly checkpoint: Checkpoint | undefined;
   readonly rows: number;
   readonly contracts: number;

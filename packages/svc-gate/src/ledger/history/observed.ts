@@ -135,7 +135,7 @@ function signedHead({ origin, size, root }: Checkpoint, by: string): ObservedHea
  * Returns the last head that the ledger's own key has signed, from the folder. The ledger must have all rows of it.
  *
  * @param signer the verifier key on record; undefined before the first
- * @returns undefined if there is no checkpoint, or another key has signed it
+ * @returns undefined if the checkpoint is missing, or another key has signed it
  */
 export async function ownHead(folder: string, signer: string | undefined): Promise<ObservedHead | undefined> {
   const note = await readCheckpointNote(folder);

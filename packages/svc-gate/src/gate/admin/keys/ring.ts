@@ -262,14 +262,14 @@ export class KeyRing {
 
   #hold(record: KeyRecord, at: number | null): void {
     const id = keyId(record);
-    const before = this.#held.get(id);
-    for (const digest of before === undefined ? [] : this.#digestsOf(before.record)) this.#digests.delete(digest);
+    const known = this.#held.get(id);
+    for (const digest of known === undefined ? [] : this.#digestsOf(known.record)) this.#digests.delete(digest);
     const held: Held = {
       record,
       key: keyOf(record),
-      created: before === undefined ? at : before.created,
-      lastUsed: before?.lastUsed ?? null,
-      notedUse: before?.notedUse ?? null,
+      created: known === undefined ? at : known.created,
+      lastUsed: known?.lastUsed ?? null,
+      notedUse: known?.notedUse ?? null,
     };
     this.#held.set(id, held);
     if (record.revoked) return;
