@@ -287,6 +287,9 @@ export class NotKept extends Error {
   }
 }
 
+/** An error that must stop the gate. A store must not treat it as a broken connection. */
+export class Fault extends Error {}
+
 /** A ledger that must not be served, with a sentence for the operator that says what and what to do. */
 export class LedgerRefused extends Error {}
 

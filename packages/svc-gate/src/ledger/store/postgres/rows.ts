@@ -1,8 +1,8 @@
 import { hash } from "node:crypto";
-import type { Counters as WalkedCounters } from "../../history/counter-walk.ts";
+import type { Counters } from "../../history/counter-walk.ts";
 import { isWhole } from "../checksums.ts";
-import type { KeptCounter } from "../store.ts";
-import { LedgerRefused } from "../store.ts";
+import type { KeptCounters } from "../running-totals.ts";
+import { LedgerRefused, type KeptCounter } from "../store.ts";
 import type { StoredRow } from "../../entry/row.ts";
 
 /** What the ledger's own row says of where it stands. */
@@ -49,16 +49,13 @@ export function sameHead(left: HeadRow, right: HeadRow): boolean {
   return (Object.keys(left) as (keyof HeadRow)[]).every((name) => left[name] === right[name]);
 }
 
-/** By digest. */
-export type Counters = ReadonlyMap<string, KeptCounter>;
-
 /** Tells a ledger's description that was changed apart from the one that was written. */
 export function ledgerSeal(ledger: string, log: string, counterSecret: string): string {
   return hash("sha256", JSON.stringify([ledger, log, counterSecret]), "hex");
 }
 
 /** The counters, and the first one whose row is not what was written. */
-export function parseCounters(rows: readonly (readonly unknown[])[]): WalkedCounters {
+export function parseCounters(rows: readonly (readonly unknown[])[]): Counters {
   let damaged: KeptCounter | undefined;
   const kept = rows.map(([id, digest, definition, through, unknownThrough, resetThrough, folded, checksum]) => {
     const counter = {
@@ -77,7 +74,7 @@ export function parseCounters(rows: readonly (readonly unknown[])[]): WalkedCoun
 }
 
 /** @throws {LedgerRefused} where a counter's description is not what was written */
-export function readCounters(rows: readonly (readonly unknown[])[]): Counters {
+export function readCounters(rows: readonly (readonly unknown[])[]): KeptCounters {
   const { kept, damaged } = parseCounters(rows);
   if (damaged !== undefined)
     throw new LedgerRefused(`the counter ${damaged.id} in the database is damaged: restore it from a backup`);

@@ -144,9 +144,6 @@ export async function connect(pool: Pool): Promise<PoolClient> {
   }
 }
 
-/** What must stop the gate, in the store's own words. */
-export class Fault extends Error {}
-
 /** SQLSTATE, by its class or whole, of what may pass by itself: the database is away, full, busy, or has a new primary. */
 const passing = /^(08|28|3D|40|53|55|57|25006|25P03|25P04|58)/;
 

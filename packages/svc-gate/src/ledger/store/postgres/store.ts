@@ -4,11 +4,12 @@ import type { ClientConfig, Pool, PoolClient } from "pg";
 import { setTimeout as wait } from "node:timers/promises";
 import { Caller } from "../calls.ts";
 import { historyOf, keyNotesOf, slice } from "./history.ts";
-import { headRow, ledgerSeal, readCounters, storedRow, type Counters } from "./rows.ts";
+import { headRow, ledgerSeal, readCounters, storedRow } from "./rows.ts";
 import { beginOn, connect, explained, readOne, rollBack, send } from "./session.ts";
 import { ask, commit, readRows, type BoundStatement } from "./sql.ts";
 import { PostgresTransaction } from "./transaction.ts";
 import { verifyPostgres } from "./verify.ts";
+import type { KeptCounters } from "../running-totals.ts";
 import { LedgerRefused, NoLedger, NotKept } from "../store.ts";
 import type {
   Anchor,
@@ -47,7 +48,7 @@ export interface DatabaseLedger {
 interface Opening {
   readonly opened: OpenedStore;
   readonly version: number;
-  readonly counters: Counters;
+  readonly counters: KeptCounters;
 }
 
 /** Opens the ledger of an id, or begins one where none is. @throws {LedgerRefused} when it must not be served */
@@ -111,7 +112,7 @@ class PostgresStore implements LedgerStore {
   readonly keyNotes: KeyNotes;
   readonly #pools: Pools;
   readonly #ledger: string;
-  #counters: Counters;
+  #counters: KeptCounters;
   #version: number;
   #room: { readonly at: number; readonly is: Promise<boolean> } | undefined;
 

@@ -1,7 +1,6 @@
 import { hasLedger } from "../../data-folder.ts";
 import { statfsSync } from "node:fs";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { addDecimals } from "../../../wire/mod.ts";
 import type { Erasure } from "../../entry/erasure.ts";
 import { serveOpened } from "../calls.ts";
 import { eraseParts, markCleared, scrub } from "./erase.ts";
@@ -18,11 +17,11 @@ import {
   writeMeta,
   type Meta,
 } from "./file.ts";
-import { countedAfter, counterChecksum, foldChecksum } from "../checksums.ts";
-import type { KeptCounter } from "../store.ts";
-import { LedgerRefused, NotKept } from "../store.ts";
+import { counterChecksum } from "../checksums.ts";
+import { keepIn, queryFor, RunningTotals, type KeptCounters, type TotalQuery } from "../running-totals.ts";
 import { changeColumns } from "../../entry/row.ts";
 import type { TreeNode } from "../../tree/merkle.ts";
+import { LedgerRefused, NotKept } from "../store.ts";
 import type { OpenedStore, Scrubbed, StoredCounter, StoredEffect, StoredHead, StoredLookup } from "../store.ts";
 import type { StoredRow } from "../../entry/row.ts";
 
@@ -61,9 +60,9 @@ class Writer {
   readonly #totalThrough: StatementSync;
   readonly #head: StatementSync;
   readonly #log: StatementSync;
-  #counters: ReadonlyMap<string, KeptCounter>;
-  /** Totals that the transaction under way has asked for, so that what it then adds needs no second look. */
-  readonly #asked = new Map<string, string | undefined>();
+  #counters: KeptCounters;
+  /** Totals that `values` has read, so that the commit does not read them again. */
+  readonly #totals = new RunningTotals();
   /** The leaf that this owner wrote last; each commit checks that it is still the last one. */
   #headLeaf: string | undefined;
   #meta: Meta;
@@ -112,19 +111,17 @@ class Writer {
   }
 
   values(lookups: readonly StoredLookup[]): readonly (string | undefined)[] {
-    return lookups.map(({ counter, key, after: asked }) => {
-      const known = this.#counters.get(counter);
-      if (known === undefined || asked < known.unknownThrough) return undefined;
-      const after = countedAfter(asked, known);
-      const under = Buffer.from(key, "hex");
-      const latest = this.#latest.get(known.id, under);
-      const total = latest === undefined ? undefined : String(latest["total"]);
-      this.#asked.set(`${known.id} ${key}`, total);
-      if (total === undefined || Number(latest?.["at"]) <= after) return "0";
-      if (after < 0) return total;
-      const before = this.#totalThrough.get(known.id, under, after);
-      return before === undefined ? total : addDecimals(total, `-${String(before["total"])}`);
+    return lookups.map((lookup) => {
+      const query = queryFor(lookup, this.#counters);
+      return query && this.#sum(query);
     });
+  }
+
+  #sum(query: TotalQuery): string {
+    const { id, bytes, after } = query;
+    const latest = this.#latest.get(id, bytes);
+    const totalAtMoment = (): unknown => this.#totalThrough.get(id, bytes, after)?.["total"];
+    return this.#totals.sum(query, [latest?.["at"], latest?.["total"]], totalAtMoment);
   }
 
   commit(
@@ -141,7 +138,7 @@ class Writer {
     for (const { seq, session, tool, verdict, leaf, evidence } of rows)
       this.#insertRow.run(seq, session, tool, verdict, leaf, evidence);
     for (const [counter, folded] of counters) this.#keep(counter, folded);
-    for (const effect of effects) this.#addEffect(effect, false);
+    this.#addEffects(effects, false);
     for (const { level, index, hash } of nodes) this.#insertNode.run(level, index, hash);
     for (const erasure of erasures) eraseParts(this.#database, erasure);
     const hasRows = rows.length > 0 || this.#headLeaf !== undefined;
@@ -151,7 +148,7 @@ class Writer {
     if (isOther) writeMeta(this.#database, meta);
     this.#database.exec("COMMIT");
     this.#meta = meta;
-    this.#asked.clear();
+    this.#totals.clear();
     this.#headLeaf = rows.at(-1)?.leaf ?? this.#headLeaf;
     this.#foldBack(logPagesMax);
   }
@@ -164,7 +161,7 @@ class Writer {
   #requireRoom(): void {
     const { bavail, bsize } = statfsSync(this.#folder);
     if (bavail * bsize >= reserveBytes) return;
-    this.#asked.clear(); // the transaction ends here, and a disk may be full for long
+    this.#totals.clear(); // the transaction ends here, and a disk may be full for long
     throw new NotKept("disk-full", `under ${reserveBytes >> 20} MiB are free in ${this.#folder}`);
   }
 
@@ -206,37 +203,25 @@ class Writer {
       this.#database.exec("COMMIT");
     } catch (error) {
       this.#counters = before;
-      this.#asked.clear();
+      this.#totals.clear();
       if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
       throw error;
     }
     this.#foldBack(logPagesMax);
   }
 
-  #keep(kept: StoredCounter, folded: readonly StoredEffect[]): void {
-    const { digest, definition, through, unknownThrough } = kept;
-    const known = this.#counters.get(digest);
-    const resetThrough = Math.max(known?.resetThrough ?? -1, kept.resetThrough ?? -1);
-    const id = known?.id ?? Math.max(0, ...[...this.#counters.values()].map((counter) => counter.id)) + 1;
-    const counter = {
-      id,
-      digest,
-      definition,
-      through,
-      unknownThrough,
-      resetThrough,
-      folded: (known?.folded ?? 0) + folded.length,
-    };
+  #keep(counter: StoredCounter, folded: readonly StoredEffect[]): void {
+    const { kept, added } = keepIn(this.#counters, counter, folded);
+    const { id, digest, definition, through, unknownThrough, resetThrough } = kept;
     this.#database
       .prepare(
         `INSERT OR REPLACE INTO counters (id, digest, definition, through, unknown_through, reset_through, folded, seal)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
       )
-      .run(id, digest, definition, through, unknownThrough, resetThrough, counter.folded, counterChecksum(counter));
-    this.#counters = new Map(this.#counters).set(digest, counter);
-    this.#asked.clear();
-    for (const effect of folded) this.#addEffect(effect, true);
-    this.#asked.clear();
+      .run(id, digest, definition, through, unknownThrough, resetThrough, kept.folded, counterChecksum(kept));
+    this.#counters = new Map(this.#counters).set(digest, kept);
+    this.#addEffects(added, true);
+    this.#totals.clear(); // A long fold has many keys.
   }
 
   /** What a fault has left half-done is left out. */
@@ -249,22 +234,9 @@ class Writer {
     }
   }
 
-  /** Each event carries the total up to it, so that a window of any length is two look-ups and a difference. */
-  #addEffect({ counter, key, at, seq, amount }: StoredEffect, isFolded: boolean): void {
-    const known = this.#counters.get(counter);
-    if (known === undefined) throw new Error(`the ledger keeps no counter ${counter}`);
-    const under = Buffer.from(key, "hex");
-    const index = `${known.id} ${key}`;
-    const before = this.#asked.has(index) ? this.#asked.get(index) : this.#latestTotal(known.id, under);
-    const total = before === undefined ? amount : addDecimals(before, amount);
-    this.#asked.set(index, total);
-    const checksum = isFolded ? foldChecksum({ counter, key: under, at, seq, total, before }) : null;
-    this.#insertEffect.run(known.id, under, at, seq, total, checksum);
-  }
-
-  #latestTotal(id: number, under: Uint8Array): string | undefined {
-    const latest = this.#latest.get(id, under);
-    return latest === undefined ? undefined : String(latest["total"]);
+  #addEffects(effects: readonly StoredEffect[], isFolded: boolean): void {
+    for (const query of this.#totals.missing(effects, this.#counters)) this.#sum(query);
+    for (const row of this.#totals.add(effects, this.#counters, isFolded)) this.#insertEffect.run(...row);
   }
 
   #readHead(): StoredHead | undefined {
@@ -272,7 +244,7 @@ class Writer {
     return row === undefined ? undefined : { seq: Number(row["seq"]), leaf: String(row["leaf"]) };
   }
 
-  #readCounters(): ReadonlyMap<string, KeptCounter> {
+  #readCounters(): KeptCounters {
     const { kept, damaged } = readCounters(this.#database);
     if (damaged !== undefined) {
       throw new LedgerRefused(
