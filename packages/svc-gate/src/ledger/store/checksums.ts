@@ -1,13 +1,13 @@
 import { hash } from "node:crypto";
 import type { KeptCounter } from "./store.ts";
 
-/** Tells a counter's row that was changed apart from one that was written; its definition is under its digest. */
+/** A checksum that reveals a changed row of a counter. The counter's digest protects its definition. */
 export function counterChecksum(kept: KeptCounter): string {
   const { id, digest, through, unknownThrough, resetThrough, folded } = kept;
   return hash("sha256", JSON.stringify([id, digest, through, unknownThrough, resetThrough, folded]), "hex");
 }
 
-/** Is a counter's row the one that was written? */
+/** True if a counter's row is unchanged. */
 export function isWhole(kept: KeptCounter, checksum: unknown): boolean {
   return checksum === counterChecksum(kept) && hash("sha256", kept.definition, "hex") === kept.digest;
 }
@@ -24,7 +24,7 @@ interface FoldedTotal {
   readonly before: string | null | undefined;
 }
 
-/** No receipt commits to an event that was folded later, so its row carries a digest of itself and of the one before. */
+/** A checksum of an event that a fold found. No receipt commits to such an event, so its row protects itself. */
 export function foldChecksum({ counter, key, at, seq, total, before }: FoldedTotal): string {
   return hash(
     "sha256",

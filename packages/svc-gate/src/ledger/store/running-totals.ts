@@ -15,8 +15,8 @@ export interface TotalQuery extends StoredLookup {
 export type EventRow = readonly [number, Uint8Array, number, number, string, string | null];
 
 /**
- * The latest total of each counter's key. Each event is stored with the total up to it, so that the sum of a window of any
- * length needs two look-ups. The stores only read and write rows.
+ * The latest total of each counter's key. Each event is stored with the total up to it, so that the sum of a window of
+ * any length needs two look-ups. The stores only read and write rows.
  */
 export class RunningTotals {
   /** By counter and key; null if the key has no events. */
@@ -81,8 +81,8 @@ export function queryFor(lookup: StoredLookup, counters: KeptCounters): TotalQue
 }
 
 /**
- * The counter as it is kept from now on, and the folded events that it does not have yet: two gates may fold one counter at
- * once. The history of a counter that is kept up with every row becomes known again if a reset says so.
+ * Returns the counter as it is kept from now on, and the folded events that it does not have yet, because two gates may
+ * fold one counter at once. Only a reset of a counter that every new row updates makes unknown history known.
  */
 export function keepIn(
   counters: KeptCounters,

@@ -31,15 +31,15 @@ import type { StoredRow } from "../../entry/row.ts";
 
 export interface TurnParts {
   readonly client: PoolClient;
-  /** For the connection on which the outcome of a lost COMMIT is found out. */
+  /** For the connection that finds the outcome of a lost COMMIT. */
   readonly config: ClientConfig;
-  /** How long that may take, in milliseconds. */
+  /** The time for finding the outcome, in milliseconds. */
   readonly settleMs: number;
   readonly ledger: string;
   readonly head: HeadRow;
   readonly at: number;
   readonly counters: KeptCounters;
-  /** Told the counters as the transaction left them, once they are kept. */
+  /** Receives the counters after the commit. */
   readonly kept: (version: number, counters: KeptCounters) => void;
 }
 
@@ -80,7 +80,7 @@ export class PostgresTransaction implements StoreTransaction {
     return counted.map((lookup) => lookup && values.get(lookup));
   }
 
-  /** The sum of each query, after which `#totals` knows the latest total of its key. */
+  /** Reads the sum of each query. `#totals` then has the latest total of each key. */
   async #ask(queries: readonly TotalQuery[]): Promise<readonly string[]> {
     const { client, ledger } = this.#parts;
     const ids = queries.map(({ id }) => id);
@@ -141,7 +141,7 @@ export class PostgresTransaction implements StoreTransaction {
     this.#parts.kept(this.#version, this.#counters);
   }
 
-  /** Where a part cannot be erased, the transaction has ended, and nothing of it is kept. */
+  /** If a part cannot be erased, this aborts the transaction. */
   async #erase({ parts, rows }: Erasure): Promise<void> {
     const { client, ledger } = this.#parts;
     const write = parts.includes("call") ? "eraseWithCall" : "erase";
@@ -156,7 +156,7 @@ export class PostgresTransaction implements StoreTransaction {
     }
   }
 
-  /** What the batch writes. Where that cannot be said, the transaction has ended, and nothing of it is kept. */
+  /** The statements that write the batch. If this fails, it aborts the transaction. */
   async #prepare(
     rows: readonly StoredRow[],
     effects: readonly StoredEffect[],
@@ -185,8 +185,8 @@ export class PostgresTransaction implements StoreTransaction {
   }
 
   /**
-   * Writes and commits on one way there and back. Kept is what says COMMIT, and not kept what says ROLLBACK; with any
-   * other answer, or none, it is found out.
+   * Writes and commits in one round trip. The answer COMMIT means that the batch is kept, and ROLLBACK that it is not.
+   * After any other answer, or none, this finds the outcome.
    */
   async #end(written: readonly BoundStatement[], next: HeadRow): Promise<void> {
     const { client, head } = this.#parts;
@@ -206,7 +206,7 @@ export class PostgresTransaction implements StoreTransaction {
     await rollBack(this.#parts.client);
   }
 
-  /** Until its COMMIT is sent, whatever fails in a transaction keeps nothing. */
+  /** Explains the errors of work before the COMMIT, which keeps nothing if it fails. */
   async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
     try {
       return await work();
@@ -216,7 +216,7 @@ export class PostgresTransaction implements StoreTransaction {
   }
 }
 
-/** Rows follow the head that is locked; another order is a programmer's error. */
+/** Rows must follow the locked head. Another order is a programmer's error. */
 function requireOrder(rows: readonly StoredRow[], last: number): void {
   const stray = rows.find(({ seq }, at) => seq !== last + at + 1);
   if (stray !== undefined)
@@ -224,15 +224,15 @@ function requireOrder(rows: readonly StoredRow[], last: number): void {
 }
 
 interface Outcome {
-  /** The command that the server says it has done; undefined where that is not certain. */
+  /** The command that the server has confirmed; undefined if the outcome is not certain. */
   readonly said: "COMMIT" | "ROLLBACK" | undefined;
-  /** What the server said against a statement. */
+  /** The server's error for a statement. */
   readonly failed: unknown;
 }
 
 /**
- * Sends what is to be written and the COMMIT, and waits for every answer. A warning beside COMMIT makes it uncertain: such as
- * that the wait for a standby was cancelled. What is only said has the code of success.
+ * Sends the statements and the COMMIT, and waits for every answer. A warning with the COMMIT makes the outcome uncertain:
+ * for example, the wait for a standby was cancelled. Other notices have the code of success.
  */
 async function endTransaction(client: ClientBase, written: readonly BoundStatement[]): Promise<Outcome> {
   let warned = false;
@@ -253,11 +253,12 @@ interface Move {
 }
 
 /**
- * Finds out what became of a batch whose COMMIT was not answered: under the head's lock, so that its transaction has
- * ended, is its last row there? What is there is then committed once more by a transaction that writes, so that it is
- * also wherever a COMMIT must be: the wait for a standby may have been what was lost.
+ * Finds the outcome of a batch whose COMMIT was not answered. It looks for the last row under the head's lock, so that the
+ * batch's transaction has ended. If the row exists, another transaction writes and commits, because the wait for a standby
+ * may have been lost. The standby then has the batch too.
  *
- * @throws a fault when it cannot be told within the bound
+ * @returns true if the batch was kept
+ * @throws {Fault} if the outcome is not found in time
  */
 async function findOut({ config, settleMs, ledger }: TurnParts, move: Move): Promise<boolean> {
   const until = performance.now() + settleMs;

@@ -29,25 +29,25 @@ export interface OpenOptions {
   readonly folder: string;
   /** The name of a new ledger. */
   readonly log: string | undefined;
-  /** Something outside says that a ledger was here, so a new one must not be begun. */
+  /** True if something outside the folder has observed the ledger, so that a new one must not be created. */
   readonly mustExist: boolean;
 }
 
-/** A counter that is kept, with what was folded into it, in the transaction of a batch. */
+/** A counter and the folded events that are written in the transaction of a batch. */
 export type KeptTogether = readonly [counter: StoredCounter, folded: readonly StoredEffect[]];
 
-/** What a batch writes beside its rows and their events. */
+/** The changes that a batch makes besides its rows and their events. */
 export interface WriteOptions {
   readonly counters: readonly KeptTogether[];
   readonly nodes: readonly TreeNode[];
-  /** The key that signs heads from now on, where it changes. */
+  /** The key that signs heads from now on, if it changes. */
   readonly signer: string | undefined;
   /** The mode of the ledger from now on, if it changes. */
   readonly mode: string | undefined;
   readonly erasures: readonly Erasure[];
 }
 
-/** The one connection that writes. Everything here is synchronous: it runs in a thread of its own. */
+/** The only connection that writes. It is synchronous and runs in its own thread. */
 class Writer {
   readonly opened: OpenedStore;
   readonly #folder: string;
@@ -63,7 +63,7 @@ class Writer {
   #counters: KeptCounters;
   /** Totals that `values` has read, so that the commit does not read them again. */
   readonly #totals = new RunningTotals();
-  /** The leaf that this owner wrote last; each commit checks that it is still the last one. */
+  /** The leaf that this owner wrote last. Each commit checks that it is still the last one. */
   #headLeaf: string | undefined;
   #meta: Meta;
 
@@ -102,7 +102,7 @@ class Writer {
     const changed = this.#database
       .prepare("SELECT max(seq) AS seq FROM receipts WHERE verdict = ? AND verdict <> 'ALLOW'")
       .get(changeColumns.verdict)?.["seq"];
-    this.scrub(true); // What a kill or a reader kept the owner before from clearing.
+    this.scrub(true); // A kill or a reader may have stopped the previous owner from doing it.
     this.opened = { ...meta, created, head, changed: Number(changed ?? 0), counters: this.counters() };
   }
 
@@ -142,7 +142,7 @@ class Writer {
     for (const { level, index, hash } of nodes) this.#insertNode.run(level, index, hash);
     for (const erasure of erasures) eraseParts(this.#database, erasure);
     const hasRows = rows.length > 0 || this.#headLeaf !== undefined;
-    const keptMode = hasRows ? undefined : (mode ?? this.#meta.mode); // Rows name the mode themselves.
+    const keptMode = hasRows ? undefined : (mode ?? this.#meta.mode); // Rows name the mode.
     const isOther = signer !== undefined || keptMode !== this.#meta.mode;
     const meta = isOther ? { ...this.#meta, signer: signer ?? this.#meta.signer, mode: keptMode } : this.#meta;
     if (isOther) writeMeta(this.#database, meta);
@@ -153,7 +153,7 @@ class Writer {
     this.#foldBack(logPagesMax);
   }
 
-  /** What the log holds goes into the file, as far as no reader is in the way. @throws when the disk fails at it */
+  /** Copies the log into the file, as far as no reader prevents it. @throws if the disk fails */
   #foldBack(fromPages: number): void {
     if (Number(this.#log.get()?.["log"]) >= fromPages) this.#database.exec("PRAGMA wal_checkpoint(PASSIVE)");
   }
@@ -161,7 +161,7 @@ class Writer {
   #requireRoom(): void {
     const { bavail, bsize } = statfsSync(this.#folder);
     if (bavail * bsize >= reserveBytes) return;
-    this.#totals.clear(); // the transaction ends here, and a disk may be full for long
+    this.#totals.clear(); // The transaction ends here, and a disk may stay full for long.
     throw new NotKept("disk-full", `under ${reserveBytes >> 20} MiB are free in ${this.#folder}`);
   }
 
@@ -178,7 +178,7 @@ class Writer {
     return scrub(this.#database, this.#folder, rewrite);
   }
 
-  /** Unless one is kept already. */
+  /** Records the key unless one is on record. Returns the key on record. */
   keepSigner(verifier: string): string {
     if (this.#meta.signer !== undefined) return this.#meta.signer;
     this.commit([], [], { counters: [], nodes: [], signer: verifier, mode: undefined, erasures: [] });
@@ -193,7 +193,7 @@ class Writer {
     this.#meta = meta;
   }
 
-  /** Where it fails nothing of it stays, neither here nor in the file: batches go on. */
+  /** If it fails, neither memory nor the file changes, and batches continue. */
   keepCounter(kept: StoredCounter, folded: readonly StoredEffect[]): void {
     this.#requireRoom();
     const before = this.#counters;
@@ -224,7 +224,7 @@ class Writer {
     this.#totals.clear(); // A long fold has many keys.
   }
 
-  /** What a fault has left half-done is left out. */
+  /** Leaves the log as it is if a fault has interrupted a transaction. */
   close(): void {
     try {
       if (!this.#database.isTransaction) this.#foldBack(1);
@@ -255,7 +255,7 @@ class Writer {
   }
 }
 
-/** What is opened halfway is let go: the thread lives on, and the ledger would be nobody's and locked. */
+/** Closes everything if opening fails: the thread lives on, and would keep the ledger locked. */
 function openWriter(options: OpenOptions): Writer {
   const { folder, mustExist } = options;
   const lock = takeOwnership(folder);
