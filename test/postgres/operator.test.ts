@@ -189,7 +189,7 @@ function setUp(there: PostgresServer, app: string): void {
     test("the gate refuses a ledger's id that could end an SQL literal", async (t) => {
       const database = await open(t, { url: app });
       for (const ledger of ["a'b", "", "a b", "a;b", "ä", "-a", "a".repeat(101)])
-        await assert.rejects(database.open({ ledger, log: undefined }), /is no ledger's id/);
+        await assert.rejects(database.open({ ledger, log: undefined }), /is not the id of a ledger/);
     });
   });
 

@@ -14,7 +14,7 @@ export interface Control {
   readonly noticed: RegExp;
 }
 
-const effectsLoop = "for (const effect of effects) this.#addEffect(effect, false);";
+const addsEffects = "this.#addEffects(effects, false);";
 const erasuresLoop = "for (const erasure of erasures) eraseParts(this.#database, erasure);";
 const keepsRows = "await store.commit(this.#rows, $$beside);";
 /** Known rows are missing, or all rows are. */
@@ -97,14 +97,14 @@ export const controls: readonly Control[] = [
   {
     name: "counters are written after the transaction of their rows",
     mutations: [
-      { within: "Writer.commit", find: effectsLoop, put: "" },
-      { within: "Writer.commit", find: "this.#meta = meta;", put: `${effectsLoop} $found` },
+      { within: "Writer.commit", find: addsEffects, put: "" },
+      { within: "Writer.commit", find: "this.#meta = meta;", put: `${addsEffects} $found` },
     ],
     noticed: /counter/,
   },
   {
     name: "a counter forgets what a call moved",
-    mutations: [{ within: "Writer.#addEffect", find: "addDecimals(before, amount)", put: "before" }],
+    mutations: [{ within: "RunningTotals.add", find: "addDecimals(before, amount)", put: "before" }],
     noticed: /counter/,
   },
   {

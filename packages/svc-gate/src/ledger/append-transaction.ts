@@ -15,20 +15,20 @@ import type { Checkpoint } from "./tree/checkpoint.ts";
 import type { Frontier, TreeNode } from "./tree/merkle.ts";
 import { callText } from "./entry/verifier.ts";
 
-/** One decided and answered check, as the gate hands it over. */
+/** One decided and answered check. */
 export interface CheckEntry {
-  /** Milliseconds since the epoch, not less than in the row before. */
+  /** Milliseconds since the epoch, not less than in the previous row. */
   readonly at: number;
   readonly keyName: string;
   readonly mode: Mode;
   readonly toolName: string;
-  /** Does a contract route the tool? The leaf names it only then. */
+  /** True if a contract routes the tool. Only then does the leaf name the tool. */
   readonly routed: boolean;
   readonly sessionId: string | null;
-  /** The received text, or its marker from `cutInputText`. */
+  /** The received text, or its replacement from `cutInputText`. */
   readonly inputText: string;
   readonly platformText: string | null;
-  /** Members of the two that become parts of the evidence of their own. */
+  /** Members of `inputText` and `platformText` that become separate parts of the evidence. */
   readonly sensitive?: readonly SensitiveMember[];
   readonly verdict: Verdict;
   readonly answered: Verdict;
@@ -39,37 +39,37 @@ export interface CheckEntry {
   readonly outcome: Canonical;
 }
 
-/** A person's act, as the gate hands it over: it is a row, and no check. */
+/** A person's act, which is a row of its own and not a check. */
 export interface ChangeEntry {
-  /** Milliseconds since the epoch, not less than in the row before. */
+  /** Milliseconds since the epoch, not less than in the previous row. */
   readonly at: number;
-  /** The name of the key that did it. */
+  /** The name of the key that the person used. */
   readonly by: string;
-  /** Such as `keys.create`. */
+  /** For example `keys.create`. */
   readonly act: string;
-  /** What exactly was done: the row's `tool_input`. */
+  /** The details of the act: the row's `tool_input`. */
   readonly body: Canonical;
   /** One sentence for a person. */
   readonly reason: string;
-  /** What is in force after it; SHA-256 in hex. */
+  /** SHA-256 of the contract in force after the act, in hex. */
   readonly contract: string;
   readonly mode: Mode;
-  /** What the row says was erased, of rows before it. */
+  /** The parts of earlier rows that this row reports as erased. */
   readonly erases?: Erasure | undefined;
 }
 
-/** What a tool gave for a check, as the calling code reports it. No gate takes such reports yet. */
+/** A tool's result for a check, as the calling code reports it. No gate accepts such reports yet. */
 export interface ResultEntry extends Pick<
   CheckEntry,
   "at" | "contract" | "keyName" | "mode" | "routed" | "sessionId" | "toolName"
 > {
-  /** The row of its check, which has the same key, tool and session. */
+  /** The row of the check, which has the same key, tool and session. */
   readonly check: number;
-  /** Values of the result as plain texts: the row holds keyed digests of them, and no value. */
+  /** The values of the result as plain texts. The row holds only keyed digests of the values. */
   readonly values: readonly string[];
 }
 
-/** Events of a counter: `counter` is the digest of its definition, `key` the plain text of its key. */
+/** An event of a counter: `counter` is the digest of the counter's definition, `key` is the plain text of the key. */
 export interface CounterEvent {
   readonly counter: string;
   readonly key: string;
@@ -82,7 +82,7 @@ export interface CounterLookup {
   readonly after: number;
 }
 
-/** An event that a fold found in an older row. */
+/** An event that a fold found in an existing row. */
 export interface FoldedEvent extends CounterEvent {
   readonly seq: number;
   readonly at: number;
@@ -97,9 +97,8 @@ export interface LedgerHead {
 
 export interface TransactionContext {
   readonly head: LedgerHead;
-  /** The tree at the head; the transaction's own, to grow. */
+  /** The tree at the head. The transaction may change it. */
   readonly tree: Frontier;
-  /** Signs a head. */
   readonly sign: (head: TreeHead) => Promise<string>;
   readonly log: string;
   readonly engine: string;
@@ -109,21 +108,21 @@ export interface TransactionContext {
   readonly committed: (reached: Reached) => void;
 }
 
-/** A tree's size and root: what is signed. */
+/** A tree's size and root, which the head's signature covers. */
 export type TreeHead = Pick<Checkpoint, "size" | "root">;
 
-/** Where a transaction with rows has brought the ledger. */
+/** The ledger after a transaction with rows. */
 export interface Reached {
   readonly head: LedgerHead;
   readonly leaf: string;
   readonly tree: Frontier;
-  /** The signed checkpoint over it. */
+  /** The signed checkpoint over the tree. */
   readonly checkpoint: string;
 }
 
 /**
- * The exclusive right to add rows, which become durable together. Each call of it sees the counters as the calls before
- * it left them. It ends with `commit` or `abort`, and not without.
+ * The exclusive right to add rows, which become durable together. Each call sees the counters as earlier calls of the
+ * transaction left them. The owner must end it with `commit` or `abort`.
  */
 export class AppendTransaction {
   readonly #context: TransactionContext;
@@ -132,7 +131,7 @@ export class AppendTransaction {
   readonly #effects: StoredEffect[] = [];
   readonly #receipts: Receipt[] = [];
   readonly #erasures: Erasure[] = [];
-  /** For each counter and key what this transaction has added, one sum per moment. */
+  /** The amounts that this transaction has added, by counter and key: one sum for each moment. */
   readonly #moved = new Map<string, { readonly at: number; sum: string }[]>();
   #head: LedgerHead;
   readonly #tree: Frontier;
@@ -144,32 +143,32 @@ export class AppendTransaction {
     this.#tree = context.tree;
   }
 
-  /** The last row, those of this transaction included. */
+  /** The last row, including the rows of this transaction. */
   get head(): LedgerHead {
     return this.#head;
   }
 
-  /** The last row of a person's act before this transaction; 0 when there is none. */
+  /** The last row of a person's act before this transaction; 0 if there is none. */
   get changed(): number {
     return this.#context.store.changed;
   }
 
-  /** What decides on a ledger that gates share; undefined on one of a single owner, or before any gate has begun. */
+  /** The shared ledger's contract and mode; undefined if one gate owns the ledger, or if no gate has served it yet. */
   get inForce(): InForce | undefined {
     return this.#context.store.inForce;
   }
 
-  /** The verifier key on record for heads, on a ledger that gates share. */
+  /** The verifier key on record for the heads of a shared ledger. */
   get signer(): string | undefined {
     return this.#context.store.signer;
   }
 
-  /** Milliseconds by the clock that gates share, where they do. */
+  /** Milliseconds by the shared ledger's clock; undefined if one gate owns the ledger. */
   get sharedTime(): number | undefined {
     return this.#context.store.at;
   }
 
-  /** Asks what counters stood at before this transaction. @throws a fault, or {NotKept} */
+  /** Reads the values of counters before this transaction. @throws {NotKept} or a fault */
   async look(lookups: readonly CounterLookup[]): Promise<void> {
     if (lookups.length === 0) return;
     const stored = lookups.map(({ counter, key, after }): StoredLookup => ({
@@ -181,7 +180,7 @@ export class AppendTransaction {
     for (const [at, lookup] of stored.entries()) this.#known.set(lookupId(lookup), values[at]);
   }
 
-  /** A counter as the transaction so far leaves it; undefined where its history is not known. */
+  /** The counter's value after the transaction's rows so far; undefined if its history is not known. */
   value({ counter, key, after }: CounterLookup): string | undefined {
     const digest = this.#context.digest(key);
     const before = this.#known.get(lookupId({ counter, key: digest, after }));
@@ -190,7 +189,7 @@ export class AppendTransaction {
     return moved.reduce((total, { at, sum }) => (at > after ? addDecimals(total, sum) : total), before);
   }
 
-  /** Gives the check its row: place in the chain, evidence, hash. Nothing is durable yet. */
+  /** Adds the row of a check. Nothing is durable before `commit`. */
   append(entry: CheckEntry, moves: readonly CounterEvent[]): void {
     const effects = moves.length === 0 ? noEffects : this.#effectsOf(moves, this.#head.seq + 1, entry.at);
     this.#checksum(
@@ -220,7 +219,7 @@ export class AppendTransaction {
     );
   }
 
-  /** Gives a person's act its row. No counter moves with it. */
+  /** Adds the row of a person's act, which changes no counter. */
   change({ at, by, act, body, reason, contract, mode, erases }: ChangeEntry): void {
     if (erases !== undefined) this.#erasures.push(erases);
     this.#checksum(
@@ -242,7 +241,7 @@ export class AppendTransaction {
     );
   }
 
-  /** Gives a tool's result its row. Counters do not move with it. */
+  /** Adds the row of a tool's result, which changes no counter. */
   result({ values, ...entry }: ResultEntry): void {
     const { at, check, mode, toolName, sessionId } = entry;
     const digests = values.map((value) => this.#context.digest(`${resultDomain}${value}`));
@@ -272,7 +271,7 @@ export class AppendTransaction {
     );
   }
 
-  /** As `Ledger.keepCounter`, and no later than this transaction's rows. */
+  /** Like `Ledger.keepCounter`, but becomes durable no later than this transaction's rows. */
   async keepCounter(counter: Omit<StoredCounter, "digest">, folded: readonly FoldedEvent[]): Promise<void> {
     const stored = this.#context.counterOf(counter);
     await this.#context.store.keepCounter(
@@ -282,12 +281,12 @@ export class AppendTransaction {
   }
 
   /**
-   * Makes all of it durable with one flush, in order.
+   * Makes all rows durable in order, with one flush.
    *
-   * @param inForce what decides from these rows on, where it changes on a ledger that gates share
-   * @param signer the key that signs heads from these rows on, where it changes
+   * @param inForce the shared ledger's contract and mode from these rows on, if they change
+   * @param signer the key that signs heads from these rows on, if it changes
    * @returns one receipt for each row, each under a signed head
-   * @throws {NotKept} when nothing was kept; any other rejection is a fault
+   * @throws {NotKept} if nothing was kept; any other rejection is a fault
    */
   async commit(inForce?: InForce, signer?: string): Promise<readonly Durable<Receipt>[]> {
     const { store, committed } = this.#context;
@@ -295,7 +294,7 @@ export class AppendTransaction {
     if (leaf === undefined) await store.commit([], [], { inForce, signer });
     else {
       const signed = this.#sign();
-      signed.catch(() => undefined); // Where nothing is kept, nobody asks for it.
+      signed.catch(() => undefined); // If nothing is kept, nobody awaits it.
       const tree = { frontier: this.#tree.text(), nodes: this.#nodes, signed };
       await store.commit(this.#rows, this.#effects, { inForce, signer, tree, erasures: this.#erasures });
       committed({ head: this.#head, leaf, tree: this.#tree, checkpoint: await signed });
@@ -303,7 +302,7 @@ export class AppendTransaction {
     return this.#receipts.map(asDurable);
   }
 
-  /** Begun beside the flush, and seen by nobody before that is done. */
+  /** Signs during the flush. Nobody sees the signature before the rows are durable. */
   #sign(): Promise<string> {
     return this.#context.sign({ size: this.#tree.size, root: this.#tree.root() });
   }
@@ -328,7 +327,7 @@ export class AppendTransaction {
     this.#receipts.push({ seq, hash: this.#head.hash });
   }
 
-  /** Two counters of one definition are one counter: a call moves it once under one key. */
+  /** Two counters of one definition are one counter, so a call changes it once for each key. */
   #effectsOf(moves: readonly CounterEvent[], seq: number, at: number): readonly StoredEffect[] {
     const distinct = new Map<string, StoredEffect>();
     for (const { counter, key, amount } of moves) {
@@ -350,7 +349,7 @@ export class AppendTransaction {
   }
 }
 
-/** Stands before a value, so that its digest is not that of a counter's key. */
+/** A prefix of values, so that a value and a counter's key never have the same digest. */
 const resultDomain = "svc-gate/result/1\n";
 
 const noEffects: readonly StoredEffect[] = [];

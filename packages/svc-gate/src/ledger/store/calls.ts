@@ -1,7 +1,7 @@
 import { parentPort, type Worker } from "node:worker_threads";
 import { LedgerRefused, NotKept, type NotKeptWhy } from "./store.ts";
 
-/** Functions that one thread offers to another; arguments and results are structured clones. */
+/** Functions that one thread offers to another. Arguments and results are structured clones. */
 type Handlers = Readonly<Record<string, (...args: never[]) => unknown>>;
 
 interface Call {
@@ -16,7 +16,7 @@ interface Reply {
   readonly failure?: { readonly kind: "refused" | "fault" | NotKeptWhy; readonly message: string };
 }
 
-/** Answers calls in the order in which they come; one that returns a promise lets later ones pass. */
+/** Answers calls in the order of arrival. A call that returns a promise does not delay later calls. */
 export function serveCalls(handlers: Handlers): void {
   const port = parentPort;
   if (port === null) throw new Error("serveCalls is for a worker thread");
@@ -32,12 +32,12 @@ export function serveCalls(handlers: Handlers): void {
   });
 }
 
-/** What a thread can do with an object that it has opened; methods take the arguments of the call. */
+/** The methods of an opened object. Each takes the object and the arguments of the call. */
 type Methods<Opened> = Readonly<Record<string, (opened: Opened, ...args: never[]) => unknown>>;
 
 /**
- * Answers calls on objects that were opened in this thread, each under a number of its own. One that throws while it is
- * opened leaves nothing behind; `close` lets one go, whatever became of it.
+ * Answers calls on objects that this thread has opened, each under its own number. If `open` throws, nothing stays
+ * open. `close` removes an object even if its own `close` throws.
  */
 export function serveOpened<Opened extends { close(): void }>(
   open: (options: never) => { readonly opened: Opened; readonly said: unknown },
@@ -73,7 +73,7 @@ function describe(error: unknown): NonNullable<Reply["failure"]> {
   return { kind: "fault", message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
 }
 
-/** Calls a worker's functions. A worker that dies fails every call that waits for it, and every later one. */
+/** Calls a worker's functions. If the worker dies, every waiting call and every later call rejects. */
 export class Caller {
   readonly #worker: Worker;
   readonly #waiting = new Map<number, { resolve: (value: unknown) => void; reject: (error: Error) => void }>();
@@ -103,7 +103,7 @@ export class Caller {
     });
   }
 
-  /** The thread is gone: nothing that is asked of it will be answered. */
+  /** True if the thread has ended, so that every later call rejects. */
   get hasEnded(): boolean {
     return this.#dead !== undefined;
   }

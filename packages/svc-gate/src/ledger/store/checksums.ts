@@ -1,35 +1,31 @@
 import { hash } from "node:crypto";
 import type { KeptCounter } from "./store.ts";
 
-/** From when a lookup counts: a window that reaches back before a reset begins with it. */
-export function countedAfter(after: number, { resetThrough }: Pick<KeptCounter, "resetThrough">): number {
-  return Math.max(after, resetThrough);
-}
-
-/** Tells a counter's row that was changed apart from one that was written; its definition is under its digest. */
+/** A checksum that reveals a changed row of a counter. The counter's digest protects its definition. */
 export function counterChecksum(kept: KeptCounter): string {
   const { id, digest, through, unknownThrough, resetThrough, folded } = kept;
   return hash("sha256", JSON.stringify([id, digest, through, unknownThrough, resetThrough, folded]), "hex");
 }
 
-/** Is a counter's row the one that was written? */
+/** True if a counter's row is unchanged. */
 export function isWhole(kept: KeptCounter, checksum: unknown): boolean {
   return checksum === counterChecksum(kept) && hash("sha256", kept.definition, "hex") === kept.digest;
 }
 
-/** One event that a fold of older rows found, with the total of its key before it. */
-export interface FoldedEvent {
+/** An event that a fold of older rows found, with the totals of its key. */
+interface FoldedTotal {
   /** The counter's digest. */
   readonly counter: string;
   readonly key: Uint8Array;
   readonly at: number;
   readonly seq: number;
   readonly total: string;
-  readonly before: string | undefined;
+  /** The total before the event, if its key had one. */
+  readonly before: string | null | undefined;
 }
 
-/** No receipt commits to an event that was folded later, so its row carries a digest of itself and of the one before. */
-export function foldChecksum({ counter, key, at, seq, total, before }: FoldedEvent): string {
+/** A checksum of an event that a fold found. No receipt commits to such an event, so its row protects itself. */
+export function foldChecksum({ counter, key, at, seq, total, before }: FoldedTotal): string {
   return hash(
     "sha256",
     JSON.stringify([counter, Buffer.from(key).toString("hex"), at, seq, total, before ?? null]),

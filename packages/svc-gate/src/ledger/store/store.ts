@@ -2,24 +2,24 @@ import type { Broken, StoredRow } from "../entry/row.ts";
 import type { Erasure } from "../entry/erasure.ts";
 import type { TreeNode } from "../tree/merkle.ts";
 
-/** What a call adds to a counter, under digests: no plain value is kept. */
+/** A call's addition to a counter. The counter and the key are digests, so that no plain value is stored. */
 export interface StoredEffect {
   readonly seq: number;
   readonly at: number;
   readonly counter: string;
   readonly key: string;
-  /** A decimal, not negative. */
+  /** A decimal that is not negative. */
   readonly amount: string;
 }
 
 export interface StoredLookup {
   readonly counter: string;
   readonly key: string;
-  /** Milliseconds: events at or before it do not count. */
+  /** Milliseconds: events at or before this moment do not count. */
   readonly after: number;
 }
 
-/** Where an event of a counter stands, or would: its events are in the order of their moments, then of their rows. */
+/** A position among a counter's events, which are ordered by moment and then by row. */
 export interface EventPosition {
   /** The counter's digest. */
   readonly counter: string;
@@ -34,75 +34,75 @@ export interface StoredHead {
   readonly leaf: string;
 }
 
-/** One counter definition that the ledger keeps the events of. */
+/** A counter definition whose events the ledger keeps. */
 export interface StoredCounter {
   readonly digest: string;
   readonly definition: string;
-  /** The last row folded into it while it was not in force; null while it is kept up with every row. */
+  /** The last row that was folded into the counter; null while every new row updates it. */
   readonly through: number | null;
-  /** Milliseconds: a window that reaches back to it lacks what it needs; -1 when nothing is lacking. */
+  /** Milliseconds: a window that begins before this moment is not known; -1 if all history is known. */
   readonly unknownThrough: number;
-  /** Milliseconds: it counts nothing at or before it, because a person has reset it. A store never takes it back. */
+  /** Milliseconds: a person has reset the counter, so events up to this moment do not count. It never decreases. */
   readonly resetThrough?: number | undefined;
 }
 
-/** A counter as an engine keeps it. */
+/** A counter as a store keeps it. */
 export interface KeptCounter extends StoredCounter {
-  /** The number that stands for it in the rows of its events. */
+  /** The number of the counter in the rows of its events. */
   readonly id: number;
-  /** How many events were found by folds of older rows. */
+  /** The number of events that folds of existing rows found. */
   readonly folded: number;
   /** -1 if it was never reset. */
   readonly resetThrough: number;
 }
 
 export interface RowQuery {
-  /** Rows below this one; newest first. */
+  /** Only rows below this one; newest first. */
   readonly before: number;
-  /** Rows from this one on; by default from the first. */
+  /** Only rows from this one on; by default from the first. */
   readonly from?: number | undefined;
   readonly limit: number;
   readonly session?: string | undefined;
   readonly tool?: string | undefined;
   readonly verdict?: string | undefined;
-  /** Checks whose verdict is BLOCK or ESCALATE: they have an index. */
+  /** Only checks whose verdict is BLOCK or ESCALATE, which have an index. */
   readonly refused?: boolean | undefined;
-  /** Checks alone: no people's acts, and no results of tools. */
+  /** Only checks: neither people's acts nor results of tools. */
   readonly checks?: boolean | undefined;
-  /** Texts that the leaf must contain, all of them. */
+  /** Texts that the leaf must all contain. */
   readonly leafHas?: readonly string[] | undefined;
 }
 
 /** Some rows, newest first. */
 export interface RowSlice {
   readonly rows: readonly StoredRow[];
-  /** Where to go on: rows below it were not looked at; 0 when there are none. */
+  /** The row below which the next slice continues; 0 if there are no more rows. */
   readonly next: number;
 }
 
-/** What a ledger says of itself to one that only reads it. */
+/** The description of a ledger that is only read. */
 export interface StoredHistory {
   readonly log: string;
   /** The secret under which counter keys are digested, 64 hex digits. */
   readonly counterSecret: string;
-  /** The counters that it kept, at a moment when there were no more rows than `rows`. */
+  /** The counters at a moment when there were at most `rows` rows. */
   readonly kept: readonly KeptCounter[];
-  /** The number of its last row; 0 when there is none. */
+  /** The number of the last row; 0 if there is none. */
   readonly rows: number;
-  /** The verifier key whose private half signs its heads; undefined before the first. */
+  /** The verifier key of the key that signs heads; undefined before the first. */
   readonly signer: string | undefined;
-  /** As `OpenedStore` has it. */
+  /** As in `OpenedStore`. */
   readonly firstKey?: string | undefined;
 }
 
-/** A row that something other than the walked file knows. */
+/** A row that was observed outside the ledger. */
 export interface Anchor {
   readonly seq: number;
-  /** SHA-256 in hex, where the row itself was seen. */
+  /** SHA-256 in hex, if the row itself was observed. */
   readonly hash?: string | undefined;
-  /** Of the tree up to it, base64, where that was seen. */
+  /** The root of the tree up to the row in base64, if the root was observed. */
   readonly root?: string | undefined;
-  /** Who says so, for the report: `head pin`. */
+  /** The observer, for the report: for example `head pin`. */
   readonly by: string;
 }
 
@@ -113,47 +113,47 @@ export interface Verification {
   readonly broken: Broken | undefined;
 }
 
-/** What decides on a ledger. Gates that share one must agree on it: a row is decided under what it names. */
+/** The contract and mode in force. Gates that share a ledger must agree on them, because each row names them. */
 export interface InForce {
   /** SHA-256 of the body of GET /rules, in hex. */
   readonly contract: string;
   readonly mode: string;
-  /** Such as `svc-gate/1.0.0`. */
+  /** For example `svc-gate/1.0.0`. */
   readonly engine: string;
 }
 
-/** The tree over the rows, as a batch leaves it. */
+/** The tree over the rows after a batch. */
 export interface GrownTree {
-  /** What `Frontier.text` writes. */
+  /** The text from `Frontier.text`. */
   readonly frontier: string;
-  /** The inner hashes that are complete with it. */
+  /** The inner hashes that the batch completes. */
   readonly nodes: readonly TreeNode[];
   /**
-   * The head that the batch makes, signed; nobody sees it before the rows are durable. An engine that gates share keeps it
-   * in the transaction that locks the head, so that it is seen when the rows are, or never.
+   * The signed head after the batch, which nobody sees before the rows are durable. A shared store writes it in the
+   * transaction that locks the head, so that it becomes visible with the rows or never.
    */
   readonly signed: Promise<string>;
 }
 
-/** What changes with a batch beside its rows. */
+/** The changes that a batch makes besides its rows. */
 export interface CommitOptions {
-  /** What decides from these rows on, where it changes. */
+  /** The contract and mode from these rows on, if they change. */
   readonly inForce?: InForce | undefined;
   readonly tree?: GrownTree | undefined;
-  /** The key that signs heads from these rows on, where it changes. */
+  /** The key that signs heads from these rows on, if it changes. */
   readonly signer?: string | undefined;
-  /** What the rows say is erased, of rows before them: text and salt go, in the same transaction. */
+  /** The erasures that the rows report. The same transaction deletes the text and salt of the parts. */
   readonly erasures?: readonly Erasure[] | undefined;
 }
 
 /**
- * Where what was erased may still be: nowhere; in pages that are still to be written anew; in a log that a reader holds;
- * or where only the engine's own care reaches.
+ * Where erased data may remain: nowhere; in pages that are not rewritten yet; in a log that a reader holds open; or in old
+ * row versions that only the database server can remove.
  */
 export type Scrubbed = "clean" | "later" | "held" | "vacuum";
 
 export interface OpenedStore {
-  /** The ledger's name, fixed when it was created. */
+  /** The ledger's name, which never changes. */
   readonly log: string;
   readonly created: boolean;
   /** The secret under which counter keys are digested, 64 hex digits. */
@@ -161,124 +161,124 @@ export interface OpenedStore {
   readonly head: StoredHead | undefined;
   /** The last row of a person's act; 0 before the first. */
   readonly changed: number;
-  /** The verifier key whose private half signs its heads; undefined before the first. */
+  /** The verifier key of the key that signs heads; undefined before the first. */
   readonly signer: string | undefined;
-  /** The last mode; undefined if it was never served, or if rows name it. */
+  /** The last mode; undefined if no gate has served the ledger yet, or if rows name the mode. */
   readonly mode: string | undefined;
-  /** What was noted of the first key; undefined where nothing was, and where gates share the ledger. */
+  /** The note about the first key; undefined if there is none, or if gates share the ledger. */
   readonly firstKey?: string | undefined;
   readonly counters: readonly StoredCounter[];
 }
 
 /**
- * The exclusive right to add to the ledger, from `begin` until `commit` or `abort`; nobody else adds a row meanwhile.
- * What an engine that several gates share says here is true inside its lock.
+ * The exclusive right to add to the ledger, from `begin` until `commit` or `abort`. If gates share the ledger, the fields
+ * were read under the lock of its head.
  */
 export interface StoreTransaction {
   /** The last row; undefined before the first. */
   readonly head: StoredHead | undefined;
   /** The last row of a person's act; 0 before the first. */
   readonly changed: number;
-  /** What decides, where gates share the ledger; undefined where one gate owns it, or before any has begun. */
+  /** The shared ledger's contract and mode; undefined if one gate owns the ledger, or if no gate has served it yet. */
   readonly inForce: InForce | undefined;
-  /** Where gates share it: the frontier of the tree at the head; undefined where it is not that of the last row. */
+  /** The shared ledger's tree at the head; undefined if it does not match the last row, or if one gate owns the ledger. */
   readonly frontier: string | undefined;
-  /** Where gates share it: the verifier key whose private half signs heads. */
+  /** The verifier key of the key that signs the shared ledger's heads. */
   readonly signer: string | undefined;
-  /** Milliseconds by the engine's clock, where gates share it; undefined where the gate's own clock counts. */
+  /** Milliseconds by the database's clock; undefined if one gate owns the ledger and uses its own clock. */
   readonly at: number | undefined;
-  /** For each lookup the sum of amounts after its moment, as a decimal; undefined where the history is not known. */
+  /** The sum of the amounts after the moment of each lookup, as a decimal; undefined if the history is not known. */
   values(lookups: readonly StoredLookup[]): Promise<readonly (string | undefined)[]>;
-  /** As of the store, and no later than what the transaction commits. */
+  /** Like `LedgerStore.keepCounter`, but becomes durable no later than the rows of this transaction. */
   keepCounter(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void>;
   /**
-   * Ends the transaction. With no rows, only what `keepCounter` and `beside` say is kept.
+   * Ends the transaction. Without rows, only the counters and the options are kept.
    *
-   * @throws {NotKept} nothing of it was kept, and later batches may be. Any other rejection is a fault: stop.
+   * @throws {NotKept} if nothing was kept and later batches may succeed. Any other rejection is a fault: stop.
    */
   commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], options?: CommitOptions): Promise<void>;
-  /** Ends the transaction; nothing of it is kept. Of one that has ended, by itself or with an error, nothing is left to do. */
+  /** Ends the transaction and keeps nothing of it. Does nothing if the transaction has ended already. */
   abort(): Promise<void>;
 }
 
 /**
- * The whole of what a storage engine must do. One transaction at a time.
+ * Everything that a storage engine must do. There is one transaction at a time.
  *
- * An engine MUST make a batch durable, whole and in order, before `commit` resolves; MUST reject with `NotKept` only
- * when it is proven that nothing of the batch was kept; MUST NOT write twice, lose a committed row, or begin a new
- * history where one was. One that a single gate owns MUST refuse a second owner while the first lives; one that gates
- * share MUST let nobody add a row between `begin` and the end of a transaction.
+ * A store MUST make a batch durable, whole and in order, before `commit` resolves. It MUST reject with `NotKept` only if
+ * it is proven that nothing of the batch was kept. It MUST NOT write a batch twice, lose a committed row, or replace an
+ * old history with a new one. A store with one owner MUST refuse a second owner while the first lives. A store that gates
+ * share MUST let nobody else add a row during a transaction.
  */
 export interface LedgerStore {
   readonly opened: OpenedStore;
   readonly history: HistoryReader;
   readonly keyNotes: KeyNotes;
-  /** @throws {NotKept} where the engine cannot be reached now: nothing was begun. Any other rejection is a fault. */
+  /** @throws {NotKept} if the database cannot be reached now. Any other rejection is a fault. */
   begin(): Promise<StoreTransaction>;
-  /** Would a batch find room? */
+  /** True if there is room for a batch. */
   hasRoom(): Promise<boolean>;
-  /** Keeps a contract's text under its digest, durably. */
+  /** Stores a contract's text under its digest, durably. */
   keepContract(digest: string, text: string): Promise<void>;
   /**
-   * Keeps the events of a counter definition, and adds those found by a fold of older rows. Not within a transaction. Where gates
-   * share the ledger, two may fold one counter at once: events at or before the row through which it is kept are left
-   * out, and one that is kept up with every row stays so.
+   * Keeps the events of a counter definition, and adds the events that a fold of existing rows found. Must not be called
+   * during a transaction. Two gates may fold one counter at once: events that the counter has already are left out, and a
+   * counter that every new row updates stays so.
    */
   keepCounter(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void>;
-  /** Keeps which key signs heads, durably, unless one does already; which one that is now. */
+  /** Records the key that signs heads, durably, unless a key is on record. Returns the key on record. */
   keepSigner(verifier: string): Promise<string>;
   /**
-   * Newest first, in slices, from a connection that never holds up writing. A slice is empty if no row in its part of the
-   * ledger matches, so that a reader who leaves ends the search.
+   * Reads rows newest first, in slices, without delaying writers. A slice is empty if no row in its part of the ledger
+   * matches, so that a reader that stops iterating ends the search.
    */
   read(query: RowQuery): AsyncIterable<readonly StoredRow[]>;
-  /** Where gates share it: the head that was signed last; undefined before the first, and where one gate owns it. */
+  /** The shared ledger's last signed head; undefined before the first, or if one gate owns the ledger. */
   checkpoint(): Promise<string | undefined>;
-  /** Walks the chain from a row on, beside readers and writers; rows that are vouched for must be there, and the same. */
+  /** Walks the chain from a row on, while others read and write. The ledger must contain the anchored rows unchanged. */
   verify(from: number, anchors: readonly Anchor[]): Promise<Verification>;
   /**
-   * Clears the engine's own files, its log too, of what was erased. Not within a transaction; batches go on beside it.
+   * Removes erased data from the database's files and its log. Must not be called during a transaction. Batches continue.
    *
-   * @param rewrite it may hold up batches for as long as indexes take to be written anew; else they keep what they keep
+   * @param rewrite whether indexes may be rewritten, which delays batches; otherwise old index pages stay as they are
    */
   scrub(rewrite: boolean): Promise<Scrubbed>;
-  /** Lets the files go; what was committed stays. */
+  /** Closes the files or connections. */
   close(): Promise<void>;
 }
 
-/** Reads a ledger, whether a gate serves it or not: nothing is locked, written or begun. */
+/** Reads a ledger, whether or not a gate serves it. It never locks, writes or creates anything. */
 export interface HistoryReader {
-  /** Stored rows oldest first, in slices. */
+  /** Rows oldest first, in slices. */
   scan(from: number): AsyncIterable<readonly StoredRow[]>;
   /** The body of GET /rules, by its SHA-256 in hex. */
   contractText(digest: string): Promise<string | undefined>;
-  /** Every counter definition that the ledger keeps the events of, as it is now. */
+  /** The counters that the ledger keeps now. */
   counters(): Promise<readonly KeptCounter[]>;
-  /** For each place the total of all events before it, a decimal; undefined where no such counter is kept. */
+  /** The total of all events before each position, as a decimal; undefined if the counter is not kept. */
   totals(places: readonly EventPosition[]): Promise<readonly (string | undefined)[]>;
   /**
-   * Hashes of the tree that stand side by side, 32 bytes each: of level 0 those of the leaves, above it the roots of full
-   * tiles below. Rejects unless all are there.
+   * Adjacent hashes of the tree, 32 bytes each. Level 0 has the hashes of the leaves. Each level above has the roots of
+   * full tiles of the level below. Rejects if a hash is missing.
    */
   hashes(level: number, from: number, count: number): Promise<Uint8Array>;
-  /** The leaves of so many rows from one on, as far as they are there. */
+  /** The leaves of at most `count` rows from a row on. */
   leaves(from: number, count: number): Promise<readonly string[]>;
 }
 
-/** Notes about API keys. They are no part of the history. */
+/** Notes about API keys. They are not part of the history. */
 export interface KeyNotes {
-  /** Keeps a note of the first key, durably, where one gate owns the ledger. Not within a transaction. */
+  /** Stores a note about the first key, durably, if one gate owns the ledger. Must not be called during a transaction. */
   keepFirst(note: string): Promise<void>;
-  /** When each key was last used, in milliseconds; what `keepUses` was told, a minute late at most. */
+  /** When each key was last used, in milliseconds, at most a minute late. */
   uses(): Promise<ReadonlyMap<string, number>>;
-  /** Notes when keys were used. Best effort: nothing fails with it. */
+  /** Records when keys were used. An error is ignored. */
   keepUses(uses: ReadonlyMap<string, number>): Promise<void>;
 }
 
-/** Why nothing of a batch was kept. */
+/** The reason why nothing of a batch was kept. */
 export type NotKeptWhy = "disk-full" | "unreachable" | "not-committed" | "forbidden";
 
-/** A batch of which nothing was kept; the ledger is as it was before. */
+/** Nothing of a batch was kept, and the ledger is unchanged. */
 export class NotKept extends Error {
   readonly why: NotKeptWhy;
   constructor(why: NotKeptWhy, message: string) {
@@ -287,13 +287,16 @@ export class NotKept extends Error {
   }
 }
 
-/** A ledger that must not be served, with a sentence for the operator that says what and what to do. */
+/** An error that must stop the gate. A store must not treat it as a broken connection. */
+export class Fault extends Error {}
+
+/** A ledger that must not be served. The message names the problem and the remedy for the operator. */
 export class LedgerRefused extends Error {}
 
-/** A ledger that must exist and does not: its name may be mistyped. */
+/** A ledger that must exist and does not exist. Its name may be mistyped. */
 export class NoLedger extends LedgerRefused {}
 
-/** Hashes that a store has read of its tree, in hex, side by side. @throws {LedgerRefused} where some of them are not there */
+/** Joins the hashes, in hex, that a store has read from its tree. @throws {LedgerRefused} if a hash is missing */
 export function joinHashes(
   found: readonly string[],
   { level, from, count }: Readonly<Record<"count" | "from" | "level", number>>,

@@ -1,12 +1,12 @@
 import { Worker } from "node:worker_threads";
 import { Caller } from "./calls.ts";
 
-/** An object that lives in another thread. */
+/** An object in another thread. */
 export interface Remote {
   call<Value>(method: string, ...args: readonly unknown[]): Promise<Value>;
-  /** Its thread is gone: nothing that is asked of it will be answered. */
+  /** True if the thread has ended, so that every later call rejects. */
   readonly hasEnded: boolean;
-  /** Lets it go; the thread goes with the last one. Rejects with what went wrong at that. */
+  /** Closes the object. The thread ends with its last object. Rejects with the error of closing. */
   end(): Promise<void>;
 }
 
@@ -16,8 +16,8 @@ interface Thread {
 }
 
 /**
- * Threads that run one module, and the objects opened in them: one thread for each object until there are as many as may
- * be, then they share. It owns the threads.
+ * Owns the threads that run one module, and the objects that are open in them. Each object has its own thread until the
+ * maximum is reached. Later objects share the threads.
  */
 export class Threads {
   readonly #module: URL;
@@ -25,13 +25,13 @@ export class Threads {
   readonly #threads = new Set<Thread>();
   #next = 1;
 
-  /** @param module one that calls `serveOpened` */
+  /** @param module a module that calls `serveOpened` */
   constructor(module: URL, max: number) {
     this.#module = module;
     this.#max = max;
   }
 
-  /** Opens an object with options; `said` is what opening it said. What is thrown leaves nothing open. */
+  /** Opens an object and returns the result of opening it as `said`. If this throws, nothing stays open. */
   async open(options: unknown): Promise<{ readonly remote: Remote; readonly said: unknown }> {
     const thread = this.#pick();
     const place = this.#next;
@@ -84,7 +84,7 @@ export class Threads {
   }
 }
 
-/** The young generation is capped: what these threads handle is short-lived, and their memory is resident. */
+/** Limits the young generation: the objects of these threads are short-lived, and its memory stays resident. */
 function startThread(module: URL): Worker {
   return new Worker(module, { resourceLimits: { maxYoungGenerationSizeMb: 8 } });
 }

@@ -6,7 +6,7 @@ import { ask, commit, type BoundStatement } from "./sql.ts";
 import { joinHashes, type EventPosition, type HistoryReader, type KeyNotes } from "../store.ts";
 import type { StoredRow } from "../../entry/row.ts";
 
-/** Rows of one slice of a long read, and characters, which bound memory where rows are large. */
+/** Rows of one slice of a long read, and characters, which limit memory if rows are large. */
 export const slice = { rows: 512, characters: 1_000_000 } as const;
 
 type Read = (...asked: readonly BoundStatement[]) => ReturnType<typeof readOne>;
@@ -66,7 +66,7 @@ function columnsOf(places: readonly EventPosition[]): readonly (readonly (Buffer
 /** Notes about keys, in the database. */
 export function keyNotesOf(reads: Pool, ledger: string): KeyNotes {
   return {
-    /** Each gate of a shared ledger is given its first key by its own setting. */
+    /** Each gate of a shared ledger receives its first key from its own setting. */
     keepFirst: () => Promise.resolve(),
     uses: async () => {
       const [rows = []] = await readOne(reads, ledger, ask("uses", ledger));

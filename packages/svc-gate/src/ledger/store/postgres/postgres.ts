@@ -4,40 +4,40 @@ import { bounds, clientConfig, explained, makePool, placeOf, type Bounds } from 
 import { openStore, type DatabaseLedger, type Pools } from "./store.ts";
 import { LedgerRefused, NotKept, type LedgerStore } from "../store.ts";
 
-/** One PostgreSQL database, in which many ledgers are kept, each under its id. */
+/** One PostgreSQL database, which holds many ledgers, each under its id. */
 export interface Database {
-  /** What the operator should know of how it is set up, one sentence each. */
+  /** Weaknesses of the setup, in one sentence each for the operator. */
   readonly warnings: readonly string[];
   /**
-   * Opens the ledger of an id, or begins one where none is.
+   * Opens the ledger with an id, or creates it.
    *
    * @param log the name of a new ledger
-   * @param mustExist begins none
-   * @throws {NoLedger} if there is none and none may be begun
-   * @throws {LedgerRefused} when it must not be served
+   * @param mustExist whether a new ledger must not be created
+   * @throws {NoLedger} if there is none and `mustExist` is set
+   * @throws {LedgerRefused} if the ledger must not be served
    */
   open(options: DatabaseLedger): Promise<LedgerStore>;
   isReachable(): Promise<boolean>;
-  /** Lets all connections go, those of the ledgers too. */
+  /** Closes all connections, including those of the ledgers. */
   close(): Promise<void>;
 }
 
 export interface DatabaseOptions {
   /** `postgres://user:password@host:port/database?sslmode=verify-full&sslrootcert=...` */
   readonly url: string;
-  /** Connections at most, 2 or more; one in five reads. */
+  /** The maximum of connections, at least 2. One in five reads. */
   readonly connectionsMax?: number | undefined;
-  /** Brings the schema up to this gate where it is behind. */
+  /** Whether the schema may be migrated to the version of this gate. */
   readonly mayMigrate?: boolean | undefined;
-  /** All migrations that this gate knows, where they are not as usual. */
+  /** The migrations that this gate knows, instead of the default. */
   readonly migrations?: readonly Migration[] | undefined;
-  /** How long things may take, where it is not as usual. */
+  /** Timeouts that replace the defaults. */
   readonly within?: Partial<Bounds> | undefined;
 }
 
 const connectionsDefault = 10;
 
-/** @throws {LedgerRefused} with a sentence for the operator, when the database cannot be served from */
+/** @throws {LedgerRefused} with a sentence for the operator, if the database cannot be used */
 export async function openPostgres(options: DatabaseOptions): Promise<Database> {
   const { url, connectionsMax = connectionsDefault } = options;
   if (connectionsMax < 2)
@@ -52,17 +52,17 @@ export async function openPostgres(options: DatabaseOptions): Promise<Database> 
 
 export interface MigrateOptions {
   readonly url: string;
-  /** The role that gates connect as: it is given what it needs, and nothing more. */
+  /** The role that gates connect as. It receives only the rights that it needs. */
   readonly servingRole?: string | undefined;
-  /** All migrations that this gate knows, where they are not as usual. */
+  /** The migrations that this gate knows, instead of the default. */
   readonly migrations?: readonly Migration[] | undefined;
 }
 
 /**
- * Brings the database's schema up to this gate.
+ * Migrates the database's schema to the version of this gate.
  *
  * @returns the numbers of the migrations that were run
- * @throws {LedgerRefused} when it cannot be, with a sentence for the operator
+ * @throws {LedgerRefused} with a sentence for the operator, if the migration is not possible
  */
 export function migratePostgres({ url, servingRole, migrations = all }: MigrateOptions): Promise<readonly number[]> {
   return withClient(url, (client) => migrate(client, migrations, servingRole));
@@ -94,7 +94,7 @@ interface Found {
   readonly synchronousCommit: "on" | "remote_apply";
 }
 
-/** Looks at the database before anything is served from it. */
+/** Checks the database before a gate serves from it. */
 function inspect({ url, mayMigrate = false, migrations = all }: DatabaseOptions): Promise<Found> {
   return withClient(url, async (client) => {
     const warnings = isPlainFarAway(url)
@@ -124,7 +124,7 @@ function isPlainFarAway(url: string): boolean {
   return !isNear && ["", "disable", "allow"].includes(searchParams.get("sslmode") ?? "");
 }
 
-/** What is committed must be on disk, here and on the standby that a commit waits for. */
+/** A commit must be on disk, on this server and on the standby that it waits for. */
 async function requireDurable(client: Client): Promise<Found["synchronousCommit"]> {
   const { rows } = await client.query<Readonly<Record<string, string | null>>>(
     `SELECT current_setting('fsync', true) AS fsync, current_setting('full_page_writes', true) AS full_page_writes,
@@ -173,7 +173,7 @@ async function rightsWarnings(client: Client): Promise<readonly string[]> {
   ];
 }
 
-/** What an error while connecting or migrating means to the operator. */
+/** Explains an error of connecting or migrating to the operator. */
 function refusal(error: unknown, url: string): unknown {
   if (!(error instanceof Error) || error instanceof LedgerRefused) return error;
   const { code = "", path } = error as { readonly code?: string; readonly path?: string };

@@ -1,23 +1,23 @@
 import { hash } from "node:crypto";
-import type { Counters as WalkedCounters } from "../../history/counter-walk.ts";
+import type { Counters } from "../../history/counter-walk.ts";
 import { isWhole } from "../checksums.ts";
-import type { KeptCounter } from "../store.ts";
-import { LedgerRefused } from "../store.ts";
+import type { KeptCounters } from "../running-totals.ts";
+import { LedgerRefused, type KeptCounter } from "../store.ts";
 import type { StoredRow } from "../../entry/row.ts";
 
-/** What the ledger's own row says of where it stands. */
+/** The ledger's own row, which describes its last row. */
 export interface HeadRow {
   readonly seq: number;
   readonly leaf: string | null;
   readonly changed: number;
-  /** Goes up with every change of a counter's description, so that nobody goes on with an old one. */
+  /** Increases with every change of a counter's description, so that no gate uses an old one. */
   readonly counters: number;
   readonly contract: string | null;
   readonly mode: string | null;
   readonly engine: string | null;
-  /** The number of rows, and what `Frontier.text` says of their tree. */
+  /** The number of rows, and the text from `Frontier.text` for their tree. */
   readonly frontier: string | null;
-  /** The last head that was signed. */
+  /** The last signed head. */
   readonly checkpoint: string | null;
   readonly signer: string | null;
 }
@@ -49,16 +49,13 @@ export function sameHead(left: HeadRow, right: HeadRow): boolean {
   return (Object.keys(left) as (keyof HeadRow)[]).every((name) => left[name] === right[name]);
 }
 
-/** By digest. */
-export type Counters = ReadonlyMap<string, KeptCounter>;
-
-/** Tells a ledger's description that was changed apart from the one that was written. */
+/** A checksum that reveals a changed description of a ledger. */
 export function ledgerSeal(ledger: string, log: string, counterSecret: string): string {
   return hash("sha256", JSON.stringify([ledger, log, counterSecret]), "hex");
 }
 
-/** The counters, and the first one whose row is not what was written. */
-export function parseCounters(rows: readonly (readonly unknown[])[]): WalkedCounters {
+/** The counters, and the first one whose row was changed. */
+export function parseCounters(rows: readonly (readonly unknown[])[]): Counters {
   let damaged: KeptCounter | undefined;
   const kept = rows.map(([id, digest, definition, through, unknownThrough, resetThrough, folded, checksum]) => {
     const counter = {
@@ -76,15 +73,15 @@ export function parseCounters(rows: readonly (readonly unknown[])[]): WalkedCoun
   return { kept, damaged };
 }
 
-/** @throws {LedgerRefused} where a counter's description is not what was written */
-export function readCounters(rows: readonly (readonly unknown[])[]): Counters {
+/** @throws {LedgerRefused} if a counter's description was changed */
+export function readCounters(rows: readonly (readonly unknown[])[]): KeptCounters {
   const { kept, damaged } = parseCounters(rows);
   if (damaged !== undefined)
     throw new LedgerRefused(`the counter ${damaged.id} in the database is damaged: restore it from a backup`);
   return new Map(kept.map((counter) => [counter.digest, counter]));
 }
 
-/** From the columns in which every statement names a receipt. */
+/** Parses the columns of a receipt, which have the same order in every statement. */
 export function storedRow(columns: readonly unknown[]): StoredRow {
   const [seq, leaf, evidence, session, tool, verdict] = columns as readonly string[];
   return {

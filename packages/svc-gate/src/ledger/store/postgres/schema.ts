@@ -2,15 +2,15 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { Client } from "pg";
 import { LedgerRefused } from "../store.ts";
 
-/** Tables that hold rows of ledgers; each is seen one ledger at a time. */
+/** The tables with rows of ledgers. A transaction sees only the rows of one ledger. */
 export const ledgerTables = ["ledgers", "receipts", "effects", "counters", "contracts", "key_uses", "nodes"] as const;
 
 /** The statements of one numbered step. */
 export type Migration = readonly string[];
 
 /**
- * What was done to the schema, in order. A migration that a release had is never changed; the next one is added, and
- * gates of the release before must be able to go on beside it.
+ * All migrations, in order. A released migration never changes. Gates of the previous release must be able to serve after
+ * a new migration.
  */
 export const migrations: readonly Migration[] = [
   [
@@ -39,7 +39,7 @@ export const migrations: readonly Migration[] = [
   ],
 ];
 
-/** A table whose rows are seen one ledger at a time. */
+/** Restricts each transaction to one ledger's rows of a table. */
 function apart(table: string): readonly string[] {
   return [
     `ALTER TABLE svc_gate.${table} ENABLE ROW LEVEL SECURITY`,
@@ -50,8 +50,8 @@ function apart(table: string): readonly string[] {
 }
 
 /**
- * What the role that serves may do, and nothing beyond: receipts, events and contracts are added, never changed, but for
- * what an erasure takes out of a receipt. No leaf is ever written again.
+ * The rights of the serving role. It may add receipts, events and contracts, but not change them. The exception is the
+ * data that an erasure deletes from a receipt. It may never change a leaf.
  */
 function grants(role: string): readonly string[] {
   return [
@@ -68,7 +68,7 @@ function grants(role: string): readonly string[] {
   ];
 }
 
-/** How far the database's schema is; 0 before the first migration. */
+/** The version of the database's schema; 0 before the first migration. */
 export async function readVersion(client: Client): Promise<number> {
   try {
     const { rows } = await client.query<{ version: number | null }>(
@@ -82,11 +82,11 @@ export async function readVersion(client: Client): Promise<number> {
 }
 
 /**
- * Brings the schema up to this code, one transaction for each migration, beside gates that go on. A second migrator at
- * the same time waits for the first, by the key under which a migration is noted, and finds it done.
+ * Migrates the schema with one transaction for each migration, while gates serve. A second migrator waits for the first,
+ * because both insert the primary key of the migration. Then it skips the migration.
  *
  * @param known all migrations that this code knows, in order
- * @param servingRole the role that gates connect as, which is given what it needs
+ * @param servingRole the role that gates connect as, which receives its rights
  * @returns the numbers of the migrations that were run
  */
 export async function migrate(
@@ -119,7 +119,7 @@ async function beginNoting(client: Client): Promise<void> {
   );
 }
 
-/** Two that do it at once may collide in the catalogue, where one of them only has to do it again. */
+/** Retries the work, because two migrators at once may collide in the catalogue. */
 async function withPatience(work: () => Promise<void>): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {

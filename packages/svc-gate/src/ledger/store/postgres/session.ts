@@ -2,19 +2,19 @@ import { DatabaseError, Pool, type ClientBase, type ClientConfig, type PoolClien
 import { asLedger, begin, beginReading, commit, rollback, type BoundStatement } from "./sql.ts";
 import { NotKept } from "../store.ts";
 
-/** How long things may take, in milliseconds. What holds a ledger's head is bounded by the server, not by the gate. */
+/** Timeouts in milliseconds. The server, not the gate, limits how long a transaction holds a ledger's head. */
 export interface Bounds {
-  /** A connection, or a free one of the pool. */
+  /** The wait for a new connection, or for a free one of the pool. */
   readonly connect: number;
-  /** The ledger's head, while another gate has it. */
+  /** The wait for the ledger's head while another gate holds it. */
   readonly lock: number;
-  /** One statement. Never a COMMIT: see `withoutTimeout`. */
+  /** One statement, but never a COMMIT: see `withoutTimeout`. */
   readonly statement: number;
-  /** A gate that has the head and says nothing: it is cut off, and the head is free. */
+  /** A silent gate that holds the head. The server then closes its connection, which frees the head. */
   readonly idleInTransaction: number;
-  /** No answer at all: the line is cut, nothing is cancelled. A COMMIT that waits for a standby waits so long. */
+  /** The wait for any answer, also to a COMMIT that waits for a standby. Then the gate closes the connection. */
   readonly answer: number;
-  /** To find out what became of a COMMIT whose answer was lost; longer than nobody can hold a head. */
+  /** Finding the outcome of a COMMIT whose answer was lost. It is longer than a gate can hold a head. */
   readonly settle: number;
 }
 
@@ -27,7 +27,7 @@ export const bounds: Bounds = {
   settle: 20_000,
 };
 
-/** Connects as the URL says. What a commit must wait for is asked for on each connection, whatever its role has. */
+/** The configuration for a URL. Each connection sets its own `synchronous_commit`, which overrides the role's. */
 export function clientConfig(url: string, within: Bounds, synchronousCommit?: string): ClientConfig {
   const address = new URL(url);
   if (!address.searchParams.has("uselibpqcompat")) address.searchParams.set("uselibpqcompat", "true");
@@ -35,7 +35,7 @@ export function clientConfig(url: string, within: Bounds, synchronousCommit?: st
   address.searchParams.delete("options");
   return {
     connectionString: address.href,
-    // On plain PostgreSQL the last one is a name without a meaning; Citus needs it to tell its workers which ledger it is.
+    // Citus needs the last setting to pass the ledger to its workers. Plain PostgreSQL ignores it.
     options: [
       own,
       synchronousCommit && `-c synchronous_commit=${synchronousCommit}`,
@@ -55,7 +55,7 @@ export function clientConfig(url: string, within: Bounds, synchronousCommit?: st
   };
 }
 
-/** Where the database is, without what must not be shown. */
+/** The database's address without secrets. */
 export function placeOf(url: string): string {
   const { hostname, port, pathname, searchParams } = new URL(url);
   return `${searchParams.get("host") ?? hostname}:${port === "" ? "5432" : port}${pathname}`;
@@ -63,7 +63,7 @@ export function placeOf(url: string): string {
 
 export function makePool(config: ClientConfig, max: number): Pool {
   const pool = new Pool({ ...config, max, idleTimeoutMillis: 60_000 });
-  // A connection that breaks while nobody uses it is replaced; one in use says so to its user.
+  // The pool replaces an idle connection that breaks. A connection in use reports the error to its user.
   pool.on("error", () => undefined);
   pool.on("connect", (client) => client.on("error", () => undefined));
   return pool;
@@ -71,7 +71,7 @@ export function makePool(config: ClientConfig, max: number): Pool {
 
 type Row = readonly unknown[];
 
-/** Sends one statement; those that are sent before an answer comes travel together. */
+/** Sends one statement without waiting for the answers to earlier ones. */
 export async function send(client: ClientBase, { statement, values }: BoundStatement): Promise<readonly Row[]> {
   const { name, text } = statement;
   const { rows }: QueryResult = await client.query({ name, text, values: [...values], rowMode: "array" });
@@ -79,7 +79,7 @@ export async function send(client: ClientBase, { statement, values }: BoundState
 }
 
 /**
- * Begins a transaction that sees one ledger, and sends what comes first in it on the same way.
+ * Begins a transaction that sees one ledger, and sends its first statements in the same round trip.
  *
  * @returns the rows of each statement
  */
@@ -98,7 +98,7 @@ export async function beginOn(
   return answers.slice(opening.length) as readonly (readonly Row[])[];
 }
 
-/** All answers, or the first error once none is outstanding. */
+/** Waits for all answers, and then returns them or throws the first error. */
 export async function settleAll<Value>(promises: readonly Promise<Value>[]): Promise<readonly Value[]> {
   const settled = await Promise.allSettled(promises);
   const failed = settled.find((outcome) => outcome.status === "rejected");
@@ -106,7 +106,7 @@ export async function settleAll<Value>(promises: readonly Promise<Value>[]): Pro
   return settled.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
 }
 
-/** Reads of one ledger in a transaction of their own, in one way there and back. */
+/** Reads one ledger in a separate transaction, in one round trip. */
 export async function readOne(
   pool: Pool,
   ledger: string,
@@ -125,7 +125,7 @@ export async function readOne(
   }
 }
 
-/** Ends a transaction of which nothing shall stay. A connection on which that fails is not used again. */
+/** Rolls a transaction back. If that fails, the connection is not used again. */
 export async function rollBack(client: PoolClient): Promise<void> {
   try {
     await client.query(rollback);
@@ -135,7 +135,7 @@ export async function rollBack(client: PoolClient): Promise<void> {
   }
 }
 
-/** @throws {NotKept} where there is none within the time */
+/** @throws {NotKept} if there is no connection in time */
 export async function connect(pool: Pool): Promise<PoolClient> {
   try {
     return await pool.connect();
@@ -144,16 +144,13 @@ export async function connect(pool: Pool): Promise<PoolClient> {
   }
 }
 
-/** What must stop the gate, in the store's own words. */
-export class Fault extends Error {}
-
-/** SQLSTATE, by its class or whole, of what may pass by itself: the database is away, full, busy, or has a new primary. */
+/** SQLSTATE codes and classes of temporary errors: the database is away, full, busy, or has a new primary. */
 const passing = /^(08|28|3D|40|53|55|57|25006|25P03|25P04|58)/;
 
 /**
- * What an error before a COMMIT means: nothing was kept, and later batches may be, where the database is away or gives
- * up the transaction. A line that breaks is a plain error, or the system's. Anything else (a row that is there already, a
- * table that is not, a programmer's error) is a fault and stays what it is.
+ * Explains an error before a COMMIT. If the database is away or aborts the transaction, nothing was kept and later batches
+ * may succeed. A broken connection is a plain `Error`, or one of the operating system. Any other error is a fault and
+ * stays unchanged, for example an existing row, a missing table, or a programmer's error.
  */
 export function explained(error: unknown): unknown {
   const isOfTheLine =

@@ -1,16 +1,16 @@
 /**
- * Every statement of the PostgreSQL store, in one place, so that a test can hold each against the rule by which they
- * also run on engines that spread ledgers over machines: the ledger's id is compared, or written, in each; rows come as
- * VALUES; nothing is asked of a sequence, a notification or an advisory lock.
+ * Every statement of the PostgreSQL store. A test checks that each can run on engines that distribute ledgers over
+ * machines: it compares or writes the ledger's id, and its rows come as VALUES. It uses no sequence, notification or
+ * advisory lock.
  */
 
 import { changeColumns, resultVerdict } from "../../entry/row.ts";
 import type { RowQuery } from "../store.ts";
 
-/** What a ledger's id may be: it is written into `SET LOCAL`, which takes no parameters. */
+/** The allowed ids of ledgers. `asLedger` writes the id into `SET LOCAL`, which takes no parameters. */
 export const ledgerIds: RegExp = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 
-/** A statement that is prepared once on each connection, under its name. */
+/** A statement, which each connection prepares once under its name. */
 export interface Statement {
   readonly name: string;
   readonly text: string;
@@ -20,16 +20,16 @@ export const begin = "BEGIN ISOLATION LEVEL READ COMMITTED";
 export const beginReading = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY";
 export const commit = "COMMIT";
 export const rollback = "ROLLBACK";
-/** A COMMIT may wait for a standby, and a wait that is cancelled would look like a commit. */
+/** A COMMIT may wait for a standby. If the server cancelled the wait, the answer would look like a commit. */
 export const withoutTimeout = "SET LOCAL statement_timeout TO 0";
 
-/** Lets the transaction see one ledger, and no other. */
+/** Restricts the transaction to one ledger. */
 export function asLedger(ledger: string): string {
-  if (!ledgerIds.test(ledger)) throw new Error(`"${ledger}" is no ledger's id`);
+  if (!ledgerIds.test(ledger)) throw new Error(`"${ledger}" is not the id of a ledger`);
   return `SET LOCAL svc.ledger TO '${ledger}'`;
 }
 
-/** One statement and what it is given. */
+/** A statement and its parameters. */
 export interface BoundStatement {
   readonly statement: Statement;
   readonly values: readonly unknown[];
@@ -48,13 +48,13 @@ export const statements = {
     FROM svc_gate.ledgers WHERE ledger = $1 FOR UPDATE`,
   readHead: `SELECT seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer
     FROM svc_gate.ledgers WHERE ledger = $1`,
-  /** Asked after the lock: a time in the statement that locks would be read before it had waited. */
+  /** Sent after the lock: the statement that locks would read the time before its wait. */
   clock: `SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at FROM svc_gate.ledgers WHERE ledger = $1`,
   moveHead: `UPDATE svc_gate.ledgers SET seq = $2, leaf = $3, changed = $4, counters = $5, contract = $6, mode = $7, engine = $8,
       frontier = $9, checkpoint = $10, signer = $11 WHERE ledger = $1`,
   touchHead: `UPDATE svc_gate.ledgers SET seq = seq WHERE ledger = $1`,
   leafAt: `SELECT leaf FROM svc_gate.receipts WHERE ledger = $1 AND seq = $2`,
-  /** For each counter and key: its latest event, and its total at a moment. */
+  /** The latest event of each counter and key, and its total at a moment. */
   totals: `SELECT latest.at, latest.total, earlier.total AS before
     FROM unnest($2::int[], $3::bytea[], $4::bigint[]) WITH ORDINALITY AS asked (counter, key, after, place)
     LEFT JOIN LATERAL (SELECT e.at, e.total FROM svc_gate.effects e
@@ -65,7 +65,7 @@ export const statements = {
     ORDER BY asked.place`,
   leaves: `SELECT leaf FROM svc_gate.receipts WHERE ledger = $1 AND seq BETWEEN $2 AND $3 ORDER BY seq`,
   nodes: `SELECT hash FROM svc_gate.nodes WHERE ledger = $1 AND level = $2 AND place BETWEEN $3 AND $4 ORDER BY place`,
-  /** How many inner hashes each level has. */
+  /** The number of inner hashes of each level. */
   countNodes: `SELECT level, count(*) AS count FROM svc_gate.nodes WHERE ledger = $1 GROUP BY level`,
   keepSigner: `UPDATE svc_gate.ledgers SET signer = $2 WHERE ledger = $1 AND signer IS NULL`,
   signer: `SELECT signer FROM svc_gate.ledgers WHERE ledger = $1`,
@@ -82,7 +82,7 @@ export const statements = {
   uses: `SELECT key_name, at FROM svc_gate.key_uses WHERE ledger = $1`,
   keepUse: `INSERT INTO svc_gate.key_uses (ledger, key_name, at) VALUES ($1, $2, $3)
     ON CONFLICT (ledger, key_name) DO UPDATE SET at = greatest(svc_gate.key_uses.at, excluded.at)`,
-  /** Oldest first: rows from $2 on, at most $3, of at most $4 characters. */
+  /** Rows from $2 on, oldest first: at most $3 rows with at most $4 characters. */
   scan: `SELECT seq, leaf, evidence, session, tool, verdict FROM (
       SELECT slice.*, sum(octet_length(leaf) + octet_length(evidence)) OVER (ORDER BY seq)
         - (octet_length(leaf) + octet_length(evidence)) AS before FROM (
@@ -92,7 +92,7 @@ export const statements = {
   /** The last of the next $6 events after the event ($2, $3, $4, $5). */
   walkedEnd: `SELECT counter, key, at, seq FROM svc_gate.effects
     WHERE ledger = $1 AND (counter, key, at, seq) > ($2, $3, $4, $5) ORDER BY counter, key, at, seq LIMIT 1 OFFSET $6`,
-  /** Events after ($2 to $5) and up to ($6 to $9); what receipts up to $10 recorded, what folds found, what no row knows. */
+  /** Counts events after ($2 to $5) up to ($6 to $9): of receipts up to $10, of folds, and of missing rows. */
   walkedTally: `SELECT count(*) FILTER (WHERE folded IS NULL AND seq <= $10) AS live, count(folded) AS folded,
       count(*) FILTER (WHERE seq > (SELECT l.seq FROM svc_gate.ledgers l WHERE l.ledger = $1)) AS beyond,
       (SELECT l.seq FROM svc_gate.ledgers l WHERE l.ledger = $1) AS last
@@ -104,7 +104,7 @@ export const statements = {
         AND (counter, key, at, seq) <= ($6, $7, $8, $9)) found
     LEFT JOIN LATERAL (SELECT e.total FROM svc_gate.effects e WHERE e.ledger = $1 AND e.counter = found.counter
       AND e.key = found.key AND (e.at, e.seq) < (found.at, found.seq) ORDER BY e.at DESC, e.seq DESC LIMIT 1) earlier ON true`,
-  /** For each event ($2 counters, $3 keys, $4 times, $5 rows): its total where a receipt recorded it, and the one before. */
+  /** The total of each event ($2 counters, $3 keys, $4 times, $5 rows) if a receipt recorded it, and the total before. */
   walkedEvents: `SELECT event.total, earlier.total AS before
     FROM unnest($2::int[], $3::bytea[], $4::bigint[], $5::bigint[]) WITH ORDINALITY AS asked (counter, key, at, seq, place)
     LEFT JOIN LATERAL (SELECT e.total FROM svc_gate.effects e WHERE e.ledger = $1 AND e.counter = asked.counter
@@ -112,13 +112,13 @@ export const statements = {
     LEFT JOIN LATERAL (SELECT e.total FROM svc_gate.effects e WHERE e.ledger = $1 AND e.counter = asked.counter
       AND e.key = asked.key AND (e.at, e.seq) < (asked.at, asked.seq) ORDER BY e.at DESC, e.seq DESC LIMIT 1) earlier ON true
     ORDER BY asked.place`,
-  /** For each place ($2 counters, $3 keys, $4 times, $5 rows): the total before it. */
+  /** The total before each position ($2 counters, $3 keys, $4 times, $5 rows). */
   totalsBefore: `SELECT earlier.total
     FROM unnest($2::int[], $3::bytea[], $4::bigint[], $5::bigint[]) WITH ORDINALITY AS asked (counter, key, at, seq, place)
     LEFT JOIN LATERAL (SELECT e.total FROM svc_gate.effects e WHERE e.ledger = $1 AND e.counter = asked.counter
       AND e.key = asked.key AND (e.at, e.seq) < (asked.at, asked.seq) ORDER BY e.at DESC, e.seq DESC LIMIT 1) earlier ON true
     ORDER BY asked.place`,
-  /** How many events each row after row $2 has, and its evidence; $3 rows at most. */
+  /** The number of events and the evidence of each row after row $2; at most $3 rows. */
   walkedRows: `SELECT counted.seq, counted.count, r.evidence
     FROM (SELECT seq, count(*) AS count FROM svc_gate.effects WHERE ledger = $1 AND folded IS NULL AND seq > $2
       GROUP BY seq ORDER BY seq LIMIT $3) counted
@@ -131,13 +131,13 @@ export const statements = {
 
 export type Filters = Pick<RowQuery, "checks" | "leafHas" | "refused" | "session" | "tool" | "verdict">;
 
-/** Newest first: rows below $2 and from $5 on, at most $3, of at most $4 characters; then one parameter for each filter. */
+/** Rows from $5 on below $2, newest first: at most $3 rows and $4 characters. Each filter adds a parameter. */
 export function readRows({ leafHas = [], refused = false, checks = false, ...equal }: Filters): BoundStatement {
   const { session, tool, verdict } = equal;
   const given = Object.entries({ session, tool, verdict }).filter(
     (entry): entry is [string, string] => entry[1] !== undefined,
   );
-  // The literal lets the planner see that the partial index of refusals has every row that is asked for.
+  // With the literal, the planner knows that the partial index of refusals has every matching row.
   const isIndexed = refused || (verdict !== undefined && verdict !== "ALLOW");
   const where = [
     ...given.map(([name], at) => ` AND ${name} = $${at + 6}`),
@@ -156,16 +156,14 @@ export function readRows({ leafHas = [], refused = false, checks = false, ...equ
   return { statement: { name, text }, values: [...given.map(([, value]) => value), ...leafHas] };
 }
 
-/** So many rows in one statement: sizes that come again, so that each is planned once. */
+/** The numbers of rows in one statement. They are few, so that each statement is planned once. */
 const sizes = [64, 16, 4, 1] as const;
 
-/** Receipts: seq, session, tool, verdict, leaf, evidence. */
 export const receiptColumns = ["seq", "session", "tool", "verdict", "leaf", "evidence"] as const;
-/** Events: counter, key, at, seq, total, folded. */
 export const effectColumns = ["counter", "key", "at", "seq", "total", "folded"] as const;
 const nodeColumns = ["level", "place", "hash"] as const;
 
-/** The tables that many rows are written to at once. */
+/** The tables that one statement may add several rows to. */
 type Written = "receipts" | "effects" | "nodes";
 
 const columnsOf: Readonly<Record<Written, readonly string[]>> = {
@@ -176,7 +174,7 @@ const columnsOf: Readonly<Record<Written, readonly string[]>> = {
 
 export type Value = string | number | Uint8Array | null;
 
-/** Statements that write rows of one ledger, each with its parameters. */
+/** The statements that add rows of one ledger. */
 export function insertions(
   table: Written,
   ledger: string,
@@ -196,7 +194,7 @@ export function insertions(
 
 const inserting = new Map<string, Statement>();
 
-/** The statement that writes so many rows: $1 is the ledger, then the columns of each row. */
+/** The statement that adds a number of rows. $1 is the ledger, and the columns of each row follow. */
 export function insertion(table: Written, rows: number): Statement {
   const name = `${table} ${rows}`;
   const known = inserting.get(name);

@@ -4,11 +4,12 @@ import type { ClientConfig, Pool, PoolClient } from "pg";
 import { setTimeout as wait } from "node:timers/promises";
 import { Caller } from "../calls.ts";
 import { historyOf, keyNotesOf, slice } from "./history.ts";
-import { headRow, ledgerSeal, readCounters, storedRow, type Counters } from "./rows.ts";
+import { headRow, ledgerSeal, readCounters, storedRow } from "./rows.ts";
 import { beginOn, connect, explained, readOne, rollBack, send } from "./session.ts";
 import { ask, commit, readRows, type BoundStatement } from "./sql.ts";
 import { PostgresTransaction } from "./transaction.ts";
 import { verifyPostgres } from "./verify.ts";
+import type { KeptCounters } from "../running-totals.ts";
 import { LedgerRefused, NoLedger, NotKept } from "../store.ts";
 import type {
   Anchor,
@@ -27,30 +28,30 @@ import type { StoredRow } from "../../entry/row.ts";
 
 export interface Pools {
   readonly config: ClientConfig;
-  /** To find out what became of a COMMIT, in milliseconds. */
+  /** The time for finding the outcome of a COMMIT, in milliseconds. */
   readonly settleMs: number;
   readonly transactions: Pool;
-  /** Apart, so that no read holds up a transaction, and few, so that they leave the server to the transactions. */
+  /** A separate pool, so that no read delays a transaction. It is small, so that the server has time for transactions. */
   readonly reads: Pool;
 }
 
 /** A ledger in a database. */
 export interface DatabaseLedger {
-  /** Its id there. */
+  /** The id in the database. */
   readonly ledger: string;
-  /** The name of a new one. */
+  /** The name of a new ledger. */
   readonly log: string | undefined;
-  /** Begins none. */
+  /** Whether a new ledger must not be created. */
   readonly mustExist?: boolean;
 }
 
 interface Opening {
   readonly opened: OpenedStore;
   readonly version: number;
-  readonly counters: Counters;
+  readonly counters: KeptCounters;
 }
 
-/** Opens the ledger of an id, or begins one where none is. @throws {LedgerRefused} when it must not be served */
+/** Opens the ledger with an id, or creates it. @throws {LedgerRefused} if it must not be served */
 export async function openStore(pools: Pools, place: DatabaseLedger): Promise<LedgerStore> {
   const client = await connect(pools.transactions);
   try {
@@ -85,7 +86,7 @@ async function openOn(client: PoolClient, { ledger, log, mustExist = false }: Da
   const headFound = headRow(columns);
   const { seq, leaf, changed, counters: version, signer } = headFound;
   const head = leaf === null ? undefined : { seq, leaf };
-  // Of two gates that begin it at once, one has: the row has its secret.
+  // If two gates create it at once, the row has the secret of the one that succeeded.
   const created = counterSecret === secret;
   const opened = {
     log: name,
@@ -100,9 +101,9 @@ async function openOn(client: PoolClient, { ledger, log, mustExist = false }: Da
   return { opened, version, counters };
 }
 
-/** A walk over more has a thread of its own: hashing them all would hold up the checks that come meanwhile. */
+/** A walk over more rows runs in its own thread, because hashing would delay checks. */
 const tailRows = 2000;
-/** Rows that one statement looks through for those that a filter lets pass. */
+/** Rows that one statement searches for matches of a filter. */
 const windowRows = 65_536;
 
 class PostgresStore implements LedgerStore {
@@ -111,7 +112,7 @@ class PostgresStore implements LedgerStore {
   readonly keyNotes: KeyNotes;
   readonly #pools: Pools;
   readonly #ledger: string;
-  #counters: Counters;
+  #counters: KeptCounters;
   #version: number;
   #room: { readonly at: number; readonly is: Promise<boolean> } | undefined;
 
@@ -161,7 +162,7 @@ class PostgresStore implements LedgerStore {
     }
   }
 
-  /** Can it be reached, and written? Asked once a second at most. */
+  /** True if the database can be reached and written. It is asked at most once a second. */
   hasRoom(): Promise<boolean> {
     const now = performance.now();
     if (this.#room === undefined || now - this.#room.at > 1000)
@@ -192,7 +193,7 @@ class PostgresStore implements LedgerStore {
   async keepCounter(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void> {
     const transaction = await this.#begin();
     const known = this.#counters.get(counter.digest);
-    // Another gate has finished the same fold: what is kept up with every row is not taken back to a row of the past.
+    // Another gate may have finished the same fold, so that every new row already updates the counter.
     const isLate = known !== undefined && known.through === null && counter.through !== null;
     try {
       if (!isLate) await transaction.keepCounter(counter, folded);
@@ -254,12 +255,12 @@ class PostgresStore implements LedgerStore {
     }
   }
 
-  /** Old versions of rows are the server's: who owns the table has them removed. */
+  /** Old versions of rows stay until the owner of the table runs VACUUM. */
   scrub(): Promise<Scrubbed> {
     return Promise.resolve("vacuum");
   }
 
-  /** The connections are the database's, and stay. */
+  /** The connections belong to the database and stay open. */
   close(): Promise<void> {
     return Promise.resolve();
   }

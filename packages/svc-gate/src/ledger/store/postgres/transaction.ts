@@ -1,39 +1,46 @@
 import { Client, DatabaseError, type ClientBase, type ClientConfig, type PoolClient } from "pg";
 import { setTimeout as wait } from "node:timers/promises";
-import { addDecimals } from "../../../wire/mod.ts";
 import type { Erasure } from "../../entry/erasure.ts";
 import { withoutParts } from "../../entry/evidence.ts";
-import { frontierOf, headRow, sameHead, type Counters, type HeadRow } from "./rows.ts";
-import { beginOn, explained, Fault, rollBack, send, settleAll } from "./session.ts";
-import { ask, commit, insertions, rollback, withoutTimeout, type BoundStatement, type Value } from "./sql.ts";
+import { frontierOf, headRow, sameHead, type HeadRow } from "./rows.ts";
+import { beginOn, explained, rollBack, send, settleAll } from "./session.ts";
+import { ask, commit, insertions, rollback, withoutTimeout, type BoundStatement } from "./sql.ts";
 import type { TreeNode } from "../../tree/merkle.ts";
-import { countedAfter, counterChecksum, foldChecksum } from "../checksums.ts";
-import type { KeptCounter } from "../store.ts";
-import { NotKept } from "../store.ts";
+import { counterChecksum } from "../checksums.ts";
+import {
+  keepIn,
+  queryFor,
+  RunningTotals,
+  type EventRow,
+  type KeptCounters,
+  type TotalQuery,
+} from "../running-totals.ts";
 import { changeColumns } from "../../entry/row.ts";
-import type {
-  CommitOptions,
-  InForce,
-  StoredCounter,
-  StoredEffect,
-  StoredHead,
-  StoredLookup,
-  StoreTransaction,
+import {
+  Fault,
+  NotKept,
+  type CommitOptions,
+  type InForce,
+  type StoredCounter,
+  type StoredEffect,
+  type StoredHead,
+  type StoredLookup,
+  type StoreTransaction,
 } from "../store.ts";
 import type { StoredRow } from "../../entry/row.ts";
 
 export interface TurnParts {
   readonly client: PoolClient;
-  /** For the connection on which the outcome of a lost COMMIT is found out. */
+  /** For the connection that finds the outcome of a lost COMMIT. */
   readonly config: ClientConfig;
-  /** How long that may take, in milliseconds. */
+  /** The time for finding the outcome, in milliseconds. */
   readonly settleMs: number;
   readonly ledger: string;
   readonly head: HeadRow;
   readonly at: number;
-  readonly counters: Counters;
-  /** Told the counters as the transaction left them, once they are kept. */
-  readonly kept: (version: number, counters: Counters) => void;
+  readonly counters: KeptCounters;
+  /** Receives the counters after the commit. */
+  readonly kept: (version: number, counters: KeptCounters) => void;
 }
 
 /** A transaction that holds the lock of the ledger's head. */
@@ -45,11 +52,10 @@ export class PostgresTransaction implements StoreTransaction {
   readonly inForce: InForce | undefined;
   readonly frontier: string | undefined;
   readonly signer: string | undefined;
-  #counters: Counters;
+  #counters: KeptCounters;
   #version: number;
   #ended = false;
-  /** The total of each counter's key that the transaction has come to. */
-  readonly #totals = new Map<string, string | undefined>();
+  readonly #totals = new RunningTotals();
 
   constructor(parts: TurnParts) {
     const { head, at, counters } = parts;
@@ -66,91 +72,48 @@ export class PostgresTransaction implements StoreTransaction {
   }
 
   async values(lookups: readonly StoredLookup[]): Promise<readonly (string | undefined)[]> {
-    const counted = lookups.map((lookup) => this.#counted(lookup));
+    const counted = lookups.map((lookup) => queryFor(lookup, this.#counters));
     const known = counted.filter((lookup) => lookup !== undefined);
     if (known.length === 0) return lookups.map(() => undefined);
     const found = await this.#inTurn(() => this.#ask(known));
-    const values = new Map(known.map((lookup, at) => [lookup, sumAfter(found[at] ?? [], lookup.after)]));
+    const values = new Map(known.map((lookup, at) => [lookup, found[at]]));
     return counted.map((lookup) => lookup && values.get(lookup));
   }
 
-  /** What the lookup counts; undefined where that is not known. */
-  #counted(lookup: StoredLookup): StoredLookup | undefined {
-    const kept = this.#counters.get(lookup.counter);
-    if (kept === undefined || lookup.after < kept.unknownThrough) return undefined;
-    return { ...lookup, after: countedAfter(lookup.after, kept) };
-  }
-
-  /** For each lookup the time and total of its latest event, and the total at its moment. */
-  async #ask(lookups: readonly StoredLookup[]): Promise<readonly (readonly unknown[])[]> {
+  /** Reads the sum of each query. `#totals` then has the latest total of each key. */
+  async #ask(queries: readonly TotalQuery[]): Promise<readonly string[]> {
     const { client, ledger } = this.#parts;
-    const ids = lookups.map(({ counter }) => this.#idOf(counter));
-    const keys = lookups.map(({ key }) => Buffer.from(key, "hex"));
-    const afters = lookups.map(({ after }) => Math.max(after, -1));
+    const ids = queries.map(({ id }) => id);
+    const keys = queries.map(({ bytes }) => bytes);
+    const afters = queries.map(({ after }) => Math.max(after, -1));
     const found = await send(client, ask("totals", ledger, ids, keys, afters));
-    for (const [at, { counter, key }] of lookups.entries()) {
-      const total = found[at]?.[1] as string | null | undefined;
-      this.#totals.set(`${counter} ${key}`, total ?? undefined);
-    }
-    return found;
-  }
-
-  #idOf(counter: string): number {
-    const kept = this.#counters.get(counter);
-    if (kept === undefined) throw new Fault(`the ledger keeps no counter ${counter}`);
-    return kept.id;
+    return queries.map((query, index) => {
+      const [at, total, before] = found[index] ?? [];
+      return this.#totals.sum(query, [at, total], () => before);
+    });
   }
 
   async keepCounter(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void> {
-    await this.#inTurn(() => this.keep(counter, folded));
+    await this.#inTurn(() => this.#keep(counter, folded));
   }
 
-  /**
-   * What a fold found at or before the row through which the counter is kept is there already, and not added again. Of one
-   * that is kept up with every row, what is known is as it is said: a reset makes it known again.
-   */
-  async keep(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void> {
+  async #keep(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void> {
     const { client, ledger } = this.#parts;
-    const { digest, definition, unknownThrough } = counter;
-    const known = this.#counters.get(digest);
-    const held = known === undefined ? 0 : (known.through ?? Number.POSITIVE_INFINITY);
-    const isLive = known?.through === null && counter.through === null;
-    const added = folded.filter(({ seq }) => seq > held);
-    const id = known?.id ?? Math.max(0, ...[...this.#counters.values()].map((kept) => kept.id)) + 1;
-    const kept: KeptCounter = {
-      id,
-      digest,
-      definition,
-      through:
-        counter.through === null || known?.through == null ? counter.through : Math.max(known.through, counter.through),
-      unknownThrough: isLive ? unknownThrough : Math.max(unknownThrough, known?.unknownThrough ?? -1),
-      resetThrough: Math.max(known?.resetThrough ?? -1, counter.resetThrough ?? -1),
-      folded: (known?.folded ?? 0) + added.length,
-    };
+    const { kept, added } = keepIn(this.#counters, counter, folded);
+    const { id, digest, definition, through, unknownThrough, resetThrough } = kept;
     this.#counters = new Map(this.#counters).set(digest, kept);
     this.#version = this.#parts.head.counters + 1;
-    const { through, resetThrough } = kept;
-    const numbers = [through, kept.unknownThrough, resetThrough, kept.folded];
+    const numbers = [through, unknownThrough, resetThrough, kept.folded];
     await send(client, ask("keepCounter", ledger, id, digest, definition, ...numbers, counterChecksum(kept)));
     const events = await this.#events(added, true);
     await settleAll(insertions("effects", ledger, events).map((asked) => send(client, asked)));
   }
 
-  /** Each event carries the total up to it, so that a window of any length is two look-ups and a difference. */
-  async #events(effects: readonly StoredEffect[], isFolded: boolean): Promise<readonly (readonly Value[])[]> {
-    const unmet = new Map<string, StoredLookup>(
-      effects.map(({ counter, key }) => [`${counter} ${key}`, { counter, key, after: -1 }] as const),
-    );
-    for (const id of this.#totals.keys()) unmet.delete(id);
-    if (unmet.size > 0) await this.#ask([...unmet.values()]);
-    return effects.map(({ counter, key, at, seq, amount }) => {
-      const before = this.#totals.get(`${counter} ${key}`);
-      const total = before === undefined ? amount : addDecimals(before, amount);
-      this.#totals.set(`${counter} ${key}`, total);
-      const under = Buffer.from(key, "hex");
-      const checksum = isFolded ? foldChecksum({ counter, key: under, at, seq, total, before }) : null;
-      return [this.#idOf(counter), under, at, seq, total, checksum];
-    });
+  /** The rows of events. Asks the database only if `values` has not read all totals. */
+  async #events(effects: readonly StoredEffect[], isFolded: boolean): Promise<readonly EventRow[]> {
+    const missing = this.#totals.missing(effects, this.#counters);
+    if (missing.length > 0) await this.#ask(missing);
+    return this.#totals.add(effects, this.#counters, isFolded);
   }
 
   async commit(
@@ -178,7 +141,7 @@ export class PostgresTransaction implements StoreTransaction {
     this.#parts.kept(this.#version, this.#counters);
   }
 
-  /** Where a part cannot be erased, the transaction has ended, and nothing of it is kept. */
+  /** If a part cannot be erased, this aborts the transaction. */
   async #erase({ parts, rows }: Erasure): Promise<void> {
     const { client, ledger } = this.#parts;
     const write = parts.includes("call") ? "eraseWithCall" : "erase";
@@ -193,7 +156,7 @@ export class PostgresTransaction implements StoreTransaction {
     }
   }
 
-  /** What the batch writes. Where that cannot be said, the transaction has ended, and nothing of it is kept. */
+  /** The statements that write the batch. If this fails, it aborts the transaction. */
   async #prepare(
     rows: readonly StoredRow[],
     effects: readonly StoredEffect[],
@@ -222,8 +185,8 @@ export class PostgresTransaction implements StoreTransaction {
   }
 
   /**
-   * Writes and commits on one way there and back. Kept is what says COMMIT, and not kept what says ROLLBACK; with any
-   * other answer, or none, it is found out.
+   * Writes and commits in one round trip. The answer COMMIT means that the batch is kept, and ROLLBACK that it is not.
+   * After any other answer, or none, this finds the outcome.
    */
   async #end(written: readonly BoundStatement[], next: HeadRow): Promise<void> {
     const { client, head } = this.#parts;
@@ -243,7 +206,7 @@ export class PostgresTransaction implements StoreTransaction {
     await rollBack(this.#parts.client);
   }
 
-  /** Until its COMMIT is sent, whatever fails in a transaction keeps nothing. */
+  /** Explains the errors of work before the COMMIT, which keeps nothing if it fails. */
   async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
     try {
       return await work();
@@ -253,14 +216,7 @@ export class PostgresTransaction implements StoreTransaction {
   }
 }
 
-/** A sum that a window holds: the latest total less the one at its beginning. */
-function sumAfter(columns: readonly unknown[], after: number): string {
-  const [at, total, before] = columns as readonly (string | null)[];
-  if (typeof total !== "string" || Number(at) <= after) return "0";
-  return typeof before !== "string" || after < 0 ? total : addDecimals(total, `-${before}`);
-}
-
-/** Rows follow the head that is locked; another order is a programmer's error. */
+/** Rows must follow the locked head. Another order is a programmer's error. */
 function requireOrder(rows: readonly StoredRow[], last: number): void {
   const stray = rows.find(({ seq }, at) => seq !== last + at + 1);
   if (stray !== undefined)
@@ -268,15 +224,15 @@ function requireOrder(rows: readonly StoredRow[], last: number): void {
 }
 
 interface Outcome {
-  /** The command that the server says it has done; undefined where that is not certain. */
+  /** The command that the server has confirmed; undefined if the outcome is not certain. */
   readonly said: "COMMIT" | "ROLLBACK" | undefined;
-  /** What the server said against a statement. */
+  /** The server's error for a statement. */
   readonly failed: unknown;
 }
 
 /**
- * Sends what is to be written and the COMMIT, and waits for every answer. A warning beside COMMIT makes it uncertain: such as
- * that the wait for a standby was cancelled. What is only said has the code of success.
+ * Sends the statements and the COMMIT, and waits for every answer. A warning with the COMMIT makes the outcome uncertain:
+ * for example, the wait for a standby was cancelled. Other notices have the code of success.
  */
 async function endTransaction(client: ClientBase, written: readonly BoundStatement[]): Promise<Outcome> {
   let warned = false;
@@ -297,11 +253,12 @@ interface Move {
 }
 
 /**
- * Finds out what became of a batch whose COMMIT was not answered: under the head's lock, so that its transaction has
- * ended, is its last row there? What is there is then committed once more by a transaction that writes, so that it is
- * also wherever a COMMIT must be: the wait for a standby may have been what was lost.
+ * Finds the outcome of a batch whose COMMIT was not answered. It looks for the last row under the head's lock, so that the
+ * batch's transaction has ended. If the row exists, another transaction writes and commits, because the wait for a standby
+ * may have been lost. The standby then has the batch too.
  *
- * @throws a fault when it cannot be told within the bound
+ * @returns true if the batch was kept
+ * @throws {Fault} if the outcome is not found in time
  */
 async function findOut({ config, settleMs, ledger }: TurnParts, move: Move): Promise<boolean> {
   const until = performance.now() + settleMs;

@@ -22,10 +22,10 @@ import type { Anchor, Verification } from "../store.ts";
 import { frontierOf, headRow, ledgerSeal, parseCounters, storedRow, type HeadRow } from "./rows.ts";
 import { ask, type BoundStatement } from "./sql.ts";
 
-/** Rows that a walk takes at once, and characters of them. */
+/** Rows that a walk reads at once, and characters. */
 const slice = { rows: 128, characters: 1_000_000 } as const;
 
-/** Answers of statements that were sent together, each a state no older than that of the one before. */
+/** Sends statements together. No statement sees an older state than the one before it. */
 export type Read = (...asked: readonly BoundStatement[]) => Promise<readonly (readonly (readonly unknown[])[])[]>;
 
 export interface PostgresWalk {
@@ -34,7 +34,7 @@ export interface PostgresWalk {
   readonly anchors: readonly Anchor[];
 }
 
-/** Walks a ledger from a row on, beside readers and writers. */
+/** Walks a ledger from a row on, while others read and write. */
 export function verifyPostgres(read: Read, { ledger, ...options }: PostgresWalk): Promise<Verification> {
   return walkStore(new PostgresReader(read, ledger), options);
 }
@@ -45,7 +45,7 @@ const lastKey: EventKey = [2 ** 31 - 1, Buffer.alloc(64, 255), Number.MAX_SAFE_I
 class PostgresReader implements StoreReader {
   readonly #read: Read;
   readonly #ledger: string;
-  /** The ledger's own row before the rows that were read last. */
+  /** The ledger's own row, read before the latest rows. */
   #head: HeadRow = headRow([]);
 
   constructor(read: Read, ledger: string) {
@@ -53,7 +53,6 @@ class PostgresReader implements StoreReader {
     this.#ledger = ledger;
   }
 
-  /** The rows that one statement finds. */
   async #ask(name: Parameters<typeof ask>[0], ...values: readonly unknown[]): Promise<readonly (readonly unknown[])[]> {
     const [rows = []] = await this.#read(ask(name, this.#ledger, ...values));
     return rows;
@@ -73,7 +72,7 @@ class PostgresReader implements StoreReader {
     return headRow(head).seq;
   }
 
-  /** The head is read before the rows: every row up to it must be among them or before. */
+  /** Reads the head before the rows, so that no row up to the head may be missing. */
   async next(from: number): Promise<WalkedSlice> {
     const lowest = from === 1 ? Number.MIN_SAFE_INTEGER : from;
     const scan = ask("scan", this.#ledger, lowest, slice.rows, slice.characters);
@@ -105,7 +104,7 @@ class PostgresReader implements StoreReader {
     return row?.[0] as string | undefined;
   }
 
-  /** The chain ends where the ledger's own row says, and with the row that it says. */
+  /** The chain must end with the row that the ledger's own row names. */
   end({ from, link, changed }: Walked): Promise<Broken | undefined> {
     return Promise.resolve(this.#parts(link) ?? this.#changedElsewhere(changed, from));
   }
@@ -118,7 +117,7 @@ class PostgresReader implements StoreReader {
     return { seq: seq + 1, problem, expected: `no row ${seq + 1}`, found: `rows up to ${link.seq}` };
   }
 
-  /** Gates follow people's acts by the row that the head names: it must be the last one. */
+  /** The head must name the last row of a person's act, because gates follow people's acts by it. */
   #changedElsewhere(walked: number | undefined, from: number): Broken | undefined {
     const { changed, seq } = this.#head;
     if (walked === undefined ? changed < from : changed === walked) return undefined;

@@ -4,14 +4,14 @@ import { hasLedger } from "../../data-folder.ts";
 import { explain, openForReading, readMeta } from "./file.ts";
 import { LedgerRefused } from "../store.ts";
 
-/** Pages that are copied between two looks at how far it is: 8 MiB. */
+/** The number of pages that are copied between two reports of progress: 8 MiB. */
 const stepPages = 1024;
 
 /**
- * Copies a ledger's file as it stands at this moment, beside a gate that writes to it (SQLite's online backup), into one
- * plain file without a write-ahead log.
+ * Copies a ledger as it is at this moment into one file without a write-ahead log. A gate may write meanwhile, because
+ * this uses SQLite's online backup.
  *
- * @throws {LedgerRefused} when there is no ledger, or it cannot be read
+ * @throws {LedgerRefused} if there is no ledger, or if it cannot be read
  */
 export async function copyDatabase(
   folder: string,
@@ -23,7 +23,7 @@ export async function copyDatabase(
     const source = openForReading(folder);
     try {
       if (readMeta(source) === undefined) throw new LedgerRefused(`there is no ledger in ${folder}: its file is empty`);
-      // Within one read, so that it is the state of one moment: else each commit of the gate makes it begin again.
+      // One read transaction fixes the state. Otherwise each commit of the gate would restart the copy.
       source.exec("BEGIN; SELECT count(*) FROM meta;");
       makePrivate(copy);
       await backup(source, copy, {
@@ -39,7 +39,7 @@ export async function copyDatabase(
   }
 }
 
-/** A file that is read where nothing can be written beside it. The gate that opens it turns its log on again. */
+/** Turns the log off, so that the copy can be read on read-only media. The gate that opens it turns the log on again. */
 function makePlain(copy: string): void {
   const database = new DatabaseSync(copy);
   try {

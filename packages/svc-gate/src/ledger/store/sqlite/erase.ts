@@ -7,17 +7,17 @@ import { flushCut } from "./log.ts";
 import { type Scrubbed } from "../store.ts";
 import { changeColumns } from "../../entry/row.ts";
 
-// The file's `user_version` says what its pages may keep beside its rows. SQLite clears what it deletes (`secure_delete`),
-// but a page of an index that was split keeps older copies of its keys, and so do pages of a file that was begun without.
+// The file's `user_version` records whether pages may contain deleted data. SQLite overwrites deleted data
+// (`secure_delete`), but a split page of an index keeps old copies of keys. So do pages from before that setting.
 const cleared = 1;
 const rewriteDue = 2;
 
-/** Says of a new file that whatever is deleted in it is cleared from the first page on. */
+/** Records that every page of a new file was written with `secure_delete`. */
 export function markCleared(database: DatabaseSync): void {
   database.exec(`PRAGMA user_version = ${cleared}`);
 }
 
-/** Takes the text and the salt of parts out of rows, within the transaction of the row that says so. */
+/** Deletes the text and the salt of parts, within the transaction of the row that reports the erasure. */
 export function eraseParts(database: DatabaseSync, { parts, rows }: Erasure): void {
   const hasCall = parts.includes("call");
   const find = database.prepare("SELECT seq, evidence FROM receipts WHERE seq BETWEEN ? AND ? AND verdict <> ?");
@@ -32,7 +32,7 @@ export function eraseParts(database: DatabaseSync, { parts, rows }: Erasure): vo
   if (hasCall || (state & cleared) === 0) database.exec(`PRAGMA user_version = ${state | rewriteDue}`);
 }
 
-/** As `LedgerStore.scrub`: copies in pages first, where it may, then the log. */
+/** Like `LedgerStore.scrub`: removes copies in pages first, if it may, and then the log. */
 export function scrub(database: DatabaseSync, folder: string, mayRewrite: boolean): Scrubbed {
   const state = stateOf(database);
   const isDue = (state & rewriteDue) !== 0;
@@ -45,7 +45,7 @@ export function scrub(database: DatabaseSync, folder: string, mayRewrite: boolea
   return isDue && !isRewritten ? "later" : "clean";
 }
 
-/** @returns false where the disk has no room for it, or another program is in the way: all is as before */
+/** @returns false if the disk is full or another program uses the file; then nothing has changed */
 function rewrite(database: DatabaseSync, state: number): boolean {
   try {
     if ((state & cleared) === 0) {
@@ -64,7 +64,7 @@ function rewrite(database: DatabaseSync, state: number): boolean {
   }
 }
 
-/** SQLite's result codes for a file that is busy or locked, and for a disk that is full. */
+/** SQLite's result codes for a busy file, a locked file and a full disk. */
 const passing = [5, 6, 13];
 
 function stateOf(database: DatabaseSync): number {

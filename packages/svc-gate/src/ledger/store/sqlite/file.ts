@@ -9,7 +9,7 @@ import { makePrivate } from "../../private-files.ts";
 import { flushAgain } from "./log.ts";
 import { LedgerRefused } from "../store.ts";
 
-/** The layout of the file. A file of another layout is refused, never converted in silence. */
+/** The layout of the file. A file with another layout is refused, never converted silently. */
 const layout = 1;
 
 /** `nodes` holds the inner hashes that tiles need: the roots over 256, 65,536, ... leaves. */
@@ -40,18 +40,18 @@ export function gone(folder: string): LedgerRefused {
   );
 }
 
-/** Free space that a batch must leave: enough to stop cleanly, and for the write-ahead log to be folded back. */
+/** Free space that a batch must leave: enough to stop cleanly and to copy the write-ahead log into the file. */
 export const reserveBytes: number = 64 * 1024 * 1024;
 
-/** Pages of the write-ahead log at which it is folded back into the file: 16 MB. */
+/** The number of pages at which the write-ahead log is copied into the file: 16 MB. */
 export const logPagesMax = 2000;
 
-/** How long a tool that looks into the file, or a start that takes up its log, may be waited for. */
+/** How long to wait for another process that reads the file or opens its log. */
 export const busyTimeoutMs = 2000;
 
 /**
- * WAL with a flush for each commit, checked and not assumed. It folds nothing back by itself: SQLite would keep to itself
- * that the disk failed under it. SQLite 3.51.3 mends a loss in write-ahead logs.
+ * Opens the file with a write-ahead log and a flush for each commit, and checks both settings. Automatic checkpoints are
+ * off, because SQLite would hide a disk error in them. SQLite 3.51.3 fixes a loss of data in write-ahead logs.
  */
 export function openForWriting(folder: string): DatabaseSync {
   makePrivate(join(folder, files.database)); // SQLite gives its log and index the mode of the file.
@@ -75,7 +75,7 @@ export function openForReading(folder: string): DatabaseSync {
   return openFile(folder, true, (database) => database.exec("PRAGMA cache_size = -2048;"));
 }
 
-/** A file that cannot be prepared is let go: the thread that opened it lives on. */
+/** Closes the file if preparing it fails: the thread that opened it lives on. */
 function openFile(folder: string, readOnly: boolean, prepare: (database: DatabaseSync) => void): DatabaseSync {
   const database = new DatabaseSync(join(folder, files.database), { readOnly, timeout: busyTimeoutMs });
   try {
@@ -99,10 +99,10 @@ function requireVersion(database: DatabaseSync): void {
 }
 
 /**
- * Takes the ledger for this process: a file of its own that nothing else opens, locked until the process ends, however
- * it ends.
+ * Takes the ledger for this process: locks a separate file, which nothing else opens. The lock ends with the process,
+ * even if the process is killed.
  *
- * @throws {LedgerRefused} while another process has it
+ * @throws {LedgerRefused} while another process owns the ledger
  */
 export function takeOwnership(folder: string): DatabaseSync {
   makePrivate(join(folder, files.lock));
@@ -122,11 +122,11 @@ export function takeOwnership(folder: string): DatabaseSync {
 export interface Meta {
   readonly log: string;
   readonly counterSecret: string;
-  /** The verifier key whose private half signs heads; undefined before the first. */
+  /** The verifier key of the key that signs heads; undefined before the first. */
   readonly signer: string | undefined;
-  /** The last mode of a ledger without rows; undefined if it was never served, or if rows name the mode. */
+  /** The last mode of a ledger without rows; undefined if no gate has served it yet, or if rows name the mode. */
   readonly mode: string | undefined;
-  /** What was noted of the first key; undefined before the first note. */
+  /** The note about the first key; undefined if there is none. */
   readonly firstKey: string | undefined;
 }
 
@@ -142,7 +142,7 @@ export function createTables(database: DatabaseSync, log: string | undefined): v
   database.exec("COMMIT");
 }
 
-/** Writes the ledger's description anew, within a transaction. */
+/** Writes the ledger's description, within a transaction of the caller. */
 export function writeMeta(database: DatabaseSync, { log, counterSecret, signer, ...noted }: Meta): void {
   const kept = notesOf(noted.mode, noted.firstKey);
   const meta = { layout: String(layout), log, counter_secret: counterSecret, signer: signer ?? "", ...kept };
@@ -151,7 +151,7 @@ export function writeMeta(database: DatabaseSync, { log, counterSecret, signer, 
   for (const [name, value] of Object.entries({ ...meta, check: metaCheck(meta) })) write.run(name, value);
 }
 
-/** Undefined for a file without tables: one that was never a ledger. @throws {LedgerRefused} for a damaged one */
+/** Returns undefined if the file has no tables, so that it never was a ledger. @throws {LedgerRefused} if it is damaged */
 export function readMeta(database: DatabaseSync): Meta | undefined {
   if (objectsOf(database).length === 0) return undefined;
   const values = new Map(readTable(database, "SELECT name, value FROM meta"));
@@ -180,7 +180,7 @@ export function readMeta(database: DatabaseSync): Meta | undefined {
   };
 }
 
-/** A ledger that never served has none of them. */
+/** A ledger that no gate has served has no notes. */
 function notesOf(mode: string | undefined, firstKey: string | undefined): Readonly<Record<string, string>> {
   return { ...(mode !== undefined && { mode }), ...(firstKey !== undefined && { first_key: firstKey }) };
 }
@@ -190,7 +190,7 @@ const damagedMeta = new LedgerRefused(
     "restore the file from a backup",
 );
 
-/** The description and the tables are those that were written. */
+/** @throws {LedgerRefused} if the description or the tables are not those that were written */
 function requireWhole(
   values: ReadonlyMap<string, string>,
   meta: Readonly<Record<string, string>>,
@@ -231,8 +231,8 @@ function metaCheck(meta: Readonly<Record<string, string>>): string {
 const counterNumbers = ["id", "through", "unknown_through", "reset_through", "folded"];
 
 /**
- * The counters, and the first one whose row is not what was written, if any. Numbers are read as text, because a
- * changed one may be past what the driver reads.
+ * The counters, and the first one whose row was changed, if any. Numbers are read as text, because the driver may not be
+ * able to read a changed number.
  */
 export function readCounters(database: DatabaseSync): Counters {
   const rows = database
@@ -261,9 +261,8 @@ const unwritableFiles = ["EACCES", "ENOENT", "EPERM", "EROFS", "EISDIR"];
 const damage = [1, 11, 26];
 
 /**
- * What an error of the engine means to the operator while a ledger is being opened, as a sentence; anything else is a
- * fault, and stays what it is. The numbers are SQLite's result codes; the names are the system's, of the log that is
- * flushed again.
+ * Explains an error while a ledger is opened to the operator. Any other error is a fault and stays unchanged. The numbers
+ * are SQLite's result codes. The names are codes of the operating system, which flushing the log can return.
  */
 export function explain(error: unknown, folder: string): unknown {
   const { errcode, errstr, code } = error as {

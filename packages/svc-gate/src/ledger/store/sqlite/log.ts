@@ -4,17 +4,16 @@ import { join } from "node:path";
 const sliceBytes = 1024 * 1024;
 
 /**
- * Flushes what an earlier process left in a folder, before anything of it is taken for durable: the names in it, and the
- * write-ahead log, which is written over itself first. After a flush that failed, the cache of the operating system still
- * shows what was to be flushed, and the next flush succeeds without it: rows found there would be built on, answered, and
- * gone when the power fails.
+ * Makes durable what an earlier process left in a folder: the names of its files and the write-ahead log. The log is first
+ * rewritten with its own bytes. After a failed flush, the cache of the operating system still shows the data, and the next
+ * flush succeeds without writing it. A gate would then build on rows that disappear when the power fails.
  */
 export function flushAgain(folder: string, log: string): void {
   rewrite(join(folder, log));
   if (process.platform !== "win32") flush(folder, "r");
 }
 
-/** Flushes a log that was cut: SQLite does not, and what was in it would be there again when the power fails. */
+/** Flushes a truncated log. SQLite does not, so its old content could return after a power failure. */
 export function flushCut(folder: string, log: string): void {
   flush(join(folder, log), "r+");
 }

@@ -10,18 +10,18 @@ import { joinHashes, LedgerRefused } from "../store.ts";
 import type { Anchor, EventPosition, RowQuery, RowSlice, StoredHistory, Verification } from "../store.ts";
 import { changeColumns, resultVerdict, type Broken, type StoredRow } from "../../entry/row.ts";
 
-/** Rows of one slice of a long read: a few milliseconds, so that the write-ahead log can be folded back in between. */
+/** Rows of one slice of a long read: a few milliseconds, so that the log can be copied into the file between slices. */
 const sliceRows = 512;
-/** Characters of one slice: bounds memory where rows are large. */
+/** Characters of one slice, which limits memory if rows are large. */
 const sliceCharacters = 1_000_000;
-/** Rows that one statement looks through for those that a filter lets pass. */
+/** Rows that one statement searches for matches of a filter. */
 const windowRows = 65_536;
-/** The same if no index helps and each leaf is read: about 40 milliseconds. */
+/** Rows that one statement searches if it must read each leaf: about 40 milliseconds. */
 const windowRowsRead = 4096;
-/** A slice that has found nothing yet ends after this, so that other reads have their transaction. */
+/** A slice without a match ends after this time, so that other reads are answered. */
 const sliceMs = 20;
 
-/** A connection that only reads, in a thread of its own: it never holds up a commit. */
+/** A connection that only reads, in its own thread, so that it never delays a commit. */
 class Reader {
   readonly #folder: string;
   readonly #database: DatabaseSync;
@@ -40,7 +40,7 @@ class Reader {
     const { session, tool, verdict } = equal;
     const filters = Object.entries({ session, tool, verdict }).filter(([, value]) => value !== undefined);
     const parameters = [...filters.map(([, value]) => String(value)), ...leafHas];
-    // The literal lets the planner see that the partial index of refusals has every row that is asked for.
+    // With the literal, the planner knows that the partial index of refusals has every matching row.
     const isIndexed = refused || (verdict !== undefined && verdict !== "ALLOW");
     const where = [
       "seq < ?",
@@ -79,7 +79,7 @@ class Reader {
     return { log, counterSecret, kept, signer, firstKey, rows: lastRow(this.#database) };
   }
 
-  /** Of level 0 the hashes of leaves, above it the roots of full tiles below. @throws unless all are there */
+  /** Like `HistoryReader.hashes`. @throws {LedgerRefused} if a hash is missing */
   hashes(level: number, from: number, count: number): Uint8Array {
     const found = level === 0 ? this.leaves(from + 1, count).map(leafHash) : this.#nodes(level, from, count);
     return joinHashes(found, { level, from, count });
@@ -119,17 +119,17 @@ class Reader {
     });
   }
 
-  /** Walks from row `from` to the last row that is there at the end. Between slices other calls are answered. */
+  /** Walks from a row to the last row. The thread answers other calls between slices. */
   verify(from: number, anchors: readonly Anchor[]): Promise<Verification> {
     return walkStore(new SqliteWalk(this.#database, false), { from, anchors });
   }
 
-  /** The same over the leaves and their tree alone: order, links and hashes, nothing of what they commit to. */
+  /** Walks only the leaves and their tree: order, links and hashes, but not the evidence and the counters. */
   verifyChain(anchors: readonly Anchor[]): Promise<Verification> {
     return walkStore(new SqliteWalk(this.#database, true), { from: 1, anchors, chainAlone: true });
   }
 
-  /** What is wrong with the file beside what its rows say. One long statement, behind which other calls wait. */
+  /** Checks the parts of the file that rows do not protect. Other calls wait for its long statement. */
   structure(): Broken | undefined {
     const seq = lastRow(this.#database) + 1;
     try {
@@ -148,7 +148,7 @@ class Reader {
   }
 }
 
-/** Rows as they come, until they are many or large. Arrays cost a third of what the driver's objects cost. */
+/** Reads rows up to the size of a slice. Arrays cost a third of the driver's objects. */
 function* bounded(rows: Iterable<unknown>): Generator<StoredRow> {
   let characters = 0;
   for (const columnsOfRow of rows as Iterable<StoredColumns>) {

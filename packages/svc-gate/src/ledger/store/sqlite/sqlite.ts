@@ -25,13 +25,13 @@ import { NoLedger } from "../store.ts";
 import { changeColumns } from "../../entry/row.ts";
 import { Threads, type Remote } from "../threads.ts";
 
-/** The threads in which ledgers live, where many share them. */
+/** Threads that many ledgers share. */
 export interface SqliteThreads {
   readonly writers: Threads;
   readonly readers: Threads;
 }
 
-/** @param max threads that write, and as many that read; ledgers beyond that share them */
+/** @param max the number of threads that write, and of threads that read; more ledgers share them */
 export function sqliteThreads(max: number): SqliteThreads {
   return {
     writers: new Threads(new URL("./writer.ts", import.meta.url), max),
@@ -40,10 +40,10 @@ export function sqliteThreads(max: number): SqliteThreads {
 }
 
 /**
- * Opens the embedded engine: SQLite with a write-ahead log in one folder, written by one thread and read by another.
+ * Opens the embedded store: SQLite with a write-ahead log in one folder, which one thread writes and another reads.
  *
- * @param threads by default it has its own
- * @throws {LedgerRefused} when the ledger has another owner, is damaged, or is gone though it must be there
+ * @param threads by default the store has its own
+ * @throws {LedgerRefused} if the ledger has another owner, is damaged, or is missing although it must exist
  */
 export async function openSqlite(
   options: OpenOptions,
@@ -55,7 +55,7 @@ export async function openSqlite(
 
 const nothing: Promise<readonly (string | undefined)[]> = Promise.resolve([]);
 
-/** A reading thread without a read for this long is ended. */
+/** A reading thread without a read for this long ends. */
 const idleMs = 5000;
 
 class SqliteStore implements LedgerStore {
@@ -85,7 +85,7 @@ class SqliteStore implements LedgerStore {
     this.keyNotes = new KeyFile(folder, writer);
   }
 
-  /** The one owner is this process, so a transaction locks nothing and asks nobody. */
+  /** This process is the only owner, so a transaction begins without a lock or a message. */
   begin(): Promise<StoreTransaction> {
     const counters: KeptTogether[] = [];
     return Promise.resolve({
@@ -136,7 +136,7 @@ class SqliteStore implements LedgerStore {
     return this.#writer.call("keepSigner", verifier);
   }
 
-  /** Its one owner has it in memory. */
+  /** The only owner has it in memory. */
   checkpoint(): Promise<undefined> {
     return Promise.resolve(undefined);
   }
@@ -162,7 +162,7 @@ class SqliteStore implements LedgerStore {
     await this.#writer.end();
   }
 
-  /** The reading thread starts with the first read and ends when none has come for a while: it is memory. */
+  /** The reading thread starts with a read and ends after an idle time, which frees its memory. */
   async #ask<Value>(name: string, ...args: readonly unknown[]): Promise<Value> {
     clearTimeout(this.#idle);
     this.#asking += 1;
@@ -176,7 +176,7 @@ class SqliteStore implements LedgerStore {
     }
   }
 
-  /** A thread that did not start is not kept: the next read tries again. */
+  /** If the thread does not start, the next read tries again. */
   #reading(): Promise<Remote> {
     this.#reader ??= startReader({ readers: this.#readers }, this.#folder).catch((error: unknown) => {
       this.#reader = undefined;
@@ -192,7 +192,7 @@ class SqliteStore implements LedgerStore {
   }
 }
 
-/** The first key's note is in the database; the uses of keys are in a file beside it. */
+/** Stores the note about the first key in the database, and the uses of keys in a file next to it. */
 class KeyFile implements KeyNotes {
   readonly #writer: Remote;
   readonly #file: string;
@@ -236,11 +236,11 @@ async function startReader({ readers }: Pick<SqliteThreads, "readers">, folder: 
 export interface Inspection {
   readonly anchors: readonly Anchor[];
   readonly chainAlone: boolean;
-  /** Something outside says that a ledger was here. */
+  /** True if something outside the folder has observed the ledger. */
   readonly mustExist: boolean;
 }
 
-/** @throws {LedgerRefused} when there is none, or it cannot be read */
+/** @throws {LedgerRefused} if there is no ledger, or if it cannot be read */
 export async function readSqlite(
   folder: string,
 ): Promise<StoredHistory & { readonly history: HistoryReader; readonly close: () => Promise<void> }> {
@@ -254,7 +254,7 @@ export async function readSqlite(
   };
 }
 
-/** @param ask has the reading thread run one of its functions */
+/** @param ask calls a function of the reading thread */
 function historyOf(ask: <Value>(name: string, ...args: readonly unknown[]) => Promise<Value>): HistoryReader {
   return {
     scan: (from) => scanSlices(from, (next) => ask("scan", next)),
@@ -266,7 +266,7 @@ function historyOf(ask: <Value>(name: string, ...args: readonly unknown[]) => Pr
   };
 }
 
-/** Asks for the next slice while the one before is being used. */
+/** Reads the next slice while the caller uses the previous one. */
 async function* scanSlices(
   from: number,
   ask: (next: number) => Promise<readonly StoredRow[]>,
@@ -282,13 +282,13 @@ async function* scanSlices(
   }
 }
 
-/** What came of a walk. */
+/** The result of a walk. */
 export interface Inspected extends Verification {
-  /** The verifier key on record, of a ledger that was found whole. */
+  /** The verifier key on record, if the ledger is sound. */
   readonly signer?: string | undefined;
 }
 
-/** Walks a ledger from outside, whether a gate is serving it or not: nothing is locked, written or begun. */
+/** Walks a ledger, whether or not a gate serves it. It never locks, writes or creates anything. */
 export async function inspectSqlite(folder: string, inspection: Inspection): Promise<Inspected> {
   const { anchors, chainAlone, mustExist } = inspection;
   if (!hasLedger(folder)) throw mustExist ? gone(folder) : new NoLedger(`there is no ledger in ${folder}`);

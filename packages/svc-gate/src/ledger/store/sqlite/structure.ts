@@ -5,10 +5,10 @@ import { files } from "../../data-folder.ts";
 import { createTables } from "./file.ts";
 
 /**
- * What is wrong with a ledger's file beside what its rows say: its header, its tables' names, its pages, and each index
- * beside its table, without which a page of receipts would lack rows. It takes as long as the file is.
+ * Checks the parts of a ledger's file that rows do not protect: its header, the names of its tables, its pages, and its
+ * indexes. A damaged index would hide rows from readers. The time is proportional to the file's size.
  *
- * @returns undefined where it is as the engine keeps it
+ * @returns the first problem; undefined if there is none
  */
 export function structureProblem(database: DatabaseSync, folder: string): string | undefined {
   const [first] = database.prepare("PRAGMA integrity_check(1)").all();
@@ -16,7 +16,7 @@ export function structureProblem(database: DatabaseSync, folder: string): string
   return headerProblem(folder) ?? objectsProblem(database) ?? (found === "ok" ? undefined : found);
 }
 
-/** Every table and index, with its name to the letter: where it is looked up by name, a capital is the same to SQLite. */
+/** Compares every table and index, with the exact case of its name, because SQLite itself ignores case. */
 function objectsProblem(database: DatabaseSync): string | undefined {
   const made = new DatabaseSync(":memory:");
   createTables(made, "made");
@@ -36,9 +36,9 @@ function byName(a: Readonly<Record<string, unknown>>, b: Readonly<Record<string,
 }
 
 /**
- * The first 100 bytes, as the file format has them. What is left out is what SQLite counts there, and reads as no more
- * than a hint that something has changed: its change counter (24), the schema's (40), and for which of its versions
- * and changes the size at 28 was written (92 to 99). Page counts (28 to 39) are held against the pages.
+ * The constant bytes of the file's header, which has 100 bytes. SQLite reads some others only as a hint of a change: its
+ * change counter (24), the schema's (40), and the version and change for which the size at 28 is valid (92 to 99). The
+ * integrity check compares the page counts (28 to 39) with the pages.
  */
 const constants: readonly (readonly [from: number, bytes: string])[] = [
   [0, Buffer.from("SQLite format 3\0").toString("hex")],
@@ -48,8 +48,8 @@ const constants: readonly (readonly [from: number, bytes: string])[] = [
   [48, "00000000"], // no cache size, no vacuum
   [52, "00000000"],
   [56, "00000001"], // UTF-8
-  [60, "000000"], // of `user_version`, whose last byte says what is left to do of an erasure
-  [64, "00".repeat(28)], // nobody's number, and what the format reserves
+  [60, "000000"], // of `user_version`, whose last byte is the state of erasures
+  [64, "00".repeat(28)], // no application id, and bytes that the format reserves
 ];
 
 function headerProblem(folder: string): string | undefined {
@@ -63,7 +63,7 @@ function headerProblem(folder: string): string | undefined {
   const wrong = constants.find(([from, bytes]) => header.toString("hex", from, from + bytes.length / 2) !== bytes);
   if (wrong !== undefined) return `the file's header is not as it was made, at byte ${wrong[0]}`;
   if ((header[63] ?? 0) > 3) return "the file's header is not as it was made, at byte 63";
-  // 2 is a write-ahead log, 1 a copy that no gate has opened yet.
+  // 2 is a write-ahead log. 1 is a copy that no gate has opened yet.
   const versions = header.toString("hex", 18, 20);
   return versions === "0202" || versions === "0101" ? undefined : "the file's header is not as it was made, at byte 18";
 }

@@ -22,14 +22,14 @@ import { wrongNode, type Levels } from "../../tree/walk.ts";
 import { LedgerRefused, type Verification } from "../store.ts";
 import { readCounters, readMeta } from "./file.ts";
 
-/** Rows that a walk takes at once: fewer where they are large. */
+/** Rows that a walk reads at once; fewer if rows are large. */
 const walkRows = 128;
-/** The same of leaves alone. */
+/** Leaves that a walk reads at once if it reads only leaves. */
 const walkLeaves = 512;
-/** Characters of one slice: bounds memory where rows are large. */
+/** Characters of one slice, which limits memory if rows are large. */
 const sliceCharacters = 1_000_000;
 
-/** A number beyond it is no row's, and one that the driver throws on in the midst of a read, which would stay open. */
+/** The highest row number. The driver throws during a read of a larger one, and the read would stay open. */
 export const seqMax: number = Number.MAX_SAFE_INTEGER;
 
 export const columns = "seq, leaf, evidence, session, tool, verdict";
@@ -47,7 +47,7 @@ export function rowOf([seq, leaf, evidence, session, tool, verdict]: StoredColum
   return { seq, leaf, evidence, session, tool, verdict };
 }
 
-/** The types of columns are the tables' own, unless the file was changed. */
+/** True if the columns have the types of the table; a changed file may have others. */
 function isRow([seq, leaf, evidence, session, tool, verdict]: StoredColumns, leavesAlone: boolean): boolean {
   if (typeof seq !== "number" || typeof leaf !== "string") return false;
   if (leavesAlone) return true;
@@ -59,21 +59,21 @@ export function lastRow(database: DatabaseSync): number {
   return Number(database.prepare("SELECT cast(max(seq) AS TEXT) AS last FROM receipts").get()?.["last"] ?? 0);
 }
 
-/** What cannot be read at all is broken there; a disk that fails is a fault of the disk and says nothing of the ledger. */
+/** Reports the row from which the file cannot be read. A failing disk is a fault and does not mean a broken ledger. */
 export function unreadable(error: unknown, seq: number): Broken {
   const { errcode, message } = error as Error & { readonly errcode?: number };
   if ([7, 10, 13].includes((errcode ?? 0) & 0xff)) throw error;
   return { seq, problem: "the ledger's file cannot be read from here on", expected: "a row", found: message };
 }
 
-/** Reads a file for a walk. One statement sees one state. */
+/** Reads a file for a walk. Each statement sees one state of the file. */
 export class SqliteWalk implements StoreReader {
   readonly #database: DatabaseSync;
   readonly #leavesAlone: boolean;
   readonly #statements = new Map<string, StatementSync>();
   #count: number;
   #counters: { readonly version: unknown; readonly counters: Counters } | undefined;
-  /** The row that is read, or that leads to what is read. */
+  /** The row that the walk reads, or whose data the walk reads. */
   #at = 1;
 
   constructor(database: DatabaseSync, leavesAlone: boolean) {
@@ -82,7 +82,7 @@ export class SqliteWalk implements StoreReader {
     this.#count = leavesAlone ? walkLeaves : walkRows;
   }
 
-  /** @throws {BrokenHere} for what cannot be read */
+  /** @throws {BrokenHere} if the file cannot be read */
   #reading<Value>(work: () => Value): Value {
     try {
       return work();
@@ -106,7 +106,7 @@ export class SqliteWalk implements StoreReader {
   async describe(): Promise<Pick<Verification, "log" | "rows"> | Broken> {
     try {
       const log = readMeta(this.#database)?.log ?? "";
-      // Where the last row cannot be read, the walk comes to it.
+      // If the last row cannot be read, the walk reports it later.
       return {
         log,
         rows: await this.last().catch((error: unknown) => (error instanceof BrokenHere ? 0 : fail(error))),
@@ -123,7 +123,7 @@ export class SqliteWalk implements StoreReader {
   }
 
   async next(from: number): Promise<WalkedSlice> {
-    await setImmediate(); // Other calls are answered between slices.
+    await setImmediate(); // The thread answers other calls between slices.
     this.#at = from;
     const found = this.#stored(from === 1 ? Number.MIN_SAFE_INTEGER : from, this.#count);
     const stray = found.findIndex((each) => !isRow(each, this.#leavesAlone));
@@ -138,7 +138,7 @@ export class SqliteWalk implements StoreReader {
     return { rows, broken, counters: await this.counters() };
   }
 
-  /** Of rows that cannot be read together each is read alone, so that the damaged one is named. */
+  /** Reads single rows if several cannot be read together, so that the report names the damaged row. */
   #stored(from: number, count: number): readonly StoredColumns[] {
     const named = this.#leavesAlone ? "seq, leaf" : columns;
     const sql = `SELECT ${named} FROM receipts WHERE seq BETWEEN ? AND ${seqMax} ORDER BY seq LIMIT ?`;
@@ -184,7 +184,7 @@ export class SqliteWalk implements StoreReader {
     return { seq: seq + 1, problem, expected: `row ${seq + 1}`, found: `row ${last}` };
   }
 
-  /** They are read again after a commit of another connection. */
+  /** Reads the counters again only after a commit of another connection. */
   async counters(): Promise<Counters> {
     const version = this.#ask("PRAGMA data_version")[0]?.[0];
     const known = this.#counters?.version === version ? this.#counters : undefined;

@@ -1,7 +1,6 @@
 import { hasLedger } from "../../data-folder.ts";
 import { statfsSync } from "node:fs";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { addDecimals } from "../../../wire/mod.ts";
 import type { Erasure } from "../../entry/erasure.ts";
 import { serveOpened } from "../calls.ts";
 import { eraseParts, markCleared, scrub } from "./erase.ts";
@@ -18,11 +17,11 @@ import {
   writeMeta,
   type Meta,
 } from "./file.ts";
-import { countedAfter, counterChecksum, foldChecksum } from "../checksums.ts";
-import type { KeptCounter } from "../store.ts";
-import { LedgerRefused, NotKept } from "../store.ts";
+import { counterChecksum } from "../checksums.ts";
+import { keepIn, queryFor, RunningTotals, type KeptCounters, type TotalQuery } from "../running-totals.ts";
 import { changeColumns } from "../../entry/row.ts";
 import type { TreeNode } from "../../tree/merkle.ts";
+import { LedgerRefused, NotKept } from "../store.ts";
 import type { OpenedStore, Scrubbed, StoredCounter, StoredEffect, StoredHead, StoredLookup } from "../store.ts";
 import type { StoredRow } from "../../entry/row.ts";
 
@@ -30,25 +29,25 @@ export interface OpenOptions {
   readonly folder: string;
   /** The name of a new ledger. */
   readonly log: string | undefined;
-  /** Something outside says that a ledger was here, so a new one must not be begun. */
+  /** True if something outside the folder has observed the ledger, so that a new one must not be created. */
   readonly mustExist: boolean;
 }
 
-/** A counter that is kept, with what was folded into it, in the transaction of a batch. */
+/** A counter and the folded events that are written in the transaction of a batch. */
 export type KeptTogether = readonly [counter: StoredCounter, folded: readonly StoredEffect[]];
 
-/** What a batch writes beside its rows and their events. */
+/** The changes that a batch makes besides its rows and their events. */
 export interface WriteOptions {
   readonly counters: readonly KeptTogether[];
   readonly nodes: readonly TreeNode[];
-  /** The key that signs heads from now on, where it changes. */
+  /** The key that signs heads from now on, if it changes. */
   readonly signer: string | undefined;
   /** The mode of the ledger from now on, if it changes. */
   readonly mode: string | undefined;
   readonly erasures: readonly Erasure[];
 }
 
-/** The one connection that writes. Everything here is synchronous: it runs in a thread of its own. */
+/** The only connection that writes. It is synchronous and runs in its own thread. */
 class Writer {
   readonly opened: OpenedStore;
   readonly #folder: string;
@@ -61,10 +60,10 @@ class Writer {
   readonly #totalThrough: StatementSync;
   readonly #head: StatementSync;
   readonly #log: StatementSync;
-  #counters: ReadonlyMap<string, KeptCounter>;
-  /** Totals that the transaction under way has asked for, so that what it then adds needs no second look. */
-  readonly #asked = new Map<string, string | undefined>();
-  /** The leaf that this owner wrote last; each commit checks that it is still the last one. */
+  #counters: KeptCounters;
+  /** Totals that `values` has read, so that the commit does not read them again. */
+  readonly #totals = new RunningTotals();
+  /** The leaf that this owner wrote last. Each commit checks that it is still the last one. */
   #headLeaf: string | undefined;
   #meta: Meta;
 
@@ -103,7 +102,7 @@ class Writer {
     const changed = this.#database
       .prepare("SELECT max(seq) AS seq FROM receipts WHERE verdict = ? AND verdict <> 'ALLOW'")
       .get(changeColumns.verdict)?.["seq"];
-    this.scrub(true); // What a kill or a reader kept the owner before from clearing.
+    this.scrub(true); // A kill or a reader may have stopped the previous owner from doing it.
     this.opened = { ...meta, created, head, changed: Number(changed ?? 0), counters: this.counters() };
   }
 
@@ -112,19 +111,17 @@ class Writer {
   }
 
   values(lookups: readonly StoredLookup[]): readonly (string | undefined)[] {
-    return lookups.map(({ counter, key, after: asked }) => {
-      const known = this.#counters.get(counter);
-      if (known === undefined || asked < known.unknownThrough) return undefined;
-      const after = countedAfter(asked, known);
-      const under = Buffer.from(key, "hex");
-      const latest = this.#latest.get(known.id, under);
-      const total = latest === undefined ? undefined : String(latest["total"]);
-      this.#asked.set(`${known.id} ${key}`, total);
-      if (total === undefined || Number(latest?.["at"]) <= after) return "0";
-      if (after < 0) return total;
-      const before = this.#totalThrough.get(known.id, under, after);
-      return before === undefined ? total : addDecimals(total, `-${String(before["total"])}`);
+    return lookups.map((lookup) => {
+      const query = queryFor(lookup, this.#counters);
+      return query && this.#sum(query);
     });
+  }
+
+  #sum(query: TotalQuery): string {
+    const { id, bytes, after } = query;
+    const latest = this.#latest.get(id, bytes);
+    const totalAtMoment = (): unknown => this.#totalThrough.get(id, bytes, after)?.["total"];
+    return this.#totals.sum(query, [latest?.["at"], latest?.["total"]], totalAtMoment);
   }
 
   commit(
@@ -141,22 +138,22 @@ class Writer {
     for (const { seq, session, tool, verdict, leaf, evidence } of rows)
       this.#insertRow.run(seq, session, tool, verdict, leaf, evidence);
     for (const [counter, folded] of counters) this.#keep(counter, folded);
-    for (const effect of effects) this.#addEffect(effect, false);
+    this.#addEffects(effects, false);
     for (const { level, index, hash } of nodes) this.#insertNode.run(level, index, hash);
     for (const erasure of erasures) eraseParts(this.#database, erasure);
     const hasRows = rows.length > 0 || this.#headLeaf !== undefined;
-    const keptMode = hasRows ? undefined : (mode ?? this.#meta.mode); // Rows name the mode themselves.
+    const keptMode = hasRows ? undefined : (mode ?? this.#meta.mode); // Rows name the mode.
     const isOther = signer !== undefined || keptMode !== this.#meta.mode;
     const meta = isOther ? { ...this.#meta, signer: signer ?? this.#meta.signer, mode: keptMode } : this.#meta;
     if (isOther) writeMeta(this.#database, meta);
     this.#database.exec("COMMIT");
     this.#meta = meta;
-    this.#asked.clear();
+    this.#totals.clear();
     this.#headLeaf = rows.at(-1)?.leaf ?? this.#headLeaf;
     this.#foldBack(logPagesMax);
   }
 
-  /** What the log holds goes into the file, as far as no reader is in the way. @throws when the disk fails at it */
+  /** Copies the log into the file, as far as no reader prevents it. @throws if the disk fails */
   #foldBack(fromPages: number): void {
     if (Number(this.#log.get()?.["log"]) >= fromPages) this.#database.exec("PRAGMA wal_checkpoint(PASSIVE)");
   }
@@ -164,7 +161,7 @@ class Writer {
   #requireRoom(): void {
     const { bavail, bsize } = statfsSync(this.#folder);
     if (bavail * bsize >= reserveBytes) return;
-    this.#asked.clear(); // the transaction ends here, and a disk may be full for long
+    this.#totals.clear(); // The transaction ends here, and a disk may stay full for long.
     throw new NotKept("disk-full", `under ${reserveBytes >> 20} MiB are free in ${this.#folder}`);
   }
 
@@ -181,7 +178,7 @@ class Writer {
     return scrub(this.#database, this.#folder, rewrite);
   }
 
-  /** Unless one is kept already. */
+  /** Records the key unless one is on record. Returns the key on record. */
   keepSigner(verifier: string): string {
     if (this.#meta.signer !== undefined) return this.#meta.signer;
     this.commit([], [], { counters: [], nodes: [], signer: verifier, mode: undefined, erasures: [] });
@@ -196,7 +193,7 @@ class Writer {
     this.#meta = meta;
   }
 
-  /** Where it fails nothing of it stays, neither here nor in the file: batches go on. */
+  /** If it fails, neither memory nor the file changes, and batches continue. */
   keepCounter(kept: StoredCounter, folded: readonly StoredEffect[]): void {
     this.#requireRoom();
     const before = this.#counters;
@@ -206,40 +203,28 @@ class Writer {
       this.#database.exec("COMMIT");
     } catch (error) {
       this.#counters = before;
-      this.#asked.clear();
+      this.#totals.clear();
       if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
       throw error;
     }
     this.#foldBack(logPagesMax);
   }
 
-  #keep(kept: StoredCounter, folded: readonly StoredEffect[]): void {
-    const { digest, definition, through, unknownThrough } = kept;
-    const known = this.#counters.get(digest);
-    const resetThrough = Math.max(known?.resetThrough ?? -1, kept.resetThrough ?? -1);
-    const id = known?.id ?? Math.max(0, ...[...this.#counters.values()].map((counter) => counter.id)) + 1;
-    const counter = {
-      id,
-      digest,
-      definition,
-      through,
-      unknownThrough,
-      resetThrough,
-      folded: (known?.folded ?? 0) + folded.length,
-    };
+  #keep(counter: StoredCounter, folded: readonly StoredEffect[]): void {
+    const { kept, added } = keepIn(this.#counters, counter, folded);
+    const { id, digest, definition, through, unknownThrough, resetThrough } = kept;
     this.#database
       .prepare(
         `INSERT OR REPLACE INTO counters (id, digest, definition, through, unknown_through, reset_through, folded, seal)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
       )
-      .run(id, digest, definition, through, unknownThrough, resetThrough, counter.folded, counterChecksum(counter));
-    this.#counters = new Map(this.#counters).set(digest, counter);
-    this.#asked.clear();
-    for (const effect of folded) this.#addEffect(effect, true);
-    this.#asked.clear();
+      .run(id, digest, definition, through, unknownThrough, resetThrough, kept.folded, counterChecksum(kept));
+    this.#counters = new Map(this.#counters).set(digest, kept);
+    this.#addEffects(added, true);
+    this.#totals.clear(); // A long fold has many keys.
   }
 
-  /** What a fault has left half-done is left out. */
+  /** Leaves the log as it is if a fault has interrupted a transaction. */
   close(): void {
     try {
       if (!this.#database.isTransaction) this.#foldBack(1);
@@ -249,22 +234,9 @@ class Writer {
     }
   }
 
-  /** Each event carries the total up to it, so that a window of any length is two look-ups and a difference. */
-  #addEffect({ counter, key, at, seq, amount }: StoredEffect, isFolded: boolean): void {
-    const known = this.#counters.get(counter);
-    if (known === undefined) throw new Error(`the ledger keeps no counter ${counter}`);
-    const under = Buffer.from(key, "hex");
-    const index = `${known.id} ${key}`;
-    const before = this.#asked.has(index) ? this.#asked.get(index) : this.#latestTotal(known.id, under);
-    const total = before === undefined ? amount : addDecimals(before, amount);
-    this.#asked.set(index, total);
-    const checksum = isFolded ? foldChecksum({ counter, key: under, at, seq, total, before }) : null;
-    this.#insertEffect.run(known.id, under, at, seq, total, checksum);
-  }
-
-  #latestTotal(id: number, under: Uint8Array): string | undefined {
-    const latest = this.#latest.get(id, under);
-    return latest === undefined ? undefined : String(latest["total"]);
+  #addEffects(effects: readonly StoredEffect[], isFolded: boolean): void {
+    for (const query of this.#totals.missing(effects, this.#counters)) this.#sum(query);
+    for (const row of this.#totals.add(effects, this.#counters, isFolded)) this.#insertEffect.run(...row);
   }
 
   #readHead(): StoredHead | undefined {
@@ -272,7 +244,7 @@ class Writer {
     return row === undefined ? undefined : { seq: Number(row["seq"]), leaf: String(row["leaf"]) };
   }
 
-  #readCounters(): ReadonlyMap<string, KeptCounter> {
+  #readCounters(): KeptCounters {
     const { kept, damaged } = readCounters(this.#database);
     if (damaged !== undefined) {
       throw new LedgerRefused(
@@ -283,7 +255,7 @@ class Writer {
   }
 }
 
-/** What is opened halfway is let go: the thread lives on, and the ledger would be nobody's and locked. */
+/** Closes everything if opening fails: the thread lives on, and would keep the ledger locked. */
 function openWriter(options: OpenOptions): Writer {
   const { folder, mustExist } = options;
   const lock = takeOwnership(folder);

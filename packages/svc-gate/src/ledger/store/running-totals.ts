@@ -1,0 +1,106 @@
+import { addDecimals } from "../../wire/mod.ts";
+import { foldChecksum } from "./checksums.ts";
+import { Fault, type KeptCounter, type StoredCounter, type StoredEffect, type StoredLookup } from "./store.ts";
+
+/** The counters that a ledger keeps, by digest. */
+export type KeptCounters = ReadonlyMap<string, KeptCounter>;
+
+/** A lookup as statements need it: with the counter's number and the key's bytes. */
+export interface TotalQuery extends StoredLookup {
+  readonly id: number;
+  readonly bytes: Uint8Array;
+}
+
+/** The columns of an event: counter, key, at, seq, total, and the checksum if a fold found it. */
+export type EventRow = readonly [number, Uint8Array, number, number, string, string | null];
+
+/**
+ * The latest total of each counter's key. Each event is stored with the total up to it, so that the sum of a window of
+ * any length needs two look-ups. The stores only read and write rows.
+ */
+export class RunningTotals {
+  /** By counter and key; null if the key has no events. */
+  readonly #totals = new Map<string, string | null>();
+
+  /**
+   * Takes over the latest total of a key, and returns the sum of the amounts after the lookup's moment.
+   *
+   * @param latest the moment and the total of the key's latest event, if there is one
+   * @param totalAtMoment reads the total at the lookup's moment, if there is one
+   */
+  sum({ counter, key, after }: TotalQuery, [at, total]: readonly unknown[], totalAtMoment: () => unknown): string {
+    const hasEvents = typeof total === "string";
+    this.#totals.set(`${counter} ${key}`, hasEvents ? total : null);
+    if (!hasEvents || Number(at) <= after) return "0";
+    const before = after < 0 ? undefined : totalAtMoment();
+    return typeof before === "string" ? addDecimals(total, `-${before}`) : total;
+  }
+
+  /** The queries that a store must answer with `sum` before it adds the events. */
+  missing(events: readonly StoredEffect[], counters: KeptCounters): readonly TotalQuery[] {
+    const found = new Map<string, TotalQuery>();
+    for (const { counter, key } of events) {
+      const name = `${counter} ${key}`;
+      if (this.#totals.has(name)) continue;
+      const { id } = keptIn(counters, counter);
+      found.set(name, { counter, key, after: -1, id, bytes: Buffer.from(key, "hex") });
+    }
+    return [...found.values()];
+  }
+
+  /** Adds events in order, and returns their rows. */
+  add(events: readonly StoredEffect[], counters: KeptCounters, isFolded: boolean): readonly EventRow[] {
+    return events.map(({ counter, key, at, seq, amount }) => {
+      const before = this.#totals.get(`${counter} ${key}`);
+      if (before === undefined) throw new Fault(`the latest total of the counter ${counter} was not read`);
+      const total = before === null ? amount : addDecimals(before, amount);
+      this.#totals.set(`${counter} ${key}`, total);
+      const bytes = Buffer.from(key, "hex");
+      const checksum = isFolded ? foldChecksum({ counter, key: bytes, at, seq, total, before }) : null;
+      return [keptIn(counters, counter).id, bytes, at, seq, total, checksum];
+    });
+  }
+
+  clear(): void {
+    this.#totals.clear();
+  }
+}
+
+function keptIn(counters: KeptCounters, digest: string): KeptCounter {
+  const kept = counters.get(digest);
+  if (kept === undefined) throw new Fault(`the ledger does not keep the counter ${digest}`);
+  return kept;
+}
+
+/** The query of a lookup, which counts from the last reset on; undefined if the history that it needs is not known. */
+export function queryFor(lookup: StoredLookup, counters: KeptCounters): TotalQuery | undefined {
+  const kept = counters.get(lookup.counter);
+  if (kept === undefined || lookup.after < kept.unknownThrough) return undefined;
+  const after = Math.max(lookup.after, kept.resetThrough);
+  return { ...lookup, after, id: kept.id, bytes: Buffer.from(lookup.key, "hex") };
+}
+
+/**
+ * Returns the counter as it is kept from now on, and the folded events that it does not have yet, because two gates may
+ * fold one counter at once. Only a reset of a counter that every new row updates makes unknown history known.
+ */
+export function keepIn(
+  counters: KeptCounters,
+  { digest, definition, through, unknownThrough, resetThrough = -1 }: StoredCounter,
+  folded: readonly StoredEffect[],
+): { readonly kept: KeptCounter; readonly added: readonly StoredEffect[] } {
+  const known = counters.get(digest);
+  const held = known === undefined ? 0 : (known.through ?? Number.POSITIVE_INFINITY);
+  const isLive = known?.through === null && through === null;
+  const added = folded.filter(({ seq }) => seq > held);
+  const kept = {
+    id: known?.id ?? Math.max(0, ...[...counters.values()].map(({ id }) => id)) + 1,
+    digest,
+    definition,
+    through: through === null || known?.through == null ? through : Math.max(known.through, through),
+    unknownThrough: isLive ? unknownThrough : Math.max(unknownThrough, known?.unknownThrough ?? -1),
+    resetThrough: Math.max(resetThrough, known?.resetThrough ?? -1),
+    folded: (known?.folded ?? 0) + added.length,
+  };
+  return { kept, added };
+}
