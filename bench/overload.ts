@@ -61,7 +61,7 @@ interface Turn {
 
 interface Found {
   readonly light: Phase;
-  readonly transactions: readonly AppendTransaction[];
+  readonly transactions: readonly Turn[];
   readonly others: readonly Phase[];
   readonly alone: Phase;
   readonly beside: Phase;
@@ -74,7 +74,7 @@ async function measure(gate: Server, hashesFile: string, modestKey: string): Pro
   const asOften = (perSecond: number): Sender => ({ name: "one", key, connections, perSecond });
   await run("warm-up", 3, asFast(64));
   const light = await run("1,000 a second", 3, { ...asOften(1000), connections: 64 });
-  const transactions: AppendTransaction[] = [];
+  const transactions: Turn[] = [];
   while (transactions.length < 3) {
     const best = await run(`as fast as answered, ${bestConnections} connections`, 2, asFast(bestConnections));
     const fourfold = await run("four times that, not waiting", 3, asOften(4 * answersOf(best)));
@@ -113,7 +113,7 @@ function report({ light, transactions, others, alone, beside }: Found, lostAnswe
       seen.map((one) => row(seen.length === 1 ? name : `${name}: ${one.name}`, one, Math.max(...resident))),
     ),
   ]);
-  const ratio = (of: (transaction: AppendTransaction) => number): number => median(transactions.map(of));
+  const ratio = (of: (transaction: Turn) => number): number => median(transactions.map(of));
   const modest = beside.seen[0];
   conclude("overload", {
     answered_at_four_times_of_best: atLeast(
@@ -138,7 +138,7 @@ function report({ light, transactions, others, alone, beside }: Found, lostAnswe
 }
 
 /** Compares the gate's memory at four times its load in the last turn with that in the first. */
-function residentGrowth(turns: readonly AppendTransaction[]): number {
+function residentGrowth(turns: readonly Turn[]): number {
   const peaks = turns.map(({ fourfold }) => Math.max(...fourfold.resident));
   return (peaks.at(-1) ?? Infinity) / (peaks[0] ?? 1);
 }
