@@ -177,14 +177,15 @@ test("docs/README.md links to every page in docs", { tags: ["first-use-17"] }, (
 
 suite("docs/decisions", () => {
   const names = readdirSync(join(root, "docs", "decisions"));
-  test("decisions are numbered without a gap and have three parts in at most 60 lines", () => {
+  test("decisions are numbered without a gap and have three parts in at most 40 lines", () => {
     assert.deepEqual(
       names.map((name) => Number(/^(\d{4})-[a-z0-9-]+\.md$/.exec(name)?.[1])),
       names.map((_, at) => at + 1),
     );
     for (const name of names) {
       const text = read(`docs/decisions/${name}`);
-      assert.ok(text.split("\n").length <= 61, name);
+      const rows = text.match(/^\| `/gm)?.length ?? 0; // 0001 and 0020 have a row for each dependency.
+      assert.ok(text.split("\n").length - rows <= 41, name);
       for (const part of ["## Context", "## Decision", "## Consequence"]) assert.ok(text.includes(`\n${part}\n`), name);
     }
   });

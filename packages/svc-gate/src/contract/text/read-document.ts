@@ -15,8 +15,8 @@ import type {
 import { parseExpression, reserved } from "./parser.ts";
 import { parseReason } from "../run/reason.ts";
 import type { Syntax } from "./syntax.ts";
-import { findSlips, mend } from "./yaml-slips.ts";
-import { readYaml, type Mended, type YamlList, type YamlMap, type YamlNode, type YamlScalar } from "./yaml.ts";
+import { findSlips, repair } from "./yaml-slips.ts";
+import { readYaml, type Repaired, type YamlList, type YamlMap, type YamlNode, type YamlScalar } from "./yaml.ts";
 
 /** Reads a contract's text. Problems go to the report; undefined only if nothing can be checked further. */
 export function readContract(file: SourceFile, report: Report): ContractDocument | undefined {
@@ -30,12 +30,12 @@ export function readContract(file: SourceFile, report: Report): ContractDocument
   // YAML reads these values differently from the written text. The file is read with the fixes, so that no other error
   // follows.
   for (const { span, message, hint } of slips) report.add("yaml", span, message, hint);
-  return readOnce(file, report, mend(file.text, slips));
+  return readOnce(file, report, repair(file.text, slips));
 }
 
-function readOnce(file: SourceFile, report: Report, mended?: Mended): ContractDocument | undefined {
+function readOnce(file: SourceFile, report: Report, repaired?: Repaired): ContractDocument | undefined {
   const reader = new Reader(report);
-  const root = reader.asMap(readYaml(file, report, mended), "a contract");
+  const root = reader.asMap(readYaml(file, report, repaired), "a contract");
   if (root === undefined) return undefined;
   reader.known(root, documentKeys.contract, "a contract");
   const name = reader.name(root, "contract");

@@ -47,7 +47,7 @@ export function findSlips(file: SourceFile): readonly Slip[] {
 }
 
 /** The text with every slip fixed, and the original offset of each of its offsets. */
-export function mend(
+export function repair(
   text: string,
   slips: readonly Slip[],
 ): { readonly text: string; readonly original: (at: number) => number } {

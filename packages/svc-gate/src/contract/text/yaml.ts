@@ -50,7 +50,7 @@ const sourceCharactersMax = 1_000_000;
 const depthMax = 64;
 
 /** The text of a file with its slips fixed, and the offset in the file of each of its offsets. */
-export interface Mended {
+export interface Repaired {
   readonly text: string;
   readonly original: (at: number) => number;
 }
@@ -58,12 +58,12 @@ export interface Mended {
 /**
  * Reads a file. Every problem goes to the report, and the readable part is returned. Undefined if nothing is readable.
  *
- * @param mended the text to read instead of the file's; all places are those in the file
+ * @param repaired the text to read instead of the file's; all positions are those in the file
  */
 export function readYaml(
   file: SourceFile,
   report: Report,
-  mended: Mended = { text: file.text, original: (at) => at },
+  repaired: Repaired = { text: file.text, original: (at) => at },
 ): YamlNode | undefined {
   const start: Span = { file, from: 0, to: 1 };
   if (file.text.length > sourceCharactersMax) {
@@ -76,7 +76,7 @@ export function readYaml(
     return undefined;
   }
   checkCharacters(file, report);
-  const documents = parseAllDocuments(mended.text, {
+  const documents = parseAllDocuments(repaired.text, {
     version: "1.2",
     schema: "failsafe",
     uniqueKeys: true,
@@ -89,9 +89,9 @@ export function readYaml(
     report.add("empty-file", start, "the file is empty");
     return undefined;
   }
-  if (reportSyntax({ file, mended }, document, report)) return undefined;
+  if (reportSyntax({ file, repaired }, document, report)) return undefined;
   if (second !== undefined) {
-    const from = mended.original(second.range[0]);
+    const from = repaired.original(second.range[0]);
     report.add(
       "yaml",
       { file, from, to: from + 3 },
@@ -106,7 +106,7 @@ export function readYaml(
     report.add("empty-file", start, "the file is empty");
     return undefined;
   }
-  const reducer = new Reducer(file, report, mended);
+  const reducer = new Reducer(file, report, repaired);
   const root = reducer.node(document.contents, 0);
   return reducer.isTooDeep ? undefined : root;
 }
@@ -134,7 +134,7 @@ function checkCharacters(file: SourceFile, report: Report): void {
  * the rest of the file.
  */
 function reportSyntax(
-  { file, mended }: { readonly file: SourceFile; readonly mended: Mended },
+  { file, repaired }: { readonly file: SourceFile; readonly repaired: Repaired },
   document: Document.Parsed,
   report: Report,
 ): boolean {
@@ -142,8 +142,8 @@ function reportSyntax(
   // The other errors follow from one of these.
   const first = document.errors.find(({ code }) => code === "RESOURCE_EXHAUSTION" || code === "TAB_AS_INDENT");
   for (const { message, pos, code } of first === undefined ? document.errors : [first]) {
-    const from = mended.original(pos[0]);
-    const span = { file, from, to: Math.max(mended.original(pos[1]), from + 1) };
+    const from = repaired.original(pos[0]);
+    const span = { file, from, to: Math.max(repaired.original(pos[1]), from + 1) };
     if (code === "DUPLICATE_KEY") report.add("yaml", span, "this key appears twice in one map");
     else if (!seen.has(code)) {
       report.add("yaml", span, yamlMessage(code, message), yamlHints.get(code));
@@ -168,14 +168,14 @@ const yamlHints: ReadonlyMap<string, string> = new Map([
 ]);
 
 class Reducer {
-  readonly #mended: Mended;
+  readonly #repaired: Repaired;
   readonly #file: SourceFile;
   readonly #report: Report;
   /** A part was left out because it is too deep: without this flag, it would be reported as missing. */
   isTooDeep: boolean = false;
 
-  constructor(file: SourceFile, report: Report, mended: Mended) {
-    this.#mended = mended;
+  constructor(file: SourceFile, report: Report, repaired: Repaired) {
+    this.#repaired = repaired;
     this.#file = file;
     this.#report = report;
   }
@@ -212,7 +212,7 @@ class Reducer {
   }
 
   #span(node: Node): Span {
-    const [from, to] = (node.range ?? [0, 1]).map(this.#mended.original) as [number, number];
+    const [from, to] = (node.range ?? [0, 1]).map(this.#repaired.original) as [number, number];
     return { file: this.#file, from, to: Math.max(to, from + 1) };
   }
 
@@ -236,8 +236,8 @@ class Reducer {
     const text = String(node.value);
     const style = styles.get(node.type ?? "") ?? "plain";
     const [from, to] = node.range ?? [span.from, span.to];
-    const raw = this.#mended.text.slice(from, to);
-    const offsets = scalarOffsets(raw, style, text).map((offset) => this.#mended.original(from + offset));
+    const raw = this.#repaired.text.slice(from, to);
+    const offsets = scalarOffsets(raw, style, text).map((offset) => this.#repaired.original(from + offset));
     const value = style === "plain" && !isKey ? this.#plain(text, span) : text;
     return { kind: "scalar", span, text, offsets, value };
   }
