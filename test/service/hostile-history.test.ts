@@ -190,7 +190,7 @@ suite("report and replay on damaged or forged receipts", () => {
     );
     const [report, replay] = await ask(found, lines(lied));
     assert.doesNotMatch(report?.text ?? "", /all is well$/m);
-    says("its evidence is not what its leaf commits to", lineWith(replay?.text, /\bevidence\b/));
+    says("its evidence does not match its leaf", lineWith(replay?.text, /\bevidence\b/));
   });
 
   test("report counts all tools after the first 10,000 together and loses none", async (t) => {

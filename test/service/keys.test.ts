@@ -300,7 +300,7 @@ test("a key that is revoked while the body of a check is arriving is refused", {
   const key = await make(gate, admin, { name: "slow", scopes: ["check"] });
   const rotate = (): Promise<Answer> => act(gate, admin, "/admin/keys/slow/rotate", { overlap: "1h" });
   assert.equal(await checkAround(gate, key, () => wait(1)), 200, "positive control: nothing happens meanwhile");
-  assert.equal(await checkAround(gate, key, rotate), 200, "the key before a rotation is good until the overlap ends");
+  assert.equal(await checkAround(gate, key, rotate), 200, "the key before a rotation is valid until the overlap ends");
   const before = gate.ledger.head.seq;
   assert.equal(await checkAround(gate, key, () => act(gate, admin, "/admin/keys/slow/revoke")), 401);
   assert.equal(gate.ledger.head.seq, before + 1, "the revocation's row alone");

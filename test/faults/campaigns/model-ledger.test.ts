@@ -216,9 +216,7 @@ suite(`gates over a ledger, ${runs} scenarios from seed ${seed} (set MODEL_SEED 
       await assertReplays(data, from);
     });
     t.diagnostic(`${compared} receipts after a fold, ${unknown} scenarios came to what is not known`);
-    t.diagnostic(
-      `${folded.events} events of older receipts were folded again, ${folded.unverifiable} counters not for sure`,
-    );
+    t.diagnostic(`${folded.events} events of older receipts were folded again, ${folded.unsure} counters uncertain`);
     assert.ok(folded.events > 0);
   });
 

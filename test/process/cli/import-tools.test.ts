@@ -280,7 +280,7 @@ suite("the import of an OpenAPI document", () => {
 
   test("the importer refuses every version of OpenAPI except 3", () => {
     const source = sourceOf(jsonOf({ ...document, openapi: "2.0" }), "s");
-    assert.equal(source.ok ? "" : source.problem, "only OpenAPI 3 is read");
+    assert.equal(source.ok ? "" : source.problem, "only OpenAPI 3 is supported");
   });
 });
 

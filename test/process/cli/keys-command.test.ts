@@ -120,7 +120,7 @@ test("without a gate, keys commands write to the ledger directly and never creat
   const listed = await run("keys", "list");
   assert.match(listed.stdout, /\nci +active /);
   const { code, stdout } = await finish(t, ["verify", data]);
-  assert.deepEqual([code, stdout.startsWith("ok: 1 rows")], [0, true]);
+  assert.deepEqual([code, stdout.startsWith("ok: 1 row,")], [0, true]);
   const again = await startGate(t, { folder });
   assert.equal((await checkWith(again, key)).status, 200);
   const nowhere = await commands(t, join(folder, "dta"))("keys", "create", "ci");

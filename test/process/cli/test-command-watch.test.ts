@@ -100,7 +100,7 @@ suite("svc-gate test --watch", () => {
     writeFileSync(join(folder, "more.test.yaml"), `contract: shop.yaml\n${tests}`);
     await told(/4 of 4 cases passed\b.*\b2 files/);
     writeFileSync(join(folder, "shop.test.yaml"), "cases: []");
-    await told(/there are no cases/);
+    await told(/the file has no cases/);
     writeFileSync(join(folder, "shop.test.yaml"), tests);
     await told(/4 of 4 cases passed/);
     assert.equal(await ended(child, "SIGINT"), 0);

@@ -220,6 +220,6 @@ suite("references to a schema", () => {
       const kind = path === "mandate.yaml" ? "mandate" : "contract";
       assert.equal(readFileSync(target, "utf8"), run("schema", kind));
     }
-    assert.throws(() => run("schema", "contracts"), /there is no schema/);
+    assert.throws(() => run("schema", "contracts"), /has no schema/);
   });
 });

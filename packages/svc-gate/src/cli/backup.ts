@@ -15,6 +15,7 @@ import { isKeyText } from "../ledger/tree/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 import { showProgress, type Progress } from "./progress.ts";
+import { counted } from "./counted.ts";
 
 export interface BackupOptions {
   readonly dataDir: string;
@@ -47,7 +48,7 @@ export function refuseDatabase(verb: string): void {
   if (process.env["SVC_DATABASE_URL"] === undefined) return;
   throw new BadInput(
     `SVC_DATABASE_URL names a PostgreSQL: ${verb} it with pg_basebackup and its archive of write-ahead logs, or pg_dump, ` +
-      "as docs/guides/backup.md says; without the variable this command is for data folders",
+      "as described in docs/guides/backup.md; this command copies data folders, without that variable",
   );
 }
 
@@ -65,7 +66,7 @@ export async function ledgersOf(
   const found = all.filter((each) => tenant === undefined || each === tenant);
   if (found.length > 0) return found;
   throw new LedgerRefused(
-    `there is no ledger${typeof tenant === "string" ? ` of the tenant ${visible(tenant)}` : ""} in ${folder}`,
+    `no ledger exists${typeof tenant === "string" ? ` of the tenant ${visible(tenant)}` : ""} in ${folder}`,
   );
 }
 
@@ -74,7 +75,7 @@ async function makeFolder(folder: string): Promise<void> {
     await makeFolders(dirname(folder));
     await mkdir(folder, { mode: 0o700 });
   } catch (error) {
-    throw new BadInput(`${folder} cannot be made: ${whyNot(error)}; a backup goes into a new folder`);
+    throw new BadInput(`${folder} cannot be created: ${whyNot(error)}; a backup needs a new folder`);
   }
 }
 
@@ -120,11 +121,11 @@ async function copyKeys(dataDir: string, to: string, ledgers: readonly (string |
     const { here, kept } = keyFilesOf(tenant, dataDir, to);
     if (here === undefined)
       throw new BadInput(
-        "SVC_SIGNING_KEY holds the key itself: keep a copy of it where it comes from, and leave --with-signing-key out",
+        "SVC_SIGNING_KEY is the key itself, not a file: keep a copy of it at its source, and omit --with-signing-key",
       );
     if (await copySmall(here, kept)) continue;
     throw new BadInput(
-      `the signing key ${here} is not there: name it with SVC_SIGNING_KEY, or leave --with-signing-key out`,
+      `the signing key ${here} does not exist: name it with SVC_SIGNING_KEY, or omit --with-signing-key`,
     );
   }
 }
@@ -150,11 +151,11 @@ function jsonOf(made: Made): string {
 
 function textOf(to: string, made: Made, hasKey: boolean): string {
   const ledgers = made.flatMap(({ tenant, pin: { log, hash }, rows }) => [
-    `  ${tenant === null ? "ledger" : `tenant ${tenant}`}  ${log}: ${rows} rows, chain and evidence verified`,
+    `  ${tenant === null ? "ledger" : `tenant ${tenant}`}  ${log}: ${counted(rows, "row")}, chain and evidence verified`,
     `    head  ${hash}`,
   ]);
   const key = hasKey
-    ? `the signing key is in it: whoever reads ${dataFolder.signingKeyOf({ folder: to })} can sign heads as this gate`
-    : "the signing key is not in it: keep a copy of it elsewhere, or a restored gate signs as another";
+    ? `it contains the signing key: anyone who can read ${dataFolder.signingKeyOf({ folder: to })} can sign heads as this gate`
+    : "it does not contain the signing key: keep a copy of the key elsewhere, or a restored gate signs with another key";
   return [`backed up to ${to}`, ...ledgers, `  ${key}`].join("\n");
 }

@@ -3,6 +3,7 @@ import { visible } from "../wire/mod.ts";
 import { offlinePlace } from "./offline-place.ts";
 import { accepted, adminPath, findGate, type GatePlace } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
+import { counted } from "./counted.ts";
 
 export interface EraseOptions extends GatePlace {
   readonly part?: string | undefined;
@@ -24,7 +25,7 @@ export async function eraseCommand(receipts: readonly string[], options: EraseOp
   const isByValue = where.length > 0;
   if (receipts.length === 0 && session === undefined && before === undefined && !isByValue)
     throw new BadInput(
-      "say which receipts: their numbers, such as 7 or 7-9, or --session, --before or --where input.customer.email=anna@example.com",
+      "name the receipts: by numbers, such as 7 or 7-9, or with --session, --before or --where input.customer.email=anna@example.com",
     );
   if (yes && !isByValue)
     throw new BadInput("--yes only goes with --where: without --where, receipts are erased immediately");
@@ -112,7 +113,7 @@ async function eraseHere(dataDir: string, tenant: string | undefined, body: obje
 /** `7`, or `7-9`. */
 function readRange(text: string): readonly [number, number] {
   const [, from, to = from] = /^([1-9][0-9]{0,14})(?:-([1-9][0-9]{0,14}))?$/.exec(text) ?? [];
-  if (from === undefined) throw new BadInput(`${visible(text)} is no receipt's number, such as 7, or 7-9`);
+  if (from === undefined) throw new BadInput(`${visible(text)} is not a receipt's number: write 7, or 7-9`);
   if (Number(from) > Number(to)) throw new BadInput(`${text}: the first row comes before the last, as in 7-9`);
   return [Number(from), Number(to)];
 }
@@ -123,7 +124,7 @@ function erasedText(erased: Shown, named: readonly string[], options: EraseOptio
   if (unsearched === 0) return text;
   return [
     ...text,
-    `  ${receiptsText(unsearched)} could not be searched, because the input was not kept whole; erase by session or number`,
+    `  ${counted(unsearched, "receipt")} could not be searched, because the input was not stored whole; erase by session or number`,
   ];
 }
 
@@ -131,17 +132,18 @@ function outcomeText(erased: Shown, named: readonly string[], options: EraseOpti
   const { matched, not_present: notPresent, rows, parts, receipts, preview } = erased;
   if (matched === 0) return noneText(named, options);
   if (preview !== undefined && rows > 0) return previewText(erased, preview);
-  if (rows === 0 && notPresent.some((lack) => isOfNone(lack, erased))) return ["nothing was erased"];
-  if (rows === 0) return [`already erased: ${partsOf(options).join(",")} of ${receiptsText(matched)}`];
+  if (rows === 0 && lacking.some((lack) => isOfNone(lack, erased))) return ["nothing was erased"];
+  if (rows === 0) return [`already erased: ${partsOf(options).join(",")} of ${counted(matched, "receipt")}`];
   const seqs = receipts.map(({ seq }) => seq);
-  const by = seqs.length === 1 ? `row ${seqs[0]} says so` : `${seqs.length} rows say so, ${seqs[0]} to ${seqs.at(-1)}`;
-  return [`erased ${parts} parts of ${receiptsText(rows)}; ${by}`];
+  const by =
+    seqs.length === 1 ? `row ${seqs[0]} records it` : `${seqs.length} rows record it, ${seqs[0]} to ${seqs.at(-1)}`;
+  return [`erased ${counted(parts, "part")} of ${counted(rows, "receipt")}; ${by}`];
 }
 
 function previewText({ parts, rows }: Shown, preview: Preview): readonly string[] {
   const counts = preview.parts.map(({ part, count }) => `${part} of ${count}`);
   return [
-    `would erase ${parts} parts of ${receiptsText(rows)} (${rangesText(preview.rows)}): ${counts.join(", ")}`,
+    `would erase ${counted(parts, "part")} of ${counted(rows, "receipt")} (${rangesText(preview.rows)}): ${counts.join(", ")}`,
     "  nothing was erased: check the receipts with `svc-gate explain --receipt`, then run this again with --yes and --reason",
   ];
 }
@@ -156,15 +158,15 @@ function noneText(named: readonly string[], { session, key, before, where = [] }
   if (where.length > 0)
     return [
       `nothing was erased: no receipt has ${where.map(visible).join(" and ")}`,
-      "  members and values must match exactly; a receipt whose input or snapshot was erased can only be found by its number",
+      "  members and values must match exactly; a receipt whose input or facts were erased can only be found by its number",
     ];
-  if (before !== undefined) return [`nothing was erased: no check from before ${visible(before)} is there`];
-  if (session === undefined) return [`nothing was erased: there is no check among ${named.join(" ")}`];
+  if (before !== undefined) return [`nothing was erased: no check is from before ${visible(before)}`];
+  if (session === undefined) return [`nothing was erased: none of ${named.join(" ")} is a check`];
   const [ofKey, wider] =
-    key === undefined ? ["", ""] : [` (key ${visible(key)})`, ", and without --key any key's is meant"];
+    key === undefined ? ["", ""] : [` (key ${visible(key)})`, ", and without --key all keys match"];
   return [
-    `nothing was erased: no receipt of session ${visible(session)}${ofKey} is there`,
-    `  names are exact${wider}; a receipt whose call was erased is found by its number alone`,
+    `nothing was erased: no receipt of session ${visible(session)}${ofKey} exists`,
+    `  names are exact${wider}; a receipt whose call was erased can only be found by its number`,
   ];
 }
 
@@ -176,9 +178,9 @@ function isOfNone({ count }: NotPresent, { matched }: Shown): boolean {
 function notPresentText(lack: NotPresent, erased: Shown): string {
   const { part, count, rows } = lack;
   if (isOfNone(lack, erased))
-    return `  ${part} is not a part of its own of any of them: it must be a member that their contract lists under \`sensitive:\``;
-  const which = `${receiptsText(count)} (${rangesText(rows)})`;
-  return `  ${part} is not a part of its own of ${which}: if it was sent, it is in their ${part.split(".")[0]}`;
+    return `  ${part} is not a separate part of any of them: it must be a member that their contract lists under \`sensitive:\``;
+  const which = `${counted(count, "receipt")} (${rangesText(rows)})`;
+  return `  ${part} is not a separate part of ${which}: if it was sent, it is in their ${part.split(".")[0]}`;
 }
 
 function asideText(erased: Shown): readonly string[] {
@@ -188,8 +190,4 @@ function asideText(erased: Shown): readonly string[] {
     ...(acts === 0 ? [] : [`  rows that record acts of people, ${acts} of those named, are never erased`]),
     ...(remains === null ? [] : [`  but ${remains}`]),
   ];
-}
-
-function receiptsText(count: number): string {
-  return `${count} receipt${count === 1 ? "" : "s"}`;
 }

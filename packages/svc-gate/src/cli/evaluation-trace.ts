@@ -32,7 +32,7 @@ export class EvaluationTrace {
       return value;
     } catch (error) {
       this.#note(core, context, {
-        error: error instanceof EvaluationError ? error.message : "the engine failed on it",
+        error: error instanceof EvaluationError ? error.message : "the engine failed",
       });
       throw error;
     }

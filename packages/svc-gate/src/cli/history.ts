@@ -94,7 +94,7 @@ export async function rowOf(history: History, seq: number): Promise<RecordedRow 
 async function readKey(file: string | undefined): Promise<string> {
   const given = process.env["SVC_API_KEY"];
   if (file === undefined && given !== undefined) return given;
-  if (file === undefined) throw new BadInput("a gate asks for a key: name a file that holds it with --key-file");
+  if (file === undefined) throw new BadInput("a gate needs a key: name its file with --key-file");
   return (await readText(file)).trim();
 }
 
@@ -143,9 +143,9 @@ async function openGate(base: string, key: string): Promise<History> {
 
 async function detailOf(answer: Response): Promise<string> {
   try {
-    return ((await answer.json()) as { readonly detail?: string }).detail ?? "it says no more";
+    return ((await answer.json()) as { readonly detail?: string }).detail ?? "without a detail";
   } catch {
-    return "not in the gate's words";
+    return "not a gate's answer";
   }
 }
 
@@ -200,7 +200,7 @@ async function* readLines(file: string, from: number): AsyncGenerator<readonly R
     const rows = readReceipts(text, `${file}:${line}`);
     for (const { seq } of rows) {
       if (seq <= before)
-        throw new BadInput(`${file}:${line}: receipt ${seq} stands behind receipt ${before}: write the oldest first`);
+        throw new BadInput(`${file}:${line}: receipt ${seq} follows receipt ${before}: write the oldest first`);
       before = seq;
     }
     yield rows.filter(({ seq }) => seq >= from);

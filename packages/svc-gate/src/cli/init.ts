@@ -29,7 +29,7 @@ export async function initCommand(folder: string): Promise<Outcome> {
     exitCode: 0,
     text: [
       ...files.map(([file]) => `wrote ${file}`),
-      `wrote ${join(folder, schemaFolder)}: the schemas that editors complete by`,
+      `wrote ${join(folder, schemaFolder)}: the schemas with which editors complete`,
       "",
       `next: svc-gate check ${files[0][0]}, then svc-gate serve --mandate ${files[0][0]}`,
     ].join("\n"),

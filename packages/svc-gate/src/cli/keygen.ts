@@ -25,7 +25,7 @@ export async function keygenCommand(options: KeygenOptions): Promise<Outcome> {
   if (rotate && retire) throw new BadInput("--rotate begins a rotation and --retire ends it: choose one");
   const file = options.signingKey ?? dataFolder.signingKeyOf({ folder: dataDir });
   if (isKeyText(file))
-    throw new BadInput("SVC_SIGNING_KEY holds the key itself: put it into a file, and name that with --signing-key");
+    throw new BadInput("SVC_SIGNING_KEY is the key itself: put it into a file, and name that with --signing-key");
   const before = await readSigningKeys(file);
   const ledger = await onRecord(dataDir);
   if (rotate && before !== undefined) refuseOtherKey(before, ledger, file);
@@ -36,7 +36,7 @@ export async function keygenCommand(options: KeygenOptions): Promise<Outcome> {
   if (keys !== before) await writeSigningKeys(file, keys);
   const said = before === undefined ? `made ${file}` : sentence(keys, before, file);
   const what = isFirst
-    ? [`  no ledger is in ${dataDir} yet: the key is for the one that the first start there begins`]
+    ? [`  ${dataDir} has no ledger yet: the key is for the ledger that the first start creates`]
     : [];
   return {
     exitCode: 0,
@@ -58,7 +58,7 @@ function refuseOtherFolder(dataDir: string): void {
   const [other] = namesIn(dataDir).filter((name) => !isLeft(name));
   if (other === undefined) return;
   throw new BadInput(
-    `${dataDir} is no data folder: it holds ${visible(other)}, and no ledger. Name the gate's with --data-dir, or the key's file ` +
+    `${dataDir} is not a data folder: it contains ${visible(other)}, but no ledger. Name the gate's with --data-dir, or the key's file ` +
       "with --signing-key",
   );
 }
@@ -72,7 +72,7 @@ function namesIn(folder: string): readonly string[] {
 }
 
 function makeFirst({ rotate, retire }: KeygenOptions, file: string): SigningKeys {
-  if (rotate || retire) throw new BadInput(`there is no key in ${file} to begin with`);
+  if (rotate || retire) throw new BadInput(`${file} has no key yet`);
   return { current: makeSigningKey(), before: undefined };
 }
 
@@ -80,15 +80,15 @@ function changed(keys: SigningKeys, { rotate, retire }: KeygenOptions, file: str
   if (retire) return keys.before === undefined ? keys : { current: keys.current, before: undefined };
   if (!rotate) return keys;
   if (keys.before !== undefined)
-    throw new BadInput(`${file} holds a key before the current one: end that rotation first, with --retire`);
+    throw new BadInput(`${file} still has the previous key: end that rotation first, with --retire`);
   return { current: makeSigningKey(), before: keys.current };
 }
 
 function sentence(keys: SigningKeys, before: SigningKeys, file: string): string {
   if (keys === before) return `${file} is there`;
   return keys.before === undefined
-    ? `${file} has one key again: the one before signs no more, from the gate's next start on`
-    : `${file} has a new key, and the one before signs beside it: start the gate again, which records it in the ledger`;
+    ? `${file} has one key again: from the gate's next start on, the previous key does not sign`
+    : `${file} has a new key, and the previous one signs too: restart the gate, which records the new key in the ledger`;
 }
 
 /** A rotation begins with the key on record: no gate would start with a new key next to another one. */
@@ -97,7 +97,7 @@ function refuseOtherKey(keys: SigningKeys, ledger: OnRecord | undefined, file: s
   const { current, before } = new Signer(ledger.name, keys);
   if (current === ledger.signer || before === ledger.signer) return;
   throw new BadInput(
-    `the ledger's heads are signed by the key ${ledger.signer}, and ${file} holds ${current}: put the ledger's own key there first; ` +
+    `the ledger's heads are signed by the key ${ledger.signer}, but ${file} has ${current}: put the ledger's own key there first; ` +
       "if it is lost, start the gate once with --accept signing-key",
   );
 }
@@ -107,13 +107,13 @@ function refuseEarly({ before }: SigningKeys, ledger: OnRecord | undefined): voi
   if (before === undefined || ledger?.signer === undefined) return;
   if (new Signer(ledger.name, { current: before, before: undefined }).current !== ledger.signer) return;
   throw new BadInput(
-    "no gate has recorded the new key yet, so the one before is still the ledger's: start the gate once, then --retire",
+    "no gate has recorded the new key yet, so the previous one is still the ledger's: start the gate once, then use --retire",
   );
 }
 
 function shown(keys: SigningKeys, known: string | undefined, recorded: string | undefined): readonly string[] {
   if (known === undefined)
-    return ["  others know it by the ledger's name too: ask again when the gate has begun it, or with --name"];
+    return ["  the verifier key needs the ledger's name: run this again after the gate's first start, or with --name"];
   const signer = new Signer(known, keys);
   const lines = [`  verifier key  ${signer.current}`];
   if (signer.before === undefined) return lines;

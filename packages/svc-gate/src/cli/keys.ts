@@ -45,15 +45,15 @@ export async function createCommand(name: string, options: CreateOptions): Promi
     rate: rate === undefined ? undefined : readRate(rate),
   };
   const made = await change(options, { act: "create", body });
-  return shown(made, options, `made the key ${idOf(made)}, for ${made.scopes.join(", ")}${limitsOf(made)}`);
+  return shown(made, options, `created the key ${idOf(made)}, for ${made.scopes.join(", ")}${limitsOf(made)}`);
 }
 
 /** `svc-gate keys rotate` */
 export async function rotateCommand(name: string, options: RotateOptions): Promise<Outcome> {
   const { overlap, expires } = options;
   const made = await change(options, { act: "rotate", name, body: { overlap, expires } });
-  const before = made.previous_until === null ? "is refused from now on" : `is good until ${made.previous_until}`;
-  return shown(made, options, `rotated the key ${idOf(made)}; the one before ${before}`);
+  const before = made.previous_until === null ? "is refused from now on" : `is valid until ${made.previous_until}`;
+  return shown(made, options, `rotated the key ${idOf(made)}; the previous one ${before}`);
 }
 
 /** `svc-gate keys revoke` */
@@ -72,7 +72,7 @@ function shown({ key, ...rest }: ActedKey, { json, quiet }: KeysOptions, sentenc
   if (json) return { exitCode: 0, text: JSON.stringify(key === undefined ? rest : { key, ...rest }) };
   if (quiet === true && key !== undefined) return { exitCode: 0, text: key };
   const row = `row ${rest.receipt.seq} of the ledger records it`;
-  const lines = key === undefined ? [] : [`  key  ${key}`, "  it is shown this once: the gate keeps its digest alone"];
+  const lines = key === undefined ? [] : [`  key  ${key}`, "  it is shown only once: the gate only stores its digest"];
   return { exitCode: 0, text: [`${sentence} (${row})`, ...lines].join("\n") };
 }
 
@@ -129,7 +129,7 @@ function listOf(text: string): readonly string[] {
 function readRate(text: string): { readonly per_second: number; readonly burst?: number } {
   const [, perSecond, burst] = /^(\d{1,9})\/s(?:(?::| +burst +)(\d{1,9}))?$/.exec(text) ?? [];
   if (perSecond === undefined)
-    throw new BadInput(`${visible(text)} is no rate: write 50/s, or 50/s:200 where 200 may come at once`);
+    throw new BadInput(`${visible(text)} is not a rate: write 50/s, or 50/s:200 if 200 may come at once`);
   return { per_second: Number(perSecond), ...(burst === undefined ? {} : { burst: Number(burst) }) };
 }
 

@@ -36,7 +36,7 @@ export function ledgerSource(folder: string, database: DatabaseOption): LedgerSo
       walk: (options) => inspectLedger({ folder, ...options }).catch(elsewhere),
     };
   const url = process.env["SVC_DATABASE_URL"];
-  if (url === undefined) throw new BadInput("--database is for a gate's own: set SVC_DATABASE_URL");
+  if (url === undefined) throw new BadInput("--database reads the database in SVC_DATABASE_URL: set that variable");
   const tenant = database === true ? null : database;
   const place = { url, ledger: dataFolder.ledgerIdOf(tenant) };
   return {

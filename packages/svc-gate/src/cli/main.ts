@@ -8,7 +8,7 @@ import { addWorkbenchCommands } from "./workbench.ts";
 
 const program = new Command("svc-gate")
   .description("May this AI agent's tool call run? A verdict with a reason, and a receipt that anyone can verify.")
-  .showHelpAfterError("(svc-gate --help lists the commands)")
+  .showHelpAfterError("(run svc-gate --help for the commands)")
   .helpCommand(false)
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2));
 
@@ -17,7 +17,7 @@ const serving = program
   .description("answer checks over HTTP until SIGTERM or SIGINT")
   .addHelpText(
     "after",
-    "\nEvery option can be set by its variable instead; the option wins." +
+    "\nEvery option can be set by its variable instead; the option takes precedence." +
       "\n\nExample:\n  SVC_MODE=enforce svc-gate serve --port 8787 --mandate mandate.yaml",
   );
 for (const { flag, variable, kind, doc, fallback } of settings) {
@@ -52,7 +52,7 @@ function camel(flag: string): string {
 function nameOwnHelp(commands: readonly Command[], path: string): void {
   for (const command of commands) {
     const own = `${path} ${command.name()}`;
-    command.showHelpAfterError(`(${own} --help says what it takes)`);
+    command.showHelpAfterError(`(run ${own} --help for its options)`);
     nameOwnHelp(command.commands, own);
   }
 }

@@ -35,7 +35,7 @@ export interface GateDoor {
  * @returns undefined if no gate serves the data folder. A killed gate leaves a file there; it may lead to no program,
  *   or to another program
  * @param limitMinutes how long to wait for each answer
- * @throws {BadInput} if there is no key for a gate at a URL, or if the program at the data folder's address accepts the
+ * @throws {BadInput} if a URL is given without a key, or if the program at the data folder's address accepts the
  *   question but does not answer: it may be a gate that hangs
  */
 export async function findGate(
@@ -69,7 +69,7 @@ export function accepted({ status, body }: GateAnswer): GateAnswer["body"] {
 /** The gate's refusal, as a sentence. */
 export function refusalOf({ status, body }: GateAnswer): string {
   const { detail } = body;
-  return typeof detail === "string" ? detail : `the gate answered ${status} and said no more`;
+  return typeof detail === "string" ? detail : `the gate answered ${status} without a detail`;
 }
 
 interface Address {
@@ -114,13 +114,13 @@ function doorAt({ url, key, certificate }: Address, limitMinutes: number): GateD
 }
 
 function silentText(origin: string, limitMinutes: number, method: "GET" | "POST"): string {
-  const act = method === "POST" ? "it may still do what was asked; " : "";
-  return `${origin} does not answer within ${limitMinutes} minutes: ${act}look at it, and ask again`;
+  const act = method === "POST" ? "it may still execute the request; " : "";
+  return `${origin} does not answer within ${limitMinutes} minutes: ${act}check the gate, and try again`;
 }
 
 function readUrl(url: string): URL {
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
-    throw new BadInput(`${visible(url)} is no address of a gate, such as http://127.0.0.1:8787`);
+    throw new BadInput(`${visible(url)} is not a gate's address, such as http://127.0.0.1:8787`);
   return new URL(url);
 }
 
@@ -167,10 +167,10 @@ async function readObject(answer: IncomingMessage): Promise<GateAnswer["body"]> 
 async function adminKey(file: string | undefined): Promise<string> {
   const given = process.env["SVC_ADMIN_KEY"];
   if (file === undefined && given === undefined)
-    throw new BadInput("a gate asks for a key of scope admin: name a file that holds it with --key-file");
+    throw new BadInput("a gate needs a key of scope admin: name its file with --key-file");
   const key = file === undefined ? (given ?? "") : (await readText(file)).trim();
   if (!/^[\x21-\x7e]+$/.test(key))
-    throw new BadInput(`${file ?? "SVC_ADMIN_KEY"} holds no API key, which is visible ASCII characters on one line`);
+    throw new BadInput(`${file ?? "SVC_ADMIN_KEY"} does not contain an API key: visible ASCII characters on one line`);
   if (hasKeyForm(key) && !looksLikeKey(key)) throw new BadInput("the key is mistyped: its checksum is wrong");
   return key;
 }

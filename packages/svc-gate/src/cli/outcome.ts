@@ -12,7 +12,7 @@ export interface Outcome {
 /** The error for a file that cannot be written. */
 export function notWritten(file: string, error: unknown): BadInput {
   const isNowhere = (error as NodeJS.ErrnoException).code === "ENOENT";
-  return new BadInput(`${file} cannot be written: ${isNowhere ? "there is no such folder" : whyNot(error)}`);
+  return new BadInput(`${file} cannot be written: ${isNowhere ? "its folder does not exist" : whyNot(error)}`);
 }
 
 /** An error that the caller of a command can fix, in one sentence: exit code 2. */

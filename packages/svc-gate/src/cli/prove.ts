@@ -11,6 +11,7 @@ import {
 import { visible } from "../wire/mod.ts";
 import { ledgerSource, type DatabaseOption } from "./ledger-source.ts";
 import { BadInput, notWritten, type Outcome } from "./outcome.ts";
+import { counted } from "./counted.ts";
 
 export interface ProveOptions {
   readonly out: string | undefined;
@@ -20,7 +21,7 @@ export interface ProveOptions {
 /** `svc-gate prove`: writes one file which proves that a row is in the ledger, under a signed head. */
 export async function proveCommand(row: string, folder: string, options: ProveOptions): Promise<Outcome> {
   if (!/^[1-9][0-9]{0,15}$/.test(row))
-    throw new BadInput(`"${row}" is no row: a row's number is a whole number from 1`);
+    throw new BadInput(`"${row}" is not a row: a row's number is a whole number from 1`);
   const seq = Number(row);
   const ledger = await ledgerSource(folder, options.database).open();
   try {
@@ -34,7 +35,10 @@ export async function proveCommand(row: string, folder: string, options: ProveOp
     if (file === "-") return { exitCode: 0, text: text.trimEnd(), forPrograms: true };
     await writeProof(file, text);
     const key = ledger.signer === undefined ? "" : `\n  verify it with  svc-gate verify ${file} --key ${ledger.signer}`;
-    return { exitCode: 0, text: `${file}: row ${seq} is in the tree of ${size} rows of ${ledger.name}${key}` };
+    return {
+      exitCode: 0,
+      text: `${file}: row ${seq} is in the tree of ${counted(size, "row")} of ${ledger.name}${key}`,
+    };
   } finally {
     await ledger.close();
   }
@@ -51,7 +55,7 @@ function requireProven(text: string, keys: readonly VerifierKey[], seq: number):
   const proven = verifyProof(text, keys);
   if (proven.ok) return;
   throw new BadInput(
-    `row ${seq} cannot be proven: the rows do not come to the root that was signed (${visible(proven.problem)}); run \`svc-gate verify\``,
+    `row ${seq} cannot be proven: the rows do not give the signed root (${visible(proven.problem)}); run \`svc-gate verify\``,
   );
 }
 
@@ -81,7 +85,7 @@ function headOver({ checkpoints, rows }: LedgerHistory, keys: readonly VerifierK
   if (head !== undefined) return head;
   if (seq > rows) throw new BadInput(`the ledger has no row ${seq}: it ends at row ${rows}`);
   throw new BadInput(
-    `row ${seq} is not under a signed head that is kept here yet: one is written each second by the gate that serves the ledger; ` +
-      `ask again, and if that does not help run \`svc-gate verify\``,
+    `row ${seq} is not covered by a stored signed head yet: the gate that serves the ledger stores one each second; ` +
+      `try again, and if that does not help, run \`svc-gate verify\``,
   );
 }

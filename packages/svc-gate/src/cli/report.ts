@@ -143,19 +143,19 @@ class Summary {
       ...(this.erased === 0 ? [] : [`${this.erased} more have erased parts, and are not counted`]),
       ...(this.unreadable === 0
         ? []
-        : [`${this.unreadable} more are not as a gate writes them, and are not counted; run \`svc-gate verify\``]),
+        : [`${this.unreadable} more are malformed, and are not counted; run \`svc-gate verify\``]),
       ...this.#resets.map(
         ({ seq, counters, reason }) =>
-          `row ${seq} reset ${visible(counters.join(", "))}: calls before it do not count any more (${visible(reason)})`,
+          `row ${seq} reset ${visible(counters.join(", "))}: calls before it no longer count (${visible(reason)})`,
       ),
       ...(this.#changes === 0
         ? []
-        : [`${this.#changes} more record a change, of keys or of what is in force, and decided nothing`]),
-      ...(this.results === 0 ? [] : [`${this.results} more record what a tool gave, and decided nothing`]),
+        : [`${this.#changes} more record a change of keys or contracts, and contain no decision`]),
+      ...(this.results === 0 ? [] : [`${this.results} more record the result of a tool, and contain no decision`]),
       ...table("verdicts", ["verdict", "mode", "answered", "receipts"], this.#verdicts),
       ...table("refused or held, by rule", ["rule", "verdict", "receipts"], this.#rules),
       ...table("refused or held, by tool", ["tool", "verdict", "receipts"], this.#tools),
-      ...table("rules that observe: if they decided", ["rule", "effect", "receipts"], this.#observing),
+      ...table("observing rules: the result if they decided", ["rule", "effect", "receipts"], this.#observing),
     ].join("\n");
   }
 

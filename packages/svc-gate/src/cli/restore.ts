@@ -69,8 +69,8 @@ function divergedText({ divergences, rows, tenant }: Planned, backup: string): s
   ];
   const of = tenant === null ? "" : ` --tenant ${tenant}`;
   return (
-    `the backup ${backup}${tenant === null ? "" : ` (tenant ${tenant})`} is behind what was answered: ${sentences.join("; ")}. ` +
-    "Nothing was restored: a later backup or the old disk has them. Without these, the one way on is " +
+    `the backup ${backup}${tenant === null ? "" : ` (tenant ${tenant})`} lacks rows that the gate has answered: ${sentences.join("; ")}. ` +
+    "Nothing was restored: use a later backup or the old disk, which have them. Without these, run " +
     `\`svc-gate resume --after-restore ${backup}${of} --reason "..."\`, which records the loss`
   );
 }
@@ -79,10 +79,10 @@ function restoredText({ folder, pin, pinFile, rows, seen, tenant }: Planned): st
   const ofTenant = tenant === null ? "" : ` (tenant ${tenant})`;
   const what = `restored ${rows} ${rows === 1 ? "row" : "rows"} of ${pin.log} into ${folder}${ofTenant}`;
   const known = seen.toSorted((a, b) => b.seq - a.seq)[0];
-  if (known !== undefined) return `${what}; the ${known.by} has seen row ${known.seq}, and it is there`;
-  const gone = pinFile === undefined ? "" : ` (the head pin ${pinFile} is not there)`;
+  if (known !== undefined) return `${what}; the ${known.by} has seen row ${known.seq}, which was restored`;
+  const gone = pinFile === undefined ? "" : ` (the head pin ${pinFile} does not exist)`;
   return (
-    `${what}\nI cannot tell whether the backup is complete${gone}. Choose one before starting the gate:\n` +
+    `${what}\nIt is unknown whether the backup is complete${gone}. Choose one before starting the gate:\n` +
     `  if rows after row ${rows} may be lost  svc-gate resume --after-restore --reason "..."\n` +
     "  if the gate was stopped before the backup  svc-gate serve --accept missing-pin, once"
   );
@@ -93,5 +93,5 @@ function keyText(plans: readonly Planned[], dataDir: string): readonly string[] 
   const isThere = (name: string): boolean => existsSync(join(dataDir, name));
   const hasRoot = plans.some(({ tenant }) => tenant === null);
   if (!hasRoot || !isThere(dataFolder.files.keys) || isThere(dataFolder.files.firstKey)) return [];
-  return [`${dataDir} holds no first-key: use the key that callers have, or make one with \`svc-gate keys create\``];
+  return [`${dataDir} has no first-key: use the key that callers have, or create one with \`svc-gate keys create\``];
 }

@@ -38,7 +38,7 @@ export async function resumeCommand(backup: string | undefined, options: ResumeO
   };
   if (afterRestore) return { exitCode: 0, text: await afterRestoring(place, resuming, backup, options) };
   if (reset.length === 0 || backup !== undefined)
-    throw new BadInput("say --after-restore to go on past what was lost, or --reset CONTRACT.COUNTER after that");
+    throw new BadInput("add --after-restore to continue after data loss, or --reset CONTRACT.COUNTER later");
   return { exitCode: 0, text: resetText(await resetCounters(place, resuming)) };
 }
 
@@ -50,14 +50,14 @@ async function afterRestoring(
 ): Promise<string> {
   if (backup === undefined) return resumedText(await resumeAfterRestore(place, resuming));
   if (place.databaseUrl !== undefined)
-    throw new BadInput("a PostgreSQL is restored by its own tools: leave the backup out, and this goes on in it");
+    throw new BadInput("a PostgreSQL is restored with its own tools: omit the backup, and run this after its restore");
   await putBack(backup, options);
   try {
     return resumedText(await resumeAfterRestore(place, resuming));
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     throw new BadInput(
-      `${error.message}\nthe backup lies in ${dataFolder.ledgerFolder(place.dataDir, place.tenant)} now: run this again without naming it`,
+      `${error.message}\nthe backup is now in ${dataFolder.ledgerFolder(place.dataDir, place.tenant)}: run this again without naming it`,
     );
   }
 }
@@ -67,7 +67,7 @@ async function putBack(backup: string, options: ResumeOptions): Promise<void> {
   const plans = await planAll(backup, options, options.tenant ?? null);
   const [plan] = plans;
   if (plan !== undefined && plan.divergences.length === 0 && plan.seen.length > 0)
-    throw new BadInput(`nothing is lost: ${backup} has all that was seen; use \`svc-gate restore ${backup}\``);
+    throw new BadInput(`nothing is lost: ${backup} has every row that was seen; use \`svc-gate restore ${backup}\``);
   await placeAll(backup, options.dataDir, plans);
 }
 
@@ -85,7 +85,7 @@ function resumedText(resumed: Awaited<ReturnType<typeof resumeAfterRestore>>): s
   const unknown = counters.filter(({ isReset }) => !isReset);
   return [
     `row ${seq} records that ${rows}${fork}; the head pin is at it: start the gate`,
-    `mode, keys and erasures are as they were before: the mode is ${mode}, and a key that was revoked since is good again`,
+    `mode, keys and erasures are those of the last remaining row: the mode is ${mode}, and a key that was revoked after it is valid again`,
     ...(unknown.length === 0 ? [] : ["rules that read these counters block until:"]),
     ...unknown.map((counter) => `  ${counter.name}  ${untilText(counter, at)}`),
     ...counters.filter(({ isReset }) => isReset).map(({ name }) => resetLine(name, seq)),
@@ -104,22 +104,22 @@ function resetText({ counters, seq }: Resumed): string {
 }
 
 function resetLine(name: string, seq: number): string {
-  return `  ${name}  counts from zero: calls before row ${seq} do not count any more`;
+  return `  ${name}  counts from zero: calls before row ${seq} no longer count`;
 }
 
 function readAccept(what: string | undefined): boolean {
   if (what === undefined || what === "signing-key") return what !== undefined;
-  throw new BadInput(`--accept takes signing-key here, not ${visible(what)}`);
+  throw new BadInput(`--accept must be signing-key here, not ${visible(what)}`);
 }
 
 const reasonCharactersMax = 500;
 
 function readReason(reason: string): string {
   if (reason.trim() !== "" && reason.length <= reasonCharactersMax && !/\p{Cc}/u.test(reason)) return reason;
-  throw new BadInput(`--reason is one line of at most ${reasonCharactersMax} characters that says why`);
+  throw new BadInput(`--reason must be one line of at most ${reasonCharactersMax} characters`);
 }
 
 function readName(name: string): string {
   if (/^[^\p{Cc}]{1,64}$/u.test(name)) return name;
-  throw new BadInput(`${visible(name)} is no name: --by takes 1 to 64 characters`);
+  throw new BadInput(`${visible(name)} is not a name: --by must have 1 to 64 characters`);
 }

@@ -38,5 +38,5 @@ function sentence(error: unknown): string {
   const mendable = [LedgerRefused, StartRefused, NoSuchFile, KeyFileDamaged, BadInput];
   if (mendable.some((kind) => error instanceof kind)) return (error as Error).message;
   if (!isServing() && isOfFile(error)) return `${error.path} cannot be used: ${whyNot(error)}`;
-  return `a fault; nothing more is answered. ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
+  return `a fault; the gate stops. ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
 }

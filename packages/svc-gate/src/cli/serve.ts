@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { readConfig, serve, StartRefused, type Serving } from "../gate/mod.ts";
 import { NotKept } from "../ledger/mod.ts";
 import type { Outcome } from "./outcome.ts";
+import { counted } from "./counted.ts";
 
 /** `svc-gate serve`: runs until a signal or a fault. Resolves with the way in which it ended. */
 export async function serveCommand(
@@ -28,7 +29,7 @@ export async function serveCommand(
   print(banner(serving));
   await Promise.race([signal, serving.failed]);
   await serving.stop();
-  return { exitCode: 0, text: "stopped: everything that was asked is answered and recorded" };
+  return { exitCode: 0, text: "stopped: every request is answered and recorded" };
 }
 
 /** The code that waits for the start reports its failure. */
@@ -81,13 +82,13 @@ function banner(serving: Serving): string {
   const { mode, contract } = gate.policy;
   const changed =
     modeChange &&
-    `changed from ${modeChange.from} to ${modeChange.to}, as ${modeChange.setting} says; row ${modeChange.seq} records it`;
+    `changed from ${modeChange.from} to ${modeChange.to} by ${modeChange.setting}; row ${modeChange.seq} records it`;
   const lines = [
     `svc-gate listens on ${address}`,
-    `  mode      ${mode}${mode === "observe" ? ": verdicts are recorded and nothing is enforced" : ""}`,
+    `  mode      ${mode}${mode === "observe" ? ": verdicts are recorded but not enforced" : ""}`,
     ...(changed === undefined ? [] : [`            ${changed}`]),
     `  contract  sha256:${contract}${contracts.length === 0 ? " (none: every tool is refused)" : ` (${contracts.join(", ")})`}`,
-    `  ledger    ${ledger.name}, ${ledger.head.seq} rows${ledger.isShared ? ", in the database" : ""}`,
+    `  ledger    ${ledger.name}, ${counted(ledger.head.seq, "row")}${ledger.isShared ? ", in the database" : ""}`,
     `  signed    by ${ledger.verifiers.map(({ text }) => text).join(", and by ")}`,
     ...(ops === undefined ? [] : [`  watched   ${ops}/metrics and /ready, without a key`]),
     ...(tenants === 0 ? [] : [`  tenants   ${tenants}, under ${address}/t/{tenant}`]),

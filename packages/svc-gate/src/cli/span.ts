@@ -71,12 +71,12 @@ function readTime(option: string, text: string | undefined, now: number): number
   const at = length === undefined ? readMoment(text) : now - length;
   if (at !== undefined) return at;
   throw new BadInput(
-    `${option} takes a time ago such as 24h or 7d, a day such as 2026-01-31, or a moment such as 2026-01-31T12:00:00Z, ` +
+    `${option} must be an age such as 24h or 7d, a day such as 2026-01-31, or a time such as 2026-01-31T12:00:00Z, ` +
       `not ${visible(text)}`,
   );
 }
 
 export function readWhole(option: string, text: string, least: number): number {
   if (/^[0-9]{1,15}$/.test(text) && Number(text) >= least) return Number(text);
-  throw new BadInput(`${option} takes a whole number of ${least} or more, not "${text}"`);
+  throw new BadInput(`${option} must be a whole number of ${least} or more, not "${text}"`);
 }

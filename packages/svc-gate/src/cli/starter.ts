@@ -27,8 +27,8 @@ tools:
         subject: { type: string, maxLength: 200 }
         body: { type: string }
     requires: # without a session, a counter per session would count nothing
-      - { when: session.present, reason: "the call names no session, so what came before it is not known" }
-    otherwise: ALLOW # what holds when no rule fires: ALLOW, ESCALATE or BLOCK
+      - { when: session.present, reason: "the call names no session, so earlier calls are unknown" }
+    otherwise: ALLOW # the verdict if no rule fires: ALLOW, ESCALATE or BLOCK
 
 counters:
   mails: { of: [mail.send], per: session, within: 1h }

@@ -12,7 +12,7 @@ import { withoutSuppressed } from "./findings/suppressions.ts";
 
 /**
  * The findings about contracts that compile, in the order of the files and of their text, without those that comments
- * allow. A finding that something is impossible is proven. Without a proof there is no finding.
+ * allow. A finding that something is impossible is proven. Without a proof it is not reported.
  */
 export function analyze(policySet: PolicySet): readonly Finding[] {
   const subjects = subjectsOf(policySet);

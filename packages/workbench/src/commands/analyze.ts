@@ -41,7 +41,7 @@ function renderLoosening(loosening: readonly Loosening[]): readonly string[] {
   const rows = loosening.map(
     ({ tool, rule, otherwise }) => `  ${tool}: ${rule.id} says ${rule.verdict}, \`otherwise\` ${otherwise}`,
   );
-  return [["what lets calls through (any other rule can only make a verdict stricter):", ...rows].join("\n")];
+  return [["rules that let calls through (any other rule can only make a verdict stricter):", ...rows].join("\n")];
 }
 
 function looseningJson({ tool, rule, otherwise }: Loosening): object {

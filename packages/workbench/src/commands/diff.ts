@@ -32,7 +32,7 @@ export async function diffCommand(before: string, after: string, options: DiffOp
 function milliseconds(seconds: string): number {
   const number = Number(seconds);
   if (number > 0 && number <= 3600) return number * 1000;
-  throw new BadInput(`--time is a number of seconds above 0 and up to 3600, not "${seconds}"`);
+  throw new BadInput(`--time must be a number of seconds above 0 and up to 3600, not "${seconds}"`);
 }
 
 async function compared(before: PolicySet, after: PolicySet, timeMs: number): Promise<readonly ToolDifference[]> {
@@ -62,7 +62,7 @@ function block({ tool, answer, shown, notes, defects }: ToolDifference): string 
     ...[...shown].flatMap(([direction, found]) => shownLines(direction, found)),
     ...notes.map((note) => `  note: ${note}`),
     ...defects.flatMap((found) => [
-      "  A DEFECT of svc-gate: its translation says that this call is judged differently, and the engine does not.",
+      "  A DEFECT of svc-gate: its translation decides this call differently, but its engine does not.",
       "  Please report it with both contracts.",
       ...shownLines("weaker", found).slice(1),
     ]),

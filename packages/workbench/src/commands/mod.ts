@@ -25,11 +25,11 @@ function addFmt(program: Command): void {
     .command("fmt")
     .description("reformat contracts, mandates and test files in the standard layout; comments and meaning are kept")
     .argument("[files...]", "files, or folders of them; `-` reads standard input and prints", ["."])
-    .option("--check", "change nothing, name the files that would change", false)
+    .option("--check", "change nothing, but list the files that would change", false)
     .addHelpText(
       "after",
-      "\nThe digest of a contract is that of its text: a file that changes has another one, and so have the receipts." +
-        "\nExit code 0: done. 1: with --check, a file would change. 2: a file cannot be read, and was left alone." +
+      "\nA contract's digest depends on its text: if a file changes, receipts have another digest." +
+        "\nExit code 0: done. 1: with --check, a file would change. 2: a file cannot be read, and was not changed." +
         "\n\nExample:\n  svc-gate fmt --check contracts",
     )
     .action((files: string[], options: { check: boolean }) =>
@@ -41,11 +41,11 @@ function addAnalyze(program: Command): void {
   program
     .command("analyze")
     .description(
-      "find what is wrong with contracts that compile: rules that never fire, limits that can be escaped, names alike",
+      "find defects of contracts that compile: rules that never fire, limits that can be escaped, names that look alike",
     )
     .argument("[file]", "a mandate or a contract", "mandate.yaml")
     .option("--json", "for editors and CI", false)
-    .option("--deny", "notes fail as warnings do", false)
+    .option("--deny", "let notes fail, like warnings", false)
     .addHelpText(
       "after",
       "\nA comment before a line allows a finding there: # svc-gate: allow never-fires because ..." +
@@ -74,22 +74,22 @@ function addImportTools(program: Command): void {
   program
     .command("import-tools")
     .description(
-      "write a contract that lists the tools of a source, all refused; or say where a contract has drifted from it",
+      "write a contract that lists the tools of a source, all refused; or show where a contract has drifted from it",
     )
     .argument(
       "[source]",
       "an MCP tools/list result or a list of functions (JSON), or an OpenAPI 3 document (JSON, YAML)",
     )
-    .option("--stdio <command>", "start an MCP server instead and ask it; no shell, and it is ended in any case")
-    .option("--timeout <seconds>", "how long the server has", "30")
+    .option("--stdio <command>", "start an MCP server instead and ask it; without a shell, and it is always terminated")
+    .option("--timeout <seconds>", "the server's time limit", "30")
     .option("--contract <file>", "a contract or a mandate: write only the tools that it lacks")
     .option("--check", "with --contract: which tools of the source are new, gone or changed", false)
-    .option("--name <name>", "what the written contract is called")
-    .option("--out <file>", "write there; nothing is overwritten")
+    .option("--name <name>", "the name of the written contract")
+    .option("--out <file>", "the file to write; it must not exist yet")
     .option("--json", "for programs", false)
     .addHelpText(
       "after",
-      "\nWhat the language cannot say of a schema is left open; a comment and a warning name it." +
+      "\nParts of a schema that the language cannot express are left open; a comment and a warning name them." +
         "\nExit code 0: done. 1: with --check, they differ. 2: the source or the contract cannot be read." +
         "\n\nExample:\n  svc-gate import-tools --stdio 'npx -y some-mcp-server' --contract contracts/mail.yaml --check",
     )
@@ -101,22 +101,22 @@ function addImportTools(program: Command): void {
 function addLsp(program: Command): void {
   program
     .command("lsp")
-    .description("a language server for contracts, mandates and test files, on standard input and output")
-    .option("--stdio", "the one way to talk to it; editors say it by habit", true)
-    .addHelpText("after", "\nHow editors start it is in docs/guides/editor.md.")
+    .description("run a language server for contracts, mandates and test files, on standard input and output")
+    .option("--stdio", "the only transport; editors pass it by convention", true)
+    .addHelpText("after", "\ndocs/guides/editor.md describes how editors start it.")
     .action(() => run(async () => (await import("./lsp/command.ts")).lspCommand()));
 }
 
 function addDiff(program: Command): void {
   program
     .command("diff")
-    .description("how two contracts or mandates differ: in their text, and for which calls in their verdicts")
+    .description("show how two contracts or mandates differ: in their text, and for which calls in their verdicts")
     .argument("<before>", "a mandate or a contract")
     .argument("<after>", "another, or another version")
     .option("--json", "for programs", false)
-    .option("--no-text", "only what is decided differently, not how the texts differ")
+    .option("--no-text", "only show differences in decisions, not in the texts")
     .option("--no-weaker", "for CI: exit code 1 unless every tool is equivalent or stricter")
-    .option("--time <seconds>", "for each tool; what is not settled by then is unknown", "10")
+    .option("--time <seconds>", "the time for each tool; after that its result is unknown", "10")
     .addHelpText(
       "after",
       "\nExit code 0: compared. 1: with --no-weaker, a tool is weaker, changed or unknown. 2: a contract does not compile." +

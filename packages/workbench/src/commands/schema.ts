@@ -6,7 +6,7 @@ export async function schemaCommand(kind: string): Promise<Outcome> {
   if (known === undefined)
     return {
       exitCode: 2,
-      text: `there is no schema of \`${kind}\`: say ${fileKinds.join(", ").replace(/, (?=\w+$)/, " or ")}`,
+      text: `\`${kind}\` has no schema: write ${fileKinds.join(", ").replace(/, (?=\w+$)/, " or ")}`,
     };
   return { exitCode: 0, text: (await schemaText(known)).trimEnd() };
 }

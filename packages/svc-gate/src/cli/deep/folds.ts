@@ -86,7 +86,7 @@ export class Folds {
       if (kept !== undefined && !isMoving && kept.resetThrough !== resetThrough)
         this.#wrong(owned, {
           seq: last,
-          problem: "the ledger resets the counter at another moment than its receipts say",
+          problem: "the ledger resets the counter at a different time than its receipts",
           expected: String(resetThrough),
           found: String(kept.resetThrough),
         });
@@ -94,7 +94,7 @@ export class Folds {
       else if (kept?.folded !== found)
         this.#wrong(owned, {
           seq: last,
-          problem: "the ledger does not hold the events that older receipts make",
+          problem: "the ledger does not have the events of older receipts",
           expected: String(found),
           found: kept === undefined ? "no such counter" : String(kept.folded),
         });
@@ -153,7 +153,7 @@ export class Folds {
       else if (found !== "0" || !(mayLack || at <= coveredThrough))
         this.#wrong(owned, {
           seq,
-          problem: "an event that was folded into a counter is not what its receipt makes",
+          problem: "an event that was folded into a counter differs from its receipt",
           expected: amount,
           found: found ?? "no such event",
         });

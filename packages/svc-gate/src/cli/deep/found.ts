@@ -101,7 +101,7 @@ export function differsText({ differs, replayed, firstDiffering }: DecidedFound)
   if (firstDiffering === undefined) return undefined;
   const { seq, what, recorded, again } = firstDiffering;
   return (
-    `DIFFERS: ${differs} of ${replayed + differs} checks come to something else, the first is row ${seq}: ` +
+    `DIFFERS: ${differs} of ${replayed + differs} checks have another result, the first is row ${seq}: ` +
     `another ${what}\n  recorded  ${visible(recorded)}\n  again     ${visible(again)}`
   );
 }
@@ -111,9 +111,14 @@ export function decidedLines(found: DecidedFound, width: number): readonly strin
   const { replayed, notReplayable, firstNotReplayable } = found;
   const row = (name: string, text: string): string => `  ${name.padEnd(width)}${text}`;
   return [
-    row("replay", `${replayed} checks decided again come to what their receipts say`),
+    row("replay", `${replayed} checks decided again agree with their receipts`),
     ...(firstNotReplayable === undefined
       ? []
-      : [row("", `${notReplayable} cannot be: row ${firstNotReplayable.seq}, ${visible(firstNotReplayable.why)}`)]),
+      : [
+          row(
+            "",
+            `${notReplayable} cannot be decided again: row ${firstNotReplayable.seq}, ${visible(firstNotReplayable.why)}`,
+          ),
+        ]),
   ];
 }

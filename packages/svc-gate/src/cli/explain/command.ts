@@ -69,21 +69,21 @@ async function readBody(file: string): Promise<string> {
 }
 
 const notDecided = {
-  change: "keys, or what is in force, were changed",
-  result: "it records what a tool gave",
+  change: "it records a change of keys or contracts",
+  result: "it records the result of a tool",
 } as const;
 
 async function explainReceipt(number: string, options: ExplainOptions): Promise<Explained | Broken> {
-  if (!/^[1-9][0-9]{0,14}$/.test(number)) throw new BadInput(`--receipt takes a receipt's number, not "${number}"`);
+  if (!/^[1-9][0-9]{0,14}$/.test(number)) throw new BadInput(`--receipt must be a receipt's number, not "${number}"`);
   const history = await openHistory({ ...options, folder: options.dataDir });
   try {
     const row = await rowOf(history, Number(number));
     if (row === undefined) {
       const source = options.url ?? options.dataDir;
-      throw new BadInput(`there is no receipt ${number} in ${source}, which has ${history.rows ?? 0}`);
+      throw new BadInput(`receipt ${number} does not exist in ${source}, which has ${history.rows ?? 0}`);
     }
     const kind = otherKind(row);
-    if (kind !== undefined) throw new BadInput(`receipt ${number} is no check: ${notDecided[kind]}`);
+    if (kind !== undefined) throw new BadInput(`receipt ${number} is not a check: ${notDecided[kind]}`);
     const recorded = readRecorded(row);
     if (typeof recorded === "string")
       throw new BadInput(`receipt ${number} cannot be explained: ${(await erasedText(row, history)) ?? recorded}`);
@@ -101,7 +101,7 @@ async function explainRecorded(recorded: Recorded, history: History): Promise<Ex
   const compiled = await contractOf(history, leaf.contract ?? "", { probe: trace.probe });
   if (compiled === undefined)
     throw new BadInput(
-      `the text of the contract that receipt ${leaf.seq} names (${leaf.contract ?? "none"}) is not there`,
+      `the text of the contract that receipt ${leaf.seq} names (${leaf.contract ?? "none"}) is missing`,
     );
   if (!compiled.ok) return { diagnostics: compiled.problem };
   const call = { body: bodyOf(recorded), key: leaf.key ?? "", at: leaf.at, mode: leaf.mode ?? "enforce" };
@@ -167,12 +167,12 @@ function readCounters(text: string | undefined): ReadonlyMap<string, string> {
   try {
     found = JSON.parse(text);
   } catch (error) {
-    throw new BadInput(`--counters takes a JSON object such as {"attempts": 5}: ${(error as Error).message}`);
+    throw new BadInput(`--counters must be a JSON object such as {"attempts": 5}: ${(error as Error).message}`);
   }
   const entries = Object.entries(found ?? {});
   const wrong = entries.find(([, value]) => !/^(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$/.test(String(value)));
   if (typeof found !== "object" || Array.isArray(found) || wrong !== undefined)
-    throw new BadInput(`--counters takes a JSON object of numbers of 0 or more, such as {"attempts": 5}`);
+    throw new BadInput(`--counters must be a JSON object of numbers of 0 or more, such as {"attempts": 5}`);
   return new Map(entries.map(([name, value]) => [name, String(value)]));
 }
 
@@ -181,7 +181,7 @@ function checkCounters(given: ReadonlyMap<string, string>, { counters }: PolicyS
   const unknown = [...given.keys()].find((name) => !names.includes(name));
   if (unknown !== undefined)
     throw new BadInput(
-      `--counters: there is no counter ${unknown}; there are ${counters.map(({ name }) => name).join(", ") || "none"}`,
+      `--counters: the counter ${unknown} does not exist; the counters are ${counters.map(({ name }) => name).join(", ") || "none"}`,
     );
 }
 
@@ -192,11 +192,11 @@ function shortName(name: string): string {
 function readNow(text: string | undefined): number {
   if (text === undefined) return Date.now();
   const moment = momentOf(text);
-  if (moment === undefined) throw new BadInput(`--now takes a moment such as 2026-01-15T10:00:00Z, not "${text}"`);
+  if (moment === undefined) throw new BadInput(`--now must be a time such as 2026-01-15T10:00:00Z, not "${text}"`);
   return moment;
 }
 
 function readMode(text: string): Mode {
   if (isMode(text)) return text;
-  throw new BadInput(`--mode takes ${modes.join(", ")}, not "${text}"`);
+  throw new BadInput(`--mode must be one of ${modes.join(", ")}, not "${text}"`);
 }

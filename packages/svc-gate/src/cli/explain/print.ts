@@ -7,14 +7,14 @@ import type { PartExplained, RuleExplained } from "./explanation.ts";
 export function printRule({ id, kind, came, speaks, condition }: RuleExplained): readonly string[] {
   const place = condition === undefined ? "" : `  ${locationText(condition.span)}`;
   const head = `${id}  ${kind === "otherwise" ? otherwiseText(came) : came}${place}`;
-  const would = kind === "observing" ? "observes only; it would say " : "";
+  const would = kind === "observing" ? "observes only; its verdict would be " : "";
   const said =
     speaks === undefined ? [] : [`  ${would}${speaks.verdict}${speaks.reason === "" ? "" : `: ${speaks.reason}`}`];
   return [head, ...said, ...(condition === undefined || came === "not evaluated" ? [] : printCondition(condition))];
 }
 
 function otherwiseText(came: RuleExplained["came"]): string {
-  return came === "true" ? "nothing else speaks" : came === "false" ? "a rule speaks" : came;
+  return came === "true" ? "no rule applies" : came === "false" ? "a rule applies" : came;
 }
 
 const textMax = 72;

@@ -35,7 +35,7 @@ export function explainedText({ call, evaluation, explanation, counters, recorde
           `  receipt ${recorded.seq}, under ${recorded.contract}`,
           ...(recorded.agrees
             ? []
-            : ["  and that is NOT what the receipt says: `svc-gate replay` shows the difference"]),
+            : ["  and this is NOT the result on the receipt: `svc-gate replay` shows the difference"]),
         ]),
     ...countersText(counters),
     ...explanation.rules.flatMap((rule) => ["", ...printRule(rule)]),
@@ -45,7 +45,7 @@ export function explainedText({ call, evaluation, explanation, counters, recorde
 function countersText(counters: readonly CounterExplained[]): readonly string[] {
   if (counters.length === 0) return [];
   const width = Math.max(...counters.map(({ name }) => name.length));
-  return ["", "counters, as they stood before the call", ...counters.flatMap((counter) => counterText(counter, width))];
+  return ["", "counters, before the call", ...counters.flatMap((counter) => counterText(counter, width))];
 }
 
 function counterText({ name, value, lookup, counted }: CounterExplained, width: number): readonly string[] {

@@ -6,6 +6,7 @@ import { ledgerSource, type DatabaseOption, type LedgerSource } from "../ledger-
 import { BadInput, type Outcome } from "../outcome.ts";
 import { exportReadable, isReadableFormat, readableFormats } from "./readable.ts";
 import { showExport } from "./show.ts";
+import { counted } from "../counted.ts";
 
 export interface ExportOptions {
   readonly dataDir: string;
@@ -27,12 +28,12 @@ export async function exportCommand(target: string, options: ExportOptions): Pro
   const source = ledgerSource(dataDir, database);
   if (format !== undefined) {
     if (!isReadableFormat(format))
-      throw new BadInput(`--format takes ${readableFormats.join(" or ")}, not "${format}"`);
+      throw new BadInput(`--format must be ${readableFormats.join(" or ")}, not "${format}"`);
     return exportReadable(target, { format, from, to, open: source.open });
   }
   if (from !== undefined || to !== undefined)
-    throw new BadInput("--from and --to belong to --format: a folder holds every row, or it could not be verified");
-  if (target === "-") throw new BadInput("an export is a folder: name one, or say --format csv or --format jsonl");
+    throw new BadInput("--from and --to need --format: a folder must have every row, or it could not be verified");
+  if (target === "-") throw new BadInput("an export is a folder: name one, or add --format csv or --format jsonl");
   const exported = await exportFolder(target, source, options.cosigned);
   return {
     exitCode: 0,
@@ -52,7 +53,7 @@ async function exportFolder(folder: string, source: LedgerSource, cosigned: bool
       return await writeExport({ history, note: headOf(history, cosigned) }, folder, (row) => progress.at(row));
     } catch (error) {
       if (!(error instanceof NotYetUnderHead)) throw error;
-      if (left === 1) throw new LedgerRefused(`${error.message}: ask again, or run \`svc-gate verify\``);
+      if (left === 1) throw new LedgerRefused(`${error.message}: try again, or run \`svc-gate verify\``);
     } finally {
       progress.end();
       await history.close();
@@ -65,11 +66,11 @@ async function exportFolder(folder: string, source: LedgerSource, cosigned: bool
 function headOf({ name, checkpoints }: LedgerHistory, cosigned: boolean): string {
   const [latest, withWitnesses] = checkpoints;
   if (cosigned && withWitnesses === undefined)
-    throw new LedgerRefused(`no head of the ledger "${name}" that witnesses have cosigned is kept here`);
+    throw new LedgerRefused(`no stored head of the ledger "${name}" is cosigned by witnesses`);
   const note = cosigned || sizeOf(withWitnesses) === sizeOf(latest) ? withWitnesses : latest;
   if (note !== undefined) return note;
   throw new LedgerRefused(
-    `no signed head of the ledger "${name}" is kept here yet: the gate that serves it leaves one each second; start it once`,
+    `no signed head of the ledger "${name}" is stored yet: start its gate, which stores one each second`,
   );
 }
 
@@ -79,8 +80,8 @@ function sizeOf(note: string | undefined): number | undefined {
 
 function shown(folder: string, { log, size, before, vkey }: Exported): string {
   return [
-    `${folder}: ${size} rows of ${log}${before === 0 ? "" : `, ${size - before} of them new`}`,
+    `${folder}: ${counted(size, "row")} of ${log}${before === 0 ? "" : `, ${size - before} of them new`}`,
     `  verify it with  svc-gate verify ${folder} --key ${vkey}`,
-    "  give that key to an auditor by another way than the folder: a key in the folder proves nothing",
+    "  send that key to an auditor separately from the folder: a key in the folder proves nothing",
   ].join("\n");
 }

@@ -62,7 +62,7 @@ export async function exportReadable(target: string, { format, from, to, open }:
 function readRow(option: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   if (/^[1-9][0-9]{0,14}$/.test(text)) return Number(text);
-  throw new BadInput(`${option} takes the number of a row, from 1, not "${text}"`);
+  throw new BadInput(`${option} must be the number of a row, from 1, not "${text}"`);
 }
 
 /** For a folder, this is the file `receipts.csv` or `receipts.jsonl` in it. */
@@ -156,7 +156,7 @@ function jsonOf(row: StoredRow): string {
 function readable({ seq, leaf: text, evidence }: StoredRow): ReadableRow {
   const leaf = parseLeaf(text);
   if (leaf === undefined || evidenceDigest(evidence) !== leaf.evidence)
-    throw new LedgerRefused(`row ${seq} is not what it was when it was written: run \`svc-gate verify\``);
+    throw new LedgerRefused(`row ${seq} was changed after it was written: run \`svc-gate verify\``);
   const call = readCall(evidence);
   const reason = partText(evidence, "reason");
   return {

@@ -1,6 +1,6 @@
 import { progressStride, showProgress, type Progress } from "../progress.ts";
 
-/** Between two lines, if there is no terminal to draw a bar on. */
+/** The time between two lines, without a terminal for a bar. */
 const lineMs = 10_000;
 
 /** Shows the progress of an export: a bar on a terminal's standard error, else a line there every ten seconds. */

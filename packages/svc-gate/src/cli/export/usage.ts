@@ -8,9 +8,9 @@ export function addExport(program: Command): void {
   program
     .command("export")
     .description(
-      "write a folder that anyone can verify offline; or, with --format, what people and programs read of it",
+      "write a folder that anyone can verify offline; or, with --format, its readable fields for people and programs",
     )
-    .argument("<to>", "the folder; with --format a file, a folder, or `-` for the standard output")
+    .argument("<to>", "the folder; with --format a file, a folder, or `-` for standard output")
     .addOption(inFolder())
     .addOption(inDatabase())
     .option("--cosigned", "through the latest head that witnesses have cosigned", false)
@@ -20,9 +20,9 @@ export function addExport(program: Command): void {
     .option("--json", "for programs", false)
     .addHelpText(
       "after",
-      "\nAsked again, a folder gets what is new, and loses what was erased. `svc-gate verify` checks it, and so do the" +
+      "\nA repeated export adds new rows and removes erased data. `svc-gate verify` checks it, and so do the" +
         "\nverifiers in Python and JavaScript that come with the gate: docs/guides/export.md." +
-        "\nExit code 0: done. 2: refused, and what was exported before still holds." +
+        "\nExit code 0: done. 2: refused; an earlier export in the folder stays valid." +
         "\n\nExamples:\n  svc-gate export ./export\n  svc-gate export - --format jsonl --from 1001",
     )
     .action((to: string, options: ExportOptions) =>

@@ -27,11 +27,11 @@ export async function replayCommand(folder: string, options: ReplayOptions): Pro
   const mode = readMode(options.mode);
   const field = readField(options.sum);
   if (options.contract === undefined && (mode !== undefined || field !== undefined))
-    throw new BadInput("--mode and --sum belong to --contract: without it, receipts are held against themselves");
+    throw new BadInput("--mode and --sum need --contract: without it, receipts are compared with themselves");
   const { since, until, last } = options;
   if (options.contract === undefined && (since ?? until ?? last) !== undefined)
     throw new BadInput(
-      "--since, --until and --last belong to --contract: without it, every receipt is held against itself, as by verify --deep",
+      "--since, --until and --last need --contract: without it, every receipt is compared with itself, as by verify --deep",
     );
   const asked = readSpan(options, Date.now());
   const history = await openHistory({ ...options, folder });
@@ -138,18 +138,18 @@ class Skips {
 }
 
 function readCount(text: string): number {
-  if (!/^[0-9]{1,4}$/.test(text)) throw new BadInput(`--examples takes a number from 0 to 9999, not "${text}"`);
+  if (!/^[0-9]{1,4}$/.test(text)) throw new BadInput(`--examples must be a number from 0 to 9999, not "${text}"`);
   return Number(text);
 }
 
 function readMode(text: string | undefined): Mode | undefined {
   if (text === undefined || isMode(text)) return text;
-  throw new BadInput(`--mode takes ${modes.join(", ")}, not "${text}"`);
+  throw new BadInput(`--mode must be one of ${modes.join(", ")}, not "${text}"`);
 }
 
 function readField(text: string | undefined): readonly string[] | undefined {
   const path = text?.split(".");
   if (path === undefined || (["input", "platform"].includes(path[0] ?? "") && path.length > 1 && !path.includes("")))
     return path;
-  throw new BadInput(`--sum takes a member such as input.amount or platform.total, not "${text ?? ""}"`);
+  throw new BadInput(`--sum must be a member such as input.amount or platform.total, not "${text ?? ""}"`);
 }

@@ -72,7 +72,7 @@ export class Contracts {
     const compiled = await contractOf(this.#history, named);
     if (compiled === undefined) {
       const digest = named.replace(/^sha256:/, "");
-      return `the text of its contract (sha256:${digest.slice(0, 12)}…) is not there`;
+      return `the text of its contract (sha256:${digest.slice(0, 12)}…) is missing`;
     }
     return compiled.ok
       ? compiled.value

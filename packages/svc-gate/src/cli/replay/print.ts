@@ -113,7 +113,7 @@ export function skippedText({ receipts, reasons }: Skipped): readonly string[] {
   return [
     "",
     `${plural(receipts)} cannot be decided again:`,
-    ...[...reasons].map(([why, { receipts: count, first }]) => `  ${count} from receipt ${first} on: ${why}`),
+    ...[...reasons].map(([why, { receipts: count, first }]) => `  ${count}, beginning with receipt ${first}: ${why}`),
   ];
 }
 

@@ -46,9 +46,9 @@ export interface Trace {
 /** The leaf of a row, or a clause with the problem of the row. No source of rows is trusted. */
 export function readLeaf({ seq, leaf: text, evidence }: RecordedRow): Leaf | string {
   const leaf = parseLeaf(text);
-  if (leaf === undefined) return "its leaf is not one that this version reads";
+  if (leaf === undefined) return "this version cannot read its leaf";
   if (leaf.seq !== seq) return "its leaf has another number";
-  return evidenceDigest(evidence) === leaf.evidence ? leaf : "its evidence is not what its leaf commits to";
+  return evidenceDigest(evidence) === leaf.evidence ? leaf : "its evidence does not match its leaf";
 }
 
 /**
@@ -105,11 +105,11 @@ export function readRecorded(row: RecordedRow): Recorded | string {
   const trace = traceOf(readJsonText(outcomeText));
   const effects = readEffects(row.evidence);
   if (call === undefined || typeof reason !== "string" || trace === undefined || effects === undefined)
-    return "a part of its evidence is erased, or not as a gate writes it";
+    return "a part of its evidence is erased or malformed";
   const cutInput = readCutInput(row.evidence);
   const toolInput: JsonObject | undefined = cutInput === undefined ? objectOf(inputText) : new Map();
   const platformState = platformText === "null" ? null : objectOf(platformText);
-  if (toolInput === undefined || platformState === undefined) return "its input or its snapshot is not readable";
+  if (toolInput === undefined || platformState === undefined) return "its input or its facts are not readable";
   const request = {
     toolName: call.tool_name,
     toolInput,
@@ -121,7 +121,7 @@ export function readRecorded(row: RecordedRow): Recorded | string {
   return { row, leaf, request, cutInput, reason, trace, effects, reasonText, outcomeText, effectsText };
 }
 
-export const inputNotKept = "its input was not kept whole";
+export const inputNotKept = "its input was not stored whole";
 
 /** The time of a leaf, as far as it can be read. */
 export function recordedAt(leaf: string): number {

@@ -86,7 +86,7 @@ export async function holdAgainstItself(history: History, observer: Agreement): 
 }
 
 /** Why a differing row is skipped if it has read a counter whose value then cannot be computed. */
-export const standsOnErased = "a counter that it read stands on a row that cannot be read";
+export const standsOnErased = "a counter that it read depends on a row that cannot be read";
 
 export interface Comparison extends ReplayObserver {
   decided(recorded: Recorded, again: Again): void;
@@ -161,7 +161,8 @@ function countRecorded(
   for (const updates of found) counters.add(updates ?? [], recordedAt(row.leaf));
 }
 
-const notCounted = "it is before the first receipt to decide, and a counter cannot count it: a part cannot be read";
+const notCounted =
+  "it is before the first receipt to decide, and a counter cannot count it because a part cannot be read";
 
 /** The row of a check, as far as it can be read. */
 interface Check {

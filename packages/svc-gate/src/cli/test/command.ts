@@ -24,7 +24,7 @@ export interface TestOptions {
 export async function testCommand(paths: readonly string[], options: TestOptions): Promise<Outcome> {
   const min = readMin(options.min);
   if (!options.watch) return (await testOnce(paths, { ...options, min })).outcome;
-  if (options.json) throw new BadInput("--watch prints for a person: it goes without --json");
+  if (options.json) throw new BadInput("--watch prints for a person: it cannot be combined with --json");
   return watch(() => testOnce(paths, { ...options, min }));
 }
 
@@ -48,7 +48,7 @@ async function outcomeOf(
 ): Promise<Outcome> {
   if (round.problems.length > 0)
     return json ? badInput(round.problems, true) : { exitCode: 2, text: problemsText(round.problems) };
-  if (round.files.length === 0) throw new BadInput(`no case is called anything with "${filter ?? ""}"`);
+  if (round.files.length === 0) throw new BadInput(`no case has "${filter ?? ""}" in its name`);
   if (junit !== undefined) await writeReport(junit, junitText(round.files));
   const lacking = lackingOf(round, without, min);
   const passed = round.files.every(({ results }) => results.every(({ failure }) => failure === undefined));
@@ -75,7 +75,7 @@ async function writeReport(file: string, text: string): Promise<void> {
 function readMin(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   if (/^[0-9]{1,3}(?:\.[0-9]+)?$/.test(text) && Number(text) <= 100) return Number(text);
-  throw new BadInput(`--min takes a number from 0 to 100, not "${text}"`);
+  throw new BadInput(`--min must be a number from 0 to 100, not "${text}"`);
 }
 
 function lackingOf({ subjects }: Round, without: readonly string[], min: number | undefined): readonly string[] {
@@ -84,14 +84,14 @@ function lackingOf({ subjects }: Round, without: readonly string[], min: number 
   return [
     ...reached
       .filter(([, share]) => share < min)
-      .map(([name, share]) => `${name}: coverage is ${share} %, below ${min} % (--coverage says what is missing)`),
-    ...(min === 0 ? [] : without.map((name) => `${name}: no test is about it`)),
+      .map(([name, share]) => `${name}: coverage is ${share} %, below ${min} % (--coverage lists what is missing)`),
+    ...(min === 0 ? [] : without.map((name) => `${name}: it has no tests`)),
   ];
 }
 
 function nothingFound(paths: readonly string[]): string {
   const where = paths.length === 0 ? "" : ` in ${paths.join(", ")}`;
-  return `no tests were found${where}: write them beside a contract, for x.yaml in x.test.yaml (docs/guides/testing.md)`;
+  return `no tests were found${where}: write them next to a contract, for x.yaml in x.test.yaml (docs/guides/testing.md)`;
 }
 
 function problemsText(problems: readonly Diagnostic[]): string {

@@ -42,7 +42,7 @@ async function testsOf(file: string): Promise<string> {
   if (isTest(file)) return file;
   const beside = file.replace(/(\.ya?ml)$/, ".test$1");
   if (beside !== file && (await isFolder(beside)) === false) return beside;
-  throw new NoSuchFile(`${file} is no test file (*.test.yaml), and none lies beside it`);
+  throw new NoSuchFile(`${file} is not a test file (*.test.yaml), and there is none next to it`);
 }
 
 function isTest(file: string): boolean {

@@ -7,6 +7,7 @@ import { nameOf, outcomes, type Coverage, type Target } from "./coverage.ts";
 import type { TestCall } from "./document.ts";
 import type { FileResult } from "./round.ts";
 import type { Failure, Mismatch } from "./run.ts";
+import { counted } from "../counted.ts";
 
 /** One file for a person: a line for each case; for a failed one the expected result, the actual one and the reason. */
 export function printFile({ file, results }: FileResult): string {
@@ -87,18 +88,14 @@ export function printTotal(files: readonly FileResult[]): string {
   const calls = all.reduce((sum, { case: { calls: wanted }, failure }) => sum + (failure?.number ?? wanted.length), 0);
   const passed = paint(
     failed === 0 ? "green" : "red",
-    `${all.length - failed} of ${plural(all.length, "case")} passed`,
+    `${all.length - failed} of ${counted(all.length, "case")} passed`,
   );
-  return `${passed}, ${plural(calls, "call")} in ${plural(files.length, "file")}`;
-}
-
-function plural(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? "" : "s"}`;
+  return `${passed}, ${counted(calls, "call")} in ${counted(files.length, "file")}`;
 }
 
 /** A contract in a folder of tests that has no test. */
 export function printUntested(name: string): string {
-  return `${paint("bold", `coverage of ${name}`)}: ${paint("red", "no test is about it")}`;
+  return `${paint("bold", `coverage of ${name}`)}: ${paint("red", "it has no tests")}`;
 }
 
 /** The coverage table of one contract, and the places that are not covered. */

@@ -34,7 +34,7 @@ const expectsNothing: Omit<Expectation, "span" | "verdict"> = {
 interface Draft {
   readonly tool: YamlScalar | undefined;
   readonly input: JsonObject;
-  /** Null if there are no facts, undefined if nothing is specified. */
+  /** Null without facts, undefined if nothing is specified. */
   readonly platform: JsonObject | null | undefined;
   readonly key: string | undefined;
   /** Null if the call has no session. */
@@ -62,7 +62,7 @@ class Reader {
     const start = { draft: this.#own(sheet), now: this.#moment(sheet, "now") ?? defaultNow };
     const cases = sheet.items("cases").flatMap((node) => this.#case(node, start) ?? []);
     if (cases.length === 0 && this.#report.size === 0)
-      this.#report.add("missing", sheet.map.span, "there are no cases", "list them under `cases:`");
+      this.#report.add("missing", sheet.map.span, "the file has no cases", "list them under `cases:`");
     this.#names(cases);
     const title = sheet.text("tests") ?? source.name.replace(/^.*[/\\]/, "").replace(/\.test\.ya?ml$/, "");
     return { source, title, subject: this.#subject(sheet, source), mode: this.#mode(sheet), cases };
@@ -79,7 +79,7 @@ class Reader {
   #mode(sheet: Sheet): Mode {
     const scalar = sheet.scalar("mode");
     if (scalar === undefined || isMode(scalar.text)) return (scalar?.text as Mode | undefined) ?? "enforce";
-    this.#report.add("shape", scalar.span, `\`${scalar.text}\` is no mode`, `modes are ${modes.join(", ")}`);
+    this.#report.add("shape", scalar.span, `\`${scalar.text}\` is not a mode`, `modes are ${modes.join(", ")}`);
     return "enforce";
   }
 
@@ -97,7 +97,7 @@ class Reader {
     sheet.known(sheet.has("calls") ? sessionKeys : caseKeys);
     const name = sheet.text("case") ?? "";
     const { span } = sheet.map.entries.get("case")?.value ?? sheet.map;
-    if (name === "") this.#report.add("missing", { ...span, to: span.from + 1 }, "a case has a name, under `case:`");
+    if (name === "") this.#report.add("missing", { ...span, to: span.from + 1 }, "a case needs a name, under `case:`");
     if (/\p{Cc}/u.test(name)) this.#report.add("shape", span, "a case's name is one line");
     const given =
       sheet.inner("given", "`given`")?.known(["counters"]).decimals("counters") ?? new Map<string, string>();
@@ -118,7 +118,11 @@ class Reader {
   /** A case without expectations could not fail. */
   #expected(calls: readonly TestCall[], { map }: Sheet): readonly TestCall[] {
     if (calls.every(({ expect }) => expect === undefined))
-      this.#report.add("missing", { ...map.span, to: map.span.from + 1 }, "a case expects something, under `expect:`");
+      this.#report.add(
+        "missing",
+        { ...map.span, to: map.span.from + 1 },
+        "a case needs an expectation, under `expect:`",
+      );
     return calls;
   }
 
@@ -127,18 +131,19 @@ class Reader {
     const draft = this.#without(sheet, this.#draft(sheet, base));
     const { span } = sheet.map;
     const first = { ...span, to: span.from + 1 };
-    if (draft.tool === undefined) this.#report.add("missing", first, "a call names its tool, under `tool:`");
+    if (draft.tool === undefined) this.#report.add("missing", first, "a call needs a tool, under `tool:`");
     const tool = draft.tool?.text ?? "";
     const body = bodyText(tool, draft);
     const expect = this.#expectation(sheet);
     const repeat = this.#repeat(sheet);
     const every = this.#pause(sheet, "every") ?? 0;
     if (sheet.has("at") && sheet.has("after"))
-      this.#report.add("twice", first, "a call says `at:` or `after:`, not both");
+      this.#report.add("twice", first, "a call has `at:` or `after:`, not both");
     if (sheet.has("every") && !sheet.has("repeat"))
-      this.#report.add("missing", first, "`every:` says how far apart repetitions are: `repeat:` says how many");
+      this.#report.add("missing", first, "`every:` is the time between repetitions: `repeat:` is their number");
     const from = this.#moment(sheet, "at") ?? clock.now + (this.#pause(sheet, "after") ?? 0);
-    if (from < clock.now) this.#report.add("literal", first, "a call before the one above it: time goes forward");
+    if (from < clock.now)
+      this.#report.add("literal", first, "the call is earlier than the one above it: time goes forward");
     clock.now = from + every * (repeat - 1);
     const { key = "default", session = null } = draft;
     return Array.from({ length: repeat }, (_, at) => ({
@@ -230,7 +235,7 @@ class Reader {
     const scalar = sheet.scalar(name);
     const moment = scalar === undefined ? undefined : momentOf(scalar.text);
     if (scalar !== undefined && moment === undefined)
-      this.#report.add("literal", scalar.span, `\`${name}\` is a moment`, 'such as "2026-01-15T12:00:00Z", in quotes');
+      this.#report.add("literal", scalar.span, `\`${name}\` is a time`, 'such as "2026-01-15T12:00:00Z", in quotes');
     return moment;
   }
 
@@ -238,7 +243,7 @@ class Reader {
     const scalar = sheet.scalar(name);
     const pause = scalar === undefined ? undefined : pauseOf(scalar.text);
     if (scalar !== undefined && pause === undefined)
-      this.#report.add("literal", scalar.span, `\`${name}\` is a length of time`, "such as 90s, 10m, 1h30m or 7d");
+      this.#report.add("literal", scalar.span, `\`${name}\` is a duration`, "such as 90s, 10m, 1h30m or 7d");
     return pause;
   }
 
@@ -248,7 +253,7 @@ class Reader {
     if (node.kind === "scalar") return { ...expectsNothing, span: node.span, verdict: this.#verdict(node) };
     const inner = sheetOf(node, "`expect`", this.#report)?.known(expectKeys);
     if (inner === undefined) return undefined;
-    if (inner.map.entries.size === 0) this.#report.add("missing", node.span, "`expect` expects nothing");
+    if (inner.map.entries.size === 0) this.#report.add("missing", node.span, "`expect` is empty");
     return {
       span: node.span,
       verdict: this.#verdict(inner.scalar("verdict")),

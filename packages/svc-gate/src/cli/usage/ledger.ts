@@ -30,9 +30,9 @@ function addProve(program: Command): void {
       "write a proof that a row is in the ledger, in one file that anyone can verify offline (C2SP tlog-proof)",
     )
     .argument("<row>", "the row's number: `receipt.seq` of the answer")
-    .argument("[folder]", "the data folder, in place of --data-dir")
+    .argument("[folder]", "the data folder, instead of --data-dir")
     .addOption(inFolder())
-    .option("--out <file>", "where to; by default <row>.tlog-proof here, and `-` is the standard output")
+    .option("--out <file>", "the file to write; by default <row>.tlog-proof here, and `-` is standard output")
     .addOption(inDatabase())
     .addHelpText("after", "\nA proof is verified with `svc-gate verify <file> --key <verifier key>`.")
     .action((row: string, folder: string | undefined, options: ProveOptions & FolderOption) =>
@@ -43,20 +43,17 @@ function addProve(program: Command): void {
 function addKeygen(program: Command): void {
   program
     .command("keygen")
-    .description("the key that signs the ledger's heads: make it, show how others know it, rotate it")
+    .description("create, show or rotate the key that signs the ledger's heads")
     .addOption(inFolder())
     .option(
       "--signing-key <file>",
       "the key's file; signing.key in the data folder by default",
       process.env["SVC_SIGNING_KEY"],
     )
-    .option("--rotate", "make another one; the one before signs beside it until --retire", false)
-    .option("--retire", "the one before signs no more", false)
-    .option("--name <ledger>", "the ledger's name, where its folder is not here")
-    .addHelpText(
-      "after",
-      "\nWhat is changed takes effect at the gate's next start. The verifier key that is shown is for everybody.",
-    )
+    .option("--rotate", "create another one; the previous one signs too until --retire", false)
+    .option("--retire", "the previous one stops signing", false)
+    .option("--name <ledger>", "the ledger's name, if its folder is not here")
+    .addHelpText("after", "\nChanges take effect at the gate's next start. The verifier key that is shown is public.")
     .action((options: KeygenOptions) => run(async () => (await import("../keygen.ts")).keygenCommand(options)));
 }
 
@@ -64,15 +61,15 @@ function addVerify(program: Command): void {
   program
     .command("verify")
     .description("walk a ledger in a data folder, served or not; or verify an export, or a proof's file, offline")
-    .argument("[folder]", "a data folder in place of --data-dir, the folder of an export, or a .tlog-proof file")
+    .argument("[folder]", "a data folder instead of --data-dir, the folder of an export, or a .tlog-proof file")
     .addOption(inFolder())
     .option("--json", "for programs", false)
-    .option("--pin <file>", "of a data folder: its head pin, where it is not in the folder (SVC_PIN)")
-    .option("--chain", "the chain alone: twice as fast, and blind to changed evidence", false)
-    .option("--deep", "decide every check again too; of a ledger, fold the counters again", false)
+    .option("--pin <file>", "for a data folder: its head pin, if it is not in the folder (SVC_PIN)")
+    .option("--chain", "only the chain: twice as fast, but does not detect changed evidence", false)
+    .option("--deep", "decide every check again too; for a ledger, fold the counters again", false)
     .option(
       "--seen <file>",
-      "of a gate's own ledger: collected checkpoints it must have (repeated too; SVC_SEEN)",
+      "for a gate's own ledger: collected checkpoints that it must match (may be repeated; SVC_SEEN)",
       many,
       [],
     )
@@ -80,12 +77,17 @@ function addVerify(program: Command): void {
     .addHelpText(
       "after",
       "\nThe file sinks of SVC_SINKS are asked how far a gate's own ledger went." +
-        "\nExit code 0: the ledger is whole. 1: it is broken, or does not agree with itself; the first row is named. 2: there is none.",
+        "\nExit code 0: the ledger is intact. 1: it is broken or inconsistent; the first bad row is named. 2: no ledger was found.",
     )
-    .option("--key <verifier key>", "of an export or a proof: who must have signed it (may be repeated)", many, [])
+    .option(
+      "--key <verifier key>",
+      "for an export or a proof: the key that must have signed it (may be repeated)",
+      many,
+      [],
+    )
     .option(
       "--witness <verifier key>",
-      "of an export or a proof: whose cosignature is looked for (repeated too)",
+      "for an export or a proof: a witness whose cosignature is looked for (may be repeated)",
       many,
       [],
     )
@@ -97,17 +99,19 @@ function addVerify(program: Command): void {
 function addBackup(program: Command): void {
   program
     .command("backup")
-    .description(
-      "copy the ledgers of a data folder into a new one, beside a gate that is serving them, and verify the copy",
-    )
-    .argument("<to>", "the folder to make")
+    .description("copy the ledgers of a data folder into a new one, while a gate is serving them, and verify the copy")
+    .argument("<to>", "the folder to create")
     .addOption(inFolder("the gate's data folder"))
-    .option("--tenant <id>", "of a tenant alone; by default the root's and every tenant's")
-    .option("--with-signing-key", "the key that signs heads too: who reads the backup can then sign them", false)
+    .option("--tenant <id>", "only a tenant's ledger; by default the root's and every tenant's")
+    .option(
+      "--with-signing-key",
+      "also copy the key that signs heads: anyone who can read the backup can then sign them",
+      false,
+    )
     .option("--json", "for programs", false)
     .addHelpText(
       "after",
-      "\nExit code 0: copied, flushed and found whole. 2: it cannot be, and nothing is left behind." +
+      "\nExit code 0: copied, flushed and verified. 2: failed, and nothing is left behind." +
         "\n\nExample:\n  svc-gate backup /srv/backup/2026-11-21",
     )
     .action((to: string, options: BackupOptions) =>
@@ -119,9 +123,11 @@ function addRestore(program: Command): void {
   restoring(
     program
       .command("restore")
-      .description("put a backup into a data folder without a ledger, unless more was seen of it than the backup has")
+      .description(
+        "copy a backup into a data folder without a ledger, unless an anchor has seen rows that the backup lacks",
+      )
       .argument("<backup>", "a folder that `svc-gate backup` made")
-      .option("--tenant <id>", "of a tenant alone; by default all that the backup has"),
+      .option("--tenant <id>", "only a tenant's ledger; by default every ledger of the backup"),
   )
     .addHelpText(
       "after",
@@ -140,23 +146,27 @@ function addResume(program: Command): void {
       .description(
         "continue after data loss: record the loss; rules that use affected counters block until these are known again",
       )
-      .argument("[backup]", "a backup to put into the folder first; by default what lies there goes on")
-      .option("--after-restore", "the ledger is behind or beside its head pin, and that is how it goes on", false)
-      .requiredOption("--reason <text>", "why, for the row")
-      .option("--by <name>", "who does it; by default this user")
+      .argument("[backup]", "a backup to copy into the folder first; by default the folder's own ledger continues")
+      .option(
+        "--after-restore",
+        "continue although the ledger lacks rows of its head pin, or has forked from it",
+        false,
+      )
+      .requiredOption("--reason <text>", "the reason, for the row")
+      .option("--by <name>", "the person who does it; by default this user")
       .option(
         "--reset <counter>",
-        "CONTRACT.COUNTER counts from zero from this row on (repeatable); later too, without --after-restore",
+        "CONTRACT.COUNTER counts from zero, beginning with this row (may be repeated; also later, without --after-restore)",
         many,
         [],
       )
-      .option("--accept <what>", "signing-key: the key that signed heads is lost, and a new one is made")
-      .option("--tenant <id>", "of a tenant, in place of the root"),
+      .option("--accept <what>", "signing-key: the key that signed heads is lost; create a new one")
+      .option("--tenant <id>", "a tenant, instead of the root"),
   )
     .addHelpText(
       "after",
-      "\nThe gate is stopped for it. Rules that read a counter block until its window has passed, or it is reset." +
-        "\nExit code 0: done, start the gate. 2: refused, with why." +
+      "\nStop the gate first. Rules that read a counter block until its window has passed, or it is reset." +
+        "\nExit code 0: done, start the gate. 2: refused, with the reason." +
         '\n\nExample:\n  svc-gate resume --after-restore /srv/backup/2026-11-21 --reason "disk lost, INC-204"',
     )
     .action((backup: string | undefined, options: ResumeOptions) =>
@@ -167,11 +177,11 @@ function addResume(program: Command): void {
 function addMigrate(program: Command): void {
   program
     .command("migrate")
-    .description("bring the schema of a PostgreSQL up to this version, beside gates that are serving from it")
+    .description("bring the schema of a PostgreSQL up to this version, while gates are serving from it")
     .option("--database-url <url>", "as its owner (SVC_DATABASE_URL)", process.env["SVC_DATABASE_URL"])
-    .option("--role <name>", "the role that gates connect as: it is given what it needs, and nothing more")
-    .option("--first-key <file>", "if the database has no API key: make one, and write it to this file (mode 0600)")
-    .addOption(inFolder("with --first-key: the folder that holds signing.key"))
-    .addHelpText("after", "\nExit code 0: done. 2: it cannot be.\n\nExample:\n  svc-gate migrate --role svc_gate")
+    .option("--role <name>", "the role with which gates connect: it gets only the privileges that it needs")
+    .option("--first-key <file>", "if the database has no API key: create one, and write it to this file (mode 0600)")
+    .addOption(inFolder("with --first-key: the folder with signing.key"))
+    .addHelpText("after", "\nExit code 0: done. 2: failed.\n\nExample:\n  svc-gate migrate --role svc_gate")
     .action((options: MigrateOptions) => run(async () => (await import("../migrate.ts")).migrateCommand(options)));
 }

@@ -15,11 +15,13 @@ export function addOperatorCommands(program: Command): void {
 function addKeys(program: Command): void {
   const keys = program
     .command("keys")
-    .description("API keys: who may ask, for what, how often and until when; each act is a row of the ledger")
+    .description(
+      "manage API keys: who may ask, for which tools, how often and until when; each act is a row of the ledger",
+    )
     .helpCommand(false)
     .addHelpText(
       "after",
-      "\nThe gate that serves the data folder is asked, or the ledger itself where none does; another one with --url." +
+      "\nUses the gate that serves the data folder, or the ledger directly if no gate does. Use --url for a gate elsewhere." +
         "\nExit code 0: done. 2: refused, and nothing changed." +
         "\n\nExample:\n  svc-gate keys create ci --scopes check,rules --expires 90d",
     );
@@ -27,30 +29,30 @@ function addKeys(program: Command): void {
   operating(
     keys
       .command("create")
-      .description("make a key and show it, this once")
-      .argument("<name>", "what receipts call it; a name is never used for another key")
-      .option("--owner <text>", "who answers for it")
-      .option("--scopes <list>", "of check, rules, receipts, outcome, approve, admin, metrics", "check")
+      .description("create a key and show it once")
+      .argument("<name>", "its name on receipts; a name is never used for another key")
+      .option("--owner <text>", "the person or team responsible for it")
+      .option("--scopes <list>", "some of check, rules, receipts, outcome, approve, admin, metrics", "check")
       .option("--expires <when>", "such as 90d, or 2027-01-31T00:00:00Z; never by default")
-      .option("--tools <patterns>", "for these tools alone, such as mail.*,note.add")
-      .option("--rate <rate>", "checks a second, such as 50/s, or 50/s:200 where 200 may come at once")
-      .option("--quiet", "print the key alone", false),
+      .option("--tools <patterns>", "only for these tools, such as mail.*,note.add")
+      .option("--rate <rate>", "checks per second, such as 50/s, or 50/s:200 if 200 may come at once")
+      .option("--quiet", "print only the key", false),
   ).action((name: string, options: CreateOptions) =>
     run(async () => (await import("../keys.ts")).createCommand(name, options)),
   );
 
-  operating(
-    keys.command("list").description("the keys that there are and were: state, scopes, limits, last use"),
-  ).action((options: KeysOptions) => run(async () => (await import("../keys.ts")).listCommand(options)));
+  operating(keys.command("list").description("list current and former keys: state, scopes, limits, last use")).action(
+    (options: KeysOptions) => run(async () => (await import("../keys.ts")).listCommand(options)),
+  );
 
   operating(
     keys
       .command("rotate")
-      .description("a new key under the same name; the one before stays good for a while")
+      .description("create a new key under the same name; the previous one stays valid for a while")
       .argument("<name>", "of the key")
-      .option("--overlap <time>", "how long the one before stays good, from 0s to 30d", "24h")
-      .option("--expires <when>", "a new end; by default the one that it had")
-      .option("--quiet", "print the key alone", false),
+      .option("--overlap <time>", "how long the previous one stays valid, from 0s to 30d", "24h")
+      .option("--expires <when>", "a new expiry; by default the previous one")
+      .option("--quiet", "print only the key", false),
   ).action((name: string, options: RotateOptions) =>
     run(async () => (await import("../keys.ts")).rotateCommand(name, options)),
   );
@@ -66,12 +68,12 @@ function addReload(program: Command): void {
   operating(
     program
       .command("reload")
-      .description("a gate that is serving puts in force what its files say now, between two batches")
-      .option("--mode <mode>", "observe, assist or enforce; by default as before"),
+      .description("make a serving gate put its current files in force, between two batches")
+      .option("--mode <mode>", "observe, assist or enforce; by default unchanged"),
   )
     .addHelpText(
       "after",
-      "\nExit code 0: done, or nothing has changed. 2: refused, with what is wrong, and what was in force stays." +
+      "\nExit code 0: done, or nothing has changed. 2: refused, with the errors; the contracts in force stay." +
         "\n\nExample:\n  svc-gate reload --mode enforce",
     )
     .action((options: ReloadOptions) => run(async () => (await import("../reload.ts")).reloadCommand(options)));
@@ -83,9 +85,9 @@ function addErase(program: Command): void {
       .command("erase")
       .description("permanently delete personal data from receipts; hashes and proofs stay valid")
       .argument("[receipts...]", "numbers, such as 7 or 7-9")
-      .option("--session <id>", "all receipts of a session, in place of numbers")
-      .option("--key <name>", "with --session: of this key alone")
-      .option("--before <when>", "all receipts before a day or a moment, in place of numbers")
+      .option("--session <id>", "all receipts of a session, instead of numbers")
+      .option("--key <name>", "with --session: only of this key")
+      .option("--before <when>", "all receipts before a day or a time, instead of numbers")
       .option(
         "--where <member=value>",
         "all receipts whose call has this value; repeat it to require several values",
@@ -97,12 +99,12 @@ function addErase(program: Command): void {
         "--part <list>",
         "some of call, input, outcome, platform, reason, and sensitive members such as input.email; with --where by default input,platform",
       )
-      .option("--reason <text>", "why: it stays in the ledger forever"),
+      .option("--reason <text>", "the reason: it stays in the ledger forever"),
   )
     .addHelpText(
       "after",
-      "\nReasons and outcomes may quote the call, so they go with its input, its snapshot and its name." +
-        "\nThe gate that serves the data folder is asked, or the ledger itself where none does; another one with --url." +
+      "\nReasons and outcomes may quote the call, so they are erased with its input, its facts and its name." +
+        "\nUses the gate that serves the data folder, or the ledger directly if no gate does. Use --url for a gate elsewhere." +
         "\nExit code 0: erased, now or before; with --where and without --yes: shown. 1: no such receipt, or none ever had the part. " +
         "2: refused." +
         "\n\nExample:\n  svc-gate erase 7-9 --part input,platform --reason 'request 4711 of the person concerned'" +

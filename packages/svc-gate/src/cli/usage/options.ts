@@ -12,7 +12,7 @@ export function inFolder(meaning = "the data folder"): Option {
 
 /** The option that names a ledger in a database. */
 export function inDatabase(
-  meaning = "a ledger in SVC_DATABASE_URL, in place of the folder: the root's, or a tenant's",
+  meaning = "a ledger in SVC_DATABASE_URL, instead of the folder: the root's, or a tenant's",
 ): Option {
   return new Option("--database [tenant]", meaning);
 }
@@ -21,9 +21,9 @@ export function inDatabase(
 export function operating(command: Command): Command {
   return command
     .addOption(inFolder("the gate's data folder"))
-    .option("--url <url>", "a gate elsewhere, in place of the folder")
-    .option("--key-file <file>", "with --url: a file that holds a key of scope admin (SVC_ADMIN_KEY otherwise)")
-    .option("--tenant <id>", "of a tenant, in place of the root")
+    .option("--url <url>", "a gate elsewhere, instead of the folder")
+    .option("--key-file <file>", "with --url: a file with a key of scope admin (default: SVC_ADMIN_KEY)")
+    .option("--tenant <id>", "a tenant, instead of the root")
     .option("--json", "for programs", false);
 }
 
@@ -31,22 +31,19 @@ export function operating(command: Command): Command {
 export function restoring(command: Command): Command {
   return command
     .addOption(inFolder("the gate's data folder"))
-    .option("--pin <file>", "the head pin, where it is not in the folder", process.env["SVC_PIN"])
-    .option(
-      "--seen <files...>",
-      "checkpoints that somebody outside has collected (SVC_SEEN); file sinks of SVC_SINKS are asked too",
-    );
+    .option("--pin <file>", "the head pin, if it is not in the folder", process.env["SVC_PIN"])
+    .option("--seen <files...>", "collected checkpoints (SVC_SEEN); the file sinks of SVC_SINKS are read too");
 }
 
 /** The options of a command that reads receipts. */
 export function placed(command: Command): Command {
   return command
-    .argument("[folder]", "the data folder, in place of --data-dir")
+    .argument("[folder]", "the data folder, instead of --data-dir")
     .addOption(inFolder())
     .addOption(inDatabase())
-    .option("--url <url>", "a running gate, in place of the folder")
-    .option("--key-file <file>", "with --url: a file that holds a key (SVC_API_KEY otherwise)")
-    .option("--file <file>", "receipts as GET /receipts shows them, one or a page on each line, in place of the folder")
+    .option("--url <url>", "a running gate, instead of the folder")
+    .option("--key-file <file>", "with --url: a file with a key (default: SVC_API_KEY)")
+    .option("--file <file>", "receipts from GET /receipts, one or a page on each line, instead of the folder")
     .option("--rules <files...>", "with --file: bodies of GET /rules, for the contracts that the receipts name");
 }
 

@@ -5,6 +5,7 @@ import { BadInput, type Outcome } from "../outcome.ts";
 import { progressStride, showProgress } from "../progress.ts";
 import { lookBeside, type FolderFound } from "./folder.ts";
 import { holdAgainstSinks } from "./sinks.ts";
+import { counted } from "../counted.ts";
 
 export interface VerifyOptions {
   readonly json: boolean;
@@ -41,9 +42,9 @@ export async function verifyCommand(folder: string, options: VerifyOptions): Pro
     anchored === undefined
       ? `nothing outside the ${source.isShared ? "database" : "data folder"} anchors it (SVC_PIN)`
       : `anchored through row ${anchored.seq} by the ${anchored.by}`;
-  const looked = chain && !source.isShared ? "the chain alone" : "chain and evidence";
-  const ok = `${rows} rows, ${looked} verified`;
-  const verdict = (deep && wrongText(deep)) ?? (isSame ? `ok: ${ok}` : `CHANGED beside the ledger: ${ok}`);
+  const looked = chain && !source.isShared ? "only the chain" : "chain and evidence";
+  const ok = `${counted(rows, "row")}, ${looked} verified`;
+  const verdict = (deep && wrongText(deep)) ?? (isSame ? `ok: ${ok}` : `CHANGED next to the ledger: ${ok}`);
   const besides = [
     ...beside.changed.map((sentence) => `  changed  ${sentence}`),
     ...beside.warnings.map((sentence) => `  warning  ${sentence}`),
@@ -72,7 +73,7 @@ async function walk(source: LedgerSource, { pin, chain }: VerifyOptions): Promis
   )
     return check;
   throw new BadInput(
-    `the ledger's ${check.rows} rows hold together, and the head pin ${pin} is not there to hold them against: ` +
+    `the ledger is consistent, with ${counted(check.rows, "row")}, but the head pin ${pin} does not exist: ` +
       "name the right one (--pin, SVC_PIN), or none",
   );
 }
@@ -127,6 +128,8 @@ function wrongText(deep: DeepFound): string | undefined {
 function deepLines(deep: DeepFound | undefined): readonly string[] {
   if (deep === undefined) return [];
   const { kept, events, unverifiable } = deep.counters;
-  const unsure = unverifiable === 0 ? "" : `, ${unverifiable} counters cannot be verified`;
-  return [...decidedLines(deep, 8), `  fold    ${kept} counters, ${events} events of older rows found again${unsure}`];
+  return [
+    ...decidedLines(deep, 8),
+    `  fold    ${counted(kept, "counter")}, ${counted(events, "event")} of older rows found again${unverifiable === 0 ? "" : `, ${counted(unverifiable, "counter")} uncertain`}`,
+  ];
 }

@@ -20,7 +20,7 @@ export async function verifyPathCommand(
   const kind = await kindOf(path, at, options);
   refuseOthers(kind, at, options);
   if (options.chain && options.deep)
-    throw new BadInput("--chain looks at the chain alone, and --deep at all there is: choose one");
+    throw new BadInput("--chain checks only the chain, and --deep checks everything: choose one");
   if (kind === "proof") return (await import("./proof.ts")).verifyProofCommand(at, options, options.json);
   if (kind === "export") return (await import("./export.ts")).verifyExportCommand(at, options);
   const pin = options.pin ?? (process.env["SVC_PIN"] || undefined);
@@ -39,7 +39,7 @@ type Kind = keyof typeof kinds;
 async function kindOf(path: string | undefined, at: string, { database }: AllOptions): Promise<Kind> {
   if (database !== undefined) {
     if (path === undefined) return "database";
-    throw new BadInput(`--database names ${kinds.database}, in place of ${path}: leave one of them out`);
+    throw new BadInput(`--database names ${kinds.database}, instead of ${path}: omit one of them`);
   }
   if (at.endsWith(".tlog-proof")) return "proof";
   if (statSync(at, { throwIfNoEntry: false })?.isFile() === true)
@@ -64,11 +64,11 @@ function refuseOthers(kind: Kind, at: string, { chain, deep, key, pin, seen = []
   const other = options.find(({ isGiven, of }) => isGiven && !of.includes(kind));
   if (other === undefined) return;
   const owners = other.of.map((owner) => kinds[owner]).join(" or ");
-  throw new BadInput(`${other.name} belongs to ${owners}, and ${whatIs(kind, at)}`);
+  throw new BadInput(`${other.name} only applies to ${owners}, but ${whatIs(kind, at)}`);
 }
 
 function whatIs(kind: Kind, at: string): string {
   if (kind === "database") return `this is ${kinds[kind]}`;
-  if (kind === "folder") return `${at} is neither: a data folder is verified by the key on its own record`;
+  if (kind === "folder") return `${at} is neither: a data folder is verified with the key on its own record`;
   return `${at} is ${kinds[kind]}`;
 }

@@ -12,10 +12,11 @@ const bytesMax = 2 ** 20;
 export async function verifyProofCommand(file: string, trusted: TrustedKeys, json: boolean): Promise<Outcome> {
   if (trusted.key.length === 0)
     throw new BadInput(
-      "a proof is worth what its key is: name the ledger's verifier key with --key, as you have it from its operator (`svc-gate keygen`)",
+      "a proof needs a trusted key: name the ledger's verifier key with --key; its operator has it (`svc-gate keygen`)",
     );
   const keys = { log: readKeys(trusted.key, "log"), witnesses: readKeys(trusted.witness, "witness") };
-  if ((await stat(file)).size > bytesMax) throw new BadInput(`${file} is no proof: one has at most ${bytesMax} bytes`);
+  if ((await stat(file)).size > bytesMax)
+    throw new BadInput(`${file} is not a proof: a proof has at most ${bytesMax} bytes`);
   const proven = verifyProof(await readFile(file, "utf8"), keys.log, keys.witnesses);
   const problem = proven.ok ? strangeLeaf(proven.value) : proven.problem;
   if (!proven.ok || problem !== undefined) {
@@ -28,9 +29,9 @@ export async function verifyProofCommand(file: string, trusted: TrustedKeys, jso
 /** Why the proven leaf is not a row of this ledger at its number; undefined if it is. */
 function strangeLeaf({ leaf, seq, checkpoint }: Proven): string | undefined {
   const read = parseLeaf(leaf);
-  if (read === undefined) return "what it proves is no leaf of version 1";
+  if (read === undefined) return "the proven leaf is not a leaf of version 1";
   if (read.seq !== seq || read.log !== checkpoint.origin)
-    return `its leaf is row ${read.seq} of ${read.log}, and not row ${seq} of ${checkpoint.origin}`;
+    return `its leaf is row ${read.seq} of ${read.log}, not row ${seq} of ${checkpoint.origin}`;
   return undefined;
 }
 

@@ -12,6 +12,7 @@ import { rootAt } from "../../ledger/tree/mod.ts";
 import type { LedgerSource } from "../ledger-source.ts";
 import { areOthersNamed, othersOf } from "../others.ts";
 import { BadInput } from "../outcome.ts";
+import { counted } from "../counted.ts";
 
 /** A ledger that was walked, and compared with file sinks and collected checkpoints too. */
 export interface HeldCheck {
@@ -52,7 +53,8 @@ async function ask(
   try {
     return await othersOf(tenant, files)(log);
   } catch (error) {
-    if (error instanceof BadInput) throw new BadInput(`the ledger's ${rows} rows hold together, and ${error.message}`);
+    if (error instanceof BadInput)
+      throw new BadInput(`the ledger is consistent, with ${counted(rows, "row")}, but ${error.message}`);
     throw error;
   }
 }

@@ -85,7 +85,7 @@ export function composed(text: string): string {
 /** @throws {EvaluationError} if the answer depends on how the disk compares accents */
 export function oneAnswer(asWritten: boolean, asComposed: boolean): boolean {
   if (asWritten === asComposed) return asWritten;
-  throw new EvaluationError("an ambiguous path: its accents match the rule on some disks, and not on others");
+  throw new EvaluationError("a path that is in doubt: its accents match the rule on some disks, and not on others");
 }
 
 export function costOfPath(texts: readonly Value[]): number {
@@ -100,7 +100,7 @@ interface Path {
 /** @throws {EvaluationError} if a program could read it as another path */
 export function readPath(text: string): Path {
   const doubt = doubtIn(text);
-  if (doubt !== undefined) throw new EvaluationError(`an ambiguous path: ${doubt}`);
+  if (doubt !== undefined) throw new EvaluationError(`a path that is in doubt: ${doubt}`);
   const absolute = text.startsWith("/");
   const rest = absolute ? text.slice(1) : text;
   return { absolute, segments: rest === "" ? [] : rest.split("/") };

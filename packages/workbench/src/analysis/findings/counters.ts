@@ -117,7 +117,7 @@ function keyFindings(counter: CounterInUse, all: readonly CounterInUse[]): reado
       code: "session-budget",
       span,
       within: document.span,
-      message: `\`${name}\` is a budget that begins at 0 again with each session, and a session is easily begun anew`,
+      message: `\`${name}\` is a budget that begins at 0 with each session, and it is easy to begin a new session`,
       hint: "count `per: key` or by a fact such as `platform.wallet_id`",
     },
   ];
@@ -168,7 +168,7 @@ function countingFindings({ name, document, of, uses }: CounterInUse): readonly 
     found.push({
       ...at,
       code: "attempt-as-proof",
-      message: `\`${name}\` proves that something was done, and counts calls that were refused (\`counting: ${counting}\`)`,
+      message: `\`${name}\` proves that an action was done, but also counts refused calls (\`counting: ${counting}\`)`,
       hint: "write `counting: released`",
     });
   const asks = of.filter(
@@ -178,8 +178,8 @@ function countingFindings({ name, document, of, uses }: CounterInUse): readonly 
     found.push({
       ...at,
       code: "approved-uncounted",
-      message: `\`${name}\` limits \`${asks[0]?.tool ?? ""}\`, and a call that a person approves is not counted by \`released\``,
-      hint: "write `counting: possible`: what was let through, and what a person may yet let through",
+      message: `\`${name}\` limits \`${asks[0]?.tool ?? ""}\`, but \`released\` does not count calls that a person approves`,
+      hint: "write `counting: possible`: it counts calls that were let through, and calls that a person may approve",
     });
   return found;
 }
@@ -203,7 +203,7 @@ function sessionFindings({ name, document, parts, uses }: CounterInUse): readonl
       code: "session-not-required",
       span: first.span,
       within: document.span,
-      message: `\`${name}\` reads 0 for a call without a session, and \`${first.subject.tool}\` takes such calls: nothing limits them`,
+      message: `\`${name}\` reads 0 for a call without a session, and \`${first.subject.tool}\` accepts such calls: nothing limits them`,
       hint: "add `session.present` to `requires:`",
     },
   ];

@@ -38,8 +38,8 @@ function platformFindings({ id, rule, document, places }: RuleOnTools): readonly
       {
         code: "platform-not-required",
         ...conditionPlace(rule, document),
-        message: `\`${shortName(id)}\` says nothing of a call without a snapshot, and \`${subject.tool}\` takes such calls`,
-        hint: "add `platform.present` to `requires:`, or a rule that says what holds without it",
+        message: `\`${shortName(id)}\` does not apply to a call without facts, and \`${subject.tool}\` accepts such calls`,
+        hint: "add `platform.present` to `requires:`, or a rule for calls without facts",
       },
     ];
   }
@@ -60,7 +60,7 @@ function factFindings({ id, rule, document, places }: RuleOnTools): readonly Fin
     found.push({
       code: "absent-fact-skips",
       ...conditionPlace(rule, document),
-      message: `\`${shortName(id)}\` does not BLOCK where the platform leaves \`${name}\` out`,
+      message: `\`${shortName(id)}\` does not BLOCK if the platform omits \`${name}\``,
       hint: `make it \`required\`, or BLOCK without it: \`!has(${name}) || ...\``,
     });
   }
@@ -135,8 +135,8 @@ function negativeFindings({ id, rule, places }: RuleOnTools): readonly Finding[]
       code: "may-be-negative",
       span: amount.span,
       within: rule.span,
-      message: `\`${text}\` may be negative, and \`${shortName(id)}\` would count it as room in the budget`,
-      hint: "say `minimum: 0` or `exclusiveMinimum: 0` in its schema",
+      message: `\`${text}\` may be negative, and \`${shortName(id)}\` would then allow more than the budget`,
+      hint: "write `minimum: 0` or `exclusiveMinimum: 0` in its schema",
     });
   }
   return found;

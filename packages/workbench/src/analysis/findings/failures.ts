@@ -86,7 +86,7 @@ function divisionRisk(core: Core & { op: "binary" }, site: FailureSite): Risk {
     site,
     ways: [isTrue(compared("==", core.right, zeroAt(core)))],
     message: `\`${by}\` ${core.right.op === "constant" ? "is" : "may be"} 0, and a division by it has no value: such a call is BLOCK`,
-    hint: `test it first (\`${by} != 0 && ...\`), or say \`exclusiveMinimum: 0\` in its schema`,
+    hint: `test it first (\`${by} != 0 && ...\`), or write \`exclusiveMinimum: 0\` in its schema`,
   };
 }
 
@@ -103,7 +103,7 @@ function listRisk(core: Core & { op: "index" }, site: FailureSite): Risk {
       ...(isNumber ? [] : [isTrue(truth(true, core))]),
     ],
     message: `\`${textOf(of)}\` may have no item at \`${textOf(at)}\`: such a call is BLOCK`,
-    hint: `say \`minItems\` in its schema, test \`${textOf(of)}.size() > ...\` first, or write \`[?${textOf(at)}].orValue(...)\``,
+    hint: `write \`minItems\` in its schema, test \`${textOf(of)}.size() > ...\` first, or write \`[?${textOf(at)}].orValue(...)\``,
   };
 }
 

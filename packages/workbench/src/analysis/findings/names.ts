@@ -47,19 +47,19 @@ function unusedIn(document: ContractDocument): readonly Finding[] {
     ...unused("limits", limits, conditions).map(({ name, span }): Finding => ({
       code: "unused-limit",
       span,
-      message: `no condition reads \`limits.${name}\`, so that setting it changes nothing${shown(`limits.${name}`)}`,
+      message: `no condition reads \`limits.${name}\`, so setting it changes nothing${shown(`limits.${name}`)}`,
       hint: "use it in a condition, or remove it",
     })),
     ...unused("platform", factsOf(document), anywhere).map(({ name, span }): Finding => ({
       code: "unused-fact",
       span,
       message: `nothing reads \`platform.${name}\``,
-      hint: "use it in a condition, or remove it: the platform need not send it",
+      hint: "use it in a condition, or remove it: the platform does not need to send it",
     })),
     ...unused("counters", counters, conditions).map(({ name, span }): Finding => ({
       code: "unused-counter",
       span,
-      message: `no condition reads \`counters.${name}\`: it is counted and limits nothing${shown(`counters.${name}`)}`,
+      message: `no condition reads \`counters.${name}\`, so it limits nothing${shown(`counters.${name}`)}`,
       hint: "use it in a rule, or remove it",
     })),
   ];
@@ -121,8 +121,8 @@ function lookAlikes(what: string, named: readonly Named[]): readonly Finding[] {
       message:
         twin === undefined
           ? `the name of the ${what} \`${name}\` mixes letters of two scripts that look alike`
-          : `the ${what} \`${name}\` can be taken for \`${twin.name}\``,
-      hint: `give the ${what} a name of its own, in letters of one script`,
+          : `the ${what} \`${name}\` looks like \`${twin.name}\``,
+      hint: `give the ${what} a clearly different name, in letters of one script`,
     });
   }
   return found;

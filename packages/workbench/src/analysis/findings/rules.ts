@@ -62,8 +62,8 @@ function findInRule(each: RuleOnTools): readonly Finding[] {
       {
         ...at,
         code: "always-fires",
-        message: `\`${name}\` fires on every call, so that \`otherwise\` never decides`,
-        hint: `if ${rule.verdict} is meant for every call, write it as the tool's \`otherwise\`; else narrow the condition`,
+        message: `\`${name}\` fires on every call, so \`otherwise\` never decides`,
+        hint: `if every call should be ${rule.verdict}, write it as the tool's \`otherwise\`; else narrow the condition`,
       },
     ];
   return [];
@@ -78,8 +78,8 @@ function findCover(each: RuleOnTools): Cover | undefined {
   if (rule.verdict === "ALLOW" && places.every(({ subject }) => subject.route.otherwise === "ALLOW"))
     return {
       code: "never-decides",
-      message: `\`${name}\` says ALLOW where \`otherwise\` is ALLOW already: it changes no verdict`,
-      hint: "remove it, or write `otherwise: ESCALATE` (or BLOCK) if only what a rule allows may pass",
+      message: `\`${name}\` has the verdict ALLOW, and \`otherwise\` is ALLOW already: it changes no verdict`,
+      hint: "remove it, or write `otherwise: ESCALATE` (or BLOCK) if only calls that a rule allows may pass",
     };
   const isCovered = places.every((place) => {
     const others = strongerThan(place.rule, place.subject);
@@ -155,7 +155,7 @@ function coverOf(each: RuleOnTools, cover: Rule): Cover {
     return {
       code: "shadowed",
       message: `whenever \`${name}\` fires, \`${other}\` has fired before it with the same verdict`,
-      hint: `remove \`${name}\`, or write it before \`${other}\` if its reason is the better one`,
+      hint: `remove \`${name}\`, or write it before \`${other}\` if its reason is better`,
     };
   const same = places.every(({ subject, rule: { when } }) => {
     const rival = subject.rules.find(({ id }) => id === cover.id);
@@ -164,18 +164,18 @@ function coverOf(each: RuleOnTools, cover: Rule): Cover {
   if (same)
     return {
       code: "contradiction",
-      message: `\`${name}\` says ${rule.verdict} of the calls of which \`${other}\` says ${cover.verdict}: ${cover.verdict} wins`,
-      hint: "decide which of the two is meant, and remove the other",
+      message: `\`${name}\` and \`${other}\` have the same condition but different verdicts, ${rule.verdict} and ${cover.verdict}: ${cover.verdict} wins`,
+      hint: "decide which of the two is right, and remove the other",
     };
   if (rule.verdict === "ESCALATE")
     return {
       code: "escalate-under-block",
-      message: `no person is ever asked by \`${name}\`: \`${other}\` BLOCKs each call that it would ESCALATE`,
+      message: `\`${name}\` never asks a person: \`${other}\` BLOCKs each call that it would ESCALATE`,
       hint: `narrow \`${other}\`, or remove \`${name}\``,
     };
   return {
     code: "shadowed",
-    message: `whenever \`${name}\` fires, \`${other}\` fires too and says ${cover.verdict}`,
+    message: `whenever \`${name}\` fires, \`${other}\` fires too with ${cover.verdict}`,
     hint: `narrow \`${other}\`, or remove \`${name}\``,
   };
 }
@@ -191,7 +191,7 @@ function nothingPasses(subject: Subject, named: ReadonlySet<number | undefined>)
     {
       code: "nothing-passes",
       ...conditionPlace(last, subject.document),
-      message: `the rules that BLOCK refuse every call of \`${subject.tool}\` together, so that nothing else decides`,
+      message: `the rules that BLOCK together refuse every call of \`${subject.tool}\`, so no other rule decides`,
       hint: `narrow one of ${blocks.map(({ id }) => `\`${shortName(id)}\``).join(", ")}`,
     },
   ];
@@ -216,9 +216,9 @@ function deadParts({ document, places }: RuleOnTools): readonly Finding[] {
       within: first.rule.span,
       message:
         side.of === "or"
-          ? "this side of `||` is never true where it is reached, so it changes nothing"
-          : "this side of `&&` is always true where it is reached, so it changes nothing",
-      hint: "remove it, or mend what was meant",
+          ? "this side of `||` is never true when it is evaluated, so it changes nothing"
+          : "this side of `&&` is always true when it is evaluated, so it changes nothing",
+      hint: "remove it, or fix it",
     });
   }
   return found;

@@ -74,7 +74,7 @@ function problemOf({ code, reason, span }: Suppression, isUsed: boolean): readon
       {
         code: "stale-suppression",
         span,
-        message: `there is no finding \`${code}\``,
+        message: `the finding \`${code}\` does not exist`,
         hint: near === undefined ? "docs/findings lists them" : `did you mean \`${near}\`?`,
       },
     ];
@@ -93,7 +93,7 @@ function problemOf({ code, reason, span }: Suppression, isUsed: boolean): readon
     {
       code: "stale-suppression",
       span,
-      message: `there is no \`${code}\` here for the comment to allow`,
+      message: `the comment allows \`${code}\`, which does not occur here`,
       hint: "remove the comment, or move it to the line before the finding",
     },
   ];

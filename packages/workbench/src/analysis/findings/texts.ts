@@ -85,7 +85,7 @@ function substringTest({ span }: Core, of: Core, text: string): readonly Finding
     {
       code: "substring-test",
       span,
-      message: `"${text}" may stand anywhere in ${kind[1]}, or be written in another way that means the same`,
+      message: `"${text}" may be anywhere in ${kind[1]}, or be written in another way with the same meaning`,
       hint: kind[2],
     },
   ];
@@ -101,9 +101,9 @@ const kinds: readonly (readonly [names: RegExp, what: string, hint: string])[] =
   [
     /^(?:cmd|command|script|shell|bash|line|command_line)$/i,
     "a command",
-    "read it with `shell(...)`, and BLOCK what is not understood",
+    "read it with `shell(...)`, which fails if it does not understand the text",
   ],
-  [/^(?:sql|query|statement)$/i, "a query", "read it with a parser for SQL, or let the platform say what it does"],
+  [/^(?:sql|query|statement)$/i, "a query", "read it with a parser for SQL, or let the platform send its effects"],
 ];
 
 function isNamed(core: Core, names: RegExp): boolean {

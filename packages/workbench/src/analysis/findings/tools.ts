@@ -27,8 +27,8 @@ function ruleFindings(subject: Subject, policySet: PolicySet): readonly Finding[
       {
         code: "only-allow",
         span,
-        message: `every rule of \`${tool}\` says ALLOW, and so does its \`otherwise\`: no call of it is ever stopped`,
-        hint: "write `otherwise: BLOCK` or ESCALATE, so that only what a rule allows may pass",
+        message: `every rule of \`${tool}\` has the verdict ALLOW, and so has its \`otherwise\`: no call of it is ever stopped`,
+        hint: "write `otherwise: BLOCK` or ESCALATE, so that only calls that a rule allows may pass",
       },
     ];
   const isCounted = policySet.counters.some(({ of }) => of.includes(tool));
@@ -37,8 +37,8 @@ function ruleFindings(subject: Subject, policySet: PolicySet): readonly Finding[
     {
       code: "no-rule",
       span,
-      message: `nothing judges \`${tool}\`: it has no rule and no requirement, no counter counts it, and \`otherwise\` is ALLOW`,
-      hint: "add a rule, or write `otherwise: ESCALATE`; if every call may pass, say why in a comment that allows this note",
+      message: `no part of the contract judges \`${tool}\`: it has no rule and no requirement, no counter counts it, and \`otherwise\` is ALLOW`,
+      hint: "add a rule, or write `otherwise: ESCALATE`; if every call may pass, give the reason in a comment that allows this note",
     },
   ];
 }
@@ -51,8 +51,8 @@ function openInput({ document, tool }: Subject): readonly Finding[] {
     {
       code: "open-input",
       span: entry.key.span,
-      message: `\`${tool}\` takes members that its schema does not declare, and no rule sees them`,
-      hint: "write `additionalProperties: false`, and declare what the tool takes",
+      message: `\`${tool}\` accepts members that its schema does not declare, and no rule sees them`,
+      hint: "write `additionalProperties: false`, and declare the members that the tool accepts",
     },
   ];
 }
@@ -70,8 +70,8 @@ function unboundedLists({ rules, requirements }: Subject): readonly Finding[] {
         code: "unbounded-list",
         span: list.span,
         within,
-        message: `\`${text}\` may hold any number of items, and this condition walks over them`,
-        hint: "say `maxItems` in its schema: a longer list is then refused before any rule runs",
+        message: `\`${text}\` may have any number of items, and this condition walks over them`,
+        hint: "write `maxItems` in its schema: a longer list is then refused before any rule runs",
       });
     }
   }
@@ -103,7 +103,7 @@ function stepFindings(subject: Subject, policySet: PolicySet): readonly Finding[
       code: "may-exhaust",
       span: placeOf(subject),
       message: `one decision on \`${subject.tool}\` may take ${plan.worstCost} steps, and over ${stepsMax} it is BLOCK`,
-      hint: "bound the lists by `maxItems` and the texts by `maxLength`, or walk over one list in place of two within another",
+      hint: "bound the lists by `maxItems` and the texts by `maxLength`, or avoid walking over a list inside another walk",
     },
   ];
 }

@@ -3,8 +3,8 @@ import { possible } from "./satisfy.ts";
 import { isFalse, isTrue, type Condition, type Subject } from "./subject.ts";
 
 /**
- * Proves that no call that the tool's rules see can fulfil the conditions, with intervals, sets and elimination. False
- * if there is no proof.
+ * Proves that no call that the tool's rules see can fulfil the conditions, with intervals, sets and elimination. Returns
+ * false without a proof.
  */
 export function impossible(subject: Subject, ...conditions: readonly Condition[]): boolean {
   const formulas = [...subject.context, ...conditions].map(({ core, holds }) => formulaOf(core, holds));

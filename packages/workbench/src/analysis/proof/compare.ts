@@ -51,7 +51,7 @@ export async function compareContracts(
 async function compareTool(pair: Pair, tool: string, options: CompareOptions): Promise<ToolDifference> {
   const [a, b] = [planOf(pair.before, tool), planOf(pair.after, tool)];
   const notes = [
-    ...(sameFinality(a, b) ? [] : ["other rules are final: in assist mode, other BLOCKs may be waved through"]),
+    ...(sameFinality(a, b) ? [] : ["other rules are final: in assist mode, different BLOCKs may be softened"]),
     ...sensitiveNotes(pair, tool),
   ];
   if (samePlans(a, b)) return { tool, answer: "equivalent", shown: new Map(), notes, defects: [] };
@@ -141,7 +141,7 @@ class Search {
   async prove(): Promise<void> {
     const { solver } = this.#options;
     if (solver === undefined) {
-      if (this.#shown.size < 2) this.#notes.add("z3-solver is not installed, so that nothing is proven");
+      if (this.#shown.size < 2) this.#notes.add("z3-solver is not installed, so nothing is proven");
       return;
     }
     const from = performance.now();
@@ -192,7 +192,7 @@ class Search {
   async #ask(solver: Solver, question: Question, direction: Direction, isWhole: boolean): Promise<void> {
     const left = (this.#until - performance.now()) * 0.6;
     if (left <= 0) {
-      this.#notes.add(`not decided: the time is up (--time)`);
+      this.#notes.add(`not decided: the time limit was reached (--time)`);
       return;
     }
     const answer = await solver.ask(question.text(direction), question.constants, left);

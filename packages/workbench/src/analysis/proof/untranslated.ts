@@ -200,7 +200,7 @@ export function undecided(plans: readonly ToolPlan[], functions: ReadonlySet<str
 function blindSpot(node: Core, functions: ReadonlySet<string>): readonly string[] {
   if (node.op === "call" && functions.has(node.entry.name)) return [`calls ${node.entry.name}()`];
   if (node.op !== "binary" || node.right.op !== "counter" || node.right.type.kind !== "memory") return [];
-  return [`asks what counter ${short(node.right.name)} remembers`];
+  return [`reads the values of counter ${short(node.right.name)}`];
 }
 
 function ruleText(id: string): string {

@@ -14,7 +14,7 @@ import { layOut } from "./layout.ts";
 export async function fmtCommand(names: readonly string[], { check }: { readonly check: boolean }): Promise<Outcome> {
   if (names.includes("-")) return fmtInput(check);
   const files = (await Promise.all(names.map(filesOf))).flat();
-  if (files.length === 0) throw new BadInput(`there is no contract, mandate or test file in ${names.join(", ")}`);
+  if (files.length === 0) throw new BadInput(`no contract, mandate or test file was found in ${names.join(", ")}`);
   const changed: string[] = [];
   const problems: Diagnostic[] = [];
   for (const name of files) {

@@ -20,7 +20,7 @@ export function layOut(source: SourceFile): Result<string, readonly Diagnostic[]
   const after = readYaml({ name: source.name, text }, report);
   const isSame = after !== undefined && spellValue(toJson(after)) === spellValue(toJson(root));
   if (isSame && commentTexts(text) === commentTexts(source.text)) return good(text);
-  report.add("yaml", root.span, "it cannot be laid out without a change of what it says", "write it in a plainer way");
+  report.add("yaml", root.span, "it cannot be formatted without changing its meaning", "write it in a simpler way");
   return bad(report.sorted([source]));
 }
 

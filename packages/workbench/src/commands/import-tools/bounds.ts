@@ -26,9 +26,9 @@ export function compareBounds(source: JsonObject, contract: JsonObject): readonl
   const ours = valuesOf(contract);
   if (theirs === undefined) return found;
   const known = new Set(theirs.map(spellValue));
-  if (ours === undefined) found.push("the source lists its values, the contract does not");
+  if (ours === undefined) found.push("the source lists the allowed values, the contract does not");
   else if (!ours.every((value) => known.has(spellValue(value))))
-    found.push("the contract takes values that the source does not list");
+    found.push("the contract accepts values that the source does not list");
   return found;
 }
 

@@ -28,7 +28,8 @@ export async function importToolsCommand(file: string | undefined, options: Impo
   if (!source.ok) return { exitCode: 2, text: source.problem };
   const stubs = stubsOf(source.value);
   if (options.contract === undefined) {
-    if (options.check) return { exitCode: 2, text: "--check compares with a contract: name it with --contract" };
+    if (options.check)
+      return { exitCode: 2, text: "--check needs a contract to compare with: name it with --contract" };
     return written(source.value, stubs, options);
   }
   const compiled = await loadContracts(options.contract);
@@ -46,9 +47,9 @@ async function sourceFor(file: string | undefined, { stdio, timeout }: ImportOpt
   if ((file === undefined) === (stdio === undefined)) return bad("name one source: a file, or a server with --stdio");
   if (stdio === undefined) return readSource(file ?? "");
   const seconds = Number(timeout);
-  if (!(seconds > 0 && seconds <= 600)) return bad("--timeout is a number of seconds, of at most 600");
+  if (!(seconds > 0 && seconds <= 600)) return bad("--timeout must be a number of seconds, at most 600");
   const words = Array.from(stdio.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g), ([, a, b, c]) => a ?? b ?? c ?? "");
-  if (words.length === 0) return bad("--stdio is a command that starts an MCP server");
+  if (words.length === 0) return bad("--stdio must be a command that starts an MCP server");
   return (await import("./server.ts")).askServer(words, seconds * 1000);
 }
 
@@ -57,7 +58,7 @@ async function written(source: Source, stubs: readonly Stub[], options: ImportOp
   if (!isName(name))
     return {
       exitCode: 2,
-      text: `${quoteAscii(name)} is no name of a contract: use lower-case letters, digits, - and _`,
+      text: `${quoteAscii(name)} is not a contract's name: use lower-case letters, digits, - and _`,
     };
   const text = contractOf(name, stubs);
   const warnings = stubs.flatMap((stub) => stub.notes.map((note) => `${stub.name}: ${noteText(note)}`));

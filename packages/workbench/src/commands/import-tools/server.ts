@@ -34,7 +34,7 @@ export async function askServer(command: readonly string[], timeoutMs: number): 
 async function listed(client: Client, transport: StdioClientTransport, timeoutMs: number): Promise<readonly unknown[]> {
   const closed = new Promise<never>((_, reject) => {
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the library has this property alone
-    client.onclose = () => reject(new Error("it ended, or said more than is read"));
+    client.onclose = () => reject(new Error("it ended, or sent too much"));
   });
   return Promise.race([pages(client, transport, timeoutMs), closed]);
 }
@@ -51,7 +51,7 @@ async function pages(client: Client, transport: StdioClientTransport, timeout: n
     tools.push(...page.tools);
     if (tools.length > toolsMax) throw new Error(`over ${toolsMax} tools`);
     cursor = page.nextCursor ?? "";
-    if (cursors.has(cursor)) throw new Error("its pages go round in a circle");
+    if (cursors.has(cursor)) throw new Error("its pages repeat in a loop");
     cursors.add(cursor);
     if (cursors.size > pagesMax) throw new Error(`over ${pagesMax} pages`);
   } while (cursor !== "");
@@ -60,7 +60,7 @@ async function pages(client: Client, transport: StdioClientTransport, timeout: n
 
 function refusedAt(signal: AbortSignal, timeoutMs: number): Promise<never> {
   return new Promise((_, reject) => {
-    signal.addEventListener("abort", () => reject(new Error(`nothing came within ${timeoutMs / 1000} s`)));
+    signal.addEventListener("abort", () => reject(new Error(`it did not answer within ${timeoutMs / 1000} s`)));
   });
 }
 

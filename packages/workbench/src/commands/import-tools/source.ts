@@ -26,14 +26,14 @@ export async function readSource(file: string): Promise<Result<Source, string>> 
 /** The tools of a value in one of the known formats. */
 export function sourceOf(value: Json, name: string): Result<Source, string> {
   if (value instanceof Map && typeof value.get("openapi") === "string") {
-    if (!String(value.get("openapi")).startsWith("3.")) return bad("only OpenAPI 3 is read");
+    if (!String(value.get("openapi")).startsWith("3.")) return bad("only OpenAPI 3 is supported");
     return checked({ name, tools: openApiTools(value) });
   }
   const list = toolList(value);
-  if (list === undefined) return bad("it is no `tools/list` result, no list of functions and no OpenAPI 3 document");
+  if (list === undefined) return bad("it is not a `tools/list` result, a list of functions or an OpenAPI 3 document");
   const tools = list.map(toolOf);
   if (tools.every((tool) => tool !== undefined)) return checked({ name, tools });
-  return bad(`item ${tools.indexOf(undefined) + 1} of its list has no name, or no schema of its input`);
+  return bad(`item ${tools.indexOf(undefined) + 1} of its list has no name, or no schema for its input`);
 }
 
 function toolList(value: Json): readonly Json[] | undefined {

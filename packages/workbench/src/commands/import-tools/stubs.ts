@@ -38,14 +38,14 @@ function summaryOf(description: string): string {
 export function contractOf(name: string, stubs: readonly Stub[]): string {
   const head = [
     "# Tools as their source describes them. Summaries are the source's words, not the gate's.",
-    "# Every call is refused until you write what holds instead of `otherwise: BLOCK`.",
-    "# Where the source says nothing of members that it does not declare, they are refused.",
+    "# Every call is refused until you replace `otherwise: BLOCK`, or write rules.",
+    "# Undeclared members are refused if the source does not mention them.",
     `contract: ${name}`,
     stubs.length === 0 ? "tools: {}" : "tools:",
   ];
   const text = [...head, ...stubs.flatMap(stubLines), ""].join("\n");
   const laidOut = layOut({ name, text });
-  if (!laidOut.ok) throw new Error(`stubs that are no YAML: ${laidOut.problem.map(renderDiagnostic).join("\n")}`);
+  if (!laidOut.ok) throw new Error(`stubs that are not YAML: ${laidOut.problem.map(renderDiagnostic).join("\n")}`);
   return laidOut.value;
 }
 

@@ -70,7 +70,7 @@ class Converter {
       const isSilent = !(says instanceof Map) || !says.has("additionalProperties");
       return declares === 0 && isSilent ? having(found, "additionalProperties", false) : found;
     }
-    this.#note("input", "it is not described as one object, so any object is taken");
+    this.#note("input", "it is not described as one object, so any object is accepted");
     return new Map<string, Json>([
       ["type", "object"],
       ["additionalProperties", true],
@@ -85,7 +85,7 @@ class Converter {
     this.#parts += 1;
     if (node === true) return true;
     if (!(node instanceof Map))
-      return this.#leaveOpen(at, node === false ? "`false` as a schema" : "what is no schema");
+      return this.#leaveOpen(at, node === false ? "`false` as a schema" : "something that is not a schema");
     if (this.#parts > partsMax || this.#open.length > depthMax)
       return this.#leaveOpen(at, "too many or too deep parts");
     if (this.#open.includes(node)) return this.#leaveOpen(at, "a schema that contains itself");
@@ -96,7 +96,7 @@ class Converter {
   }
 
   #leaveOpen(at: string, what: string): Json {
-    this.#note(at, `${what} is left out: any value is taken`);
+    this.#note(at, `${what} is left out: any value is accepted`);
     return new Map<string, Json>();
   }
 
@@ -128,7 +128,10 @@ class Converter {
       if (!this.#open.includes(found)) return found;
       return this.#leaveOpen(at, "a schema that contains itself");
     }
-    return this.#leaveOpen(at, `a \`$ref\` to ${typeof target === "string" ? quoteAscii(target) : "what is no text"}`);
+    return this.#leaveOpen(
+      at,
+      `a \`$ref\` to ${typeof target === "string" ? quoteAscii(target) : "something that is not a text"}`,
+    );
   }
 
   #recursion(whole: JsonObject, at: string): JsonObject {
@@ -150,7 +153,7 @@ class Converter {
       } else if (name === "required" && Array.isArray(other) && Array.isArray(value)) {
         merged.set(name, [...new Set([...(other as readonly Json[]), ...(value as readonly Json[])])]);
       } else if (yamlFlow(other) !== yamlFlow(value)) {
-        this.#note(at, `one of two ${quoteAscii(name)} that hold together is left out`);
+        this.#note(at, `one of two ${quoteAscii(name)} that apply together is left out`);
       }
     }
     return merged;
@@ -167,7 +170,7 @@ class Converter {
   }
 
   #choice(node: JsonObject, choice: readonly Json[], at: string): Json {
-    if (node.has("anyOf") && node.has("oneOf")) this.#note(at, "`oneOf` beside `anyOf` is left out");
+    if (node.has("anyOf") && node.has("oneOf")) this.#note(at, "`oneOf` next to `anyOf` is left out");
     const around = new Map([...node].filter(([name]) => !["anyOf", "oneOf"].includes(name) && !silent.has(name)));
     const branches = choice.map((branch) => {
       const inner = this.#resolve(branch);
@@ -197,13 +200,13 @@ class Converter {
       const isNull = name === "enum" && node.get("nullable") === true && Array.isArray(value) && !value.includes(null);
       const values = isNull ? [...(value as readonly Json[]), null] : value;
       if (name === "const" || (Array.isArray(values) && values.length > 0)) found.set(name, values);
-      else this.#note(at, `${quoteAscii(name)} is left out: it is no list of values`);
+      else this.#note(at, `${quoteAscii(name)} is left out: it is not a list of values`);
     }
     for (const [name, owner] of owners) {
       const value = node.get(name);
       if (value === undefined) continue;
       if (!named.some((type) => type === owner || (owner === "number" && type === "integer"))) {
-        this.#note(at, `${quoteAscii(name)} is left out: the type that it speaks of is not allowed here`);
+        this.#note(at, `${quoteAscii(name)} is left out: its type is not allowed here`);
       } else this.#keyword(found, name, value, node, at);
     }
     if (named.includes("object")) this.#object(found, node, at);
@@ -241,7 +244,7 @@ class Converter {
       found.set(name, limit);
     } else if (name === "uniqueItems" && value === false) return;
     else if (isBound(name, value) ?? isTaken(new Map([...found, [name, value]]))) found.set(name, value);
-    else this.#note(at, `${quoteAscii(name)} is left out: it is not what the subset takes`);
+    else this.#note(at, `${quoteAscii(name)} is left out: the subset does not accept its value`);
   }
 
   #object(found: Map<string, Json>, node: JsonObject, at: string): void {

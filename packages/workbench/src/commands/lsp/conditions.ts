@@ -12,19 +12,19 @@ export interface Suggestion {
 
 const roots: readonly Suggestion[] = [
   ["input", "the tool's input, as its schema declares it"],
-  ["platform", "the snapshot; `platform.present` says whether one came"],
+  ["platform", "the facts; `platform.present` is whether the check has facts"],
   ["limits", "a limit, with the value in force"],
-  ["counters", "a counter, as it stood before this call"],
+  ["counters", "a counter, with its value before this call"],
   ["session", "`session.present`: does the check belong to a session"],
   ["tool", "the tool's name"],
-  ["now", "the moment of the check, a timestamp"],
+  ["now", "the time of the check, a timestamp"],
 ].map(([name = "", detail = ""]) => ({ name, kind: "root", detail }));
 
 const macros: readonly Suggestion[] = [
-  ["exists", "exists(x, condition): does it hold for an item?"],
-  ["all", "all(x, condition): does it hold for every item?"],
-  ["exists_one", "exists_one(x, condition): does it hold for one item alone?"],
-  ["filter", "filter(x, condition): the items for which it holds"],
+  ["exists", "exists(x, condition): is it true for an item?"],
+  ["all", "all(x, condition): is it true for every item?"],
+  ["exists_one", "exists_one(x, condition): is it true for exactly one item?"],
+  ["filter", "filter(x, condition): the items for which it is true"],
   ["map", "map(x, value): a value for each item"],
 ].map(([name = "", detail = ""]) => ({ name, kind: "function", detail }));
 
@@ -48,7 +48,7 @@ export function suggest(outline: Outline, location: CursorLocation): readonly Su
   const members = found.flatMap((schema) => (schema === undefined ? [] : fields(schema)));
   const presence: readonly Suggestion[] =
     root === "platform" && rest.length === 0
-      ? [{ name: "present", kind: "member", detail: "did a snapshot come?" }]
+      ? [{ name: "present", kind: "member", detail: "does the check have facts?" }]
       : [];
   const kinds = rest.length === 0 ? [] : found.flatMap((schema) => (schema === undefined ? [] : kindsOf(schema.node)));
   const isRecord = rest.length === 0 && (root === "input" || root === "platform");
@@ -66,7 +66,7 @@ function beginnings(outline: Outline, location: CursorLocation): readonly Sugges
   const lets = letsOf(outline, location).map(([name, found]) => member(name, found));
   const plain = functions.filter(({ style }) => style === "function" || style === "method").map(asSuggestion);
   const distinct = new Map(
-    [...plain, { name: "has", kind: "function", detail: "has(a.b): is the member there?" } as const].map((each) => [
+    [...plain, { name: "has", kind: "function", detail: "has(a.b): is the member present?" } as const].map((each) => [
       each.name,
       each,
     ]),

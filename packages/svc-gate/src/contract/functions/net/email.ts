@@ -52,5 +52,5 @@ function readEmail(text: string): { readonly local: string; readonly host: strin
 }
 
 function refuse(why: string): never {
-  throw new EvaluationError(`an ambiguous e-mail address: ${why}`);
+  throw new EvaluationError(`an e-mail address that is in doubt: ${why}`);
 }

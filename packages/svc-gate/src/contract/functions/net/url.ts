@@ -128,5 +128,5 @@ function isUtf8(path: string): boolean {
 }
 
 function refuse(why: string): never {
-  throw new EvaluationError(`an ambiguous URL: ${why}`);
+  throw new EvaluationError(`a URL that is in doubt: ${why}`);
 }

@@ -3,7 +3,7 @@ import { EvaluationError } from "../../run/rational.ts";
 
 /** @throws {EvaluationError} always: a text that is not fully understood is not allowed. `why` is a clause. */
 export function doubt(why: string): never {
-  throw new EvaluationError(`the shell text is ambiguous or not understood: ${why}`);
+  throw new EvaluationError(`the shell text is in doubt: ${why}`);
 }
 
 /** Variables that tell shells, the loader or common programs which program, library or code to run. */

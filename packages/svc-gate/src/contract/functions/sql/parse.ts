@@ -24,7 +24,7 @@ let isBroken = false;
 
 /** @throws {EvaluationError} always. `why` is a clause. */
 export function doubt(why: string): never {
-  throw new EvaluationError(`the SQL text is ambiguous or not understood: ${why}`);
+  throw new EvaluationError(`the SQL text is in doubt: ${why}`);
 }
 
 /**
