@@ -216,7 +216,9 @@ suite(`gates over a ledger, ${runs} scenarios from seed ${seed} (set MODEL_SEED 
       await assertReplays(data, from);
     });
     t.diagnostic(`${compared} receipts after a fold, ${unknown} scenarios came to what is not known`);
-    t.diagnostic(`${folded.events} events of older receipts were folded again, ${folded.unsure} counters uncertain`);
+    t.diagnostic(
+      `${folded.events} events of older receipts were folded again, ${folded.unverifiable} counters uncertain`,
+    );
     assert.ok(folded.events > 0);
   });
 

@@ -132,7 +132,7 @@ function outcomeText(erased: Shown, named: readonly string[], options: EraseOpti
   const { matched, not_present: notPresent, rows, parts, receipts, preview } = erased;
   if (matched === 0) return noneText(named, options);
   if (preview !== undefined && rows > 0) return previewText(erased, preview);
-  if (rows === 0 && lacking.some((lack) => isOfNone(lack, erased))) return ["nothing was erased"];
+  if (rows === 0 && notPresent.some((lack) => isOfNone(lack, erased))) return ["nothing was erased"];
   if (rows === 0) return [`already erased: ${partsOf(options).join(",")} of ${counted(matched, "receipt")}`];
   const seqs = receipts.map(({ seq }) => seq);
   const by =
