@@ -63,13 +63,13 @@ export const controls: readonly Control[] = [
     name: "names that only the cache has are built on",
     mutations: [{ within: "flushAgain", find: 'flush(folder, "r")', put: "undefined" }],
     isRare: true,
-    noticed: /is not there/,
+    noticed: /is missing/,
   },
   {
     name: "the first signing key is recorded before its name is flushed",
     mutations: [{ within: "writeFirstKey", find: "await flushFolder(dirname(file));", put: "" }],
     isRare: true,
-    noticed: /is not there/,
+    noticed: /is missing/,
   },
   {
     name: "the pin and the signed head are written before the flush",
