@@ -198,7 +198,7 @@ suite("resuming a ledger after a loss", () => {
       ["resume", "signer.replace"],
     );
     assert.equal((await ask(gate, "/ledger/verify")).json.ok, true);
-    await assert.rejects(resume(site, { accept: "clock" }), refusedWith(/--accept takes signing-key here/));
+    await assert.rejects(resume(site, { accept: "clock" }), refusedWith(/--accept must be signing-key here/));
   });
 
   test("a backup contains the signing key only on request, and only its owner can read it", async (t) => {
