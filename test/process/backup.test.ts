@@ -251,7 +251,7 @@ test("a lifetime counter stays unknown after a loss until an operator resets it"
   says("serve-after-a-reset", withNamed(lineWith("purse.spent", gate.stdout()), { "KEPT+1": kept + 1 }));
   assert.equal((await ask(gate, pay(99))).verdict, "ALLOW");
   assert.equal((await ask(gate, pay(2))).reason, "Svc: 99 is spent");
-  assert.match((await ask(gate, look)).reason, /purse\.looks is not known/);
+  assert.match((await ask(gate, look)).reason, /purse\.looks is unknown/);
   await stop(gate);
   const both = await refused(site, "resume", ...why, "--reset", "purse.looks", "--reset", "purse.spent");
   assert.match(both, /purse\.spent is known/);
@@ -362,7 +362,7 @@ test("after data and pin are lost, no gate starts until an operator runs resume"
   const [recorded = ""] = said.split("\n");
   says("resume-without-a-pin", recorded);
   const again = await serve(site);
-  assert.match((await ask(again, pay(1))).reason, /purse\.spent is not known/);
+  assert.match((await ask(again, pay(1))).reason, /purse\.spent is unknown/);
   await stop(again);
 });
 

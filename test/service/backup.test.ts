@@ -98,7 +98,7 @@ suite("backups and the anchors of a ledger", () => {
     await assert.rejects(serve(site), refusedAs(LedgerRefused, "ledger-beside-head-pin"));
     says("loss-of-another-row-3", lineOf((await resume(site)).text, 0));
     const gate = await serve(site);
-    assert.match(await reasonOf(gate), /is not known/);
+    assert.match(await reasonOf(gate), /is unknown/);
   });
 
   test("restore refuses a backup behind a file sink or a given checkpoint, and resume records the loss", async (t) => {
@@ -198,7 +198,7 @@ suite("resuming a ledger after a loss", () => {
       ["resume", "signer.replace"],
     );
     assert.equal((await ask(gate, "/ledger/verify")).json.ok, true);
-    await assert.rejects(resume(site, { accept: "clock" }), refusedWith(/--accept takes signing-key here/));
+    await assert.rejects(resume(site, { accept: "clock" }), refusedWith(/--accept must be signing-key here/));
   });
 
   test("a backup contains the signing key only on request, and only its owner can read it", async (t) => {
@@ -225,8 +225,8 @@ suite("resuming a ledger after a loss", () => {
         "mandate: test\ncontracts: [contracts/purse.yaml]\ncounters: { purse: { spent: { starts: empty } } }\n";
       const gate = await serve(site, text, mandate);
       const reason = await reasonOf(gate, payment("x", 100));
-      if (between === 0) assert.match(reason, /purse\.spent is not known/);
-      else assert.doesNotMatch(reason, /purse\.spent is not known/);
+      if (between === 0) assert.match(reason, /purse\.spent is unknown/);
+      else assert.doesNotMatch(reason, /purse\.spent is unknown/);
     }
   });
 
@@ -236,7 +236,7 @@ suite("resuming a ledger after a loss", () => {
     await resume(site, {}, site.backup);
     await calls(site, 1);
     const gate = await serve(site, purse.replace("within: 24h", "within: 23h"));
-    assert.match(await reasonOf(gate), /purse\.spent is not known/);
+    assert.match(await reasonOf(gate), /purse\.spent is unknown/);
   });
 });
 
@@ -298,8 +298,8 @@ suite("tenants", () => {
 test("resume refuses a reason or a name that does not fit on one line", async (t) => {
   const site = siteOf(t);
   for (const reason of ["", " ", "two\nlines", "x".repeat(501)])
-    await assert.rejects(resume(site, { reason }), refusedWith(/--reason is one line/));
+    await assert.rejects(resume(site, { reason }), refusedWith(/--reason must be one line/));
   for (const by of ["", "a\u0007", "x".repeat(65)])
-    await assert.rejects(resume(site, { by }), refusedWith(/is no name/));
-  await assert.rejects(resume(site, { afterRestore: false }), refusedWith(/say --after-restore/));
+    await assert.rejects(resume(site, { by }), refusedWith(/is not a name/));
+  await assert.rejects(resume(site, { afterRestore: false }), refusedWith(/add --after-restore/));
 });

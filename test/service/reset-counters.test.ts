@@ -98,7 +98,7 @@ test("a second loss makes a reset counter unknown again, and a second reset make
   rmSync(site.data, { recursive: true });
   await resume(site, {}, site.backup);
   let gate = await serve(site);
-  assert.match(await reasonOf(gate), /is not known/);
+  assert.match(await reasonOf(gate), /is unknown/);
   await gate.stop();
   const reset = ["purse.payees", "purse.spent", "purse.calls", "purse.all"];
   await resume(site, { afterRestore: false, reset });
