@@ -230,7 +230,7 @@ function counted(remoteAddress: string): Counted {
   return socket;
 }
 
-/** Opens, authenticates and closes at random; checks that each closed connection was the right one to close. */
+/** Opens, authenticates and closes connections at random; returns how often the wrong one was closed. */
 function wrongChoices(share: number, supposed: number): number {
   const keyless = new Keyless(share);
   const known: Counted[] = [];

@@ -1,7 +1,7 @@
 /**
  * Goal: an HTTP key gains and loses its rights at once, has no others, and is never stored or logged. Method: requests
  * with the operator's key that a gate leaves and with keys made by that key. The gate's files and log are searched for
- * every key that it gave out, and for one that it was told to keep (the positive control).
+ * every key that it gave out, and for one that it was asked to keep (the positive control).
  */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";

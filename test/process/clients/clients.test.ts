@@ -63,7 +63,7 @@ suite("the table of cases run against broken clients", { concurrency: 3 }, () =>
   }
 });
 
-/** Cases to run with the ones that must fail, because only several cases show a shared session or a visited proxy. */
+/** Returns whether to run the case with those that must fail: only several cases show a shared session or a proxy. */
 function isSample(id: string, failOpen: unknown): boolean {
   return failOpen === false && /^(?:answer-|mode-|request$)/.test(id);
 }

@@ -24,8 +24,8 @@ import { examine, placeIn } from "./place.ts";
 
 /**
  * Power cuts. A gate's data folder is on a file system on a loop device on our own disk (disk.ts), which logs the
- * kernel's requests. A cut at one record of that log keeps all earlier flushed data. It keeps
- * none, all, or some of the unflushed writes, whole or in sectors. That disk is then mounted as after a reboot, and a gate starts on it.
+ * kernel's requests. A cut at one record of that log keeps all earlier flushed data. It keeps none, all, or some of the
+ * unflushed writes, whole or in sectors. That disk is then mounted as after a reboot, and a gate starts on it.
  *
  * This covers unflushed pages of the process and of the file system, the file system's own journal, and a disk with a
  * volatile cache that drops, reorders and tears writes between two flushes. It does not cover a disk that confirms a
@@ -205,7 +205,7 @@ async function whenFree(device: string): Promise<void> {
   }
 }
 
-/** A write, or a flush if there are no bytes. */
+/** A write, or a flush if it has no bytes. */
 interface Logged {
   /** The time of the request, in nanoseconds of the machine's monotonic clock. */
   readonly moment: bigint;

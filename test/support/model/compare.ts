@@ -82,12 +82,12 @@ function pairsOf(call: Call, reached: Reached, decision: Decision, twins: Twins)
   ];
 }
 
-/** A looked-up value has a number in the engine, and its text in the model. */
+/** Leaves out the looked-up value: it is a number in the engine and a text in the model. */
 function readText([name, value]: readonly [string, string]): string {
   return `${name.replace(/\[.*\]$/s, "[]")} ${value}`;
 }
 
-/** A counter under two names is broken only once. */
+/** Returns the names of errors; an error of a counter that has two names counts once. */
 function names(errors: readonly (readonly [string, string])[], twins: Twins): readonly string[] {
   const inOne = errors.map(([name]) => {
     const first = twins.get(name.replace(".$counters.", "."));

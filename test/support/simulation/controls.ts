@@ -8,7 +8,7 @@ export interface Control {
   readonly defect?: Defect;
   /** Whether few histories show it: those that are made for rare events. */
   readonly isRare?: boolean;
-  /** Whether operator's actions show it: each life then has some. */
+  /** Whether an operator's actions show it: each life then has some. */
   readonly isOfErrands?: boolean;
   /** The fault that reports it, at least once. */
   readonly noticed: RegExp;

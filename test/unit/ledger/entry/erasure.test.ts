@@ -134,7 +134,7 @@ suite("missing parts that a walk finds", () => {
 
   test("a walk reports the first row with a missing part that no later row names", () => {
     fc.assert(
-      // A row deep in the ledger, at the border of two chunks of the remembered ranges.
+      // Rows deep in the ledger too, at the border of two chunks of the remembered ranges.
       fc.property(history, fc.constantFrom(1, 65_530, 131_071), (rows, first) => {
         const missing = new Missing();
         const naive = new Set<string>();
