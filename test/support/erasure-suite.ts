@@ -56,7 +56,7 @@ export async function enactOn(ledger: Ledger, act: Act, at?: number): Promise<vo
 }
 
 export function eraserOn(ledger: Ledger): Eraser {
-  const enact: ConstructorParameters<typeof Eraser>[0]["enact"] = async (actOf) => {
+  const appendAdminEvent: ConstructorParameters<typeof Eraser>[0]["appendAdminEvent"] = async (actOf) => {
     const transaction = await ledger.begin();
     const { at } = transaction.head;
     const act = await actOf(transaction, at);
@@ -65,7 +65,7 @@ export function eraserOn(ledger: Ledger): Eraser {
     const [receipt] = await transaction.commit();
     return good(receipt ?? assert.fail());
   };
-  return new Eraser({ ledger, enact, scrub: (rewrite) => ledger.scrub(rewrite) });
+  return new Eraser({ ledger, appendAdminEvent, scrub: (rewrite) => ledger.scrub(rewrite) });
 }
 
 export async function eraseOn(ledger: Ledger, request: Omit<EraseRequest, "reason">): Promise<Erased> {

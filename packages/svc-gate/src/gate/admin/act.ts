@@ -18,7 +18,7 @@ export type ActOf = (transaction: AppendTransaction, at: number) => Promise<Resu
 /** Appends rows of administrative events and reads them. */
 export interface Acts {
   /** Appends a row for an event that does not change the policy in force. */
-  enact(actOf: ActOf): Promise<Result<Durable<Receipt>, Refusal>>;
+  appendAdminEvent(actOf: ActOf): Promise<Result<Durable<Receipt>, Refusal>>;
   /** The administrative events after a row, oldest first. */
   changes(after: number): Promise<readonly Change[]>;
 }

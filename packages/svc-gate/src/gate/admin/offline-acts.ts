@@ -32,7 +32,7 @@ export class OfflineActs implements Acts {
    * @param recordsSigner appends the row of a changed signing key first. Gates that serve the ledger without that key
    *   would stop, so only work that requires them to be stopped may do this. Otherwise the next start appends the row.
    */
-  async enact(actOf: ActOf, recordsSigner = false): Promise<Result<Durable<Receipt>, Refusal>> {
+  async appendAdminEvent(actOf: ActOf, recordsSigner = false): Promise<Result<Durable<Receipt>, Refusal>> {
     const before = await this.lastInForce();
     let transaction: AppendTransaction | undefined;
     try {

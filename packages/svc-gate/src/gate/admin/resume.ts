@@ -191,7 +191,7 @@ async function act(
   body: (transaction: AppendTransaction, now: number) => Promise<Canonical>,
 ): Promise<Pick<Resumed, "at" | "seq">> {
   let at = 0;
-  const done = await acts.enact(async (transaction, now) => {
+  const done = await acts.appendAdminEvent(async (transaction, now) => {
     at = now;
     return good({ by, act: resumeAct, body: await body(transaction, now), reason: `Svc: ${by}: ${reason}` });
   }, true);

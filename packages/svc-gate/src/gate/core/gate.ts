@@ -121,7 +121,7 @@ export class Gate implements Acts {
     const { ledger, retention } = options;
     this.#eraser = new Eraser({
       ledger,
-      enact: (actOf) => this.enact(actOf),
+      appendAdminEvent: (actOf) => this.appendAdminEvent(actOf),
       scrub: (rewrite) => this.#scrub(rewrite),
     });
     this.#retention = retention && new Retention({ ...retention, ledger, eraser: this.#eraser });
@@ -178,7 +178,7 @@ export class Gate implements Acts {
   }
 
   /** Appends a row for an administrative event that does not change the policy. */
-  async enact(actOf: ActOf): Promise<Result<Durable<Receipt>, Refusal>> {
+  async appendAdminEvent(actOf: ActOf): Promise<Result<Durable<Receipt>, Refusal>> {
     let found: Result<Durable<Receipt>, Refusal> | undefined;
     const done = await this.#sequencer.batcher.exclusive(async ({ transaction, at }) => {
       const act = await actOf(transaction, at);

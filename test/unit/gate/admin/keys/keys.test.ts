@@ -303,7 +303,7 @@ test("a gate forgets key changes that were lost with a server and follows the ro
   assert.ok(made !== undefined && other !== undefined && revoked !== undefined);
   let rows = [made, other];
   const changes = (after: number): Promise<readonly Change[]> => Promise.resolve(rows.filter(({ seq }) => seq > after));
-  const gate = { changes, enact: () => assert.fail() };
+  const gate = { changes, appendAdminEvent: () => assert.fail() };
   const elsewhere = await KeyRing.open({ gate, ledger, firstKey: hash("sha256", first, "hex"), isTenant: () => false });
   t.after(() => elsewhere.close());
   const operator = elsewhere.makeOperatorKey();

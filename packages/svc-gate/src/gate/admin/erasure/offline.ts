@@ -16,7 +16,7 @@ export async function eraseOffline(place: OfflinePlace, body: Buffer): Promise<R
   return openOffline(place, async ({ ledger, acts }) => {
     const eraser = new Eraser({
       ledger,
-      enact: (actOf) => acts.enact(actOf),
+      appendAdminEvent: (actOf) => acts.appendAdminEvent(actOf),
       scrub: (rewrite) => ledger.scrub(rewrite),
     });
     const erased = await eraser.erase(request.value, operatorName);

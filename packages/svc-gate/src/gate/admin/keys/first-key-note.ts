@@ -21,7 +21,7 @@ function noteOf(
  * changes later, the gate appends a row and logs a warning, so that a swapped `keys.json` is noticed.
  */
 export async function recordFirstKey(
-  { gate, ledger }: { readonly gate: Pick<Acts, "enact">; readonly ledger: Ledger },
+  { gate, ledger }: { readonly gate: Pick<Acts, "appendAdminEvent">; readonly ledger: Ledger },
   first: FirstKey,
   log: Logger,
 ): Promise<void> {
@@ -34,7 +34,9 @@ export async function recordFirstKey(
     const { source } = first;
     const body = { before: { digest: digest ?? "", source: from }, now: { digest: now, source } };
     const reason = `Svc: the key ${firstKeyName} changed at this start; the new key is from ${source}`;
-    const done = await gate.enact(() => Promise.resolve(good({ by: "start", act: "first-key.change", body, reason })));
+    const done = await gate.appendAdminEvent(() =>
+      Promise.resolve(good({ by: "start", act: "first-key.change", body, reason })),
+    );
     const where = done.ok ? `row ${done.value.seq} records it` : `no row records it yet: ${done.problem.detail}`;
     log.warn(
       `the key \`${firstKeyName}\` changed since the last start (the new key is from ${source}); ${where}. If nobody changed it ` +

@@ -144,7 +144,7 @@ async function acted(
   decide: () => Result<KeyAct, Refusal>,
 ): Promise<Result<ActedKey, Refusal>> {
   let record: KeyRecord | undefined;
-  const receipt = await ring.enact(by.id, () => {
+  const receipt = await ring.appendAdminEvent(by.id, () => {
     const decided = decide();
     if (decided.ok) record = decided.value.record;
     return decided;

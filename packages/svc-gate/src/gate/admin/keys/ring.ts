@@ -213,11 +213,11 @@ export class KeyRing {
    *
    * @param by the name of the key that makes the change
    */
-  async enact(
+  async appendAdminEvent(
     by: string,
     decide: () => Promise<Result<KeyAct, Refusal>> | Result<KeyAct, Refusal>,
   ): Promise<Result<Receipt, Refusal>> {
-    const done = await this.#options.gate.enact(async (transaction) => {
+    const done = await this.#options.gate.appendAdminEvent(async (transaction) => {
       if (transaction.changed !== this.#changed) await this.refresh();
       const decided = await decide();
       if (!decided.ok) return decided;
