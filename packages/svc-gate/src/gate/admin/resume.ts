@@ -78,11 +78,14 @@ export function resumeAfterRestore(place: ResumePlace, resuming: Resuming): Prom
   });
 }
 
-async function goOn({ ledger, acts, loss, putAside }: PastPin & Offline, resuming: Resuming): Promise<ResumedPast> {
-  const before = await acts.lastInForce();
+async function goOn(
+  { ledger, adminEvents, loss, putAside }: PastPin & Offline,
+  resuming: Resuming,
+): Promise<ResumedPast> {
+  const before = await adminEvents.lastInForce();
   const { live, reset } = await prepare(ledger, before, resuming);
   await putAside();
-  const done = await act(acts, resuming, async (transaction, now) => {
+  const done = await act(adminEvents, resuming, async (transaction, now) => {
     const unknown: string[] = [];
     for (const { definition, through, unknownThrough } of await ledger.counters()) {
       const digest = digestOf(definition);
@@ -106,13 +109,13 @@ export function resetCounters(place: OfflinePlace, resuming: Resuming): Promise<
   return openOffline(place, (offline) => resetIn(offline, resuming));
 }
 
-async function resetIn({ ledger, acts }: Offline, resuming: Resuming): Promise<Resumed> {
+async function resetIn({ ledger, adminEvents }: Offline, resuming: Resuming): Promise<Resumed> {
   const changes = await ledger.changes(0);
   const losses = new Set(changes.filter((change) => resumeOf(change.act, change.body)?.lost).map(({ at }) => at));
   if (losses.size === 0)
     throw new LedgerRefused("no row of the ledger records a loss, so every counter is known and none can be reset");
-  const { reset } = await prepare(ledger, await acts.lastInForce(), resuming);
-  const done = await act(acts, resuming, async (transaction, now) => {
+  const { reset } = await prepare(ledger, await adminEvents.lastInForce(), resuming);
+  const done = await act(adminEvents, resuming, async (transaction, now) => {
     for (const { definition, unknownThrough } of await ledger.counters()) {
       const counter = reset.get(digestOf(definition));
       if (counter === undefined) continue;
@@ -186,12 +189,12 @@ function digestOf(definition: string): string {
 
 /** Appends the operator's row. `body` changes the counters and returns the body of the row. */
 async function act(
-  acts: Offline["acts"],
+  adminEvents: Offline["acts"],
   { by, reason }: Resuming,
   body: (transaction: AppendTransaction, now: number) => Promise<Canonical>,
 ): Promise<Pick<Resumed, "at" | "seq">> {
   let at = 0;
-  const done = await acts.appendAdminEvent(async (transaction, now) => {
+  const done = await adminEvents.appendAdminEvent(async (transaction, now) => {
     at = now;
     return good({ by, act: resumeAct, body: await body(transaction, now), reason: `Svc: ${by}: ${reason}` });
   }, true);

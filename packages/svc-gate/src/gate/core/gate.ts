@@ -1,4 +1,4 @@
-import type { ActOf, Acts } from "../admin/act.ts";
+import type { MakeAdminEvent, AdminEvents } from "../admin/admin-event.ts";
 import type { PolicySet } from "../../contract/mod.ts";
 import {
   NotKept,
@@ -30,7 +30,7 @@ import { Retention, type RetentionOptions } from "../admin/erasure/retention.ts"
 import { pinReading, pinTrails } from "../anchoring/pin-standing.ts";
 import { unavailable, type TimedTransaction } from "./active-ledger.ts";
 import { Sequencer, type SequencerOptions } from "./sequencer.ts";
-import { signerAct } from "../admin/signer-act.ts";
+import { signerEvent } from "../admin/signer-event.ts";
 import { activePolicy, agrees, type ActivePolicy } from "./active-policy.ts";
 import { beginTimings, type AnsweredCheck, type CheckTimings } from "../telemetry/observer.ts";
 
@@ -106,7 +106,7 @@ export async function openGate(
 }
 
 /** One gate: a policy and a ledger. It decides checks and reads its receipts. */
-export class Gate implements Acts {
+export class Gate implements AdminEvents {
   readonly #options: GateOptions;
   readonly #ledger: Ledger;
   readonly #sequencer: Sequencer;
@@ -121,7 +121,7 @@ export class Gate implements Acts {
     const { ledger, retention } = options;
     this.#eraser = new Eraser({
       ledger,
-      appendAdminEvent: (actOf) => this.appendAdminEvent(actOf),
+      appendAdminEvent: (makeEvent) => this.appendAdminEvent(makeEvent),
       scrub: (rewrite) => this.#scrub(rewrite),
     });
     this.#retention = retention && new Retention({ ...retention, ledger, eraser: this.#eraser });
@@ -178,10 +178,10 @@ export class Gate implements Acts {
   }
 
   /** Appends a row for an administrative event that does not change the policy. */
-  async appendAdminEvent(actOf: ActOf): Promise<Result<Durable<Receipt>, Refusal>> {
+  async appendAdminEvent(makeEvent: MakeAdminEvent): Promise<Result<Durable<Receipt>, Refusal>> {
     let found: Result<Durable<Receipt>, Refusal> | undefined;
     const done = await this.#sequencer.batcher.exclusive(async ({ transaction, at }) => {
-      const act = await actOf(transaction, at);
+      const act = await makeEvent(transaction, at);
       if (!act.ok) {
         found = act;
         return transaction.abort();
@@ -276,7 +276,7 @@ export class Gate implements Acts {
     return this.#sequencer.batcher.exclusive(async ({ transaction, at }) => {
       if (transaction.signer === to) return transaction.abort();
       const { contract, mode } = this.policy;
-      transaction.change({ ...signerAct(change, "start"), at, contract, mode });
+      transaction.change({ ...signerEvent(change, "start"), at, contract, mode });
       await transaction.commit(undefined, to);
     }, true);
   }

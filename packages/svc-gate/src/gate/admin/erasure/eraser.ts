@@ -19,7 +19,7 @@ import {
   readCutInput,
 } from "../../../ledger/entry/mod.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../../wire/mod.ts";
-import type { Acts } from "../act.ts";
+import type { AdminEvents } from "../admin-event.ts";
 import type { EraseRequest, EraseTarget } from "./request.ts";
 import { hasValues, type Where } from "./where.ts";
 
@@ -67,7 +67,7 @@ export interface Lacking {
 
 export interface EraserOptions {
   readonly ledger: Pick<Ledger, "find" | "head" | "rows">;
-  readonly appendAdminEvent: Acts["appendAdminEvent"];
+  readonly appendAdminEvent: AdminEvents["appendAdminEvent"];
   /** Clears the engine's files; see `Ledger.scrub`. */
   readonly scrub: Ledger["scrub"];
 }

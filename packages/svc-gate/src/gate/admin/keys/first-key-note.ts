@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Logger } from "pino";
 import { dataFolder, type Ledger, type LedgerHistory } from "../../../ledger/mod.ts";
 import { good } from "../../../wire/mod.ts";
-import type { Acts } from "../act.ts";
+import type { AdminEvents } from "../admin-event.ts";
 import { firstKeyName, keptFirstKey, type FirstKey } from "./first-key.ts";
 
 /**
@@ -21,7 +21,7 @@ function noteOf(
  * changes later, the gate appends a row and logs a warning, so that a swapped `keys.json` is noticed.
  */
 export async function recordFirstKey(
-  { gate, ledger }: { readonly gate: Pick<Acts, "appendAdminEvent">; readonly ledger: Ledger },
+  { gate, ledger }: { readonly gate: Pick<AdminEvents, "appendAdminEvent">; readonly ledger: Ledger },
   first: FirstKey,
   log: Logger,
 ): Promise<void> {

@@ -3,7 +3,7 @@ import { bad, good, quote, refuse, type Refusal, type Result } from "../../../wi
 import { digestOf } from "./digest.ts";
 import { keyId, type KeyRecord } from "./record.ts";
 import { readCreate, readNothing, readRotate, type CreateRequest, type RotateRequest } from "./requests.ts";
-import type { Key, KeyAct, KeyRing, KeyStanding } from "./ring.ts";
+import type { Key, KeyEvent, KeyRing, KeyStanding } from "./ring.ts";
 import { makeKey } from "./token.ts";
 
 /**
@@ -141,7 +141,7 @@ async function acted(
   ring: KeyRing,
   by: Key,
   key: string | undefined,
-  decide: () => Result<KeyAct, Refusal>,
+  decide: () => Result<KeyEvent, Refusal>,
 ): Promise<Result<ActedKey, Refusal>> {
   let record: KeyRecord | undefined;
   const receipt = await ring.appendAdminEvent(by.id, () => {

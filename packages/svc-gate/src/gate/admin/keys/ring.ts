@@ -1,7 +1,7 @@
 import type { Change, Ledger } from "../../../ledger/mod.ts";
 import type { Receipt } from "../../../ledger/entry/mod.ts";
 import { good, type Refusal, type Result } from "../../../wire/mod.ts";
-import type { Acts } from "../act.ts";
+import type { AdminEvents } from "../admin-event.ts";
 import { digestOf } from "./digest.ts";
 import { firstKeyName } from "./first-key.ts";
 import { operatorName } from "./operator-name.ts";
@@ -34,7 +34,7 @@ export interface KeyStanding {
 }
 
 /** A change of a key, before it is recorded. */
-export interface KeyAct {
+export interface KeyEvent {
   readonly act: "keys.create" | "keys.rotate" | "keys.revoke";
   readonly record: KeyRecord;
   /** One sentence for a person. */
@@ -43,7 +43,7 @@ export interface KeyAct {
 
 export interface KeyRingOptions {
   /** The root's gate: keys of all tenants are rows of its ledger. */
-  readonly gate: Acts;
+  readonly gate: AdminEvents;
   readonly ledger: Pick<Ledger, "keepUses" | "uses">;
   /** SHA-256 in hex of the first key; undefined if there is none. */
   readonly firstKey: string | undefined;
@@ -215,7 +215,7 @@ export class KeyRing {
    */
   async appendAdminEvent(
     by: string,
-    decide: () => Promise<Result<KeyAct, Refusal>> | Result<KeyAct, Refusal>,
+    decide: () => Promise<Result<KeyEvent, Refusal>> | Result<KeyEvent, Refusal>,
   ): Promise<Result<Receipt, Refusal>> {
     const done = await this.#options.gate.appendAdminEvent(async (transaction) => {
       if (transaction.changed !== this.#changed) await this.refresh();
