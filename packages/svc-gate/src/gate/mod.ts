@@ -29,7 +29,7 @@ export {
   otherFirstKey,
   type ActedKey,
   type KeyRequest,
-  type ShownKey,
+  type KeyJson,
 } from "./admin/keys/keys.ts";
 export { type OfflinePlace } from "./admin/offline.ts";
 export { readOperatorFile } from "./start/operator-file.ts";

@@ -303,8 +303,8 @@ export class Gate implements AdminEvents {
       const folded = await alignCounters(next.policySet, ledger, transaction, ahead);
       const changed = !agrees(before, next);
       if (changed) {
-        const now = shownInForce(next);
-        const body = { before: shownInForce(before), now, ...(wanted.setting && { setting: wanted.setting }) };
+        const now = inForceJson(next);
+        const body = { before: inForceJson(before), now, ...(wanted.setting && { setting: wanted.setting }) };
         transaction.change({
           at,
           by,
@@ -424,7 +424,7 @@ export class Gate implements AdminEvents {
   }
 }
 
-function shownInForce({ contract, mode }: InForce): Canonical {
+function inForceJson({ contract, mode }: InForce): Canonical {
   return { contract: `sha256:${contract}`, mode };
 }
 

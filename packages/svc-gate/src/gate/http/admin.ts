@@ -15,7 +15,7 @@ export async function reload({ service, tenant, key, request, reply }: RouteCall
   const { changed, before, now, folded, receipt = null } = reloaded.value;
   return sendJson(
     reply,
-    JSON.stringify({ changed, before: shown(before), now: shown(now), counters: folded.map(shownCounter), receipt }),
+    JSON.stringify({ changed, before: shown(before), now: shown(now), counters: folded.map(counterJson), receipt }),
   );
 }
 
@@ -33,7 +33,7 @@ function shown({ contract, mode }: InForce): Readonly<Record<string, string>> {
 }
 
 /** Returns from when a counter counts: from the first receipt, after `unknown_through`, or from now on. */
-function shownCounter({
+function counterJson({
   counter,
   rows,
   events,

@@ -22,7 +22,7 @@ import {
   hasKeyForm,
   type ActedKey,
   type Key,
-  type ShownKey,
+  type KeyJson,
 } from "../../../../../packages/svc-gate/src/gate/admin/keys/keys.ts";
 import { operatorKey } from "../../../../../packages/svc-gate/src/gate/admin/keys/ring.ts";
 import { makeKey } from "../../../../../packages/svc-gate/src/gate/admin/keys/token.ts";
@@ -152,7 +152,7 @@ function find(ring: KeyRing, key: string): Key | undefined {
   return ring.find(`Bearer ${key}`);
 }
 
-async function shown(ring: KeyRing, name: string): Promise<ShownKey> {
+async function shown(ring: KeyRing, name: string): Promise<KeyJson> {
   const found = (await listKeys(ring, atRoot)).find((key) => key.name === name);
   assert.ok(found !== undefined);
   return found;

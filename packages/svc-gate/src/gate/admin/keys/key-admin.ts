@@ -17,7 +17,7 @@ export interface KeyAdmin {
 }
 
 /** A key as administrators see it, without the key and its digest. Times are RFC 3339. */
-export interface ShownKey {
+export interface KeyJson {
   readonly name: string;
   readonly tenant: string | null;
   readonly owner: string | null;
@@ -35,7 +35,7 @@ export interface ShownKey {
 }
 
 /** The answer to a change: the row that records it, and the new key, which is shown only once. */
-export interface ActedKey extends ShownKey {
+export interface ActedKey extends KeyJson {
   readonly key?: string;
   readonly receipt: Receipt;
 }
@@ -49,9 +49,9 @@ export type KeyRequest<Body = unknown> =
 type Named = Pick<KeyRecord, "name" | "tenant">;
 
 /** Lists keys. The root's administrators see the keys of all tenants; a tenant's administrators see their own. */
-export async function listKeys(ring: KeyRing, { tenant }: KeyAdmin): Promise<readonly ShownKey[]> {
+export async function listKeys(ring: KeyRing, { tenant }: KeyAdmin): Promise<readonly KeyJson[]> {
   const standings = await ring.list(tenant ?? undefined);
-  return standings.map((standing) => shownKey(standing, ring.now()));
+  return standings.map((standing) => keyJson(standing, ring.now()));
 }
 
 /**
@@ -153,7 +153,7 @@ async function acted(
   const { seq, hash } = receipt.value;
   const standing = record === undefined ? undefined : ring.standing(record);
   if (standing === undefined) throw new Error(`row ${seq} is missing from the keys in memory`);
-  return good({ ...(key === undefined ? {} : { key }), ...shownKey(standing, ring.now()), receipt: { seq, hash } });
+  return good({ ...(key === undefined ? {} : { key }), ...keyJson(standing, ring.now()), receipt: { seq, hash } });
 }
 
 /** Returns the tenant of a new key: the tenant in the path, or at the root the one in the body. */
@@ -215,7 +215,7 @@ function takenName({ name, revoked }: KeyRecord): string {
 
 const soonMs = 7 * 86_400_000;
 
-function shownKey({ record, created, lastUsed }: KeyStanding, now: number): ShownKey {
+function keyJson({ record, created, lastUsed }: KeyStanding, now: number): KeyJson {
   const { name, tenant, owner, scopes, tools, rate, expires, previous } = record;
   const isRotating = previous !== null && previous.until > now && stateOf(record, now) === "rotating";
   return {
@@ -233,7 +233,7 @@ function shownKey({ record, created, lastUsed }: KeyStanding, now: number): Show
   };
 }
 
-function stateOf({ expires, previous, revoked }: KeyRecord, now: number): ShownKey["state"] {
+function stateOf({ expires, previous, revoked }: KeyRecord, now: number): KeyJson["state"] {
   if (revoked) return "revoked";
   if (expires !== null && expires <= now) return "expired";
   if (previous !== null && previous.until > now) return "rotating";

@@ -9,7 +9,7 @@ export {
   type ActedKey,
   type KeyAdmin,
   type KeyRequest,
-  type ShownKey,
+  type KeyJson,
 } from "./key-admin.ts";
 export { KeyFileDamaged, keptFirstKey, loadFirstKey, type FirstKey } from "./first-key.ts";
 export { firstKeyFileFault, makeFirstKey } from "./first-row.ts";
