@@ -15,7 +15,13 @@ export async function reload({ service, tenant, key, request, reply }: RouteCall
   const { changed, before, now, folded, receipt = null } = reloaded.value;
   return sendJson(
     reply,
-    JSON.stringify({ changed, before: shown(before), now: shown(now), counters: folded.map(counterJson), receipt }),
+    JSON.stringify({
+      changed,
+      before: inForceJson(before),
+      now: inForceJson(now),
+      counters: folded.map(counterJson),
+      receipt,
+    }),
   );
 }
 
@@ -28,7 +34,7 @@ function modeAsked(body: unknown): string | undefined | Refusal {
   return refuse("invalid-request", `"mode" must be one of ${modes.join(", ")}`);
 }
 
-function shown({ contract, mode }: InForce): Readonly<Record<string, string>> {
+function inForceJson({ contract, mode }: InForce): Readonly<Record<string, string>> {
   return { contract: `sha256:${contract}`, mode };
 }
 
