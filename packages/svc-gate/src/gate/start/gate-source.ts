@@ -11,7 +11,7 @@ import { resetWarnings } from "../core/counters.ts";
 import { Gate, reloadCommand, type Reloaded } from "../core/gate.ts";
 import type { Rate } from "../admin/keys/record.ts";
 import type { Budget } from "../admission/queue.ts";
-import { tellOfPin } from "../anchoring/pin-standing.ts";
+import { logPinFailures } from "../anchoring/pin-standing.ts";
 import type { RefusedInputs } from "../core/refused-inputs.ts";
 import type { GateObserver } from "../telemetry/observer.ts";
 
@@ -96,7 +96,7 @@ export async function openFrom(source: GateSource, shared: SharedParts, earlier?
   const ledger = await openLedger(source.ledger);
   const warnings = earlier === undefined ? [...ledger.warnings, ...(await resetWarnings(ledger))] : [];
   for (const warning of warnings) log.warn({ tenant: source.tenant }, warning);
-  tellOfPin(ledger, { ...shared, tenant: source.tenant });
+  logPinFailures(ledger, { ...shared, tenant: source.tenant });
   const anchors = shared.sites && anchorsOf(source, ledger, { ...shared, sites: shared.sites });
   try {
     await anchors?.begin(earlier === undefined);
