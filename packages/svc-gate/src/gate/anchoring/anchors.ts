@@ -83,7 +83,7 @@ export class Anchors {
   /** The number of rows that is known here. */
   #size = 0;
   /** The number of heads since the last delivery. */
-  #untold = 0;
+  #unpublished = 0;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: AnchorsOptions) {
@@ -110,15 +110,15 @@ export class Anchors {
   follow({ size }: { readonly size: number }): void {
     this.#size = Math.max(this.#size, size);
     for (const status of this.#statuses) status.follow();
-    this.#untold += 1;
-    if (this.#untold >= this.#options.every) return this.#tell();
-    this.#timer ??= setTimeout(() => this.#tell(), latestMs).unref();
+    this.#unpublished += 1;
+    if (this.#unpublished >= this.#options.every) return this.#publish();
+    this.#timer ??= setTimeout(() => this.#publish(), latestMs).unref();
   }
 
-  #tell(): void {
+  #publish(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    this.#untold = 0;
+    this.#unpublished = 0;
     for (const publisher of this.#publishers) publisher.publish();
   }
 
@@ -196,7 +196,7 @@ export class Anchors {
       if (proof !== undefined || !acceptClaims) throw new LedgerRefused(refusal);
       log.warn({ tenant }, `accepted at this start: ${refusal}`);
     }
-    this.#tell();
+    this.#publish();
   }
 
   #compareKeys(): void {
@@ -254,7 +254,7 @@ export class Anchors {
 
   /** Delivers the last head to all reachable anchors, and ends within a bounded time. */
   async close(): Promise<void> {
-    if (this.#timer !== undefined) this.#tell();
+    if (this.#timer !== undefined) this.#publish();
     await Promise.all(this.#publishers.map((publisher) => publisher.close(this.#patience.endMs)));
   }
 }
