@@ -15,7 +15,7 @@ import {
   type AppendTransaction,
 } from "../../ledger/mod.ts";
 import { good, nearest, visible, type Canonical } from "../../wire/mod.ts";
-import { keptContracts } from "../core/contracts.ts";
+import { recompileContracts } from "../core/contracts.ts";
 import { openOffline, openOfflineBy, type Offline, type OfflinePlace } from "./offline.ts";
 
 export interface ResumePlace extends OfflinePlace {
@@ -150,7 +150,7 @@ interface Prepared {
 }
 
 async function prepare(ledger: Ledger, { contract }: InForce, { reset }: Resuming): Promise<Prepared> {
-  const policySet = await keptContracts(ledger, contract);
+  const policySet = await recompileContracts(ledger, contract);
   const kept = new Set(
     (await ledger.counters()).filter(({ through }) => through === null).map(({ definition }) => definition),
   );

@@ -40,7 +40,7 @@ async function ready(
 }
 
 /** Compiles contracts again from the text in the ledger; undefined if that is not possible. */
-export async function keptContracts(
+export async function recompileContracts(
   ledger: { contractText(digest: string): Promise<string | undefined> },
   digest: string,
 ): Promise<PolicySet | undefined> {

@@ -6,7 +6,7 @@ import type { PolicySet } from "../../contract/mod.ts";
 import { openLedger, type InForce, type Ledger, type LedgerOptions } from "../../ledger/mod.ts";
 import { bad, good, isWeaker, type Mode, type Result } from "../../wire/mod.ts";
 import { Clock, systemTime } from "../core/clock.ts";
-import { keptContracts, loadContracts, noContracts, renderDiagnostics } from "../core/contracts.ts";
+import { recompileContracts, loadContracts, noContracts, renderDiagnostics } from "../core/contracts.ts";
 import { resetWarnings } from "../core/counters.ts";
 import { Gate, reloadCommand, type Reloaded } from "../core/gate.ts";
 import type { Rate } from "../admin/keys/record.ts";
@@ -100,7 +100,7 @@ export async function openFrom(source: GateSource, shared: SharedParts, earlier?
   const anchors = shared.sites && anchorsOf(source, ledger, { ...shared, sites: shared.sites });
   try {
     await anchors?.begin(earlier === undefined);
-    const policySet = read ?? (await keptPolicySet(ledger, (earlier as InForce).contract));
+    const policySet = read ?? (await recompilePolicySet(ledger, (earlier as InForce).contract));
     // The ledger keeps its mode, so a tenant that opens again needs no mode.
     const isAgain = earlier !== undefined;
     const mode = isAgain ? undefined : source.mode;
@@ -230,8 +230,8 @@ export async function loadPolicySet({ mandate }: GateSource, log: Logger): Promi
   return compiled.ok ? compiled : bad(renderDiagnostics(compiled.problem));
 }
 
-async function keptPolicySet(ledger: Ledger, digest: string): Promise<PolicySet> {
-  const policySet = await keptContracts(ledger, digest);
+async function recompilePolicySet(ledger: Ledger, digest: string): Promise<PolicySet> {
+  const policySet = await recompileContracts(ledger, digest);
   if (policySet === undefined)
     throw new StartRefused(`the contract ${digest} in the ledger does not compile under this version`);
   return policySet;
