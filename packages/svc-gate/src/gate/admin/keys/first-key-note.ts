@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import { dataFolder, type Ledger, type LedgerHistory } from "../../../ledger/mod.ts";
 import { good } from "../../../wire/mod.ts";
 import type { AdminEvents } from "../admin-event.ts";
-import { firstKeyName, keptFirstKey, type FirstKey } from "./first-key.ts";
+import { firstKeyName, readFirstKeyDigest, type FirstKey } from "./first-key.ts";
 
 /**
  * Returns the ledger's note about the first key: its source, and its digest under the ledger's own secret. So nobody
@@ -59,7 +59,7 @@ export async function otherFirstKey(
 ): Promise<string | undefined> {
   const { firstKey } = ledger;
   if (firstKey?.startsWith("keys.json ") !== true) return undefined;
-  const digest = await keptFirstKey(folder);
+  const digest = await readFirstKeyDigest(folder);
   if (digest !== undefined && noteOf(ledger, { digest, source: "keys.json" }) === firstKey) return undefined;
   const file = join(folder, dataFolder.files.keys);
   return digest === undefined
