@@ -9,7 +9,7 @@ export interface AnchoredCheck extends LedgerCheck {
 }
 
 /** Compares a verified ledger with its anchors. `anchored` is then the anchor that vouches for most rows. */
-export async function holdAgainst(check: LedgerCheck, anchors: Anchors | undefined): Promise<AnchoredCheck> {
+export async function compareWithAnchors(check: LedgerCheck, anchors: Anchors | undefined): Promise<AnchoredCheck> {
   const pin = check.anchored === undefined ? [] : [{ ...check.anchored, at: null }];
   const all = [...pin, ...(anchors?.vouched ?? [])];
   const broken = check.broken ?? (await anchors?.diverged());

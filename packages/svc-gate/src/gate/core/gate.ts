@@ -21,7 +21,7 @@ import {
   type Refusal,
   type Result,
 } from "../../wire/mod.ts";
-import { holdAgainst, type AnchoredCheck, type AnchorReading, type Anchors } from "../anchoring.ts";
+import { compareWithAnchors, type AnchoredCheck, type AnchorReading, type Anchors } from "../anchoring.ts";
 import { answerBody } from "./answer.ts";
 import { alignCounters, foldAhead, type Folded, type Progress } from "./counters.ts";
 import { Eraser, type Erased } from "../admin/erasure/eraser.ts";
@@ -407,7 +407,7 @@ export class Gate implements AdminEvents {
   verify(): Promise<AnchoredCheck> {
     this.#nextWalk ??= this.#walk.then(() => {
       this.#nextWalk = undefined;
-      const walk = this.#ledger.verify().then((check) => holdAgainst(check, this.#options.anchors));
+      const walk = this.#ledger.verify().then((check) => compareWithAnchors(check, this.#options.anchors));
       this.#walk = walk.catch(() => undefined);
       return walk;
     });
