@@ -4,7 +4,7 @@ import {
   listKeys,
   openOfflineKeys,
   operatorKey,
-  type ActedKey,
+  type ChangedKey,
   type KeyRequest,
   type KeyJson,
 } from "../gate/mod.ts";
@@ -68,7 +68,7 @@ export async function listCommand(options: KeysOptions): Promise<Outcome> {
   return { exitCode: 0, text: options.json ? JSON.stringify({ keys }) : tableOf(keys) };
 }
 
-function shown({ key, ...rest }: ActedKey, { json, quiet }: KeysOptions, sentence: string): Outcome {
+function shown({ key, ...rest }: ChangedKey, { json, quiet }: KeysOptions, sentence: string): Outcome {
   if (json) return { exitCode: 0, text: JSON.stringify(key === undefined ? rest : { key, ...rest }) };
   if (quiet === true && key !== undefined) return { exitCode: 0, text: key };
   const row = `row ${rest.receipt.seq} of the ledger records it`;
@@ -134,12 +134,12 @@ function readRate(text: string): { readonly per_second: number; readonly burst?:
 }
 
 /** The gate that serves the ledger changes the key, else this command does, in the ledger itself. */
-async function change(options: KeysOptions, request: KeyRequest<object>): Promise<ActedKey> {
+async function change(options: KeysOptions, request: KeyRequest<object>): Promise<ChangedKey> {
   const { dataDir, tenant } = options;
   const gate = await findGate(options);
   if (gate !== undefined) {
     const route = request.act === "create" ? "keys" : `keys/${encodeURIComponent(request.name)}/${request.act}`;
-    return accepted(await gate.ask("POST", adminPath(tenant, route), request.body)) as unknown as ActedKey;
+    return accepted(await gate.ask("POST", adminPath(tenant, route), request.body)) as unknown as ChangedKey;
   }
   const body = Buffer.from(JSON.stringify(request.body));
   const mayBegin = request.act === "create";

@@ -27,7 +27,7 @@ export {
   openOfflineKeys,
   operatorKey,
   otherFirstKey,
-  type ActedKey,
+  type ChangedKey,
   type KeyRequest,
   type KeyJson,
 } from "./admin/keys/keys.ts";

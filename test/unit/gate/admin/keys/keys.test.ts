@@ -20,7 +20,7 @@ import {
 } from "../../../../../packages/svc-gate/src/gate/admin/keys/keys.ts";
 import {
   hasKeyForm,
-  type ActedKey,
+  type ChangedKey,
   type Key,
   type KeyJson,
 } from "../../../../../packages/svc-gate/src/gate/admin/keys/keys.ts";
@@ -135,14 +135,14 @@ function bytes(body: object | string): Buffer {
   return Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
 }
 
-async function make(ring: KeyRing, body: object, asking: Admin = atRoot): Promise<ActedKey & { key: string }> {
+async function make(ring: KeyRing, body: object, asking: Admin = atRoot): Promise<ChangedKey & { key: string }> {
   const made = await createKey(ring, asking, bytes(body));
   assert.ok(made.ok, JSON.stringify(made));
   assert.ok(made.value.key !== undefined);
   return { ...made.value, key: made.value.key };
 }
 
-async function rotate(ring: KeyRing, name: string, body: object = {}): Promise<ActedKey & { key: string }> {
+async function rotate(ring: KeyRing, name: string, body: object = {}): Promise<ChangedKey & { key: string }> {
   const made = await rotateKey(ring, atRoot, name, bytes(body));
   assert.ok(made.ok && made.value.key !== undefined, JSON.stringify(made));
   return { ...made.value, key: made.value.key };

@@ -35,7 +35,7 @@ export interface KeyJson {
 }
 
 /** The answer to a change: the row that records it, and the new key, which is shown only once. */
-export interface ActedKey extends KeyJson {
+export interface ChangedKey extends KeyJson {
   readonly key?: string;
   readonly receipt: Receipt;
 }
@@ -63,13 +63,13 @@ export function createFault(body: unknown): Refusal | undefined {
 }
 
 /** Appends the row of a request, or refuses it. */
-export function changeKey(ring: KeyRing, admin: KeyAdmin, request: KeyRequest): Promise<Result<ActedKey, Refusal>> {
+export function changeKey(ring: KeyRing, admin: KeyAdmin, request: KeyRequest): Promise<Result<ChangedKey, Refusal>> {
   const { act, body } = request;
   if (act === "create") return createKey(ring, admin, body);
   return (act === "rotate" ? rotateKey : revokeKey)(ring, admin, request.name, body);
 }
 
-async function createKey(ring: KeyRing, admin: KeyAdmin, body: unknown): Promise<Result<ActedKey, Refusal>> {
+async function createKey(ring: KeyRing, admin: KeyAdmin, body: unknown): Promise<Result<ChangedKey, Refusal>> {
   const request = readCreate(body, ring.now());
   if (!request.ok) return request;
   const tenant = tenantOf(ring, admin, request.value);
@@ -85,7 +85,7 @@ async function createKey(ring: KeyRing, admin: KeyAdmin, body: unknown): Promise
   const { by } = admin;
   const beyond = beyondMaker(by, record);
   if (beyond !== undefined) return bad(beyond);
-  return acted(ring, by, key, () => {
+  return recordChange(ring, by, key, () => {
     const known = ring.standing(record);
     if (known !== undefined) return bad(refuse("conflict", takenName(known.record)));
     return good({
@@ -102,11 +102,11 @@ async function rotateKey(
   { by, tenant }: KeyAdmin,
   name: string,
   body: unknown,
-): Promise<Result<ActedKey, Refusal>> {
+): Promise<Result<ChangedKey, Refusal>> {
   const request = readRotate(body, ring.now());
   if (!request.ok) return request;
   const key = makeKey();
-  return acted(ring, by, key, () => {
+  return recordChange(ring, by, key, () => {
     const found = liveKey(ring, { name, tenant });
     if (!found.ok) return found;
     const beyond = beyondMaker(by, found.value);
@@ -126,10 +126,10 @@ async function revokeKey(
   { by, tenant }: KeyAdmin,
   name: string,
   body: unknown,
-): Promise<Result<ActedKey, Refusal>> {
+): Promise<Result<ChangedKey, Refusal>> {
   const request = readNothing(body);
   if (!request.ok) return request;
-  return acted(ring, by, undefined, () => {
+  return recordChange(ring, by, undefined, () => {
     const found = liveKey(ring, { name, tenant });
     if (!found.ok) return found;
     const record: KeyRecord = { ...found.value, previous: null, revoked: true };
@@ -137,12 +137,12 @@ async function revokeKey(
   });
 }
 
-async function acted(
+async function recordChange(
   ring: KeyRing,
   by: Key,
   key: string | undefined,
   decide: () => Result<KeyEvent, Refusal>,
-): Promise<Result<ActedKey, Refusal>> {
+): Promise<Result<ChangedKey, Refusal>> {
   let record: KeyRecord | undefined;
   const receipt = await ring.appendAdminEvent(by.id, () => {
     const decided = decide();

@@ -6,7 +6,7 @@ export {
   changeKey,
   createFault,
   listKeys,
-  type ActedKey,
+  type ChangedKey,
   type KeyAdmin,
   type KeyRequest,
   type KeyJson,
