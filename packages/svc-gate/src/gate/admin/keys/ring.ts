@@ -52,7 +52,7 @@ export interface KeyRingOptions {
   readonly now?: () => number;
 }
 
-interface Held {
+interface KeyEntry {
   readonly record: KeyRecord;
   readonly key: Key;
   readonly created: number | null;
@@ -62,8 +62,8 @@ interface Held {
 }
 
 /** A valid digest: its key, and when it ends. */
-interface Good {
-  readonly held: Held;
+interface ValidDigest {
+  readonly held: KeyEntry;
   /** Milliseconds since the epoch. */
   readonly until: number;
 }
@@ -79,8 +79,8 @@ const usesEveryMs = 60_000;
 export class KeyRing {
   readonly #options: KeyRingOptions;
   readonly #now: () => number;
-  readonly #held = new Map<string, Held>();
-  readonly #digests = new Map<string, Good>();
+  readonly #held = new Map<string, KeyEntry>();
+  readonly #digests = new Map<string, ValidDigest>();
   readonly #timer: NodeJS.Timeout;
   /** The last row that was folded. `#folded` has all of them. */
   #last: Change | undefined;
@@ -264,7 +264,7 @@ export class KeyRing {
     const id = keyId(record);
     const known = this.#held.get(id);
     for (const digest of known === undefined ? [] : this.#digestsOf(known.record)) this.#digests.delete(digest);
-    const held: Held = {
+    const held: KeyEntry = {
       record,
       key: keyOf(record),
       created: known === undefined ? at : known.created,
