@@ -75,7 +75,7 @@ export async function decideBatch(
   await transaction.look(planned.flatMap(({ lookups }) => lookups));
   const decisions = planned.map((call) => decideCall({ transaction, at }, call, policy, options));
   const decided = performance.now();
-  const receipts = await transaction.commit(takenOver(transaction, policy));
+  const receipts = await transaction.commit(takeOver(transaction, policy));
   const committed = performance.now();
   options.observer?.flushed(planned.length, committed - decided);
   for (const each of timings) {
@@ -140,6 +140,6 @@ function decideCall(
  * Returns the policy with this engine if an earlier engine served the ledger. The first row then records the new
  * engine.
  */
-function takenOver({ inForce }: AppendTransaction, { engine }: ActivePolicy): InForce | undefined {
+function takeOver({ inForce }: AppendTransaction, { engine }: ActivePolicy): InForce | undefined {
   return inForce === undefined || inForce.engine === engine ? undefined : { ...inForce, engine };
 }
