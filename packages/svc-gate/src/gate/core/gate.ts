@@ -23,7 +23,7 @@ import {
 } from "../../wire/mod.ts";
 import { compareWithAnchors, type AnchoredCheck, type AnchorReading, type Anchors } from "../anchoring.ts";
 import { answerBody } from "./answer.ts";
-import { alignCounters, foldAhead, type Folded, type Progress } from "./counters.ts";
+import { alignCounters, foldAhead, type FoldedCounter, type Progress } from "./counters.ts";
 import { Eraser, type Erased } from "../admin/erasure/eraser.ts";
 import type { EraseRequest } from "../admin/erasure/request.ts";
 import { Retention, type RetentionOptions } from "../admin/erasure/retention.ts";
@@ -74,7 +74,7 @@ export interface Reloaded {
   readonly before: InForce;
   readonly now: InForce;
   /** The counters that start. */
-  readonly folded: readonly Folded[];
+  readonly folded: readonly FoldedCounter[];
   readonly receipt: Receipt | undefined;
 }
 
@@ -99,7 +99,7 @@ interface Wanted {
  */
 export async function openGate(
   options: GateOptions,
-): Promise<Result<{ readonly gate: Gate; readonly folded: readonly Folded[] }, Refusal>> {
+): Promise<Result<{ readonly gate: Gate; readonly folded: readonly FoldedCounter[] }, Refusal>> {
   const gate = new Gate(options);
   const begun = await gate.begin();
   return begun.ok ? good({ gate, folded: begun.value?.folded ?? [] }) : begun;

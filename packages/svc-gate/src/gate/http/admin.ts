@@ -1,7 +1,7 @@
 import type { FastifyReply } from "fastify";
 import { modes, refuse, type Refusal } from "../../wire/mod.ts";
 import { readMembers, sendJson } from "./body.ts";
-import type { Folded } from "../core/counters.ts";
+import type { FoldedCounter } from "../core/counters.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
 import type { InForce } from "../../ledger/mod.ts";
@@ -45,7 +45,7 @@ function counterJson({
   events,
   unknownThrough,
   startsEmpty,
-}: Folded): Readonly<Record<string, unknown>> {
+}: FoldedCounter): Readonly<Record<string, unknown>> {
   const counts = startsEmpty
     ? "from now on"
     : unknownThrough < 0
