@@ -48,7 +48,7 @@ interface Patience {
 }
 
 /** A sink and its status. */
-interface Given {
+interface SinkEntry {
   readonly sink: Sink;
   readonly status: AnchorStatus;
 }
@@ -76,7 +76,7 @@ export class Anchors {
   readonly #options: AnchorsOptions;
   readonly #cosignatures: Cosignatures | undefined;
   readonly #witnesses: Witnesses | undefined;
-  readonly #sinks: readonly Given[];
+  readonly #sinks: readonly SinkEntry[];
   readonly #statuses: readonly AnchorStatus[];
   readonly #publishers: readonly HeadPublisher[];
   readonly #patience: Patience;
@@ -98,7 +98,7 @@ export class Anchors {
       new Witnesses({ ...options, policy, cosignatures: this.#cosignatures, latest, pace });
     this.#sinks = sinks.map((sink) => ({ sink, status: new AnchorStatus({ ...options, ...sink }) }));
     this.#statuses = [...this.#sinks.map(({ status }) => status), ...(this.#witnesses?.statuses ?? [])];
-    const deliveries = this.#sinks.map((given) => () => this.#give(given));
+    const deliveries = this.#sinks.map((entry) => () => this.#deliverTo(entry));
     const asked = this.#witnesses;
     this.#publishers = [
       ...deliveries,
@@ -217,13 +217,13 @@ export class Anchors {
     const collected = this.#options.collected && (await collectedDivergence(this.#options.collected, ledger, head));
     if (collected !== undefined && collected.length > 0) return collected;
     const enough = AbortSignal.timeout(this.#patience.startMs);
-    const inSinks = await Promise.all(this.#sinks.map((given) => this.#look(given, head, enough)));
+    const inSinks = await Promise.all(this.#sinks.map((entry) => this.#compareSink(entry, head, enough)));
     // A witness that has seen nothing yet cosigns any history. It must not get a history that a sink has disproved.
     return inSinks.flat().length > 0 ? inSinks.flat() : ((await this.#witnesses?.askAtStart(enough)) ?? []);
   }
 
   /** Compares the ledger with the last checkpoint in a sink, if it can be read. */
-  async #look({ sink, status }: Given, head: Head, enough: AbortSignal): Promise<readonly Divergence[]> {
+  async #compareSink({ sink, status }: SinkEntry, head: Head, enough: AbortSignal): Promise<readonly Divergence[]> {
     const { ledger, tenant } = this.#options;
     try {
       const kept = await inTime(sink.read(tenant, ledger.name), enough);
@@ -240,7 +240,7 @@ export class Anchors {
     return [];
   }
 
-  async #give({ sink, status }: Given): Promise<undefined> {
+  async #deliverTo({ sink, status }: SinkEntry): Promise<undefined> {
     const { ledger, tenant } = this.#options;
     try {
       const head = await readHead(ledger);
