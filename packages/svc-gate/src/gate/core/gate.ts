@@ -79,7 +79,7 @@ export interface Reloaded {
 }
 
 /** The policy to put in force. */
-interface Wanted {
+interface WantedPolicy {
   /** Undefined keeps the contract. */
   readonly policySet: PolicySet | undefined;
   /** Undefined keeps the mode. */
@@ -285,7 +285,7 @@ export class Gate implements AdminEvents {
    * Puts a policy in force. A contract or mode that is not given stays as it is in the transaction, because another
    * gate may have changed it.
    */
-  async #put(wanted: Wanted, by: string, anyClock = false): Promise<Result<Reloaded, Refusal>> {
+  async #put(wanted: WantedPolicy, by: string, anyClock = false): Promise<Result<Reloaded, Refusal>> {
     const ledger = this.#ledger;
     const prepared = await this.#prepare(wanted.policySet ?? this.policy.policySet);
     if (!prepared.ok) return prepared;
@@ -325,7 +325,7 @@ export class Gate implements AdminEvents {
   /** Returns why a mode must not be put in force on a shared ledger; undefined if it may. */
   #weakerRefusal(
     { inForce }: AppendTransaction,
-    { mode = this.policy.mode, setting, mayWeaken }: Wanted,
+    { mode = this.policy.mode, setting, mayWeaken }: WantedPolicy,
     by: string,
   ): Refusal | undefined {
     if (inForce === undefined || mayWeaken || !isWeaker(mode, this.policy.mode)) return undefined;
