@@ -11,7 +11,7 @@ import { kindOf, observedIn, unstatedDivergence } from "./observed.ts";
 import type { WitnessPolicy } from "./policy.ts";
 import { refusalOf } from "./refusal.ts";
 import type { Sink } from "./sink.ts";
-import { AnchorStatus, type Vouched } from "./anchor-status.ts";
+import { AnchorStatus, type VouchedRow } from "./anchor-status.ts";
 import { Witnesses } from "./witnesses.ts";
 
 /** The anchors of a gate, and how often they receive heads. They are the same for the root and every tenant. */
@@ -140,11 +140,11 @@ export class Anchors {
   /**
    * The anchors and the last rows that they vouch for: first the quorum of witnesses, then by row, the latest first.
    */
-  get vouched(): readonly Vouched[] {
+  get vouched(): readonly VouchedRow[] {
     return this.#heads().map(({ by, size, at }) => ({ by, seq: size, at }));
   }
 
-  #heads(): readonly (Pick<Head, "root" | "size"> & Pick<Vouched, "at" | "by">)[] {
+  #heads(): readonly (Pick<Head, "root" | "size"> & Pick<VouchedRow, "at" | "by">)[] {
     const { cosigned } = this;
     const quorum = cosigned === undefined ? [] : [{ ...cosigned, by: "quorum of witnesses" }];
     const single = this.#statuses.flatMap(({ by, vouched }) => (vouched === undefined ? [] : [{ ...vouched, by }]));
