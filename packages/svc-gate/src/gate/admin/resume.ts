@@ -85,7 +85,7 @@ async function appendResume(
   const before = await adminEvents.lastInForce();
   const { live, reset } = await prepare(ledger, before, request);
   await putAside();
-  const done = await act(adminEvents, request, async (transaction, now) => {
+  const done = await appendRow(adminEvents, request, async (transaction, now) => {
     const unknown: string[] = [];
     for (const { definition, through, unknownThrough } of await ledger.counters()) {
       const digest = digestOf(definition);
@@ -115,7 +115,7 @@ async function resetIn({ ledger, adminEvents }: Offline, request: ResumeRequest)
   if (losses.size === 0)
     throw new LedgerRefused("no row of the ledger records a loss, so every counter is known and none can be reset");
   const { reset } = await prepare(ledger, await adminEvents.lastInForce(), request);
-  const done = await act(adminEvents, request, async (transaction, now) => {
+  const done = await appendRow(adminEvents, request, async (transaction, now) => {
     for (const { definition, unknownThrough } of await ledger.counters()) {
       const counter = reset.get(digestOf(definition));
       if (counter === undefined) continue;
@@ -188,8 +188,8 @@ function digestOf(definition: string): string {
 }
 
 /** Appends the operator's row. `body` changes the counters and returns the body of the row. */
-async function act(
-  adminEvents: Offline["acts"],
+async function appendRow(
+  adminEvents: Offline["adminEvents"],
   { by, reason }: ResumeRequest,
   body: (transaction: AppendTransaction, now: number) => Promise<Canonical>,
 ): Promise<Pick<Resumed, "at" | "seq">> {

@@ -56,7 +56,7 @@ async function check({ service, gate, tenant, key, request, reply }: RouteCall):
     bytes: body.length,
     digest: hash("sha256", body, "hex"),
     timings,
-    onAnswer: isReported ? (check) => reportAnswer(request, check, timings) : undefined,
+    onAnswer: isReported ? (decided) => reportAnswer(request, decided, timings) : undefined,
   });
   if (!answer.ok) return refuseWith(reply, answer.problem);
   return reply.header("content-type", "application/json; charset=utf-8").send(answer.value);
@@ -68,9 +68,9 @@ function tracedOf({ url, protocol, headers }: FastifyRequest, tenant: string | n
 }
 
 /** Reports the result of a check to its trace and to the debug log. */
-function reportAnswer(request: FastifyRequest, check: AnsweredCheck, timings: CheckTimings): void {
-  traceOf(request)?.answered(check, timings);
-  const { toolName: tool, verdict, answered, rule, seq } = check;
+function reportAnswer(request: FastifyRequest, decided: AnsweredCheck, timings: CheckTimings): void {
+  traceOf(request)?.answered(decided, timings);
+  const { toolName: tool, verdict, answered, rule, seq } = decided;
   request.log.debug({ ...requestIdentity(request), tool, verdict, answered, rule, seq }, "answered");
 }
 

@@ -387,7 +387,7 @@ async function readTls({ tlsCert, tlsKey }: Config): Promise<HttpOptions["tls"]>
     if (code === "ERR_OSSL_X509_KEY_VALUES_MISMATCH") {
       throw new StartRefused(`the key in ${tlsKey} is not the key of the certificate in ${tlsCert}`);
     }
-    throw new StartRefused(`${tlsCert} and ${tlsKey} cannot be used for TLS (${message}): both must be PEM`);
+    throw new StartRefused(`${tlsCert} and ${tlsKey} cannot be used for TLS (${code ?? message}): both must be PEM`);
   }
   return { cert, key };
 }
