@@ -63,13 +63,13 @@ export const controls: readonly Control[] = [
     name: "names that only the cache has are built on",
     mutations: [{ within: "flushAgain", find: 'flush(folder, "r")', put: "undefined" }],
     isRare: true,
-    noticed: /is not there/,
+    noticed: /is missing/,
   },
   {
     name: "the first signing key is recorded before its name is flushed",
     mutations: [{ within: "writeFirstKey", find: "await flushFolder(dirname(file));", put: "" }],
     isRare: true,
-    noticed: /is not there/,
+    noticed: /is missing/,
   },
   {
     name: "the pin and the signed head are written before the flush",
@@ -164,7 +164,7 @@ export const controls: readonly Control[] = [
       { within: "Gate.#recordSigner", find: "transaction.commit(undefined, to)", put: "transaction.commit()" },
     ],
     isOfErrands: true,
-    noticed: /rotates the key|holds|is on record/,
+    noticed: /rotates the key|signing key of the ledger|on record/,
   },
   {
     name: "heads of a rotation are signed by the new key alone",
