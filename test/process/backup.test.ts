@@ -448,7 +448,7 @@ test("positive control: a restore that ignores the head pin is noticed by forked
 test("positive control: a resume that leaves counters known is noticed by replay and deep verification", async (t) => {
   const site = siteOf(t);
   const { backup } = await lose(site);
-  const forgetful: Mutation = { within: "goOn", find: "Math.max(unknownThrough, now)", put: "unknownThrough" };
+  const forgetful: Mutation = { within: "appendResume", find: "Math.max(unknownThrough, now)", put: "unknownThrough" };
   const args = ["resume", "--after-restore", backup, "--reason", "r"];
   const resumed = await finish(t, args, wrong(site, forgetful));
   assert.equal(resumed.code, 0, resumed.stderr);

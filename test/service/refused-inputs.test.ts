@@ -15,7 +15,7 @@ import { explainCommand } from "../../packages/svc-gate/src/cli/explain/command.
 import { exportCommand } from "../../packages/svc-gate/src/cli/export/command.ts";
 import { replayCommand } from "../../packages/svc-gate/src/cli/replay/command.ts";
 import { reportCommand } from "../../packages/svc-gate/src/cli/report.ts";
-import { RefusedInputs, type KeptCall } from "../../packages/svc-gate/src/gate/core/refused-inputs.ts";
+import { RefusedInputs, type StoredCall } from "../../packages/svc-gate/src/gate/core/refused-inputs.ts";
 import { cutInputText } from "../../packages/svc-gate/src/ledger/entry/cut-input.ts";
 import { inspectLedger, openLedger, readLedger, type CheckEntry } from "../../packages/svc-gate/src/ledger/mod.ts";
 import { findMembers, isMemberName } from "../../packages/svc-gate/src/wire/mod.ts";
@@ -37,7 +37,7 @@ interface Asked {
   readonly tenant?: string;
 }
 
-function keptBy(inputs: RefusedInputs, { bytes, at = at0, keyName = "default", tenant }: Asked): KeptCall {
+function keptBy(inputs: RefusedInputs, { bytes, at = at0, keyName = "default", tenant }: Asked): StoredCall {
   return inputs.kept({ keyName, at, inputText: inputOf(bytes), sensitive: [] }, tenant);
 }
 

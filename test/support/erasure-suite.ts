@@ -4,7 +4,7 @@ import { setImmediate } from "node:timers/promises";
 import { Eraser, type Erased } from "../../packages/svc-gate/src/gate/admin/erasure/eraser.ts";
 import { Retention } from "../../packages/svc-gate/src/gate/admin/erasure/retention.ts";
 import type { EraseRequest } from "../../packages/svc-gate/src/gate/admin/erasure/request.ts";
-import type { Act } from "../../packages/svc-gate/src/gate/admin/act.ts";
+import type { AdminEvent } from "../../packages/svc-gate/src/gate/admin/admin-event.ts";
 import { erasureBody, type Erasure } from "../../packages/svc-gate/src/ledger/entry/erasure.ts";
 import { missingParts } from "../../packages/svc-gate/src/ledger/entry/evidence.ts";
 import type { Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
@@ -47,8 +47,8 @@ function checkOf(seq: number): ReturnType<typeof entry> {
   });
 }
 
-/** Appends an administrative event in its own transaction. */
-export async function enactOn(ledger: Ledger, act: Act, at?: number): Promise<void> {
+/** A person's act, in a transaction of its own. */
+export async function enactOn(ledger: Ledger, act: AdminEvent, at?: number): Promise<void> {
   const transaction = await ledger.begin();
   const mode: Mode = "enforce";
   transaction.change({ ...act, at: at ?? transaction.head.at, contract: sha256(contracts[0]), mode });
@@ -56,16 +56,16 @@ export async function enactOn(ledger: Ledger, act: Act, at?: number): Promise<vo
 }
 
 export function eraserOn(ledger: Ledger): Eraser {
-  const enact: ConstructorParameters<typeof Eraser>[0]["enact"] = async (actOf) => {
+  const appendAdminEvent: ConstructorParameters<typeof Eraser>[0]["appendAdminEvent"] = async (makeEvent) => {
     const transaction = await ledger.begin();
     const { at } = transaction.head;
-    const act = await actOf(transaction, at);
+    const act = await makeEvent(transaction, at);
     if (!act.ok) return act;
     transaction.change({ ...act.value, at, contract: sha256(contracts[0]), mode: "enforce" });
     const [receipt] = await transaction.commit();
     return good(receipt ?? assert.fail());
   };
-  return new Eraser({ ledger, enact, scrub: (rewrite) => ledger.scrub(rewrite) });
+  return new Eraser({ ledger, appendAdminEvent, scrub: (rewrite) => ledger.scrub(rewrite) });
 }
 
 export async function eraseOn(ledger: Ledger, request: Omit<EraseRequest, "reason">): Promise<Erased> {

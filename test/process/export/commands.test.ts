@@ -261,5 +261,5 @@ test("svc-gate export writes a folder, can continue it later, and prints the com
   });
   writeFileSync(join(to, "log.json"), "{}\n");
   assert.match((await finish(t, command)).stdout, /^ok: 13 rows/, "nothing hangs on the hint");
-  assert.match((await finish(t, ["export", to, "--data-dir", folder])).stderr, /\bno export\b/);
+  assert.match((await finish(t, ["export", to, "--data-dir", folder])).stderr, /\bnot an export\b/);
 });

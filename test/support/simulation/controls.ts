@@ -164,7 +164,7 @@ export const controls: readonly Control[] = [
       { within: "Gate.#recordSigner", find: "transaction.commit(undefined, to)", put: "transaction.commit()" },
     ],
     isOfErrands: true,
-    noticed: /rotates the key|holds|is on record/,
+    noticed: /rotates the key|signing key of the ledger|on record/,
   },
   {
     name: "heads of a rotation are signed by the new key alone",

@@ -4,9 +4,9 @@ import {
   listKeys,
   openOfflineKeys,
   operatorKey,
-  type ActedKey,
+  type ChangedKey,
   type KeyRequest,
-  type ShownKey,
+  type KeyJson,
 } from "../gate/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { offlinePlace } from "./offline-place.ts";
@@ -68,7 +68,7 @@ export async function listCommand(options: KeysOptions): Promise<Outcome> {
   return { exitCode: 0, text: options.json ? JSON.stringify({ keys }) : tableOf(keys) };
 }
 
-function shown({ key, ...rest }: ActedKey, { json, quiet }: KeysOptions, sentence: string): Outcome {
+function shown({ key, ...rest }: ChangedKey, { json, quiet }: KeysOptions, sentence: string): Outcome {
   if (json) return { exitCode: 0, text: JSON.stringify(key === undefined ? rest : { key, ...rest }) };
   if (quiet === true && key !== undefined) return { exitCode: 0, text: key };
   const row = `row ${rest.receipt.seq} of the ledger records it`;
@@ -76,7 +76,7 @@ function shown({ key, ...rest }: ActedKey, { json, quiet }: KeysOptions, sentenc
   return { exitCode: 0, text: [`${sentence} (${row})`, ...lines].join("\n") };
 }
 
-function limitsOf({ expires, tools, rate }: ShownKey): string {
+function limitsOf({ expires, tools, rate }: KeyJson): string {
   const parts = [
     tools === null ? "" : `on ${tools.join(", ")}`,
     rate === null ? "" : `at most ${rateText(rate)}`,
@@ -89,16 +89,16 @@ function limitsOf({ expires, tools, rate }: ShownKey): string {
     .replace(/^(?=.)/, ", ");
 }
 
-/** The rate in the form of `--rate`. */
-function rateText({ per_second: perSecond, burst }: NonNullable<ShownKey["rate"]>): string {
+/** As `--rate` takes it. */
+function rateText({ per_second: perSecond, burst }: NonNullable<KeyJson["rate"]>): string {
   return `${perSecond}/s${burst === perSecond ? "" : `:${burst}`}`;
 }
 
-function idOf({ name, tenant }: ShownKey): string {
+function idOf({ name, tenant }: KeyJson): string {
   return tenant === null ? name : `${tenant}/${name}`;
 }
 
-function tableOf(keys: readonly ShownKey[]): string {
+function tableOf(keys: readonly KeyJson[]): string {
   const rows = keys.map((key) => [
     idOf(key),
     key.previous_until === null ? key.state : `${key.state} until ${key.previous_until}`,
@@ -133,13 +133,13 @@ function readRate(text: string): { readonly per_second: number; readonly burst?:
   return { per_second: Number(perSecond), ...(burst === undefined ? {} : { burst: Number(burst) }) };
 }
 
-/** Changes a key through the gate that serves the ledger, or else in the ledger directly. */
-async function change(options: KeysOptions, request: KeyRequest<object>): Promise<ActedKey> {
+/** The gate that serves the ledger changes the key, else this command does, in the ledger itself. */
+async function change(options: KeysOptions, request: KeyRequest<object>): Promise<ChangedKey> {
   const { dataDir, tenant } = options;
   const gate = await findGate(options);
   if (gate !== undefined) {
     const route = request.act === "create" ? "keys" : `keys/${encodeURIComponent(request.name)}/${request.act}`;
-    return accepted(await gate.ask("POST", adminPath(tenant, route), request.body)) as unknown as ActedKey;
+    return accepted(await gate.ask("POST", adminPath(tenant, route), request.body)) as unknown as ChangedKey;
   }
   const body = Buffer.from(JSON.stringify(request.body));
   const mayBegin = request.act === "create";
@@ -153,11 +153,11 @@ async function change(options: KeysOptions, request: KeyRequest<object>): Promis
   return changed.value;
 }
 
-async function list(options: KeysOptions): Promise<readonly ShownKey[]> {
+async function list(options: KeysOptions): Promise<readonly KeyJson[]> {
   const { dataDir, tenant } = options;
   const gate = await findGate(options);
   if (gate !== undefined)
-    return accepted(await gate.ask("GET", adminPath(tenant, "keys")))["keys"] as readonly ShownKey[];
+    return accepted(await gate.ask("GET", adminPath(tenant, "keys")))["keys"] as readonly KeyJson[];
   const admin = { by: operatorKey, tenant: tenant ?? null };
   return openOfflineKeys(offlinePlace(dataDir, null), (ring) => listKeys(ring, admin));
 }

@@ -12,7 +12,7 @@ export { readConfig, settings } from "./start/config.ts";
 export { loadContracts, NoSuchFile, renderDiagnostics, whyNot } from "./core/contracts.ts";
 export type { Erased, NotPresent, Preview } from "./admin/erasure/eraser.ts";
 export { eraseOffline } from "./admin/erasure/offline.ts";
-export { countersOf, recountRow, type Owned } from "./core/counters.ts";
+export { countersOf, recountRow, type OwnedCounter } from "./core/counters.ts";
 export { lengthMs, readMoment } from "./start/moment.ts";
 export { outcomeOf } from "./core/outcome.ts";
 export {
@@ -27,9 +27,9 @@ export {
   openOfflineKeys,
   operatorKey,
   otherFirstKey,
-  type ActedKey,
+  type ChangedKey,
   type KeyRequest,
-  type ShownKey,
+  type KeyJson,
 } from "./admin/keys/keys.ts";
 export { type OfflinePlace } from "./admin/offline.ts";
 export { readOperatorFile } from "./start/operator-file.ts";

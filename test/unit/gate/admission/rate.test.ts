@@ -5,7 +5,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { parseRate, rateFields, Rates, type Charged } from "../../../../packages/svc-gate/src/gate/admission/rate.ts";
+import {
+  parseRate,
+  rateFields,
+  Rates,
+  type ChargeResult,
+} from "../../../../packages/svc-gate/src/gate/admission/rate.ts";
 import { Valve } from "../../../../packages/svc-gate/src/gate/admission/valve.ts";
 
 const rate = { perSecond: 10, burst: 20 };
@@ -107,7 +112,7 @@ test("buckets that are full again are deleted, and the others are kept", () => {
 test("the header fields show the policy, the requests left and the seconds until the bucket is full", () => {
   const clock = { ms: 0 };
   const rates = ratesAt(clock);
-  const charge = (): Charged => rates.charge(key) as Charged;
+  const charge = (): ChargeResult => rates.charge(key) as ChargeResult;
   assert.deepEqual(rateFields(charge()), [
     ["ratelimit-policy", '"key";q=20;w=2'],
     ["ratelimit", '"key";r=19;t=1'],

@@ -1,4 +1,4 @@
-import { countersOf, recountRow, type Owned } from "../../gate/mod.ts";
+import { countersOf, recountRow, type OwnedCounter } from "../../gate/mod.ts";
 import type { EventPosition, KeptCounter, LedgerHistory } from "../../ledger/mod.ts";
 import type { PolicySet } from "../../contract/mod.ts";
 import { counterDigest } from "../replay/replay-counters.ts";
@@ -8,8 +8,8 @@ import { between, placesOf } from "./totals.ts";
 
 /** How far a counter was folded again. */
 interface Refolded {
-  owned: Owned;
-  /** The last row that it counted before it went out of force; undefined while it is in force. */
+  owned: OwnedCounter;
+  /** The last row that it counted before it left; undefined while it is in force. */
   through: number | undefined;
   /** Events that were folded into it and are in the ledger. */
   found: number;
@@ -104,11 +104,11 @@ export class Folds {
     return { kept: this.#kept.size, events, unverifiable, firstWrong: this.#firstWrong };
   }
 
-  #keptOf({ counter }: Owned): KeptCounter | undefined {
+  #keptOf({ counter }: OwnedCounter): KeptCounter | undefined {
     return this.#kept.get(counterDigest(counter.identity));
   }
 
-  async #fold(owned: Owned, upTo: number): Promise<void> {
+  async #fold(owned: OwnedCounter, upTo: number): Promise<void> {
     const { identity } = owned.counter;
     const known = this.#folds.get(identity);
     const fold = known ?? { owned, through: 0, found: 0, isSure: true };
@@ -160,7 +160,7 @@ export class Folds {
     }
   }
 
-  #wrong({ counter }: Owned, wrong: Omit<WrongCounter, "counter">): void {
+  #wrong({ counter }: OwnedCounter, wrong: Omit<WrongCounter, "counter">): void {
     if (this.#firstWrong === undefined || wrong.seq < this.#firstWrong.seq)
       this.#firstWrong = { counter: counter.name, ...wrong };
   }

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import type { PolicySet, Lookup, CounterUpdate } from "../../contract/mod.ts";
-import { countersOf, recountRow, type Owned } from "../../gate/mod.ts";
+import { countersOf, recountRow, type OwnedCounter } from "../../gate/mod.ts";
 import { readResume } from "../../ledger/mod.ts";
 import type { Leaf } from "../../ledger/entry/mod.ts";
 import { InMemoryCounters } from "../in-memory-counters.ts";
@@ -46,7 +46,8 @@ export class ReplayCounters {
       const kept = this.#kept.get(counter.identity);
       return kept === undefined || kept.through !== undefined;
     });
-    const isFolded = ({ identity, startsEmpty }: Owned["counter"]): boolean => !startsEmpty || this.#kept.has(identity);
+    const isFolded = ({ identity, startsEmpty }: OwnedCounter["counter"]): boolean =>
+      !startsEmpty || this.#kept.has(identity);
     const folded = missing.filter(({ counter }) => isFolded(counter) && this.#next(counter.identity) < from);
     if (folded.length > 0) await this.#fold(folded, from);
     for (const { counter } of missing)
@@ -74,8 +75,8 @@ export class ReplayCounters {
     return this.#kept.get(identity)?.lackingThrough ?? -1;
   }
 
-  /** One pass over the older rows for all counters. */
-  async #fold(counters: readonly Owned[], before: number): Promise<void> {
+  /** One pass over the older rows for all of them. */
+  async #fold(counters: readonly OwnedCounter[], before: number): Promise<void> {
     for await (const slice of this.#history.scan(
       Math.min(...counters.map(({ counter }) => this.#next(counter.identity))),
     )) {

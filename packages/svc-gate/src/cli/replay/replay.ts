@@ -1,5 +1,5 @@
 import { count, windowStart, type PolicySet } from "../../contract/mod.ts";
-import { countersOf, recountRow, type Owned } from "../../gate/mod.ts";
+import { countersOf, recountRow, type OwnedCounter } from "../../gate/mod.ts";
 import type { Mode } from "../../wire/mod.ts";
 import type { Leaf } from "../../ledger/entry/mod.ts";
 import type { History, RecordedRow } from "../history.ts";
@@ -135,7 +135,7 @@ export async function decideAllAgain(
 }
 
 /** The first row before a span that a counter may count at the first row of the span. */
-async function firstCounted(history: History, owned: readonly Owned[], { first }: Span): Promise<number> {
+async function firstCounted(history: History, owned: readonly OwnedCounter[], { first }: Span): Promise<number> {
   if (first === 1 || owned.length === 0) return first;
   const row = await rowFrom(history, first);
   if (row === undefined) return first;
@@ -152,7 +152,7 @@ async function rowFrom(history: History, seq: number): Promise<RecordedRow | und
 /** A row before the span is not decided again: the counters count it by its recorded verdict and answer. */
 function countRecorded(
   { row, leaf }: Check,
-  owned: readonly Owned[],
+  owned: readonly OwnedCounter[],
   observer: ReplayObserver,
   counters: ReplayCounters,
 ): void {

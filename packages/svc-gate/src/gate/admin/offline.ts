@@ -1,6 +1,6 @@
 import { dataFolder, NoLedger, openLedger, openPostgres, type Ledger, type LedgerOptions } from "../../ledger/mod.ts";
 import { visible } from "../../wire/mod.ts";
-import { OfflineActs } from "./offline-acts.ts";
+import { OfflineAdminEvents } from "./offline-admin-events.ts";
 import { engine } from "../version.ts";
 
 /**
@@ -19,7 +19,7 @@ export interface OfflinePlace extends dataFolder.LedgerSettings, Pick<LedgerOpti
 /** The open ledger, and the only way to append an operator's event to it. */
 export interface Offline {
   readonly ledger: Ledger;
-  readonly acts: OfflineActs;
+  readonly adminEvents: OfflineAdminEvents;
 }
 
 /**
@@ -48,7 +48,7 @@ export async function openOfflineBy<As extends Pick<Offline, "ledger">, Value>(
   try {
     const opened = await open({ ...location, acceptSigningKey, mustExist, engine });
     try {
-      return await work({ ...opened, acts: new OfflineActs(opened.ledger) });
+      return await work({ ...opened, adminEvents: new OfflineAdminEvents(opened.ledger) });
     } finally {
       await opened.ledger.close();
     }

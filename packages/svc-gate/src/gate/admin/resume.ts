@@ -15,7 +15,7 @@ import {
   type AppendTransaction,
 } from "../../ledger/mod.ts";
 import { good, nearest, visible, type Canonical } from "../../wire/mod.ts";
-import { keptContracts } from "../core/contracts.ts";
+import { recompileContracts } from "../core/contracts.ts";
 import { openOffline, openOfflineBy, type Offline, type OfflinePlace } from "./offline.ts";
 
 export interface ResumePlace extends OfflinePlace {
@@ -24,7 +24,7 @@ export interface ResumePlace extends OfflinePlace {
 }
 
 /** The operator who resumes a ledger, and the reason. */
-export interface Resuming {
+export interface ResumeRequest {
   readonly by: string;
   /** The operator's sentence. */
   readonly reason: string;
@@ -63,12 +63,12 @@ export interface ResumedPast extends Resumed {
  * @returns undefined if that row was written before, and only the pin had to be moved
  * @throws {LedgerRefused} if nothing is lost, the ledger is damaged, or a gate serves it
  */
-export function resumeAfterRestore(place: ResumePlace, resuming: Resuming): Promise<ResumedPast | undefined> {
+export function resumeAfterRestore(place: ResumePlace, request: ResumeRequest): Promise<ResumedPast | undefined> {
   const { askOthers, ...offline } = place;
   const open = (options: LedgerOptions): Promise<PastPin> => openPastPin(options, askOthers);
   return openOfflineBy(open, offline, async (past) => {
-    if (!past.recorded) return goOn(past, resuming);
-    if (resuming.reset.length > 0)
+    if (!past.recorded) return appendResume(past, request);
+    if (request.reset.length > 0)
       throw new LedgerRefused(
         "a row already records this loss: run this command without --reset, then run `resume --reset`",
       );
@@ -78,11 +78,14 @@ export function resumeAfterRestore(place: ResumePlace, resuming: Resuming): Prom
   });
 }
 
-async function goOn({ ledger, acts, loss, putAside }: PastPin & Offline, resuming: Resuming): Promise<ResumedPast> {
-  const before = await acts.lastInForce();
-  const { live, reset } = await prepare(ledger, before, resuming);
+async function appendResume(
+  { ledger, adminEvents, loss, putAside }: PastPin & Offline,
+  request: ResumeRequest,
+): Promise<ResumedPast> {
+  const before = await adminEvents.lastInForce();
+  const { live, reset } = await prepare(ledger, before, request);
   await putAside();
-  const done = await act(acts, resuming, async (transaction, now) => {
+  const done = await appendRow(adminEvents, request, async (transaction, now) => {
     const unknown: string[] = [];
     for (const { definition, through, unknownThrough } of await ledger.counters()) {
       const digest = digestOf(definition);
@@ -102,17 +105,17 @@ async function goOn({ ledger, acts, loss, putAside }: PastPin & Offline, resumin
  *
  * @throws {LedgerRefused} if no row records a loss, or a counter is not unknown because of one
  */
-export function resetCounters(place: OfflinePlace, resuming: Resuming): Promise<Resumed> {
-  return openOffline(place, (offline) => resetIn(offline, resuming));
+export function resetCounters(place: OfflinePlace, request: ResumeRequest): Promise<Resumed> {
+  return openOffline(place, (offline) => resetIn(offline, request));
 }
 
-async function resetIn({ ledger, acts }: Offline, resuming: Resuming): Promise<Resumed> {
+async function resetIn({ ledger, adminEvents }: Offline, request: ResumeRequest): Promise<Resumed> {
   const changes = await ledger.changes(0);
   const losses = new Set(changes.filter((change) => resumeOf(change.act, change.body)?.lost).map(({ at }) => at));
   if (losses.size === 0)
     throw new LedgerRefused("no row of the ledger records a loss, so every counter is known and none can be reset");
-  const { reset } = await prepare(ledger, await acts.lastInForce(), resuming);
-  const done = await act(acts, resuming, async (transaction, now) => {
+  const { reset } = await prepare(ledger, await adminEvents.lastInForce(), request);
+  const done = await appendRow(adminEvents, request, async (transaction, now) => {
     for (const { definition, unknownThrough } of await ledger.counters()) {
       const counter = reset.get(digestOf(definition));
       if (counter === undefined) continue;
@@ -146,8 +149,8 @@ interface Prepared {
   readonly reset: Reset;
 }
 
-async function prepare(ledger: Ledger, { contract }: InForce, { reset }: Resuming): Promise<Prepared> {
-  const policySet = await keptContracts(ledger, contract);
+async function prepare(ledger: Ledger, { contract }: InForce, { reset }: ResumeRequest): Promise<Prepared> {
+  const policySet = await recompileContracts(ledger, contract);
   const kept = new Set(
     (await ledger.counters()).filter(({ through }) => through === null).map(({ definition }) => definition),
   );
@@ -185,13 +188,13 @@ function digestOf(definition: string): string {
 }
 
 /** Appends the operator's row. `body` changes the counters and returns the body of the row. */
-async function act(
-  acts: Offline["acts"],
-  { by, reason }: Resuming,
+async function appendRow(
+  adminEvents: Offline["adminEvents"],
+  { by, reason }: ResumeRequest,
   body: (transaction: AppendTransaction, now: number) => Promise<Canonical>,
 ): Promise<Pick<Resumed, "at" | "seq">> {
   let at = 0;
-  const done = await acts.enact(async (transaction, now) => {
+  const done = await adminEvents.appendAdminEvent(async (transaction, now) => {
     at = now;
     return good({ by, act: resumeAct, body: await body(transaction, now), reason: `Svc: ${by}: ${reason}` });
   }, true);

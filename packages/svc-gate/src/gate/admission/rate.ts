@@ -3,7 +3,7 @@ import type { Rate } from "../admin/keys/record.ts";
 import type { Key } from "../admin/keys/ring.ts";
 
 /** The rest of a key's rate after one request was charged. */
-export interface Charged {
+export interface ChargeResult {
   readonly rate: Rate;
   /** False if nothing was left for this request. */
   readonly ok: boolean;
@@ -57,7 +57,7 @@ export class Rates {
   }
 
   /** Charges one request to a key; undefined if the key has no rate. */
-  charge({ id, tenant, rate }: Pick<Key, "id" | "rate" | "tenant">): Charged | undefined {
+  charge({ id, tenant, rate }: Pick<Key, "id" | "rate" | "tenant">): ChargeResult | undefined {
     const its = rate ?? this.#fallback(tenant);
     if (its === undefined) return undefined;
     const bucket = this.#bucket(id, its);
@@ -127,7 +127,7 @@ export function parseRate(text: string): Result<Rate, string> {
  * Returns the rate and its rest as header fields (draft-ietf-httpapi-ratelimit-headers-11): `q` requests in any `w`
  * seconds, `r` left now, and `t` seconds until all are available again.
  */
-export function rateFields({ rate, left, fullSeconds }: Charged): readonly (readonly [string, string])[] {
+export function rateFields({ rate, left, fullSeconds }: ChargeResult): readonly (readonly [string, string])[] {
   const { perSecond, burst } = rate;
   return [
     ["ratelimit-policy", `"key";q=${burst};w=${Math.ceil(burst / perSecond)}`],

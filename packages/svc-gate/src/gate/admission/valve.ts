@@ -8,11 +8,11 @@ export interface ValveOptions {
   /** A monotonic clock in milliseconds. */
   readonly now?: () => number;
   /** Calls a function after a delay. */
-  readonly later?: (act: () => void, ms: number) => void;
+  readonly later?: (action: () => void, ms: number) => void;
 }
 
 /** An action. It returns false if nothing was left to do, for example because the caller has gone. */
-type Act = () => boolean;
+type Action = () => boolean;
 
 /** How often waiting actions are released, in milliseconds. */
 const tickMs = 5;
@@ -26,7 +26,7 @@ const tickMs = 5;
  */
 export class Valve {
   readonly #options: Required<ValveOptions>;
-  #waiting: Act[] = [];
+  #waiting: Action[] = [];
   #head = 0;
   #level: number;
   #filledAt: number;
@@ -43,24 +43,24 @@ export class Valve {
   }
 
   /** @returns true if the action passed immediately */
-  pass(act: Act): boolean {
+  pass(action: Action): boolean {
     this.#fill();
     if ((this.waiting === 0 && this.#level >= 1) || this.waiting >= this.#options.waitingMax) {
       this.#level = Math.max(0, this.#level - 1);
-      act();
+      action();
       return true;
     }
     if (this.waiting === 0) this.#options.later(() => this.#release(), tickMs);
-    this.#waiting.push(act);
+    this.#waiting.push(action);
     return false;
   }
 
   #release(): void {
     this.#fill();
     while (this.waiting > 0 && this.#level >= 1) {
-      const act = this.#waiting[this.#head] as Act;
+      const action = this.#waiting[this.#head] as Action;
       this.#head += 1;
-      if (act()) this.#level -= 1;
+      if (action()) this.#level -= 1;
     }
     if (this.waiting === 0 || this.#head > 1024) {
       this.#waiting = this.#waiting.slice(this.#head);
@@ -83,6 +83,6 @@ export class Valve {
   }
 }
 
-function callLater(act: () => void, ms: number): void {
-  setTimeout(act, ms);
+function callLater(action: () => void, ms: number): void {
+  setTimeout(action, ms);
 }

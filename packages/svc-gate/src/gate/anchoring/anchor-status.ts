@@ -3,7 +3,7 @@ import type { Head } from "./head.ts";
 import type { ObservedHead } from "../../ledger/mod.ts";
 
 /** How far one anchor vouches for a ledger. */
-export interface Vouched {
+export interface VouchedRow {
   /** The anchor's name: `witness w1`, `file sink`. */
   readonly by: string;
   readonly seq: number;

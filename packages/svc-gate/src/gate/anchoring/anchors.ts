@@ -11,7 +11,7 @@ import { kindOf, observedIn, unstatedDivergence } from "./observed.ts";
 import type { WitnessPolicy } from "./policy.ts";
 import { refusalOf } from "./refusal.ts";
 import type { Sink } from "./sink.ts";
-import { AnchorStatus, type Vouched } from "./anchor-status.ts";
+import { AnchorStatus, type VouchedRow } from "./anchor-status.ts";
 import { Witnesses } from "./witnesses.ts";
 
 /** The anchors of a gate, and how often they receive heads. They are the same for the root and every tenant. */
@@ -48,7 +48,7 @@ interface Patience {
 }
 
 /** A sink and its status. */
-interface Given {
+interface SinkEntry {
   readonly sink: Sink;
   readonly status: AnchorStatus;
 }
@@ -76,14 +76,14 @@ export class Anchors {
   readonly #options: AnchorsOptions;
   readonly #cosignatures: Cosignatures | undefined;
   readonly #witnesses: Witnesses | undefined;
-  readonly #sinks: readonly Given[];
+  readonly #sinks: readonly SinkEntry[];
   readonly #statuses: readonly AnchorStatus[];
   readonly #publishers: readonly HeadPublisher[];
   readonly #patience: Patience;
   /** The number of rows that is known here. */
   #size = 0;
   /** The number of heads since the last delivery. */
-  #untold = 0;
+  #unpublished = 0;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: AnchorsOptions) {
@@ -98,7 +98,7 @@ export class Anchors {
       new Witnesses({ ...options, policy, cosignatures: this.#cosignatures, latest, pace });
     this.#sinks = sinks.map((sink) => ({ sink, status: new AnchorStatus({ ...options, ...sink }) }));
     this.#statuses = [...this.#sinks.map(({ status }) => status), ...(this.#witnesses?.statuses ?? [])];
-    const deliveries = this.#sinks.map((given) => () => this.#give(given));
+    const deliveries = this.#sinks.map((entry) => () => this.#deliverTo(entry));
     const asked = this.#witnesses;
     this.#publishers = [
       ...deliveries,
@@ -110,15 +110,15 @@ export class Anchors {
   follow({ size }: { readonly size: number }): void {
     this.#size = Math.max(this.#size, size);
     for (const status of this.#statuses) status.follow();
-    this.#untold += 1;
-    if (this.#untold >= this.#options.every) return this.#tell();
-    this.#timer ??= setTimeout(() => this.#tell(), latestMs).unref();
+    this.#unpublished += 1;
+    if (this.#unpublished >= this.#options.every) return this.#publish();
+    this.#timer ??= setTimeout(() => this.#publish(), latestMs).unref();
   }
 
-  #tell(): void {
+  #publish(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    this.#untold = 0;
+    this.#unpublished = 0;
     for (const publisher of this.#publishers) publisher.publish();
   }
 
@@ -140,11 +140,11 @@ export class Anchors {
   /**
    * The anchors and the last rows that they vouch for: first the quorum of witnesses, then by row, the latest first.
    */
-  get vouched(): readonly Vouched[] {
+  get vouched(): readonly VouchedRow[] {
     return this.#heads().map(({ by, size, at }) => ({ by, seq: size, at }));
   }
 
-  #heads(): readonly (Pick<Head, "root" | "size"> & Pick<Vouched, "at" | "by">)[] {
+  #heads(): readonly (Pick<Head, "root" | "size"> & Pick<VouchedRow, "at" | "by">)[] {
     const { cosigned } = this;
     const quorum = cosigned === undefined ? [] : [{ ...cosigned, by: "quorum of witnesses" }];
     const single = this.#statuses.flatMap(({ by, vouched }) => (vouched === undefined ? [] : [{ ...vouched, by }]));
@@ -196,7 +196,7 @@ export class Anchors {
       if (proof !== undefined || !acceptClaims) throw new LedgerRefused(refusal);
       log.warn({ tenant }, `accepted at this start: ${refusal}`);
     }
-    this.#tell();
+    this.#publish();
   }
 
   #compareKeys(): void {
@@ -217,13 +217,13 @@ export class Anchors {
     const collected = this.#options.collected && (await collectedDivergence(this.#options.collected, ledger, head));
     if (collected !== undefined && collected.length > 0) return collected;
     const enough = AbortSignal.timeout(this.#patience.startMs);
-    const inSinks = await Promise.all(this.#sinks.map((given) => this.#look(given, head, enough)));
+    const inSinks = await Promise.all(this.#sinks.map((entry) => this.#compareSink(entry, head, enough)));
     // A witness that has seen nothing yet cosigns any history. It must not get a history that a sink has disproved.
     return inSinks.flat().length > 0 ? inSinks.flat() : ((await this.#witnesses?.askAtStart(enough)) ?? []);
   }
 
   /** Compares the ledger with the last checkpoint in a sink, if it can be read. */
-  async #look({ sink, status }: Given, head: Head, enough: AbortSignal): Promise<readonly Divergence[]> {
+  async #compareSink({ sink, status }: SinkEntry, head: Head, enough: AbortSignal): Promise<readonly Divergence[]> {
     const { ledger, tenant } = this.#options;
     try {
       const kept = await inTime(sink.read(tenant, ledger.name), enough);
@@ -240,7 +240,7 @@ export class Anchors {
     return [];
   }
 
-  async #give({ sink, status }: Given): Promise<undefined> {
+  async #deliverTo({ sink, status }: SinkEntry): Promise<undefined> {
     const { ledger, tenant } = this.#options;
     try {
       const head = await readHead(ledger);
@@ -254,7 +254,7 @@ export class Anchors {
 
   /** Delivers the last head to all reachable anchors, and ends within a bounded time. */
   async close(): Promise<void> {
-    if (this.#timer !== undefined) this.#tell();
+    if (this.#timer !== undefined) this.#publish();
     await Promise.all(this.#publishers.map((publisher) => publisher.close(this.#patience.endMs)));
   }
 }

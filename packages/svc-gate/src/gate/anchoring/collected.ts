@@ -11,7 +11,7 @@ export interface Collected {
 }
 
 /** A checkpoint of the ledger, read without its signatures. */
-interface Said {
+interface CollectedHead {
   readonly note: string;
   readonly size: number;
   /** Base64. */
@@ -23,7 +23,7 @@ interface Said {
  * tenant.
  */
 export function strangeFile({ file, notes }: Collected, name: string, tenant: string | null): string | undefined {
-  if (tenant !== null || notes.some((note) => saidIn(note, name) !== undefined)) return undefined;
+  if (tenant !== null || notes.some((note) => headIn(note, name) !== undefined)) return undefined;
   return `SVC_SEEN: ${file} has no checkpoint of the ledger ${name}: name the right file, or start once with --accept anchors`;
 }
 
@@ -54,12 +54,12 @@ export async function collectedDivergence(
   return best === undefined ? [] : [best];
 }
 
-async function absentFrom(log: AnchoredLog, head: Head, notes: readonly string[]): Promise<readonly Said[]> {
+async function absentFrom(log: AnchoredLog, head: Head, notes: readonly string[]): Promise<readonly CollectedHead[]> {
   const read = remembering(hashesOf(log));
   const isThere = new Map<string, boolean>();
-  const absent: Said[] = [];
+  const absent: CollectedHead[] = [];
   for (const note of notes) {
-    const said = saidIn(note, log.name);
+    const said = headIn(note, log.name);
     if (said === undefined || said.size === 0) continue;
     const { root, size } = said;
     const id = idOf(size, root);
@@ -85,7 +85,7 @@ function remembering(read: HashReader): HashReader {
   };
 }
 
-function saidIn(note: string, name: string): Said | undefined {
+function headIn(note: string, name: string): CollectedHead | undefined {
   const said = headOf(note, "");
   return said?.log === name ? { note, size: said.seq, root: said.root ?? "" } : undefined;
 }

@@ -12,12 +12,20 @@ export function fileSink(path: string): Sink {
   return {
     by: "file sink",
     place: path,
-    write: (tenant, note) => append(fileOf(tenant), note),
+    write: (tenant, note) => append(fileOf(tenant), note).catch(failWith("written")),
     read: async (tenant, origin) => {
-      const { text, at } = await tailOf(fileOf(tenant));
+      const { text, at } = await tailOf(fileOf(tenant)).catch(failWith("read"));
       const note = notesIn(text).findLast((found) => found.startsWith(`${origin}\n`));
       return note === undefined ? undefined : { note, at };
     },
+  };
+}
+
+/** Throws a clause with the system's code, because its own text is for programmers. */
+function failWith(action: "read" | "written"): (error: unknown) => never {
+  return (error) => {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new Error(`its file cannot be ${action} (${code ?? String(error)})`, { cause: error });
   };
 }
 

@@ -12,14 +12,17 @@ const by = "head pin";
  */
 export const pinBehindMaxMs = 10_000;
 
-interface Told {
+interface PinLogOptions {
   readonly tenant: string | null;
   readonly log: Logger;
   readonly observer: GateObserver;
 }
 
 /** Logs once that the pin of a ledger cannot be written, and once that it can be again; counts each failure. */
-export function tellOfPin(ledger: Pick<Ledger, "pin" | "watchPin">, { tenant, log, observer }: Told): void {
+export function logPinFailures(
+  ledger: Pick<Ledger, "pin" | "watchPin">,
+  { tenant, log, observer }: PinLogOptions,
+): void {
   let isFailing = false;
   ledger.watchPin((failure) => {
     if (failure !== undefined) observer.anchorFailed(by);

@@ -69,7 +69,7 @@ function reasonOf(error: unknown): string {
 }
 
 /** Returns the beginning of an answer, for a sentence. */
-export function shownReply({ status, text }: Reply): string {
+export function replyText({ status, text }: Reply): string {
   const said = text
     .slice(0, 120)
     .replaceAll(/[^\x20-\x7e]+/g, " ")

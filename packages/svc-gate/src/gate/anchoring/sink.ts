@@ -11,11 +11,11 @@ export interface Sink {
    */
   readonly write: (tenant: string | null, note: string) => Promise<void>;
   /** Returns the last stored checkpoint of this origin; undefined if there is none. */
-  readonly read: (tenant: string | null, origin: string) => Promise<Kept | undefined>;
+  readonly read: (tenant: string | null, origin: string) => Promise<StoredCheckpoint | undefined>;
 }
 
 /** A stored checkpoint. */
-export interface Kept {
+export interface StoredCheckpoint {
   readonly note: string;
   /** When it was stored, in milliseconds. */
   readonly at: number;

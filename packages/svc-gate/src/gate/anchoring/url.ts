@@ -14,7 +14,7 @@ export function parseUrl(text: string): Result<URL, string> {
 }
 
 /** Returns a URL without its query, which may have a secret. */
-export function shownUrl(url: string): string {
+export function urlText(url: string): string {
   const { origin, pathname } = new URL(url);
   return origin + pathname;
 }

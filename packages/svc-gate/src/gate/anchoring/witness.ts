@@ -5,7 +5,7 @@ import { hashesOf, readHead, type AnchoredLog, type Head } from "./head.ts";
 import { observedIn, unstatedDivergence } from "./observed.ts";
 import type { Divergence } from "../../ledger/mod.ts";
 import type { Witness, WitnessPolicy } from "./policy.ts";
-import { send, shownReply, type Reply } from "./send.ts";
+import { send, replyText, type Reply } from "./send.ts";
 
 /** The answer of a witness. */
 export type WitnessAnswer =
@@ -41,7 +41,7 @@ export async function askWitness(witness: Witness, request: WitnessRequest): Pro
     if (reply.status !== 409) return failed(whyNot(reply, request.log));
     const seen = sizeOf(reply);
     if (seen === undefined || seen === from)
-      return failed(`${shownReply(reply)}, which is not a size that it can have seen`);
+      return failed(`${replyText(reply)}, which is not a size that it can have seen`);
     // Another gate on the same ledger may have sent a newer head.
     if (seen > head.size) head = await readHead(request.log);
     if (seen > head.size) return diverged(witness, request, head, seen);
@@ -78,7 +78,7 @@ function whyNot(reply: Reply, { name, verifiers }: AnchoredLog): string {
   const keys = verifiers.map(({ text }) => text).join(" or ");
   if (reply.status === 404) return `it does not know the log ${name}: give it the key ${keys}`;
   if (reply.status === 403) return `it does not accept the signature of ${name}: give it the key ${keys}`;
-  return shownReply(reply);
+  return replyText(reply);
 }
 
 /** The witness claims another history through a row: asks it for the checkpoint and compares that with the ledger. */
@@ -87,14 +87,14 @@ async function diverged(witness: Witness, request: WitnessRequest, head: Head, s
   const by = `witness ${witness.name}`;
   const kind = size > head.size ? "truncated" : "forked";
   const claim: Divergence = { kind, head: { log: log.name, seq: size, by } };
-  const note = await shownCheckpoint(witness, request);
+  const note = await servedCheckpoint(witness, request);
   const observed = note === undefined ? undefined : observedIn(note, log, by, cosignedAt(note, witness));
   const proven = observed?.proof === undefined ? undefined : await unstatedDivergence(log, head, observed);
   return { kind: "diverged", divergence: proven ?? claim };
 }
 
 /** Returns the latest checkpoint that the witness has cosigned, if the witness serves it. */
-async function shownCheckpoint(
+async function servedCheckpoint(
   { url = "" }: Witness,
   { log, timeoutMs, signal }: WitnessRequest,
 ): Promise<string | undefined> {

@@ -6,7 +6,7 @@ import { readHead, type AnchoredLog, type Head } from "./head.ts";
 import { isStatedLost } from "./observed.ts";
 import type { Witness, WitnessPolicy } from "./policy.ts";
 import { AnchorStatus } from "./anchor-status.ts";
-import { shownUrl } from "./url.ts";
+import { urlText } from "./url.ts";
 import { askWitness, type WitnessAnswer } from "./witness.ts";
 
 export interface WitnessesOptions {
@@ -44,7 +44,7 @@ export class Witnesses {
     this.#askers = policy.witnesses.flatMap((witness) => {
       const { name, url } = witness;
       if (url === undefined) return [];
-      const status = new AnchorStatus({ ...options, by: `witness ${name}`, place: shownUrl(url) });
+      const status = new AnchorStatus({ ...options, by: `witness ${name}`, place: urlText(url) });
       return [{ witness, status, from: 0, notBefore: 0, failures: 0 }];
     });
   }

@@ -2,7 +2,7 @@ import { NotKept, type InForce, type Ledger, type AppendTransaction } from "../.
 import { bad, good, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
 import { activePolicy, agrees, isLater, type ActivePolicy } from "./active-policy.ts";
 import type { Clock } from "./clock.ts";
-import { keptContracts } from "./contracts.ts";
+import { recompileContracts } from "./contracts.ts";
 
 /** A transaction of the ledger at a trusted time. */
 export interface TimedTransaction {
@@ -83,7 +83,7 @@ export class ActiveLedger {
   /** Loads the policy that another gate has put in force. The ledger keeps its text. */
   async #follow({ contract, mode }: InForce): Promise<void> {
     const { ledger, onFollow } = this.#options;
-    const policySet = await keptContracts(ledger, contract);
+    const policySet = await recompileContracts(ledger, contract);
     if (policySet === undefined) throw new Error(`the contract ${contract} that is in force cannot be compiled again`);
     this.#policy = activePolicy(policySet, mode as Mode);
     onFollow?.(this.#policy);

@@ -28,7 +28,7 @@ export async function loadContracts(
 ): Promise<Result<PolicySet, readonly Diagnostic[]>> {
   const source = { ...(await readSource(file)), name: called };
   if (isContract(source.text)) return ready(compileContracts([source], options));
-  return ready(compileMandate(source, (name) => openBeside(file, name), options));
+  return ready(compileMandate(source, (name) => openRelative(file, name), options));
 }
 
 /** Loads the functions that the contracts call. */
@@ -40,7 +40,7 @@ async function ready(
 }
 
 /** Compiles contracts again from the text in the ledger; undefined if that is not possible. */
-export async function keptContracts(
+export async function recompileContracts(
   ledger: { contractText(digest: string): Promise<string | undefined> },
   digest: string,
 ): Promise<PolicySet | undefined> {
@@ -77,11 +77,11 @@ async function readSource(file: string): Promise<SourceFile> {
  * Reads a file of a mandate. Its name is in the text of GET /rules, so in the digest on each receipt: the name must not
  * contain a path of this machine.
  */
-function openBeside(mandate: string, name: string): Result<SourceFile, string> {
+function openRelative(mandate: string, name: string): Result<SourceFile, string> {
   if (isAbsolute(name)) {
-    const beside = relative(dirname(mandate), name).replaceAll("\\", "/");
+    const relativePath = relative(dirname(mandate), name).replaceAll("\\", "/");
     return bad(
-      `it is an absolute path, but a mandate names files by paths relative to its own folder: write \`${beside}\``,
+      `it is an absolute path, but a mandate names files by paths relative to its own folder: write \`${relativePath}\``,
     );
   }
   try {

@@ -5,7 +5,7 @@ import { parseLeaf, readCall, readCutInput, wholeText, type Leaf } from "../../l
 import { isVerdict, visible } from "../../wire/mod.ts";
 
 /** A counter that starts, for the answer and the log. */
-export interface Folded {
+export interface FoldedCounter {
   readonly counter: string;
   /** The number of older receipts that were read, and of events in them. */
   readonly rows: number;
@@ -55,7 +55,7 @@ export async function alignCounters(
   ledger: Ledger,
   transaction: AppendTransaction,
   ahead: ReadonlyMap<string, Progress>,
-): Promise<readonly Folded[]> {
+): Promise<readonly FoldedCounter[]> {
   const owned = countersOf(policySet);
   const inForce = new Set(owned.map(({ counter }) => counter.identity));
   const live = new Set<string>();
@@ -65,7 +65,7 @@ export async function alignCounters(
     if (!inForce.has(definition))
       await transaction.keepCounter({ definition, through: transaction.head.seq, unknownThrough }, []);
   }
-  const folded: Folded[] = [];
+  const folded: FoldedCounter[] = [];
   const lostThrough = await freshLoss(ledger, transaction);
   for (const each of owned) {
     const { identity: definition, name } = each.counter;
@@ -107,14 +107,14 @@ export async function resetWarnings(ledger: Ledger): Promise<readonly string[]> 
 }
 
 /** A counter with the contracts that define how calls change it. */
-export interface Owned {
+export interface OwnedCounter {
   readonly counter: Counter;
   readonly policySet: PolicySet;
 }
 
 /** One counter for each definition; it starts empty only if all contracts that share it say so. */
-export function countersOf(policySet: PolicySet): readonly Owned[] {
-  const found = new Map<string, Owned>();
+export function countersOf(policySet: PolicySet): readonly OwnedCounter[] {
+  const found = new Map<string, OwnedCounter>();
   for (const counter of policySet.counters) {
     const same = found.get(counter.identity);
     const startsEmpty = counter.startsEmpty && same?.counter.startsEmpty !== false;
@@ -125,7 +125,7 @@ export function countersOf(policySet: PolicySet): readonly Owned[] {
 
 type Keep = (progress: Pick<Progress, "through" | "unknownThrough">, found: readonly FoldedEvent[]) => Promise<void>;
 
-async function catchUp(owned: Owned, ledger: Ledger, start: Progress, keep: Keep): Promise<Progress> {
+async function catchUp(owned: OwnedCounter, ledger: Ledger, start: Progress, keep: Keep): Promise<Progress> {
   const counter = hash("sha256", owned.counter.identity, "hex");
   let { through, unknownThrough, rows, events } = start;
   for await (const slice of ledger.rows(through + 1)) {
@@ -150,7 +150,11 @@ async function catchUp(owned: Owned, ledger: Ledger, start: Progress, keep: Keep
  *
  * @returns undefined if the receipt lacks the data, or records that earlier receipts are lost
  */
-export function recountRow({ counter, policySet }: Owned, leaf: Leaf, evidence: string): ReturnType<typeof recount> {
+export function recountRow(
+  { counter, policySet }: OwnedCounter,
+  leaf: Leaf,
+  evidence: string,
+): ReturnType<typeof recount> {
   if (leaf.kind !== "check") return readResume(leaf, evidence)?.lost === undefined ? [] : undefined;
   const call = readCall(evidence);
   if (call === undefined) return undefined;

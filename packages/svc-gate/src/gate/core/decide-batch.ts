@@ -16,7 +16,7 @@ import type { TimedTransaction } from "./active-ledger.ts";
 import { digestOf, type ActivePolicy } from "./active-policy.ts";
 import { answeredVerdict, type DecidedCheck } from "./answer.ts";
 import { outcomeOf } from "./outcome.ts";
-import type { KeptCall, RefusedCall } from "./refused-inputs.ts";
+import type { StoredCall, RefusedCall } from "./refused-inputs.ts";
 import { sensitiveOf } from "./sensitive.ts";
 
 /** A call as the policy sees it, before any counter is read. */
@@ -33,7 +33,7 @@ export interface PlannedCall {
 
 export interface DecideOptions {
   /** Says how much the ledger keeps of a call that was refused before any rule was evaluated. */
-  readonly keepRefused: (call: RefusedCall) => KeptCall;
+  readonly keepRefused: (call: RefusedCall) => StoredCall;
   /** Called for a decision in which an error was thrown that is not an evaluation error. */
   readonly onDefect: (decision: Decision) => void;
   readonly observer?: GateObserver | undefined;
@@ -75,7 +75,7 @@ export async function decideBatch(
   await transaction.look(planned.flatMap(({ lookups }) => lookups));
   const decisions = planned.map((call) => decideCall({ transaction, at }, call, policy, options));
   const decided = performance.now();
-  const receipts = await transaction.commit(takenOver(transaction, policy));
+  const receipts = await transaction.commit(takeOver(transaction, policy));
   const committed = performance.now();
   options.observer?.flushed(planned.length, committed - decided);
   for (const each of timings) {
@@ -140,6 +140,6 @@ function decideCall(
  * Returns the policy with this engine if an earlier engine served the ledger. The first row then records the new
  * engine.
  */
-function takenOver({ inForce }: AppendTransaction, { engine }: ActivePolicy): InForce | undefined {
+function takeOver({ inForce }: AppendTransaction, { engine }: ActivePolicy): InForce | undefined {
   return inForce === undefined || inForce.engine === engine ? undefined : { ...inForce, engine };
 }

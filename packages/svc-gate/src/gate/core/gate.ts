@@ -1,4 +1,4 @@
-import type { ActOf, Acts } from "../admin/act.ts";
+import type { MakeAdminEvent, AdminEvents } from "../admin/admin-event.ts";
 import type { PolicySet } from "../../contract/mod.ts";
 import {
   NotKept,
@@ -21,16 +21,16 @@ import {
   type Refusal,
   type Result,
 } from "../../wire/mod.ts";
-import { holdAgainst, type AnchoredCheck, type AnchorReading, type Anchors } from "../anchoring.ts";
+import { compareWithAnchors, type AnchoredCheck, type AnchorReading, type Anchors } from "../anchoring.ts";
 import { answerBody } from "./answer.ts";
-import { alignCounters, foldAhead, type Folded, type Progress } from "./counters.ts";
+import { alignCounters, foldAhead, type FoldedCounter, type Progress } from "./counters.ts";
 import { Eraser, type Erased } from "../admin/erasure/eraser.ts";
 import type { EraseRequest } from "../admin/erasure/request.ts";
 import { Retention, type RetentionOptions } from "../admin/erasure/retention.ts";
 import { pinReading, pinTrails } from "../anchoring/pin-standing.ts";
 import { unavailable, type TimedTransaction } from "./active-ledger.ts";
 import { Sequencer, type SequencerOptions } from "./sequencer.ts";
-import { signerAct } from "../admin/signer-act.ts";
+import { signerEvent } from "../admin/signer-event.ts";
 import { activePolicy, agrees, type ActivePolicy } from "./active-policy.ts";
 import { beginTimings, type AnsweredCheck, type CheckTimings } from "../telemetry/observer.ts";
 
@@ -74,12 +74,12 @@ export interface Reloaded {
   readonly before: InForce;
   readonly now: InForce;
   /** The counters that start. */
-  readonly folded: readonly Folded[];
+  readonly folded: readonly FoldedCounter[];
   readonly receipt: Receipt | undefined;
 }
 
 /** The policy to put in force. */
-interface Wanted {
+interface WantedPolicy {
   /** Undefined keeps the contract. */
   readonly policySet: PolicySet | undefined;
   /** Undefined keeps the mode. */
@@ -99,14 +99,14 @@ interface Wanted {
  */
 export async function openGate(
   options: GateOptions,
-): Promise<Result<{ readonly gate: Gate; readonly folded: readonly Folded[] }, Refusal>> {
+): Promise<Result<{ readonly gate: Gate; readonly folded: readonly FoldedCounter[] }, Refusal>> {
   const gate = new Gate(options);
   const begun = await gate.begin();
   return begun.ok ? good({ gate, folded: begun.value?.folded ?? [] }) : begun;
 }
 
 /** One gate: a policy and a ledger. It decides checks and reads its receipts. */
-export class Gate implements Acts {
+export class Gate implements AdminEvents {
   readonly #options: GateOptions;
   readonly #ledger: Ledger;
   readonly #sequencer: Sequencer;
@@ -121,7 +121,7 @@ export class Gate implements Acts {
     const { ledger, retention } = options;
     this.#eraser = new Eraser({
       ledger,
-      enact: (actOf) => this.enact(actOf),
+      appendAdminEvent: (makeEvent) => this.appendAdminEvent(makeEvent),
       scrub: (rewrite) => this.#scrub(rewrite),
     });
     this.#retention = retention && new Retention({ ...retention, ledger, eraser: this.#eraser });
@@ -178,10 +178,10 @@ export class Gate implements Acts {
   }
 
   /** Appends a row for an administrative event that does not change the policy. */
-  async enact(actOf: ActOf): Promise<Result<Durable<Receipt>, Refusal>> {
+  async appendAdminEvent(makeEvent: MakeAdminEvent): Promise<Result<Durable<Receipt>, Refusal>> {
     let found: Result<Durable<Receipt>, Refusal> | undefined;
     const done = await this.#sequencer.batcher.exclusive(async ({ transaction, at }) => {
-      const act = await actOf(transaction, at);
+      const act = await makeEvent(transaction, at);
       if (!act.ok) {
         found = act;
         return transaction.abort();
@@ -276,7 +276,7 @@ export class Gate implements Acts {
     return this.#sequencer.batcher.exclusive(async ({ transaction, at }) => {
       if (transaction.signer === to) return transaction.abort();
       const { contract, mode } = this.policy;
-      transaction.change({ ...signerAct(change, "start"), at, contract, mode });
+      transaction.change({ ...signerEvent(change, "start"), at, contract, mode });
       await transaction.commit(undefined, to);
     }, true);
   }
@@ -285,7 +285,7 @@ export class Gate implements Acts {
    * Puts a policy in force. A contract or mode that is not given stays as it is in the transaction, because another
    * gate may have changed it.
    */
-  async #put(wanted: Wanted, by: string, anyClock = false): Promise<Result<Reloaded, Refusal>> {
+  async #put(wanted: WantedPolicy, by: string, anyClock = false): Promise<Result<Reloaded, Refusal>> {
     const ledger = this.#ledger;
     const prepared = await this.#prepare(wanted.policySet ?? this.policy.policySet);
     if (!prepared.ok) return prepared;
@@ -303,8 +303,8 @@ export class Gate implements Acts {
       const folded = await alignCounters(next.policySet, ledger, transaction, ahead);
       const changed = !agrees(before, next);
       if (changed) {
-        const now = shownInForce(next);
-        const body = { before: shownInForce(before), now, ...(wanted.setting && { setting: wanted.setting }) };
+        const now = inForceJson(next);
+        const body = { before: inForceJson(before), now, ...(wanted.setting && { setting: wanted.setting }) };
         transaction.change({
           at,
           by,
@@ -325,7 +325,7 @@ export class Gate implements Acts {
   /** Returns why a mode must not be put in force on a shared ledger; undefined if it may. */
   #weakerRefusal(
     { inForce }: AppendTransaction,
-    { mode = this.policy.mode, setting, mayWeaken }: Wanted,
+    { mode = this.policy.mode, setting, mayWeaken }: WantedPolicy,
     by: string,
   ): Refusal | undefined {
     if (inForce === undefined || mayWeaken || !isWeaker(mode, this.policy.mode)) return undefined;
@@ -407,7 +407,7 @@ export class Gate implements Acts {
   verify(): Promise<AnchoredCheck> {
     this.#nextWalk ??= this.#walk.then(() => {
       this.#nextWalk = undefined;
-      const walk = this.#ledger.verify().then((check) => holdAgainst(check, this.#options.anchors));
+      const walk = this.#ledger.verify().then((check) => compareWithAnchors(check, this.#options.anchors));
       this.#walk = walk.catch(() => undefined);
       return walk;
     });
@@ -424,7 +424,7 @@ export class Gate implements Acts {
   }
 }
 
-function shownInForce({ contract, mode }: InForce): Canonical {
+function inForceJson({ contract, mode }: InForce): Canonical {
   return { contract: `sha256:${contract}`, mode };
 }
 

@@ -10,10 +10,10 @@ export function outcomeOf({ fired, errors, read, observed }: Decision): Canonica
     counters: Object.fromEntries(read),
     errors: Object.fromEntries(errors),
     fired,
-    ...(observed.length === 0 ? {} : { observed: observed.map(wouldBe) }),
+    ...(observed.length === 0 ? {} : { observed: observed.map(observationJson) }),
   };
 }
 
-function wouldBe({ reason, rule, verdict }: Observation): Canonical {
+function observationJson({ reason, rule, verdict }: Observation): Canonical {
   return { reason: reason.replace(/^Svc: /, ""), rule, verdict };
 }

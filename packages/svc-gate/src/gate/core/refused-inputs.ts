@@ -43,7 +43,7 @@ export class RefusedInputs {
   }
 
   /** Returns the stored input of a refused call: the whole input, or the result of `cutInputText`. */
-  kept({ keyName, at, inputText, sensitive }: RefusedCall, tenant: string | null = null): KeptCall {
+  kept({ keyName, at, inputText, sensitive }: RefusedCall, tenant: string | null = null): StoredCall {
     if (this.#isWhole(`${tenant ?? ""} ${keyName}`, Buffer.byteLength(inputText), at)) return { inputText, sensitive };
     const others = sensitive.filter(({ name }) => !name.startsWith("input."));
     return { inputText: cutInputText(inputText, sensitive), sensitive: others };
@@ -73,12 +73,12 @@ export class RefusedInputs {
   }
 }
 
-export interface KeptCall extends Pick<CheckEntry, "inputText"> {
+export interface StoredCall extends Pick<CheckEntry, "inputText"> {
   readonly sensitive: NonNullable<CheckEntry["sensitive"]>;
 }
 
 /** A call that was refused before any rule was evaluated. */
-export interface RefusedCall extends KeptCall, Pick<CheckEntry, "at" | "keyName"> {}
+export interface RefusedCall extends StoredCall, Pick<CheckEntry, "at" | "keyName"> {}
 
 const units: Readonly<Record<string, number>> = { "": 1, KiB: 1024, MiB: 1_048_576, GiB: 1_073_741_824 };
 

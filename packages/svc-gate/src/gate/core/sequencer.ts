@@ -15,7 +15,7 @@ import {
   type PlannedCall,
   type PreparedCall,
 } from "./decide-batch.ts";
-import { RefusedInputs, type KeptCall, type RefusedCall } from "./refused-inputs.ts";
+import { RefusedInputs, type StoredCall, type RefusedCall } from "./refused-inputs.ts";
 
 /** A call to be decided. */
 export interface Submission {
@@ -36,7 +36,7 @@ export interface SequencerOptions extends ActiveLedgerOptions, Omit<DecideOption
   /** The memory for the bodies of waiting calls, shared with the other ledgers of the process; by default its own. */
   readonly budget?: Budget | undefined;
   /** Says how much the ledger keeps of a call that was refused before any rule was evaluated; by default a new process's limits. */
-  readonly keepRefused?: ((call: RefusedCall) => KeptCall) | undefined;
+  readonly keepRefused?: ((call: RefusedCall) => StoredCall) | undefined;
 }
 
 /**

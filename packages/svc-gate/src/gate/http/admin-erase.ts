@@ -10,9 +10,9 @@ export async function erase({ service, tenant, key, request, reply }: RouteCall)
   const call = readErase(request.body);
   if (!call.ok) return refuseWith(reply, call.problem);
   const erased = await service.workOn(tenant, (gate) => gate.erase(call.value, key?.id ?? ""));
-  return erased.ok ? sendJson(reply, JSON.stringify(shown(erased.value))) : refuseWith(reply, erased.problem);
+  return erased.ok ? sendJson(reply, JSON.stringify(erasedJson(erased.value))) : refuseWith(reply, erased.problem);
 }
 
-function shown({ receipts, ...erased }: Erased): object {
+function erasedJson({ receipts, ...erased }: Erased): object {
   return { ...erased, receipts: receipts.map(({ seq, hash }) => ({ seq, hash })) };
 }

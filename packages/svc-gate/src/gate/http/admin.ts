@@ -1,7 +1,7 @@
 import type { FastifyReply } from "fastify";
 import { modes, refuse, type Refusal } from "../../wire/mod.ts";
 import { readMembers, sendJson } from "./body.ts";
-import type { Folded } from "../core/counters.ts";
+import type { FoldedCounter } from "../core/counters.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
 import type { InForce } from "../../ledger/mod.ts";
@@ -15,7 +15,13 @@ export async function reload({ service, tenant, key, request, reply }: RouteCall
   const { changed, before, now, folded, receipt = null } = reloaded.value;
   return sendJson(
     reply,
-    JSON.stringify({ changed, before: shown(before), now: shown(now), counters: folded.map(shownCounter), receipt }),
+    JSON.stringify({
+      changed,
+      before: inForceJson(before),
+      now: inForceJson(now),
+      counters: folded.map(counterJson),
+      receipt,
+    }),
   );
 }
 
@@ -28,18 +34,18 @@ function modeAsked(body: unknown): string | undefined | Refusal {
   return refuse("invalid-request", `"mode" must be one of ${modes.join(", ")}`);
 }
 
-function shown({ contract, mode }: InForce): Readonly<Record<string, string>> {
+function inForceJson({ contract, mode }: InForce): Readonly<Record<string, string>> {
   return { contract: `sha256:${contract}`, mode };
 }
 
 /** Returns from when a counter counts: from the first receipt, after `unknown_through`, or from now on. */
-function shownCounter({
+function counterJson({
   counter,
   rows,
   events,
   unknownThrough,
   startsEmpty,
-}: Folded): Readonly<Record<string, unknown>> {
+}: FoldedCounter): Readonly<Record<string, unknown>> {
   const counts = startsEmpty
     ? "from now on"
     : unknownThrough < 0

@@ -44,12 +44,12 @@ export function refuseWith(reply: FastifyReply, refusal: Refusal): FastifyReply 
     return isThere;
   };
   if (refusal.code === "stopping") send();
-  else if (!server.refusalValve.pass(send)) letGoOfBody(request);
+  else if (!server.refusalValve.pass(send)) dropBody(request);
   return reply;
 }
 
 /** Frees the body of a request whose refusal waits. */
-function letGoOfBody(request: FastifyRequest): void {
+function dropBody(request: FastifyRequest): void {
   request.body = undefined;
   request.raw.resume();
 }

@@ -37,7 +37,7 @@ export const routes: readonly Route[] = [
 
 async function check({ service, gate, tenant, key, request, reply }: RouteCall): Promise<FastifyReply> {
   const timings = beginTimings();
-  const isTold = service.traces !== undefined || service.logsAnswers;
+  const isReported = service.traces !== undefined || service.logsAnswers;
   if (service.traces !== undefined) noteTrace(request, service.traces.begin(tracedOf(request, tenant), timings));
   const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
   const text = textOf(body);
@@ -56,7 +56,7 @@ async function check({ service, gate, tenant, key, request, reply }: RouteCall):
     bytes: body.length,
     digest: hash("sha256", body, "hex"),
     timings,
-    onAnswer: isTold ? (told) => tell(request, told, timings) : undefined,
+    onAnswer: isReported ? (decided) => reportAnswer(request, decided, timings) : undefined,
   });
   if (!answer.ok) return refuseWith(reply, answer.problem);
   return reply.header("content-type", "application/json; charset=utf-8").send(answer.value);
@@ -68,9 +68,9 @@ function tracedOf({ url, protocol, headers }: FastifyRequest, tenant: string | n
 }
 
 /** Reports the result of a check to its trace and to the debug log. */
-function tell(request: FastifyRequest, told: AnsweredCheck, timings: CheckTimings): void {
-  traceOf(request)?.answered(told, timings);
-  const { toolName: tool, verdict, answered, rule, seq } = told;
+function reportAnswer(request: FastifyRequest, decided: AnsweredCheck, timings: CheckTimings): void {
+  traceOf(request)?.answered(decided, timings);
+  const { toolName: tool, verdict, answered, rule, seq } = decided;
   request.log.debug({ ...requestIdentity(request), tool, verdict, answered, rule, seq }, "answered");
 }
 

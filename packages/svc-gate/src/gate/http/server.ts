@@ -239,7 +239,7 @@ function notFound(request: FastifyRequest, basePath: string): Refusal {
   if (methods.some((method) => method === request.method))
     return refuse("not-found", "this path needs tenants (set SVC_TENANTS), or does not exist below a tenant");
   if (methods.length === 0) {
-    const paths = new Set(routes.map((route) => basePath + shown(route)));
+    const paths = new Set(routes.map((route) => basePath + pathText(route)));
     return refuse("not-found", `this path does not exist; the gate has ${[...paths].join(", ")}`);
   }
   return { ...refuse("method-not-allowed", `this path only takes ${methods.join(", ")}`), allow: methods.join(", ") };
@@ -254,6 +254,6 @@ function patternOf({ path }: Route): RegExp {
   return new RegExp(`^${path.replace(/:\w+/g, "[^/]+")}$`);
 }
 
-function shown({ path }: Route): string {
+function pathText({ path }: Route): string {
   return path.replace(/:(\w+)/g, "{$1}");
 }

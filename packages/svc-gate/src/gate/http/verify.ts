@@ -10,10 +10,10 @@ import type { RouteCall } from "./route.ts";
 export async function verify({ gate, request, reply }: RouteCall): Promise<FastifyReply> {
   const problem = badQuery(queryOf(request), []);
   if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
-  return sendJson(reply, JSON.stringify(shown(await gate.verify())));
+  return sendJson(reply, JSON.stringify(checkJson(await gate.verify())));
 }
 
-function shown(check: AnchoredCheck): object {
+function checkJson(check: AnchoredCheck): object {
   const { rows, head, broken, anchored, anchors } = check;
   const { seq, hash } = head;
   const found =

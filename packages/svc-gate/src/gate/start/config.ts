@@ -12,7 +12,7 @@ export type Acceptable = (typeof acceptable)[number];
 export const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
 /** A setting from the environment or a flag. */
-interface Given {
+interface GivenSetting {
   readonly variable: string;
   /** The value as it was set; undefined if it was not set. */
   readonly value: string | undefined;
@@ -29,7 +29,7 @@ interface Entry<Value> {
   readonly fallback: string;
   readonly doc: string;
   /** @returns the value, or a sentence that names the mistake */
-  readonly read: (given: Given) => Result<Value, string>;
+  readonly read: (given: GivenSetting) => Result<Value, string>;
 }
 
 /** Every setting, once: `Config` and the flags of `svc-gate serve` are derived from it. */
@@ -304,11 +304,11 @@ export function readConfig(environment: Texts, flags: Texts): Result<Configured,
   return good({ config, warnings: [...unknownVariables(environment), ...risks(config)] });
 }
 
-function plain({ text }: Given): Result<string, string> {
+function plain({ text }: GivenSetting): Result<string, string> {
   return good(text);
 }
 
-function optional({ text }: Given): Result<string | undefined, string> {
+function optional({ text }: GivenSetting): Result<string | undefined, string> {
   return good(text || undefined);
 }
 
@@ -318,19 +318,19 @@ function ifGiven<Value>(read: Entry<Value>["read"]): Entry<Value | undefined>["r
 }
 
 /** Reads the mode. An empty mode is an error: somebody wanted to set it, and the gate must not silently observe. */
-function readMode({ variable, value }: Given): Result<Mode | undefined, string> {
+function readMode({ variable, value }: GivenSetting): Result<Mode | undefined, string> {
   if (value === undefined || isMode(value)) return good(value);
   return bad(`${variable} is "${value}"; it must be ${modes.join(", ")}${meant(value, modes)}`);
 }
 
-function readApiKey({ variable, value }: Given): Result<string | undefined, string> {
+function readApiKey({ variable, value }: GivenSetting): Result<string | undefined, string> {
   if (value === "") return bad(`${variable} is empty: set a key, or remove the variable so that the gate makes a key`);
   if (value !== undefined && /[^\x21-\x7e]/.test(value))
     return bad(`${variable} has a space or a character that is not allowed in a header: use visible ASCII characters`);
   return good(value);
 }
 
-function readSigningKey({ variable, text, isFlag }: Given): Result<string | undefined, string> {
+function readSigningKey({ variable, text, isFlag }: GivenSetting): Result<string | undefined, string> {
   if (isFlag && text.includes("\n"))
     return bad(
       `${variable} has the key itself as an argument, which every process can see: set the variable, or name a file`,
@@ -338,12 +338,12 @@ function readSigningKey({ variable, text, isFlag }: Given): Result<string | unde
   return good(text || undefined);
 }
 
-function readSinks({ variable, text }: Given): Result<string | undefined, string> {
+function readSinks({ variable, text }: GivenSetting): Result<string | undefined, string> {
   const sinks = parseSinks(text);
   return sinks.ok ? good(text || undefined) : bad(`${variable}: ${sinks.problem}`);
 }
 
-function readAccepted({ variable, text }: Given): Result<readonly Acceptable[], string> {
+function readAccepted({ variable, text }: GivenSetting): Result<readonly Acceptable[], string> {
   const names = text.split(",").filter(Boolean);
   const accepted: Acceptable[] = [];
   for (const name of names) {
@@ -369,7 +369,7 @@ function meant(value: string, names: readonly string[]): string {
   return near === undefined ? "" : ` (did you mean ${near}?)`;
 }
 
-function readPort({ variable, text }: Given): Result<number, string> {
+function readPort({ variable, text }: GivenSetting): Result<number, string> {
   const port = /^[0-9]{1,5}$/.test(text) ? Number(text) : 65_536;
   if (port <= 65_535) return good(port);
   return bad(`${variable} is "${text}"; it must be a number from 0 to 65535`);
@@ -382,18 +382,18 @@ function countFrom(min: number): Entry<number>["read"] {
   };
 }
 
-function readRate({ variable, text }: Given): Result<Rate, string> {
+function readRate({ variable, text }: GivenSetting): Result<Rate, string> {
   const rate = parseRate(text);
   return rate.ok ? rate : bad(`${variable}: ${rate.problem}`);
 }
 
 /** Returns the number of bytes. */
-function readBytes({ variable, text }: Given): Result<number, string> {
+function readBytes({ variable, text }: GivenSetting): Result<number, string> {
   const bytes = parseBytes(text);
   return bytes.ok ? bytes : bad(`${variable}: ${bytes.problem}`);
 }
 
-function readBasePath({ variable, text }: Given): Result<string, string> {
+function readBasePath({ variable, text }: GivenSetting): Result<string, string> {
   const path = text.replace(/\/+$/, "");
   if (path === "" || /^(?:\/[A-Za-z0-9._~-]+)+$/.test(path)) return good(path);
   return bad(`${variable} is "${text}"; it must be a path such as /t/acme`);

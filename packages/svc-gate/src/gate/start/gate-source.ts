@@ -6,12 +6,12 @@ import type { PolicySet } from "../../contract/mod.ts";
 import { openLedger, type InForce, type Ledger, type LedgerOptions } from "../../ledger/mod.ts";
 import { bad, good, isWeaker, type Mode, type Result } from "../../wire/mod.ts";
 import { Clock, systemTime } from "../core/clock.ts";
-import { keptContracts, loadContracts, noContracts, renderDiagnostics } from "../core/contracts.ts";
+import { recompileContracts, loadContracts, noContracts, renderDiagnostics } from "../core/contracts.ts";
 import { resetWarnings } from "../core/counters.ts";
 import { Gate, reloadCommand, type Reloaded } from "../core/gate.ts";
 import type { Rate } from "../admin/keys/record.ts";
 import type { Budget } from "../admission/queue.ts";
-import { tellOfPin } from "../anchoring/pin-standing.ts";
+import { logPinFailures } from "../anchoring/pin-standing.ts";
 import type { RefusedInputs } from "../core/refused-inputs.ts";
 import type { GateObserver } from "../telemetry/observer.ts";
 
@@ -96,11 +96,11 @@ export async function openFrom(source: GateSource, shared: SharedParts, earlier?
   const ledger = await openLedger(source.ledger);
   const warnings = earlier === undefined ? [...ledger.warnings, ...(await resetWarnings(ledger))] : [];
   for (const warning of warnings) log.warn({ tenant: source.tenant }, warning);
-  tellOfPin(ledger, { ...shared, tenant: source.tenant });
+  logPinFailures(ledger, { ...shared, tenant: source.tenant });
   const anchors = shared.sites && anchorsOf(source, ledger, { ...shared, sites: shared.sites });
   try {
     await anchors?.begin(earlier === undefined);
-    const policySet = read ?? (await keptPolicySet(ledger, (earlier as InForce).contract));
+    const policySet = read ?? (await recompilePolicySet(ledger, (earlier as InForce).contract));
     // The ledger keeps its mode, so a tenant that opens again needs no mode.
     const isAgain = earlier !== undefined;
     const mode = isAgain ? undefined : source.mode;
@@ -230,8 +230,8 @@ export async function loadPolicySet({ mandate }: GateSource, log: Logger): Promi
   return compiled.ok ? compiled : bad(renderDiagnostics(compiled.problem));
 }
 
-async function keptPolicySet(ledger: Ledger, digest: string): Promise<PolicySet> {
-  const policySet = await keptContracts(ledger, digest);
+async function recompilePolicySet(ledger: Ledger, digest: string): Promise<PolicySet> {
+  const policySet = await recompileContracts(ledger, digest);
   if (policySet === undefined)
     throw new StartRefused(`the contract ${digest} in the ledger does not compile under this version`);
   return policySet;

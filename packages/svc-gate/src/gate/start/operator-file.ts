@@ -17,7 +17,7 @@ export interface OperatorFile {
 }
 
 /** The gate's address, the key, and its certificate in PEM. */
-interface Reachable {
+interface GateAddress {
   readonly address: string;
   readonly key: string;
   readonly cert: Buffer | undefined;
@@ -29,9 +29,9 @@ export interface OperatorDoor {
 }
 
 /** Writes the operator file, which only its owner can read. If the file cannot be written, logs a warning. */
-export async function openOperatorDoor(folder: string, reachable: Reachable, log: Logger): Promise<OperatorDoor> {
+export async function openOperatorDoor(folder: string, address: GateAddress, log: Logger): Promise<OperatorDoor> {
   try {
-    await writeOperatorFile(folder, reachable);
+    await writeOperatorFile(folder, address);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     log.warn(
@@ -41,12 +41,12 @@ export async function openOperatorDoor(folder: string, reachable: Reachable, log
   return {
     close: async () => {
       // Another gate may have started on the same folder.
-      if ((await readOperatorFile(folder))?.key === reachable.key) await rm(fileIn(folder), { force: true });
+      if ((await readOperatorFile(folder))?.key === address.key) await rm(fileIn(folder), { force: true });
     },
   };
 }
 
-async function writeOperatorFile(folder: string, { address, key, cert }: Reachable): Promise<void> {
+async function writeOperatorFile(folder: string, { address, key, cert }: GateAddress): Promise<void> {
   const written: OperatorFile = {
     url: address.replace("//0.0.0.0", "//127.0.0.1").replace("//[::]", "//[::1]"),
     key,

@@ -18,7 +18,7 @@ import { anchorSites, type AnchorSites } from "../anchoring.ts";
 import type { Config } from "./config.ts";
 import type { Gate, Reloaded } from "../core/gate.ts";
 import { makeServer, type HttpOptions } from "../http/server.ts";
-import { keptFirstKey, KeyRing, loadFirstKey, recordFirstKey, type FirstKey } from "../admin/keys/keys.ts";
+import { readFirstKeyDigest, KeyRing, loadFirstKey, recordFirstKey, type FirstKey } from "../admin/keys/keys.ts";
 import { Budget } from "../admission/queue.ts";
 import { openOperatorDoor } from "./operator-file.ts";
 import { makeOpsServer } from "../http/ops.ts";
@@ -179,7 +179,7 @@ async function openLedgers(config: Config, log: Logger): Promise<OpenLedgers> {
   if (!entries.ok) throw new StartRefused(entries.problem, 2);
   const sites = await sitesOf(config);
   await requireFreePorts(config);
-  if (config.databaseUrl === undefined) await keptFirstKey(config.dataDir); // A damaged file refuses the start here.
+  if (config.databaseUrl === undefined) await readFirstKeyDigest(config.dataDir); // A damaged file refuses the start here.
   const database = await openDatabase(config, log);
   const rootSource = placeOfRoot(config, database);
   const metrics = new Metrics();
@@ -387,7 +387,7 @@ async function readTls({ tlsCert, tlsKey }: Config): Promise<HttpOptions["tls"]>
     if (code === "ERR_OSSL_X509_KEY_VALUES_MISMATCH") {
       throw new StartRefused(`the key in ${tlsKey} is not the key of the certificate in ${tlsCert}`);
     }
-    throw new StartRefused(`${tlsCert} and ${tlsKey} cannot be used for TLS (${message}): both must be PEM`);
+    throw new StartRefused(`${tlsCert} and ${tlsKey} cannot be used for TLS (${code ?? message}): both must be PEM`);
   }
   return { cert, key };
 }

@@ -146,11 +146,11 @@ export class Tenants {
       await this.#closing.get(id);
       const opened = await openFrom({ ...source, keepsStricterMode }, this.#options, this.#earlier.get(id));
       await opened.begin().catch(async (error: unknown) => {
-        await letGo(opened);
+        await closeGate(opened);
         throw error;
       });
       if (!this.#sources.has(id)) {
-        await letGo(opened);
+        await closeGate(opened);
         return bad(noSuchTenant);
       }
       const open: Open = { source: opened, waiting: new Set(), works: 0, askedAt: performance.now() };
@@ -191,7 +191,7 @@ export class Tenants {
     this.#remember(id, open);
     const closing = open.source.gate
       .drain()
-      .then(() => letGo(open.source))
+      .then(() => closeGate(open.source))
       .finally(() => this.#closing.delete(id));
     this.#closing.set(id, closing);
     return closing;
@@ -233,7 +233,7 @@ export class Tenants {
 
 export const noSuchTenant: Refusal = refuse("not-found", "the tenant does not exist");
 
-async function letGo({ gate, ledger }: OpenGate): Promise<void> {
+async function closeGate({ gate, ledger }: OpenGate): Promise<void> {
   await gate.anchors?.close();
   await ledger.close();
 }

@@ -20,9 +20,9 @@ import {
 } from "../../../../../packages/svc-gate/src/gate/admin/keys/keys.ts";
 import {
   hasKeyForm,
-  type ActedKey,
+  type ChangedKey,
   type Key,
-  type ShownKey,
+  type KeyJson,
 } from "../../../../../packages/svc-gate/src/gate/admin/keys/keys.ts";
 import { operatorKey } from "../../../../../packages/svc-gate/src/gate/admin/keys/ring.ts";
 import { makeKey } from "../../../../../packages/svc-gate/src/gate/admin/keys/token.ts";
@@ -135,14 +135,14 @@ function bytes(body: object | string): Buffer {
   return Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
 }
 
-async function make(ring: KeyRing, body: object, asking: Admin = atRoot): Promise<ActedKey & { key: string }> {
+async function make(ring: KeyRing, body: object, asking: Admin = atRoot): Promise<ChangedKey & { key: string }> {
   const made = await createKey(ring, asking, bytes(body));
   assert.ok(made.ok, JSON.stringify(made));
   assert.ok(made.value.key !== undefined);
   return { ...made.value, key: made.value.key };
 }
 
-async function rotate(ring: KeyRing, name: string, body: object = {}): Promise<ActedKey & { key: string }> {
+async function rotate(ring: KeyRing, name: string, body: object = {}): Promise<ChangedKey & { key: string }> {
   const made = await rotateKey(ring, atRoot, name, bytes(body));
   assert.ok(made.ok && made.value.key !== undefined, JSON.stringify(made));
   return { ...made.value, key: made.value.key };
@@ -152,7 +152,7 @@ function find(ring: KeyRing, key: string): Key | undefined {
   return ring.find(`Bearer ${key}`);
 }
 
-async function shown(ring: KeyRing, name: string): Promise<ShownKey> {
+async function shown(ring: KeyRing, name: string): Promise<KeyJson> {
   const found = (await listKeys(ring, atRoot)).find((key) => key.name === name);
   assert.ok(found !== undefined);
   return found;
@@ -303,7 +303,7 @@ test("a gate forgets key changes that were lost with a server and follows the ro
   assert.ok(made !== undefined && other !== undefined && revoked !== undefined);
   let rows = [made, other];
   const changes = (after: number): Promise<readonly Change[]> => Promise.resolve(rows.filter(({ seq }) => seq > after));
-  const gate = { changes, enact: () => assert.fail() };
+  const gate = { changes, appendAdminEvent: () => assert.fail() };
   const elsewhere = await KeyRing.open({ gate, ledger, firstKey: hash("sha256", first, "hex"), isTenant: () => false });
   t.after(() => elsewhere.close());
   const operator = elsewhere.makeOperatorKey();

@@ -19,7 +19,7 @@ import {
   readCutInput,
 } from "../../../ledger/entry/mod.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../../wire/mod.ts";
-import type { Acts } from "../act.ts";
+import type { AdminEvents } from "../admin-event.ts";
 import type { EraseRequest, EraseTarget } from "./request.ts";
 import { hasValues, type Where } from "./where.ts";
 
@@ -67,7 +67,7 @@ export interface NotPresent {
 
 export interface EraserOptions {
   readonly ledger: Pick<Ledger, "find" | "head" | "rows">;
-  readonly enact: Acts["enact"];
+  readonly appendAdminEvent: AdminEvents["appendAdminEvent"];
   /** Clears the engine's files; see `Ledger.scrub`. */
   readonly scrub: Ledger["scrub"];
 }
@@ -169,7 +169,7 @@ export class Eraser {
   #eraseSlice({ parts, seqs }: Slice, { reason, by }: Work): Promise<Result<Durable<Receipt>, Refusal>> {
     const erases = { parts, rows: rangesOf(seqs.toSorted((a, b) => a - b)) };
     const act = { by, act: eraseAct, body: erasureBody(erases), reason: reason({ parts, seqs }), erases };
-    return this.#options.enact(() => Promise.resolve(good(act)));
+    return this.#options.appendAdminEvent(() => Promise.resolve(good(act)));
   }
 
   #find(target: EraseTarget, skipped: Skipped): AsyncIterable<readonly StoredRow[]> {

@@ -13,10 +13,10 @@ import { readErase } from "./request.ts";
 export async function eraseOffline(place: OfflinePlace, body: Buffer): Promise<Result<Erased, Refusal>> {
   const request = readErase(body);
   if (!request.ok) return request;
-  return openOffline(place, async ({ ledger, acts }) => {
+  return openOffline(place, async ({ ledger, adminEvents }) => {
     const eraser = new Eraser({
       ledger,
-      enact: (actOf) => acts.enact(actOf),
+      appendAdminEvent: (makeEvent) => adminEvents.appendAdminEvent(makeEvent),
       scrub: (rewrite) => ledger.scrub(rewrite),
     });
     const erased = await eraser.erase(request.value, operatorName);

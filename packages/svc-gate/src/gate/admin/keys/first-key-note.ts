@@ -2,8 +2,8 @@ import { join } from "node:path";
 import type { Logger } from "pino";
 import { dataFolder, type Ledger, type LedgerHistory } from "../../../ledger/mod.ts";
 import { good } from "../../../wire/mod.ts";
-import type { Acts } from "../act.ts";
-import { firstKeyName, keptFirstKey, type FirstKey } from "./first-key.ts";
+import type { AdminEvents } from "../admin-event.ts";
+import { firstKeyName, readFirstKeyDigest, type FirstKey } from "./first-key.ts";
 
 /**
  * Returns the ledger's note about the first key: its source, and its digest under the ledger's own secret. So nobody
@@ -21,7 +21,7 @@ function noteOf(
  * changes later, the gate appends a row and logs a warning, so that a swapped `keys.json` is noticed.
  */
 export async function recordFirstKey(
-  { gate, ledger }: { readonly gate: Pick<Acts, "enact">; readonly ledger: Ledger },
+  { gate, ledger }: { readonly gate: Pick<AdminEvents, "appendAdminEvent">; readonly ledger: Ledger },
   first: FirstKey,
   log: Logger,
 ): Promise<void> {
@@ -34,7 +34,9 @@ export async function recordFirstKey(
     const { source } = first;
     const body = { before: { digest: digest ?? "", source: from }, now: { digest: now, source } };
     const reason = `Svc: the key ${firstKeyName} changed at this start; the new key is from ${source}`;
-    const done = await gate.enact(() => Promise.resolve(good({ by: "start", act: "first-key.change", body, reason })));
+    const done = await gate.appendAdminEvent(() =>
+      Promise.resolve(good({ by: "start", act: "first-key.change", body, reason })),
+    );
     const where = done.ok ? `row ${done.value.seq} records it` : `no row records it yet: ${done.problem.detail}`;
     log.warn(
       `the key \`${firstKeyName}\` changed since the last start (the new key is from ${source}); ${where}. If nobody changed it ` +
@@ -57,7 +59,7 @@ export async function otherFirstKey(
 ): Promise<string | undefined> {
   const { firstKey } = ledger;
   if (firstKey?.startsWith("keys.json ") !== true) return undefined;
-  const digest = await keptFirstKey(folder);
+  const digest = await readFirstKeyDigest(folder);
   if (digest !== undefined && noteOf(ledger, { digest, source: "keys.json" }) === firstKey) return undefined;
   const file = join(folder, dataFolder.files.keys);
   return digest === undefined

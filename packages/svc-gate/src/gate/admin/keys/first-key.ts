@@ -26,8 +26,8 @@ export const firstKeyName = "default";
  */
 export async function loadFirstKey(folder: string, configured: string | undefined): Promise<FirstKey> {
   const file = join(folder, dataFolder.files.keys);
-  if (configured !== undefined) return configuredKey(configured, await readKept(file).catch(() => undefined), folder);
-  const kept = await readKept(file);
+  if (configured !== undefined) return configuredKey(configured, await readDigest(file).catch(() => undefined), folder);
+  const kept = await readDigest(file);
   if (kept !== undefined)
     return { digest: kept, source: "keys.json", made: undefined, ...(await otherKey(folder, kept)) };
   const key = makeKey();
@@ -53,8 +53,8 @@ function configuredKey(configured: string, kept: string | undefined, folder: str
  * @returns undefined if the folder has none
  * @throws {KeyFileDamaged} if the file cannot be read
  */
-export function keptFirstKey(folder: string): Promise<string | undefined> {
-  return readKept(join(folder, dataFolder.files.keys));
+export function readFirstKeyDigest(folder: string): Promise<string | undefined> {
+  return readDigest(join(folder, dataFolder.files.keys));
 }
 
 /**
@@ -70,7 +70,7 @@ async function otherKey(folder: string, kept: string): Promise<Pick<FirstKey, "w
   return { warning };
 }
 
-async function readKept(file: string): Promise<string | undefined> {
+async function readDigest(file: string): Promise<string | undefined> {
   let text: string;
   try {
     text = await readFile(file, "utf8");

@@ -23,7 +23,7 @@ const name = "first";
  */
 export async function makeFirstKey(ring: KeyRing, file: string): Promise<Result<Receipt | undefined, Refusal>> {
   let hasKey = false;
-  const done = await ring.enact(operatorKey.id, async () => {
+  const done = await ring.appendAdminEvent(operatorKey.id, async () => {
     const { recorded } = ring;
     hasKey = recorded.some(({ revoked }) => !revoked);
     if (recorded.length > 0) return bad(refuse("conflict", allRevoked));

@@ -3,7 +3,7 @@ import { bad, good, quote, refuse, type Refusal, type Result } from "../../../wi
 import { digestOf } from "./digest.ts";
 import { keyId, type KeyRecord } from "./record.ts";
 import { readCreate, readNothing, readRotate, type CreateRequest, type RotateRequest } from "./requests.ts";
-import type { Key, KeyAct, KeyRing, KeyStanding } from "./ring.ts";
+import type { Key, KeyEvent, KeyRing, KeyStanding } from "./ring.ts";
 import { makeKey } from "./token.ts";
 
 /**
@@ -17,7 +17,7 @@ export interface KeyAdmin {
 }
 
 /** A key as administrators see it, without the key and its digest. Times are RFC 3339. */
-export interface ShownKey {
+export interface KeyJson {
   readonly name: string;
   readonly tenant: string | null;
   readonly owner: string | null;
@@ -35,7 +35,7 @@ export interface ShownKey {
 }
 
 /** The answer to a change: the row that records it, and the new key, which is shown only once. */
-export interface ActedKey extends ShownKey {
+export interface ChangedKey extends KeyJson {
   readonly key?: string;
   readonly receipt: Receipt;
 }
@@ -49,9 +49,9 @@ export type KeyRequest<Body = unknown> =
 type Named = Pick<KeyRecord, "name" | "tenant">;
 
 /** Lists keys. The root's administrators see the keys of all tenants; a tenant's administrators see their own. */
-export async function listKeys(ring: KeyRing, { tenant }: KeyAdmin): Promise<readonly ShownKey[]> {
+export async function listKeys(ring: KeyRing, { tenant }: KeyAdmin): Promise<readonly KeyJson[]> {
   const standings = await ring.list(tenant ?? undefined);
-  return standings.map((standing) => shownKey(standing, ring.now()));
+  return standings.map((standing) => keyJson(standing, ring.now()));
 }
 
 /**
@@ -63,13 +63,13 @@ export function createFault(body: unknown): Refusal | undefined {
 }
 
 /** Appends the row of a request, or refuses it. */
-export function changeKey(ring: KeyRing, admin: KeyAdmin, request: KeyRequest): Promise<Result<ActedKey, Refusal>> {
+export function changeKey(ring: KeyRing, admin: KeyAdmin, request: KeyRequest): Promise<Result<ChangedKey, Refusal>> {
   const { act, body } = request;
   if (act === "create") return createKey(ring, admin, body);
   return (act === "rotate" ? rotateKey : revokeKey)(ring, admin, request.name, body);
 }
 
-async function createKey(ring: KeyRing, admin: KeyAdmin, body: unknown): Promise<Result<ActedKey, Refusal>> {
+async function createKey(ring: KeyRing, admin: KeyAdmin, body: unknown): Promise<Result<ChangedKey, Refusal>> {
   const request = readCreate(body, ring.now());
   if (!request.ok) return request;
   const tenant = tenantOf(ring, admin, request.value);
@@ -85,7 +85,7 @@ async function createKey(ring: KeyRing, admin: KeyAdmin, body: unknown): Promise
   const { by } = admin;
   const beyond = beyondMaker(by, record);
   if (beyond !== undefined) return bad(beyond);
-  return acted(ring, by, key, () => {
+  return recordChange(ring, by, key, () => {
     const known = ring.standing(record);
     if (known !== undefined) return bad(refuse("conflict", takenName(known.record)));
     return good({
@@ -102,11 +102,11 @@ async function rotateKey(
   { by, tenant }: KeyAdmin,
   name: string,
   body: unknown,
-): Promise<Result<ActedKey, Refusal>> {
+): Promise<Result<ChangedKey, Refusal>> {
   const request = readRotate(body, ring.now());
   if (!request.ok) return request;
   const key = makeKey();
-  return acted(ring, by, key, () => {
+  return recordChange(ring, by, key, () => {
     const found = liveKey(ring, { name, tenant });
     if (!found.ok) return found;
     const beyond = beyondMaker(by, found.value);
@@ -126,10 +126,10 @@ async function revokeKey(
   { by, tenant }: KeyAdmin,
   name: string,
   body: unknown,
-): Promise<Result<ActedKey, Refusal>> {
+): Promise<Result<ChangedKey, Refusal>> {
   const request = readNothing(body);
   if (!request.ok) return request;
-  return acted(ring, by, undefined, () => {
+  return recordChange(ring, by, undefined, () => {
     const found = liveKey(ring, { name, tenant });
     if (!found.ok) return found;
     const record: KeyRecord = { ...found.value, previous: null, revoked: true };
@@ -137,14 +137,14 @@ async function revokeKey(
   });
 }
 
-async function acted(
+async function recordChange(
   ring: KeyRing,
   by: Key,
   key: string | undefined,
-  decide: () => Result<KeyAct, Refusal>,
-): Promise<Result<ActedKey, Refusal>> {
+  decide: () => Result<KeyEvent, Refusal>,
+): Promise<Result<ChangedKey, Refusal>> {
   let record: KeyRecord | undefined;
-  const receipt = await ring.enact(by.id, () => {
+  const receipt = await ring.appendAdminEvent(by.id, () => {
     const decided = decide();
     if (decided.ok) record = decided.value.record;
     return decided;
@@ -153,7 +153,7 @@ async function acted(
   const { seq, hash } = receipt.value;
   const standing = record === undefined ? undefined : ring.standing(record);
   if (standing === undefined) throw new Error(`row ${seq} is missing from the keys in memory`);
-  return good({ ...(key === undefined ? {} : { key }), ...shownKey(standing, ring.now()), receipt: { seq, hash } });
+  return good({ ...(key === undefined ? {} : { key }), ...keyJson(standing, ring.now()), receipt: { seq, hash } });
 }
 
 /** Returns the tenant of a new key: the tenant in the path, or at the root the one in the body. */
@@ -215,7 +215,7 @@ function takenName({ name, revoked }: KeyRecord): string {
 
 const soonMs = 7 * 86_400_000;
 
-function shownKey({ record, created, lastUsed }: KeyStanding, now: number): ShownKey {
+function keyJson({ record, created, lastUsed }: KeyStanding, now: number): KeyJson {
   const { name, tenant, owner, scopes, tools, rate, expires, previous } = record;
   const isRotating = previous !== null && previous.until > now && stateOf(record, now) === "rotating";
   return {
@@ -233,7 +233,7 @@ function shownKey({ record, created, lastUsed }: KeyStanding, now: number): Show
   };
 }
 
-function stateOf({ expires, previous, revoked }: KeyRecord, now: number): ShownKey["state"] {
+function stateOf({ expires, previous, revoked }: KeyRecord, now: number): KeyJson["state"] {
   if (revoked) return "revoked";
   if (expires !== null && expires <= now) return "expired";
   if (previous !== null && previous.until > now) return "rotating";

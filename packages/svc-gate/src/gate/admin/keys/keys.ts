@@ -6,12 +6,12 @@ export {
   changeKey,
   createFault,
   listKeys,
-  type ActedKey,
+  type ChangedKey,
   type KeyAdmin,
   type KeyRequest,
-  type ShownKey,
+  type KeyJson,
 } from "./key-admin.ts";
-export { KeyFileDamaged, keptFirstKey, loadFirstKey, type FirstKey } from "./first-key.ts";
+export { KeyFileDamaged, readFirstKeyDigest, loadFirstKey, type FirstKey } from "./first-key.ts";
 export { firstKeyFileFault, makeFirstKey } from "./first-row.ts";
 export { otherFirstKey, recordFirstKey } from "./first-key-note.ts";
 export { openOfflineKeys } from "./offline.ts";

@@ -11,8 +11,8 @@ import { KeyRing } from "./ring.ts";
  */
 export function openOfflineKeys<Value>(place: OfflinePlace, work: (ring: KeyRing) => Promise<Value>): Promise<Value> {
   // The keys of all tenants are rows of the root's ledger.
-  return openOffline({ ...place, tenant: null }, async ({ ledger, acts }) => {
-    const ring = await KeyRing.open({ gate: acts, ledger, firstKey: "", isTenant: (id) => tenantId.test(id) });
+  return openOffline({ ...place, tenant: null }, async ({ ledger, adminEvents }) => {
+    const ring = await KeyRing.open({ gate: adminEvents, ledger, firstKey: "", isTenant: (id) => tenantId.test(id) });
     try {
       return await work(ring);
     } finally {

@@ -1,7 +1,7 @@
 import type { Change, Ledger } from "../../../ledger/mod.ts";
 import type { Receipt } from "../../../ledger/entry/mod.ts";
 import { good, type Refusal, type Result } from "../../../wire/mod.ts";
-import type { Acts } from "../act.ts";
+import type { AdminEvents } from "../admin-event.ts";
 import { digestOf } from "./digest.ts";
 import { firstKeyName } from "./first-key.ts";
 import { operatorName } from "./operator-name.ts";
@@ -34,7 +34,7 @@ export interface KeyStanding {
 }
 
 /** A change of a key, before it is recorded. */
-export interface KeyAct {
+export interface KeyEvent {
   readonly act: "keys.create" | "keys.rotate" | "keys.revoke";
   readonly record: KeyRecord;
   /** One sentence for a person. */
@@ -43,7 +43,7 @@ export interface KeyAct {
 
 export interface KeyRingOptions {
   /** The root's gate: keys of all tenants are rows of its ledger. */
-  readonly gate: Acts;
+  readonly gate: AdminEvents;
   readonly ledger: Pick<Ledger, "keepUses" | "uses">;
   /** SHA-256 in hex of the first key; undefined if there is none. */
   readonly firstKey: string | undefined;
@@ -52,7 +52,7 @@ export interface KeyRingOptions {
   readonly now?: () => number;
 }
 
-interface Held {
+interface KeyEntry {
   readonly record: KeyRecord;
   readonly key: Key;
   readonly created: number | null;
@@ -62,8 +62,8 @@ interface Held {
 }
 
 /** A valid digest: its key, and when it ends. */
-interface Good {
-  readonly held: Held;
+interface ValidDigest {
+  readonly held: KeyEntry;
   /** Milliseconds since the epoch. */
   readonly until: number;
 }
@@ -79,8 +79,8 @@ const usesEveryMs = 60_000;
 export class KeyRing {
   readonly #options: KeyRingOptions;
   readonly #now: () => number;
-  readonly #held = new Map<string, Held>();
-  readonly #digests = new Map<string, Good>();
+  readonly #held = new Map<string, KeyEntry>();
+  readonly #digests = new Map<string, ValidDigest>();
   readonly #timer: NodeJS.Timeout;
   /** The last row that was folded. `#folded` has all of them. */
   #last: Change | undefined;
@@ -213,11 +213,11 @@ export class KeyRing {
    *
    * @param by the name of the key that makes the change
    */
-  async enact(
+  async appendAdminEvent(
     by: string,
-    decide: () => Promise<Result<KeyAct, Refusal>> | Result<KeyAct, Refusal>,
+    decide: () => Promise<Result<KeyEvent, Refusal>> | Result<KeyEvent, Refusal>,
   ): Promise<Result<Receipt, Refusal>> {
-    const done = await this.#options.gate.enact(async (transaction) => {
+    const done = await this.#options.gate.appendAdminEvent(async (transaction) => {
       if (transaction.changed !== this.#changed) await this.refresh();
       const decided = await decide();
       if (!decided.ok) return decided;
@@ -264,7 +264,7 @@ export class KeyRing {
     const id = keyId(record);
     const known = this.#held.get(id);
     for (const digest of known === undefined ? [] : this.#digestsOf(known.record)) this.#digests.delete(digest);
-    const held: Held = {
+    const held: KeyEntry = {
       record,
       key: keyOf(record),
       created: known === undefined ? at : known.created,

@@ -11,13 +11,13 @@ import { bad, good, refuse, type Mode, type Refusal, type Result } from "../../w
 import { Clock, systemTime } from "../core/clock.ts";
 import { noContracts } from "../core/contracts.ts";
 import { isLater, activePolicy } from "../core/active-policy.ts";
-import type { ActOf, Acts } from "./act.ts";
-import { signerAct } from "./signer-act.ts";
+import type { MakeAdminEvent, AdminEvents } from "./admin-event.ts";
+import { signerEvent } from "./signer-event.ts";
 
 /**
  * Appends administrative events to a ledger that no gate in this process serves. The policy stays that of the last row.
  */
-export class OfflineActs implements Acts {
+export class OfflineAdminEvents implements AdminEvents {
   readonly #ledger: Ledger;
 
   constructor(ledger: Ledger) {
@@ -32,12 +32,12 @@ export class OfflineActs implements Acts {
    * @param recordsSigner appends the row of a changed signing key first. Gates that serve the ledger without that key
    *   would stop, so only work that requires them to be stopped may do this. Otherwise the next start appends the row.
    */
-  async enact(actOf: ActOf, recordsSigner = false): Promise<Result<Durable<Receipt>, Refusal>> {
+  async appendAdminEvent(makeEvent: MakeAdminEvent, recordsSigner = false): Promise<Result<Durable<Receipt>, Refusal>> {
     const before = await this.lastInForce();
     let transaction: AppendTransaction | undefined;
     try {
       transaction = await this.#ledger.begin();
-      const appended = await this.#append(transaction, transaction.inForce ?? before, actOf, recordsSigner);
+      const appended = await this.#append(transaction, transaction.inForce ?? before, makeEvent, recordsSigner);
       if (!appended.ok) await transaction.abort();
       return appended;
     } catch (error) {
@@ -50,7 +50,7 @@ export class OfflineActs implements Acts {
   async #append(
     transaction: AppendTransaction,
     { contract, mode, engine: writer }: InForce,
-    actOf: ActOf,
+    makeEvent: MakeAdminEvent,
     recordsSigner: boolean,
   ): Promise<Result<Durable<Receipt>, Refusal>> {
     const time = new Clock(systemTime).read(transaction.head.at, transaction.sharedTime);
@@ -58,10 +58,10 @@ export class OfflineActs implements Acts {
     if (isLater(writer))
       return bad(refuse("superseded", `a later version of the gate (${writer}) wrote this ledger: use that version`));
     const entry = { at: resetMoment(time.value, transaction.head.at), contract, mode: mode as Mode };
-    const act = await actOf(transaction, entry.at);
+    const act = await makeEvent(transaction, entry.at);
     if (!act.ok) return act;
     const change = recordsSigner ? this.#ledger.signerChange : undefined;
-    if (change !== undefined) transaction.change({ ...entry, ...signerAct(change, act.value.by) });
+    if (change !== undefined) transaction.change({ ...entry, ...signerEvent(change, act.value.by) });
     transaction.change({ ...entry, ...act.value });
     const receipts = await transaction.commit(undefined, change?.to);
     return good(receipts.at(-1) as Durable<Receipt>);

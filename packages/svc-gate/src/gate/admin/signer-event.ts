@@ -1,8 +1,8 @@
 import type { Ledger } from "../../ledger/mod.ts";
-import type { Act } from "./act.ts";
+import type { AdminEvent } from "./admin-event.ts";
 
 /** Returns the event that records which key signs heads from its row on. The new key signs the head with this row. */
-export function signerAct({ from, to, isRotation }: NonNullable<Ledger["signerChange"]>, by: string): Act {
+export function signerEvent({ from, to, isRotation }: NonNullable<Ledger["signerChange"]>, by: string): AdminEvent {
   return {
     by,
     act: isRotation ? "signer.rotate" : "signer.replace",

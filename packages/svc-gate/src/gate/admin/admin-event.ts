@@ -3,7 +3,7 @@ import type { Durable, Erasure, Receipt } from "../../ledger/entry/mod.ts";
 import type { Canonical, Refusal, Result } from "../../wire/mod.ts";
 
 /** An administrative event: the person, the kind of act, its details, and a sentence. */
-export interface Act {
+export interface AdminEvent {
   readonly by: string;
   readonly act: string;
   readonly body: Canonical;
@@ -13,12 +13,12 @@ export interface Act {
 }
 
 /** Makes the event from the transaction and the time of the row, before the event is appended. */
-export type ActOf = (transaction: AppendTransaction, at: number) => Promise<Result<Act, Refusal>>;
+export type MakeAdminEvent = (transaction: AppendTransaction, at: number) => Promise<Result<AdminEvent, Refusal>>;
 
 /** Appends rows of administrative events and reads them. */
-export interface Acts {
+export interface AdminEvents {
   /** Appends a row for an event that does not change the policy in force. */
-  enact(actOf: ActOf): Promise<Result<Durable<Receipt>, Refusal>>;
+  appendAdminEvent(makeEvent: MakeAdminEvent): Promise<Result<Durable<Receipt>, Refusal>>;
   /** The administrative events after a row, oldest first. */
   changes(after: number): Promise<readonly Change[]>;
 }
