@@ -128,8 +128,7 @@ function wrongText(deep: DeepFound): string | undefined {
 function deepLines(deep: DeepFound | undefined): readonly string[] {
   if (deep === undefined) return [];
   const { kept, events, unverifiable } = deep.counters;
-  return [
-    ...decidedLines(deep, 8),
-    `  fold    ${counted(kept, "counter")}, ${counted(events, "event")} of older rows found again${unverifiable === 0 ? "" : `, ${counted(unverifiable, "counter")} uncertain`}`,
-  ];
+  const uncertain = unverifiable === 0 ? "" : `, ${counted(unverifiable, "counter")} uncertain`;
+  const found = `${counted(kept, "counter")}, ${counted(events, "event")} of older rows found again`;
+  return [...decidedLines(deep, 8), `  fold    ${found}${uncertain}`];
 }

@@ -251,7 +251,7 @@ class Reader {
         "name",
         span,
         `\`${name}\` is not the name of a tool`,
-        `list a tool by its whole name, of 1 to ${limits.toolNameBytesMax} bytes without control characters; \`*\` is for \`on:\` and \`of:\``,
+        `list a tool by its whole name: 1 to ${limits.toolNameBytesMax} bytes, no control characters (\`*\` is for \`on:\` and \`of:\`)`,
       );
     const map = this.asMap(node, "a tool");
     if (map === undefined) return { span, input: undefined, requires: [], otherwise: undefined };

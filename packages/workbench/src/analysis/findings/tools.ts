@@ -37,7 +37,7 @@ function ruleFindings(subject: Subject, policySet: PolicySet): readonly Finding[
     {
       code: "no-rule",
       span,
-      message: `no part of the contract judges \`${tool}\`: it has no rule and no requirement, no counter counts it, and \`otherwise\` is ALLOW`,
+      message: `no part of the contract judges \`${tool}\`: no rule, requirement or counter names it, and \`otherwise\` is ALLOW`,
       hint: "add a rule, or write `otherwise: ESCALATE`; if every call may pass, give the reason in a comment that allows this note",
     },
   ];
