@@ -57,7 +57,8 @@ export async function verifyBackup(folder: string): Promise<Backup> {
   const pin = await readPin(pinIn(folder));
   if (pin === undefined)
     throw new LedgerRefused(
-      `${folder} is not a complete backup: ${files.pin}, its last file, is missing. Name a folder that \`svc-gate backup\` made`,
+      `${folder} is not a complete backup: the file ${files.pin}, which is written last, is missing. ` +
+        `Name a folder that \`svc-gate backup\` made`,
     );
   const { broken, rows } = await inspectLedger({ folder });
   if (broken !== undefined)

@@ -152,7 +152,8 @@ async function makeFolder(folder: string): Promise<void> {
     await makeFolders(folder, 0o700);
   } catch (error) {
     throw new LedgerRefused(
-      `the data folder ${folder} cannot be made (${(error as NodeJS.ErrnoException).code}): make it, or set SVC_DATA_DIR`,
+      `the data folder ${folder} cannot be made (${(error as NodeJS.ErrnoException).code}): ` +
+        "make it, or name another folder with SVC_DATA_DIR",
     );
   }
 }

@@ -56,7 +56,8 @@ async function narrow(folder: string): Promise<readonly string[]> {
     );
   if (left.length > 0)
     sentences.push(
-      `others can read files in ${folder}, and this user may not change that: ${left.join("; ")}. Run \`chmod 600\` on them`,
+      `others can read files in ${folder}, and this user lacks the permission to change that: ` +
+        `${left.join("; ")}. Run \`chmod 600\` on them`,
     );
   return sentences;
 }

@@ -412,7 +412,8 @@ function risks({ apiKey, host, tlsCert }: Config): readonly string[] {
     found.push("SVC_API_KEY has fewer than 16 characters, so it can be guessed: set a longer key");
   if (!isLoopback(host) && tlsCert === undefined)
     found.push(
-      `the gate listens on ${host} without TLS, so others on the network can read keys: set SVC_TLS_CERT and SVC_TLS_KEY, or a TLS proxy`,
+      `the gate listens on ${host} without TLS, so others on the network can read keys: ` +
+        "set SVC_TLS_CERT and SVC_TLS_KEY, or use a TLS proxy",
     );
   return found;
 }
