@@ -147,7 +147,7 @@ suite("the sources of receipts for replay and report", () => {
     const changed = shown.split("\n").filter((line) => line.startsWith("2 more "));
     assert.equal(changed.length, 1, shown);
     says("rows-of-changes", changed[0] ?? "");
-    await assert.rejects(explainCommand(undefined, { ...tenth, dataDir: data }), /10 is no check/);
+    await assert.rejects(explainCommand(undefined, { ...tenth, dataDir: data }), /10 is not a check/);
 
     const forged = join(folder, "forged.jsonl");
     writeFileSync(
