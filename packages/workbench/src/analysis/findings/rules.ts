@@ -164,7 +164,7 @@ function coverOf(each: RuleOnTools, cover: Rule): Cover {
   if (same)
     return {
       code: "contradiction",
-      message: `\`${name}\` and \`${other}\` have the same condition, but verdicts ${rule.verdict} and ${cover.verdict}: ${cover.verdict} wins`,
+      message: `\`${name}\` and \`${other}\` have one condition and two verdicts: ${cover.verdict} wins over ${rule.verdict}`,
       hint: "decide which of the two is right, and remove the other",
     };
   if (rule.verdict === "ESCALATE")
