@@ -129,6 +129,6 @@ function deepLines(deep: DeepFound | undefined): readonly string[] {
   if (deep === undefined) return [];
   const { kept, events, unverifiable } = deep.counters;
   const uncertain = unverifiable === 0 ? "" : `, ${counted(unverifiable, "counter")} uncertain`;
-  const found = `${counted(kept, "counter")}, ${counted(events, "event")} of older rows found again`;
-  return [...decidedLines(deep, 8), `  fold    ${found}${uncertain}`];
+  const folded = `${counted(kept, "counter")}, ${counted(events, "event")} of older rows found again`;
+  return [...decidedLines(deep, 8), `  fold    ${folded}${uncertain}`];
 }
