@@ -29,7 +29,7 @@ async function askSinks(tenant: string | null, log: string): Promise<readonly Ob
       if (head !== undefined) found.push(head);
     } catch (error) {
       throw new BadInput(
-        `the ${by} ${visible(place)} cannot be read, so it is unknown how far the ledger went: ${visible(String(error))}`,
+        `the ${by} ${visible(place)} cannot be read, so it is unknown how far the ledger went: ${visible((error as Error).message)}`,
       );
     }
   }
