@@ -20,7 +20,7 @@ export const shown: { readonly question: Question; readonly figures: Figures; re
   run: { seed: 1, seconds: 4, warmUpSeconds: 1 },
 };
 
-/** The number of gates for scattered calls, which are compared with calls that a balancer sends to one gate. */
+/** The number of gates that get a ledger's calls if the balancer scatters them, compared with one gate for each ledger. */
 const scattered = 4;
 
 /**

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S node --max-semi-space-size=8
-// The command line of a clone and of the image: that of packages/svc-gate. A clone installs the workbench when one of
+// The entry point in a clone and in the image. It runs the command line of packages/svc-gate. A clone installs the workbench when one of
 // its commands is first called, because a serving gate does not need it. The image has neither tools/ nor the
 // workbench.
 import { existsSync, readFileSync } from "node:fs";

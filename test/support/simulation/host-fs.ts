@@ -45,7 +45,7 @@ export function flush(process: Process, path: string, inode: Inode): void {
 const opened = new Map<number, { readonly path: string; readonly inode: Inode | undefined }>();
 let next = 1;
 
-/** A path that is opened for reading and is not a file is a folder. */
+/** If a path opened for reading is not a file, it is treated as a folder. */
 export function openSync(path: string, flags: "r" | "r+" | "wx"): number {
   const { process } = machine();
   process.enter("name", `open ${path}`);

@@ -104,8 +104,8 @@ export interface StatedLosses {
   /** Returns true if a row names exactly this head. */
   readonly names: (head: Pick<ObservedHead, "hash" | "root" | "seq">) => boolean;
   /**
-   * Returns true if a row names the head, or states its rows lost after it was observed. Later rows reuse the numbers
-   * of lost rows.
+   * Returns true if a row names the head, or if a row written after the head was observed declares the head's rows
+   * lost. Later rows reuse the numbers of lost rows.
    */
   readonly covers: (head: Pick<ObservedHead, "at" | "hash" | "root" | "seq">) => boolean;
 }

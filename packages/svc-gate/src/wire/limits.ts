@@ -44,7 +44,7 @@ export const limits = {
    * better.
    */
   lineStandingMs: 25,
-  /** The gate's measure of lasting load decays: work of this long ago counts a third. */
+  /** The gate's measure of sustained load decays: after this time, work counts only one third. */
   lineBurstFadeMs: 100,
   /** Refusals sent per second. A refusal costs as much as an answer; this many take a twentieth of the time. */
   refusalsPerSecond: 500,

@@ -112,7 +112,7 @@ function isListed(record: ShellRecord): boolean {
     functions.every((name) => /^\w+$/.test(name) && !name.includes("pwn")) &&
     // A value of `PATH` and of other variables that shells obey would be a doubt, so none of these may be set.
     variables.every((name) => !/^(?:PATH|IFS|ENV|BASH_ENV|CDPATH|HOME|TMPDIR)$/.test(name)) &&
-    // The names of written files are known, and these files may change.
+    // Each written file has a known name, and a command is allowed to change it.
     // The record lists the commands of `>(...)`, and no file is written there.
     writes.every((file) => (scratchFiles.includes(file) ? isKnown(file) : file.startsWith(">("))) &&
     // `cd` goes to a folder below; `cd` alone goes to the home folder.

@@ -152,7 +152,7 @@ class DeepReplay {
     const then = (counter: string): number =>
       Math.max(lost.get(counter) ?? -1, unknown(counter) < at ? unknown(counter) : -1);
     const found = differing(then);
-    // A reset has covered everything before it that was unknown, too.
+    // Like a later loss, a reset replaces the record of the rows that were unknown before it.
     const now = (counter: string): number => Math.max(unknown(counter), this.#kept.get(counter)?.resetThrough ?? -1);
     const isDoubtful = (lookup: Lookup): boolean =>
       now(counterOf(lookup)) >= at && lookup.after < now(counterOf(lookup));

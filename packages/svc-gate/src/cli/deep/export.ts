@@ -6,7 +6,7 @@ import { VerdictAccumulator, type DecidedFound } from "./found.ts";
 
 /**
  * Decides every check of an export again, under the contract that its receipt names. The export must have been verified
- * before. An export has no counters besides its rows, so they are counted in memory from the first row on. It does not
+ * before. An export has rows but no counters, so the counters are computed in memory from the first row on. It does not
  * have the ledger's secret, so the keys in effects are not compared.
  *
  * @param size the number of rows in the export

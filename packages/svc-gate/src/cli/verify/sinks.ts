@@ -25,7 +25,7 @@ export interface HeldCheck {
  * Asks file sinks and collected checkpoints how far the ledger went, like a start, a restore and a resume.
  *
  * @param walked the result of the walk; if the ledger is broken, the result stays the same
- * @param source opened after the files were read, because the gate that serves the ledger continues
+ * @param source must be opened after the files were read, because a serving gate may add rows meanwhile
  * @param files collected checkpoints; if empty, the file that SVC_SEEN names
  * @throws {BadInput} if one cannot be read
  */

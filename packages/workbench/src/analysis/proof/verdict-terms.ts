@@ -19,7 +19,7 @@ export interface VerdictTerms {
   readonly escalates: Term;
 }
 
-/** The decision of one plan on any call, as terms over the world. The world must know its counters. */
+/** The decision of one plan on any call, as terms over the world. The world must have each counter that the plan reads. */
 export class PlanTerms {
   /** The schemas and writers that every plan has, by their spelling: they are not translated. */
   readonly #closed: ReadonlySet<string>;

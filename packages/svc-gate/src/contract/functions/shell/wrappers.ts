@@ -215,7 +215,8 @@ export interface Unwrapped {
   readonly isQuery: boolean;
   readonly variables: readonly string[];
   /**
-   * The text in the command's words that is replaced at run time; undefined if words are added at its end, or none are.
+   * The placeholder in the command's words that the wrapper replaces at run time. Undefined if the wrapper appends words
+   * to the command, or adds none.
    */
   readonly placeholder: string | undefined;
 }

@@ -188,7 +188,7 @@ export class KeyRing {
     const all = await gate.changes(0);
     // A shorter history may come from a standby that is behind. Following it would make revoked keys valid again.
     if (all.every((change) => isSame(this.#folded.get(change.seq), change))) return;
-    // Only a lost server had the last folded row, so that row never took effect.
+    // The last folded row is not in the ledger: only a lost server had it. It never took effect, so fold again.
     this.#forget();
     for (const change of all) this.#fold(change);
   }

@@ -104,7 +104,7 @@ class PostgresReader implements StoreReader {
     return row?.[0] as string | undefined;
   }
 
-  /** The chain must end with the row that the ledger's own row names. */
+  /** The chain must end with the row that the ledger's head record names. */
   end({ from, link, changed }: Walked): Promise<Broken | undefined> {
     return Promise.resolve(this.#parts(link) ?? this.#changedElsewhere(changed, from));
   }
