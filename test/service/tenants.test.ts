@@ -337,7 +337,7 @@ suite("tenants", () => {
     const { status, json } = await admin(gate, "/admin/reload");
     assert.equal(status, 422);
     const codes = [...json.detail.matchAll(/error\[([a-z-]+)\]/g)].map(([, code]) => code);
-    assert.deepEqual(codes.toSorted(), ["missing", "mode", "name", "unknown-key"]);
+    assert.deepEqual(new Set(codes), new Set(["missing", "mode", "name", "unknown-key"]));
     assert.equal((await checkAt(gate, "blue", blue)).status, 200, "what was there goes on");
   });
 });
