@@ -1,8 +1,8 @@
 /**
  * Goal: a disk that other programs fill stops answers in time and loses none, and the gate serves again once there is
- * room. Method: the gate's data folder is on its own small file system. Under load the rest is filled to the last
- * block, the gate is killed and started on it, and then room is made. A gate that does not check for room must be
- * noticed.
+ * room. Method: the gate's data folder is on its own small file system. Under load, the test fills the remaining
+ * space to the last block, kills the gate, restarts it on the full disk, and then frees space. A gate that does not
+ * check for room must be noticed.
  */
 import assert from "node:assert/strict";
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from "node:fs";
