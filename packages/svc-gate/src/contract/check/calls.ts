@@ -267,35 +267,26 @@ function unknownFunction(checker: Checker, call: Call, facts: Facts): Checked {
     const shape = other.style === "method" ? `value.${other.name}(...)` : `${other.name}(...)`;
     return checker.refuse(call.nameSpan, "unknown-function", `\`${call.name}\` is written \`${shape}\``, facts);
   }
-  const ours = otherNames.get(call.name);
-  if (ours !== undefined) {
-    const of = call.target ?? call.args[0];
-    const fix = `write \`${ours.replace(/\bx\b/, of === undefined ? "x" : textOf(of.span))}\``;
-    return checker.refuse(
-      call.nameSpan,
-      "unknown-function",
-      `the contract language does not have the function \`${call.name}\``,
-      facts,
-      fix,
-    );
-  }
-  const fix = insteadOf.get(call.name);
-  if (fix !== undefined)
-    return checker.refuse(
-      call.nameSpan,
-      "unknown-function",
-      `the contract language does not have the function \`${call.name}\``,
-      facts,
-      fix,
-    );
-  const near = nearest(call.name, [...functions.map(({ name }) => name), ...macros, "has"]);
   return checker.refuse(
     call.nameSpan,
     "unknown-function",
     `the contract language does not have the function \`${call.name}\``,
     facts,
-    near === undefined ? undefined : `did you mean \`${near}\`?`,
+    insteadOfUnknown(call),
   );
+}
+
+/** The hint for a function that the language does not have: its name here, what to write, or a similar name. */
+function insteadOfUnknown({ name, target, args }: Call): string | undefined {
+  const ours = otherNames.get(name);
+  if (ours !== undefined) {
+    const of = target ?? args[0];
+    return `write \`${ours.replace(/\bx\b/, of === undefined ? "x" : textOf(of.span))}\``;
+  }
+  const fix = insteadOf.get(name);
+  if (fix !== undefined) return fix;
+  const near = nearest(name, [...functions.map((each) => each.name), ...macros, "has"]);
+  return near === undefined ? undefined : `did you mean \`${near}\`?`;
 }
 
 /** Functions of other languages, and their names in the contract language. */
