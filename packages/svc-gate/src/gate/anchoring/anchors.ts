@@ -7,7 +7,7 @@ import { collectedDivergence, strangeFile, type Collected } from "./collected.ts
 import { Cosignatures, type CosignedHead } from "./cosignatures.ts";
 import { HeadPublisher, usualPace, type Pace } from "./head-publisher.ts";
 import { hashesOf, readHead, type AnchoredLog, type Head } from "./head.ts";
-import { kindOf, observedIn, unstatedDivergence } from "./observed.ts";
+import { isStatedLost, kindOf, observedIn, unstatedDivergence } from "./observed.ts";
 import type { WitnessPolicy } from "./policy.ts";
 import { refusalOf } from "./refusal.ts";
 import type { Sink } from "./sink.ts";
@@ -229,11 +229,10 @@ export class Anchors {
       const kept = await inTime(sink.read(tenant, ledger.name), enough);
       const observed = kept && observedIn(kept.note, ledger, status.by, kept.at);
       if (observed === undefined) return [];
-      const divergence = await unstatedDivergence(ledger, head, observed);
-      if (divergence !== undefined) return [divergence];
+      const kind = await kindOf(ledger, head, observed);
+      if (kind !== undefined) return (await isStatedLost(ledger, observed)) ? [] : [{ kind, head: observed }];
       const { at = Date.now(), root = "", seq: size } = observed;
-      if ((await kindOf(ledger, head, observed)) === undefined)
-        status.reached({ size, root: Buffer.from(root, "base64") }, at, head.size);
+      status.reached({ size, root: Buffer.from(root, "base64") }, at, head.size);
     } catch (error) {
       status.failed((error as Error).message);
     }
