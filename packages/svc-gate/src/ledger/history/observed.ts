@@ -1,4 +1,4 @@
-import { open, readFile } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import { join } from "node:path";
 import type { Result } from "../../wire/mod.ts";
 import { files, pinIn } from "../data-folder.ts";
@@ -63,15 +63,11 @@ export function pinnedHead({ log, seq, hash, root }: Pin): ObservedHead {
  * @throws {LedgerRefused} if it is not a checkpoint
  */
 async function readCheckpoint(file: string): Promise<ObservedHead | undefined> {
-  let text: string;
-  try {
-    text = await readFile(file, "utf8");
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT") return undefined;
+  const bytes = await readIfThere(file).catch(({ code }: NodeJS.ErrnoException) => {
     throw new LedgerRefused(`the checkpoint ${file} cannot be read (${code})`);
-  }
-  const head = headOf(text, "checkpoint");
+  });
+  if (bytes === undefined) return undefined;
+  const head = headOf(bytes.toString("utf8"), "checkpoint");
   if (head !== undefined) return { ...head, file };
   throw new LedgerRefused(`${file} is not a signed checkpoint: move it away`);
 }

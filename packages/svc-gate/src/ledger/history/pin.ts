@@ -1,5 +1,4 @@
-import { readFile } from "node:fs/promises";
-import { replaceFile } from "../durable-file.ts";
+import { readIfThere, replaceFile } from "../durable-file.ts";
 import { zeroHash } from "../entry/leaf.ts";
 import { LedgerRefused } from "../store/store.ts";
 import { Frontier } from "../tree/merkle.ts";
@@ -22,16 +21,13 @@ export const noRows: Omit<Pin, "log"> = { seq: 0, hash: zeroHash, root: new Fron
  * @throws {LedgerRefused} if it is not exactly the text that `writePin` writes
  */
 export async function readPin(file: string): Promise<Pin | undefined> {
-  let text: string;
-  try {
-    text = await readFile(file, "utf8");
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT") return undefined;
+  const bytes = await readIfThere(file).catch(({ code }: NodeJS.ErrnoException) => {
     throw new LedgerRefused(
       `the head pin ${file} cannot be read (${code}): set SVC_PIN to a file that this user can read and write`,
     );
-  }
+  });
+  if (bytes === undefined) return undefined;
+  const text = bytes.toString("utf8");
   try {
     const { log, seq, hash, root } = JSON.parse(text) as Partial<Pin>;
     const isTyped = typeof log === "string" && typeof seq === "number" && typeof hash === "string";
