@@ -260,7 +260,7 @@ def verify_proof(data, keys, found):
     head, _, checkpoint = data.partition(b"\n\n")
     form = re.fullmatch(rb"c2sp\.org/tlog-proof@v1\nextra ([^\n]+)\nindex (0|[1-9][0-9]{0,14})((?:\n[^\n]+){0,63})", head)
     leaf, *path = [strict_base64(text.decode("latin-1")) for text in [form[1], *form[3].split(b"\n")[1:]]] if form else [None]
-    need(leaf is not None and all(len(sibling or "") == 32 for sibling in path), "proof", 0, "the file is no proof with a leaf in it")
+    need(leaf is not None and all(len(sibling or "") == 32 for sibling in path), "proof", 0, "the file is not a proof with a leaf in it")
     root, row = read_checkpoint(checkpoint, keys, found), int(form[2]) + 1
     found.update(row=row, leaf=json.loads(check_leaf(leaf, row, found["origin"])[0]))
     computed = climb(sha256(b"\0" + leaf), row - 1, found["size"], path)

@@ -17,7 +17,7 @@ import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
 
-interface Yard {
+interface CopiedLedger {
   /** The ledger's folder, and a pin outside it. */
   readonly data: string;
   readonly pin: string;
@@ -25,7 +25,7 @@ interface Yard {
   readonly settings: Place["settings"];
 }
 
-function yardIn(t: TestContext, changes: readonly Mutation[] = []): Yard {
+function copiedLedgerIn(t: TestContext, changes: readonly Mutation[] = []): CopiedLedger {
   const folder = temporaryFolder(t);
   const { data, settings } = placeIn(folder, { changes });
   const pin = join(folder, "outside", "pin");
@@ -34,7 +34,7 @@ function yardIn(t: TestContext, changes: readonly Mutation[] = []): Yard {
 }
 
 /** Makes this many calls at one gate on a folder, and stops it in order. */
-async function goOn(settings: Yard["settings"], load: Load, calls: number): Promise<void> {
+async function serveCalls(settings: CopiedLedger["settings"], load: Load, calls: number): Promise<void> {
   const gate = await startGate({ settings });
   await load.run(gate.url, 1, calls);
   assert.equal(await gate.stop(), 0, gate.stderr());
@@ -48,32 +48,32 @@ function putBack(from: string, to: string): void {
 interface Case {
   readonly title: string;
   /** The change of the folder; the gate is stopped. */
-  readonly change: (yard: Yard, load: Load) => Promise<void> | void;
+  readonly change: (place: CopiedLedger, load: Load) => Promise<void> | void;
   /** With the pin outside, or only with the one in the folder. */
   readonly pinned: "inside" | "outside";
 }
 
-const copied = async ({ data, copy, settings }: Yard, load: Load): Promise<void> => {
+const copied = async ({ data, copy, settings }: CopiedLedger, load: Load): Promise<void> => {
   cpSync(data, copy, { recursive: true });
-  await goOn(settings, load, 3);
+  await serveCalls(settings, load, 3);
 };
 
 const cases: readonly Case[] = [
   {
     title: "yesterday's folder with today's pin",
-    change: async (yard, load) => {
-      await copied(yard, load);
-      putBack(yard.copy, yard.data);
+    change: async (place, load) => {
+      await copied(place, load);
+      putBack(place.copy, place.data);
     },
     pinned: "outside",
   },
   {
     title: "a copy that went further than the ledger, in its place",
-    change: async (yard, load) => {
-      cpSync(yard.pin, `${yard.pin}.copy`);
-      await copied(yard, load);
-      await goOn({ ...yard.settings, SVC_DATA_DIR: yard.copy, SVC_PIN: `${yard.pin}.copy` }, new Load(), 5);
-      putBack(yard.copy, yard.data);
+    change: async (place, load) => {
+      cpSync(place.pin, `${place.pin}.copy`);
+      await copied(place, load);
+      await serveCalls({ ...place.settings, SVC_DATA_DIR: place.copy, SVC_PIN: `${place.pin}.copy` }, new Load(), 5);
+      putBack(place.copy, place.data);
     },
     pinned: "outside",
   },
@@ -88,7 +88,7 @@ const cases: readonly Case[] = [
     title: "the file under another ledger's pin",
     change: async ({ data, copy, settings }) => {
       const { SVC_PIN: _, ...others } = settings;
-      await goOn({ ...others, SVC_DATA_DIR: copy }, new Load(), 1);
+      await serveCalls({ ...others, SVC_DATA_DIR: copy }, new Load(), 1);
       cpSync(join(copy, "head.pin"), join(data, "head.pin"));
     },
     pinned: "inside",
@@ -113,12 +113,12 @@ async function startAfter(
   { change, pinned }: Case,
   changes: readonly Mutation[] = [],
 ): Promise<string> {
-  const yard = yardIn(t, changes);
-  const { SVC_PIN: _, ...inside } = yard.settings;
-  const settings = pinned === "inside" ? inside : yard.settings;
+  const place = copiedLedgerIn(t, changes);
+  const { SVC_PIN: _, ...inside } = place.settings;
+  const settings = pinned === "inside" ? inside : place.settings;
   const load = new Load();
-  await goOn(settings, load, 5);
-  await change(yard, load);
+  await serveCalls(settings, load, 5);
+  await change(place, load);
   const ended = await runGate(["serve"], { settings });
   return ended === "served" ? "served" : `${ended.code}: ${ended.stderr}`;
 }
@@ -145,23 +145,23 @@ suite("starts on copies of a ledger", { tags: ["verify.walks-chain"] }, () => {
   });
 
   test("only the answers that clients hold reveal a folder put back with its pin", async (t) => {
-    const yard = yardIn(t);
-    const { SVC_PIN: _, ...settings } = yard.settings;
+    const place = copiedLedgerIn(t);
+    const { SVC_PIN: _, ...settings } = place.settings;
     const load = new Load();
-    await goOn(settings, load, 5);
-    await copied({ ...yard, settings }, load);
-    putBack(yard.copy, yard.data);
-    const { lost, rows } = await examine({ data: yard.data, settings }, load.answers);
+    await serveCalls(settings, load, 5);
+    await copied({ ...place, settings }, load);
+    putBack(place.copy, place.data);
+    const { lost, rows } = await examine({ data: place.data, settings }, load.answers);
     assert.deepEqual([rows, lost.map(({ seq }) => seq)], [5, [6, 7, 8]], "nothing in the folder remembers them");
   });
 
   test("two copies that both go on fork at the first new row", async (t) => {
-    const yard = yardIn(t);
-    const { SVC_PIN: _, ...settings } = yard.settings;
+    const place = copiedLedgerIn(t);
+    const { SVC_PIN: _, ...settings } = place.settings;
     const [one, other] = [new Load(), new Load()];
-    await goOn(settings, one, 5);
-    await copied({ ...yard, settings }, one);
-    await goOn({ ...settings, SVC_DATA_DIR: yard.copy }, other, 3);
+    await serveCalls(settings, one, 5);
+    await copied({ ...place, settings }, one);
+    await serveCalls({ ...settings, SVC_DATA_DIR: place.copy }, other, 3);
     const [mine, theirs] = [one.answers.slice(5), other.answers];
     assert.deepEqual(
       mine.map(({ seq }) => seq),
@@ -171,14 +171,14 @@ suite("starts on copies of a ledger", { tags: ["verify.walks-chain"] }, () => {
       mine.every(({ hash }, at) => hash !== theirs[at]?.hash),
       "the same numbers, other hashes",
     );
-    assert.deepEqual((await examine({ data: yard.data, settings }, mine)).lost, []);
-    assert.equal((await examine({ data: yard.data, settings }, theirs)).lost.length, 3);
+    assert.deepEqual((await examine({ data: place.data, settings }, mine)).lost, []);
+    assert.equal((await examine({ data: place.data, settings }, theirs)).lost.length, 3);
   });
 });
 
 /** Starts one gate for each of the settings at once on one folder; returns those that serve, and the others' errors. */
 async function race(
-  all: readonly Yard["settings"][],
+  all: readonly CopiedLedger["settings"][],
 ): Promise<{ serving: readonly GateProcess[]; said: readonly string[] }> {
   const started = await Promise.allSettled(all.map((settings) => startGate({ settings })));
   return {
@@ -219,7 +219,7 @@ suite("a folder has one owner", () => {
 
   test("positive control: gates without the lock are noticed, and they still answer no row twice", async (t) => {
     const { data, settings } = placeIn(temporaryFolder(t), { changes: [takesNoLock] });
-    await goOn(settings, new Load(), 1);
+    await serveCalls(settings, new Load(), 1);
     // Without a lock the gates also write the same small files at once, and sometimes one of them fails at its start.
     let { serving } = await race([settings, settings]);
     for (let again = 0; again < 5 && serving.length < 2; again += 1) {

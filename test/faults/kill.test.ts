@@ -14,7 +14,7 @@ import { Dice } from "../support/campaign/random.ts";
 import { temporaryFolder } from "../support/ledger-fixture.ts";
 import { Load, type Answered } from "../support/faults/load.ts";
 import { answersEarly, placeIn, verifies, type Place } from "../support/faults/place.ts";
-import { Reckoning } from "../support/faults/reckoning.ts";
+import { LedgerComparison } from "../support/faults/ledger-comparison.ts";
 import { spawnGate, startGate, type GateProcess } from "../support/gate-process.ts";
 
 const runs = Number(process.env["KILL_RUNS"] ?? 8);
@@ -34,17 +34,17 @@ interface Outcome {
 /** Starts, loads and kills again and again; inspects everything after each start. */
 async function killLoop({ data, settings }: Place, count: number, dice: Dice): Promise<Outcome> {
   const load = new Load();
-  const reckoning = new Reckoning();
+  const comparison = new LedgerComparison();
   const lost: Answered[] = [];
   let looked = 0;
   let inStart = 0;
   for (let run = 0; run <= count; run += 1) {
     const gate = await startGate({ settings });
     try {
-      reckoning.follow(join(data, "ledger.db"));
-      lost.push(...load.answers.slice(looked).filter((answer) => !reckoning.isKept(answer)));
+      comparison.follow(join(data, "ledger.db"));
+      lost.push(...load.answers.slice(looked).filter((answer) => !comparison.isKept(answer)));
       looked = load.answers.length;
-      if (run % 10 === 0 || run === count) await verifies(gate, reckoning.rows);
+      if (run % 10 === 0 || run === count) await verifies(gate, comparison.rows);
       if (run < count) await loadAndKill(gate, load, dice.between(20, 420));
     } finally {
       await gate.kill();
@@ -57,7 +57,7 @@ async function killLoop({ data, settings }: Place, count: number, dice: Dice): P
   }
   const distinct = new Set(load.answers.map(({ seq }) => seq));
   const answered = load.answers.length;
-  return { answered, rows: reckoning.rows, lost, twice: answered - distinct.size, inStart };
+  return { answered, rows: comparison.rows, lost, twice: answered - distinct.size, inStart };
 }
 
 /** Waits for some answers, however slow the machine: a gate that has answered nobody can lose nothing. */

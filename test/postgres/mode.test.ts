@@ -234,7 +234,7 @@ function modes(there: PostgresServer): void {
       assert.deepEqual([await modeOf(one), await modeOf(other)], ["enforce", "enforce"]);
     });
 
-    test("the mode of a tenant in the file of tenants follows the same rules", async (t) => {
+    test("the mode of a tenant in the tenants file follows the same rules", async (t) => {
       const at = await place(t, there, "entries");
       const tenants = join(at.folder, "tenants.yaml");
       const write = (mode: string): void =>

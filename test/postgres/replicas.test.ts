@@ -18,7 +18,7 @@ import { planted, type Bug } from "../support/campaign/bugs.ts";
 import { Load } from "../support/campaign/clients.ts";
 import { contractOf } from "../support/campaign/contract.ts";
 import { Dice } from "../support/campaign/random.ts";
-import { reckon } from "../support/campaign/reckoning.ts";
+import { compareWithLedger } from "../support/campaign/ledger-comparison.ts";
 import {
   ask,
   check,
@@ -194,12 +194,12 @@ async function loadOnOneTenant(t: TestContext, there: PostgresServer, name: stri
   for (const url of urls) while ((await ask({ address: url }, "/receipts", { headers })).status !== 200) await wait(50);
   const load = new Load({ urls, dice: new Dice(seed), pauseMs: 0, accounts: "a", key: made.json.key });
   load.start(8);
-  const failed = (): number => load.told.filter(({ kind }) => kind !== "answered").length;
+  const failed = (): number => load.results.filter(({ kind }) => kind !== "answered").length;
   while (load.answered < answers && failed() < failedMax) await wait(20);
   await load.end();
   const verified = await ask({ address: urls.at(-1) ?? "" }, "/ledger/verify", { headers });
-  const reckoned = await reckon(at.owner, "tenant.acme", load.told, { from, to: Date.now() });
-  return { load, reckoned, verified };
+  const findings = await compareWithLedger(at.owner, "tenant.acme", load.results, { from, to: Date.now() });
+  return { load, findings, verified };
 }
 
 function replicas(there: PostgresServer): void {
@@ -207,15 +207,17 @@ function replicas(there: PostgresServer): void {
     for (const count of [2, 4]) {
       test(`${count} replicas with different clocks keep counters exact and write one row for each answer`, async (t) => {
         t.diagnostic(`seed ${seed}`);
-        const { load, reckoned, verified } = await loadOnOneTenant(t, there, `load_${count}`, { count, answers: 800 });
-        const { rows, checks, unanswered, lost, twice, keptThoughRefused, problems } = reckoned;
+        const { load, findings, verified } = await loadOnOneTenant(t, there, `load_${count}`, { count, answers: 800 });
+        const { rows, checks, unanswered, lost, twice, keptThoughRefused, problems } = findings;
         assert.deepEqual(
           { lost, twice, keptThoughRefused, problems },
           { lost: [], twice: [], keptThoughRefused: [], problems: [] },
         );
         assert.deepEqual([checks, unanswered], [load.answered, 0]);
         assert.deepEqual([verified.json.ok, verified.json.rows], [true, rows]);
-        const verdicts = new Set(load.told.map((told) => (told.kind === "answered" ? told.verdict : told.kind)));
+        const verdicts = new Set(
+          load.results.map((results) => (results.kind === "answered" ? results.verdict : results.kind)),
+        );
         assert.ok(verdicts.has("ALLOW") && verdicts.has("BLOCK"), "budgets were spent, and kept");
       });
     }
@@ -227,8 +229,8 @@ function replicas(there: PostgresServer): void {
     for (const [bug, seen] of controls) {
       test(`positive control: a gate that ${bug.replaceAll("-", " ")} is noticed`, async (t) => {
         const name = `control_${bug.replaceAll("-", "_")}`;
-        const { reckoned } = await loadOnOneTenant(t, there, name, { count: 2, answers: 200, bug });
-        assert.match(reckoned.problems.join("\n"), seen);
+        const { findings } = await loadOnOneTenant(t, there, name, { count: 2, answers: 200, bug });
+        assert.match(findings.problems.join("\n"), seen);
       });
     }
   });

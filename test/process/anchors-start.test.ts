@@ -43,21 +43,21 @@ function whole(): FakeLog {
   return new FakeLog(origin, key).grow(60);
 }
 
-interface Knower {
+interface Observer {
   readonly title: string;
   /** Shows a history to a sink or witness, and returns the settings that name it. */
-  readonly know: (t: TestContext, log: FakeLog, folder: string) => Promise<Partial<Given>>;
+  readonly observe: (t: TestContext, log: FakeLog, folder: string) => Promise<Partial<Given>>;
   /** Whether the head is under a signature. If so, the operator cannot override the refusal. */
   readonly isProven: boolean;
 }
 
-async function witnessThatKnows(t: TestContext, log: FakeLog): Promise<TestWitness> {
+async function witnessWith(t: TestContext, log: FakeLog): Promise<TestWitness> {
   const witness = await witnessOf(t, "a", log);
   witness.answer("/add-checkpoint", `old 0\n\n${log.head()}`);
   return witness;
 }
 
-async function sinkThatKnows(t: TestContext, log: FakeLog, sinks: string): Promise<Partial<Given>> {
+async function sinkWith(t: TestContext, log: FakeLog, sinks: string): Promise<Partial<Given>> {
   const { anchors } = anchorsOf(t, { log, sinks, folder: temporaryFolder(t) });
   await anchors.begin(true);
   await anchors.close();
@@ -69,16 +69,16 @@ function notesOf(log: FakeLog, sizes: readonly number[]): readonly string[] {
   return [...sizes.map((size) => new FakeLog(origin, key).grow(size).head()), log.head()];
 }
 
-const knowers: readonly Knower[] = [
+const observers: readonly Observer[] = [
   {
     title: "a witness that shows its checkpoint",
-    know: async (t, log) => ({ witnesses: [await witnessThatKnows(t, log)] }),
+    observe: async (t, log) => ({ witnesses: [await witnessWith(t, log)] }),
     isProven: true,
   },
   {
     title: "a witness that states only a size",
-    know: async (t, log) => {
-      const witness = await witnessThatKnows(t, log);
+    observe: async (t, log) => {
+      const witness = await witnessWith(t, log);
       witness.isOpen = false;
       return { witnesses: [witness] };
     },
@@ -86,14 +86,14 @@ const knowers: readonly Knower[] = [
   },
   {
     title: "a file sink",
-    know: (t, log, folder) => sinkThatKnows(t, log, `file:${join(folder, "anchors", "gate")}`),
+    observe: (t, log, folder) => sinkWith(t, log, `file:${join(folder, "anchors", "gate")}`),
     isProven: true,
   },
   {
     title: "a file sink whose last checkpoint is torn",
-    know: async (t, log, folder) => {
+    observe: async (t, log, folder) => {
       const file = join(folder, "gate");
-      const given = await sinkThatKnows(t, log, `file:${file}`);
+      const given = await sinkWith(t, log, `file:${file}`);
       appendFileSync(file, `${origin}\n61\nAAAA`);
       return given;
     },
@@ -101,7 +101,7 @@ const knowers: readonly Knower[] = [
   },
   {
     title: "a file sink with a checkpoint of another key",
-    know: async (_t, log, folder) => {
+    observe: async (_t, log, folder) => {
       const file = join(folder, "gate");
       writeFileSync(file, new FakeLog(origin).grow(log.size, log.side).head());
       return { sinks: `file:${file}` };
@@ -110,23 +110,24 @@ const knowers: readonly Knower[] = [
   },
   {
     title: "a file of checkpoints from oldest to newest",
-    know: (_t, log) => Promise.resolve({ collected: { file: "seen", notes: notesOf(log, [20, 40, 45]) } }),
+    observe: (_t, log) => Promise.resolve({ collected: { file: "seen", notes: notesOf(log, [20, 40, 45]) } }),
     isProven: true,
   },
   {
     title: "a file of checkpoints from newest to oldest",
-    know: (_t, log) => Promise.resolve({ collected: { file: "seen", notes: notesOf(log, [20, 40, 45]).toReversed() } }),
+    observe: (_t, log) =>
+      Promise.resolve({ collected: { file: "seen", notes: notesOf(log, [20, 40, 45]).toReversed() } }),
     isProven: true,
   },
   {
     title: "a file of checkpoints under another key",
-    know: (_t, log) =>
+    observe: (_t, log) =>
       Promise.resolve({ collected: { file: "seen", notes: [new FakeLog(origin).grow(log.size).head()] } }),
     isProven: false,
   },
   {
     title: "the gate's file checkpoint.cosigned",
-    know: async (t, log, folder) => {
+    observe: async (t, log, folder) => {
       const witness = await witnessOf(t, "a", log);
       const { anchors } = anchorsOf(t, { log, witnesses: [witness], folder });
       await anchors.begin(true);
@@ -154,10 +155,10 @@ async function start(t: TestContext, given: Given): Promise<string | undefined> 
 }
 
 suite("a start with a ledger that lacks rows", () => {
-  for (const { title, know, isProven } of knowers) {
+  for (const { title, observe, isProven } of observers) {
     test(`a start is refused if ${title} knows more rows`, async (t) => {
       const folder = temporaryFolder(t);
-      const known = await know(t, whole(), folder);
+      const known = await observe(t, whole(), folder);
       const kind = title.replaceAll(/[^a-z]+/g, "-");
       const cut: Given = { folder, ...known, log: new FakeLog(origin, key).grow(50) };
       const forked: Given = { folder, ...known, log: new FakeLog(origin, key).grow(49).grow(31, "fork") };
@@ -178,8 +179,8 @@ suite("a start with a ledger that lacks rows", () => {
   test("a start accepts a recorded loss of rows, but not a checkpoint seen after the record", async (t) => {
     const folder = temporaryFolder(t);
     const file = join(folder, "gate");
-    const witness = await witnessThatKnows(t, whole());
-    const known = { ...(await sinkThatKnows(t, whole(), `file:${file}`)), witnesses: [witness] };
+    const witness = await witnessWith(t, whole());
+    const known = { ...(await sinkWith(t, whole(), `file:${file}`)), witnesses: [witness] };
     const log = new FakeLog(origin, key).grow(50);
     const resume = (lost: readonly (number | null)[], at: number, more: object = {}): FakeLog => {
       log.changesMade.splice(0, 1, { act: "resume", at, body: JSON.stringify({ lost, ...more }) });
@@ -230,7 +231,7 @@ suite("a start with a ledger that lacks rows", () => {
   });
 
   test("the gate goes on and logs an alarm if a witness reports another history after the start", async (t) => {
-    const witness = await witnessThatKnows(t, whole());
+    const witness = await witnessWith(t, whole());
     const log = new FakeLog(origin, key).grow(50);
     const opened = anchorsOf(t, { log, witnesses: [witness], folder: temporaryFolder(t) });
     await opened.anchors.begin(false);

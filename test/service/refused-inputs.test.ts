@@ -30,19 +30,19 @@ const hourMs = 3_600_000;
 const at0 = 1_790_000_000_000 - (1_790_000_000_000 % hourMs);
 const inputOf = (bytes: number): string => `{"text":"${"x".repeat(bytes - 11)}"}`;
 
-interface Asked {
+interface Attempt {
   readonly bytes: number;
   readonly at?: number;
   readonly keyName?: string;
   readonly tenant?: string;
 }
 
-function keptBy(inputs: RefusedInputs, { bytes, at = at0, keyName = "default", tenant }: Asked): StoredCall {
+function keptBy(inputs: RefusedInputs, { bytes, at = at0, keyName = "default", tenant }: Attempt): StoredCall {
   return inputs.kept({ keyName, at, inputText: inputOf(bytes), sensitive: [] }, tenant);
 }
 
-function isWhole(inputs: RefusedInputs, asked: Asked): boolean {
-  return keptBy(inputs, asked).inputText === inputOf(asked.bytes);
+function isWhole(inputs: RefusedInputs, attempt: Attempt): boolean {
+  return keptBy(inputs, attempt).inputText === inputOf(attempt.bytes);
 }
 
 suite("inputs of refused calls that are kept whole", { tags: ["attack-12"] }, () => {

@@ -91,7 +91,7 @@ test(
   },
 );
 
-test("an error in the file of tenants shows one tenant's administrator nothing about other tenants", async (t) => {
+test("an error in the tenants file shows one tenant's administrator nothing about other tenants", async (t) => {
   const folder = temporaryFolder(t);
   const file = writeTenants(folder);
   const gate = await startGate(t, { folder, flags: { tenants: file } });

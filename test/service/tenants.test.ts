@@ -33,7 +33,7 @@ const open = { tool_name: "door.open", tool_input: {}, session_id: "s" };
 
 type Entries = Readonly<Record<string, { readonly text?: string; readonly mode?: string }>>;
 
-/** Writes the file of tenants and their contracts. */
+/** Writes the tenants file and their contracts. */
 function writeTenants(folder: string, entries: Entries): string {
   const lines = Object.entries(entries).map(([id, { text = contract("ALLOW"), mode = "enforce" }]) => {
     mkdirSync(join(folder, id), { recursive: true });
@@ -323,7 +323,7 @@ suite("tenants", () => {
     );
   });
 
-  test("a reload reads the file of tenants again, serves new tenants and drops removed ones", async (t) => {
+  test("a reload reads the tenants file again, serves new tenants and drops removed ones", async (t) => {
     const gate = await startTenants(t, { acme: {} });
     const acme = await keyOf(gate, "acme");
     await checkAt(gate, "acme", acme);

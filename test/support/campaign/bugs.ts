@@ -1,6 +1,6 @@
 import type { Mutation } from "../mutation/mutate.ts";
 
-/** Bugs that a gate on a database can have. The campaign's reckoning must notice each of them. */
+/** Bugs that a gate on a database can have. The campaign's comparison with the ledger must notice each of them. */
 export const planted = {
   /** The gate answers while the COMMIT is still running. */
   "answers-before-commit": [

@@ -13,7 +13,7 @@ import { Cluster } from "./cluster.ts";
 import { contractOf, editions } from "./contract.ts";
 import { exclusive, failures, type FailureName, type Field } from "./failures.ts";
 import { Dice } from "./random.ts";
-import { reckon, type Reckoned } from "./reckoning.ts";
+import { compareWithLedger, type LedgerFindings } from "./ledger-comparison.ts";
 import { Replica, type GateEnd } from "./replica.ts";
 
 export interface CampaignOptions {
@@ -29,13 +29,13 @@ export interface CampaignOptions {
    */
   readonly bounds: "short" | "whole";
   readonly bug?: Bug;
-  /** No failure begins after this time; then the campaign ends with its reckoning. */
+  /** No failure begins after this time; then the campaign compares the answers with the ledger. */
   readonly enough?: AbortSignal;
   /** Receives a line for each event. */
   readonly say?: (sentence: string) => void;
 }
 
-export interface Report extends Reckoned {
+export interface Report extends LedgerFindings {
   readonly seed: number;
   readonly happened: ReadonlyMap<string, number>;
   readonly answered: number;
@@ -113,16 +113,16 @@ async function campaign(
   await enough(after, 20);
   await after.end();
   const verified = await verify(urls[0] ?? "");
-  const told = [...load.told, ...after.told];
-  const reckoned = await reckon(cluster.primary.url(), "root", told, { from, to: Date.now() });
+  const results = [...load.results, ...after.results];
+  const findings = await compareWithLedger(cluster.primary.url(), "root", results, { from, to: Date.now() });
   return {
-    ...reckoned,
+    ...findings,
     seed,
     happened,
     verified,
     answered: load.answered + after.answered,
-    refused: countOf(told.flatMap((each) => (each.kind === "refused" ? [each.code] : []))),
-    cut: told.filter(({ kind }) => kind === "cut").length,
+    refused: countOf(results.flatMap((each) => (each.kind === "refused" ? [each.code] : []))),
+    cut: results.filter(({ kind }) => kind === "cut").length,
     slowestMs: Math.round(load.slowestMs),
     seconds: Math.round((performance.now() - begun) / 1000),
     ends: gates.flatMap(({ replica }) => replica.ends),

@@ -1,7 +1,7 @@
 import { Agent, request } from "node:http";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Dice } from "./random.ts";
-import type { Told } from "./reckoning.ts";
+import type { ClientResult } from "./ledger-comparison.ts";
 
 /** More than the sum of all bounds of a gate: a later answer counts as forgotten. */
 const hungMs = 90_000;
@@ -21,7 +21,7 @@ export interface LoadOptions {
 
 /** The clients' calls and answers, and the slowest answer's time. */
 export class Load {
-  readonly told: Told[] = [];
+  readonly results: ClientResult[] = [];
   readonly #options: LoadOptions;
   #calls = 0;
   #isEnding = false;
@@ -63,12 +63,12 @@ export class Load {
     const amount = Math.floor(dice.between(1, 700)) / 100;
     const body = JSON.stringify({ tool_name: "spend", tool_input: { id, account, amount }, session_id: session });
     const begun = performance.now();
-    const told = await ask(`${dice.oneOf(urls)}/check`, { agent, key, id, body });
+    const results = await ask(`${dice.oneOf(urls)}/check`, { agent, key, id, body });
     this.slowestMs = Math.max(this.slowestMs, performance.now() - begun);
-    this.told.push(told);
-    if (told.kind === "answered") this.answered += 1;
+    this.results.push(results);
+    if (results.kind === "answered") this.answered += 1;
     // Nobody listens there at the moment: the next may be another.
-    if (told.kind === "cut") await wait(50);
+    if (results.kind === "cut") await wait(50);
   }
 }
 
@@ -79,7 +79,7 @@ interface Asking {
   readonly body: string;
 }
 
-function ask(url: string, { agent, key, id, body }: Asking): Promise<Told> {
+function ask(url: string, { agent, key, id, body }: Asking): Promise<ClientResult> {
   return new Promise((resolve) => {
     const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
     const asking = request(url, { method: "POST", agent, headers }, (response) => {

@@ -6,7 +6,7 @@ import { commit, withoutTimeout } from "../../../packages/svc-gate/src/ledger/st
 export type Moment = "lock" | "commit";
 
 /** May do anything with the link and the message; the message is not sent on automatically. */
-export type Deed = (link: Link, message: Buffer) => void;
+export type LinkAction = (link: Link, message: Buffer) => void;
 
 /**
  * A TCP connection to PostgreSQL that fails as networks do: cut, silent for a while, redirected to another server. It
@@ -16,7 +16,7 @@ export class Line {
   readonly #listener: Server;
   readonly #links = new Set<Link>();
   readonly #reads: boolean;
-  readonly #deeds: { readonly moment: Moment; readonly deed: Deed }[] = [];
+  readonly #actions: { readonly moment: Moment; readonly action: LinkAction }[] = [];
   #target: number;
   #isDark = false;
 
@@ -40,10 +40,10 @@ export class Line {
 
   #link(client: Socket): void {
     const link = new Link(client, connect(this.#target, "127.0.0.1"), this.#reads, (message, moment) => {
-      const at = this.#deeds.findIndex((waiting) => waiting.moment === moment);
-      const [taken] = at === -1 ? [] : this.#deeds.splice(at, 1);
+      const at = this.#actions.findIndex((waiting) => waiting.moment === moment);
+      const [taken] = at === -1 ? [] : this.#actions.splice(at, 1);
       if (taken === undefined) link.pass(message);
-      else taken.deed(link, message);
+      else taken.action(link, message);
     });
     this.#links.add(link);
     link.onEnd = () => this.#links.delete(link);
@@ -51,22 +51,22 @@ export class Line {
   }
 
   /** Runs an action at the next such moment. Resolves false if none came within the time. */
-  atNext(moment: Moment, withinMs: number, deed: Deed): Promise<boolean> {
+  atNext(moment: Moment, withinMs: number, action: LinkAction): Promise<boolean> {
     return new Promise((resolve) => {
       const waiting = {
         moment,
-        deed: (link: Link, message: Buffer): void => {
+        action: (link: Link, message: Buffer): void => {
           clearTimeout(late);
-          deed(link, message);
+          action(link, message);
           resolve(true);
         },
       };
       const late = setTimeout(() => {
-        const at = this.#deeds.indexOf(waiting);
-        if (at !== -1) this.#deeds.splice(at, 1);
+        const at = this.#actions.indexOf(waiting);
+        if (at !== -1) this.#actions.splice(at, 1);
         resolve(false);
       }, withinMs);
-      this.#deeds.push(waiting);
+      this.#actions.push(waiting);
     });
   }
 

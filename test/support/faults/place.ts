@@ -5,7 +5,7 @@ import { apiKey, root, startGate, type GateProcess } from "../gate-process.ts";
 import type { Mutation } from "../mutation/mutate.ts";
 import { mutatedEnvironment, preload } from "../mutation/sources.ts";
 import { contract, type Answered, type Load } from "./load.ts";
-import { Reckoning } from "./reckoning.ts";
+import { LedgerComparison } from "./ledger-comparison.ts";
 
 /** A gate's data folder and its settings. */
 export interface Place {
@@ -68,12 +68,12 @@ export async function examine(
   further?: Load,
 ): Promise<Examined> {
   const gate = await startGate({ settings });
-  const reckoning = new Reckoning();
+  const comparison = new LedgerComparison();
   try {
-    reckoning.follow(join(data, "ledger.db"));
-    const lost = answers.filter((answer) => !reckoning.isKept(answer));
-    await verifies(gate, reckoning.rows);
-    const rows = reckoning.rows;
+    comparison.follow(join(data, "ledger.db"));
+    const lost = answers.filter((answer) => !comparison.isKept(answer));
+    await verifies(gate, comparison.rows);
+    const rows = comparison.rows;
     if (further !== undefined) {
       const before = further.answers.length;
       await further.run(gate.url, 1, 2);

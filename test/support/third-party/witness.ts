@@ -16,13 +16,13 @@ import { witnesses, type RunningWitness } from "./witnesses.ts";
 
 const origin = "svc-gate/third";
 
-interface Asked {
+interface WitnessAnswer {
   readonly status: number;
   readonly text: string;
 }
 
 /** C2SP tlog-witness: a head, and a proof that it extends one of an earlier size. */
-async function addCheckpoint({ url }: RunningWitness, log: Log, from: number, size: number): Promise<Asked> {
+async function addCheckpoint({ url }: RunningWitness, log: Log, from: number, size: number): Promise<WitnessAnswer> {
   const proof = (await log.consistency(from, size)).map((hashed) => `${hashed.toString("base64")}\n`);
   const body = `old ${from}\n${proof.join("")}\n${await log.checkpoint(size)}`;
   const response = await fetch(`${url}/add-checkpoint`, { method: "POST", body });

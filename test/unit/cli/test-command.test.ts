@@ -305,7 +305,7 @@ rules:
     const unseen = async (kept: readonly string[]): Promise<readonly string[]> => {
       const files = { "shop.yaml": text, "shop.test.yaml": `cases: [${kept.join(", ")}]` };
       const { text: shown } = await testCommand([written(files)], { ...plain, json: true });
-      const { conditions = [], tools = [] } = (JSON.parse(shown) as Told).coverage[0] ?? {};
+      const { conditions = [], tools = [] } = (JSON.parse(shown) as TestOutput).coverage[0] ?? {};
       return [
         ...conditions.flatMap((row) => [
           ...(row.true === 0 ? [`${row.rule} ${row.text} true`] : []),
@@ -373,7 +373,7 @@ function golden(name: string, text: string): void {
 }
 
 /** The members of --json that the tests read. */
-interface Told {
+interface TestOutput {
   readonly ok: boolean;
   readonly cases: number;
   readonly failed: number;
@@ -440,7 +440,7 @@ suite("reports", () => {
 
   test("the report with --json names the call, line and mismatches of each failure", async () => {
     const { exitCode, text } = await run(failing, { json: true });
-    const found = JSON.parse(text) as Told;
+    const found = JSON.parse(text) as TestOutput;
     assert.deepEqual([exitCode, found.ok, found.cases, found.failed], [1, false, 10, 2]);
     const failures = found.files.flatMap(({ cases }) => cases.flatMap(({ failure }) => failure ?? []));
     assert.deepEqual(

@@ -5,7 +5,7 @@ import { BadInput } from "./outcome.ts";
 import { run } from "./run.ts";
 
 /** The entry point of the workbench in a clone. `npm run build` replaces it with the package's name. */
-const door: string = "../../../workbench/src/commands/mod.ts";
+const commands: string = "../../../workbench/src/commands/mod.ts";
 
 interface Workbench {
   readonly addWorkbenchCommands: (program: Command) => void;
@@ -37,7 +37,7 @@ function howToGet(name: string): string {
 
 async function findWorkbench(): Promise<Workbench | undefined> {
   try {
-    return (await import(door)) as Workbench;
+    return (await import(commands)) as Workbench;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ERR_MODULE_NOT_FOUND") return undefined;
     throw error;

@@ -5,14 +5,14 @@ import { percent } from "./print.ts";
 import type { Round } from "./round.ts";
 import type { CaseResult, Failure } from "./run.ts";
 
-interface Told {
+interface RoundState {
   readonly ok: boolean;
   /** Contracts without a test. */
   readonly without: readonly string[];
 }
 
 /** The output of `svc-gate test --json`: see docs/guides/testing.md. */
-export function roundJson({ files, subjects }: Round, { ok, without }: Told): object {
+export function roundJson({ files, subjects }: Round, { ok, without }: RoundState): object {
   const results = files.flatMap((file) => file.results);
   return {
     ok,

@@ -4,7 +4,7 @@ import type { Anchor } from "../store/store.ts";
 import type { Broken, StoredRow } from "../entry/row.ts";
 
 /** Returns the mistake if a row differs from the row that an anchor vouches for. */
-export function parted({ seq, hash: found }: Link, anchors: readonly Anchor[]): Broken | undefined {
+export function anchorMismatch({ seq, hash: found }: Link, anchors: readonly Anchor[]): Broken | undefined {
   for (const { seq: at, hash: expected = found, by } of anchors)
     if (at === seq && expected !== found)
       return { seq, problem: `the row differs from the row that the ${by} has seen`, expected, found };

@@ -6,7 +6,7 @@ import { firstLink, linkOf, readEffects, verifyEvidence, verifyLink, type Link }
 import type { Anchor, Verification } from "../store/store.ts";
 import type { TreeNode } from "../tree/merkle.ts";
 import { strayNodes, TreeWalk, type Levels } from "../tree/walk.ts";
-import { blame, parted, tooShort } from "./anchors.ts";
+import { blame, anchorMismatch, tooShort } from "./anchors.ts";
 import { CounterWalk, type CounterReader, type Counters, type RecordedEvent } from "./counter-walk.ts";
 
 /** A row for a walk. It has no evidence if only the chain is walked, and no columns in an export. */
@@ -204,7 +204,7 @@ export class Walk {
       const nodes = this.#tree?.append(link.hash) ?? [];
       if (nodes.length > 0) slice.nodes.push(...nodes);
       slice.evidence = this.#evidence(leaf, row, slice.events);
-      slice.anchor = parted(link, this.#options.anchors) ?? this.#tree?.parted();
+      slice.anchor = anchorMismatch(link, this.#options.anchors) ?? this.#tree?.anchorMismatch();
       if (slice.evidence !== undefined || slice.anchor !== undefined) break;
       if (leaf.kind === "change") this.#changed = leaf.seq;
     }

@@ -41,7 +41,7 @@ export class TreeWalk {
   }
 
   /** Returns the mistake if the root over the rows so far differs from the root that an anchor has seen. */
-  parted(): Broken | undefined {
+  anchorMismatch(): Broken | undefined {
     for (const { seq, root = "", by } of this.#anchors) {
       const broken = seq === this.size ? this.#differs(root, `the ${by} has seen`) : undefined;
       if (broken !== undefined) return broken;

@@ -29,7 +29,7 @@ import {
 } from "../store.ts";
 import type { StoredRow } from "../../entry/row.ts";
 
-export interface TurnParts {
+export interface TransactionParts {
   readonly client: PoolClient;
   /** For the connection that finds the outcome of a lost COMMIT. */
   readonly config: ClientConfig;
@@ -45,7 +45,7 @@ export interface TurnParts {
 
 /** A transaction that holds the lock of the ledger's head. */
 export class PostgresTransaction implements StoreTransaction {
-  readonly #parts: TurnParts;
+  readonly #parts: TransactionParts;
   readonly at: number;
   readonly head: StoredHead | undefined;
   readonly changed: number;
@@ -57,7 +57,7 @@ export class PostgresTransaction implements StoreTransaction {
   #ended = false;
   readonly #totals = new RunningTotals();
 
-  constructor(parts: TurnParts) {
+  constructor(parts: TransactionParts) {
     const { head, at, counters } = parts;
     const { contract, mode, engine } = head;
     this.#parts = parts;
@@ -75,7 +75,7 @@ export class PostgresTransaction implements StoreTransaction {
     const counted = lookups.map((lookup) => queryFor(lookup, this.#counters));
     const known = counted.filter((lookup) => lookup !== undefined);
     if (known.length === 0) return lookups.map(() => undefined);
-    const found = await this.#inTurn(() => this.#ask(known));
+    const found = await this.#serially(() => this.#ask(known));
     const values = new Map(known.map((lookup, at) => [lookup, found[at]]));
     return counted.map((lookup) => lookup && values.get(lookup));
   }
@@ -94,7 +94,7 @@ export class PostgresTransaction implements StoreTransaction {
   }
 
   async keepCounter(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void> {
-    await this.#inTurn(() => this.#keep(counter, folded));
+    await this.#serially(() => this.#keep(counter, folded));
   }
 
   async #keep(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void> {
@@ -207,7 +207,7 @@ export class PostgresTransaction implements StoreTransaction {
   }
 
   /** Explains the errors of work before the COMMIT, which keeps nothing if it fails. */
-  async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+  async #serially<Result>(work: () => Promise<Result>): Promise<Result> {
     try {
       return await work();
     } catch (error) {
@@ -260,7 +260,7 @@ interface Move {
  * @returns true if the batch was kept
  * @throws {Fault} if the outcome is not found in time
  */
-async function findOut({ config, settleMs, ledger }: TurnParts, move: Move): Promise<boolean> {
+async function findOut({ config, settleMs, ledger }: TransactionParts, move: Move): Promise<boolean> {
   const until = performance.now() + settleMs;
   for (let pause = 20; ; pause = Math.min(2 * pause, 200)) {
     try {

@@ -1,7 +1,7 @@
 import { leafHash, type Leaf } from "../../entry/leaf.ts";
 import type { Broken } from "../../entry/row.ts";
 import { wrongCheck, type Link } from "../../entry/verifier.ts";
-import { parted, tooShort } from "../../history/anchors.ts";
+import { anchorMismatch, tooShort } from "../../history/anchors.ts";
 import {
   keyOf,
   sliceEvents,
@@ -112,7 +112,7 @@ class PostgresReader implements StoreReader {
   #parts(link: Link): Broken | undefined {
     const { leaf, seq } = this.#head;
     const anchors = leaf === null ? [] : [{ seq, hash: leafHash(leaf), by: "head row" }];
-    if (link.seq <= seq) return tooShort(link, anchors) ?? parted(link, anchors);
+    if (link.seq <= seq) return tooShort(link, anchors) ?? anchorMismatch(link, anchors);
     const problem = "the head row does not know the last rows";
     return { seq: seq + 1, problem, expected: `no row ${seq + 1}`, found: `rows up to ${link.seq}` };
   }

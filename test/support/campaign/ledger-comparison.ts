@@ -3,7 +3,7 @@ import pg from "pg";
 import { callsMaxOf, hasty, budget, sha256 } from "./contract.ts";
 
 /** A client's result of one call. Clients never repeat a call. */
-export type Told =
+export type ClientResult =
   | {
       readonly kind: "answered";
       readonly id: string;
@@ -18,7 +18,7 @@ export type Told =
   | { readonly kind: "hung"; readonly id: string };
 
 /** The faults found, and how much was checked. */
-export interface Reckoned {
+export interface LedgerFindings {
   readonly rows: number;
   readonly checks: number;
   readonly changes: number;
@@ -56,12 +56,17 @@ const problemsMax = 20;
  * Reads a ledger as the superuser and checks it without the gate's own code: chain, evidence, counters, verdicts, and
  * the clients' answers.
  */
-export async function reckon(url: string, ledger: string, told: readonly Told[], span: Span): Promise<Reckoned> {
+export async function compareWithLedger(
+  url: string,
+  ledger: string,
+  results: readonly ClientResult[],
+  span: Span,
+): Promise<LedgerFindings> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
     await client.query(`SET svc.ledger TO '${ledger}'`);
-    const reckoning = new Reckoning(span, await contractsOf(client, ledger));
+    const comparison = new LedgerComparison(span, await contractsOf(client, ledger));
     for (let from = 1; ; from += slice) {
       const { rows } = await client.query<Row>(
         `SELECT seq::float8 AS seq, leaf, evidence, session, tool, verdict FROM svc_gate.receipts
@@ -76,14 +81,14 @@ export async function reckon(url: string, ledger: string, told: readonly Told[],
       );
       if (rows.length === 0) break;
       const ofRow = Map.groupBy(events, ({ seq }) => seq);
-      for (const row of rows) reckoning.row(row, ofRow.get(row.seq) ?? []);
+      for (const row of rows) comparison.row(row, ofRow.get(row.seq) ?? []);
     }
     const { rows: heads } = await client.query<Head>(
       "SELECT seq::float8 AS seq, leaf, contract, mode FROM svc_gate.ledgers WHERE ledger = $1",
       [ledger],
     );
-    reckoning.head(heads[0]);
-    return reckoning.sum(told);
+    comparison.head(heads[0]);
+    return comparison.sum(results);
   } finally {
     await client.end();
   }
@@ -121,7 +126,7 @@ interface Call {
 }
 
 /** The ledger during the walk. */
-class Reckoning {
+class LedgerComparison {
   readonly #span: Span;
   readonly #contracts: ReadonlyMap<string, number>;
   readonly #problems: string[] = [];
@@ -256,14 +261,14 @@ class Reckoning {
     );
   }
 
-  sum(told: readonly Told[]): Reckoned {
+  sum(results: readonly ClientResult[]): LedgerFindings {
     const bySeq = new Map(this.#rows.map((row) => [row.seq, row]));
     const ids = Map.groupBy(this.#rows, ({ id }) => id);
     const lost: string[] = [];
     const kept: string[] = [];
     const allowed = new Map<string, number>();
     let answers = 0;
-    for (const each of told) {
+    for (const each of results) {
       if (each.kind === "hung") this.#require(false, `the call ${each.id} had neither an answer nor an end`);
       if (each.kind === "refused" && ids.has(each.id)) kept.push(each.id);
       if (each.kind === "refused" && each.status !== 503)

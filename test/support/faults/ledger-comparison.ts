@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import type { Answered } from "./load.ts";
 
 /** Reads the ledger from its file and checks it without the gate's own code. */
-export class Reckoning {
+export class LedgerComparison {
   #seq = 0;
   #hash = "0".repeat(64);
   readonly #calls = new Map<string, number>();
