@@ -33,14 +33,10 @@ export async function benchCheck(): Promise<void> {
   fillElsewhere(join(folder, "data"), rows);
   const bare = await start(["bench/bare.ts"], {});
   const startedAt = performance.now();
-  const gate = await start(["--max-semi-space-size=8", "bin/svc-gate.mjs", "serve"], {
-    SVC_MODE: "enforce",
-    SVC_API_KEY: key,
-    SVC_MANDATE: "bench/mandate.yaml",
-    SVC_PORT: "0",
-    SVC_DATA_DIR: join(folder, "data"),
-    SVC_LOG: "warn",
-  });
+  const gate = await start(
+    ["--max-semi-space-size=8", "bin/svc-gate.mjs", "serve"],
+    gateSettings(join(folder, "data")),
+  );
   const startMs = performance.now() - startedAt;
   try {
     const flushMs = measureFlush(folder);
@@ -110,9 +106,26 @@ export interface Server {
   readonly url: string;
 }
 
-export function start(args: readonly string[], environment: Readonly<Record<string, string>>): Promise<Server> {
+/** The settings of a measured gate, with its ledger in this folder. */
+export function gateSettings(data: string): Readonly<Record<string, string>> {
+  return {
+    SVC_MODE: "enforce",
+    SVC_API_KEY: key,
+    SVC_MANDATE: "bench/mandate.yaml",
+    SVC_PORT: "0",
+    SVC_DATA_DIR: data,
+    SVC_LOG: "warn",
+  };
+}
+
+/** @param checkout the folder whose program is started; by default this one */
+export function start(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>>,
+  checkout: string = root,
+): Promise<Server> {
   const child = spawn(process.execPath, args, {
-    cwd: root,
+    cwd: checkout,
     env: { ...process.env, ...environment },
     stdio: ["ignore", "pipe", "inherit"],
   });

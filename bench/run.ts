@@ -4,6 +4,7 @@ import { benchDecide } from "./decide.ts";
 import { benchDeep } from "./deep.ts";
 import { benchExports } from "./exports.ts";
 import { benchOverload } from "./overload.ts";
+import { benchPairs } from "./pairs.ts";
 import { benchPeers } from "./peers/measure.ts";
 import { machine } from "./report.ts";
 import { benchProof } from "./proof.ts";
@@ -22,6 +23,7 @@ const benches: Readonly<Record<string, () => Promise<void>>> = {
   deep: benchDeep,
   exports: benchExports,
   overload: benchOverload,
+  pairs: benchPairs,
   peers: benchPeers,
   proof: benchProof,
   replay: benchReplay,

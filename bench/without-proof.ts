@@ -4,5 +4,4 @@ import { Signer } from "../packages/svc-gate/src/ledger/tree/signing-key.ts";
 // Loaded before a gate, removes the tree and the signatures from it, as the baseline of bench/proof.
 Frontier.prototype.append = () => [];
 Frontier.prototype.root = () => emptyRoot;
-Signer.prototype.signAside = ({ origin }) => Promise.resolve(`${origin}\n0\nnothing\n\n`);
 Signer.prototype.sign = ({ origin }) => `${origin}\n0\nnothing\n\n`;
