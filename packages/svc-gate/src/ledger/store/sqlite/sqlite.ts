@@ -23,6 +23,7 @@ import type {
 import type { Broken, StoredRow } from "../../entry/row.ts";
 import { NoLedger } from "../store.ts";
 import { changeColumns } from "../../entry/row.ts";
+import { packRows } from "./packed-rows.ts";
 import { Threads, type Remote } from "../threads.ts";
 
 /** Threads that many ledgers share. */
@@ -100,7 +101,7 @@ class SqliteStore implements LedgerStore {
         counters.push([counter, folded]);
         return Promise.resolve();
       },
-      commit: (rows, effects, options) => this.#commit(rows, effects, writtenBeside(counters, options)),
+      commit: (rows, effects, options) => this.#commit(rows, effects, writeOptionsOf(counters, options)),
       abort: () => Promise.resolve(),
     });
   }
@@ -108,7 +109,7 @@ class SqliteStore implements LedgerStore {
   async #commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], options: WriteOptions): Promise<void> {
     const isNothing = rows.length + options.counters.length + options.nodes.length === 0 && options.mode === undefined;
     if (isNothing) return;
-    await this.#writer.call("commit", rows, effects, options);
+    await this.#writer.call("commit", packRows(rows), effects, options);
     const last = rows.at(-1);
     if (last === undefined) return;
     this.#head = { seq: last.seq, leaf: last.leaf };
@@ -222,7 +223,7 @@ class KeyFile implements KeyNotes {
   }
 }
 
-function writtenBeside(
+function writeOptionsOf(
   counters: readonly KeptTogether[],
   { inForce, tree, signer, erasures }: CommitOptions = {},
 ): WriteOptions {

@@ -23,7 +23,7 @@ import { changeColumns } from "../../entry/row.ts";
 import type { TreeNode } from "../../tree/merkle.ts";
 import { LedgerRefused, NotKept } from "../store.ts";
 import type { OpenedStore, Scrubbed, StoredCounter, StoredEffect, StoredHead, StoredLookup } from "../store.ts";
-import type { StoredRow } from "../../entry/row.ts";
+import { packRows, unpackRows, type PackedRows } from "./packed-rows.ts";
 
 export interface OpenOptions {
   readonly folder: string;
@@ -125,7 +125,7 @@ class Writer {
   }
 
   commit(
-    rows: readonly StoredRow[],
+    packed: PackedRows,
     effects: readonly StoredEffect[],
     { counters, nodes, signer, mode, erasures }: WriteOptions,
   ): void {
@@ -135,21 +135,24 @@ class Writer {
       throw new Error(
         "the ledger's last row is not the one that this gate wrote: somebody else has written to the file",
       );
-    for (const { seq, session, tool, verdict, leaf, evidence } of rows)
+    let headLeaf = this.#headLeaf;
+    for (const { seq, session, tool, verdict, leaf, evidence } of unpackRows(packed)) {
       this.#insertRow.run(seq, session, tool, verdict, leaf, evidence);
+      headLeaf = leaf;
+    }
     for (const [counter, folded] of counters) this.#keep(counter, folded);
     this.#addEffects(effects, false);
     for (const { level, index, hash } of nodes) this.#insertNode.run(level, index, hash);
     for (const erasure of erasures) eraseParts(this.#database, erasure);
-    const hasRows = rows.length > 0 || this.#headLeaf !== undefined;
-    const keptMode = hasRows ? undefined : (mode ?? this.#meta.mode); // Rows name the mode.
+    // Rows name the mode.
+    const keptMode = headLeaf === undefined ? (mode ?? this.#meta.mode) : undefined;
     const isOther = signer !== undefined || keptMode !== this.#meta.mode;
     const meta = isOther ? { ...this.#meta, signer: signer ?? this.#meta.signer, mode: keptMode } : this.#meta;
     if (isOther) writeMeta(this.#database, meta);
     this.#database.exec("COMMIT");
     this.#meta = meta;
     this.#totals.clear();
-    this.#headLeaf = rows.at(-1)?.leaf ?? this.#headLeaf;
+    this.#headLeaf = headLeaf;
     this.#foldBack(logPagesMax);
   }
 
@@ -181,7 +184,7 @@ class Writer {
   /** Records the key unless one is on record. Returns the key on record. */
   keepSigner(verifier: string): string {
     if (this.#meta.signer !== undefined) return this.#meta.signer;
-    this.commit([], [], { counters: [], nodes: [], signer: verifier, mode: undefined, erasures: [] });
+    this.commit(packRows([]), [], { counters: [], nodes: [], signer: verifier, mode: undefined, erasures: [] });
     return verifier;
   }
 
@@ -282,8 +285,8 @@ serveOpened(
   },
   {
     values: (writer: Writer, lookups: readonly StoredLookup[]) => writer.values(lookups),
-    commit: (writer: Writer, rows: readonly StoredRow[], effects: readonly StoredEffect[], options: WriteOptions) =>
-      writer.commit(rows, effects, options),
+    commit: (writer: Writer, packed: PackedRows, effects: readonly StoredEffect[], options: WriteOptions) =>
+      writer.commit(packed, effects, options),
     scrub: (writer: Writer, rewrite: boolean) => writer.scrub(rewrite),
     keepSigner: (writer: Writer, verifier: string) => writer.keepSigner(verifier),
     keepFirstKey: (writer: Writer, note: string) => writer.keepFirstKey(note),
