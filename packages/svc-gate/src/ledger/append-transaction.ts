@@ -99,7 +99,7 @@ export interface TransactionContext {
   readonly head: LedgerHead;
   /** The tree at the head. The transaction may change it. */
   readonly tree: Frontier;
-  readonly sign: (head: TreeHead) => Promise<string>;
+  readonly sign: (head: TreeHead) => string;
   readonly log: string;
   readonly engine: string;
   readonly store: StoreTransaction;
@@ -302,9 +302,12 @@ export class AppendTransaction {
     return this.#receipts.map(asDurable);
   }
 
-  /** Signs during the flush. Nobody sees the signature before the rows are durable. */
+  /**
+   * Signs during the flush: the store has handed over the rows before this runs. Another thread would sign no
+   * earlier, and waking it costs more. Nobody sees the signature before the rows are durable.
+   */
   #sign(): Promise<string> {
-    return this.#context.sign({ size: this.#tree.size, root: this.#tree.root() });
+    return Promise.resolve().then(() => this.#context.sign({ size: this.#tree.size, root: this.#tree.root() }));
   }
 
   abort(): Promise<void> {

@@ -158,7 +158,7 @@ export class Ledger {
       return new AppendTransaction({
         head,
         tree: this.#tree.copy(),
-        sign: (grown) => this.#signer.signAside({ origin: this.name, ...grown }),
+        sign: (grown) => this.#sign(grown),
         log: this.name,
         engine: this.#parts.engine,
         store,

@@ -37,34 +37,13 @@ export class Signer {
     return this.verifiers[1]?.text;
   }
 
-  /** Returns the signed note, with a line for each key. */
+  /** Returns the signed note, with a line for each key. One signature takes some 50 microseconds. */
   sign(checkpoint: Checkpoint): string {
     const text = checkpointText(checkpoint);
     const bytes = Buffer.from(text);
-    return this.#note(
-      text,
-      this.#keys.map(({ key }) => sign(null, bytes, key)),
-    );
-  }
-
-  /** Does the same in another thread, because signing takes longer than all other work of a batch on the tree. */
-  async signAside(checkpoint: Checkpoint): Promise<string> {
-    const text = checkpointText(checkpoint);
-    const bytes = Buffer.from(text);
-    return this.#note(text, await Promise.all(this.#keys.map(({ key }) => signatureOf(bytes, key))));
-  }
-
-  /** @param signatures one for each key */
-  #note(text: string, signatures: readonly Buffer[]): string {
-    const lines = this.#keys.map(({ verifier }, at) => signatureLine(verifier, signatures[at] as Buffer));
+    const lines = this.#keys.map(({ key, verifier }) => signatureLine(verifier, sign(null, bytes, key)));
     return `${text}\n${lines.join("")}`;
   }
-}
-
-function signatureOf(bytes: Buffer, key: KeyObject): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    sign(null, bytes, key, (error, signature) => (error === null ? resolve(signature) : reject(error)));
-  });
 }
 
 /**
