@@ -190,7 +190,7 @@ async function ledgerOn(at: Place, database: Database, ledger = "root"): Promise
 /** Records the heads signed from now on. */
 function watchSigning(t: TestContext): () => readonly string[] {
   const signed: string[] = [];
-  const sign = Reflect.get(Signer.prototype, "sign") as (this: Signer, head: Checkpoint) => string;
+  const sign: (this: Signer, head: Checkpoint) => string = Reflect.get(Signer.prototype, "sign");
   t.mock.method(Signer.prototype, "sign", function signing(this: Signer, head: Checkpoint) {
     const made = sign.call(this, head);
     signed.push(made);

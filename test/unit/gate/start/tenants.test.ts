@@ -7,7 +7,7 @@ import { EventEmitter } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
-import type { FastifyReply } from "fastify";
+import type { ServerResponse } from "node:http";
 import pino from "pino";
 import { Budget } from "../../../../packages/svc-gate/src/gate/admission/queue.ts";
 import { Metrics } from "../../../../packages/svc-gate/src/gate/telemetry/metrics.ts";
@@ -39,41 +39,41 @@ function start(
   return { tenants, sources };
 }
 
-/** Returns a reply whose caller waits or has disconnected. */
-function reply(destroyed: boolean): FastifyReply {
-  return { raw: Object.assign(new EventEmitter(), { destroyed }) } as unknown as FastifyReply;
+/** Returns an answer whose caller waits or has disconnected. */
+function response(destroyed: boolean): ServerResponse {
+  return Object.assign(new EventEmitter(), { destroyed }) as unknown as ServerResponse;
 }
 
 test("a waiting client keeps a tenant open, and a client that disconnected does not", async (t) => {
   const { tenants } = start(t, ["acme", "blue", "cyan"]);
-  assert.ok((await tenants.gateFor("acme", reply(true))).ok);
-  const waits = reply(false);
+  assert.ok((await tenants.gateFor("acme", response(true))).ok);
+  const waits = response(false);
   assert.ok((await tenants.gateFor("blue", waits)).ok, "nobody waits for acme, so it gives way");
   assert.deepEqual([...tenants.open.keys()], ["blue"], "one may be open");
-  const refused = await tenants.gateFor("cyan", reply(false));
+  const refused = await tenants.gateFor("cyan", response(false));
   assert.equal(refused.ok ? "" : refused.problem.code, "tenant-unavailable", "positive control");
-  waits.raw.emit("close");
-  assert.ok((await tenants.gateFor("cyan", reply(false))).ok);
+  waits.emit("close");
+  assert.ok((await tenants.gateFor("cyan", response(false))).ok);
 });
 
 test("a tenant stays open while an operator works on it", async (t) => {
   const { tenants } = start(t, ["acme", "blue"]);
   const done = await tenants.workOn("acme", async (gate) => {
-    const refused = await tenants.gateFor("blue", reply(true));
+    const refused = await tenants.gateFor("blue", response(true));
     assert.equal(refused.ok ? "" : refused.problem.code, "tenant-unavailable");
     return good(gate.rows);
   });
   assert.ok(done.ok);
-  assert.ok((await tenants.gateFor("blue", reply(true))).ok, "positive control: the work is done");
+  assert.ok((await tenants.gateFor("blue", response(true))).ok, "positive control: the work is done");
 });
 
 test("a tenant that is removed from the file while it opens is not served", async (t) => {
   const { tenants, sources } = start(t, ["acme"]);
-  const asked = tenants.gateFor("acme", reply(false));
+  const asked = tenants.gateFor("acme", response(false));
   await tenants.redefine([]);
   const refused = await asked;
   assert.equal(refused.ok ? "" : refused.problem.code, "not-found");
   assert.equal(tenants.open.size, 0);
   await tenants.redefine(sources);
-  assert.ok((await tenants.gateFor("acme", reply(true))).ok, "positive control: its ledger was let go");
+  assert.ok((await tenants.gateFor("acme", response(true))).ok, "positive control: its ledger was let go");
 });

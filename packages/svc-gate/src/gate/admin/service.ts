@@ -76,9 +76,8 @@ export class Service {
     return this.#options.traces;
   }
 
-  /** Returns true if the log level shows a line for each answered check. */
-  get logsAnswers(): boolean {
-    return this.#options.log.isLevelEnabled("debug");
+  get log(): Logger {
+    return this.#options.log;
   }
 
   /** All metrics in the Prometheus text format. */

@@ -1,57 +1,83 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyReply } from "fastify";
+import type { Logger } from "pino";
 import { limits, refusals, refuse, type Refusal } from "../../wire/mod.ts";
 import { isFramingLost, headTooLarge } from "./head.ts";
 import type { RefusalLog } from "./refusal-log.ts";
 import type { GateObserver } from "../telemetry/observer.ts";
 import type { Valve } from "../admission/valve.ts";
-import { traceOf, requestIdentity } from "./request-identity.ts";
+import { exchangeOf, identityOf, type Exchange } from "./exchange.ts";
+
+/** What a server needs to refuse a request. */
+export interface RefusalOutlet {
+  /** Counts each refusal. */
+  readonly observer: GateObserver;
+  /** Logs refusals. */
+  readonly log: RefusalLog;
+  /** Limits the rate of refusals. */
+  readonly valve: Valve;
+}
 
 declare module "fastify" {
   interface FastifyInstance {
-    /** Counts each refusal. */
-    readonly observer: GateObserver;
-    /** Logs refusals. */
-    readonly refusalLog: RefusalLog;
-    /** Limits the rate of refusals. */
-    readonly refusalValve: Valve;
+    readonly refusalOutlet: RefusalOutlet;
   }
+}
+
+/** Sends a refusal for a request that Fastify handles, which then does nothing more with it. */
+export function refuseWith(reply: FastifyReply, refusal: Refusal): FastifyReply {
+  const { request, server } = reply;
+  const exchange = exchangeOf(request, reply);
+  reply.hijack();
+  if (!sendRefusal(exchange, refusal, server.refusalOutlet)) request.body = undefined; // It waits without its body.
+  return reply;
 }
 
 /**
  * Sends a refusal as problem details (RFC 9457) and logs it. The rest of the body is read and dropped, within the time
  * limit of a request. So the sender sees the refusal and not a connection reset.
+ *
+ * @returns false if the refusal waits until the rate of refusals allows it
  */
-export function refuseWith(reply: FastifyReply, refusal: Refusal): FastifyReply {
+export function sendRefusal(exchange: Exchange, refusal: Refusal, { observer, log, valve }: RefusalOutlet): boolean {
+  const { request, headers } = exchange;
   const { status } = refusals[refusal.code];
-  if (status === 401) reply.header("www-authenticate", "Bearer");
-  if (status === 503 || status === 429) reply.header("retry-after", String(refusal.retrySeconds ?? 1));
-  if (refusal.allow !== undefined) reply.header("allow", refusal.allow);
-  if (refusal.code === "stopping" || isFramingLost(reply.request.raw)) reply.header("connection", "close");
-  else if (reply.hasHeader("connection")) reply.removeHeader("connection");
-  if (!reply.request.raw.complete) answeredEarly.add(reply.request.raw.socket);
-  reply.server.observer.refused(refusal.code);
-  traceOf(reply.request)?.refused(refusal);
-  const { request, server } = reply;
-  server.refusalLog.note(refusal.code, () => ({ ...requestIdentity(request), status, detail: refusal.detail }));
-  reply
-    .code(status)
-    .header("content-type", "application/problem+json; charset=utf-8")
-    .header("cache-control", "no-store");
-  const send = (): boolean => {
-    const isThere = !reply.raw.destroyed;
-    if (isThere) reply.send(problemText(refusal));
-    return isThere;
-  };
-  if (refusal.code === "stopping") send();
-  else if (!server.refusalValve.pass(send)) dropBody(request);
-  return reply;
+  if (status === 401) headers["www-authenticate"] = "Bearer";
+  if (status === 503 || status === 429) headers["retry-after"] = String(refusal.retrySeconds ?? 1);
+  if (refusal.allow !== undefined) headers["allow"] = refusal.allow;
+  if (refusal.code === "stopping" || isFramingLost(request)) headers["connection"] = "close";
+  if (!request.complete) answeredEarly.add(request.socket);
+  observer.refused(refusal.code);
+  exchange.trace?.refused(refusal);
+  log.note(refusal.code, () => ({ ...identityOf(exchange), status, detail: refusal.detail }));
+  const send = (): boolean => sendText(exchange, status, problemText(refusal), problemType, true);
+  if (refusal.code === "stopping") return send();
+  const isSent = valve.pass(send);
+  if (!isSent) request.resume();
+  return isSent;
 }
 
-/** Frees the body of a request whose refusal waits. */
-function dropBody(request: FastifyRequest): void {
-  request.body = undefined;
-  request.raw.resume();
+const problemType = "application/problem+json; charset=utf-8";
+
+/**
+ * Sends an answer.
+ *
+ * @returns false if the connection was closed meanwhile
+ */
+export function sendText(
+  { response, headers }: Exchange,
+  status: number,
+  text: string,
+  type: string,
+  isFresh = false,
+): boolean {
+  if (response.destroyed) return false;
+  headers["content-type"] = type;
+  if (isFresh) headers["cache-control"] = "no-store";
+  headers["content-length"] = String(Buffer.byteLength(text));
+  response.writeHead(status, headers);
+  response.end(text);
+  return true;
 }
 
 /** Connections that got an answer before their request was complete. They get no second answer. */
@@ -85,7 +111,7 @@ function problemText({ code, detail }: Refusal): string {
 }
 
 /** Turns an error of the HTTP server into a refusal. */
-export function toRefusal(error: unknown, request: FastifyRequest): Refusal {
+export function toRefusal(error: unknown, exchange: Exchange, logger: Logger): Refusal {
   const { code, statusCode } = error as { readonly code?: string; readonly statusCode?: number };
   if (code === "FST_ERR_CTP_BODY_TOO_LARGE") {
     return refuse("body-too-large", `the body must not exceed ${limits.bodyBytesMax} bytes`);
@@ -93,7 +119,7 @@ export function toRefusal(error: unknown, request: FastifyRequest): Refusal {
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return refuse("bad-http", "the request is not HTTP that the gate reads");
   }
-  request.log.error({ ...requestIdentity(request), err: error }, "a request failed");
+  logger.error({ ...identityOf(exchange), err: error }, "a request failed");
   return refuse("ledger-unavailable", "the gate could not answer; see its log");
 }
 
@@ -112,7 +138,7 @@ export interface BareSocket {
 export function refuseConnection(
   error: Error & { code?: string },
   socket: BareSocket,
-  { refusalLog, observer }: { readonly refusalLog: RefusalLog; readonly observer: GateObserver },
+  { log, observer }: RefusalOutlet,
 ): void {
   const mute = answeredEarly.has(socket) || hasPendingResponse(socket);
   if (error.code === "ECONNRESET" || socket.destroyed || !socket.writable || mute) {
@@ -123,7 +149,7 @@ export function refuseConnection(
   const { status, title } = refusals[refusal.code];
   const body = problemText(refusal);
   observer.refused(refusal.code);
-  refusalLog.note(refusal.code, () => ({ status, detail: refusal.detail }));
+  log.note(refusal.code, () => ({ status, detail: refusal.detail }));
   const head = [
     `HTTP/1.1 ${status} ${title}`,
     "Content-Type: application/problem+json; charset=utf-8",

@@ -1,20 +1,18 @@
-import { hash } from "node:crypto";
-import type { FastifyReply, FastifyRequest } from "fastify";
-import { parseCheckRequest, quote, refuse } from "../../wire/mod.ts";
+import type { FastifyReply } from "fastify";
+import { refuse } from "../../wire/mod.ts";
 import { reload } from "./admin.ts";
 import { erase } from "./admin-erase.ts";
 import { create, list, revoke, rotate } from "./admin-keys.ts";
-import { sendJson, textOf } from "./body.ts";
+import { sendJson } from "./body.ts";
 import { sendHealth, sendMetrics, sendReadiness } from "./ops.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { checkpoint, tile } from "./log.ts";
 import { receipts } from "./receipts.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall, Route } from "./route.ts";
-import type { TracedRequest } from "../telemetry/traces.ts";
-import { beginTimings, type AnsweredCheck, type CheckTimings } from "../telemetry/observer.ts";
+import { answerCheck } from "./check.ts";
+import type { Exchange } from "./exchange.ts";
 import { verify } from "./verify.ts";
-import { noteTrace, traceOf, requestIdentity } from "./request-identity.ts";
 
 export const routes: readonly Route[] = [
   { method: "POST", path: "/check", scope: "check", handle: check },
@@ -35,43 +33,12 @@ export const routes: readonly Route[] = [
   { method: "POST", path: "/admin/keys/:name/revoke", scope: "admin", handle: revoke },
 ];
 
-async function check({ service, gate, tenant, key, request, reply }: RouteCall): Promise<FastifyReply> {
-  const timings = beginTimings();
-  const isReported = service.traces !== undefined || service.logsAnswers;
-  if (service.traces !== undefined) noteTrace(request, service.traces.begin(tracedOf(request, tenant), timings));
+async function check({ service, gate, tenant, request, reply }: RouteCall): Promise<FastifyReply> {
   const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
-  const text = textOf(body);
-  if (typeof text !== "string") return refuseWith(reply, text);
-  const parsed = parseCheckRequest(text);
-  if (!parsed.ok) return refuseWith(reply, parsed.problem);
-  timings.parse = performance.now();
-  const { toolName } = parsed.value;
-  if (key?.allowsTool(toolName) === false)
-    return refuseWith(
-      reply,
-      refuse("wrong-tool", `the key ${quote(key.name)} does not cover the tool ${quote(toolName)}`),
-    );
-  const answer = await gate.check(parsed.value, {
-    keyName: key?.name ?? "",
-    bytes: body.length,
-    digest: hash("sha256", body, "hex"),
-    timings,
-    onAnswer: isReported ? (decided) => reportAnswer(request, decided, timings) : undefined,
-  });
+  const exchange = request.exchange as Exchange;
+  const answer = await answerCheck({ service, gate, tenant, exchange, body });
   if (!answer.ok) return refuseWith(reply, answer.problem);
   return reply.header("content-type", "application/json; charset=utf-8").send(answer.value);
-}
-
-function tracedOf({ url, protocol, headers }: FastifyRequest, tenant: string | null): TracedRequest {
-  const [path = ""] = url.split("?");
-  return { path, scheme: protocol, tenant, headers };
-}
-
-/** Reports the result of a check to its trace and to the debug log. */
-function reportAnswer(request: FastifyRequest, decided: AnsweredCheck, timings: CheckTimings): void {
-  traceOf(request)?.answered(decided, timings);
-  const { toolName: tool, verdict, answered, rule, seq } = decided;
-  request.log.debug({ ...requestIdentity(request), tool, verdict, answered, rule, seq }, "answered");
 }
 
 /**

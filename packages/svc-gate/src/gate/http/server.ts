@@ -5,15 +5,23 @@ import { limits, quote, refuse, type Refusal } from "../../wire/mod.ts";
 import { boundConnections } from "../admission/connections.ts";
 import { hasEscapedPath, refusalForBody, refusalForHead } from "./head.ts";
 import type { Key } from "../admin/keys/keys.ts";
-import { rateFields } from "../admission/rate.ts";
+import { exchangeOf, keyOf, type Exchange } from "./exchange.ts";
+import { noKey, refusalForLoad, refusalForRate } from "./key-refusals.ts";
+import { plainChecks } from "./plain-check.ts";
 import { RefusalLog } from "./refusal-log.ts";
-import { trackPendingResponse, refuseConnection, refuseWith, toRefusal, type BareSocket } from "./refusing.ts";
+import {
+  trackPendingResponse,
+  refuseConnection,
+  refuseWith,
+  toRefusal,
+  type BareSocket,
+  type RefusalOutlet,
+} from "./refusing.ts";
 import type { Route } from "./route.ts";
 import { routes } from "./routes.ts";
 import type { Service } from "../admin/service.ts";
 import { Valve } from "../admission/valve.ts";
 import { requestId } from "../telemetry/requests.ts";
-import { keyOf, noteKey } from "./request-identity.ts";
 
 export interface HttpOptions {
   readonly service: Service;
@@ -29,36 +37,38 @@ export interface HttpOptions {
  * problem details (RFC 9457). Connections are its only state.
  */
 export function makeServer({ service, basePath, connections, log, tls }: HttpOptions): FastifyInstance {
-  const { metrics } = service;
-  const refusalLog = new RefusalLog(log);
-  const server = Fastify(serverOptions({ service, log, tls }, refusalLog)) as unknown as FastifyInstance;
-  addKeyHooks(server, service, basePath, boundConnections(server.server, connections, log));
-  server.decorateRequest("identity", undefined);
-  server.decorate("observer", metrics);
-  server.decorate("refusalLog", refusalLog);
-  server.decorate(
-    "refusalValve",
-    new Valve({
+  const outlet: RefusalOutlet = {
+    observer: service.metrics,
+    log: new RefusalLog(log),
+    valve: new Valve({
       perSecond: limits.refusalsPerSecond,
       waitMs: limits.refusalWaitMs,
       waitingMax: limits.refusalsWaitingMax,
     }),
-  );
+  };
+  const server = Fastify(serverOptions({ service, log, tls }, outlet)) as unknown as FastifyInstance;
+  const keyless = boundConnections(server.server, connections, log);
+  addKeyHooks(server, service, basePath, keyless);
+  server.decorateRequest("exchange", undefined);
+  server.decorate("refusalOutlet", outlet);
   server.removeAllContentTypeParsers();
   server.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
-  server.setErrorHandler((error, request, reply) => refuseWith(reply, toRefusal(error, request)));
+  server.setErrorHandler((error, request, reply) =>
+    refuseWith(reply, toRefusal(error, exchangeOf(request, reply), log)),
+  );
   server.setNotFoundHandler((request, reply) => refuseWith(reply, notFound(request, basePath)));
   addRoutes(server, service, basePath);
   server.server.maxHeadersCount = 0; // their bytes are limited; the default would silently drop the last headers
-  noteAllOwed(server, service);
+  const onKey = ({ socket }: IncomingMessage): void => keyless.delete(socket);
+  takeRequests(server, service, plainChecks({ service, basePath, outlet, onKey }));
   return server;
 }
 
 function serverOptions(
   { service, log, tls }: Pick<HttpOptions, "log" | "service" | "tls">,
-  refusalLog: RefusalLog,
+  outlet: RefusalOutlet,
 ): Parameters<typeof Fastify>[0] {
-  const { keys, metrics } = service;
+  const { keys } = service;
   const http = {
     maxHeaderSize: limits.headerBytesMax,
     headersTimeout: limits.bodyTimeoutMs,
@@ -78,9 +88,13 @@ function serverOptions(
     genReqId: ({ headers }: IncomingMessage) => requestId(headers["x-request-id"]),
     childLoggerFactory: (logger: Logger) => logger, // each line has its own identity; most requests have no line
     frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
-      refuseWith(reply, keys.find(request.headers.authorization) === undefined ? noKey : unrouted(error, request)),
-    clientErrorHandler: (error: Error, socket: BareSocket) =>
-      refuseConnection(error, socket, { refusalLog, observer: metrics }),
+      refuseWith(
+        reply,
+        keys.find(request.headers.authorization) === undefined
+          ? noKey
+          : unrouted(error, exchangeOf(request, reply), log),
+      ),
+    clientErrorHandler: (error: Error, socket: BareSocket) => refuseConnection(error, socket, outlet),
     ...(tls === undefined ? { http } : { https: { ...tls, ...http, handshakeTimeout: limits.bodyTimeoutMs } }),
   } as Parameters<typeof Fastify>[0];
 }
@@ -95,29 +109,28 @@ function addKeyHooks(
   const { keys } = service;
   server.addHook("onRequest", (request, reply, done) => {
     const key = keys.find(request.headers.authorization);
+    const exchange = exchangeOf(request, reply);
+    exchange.key = key;
+    exchange.tenant = (request.params as { readonly tenant?: string } | undefined)?.tenant;
+    const isCheck = (request.routeOptions.config as RouteConfig).scope === "check";
     const refusal =
       refusalForKey(request, key) ??
-      refusalForRate(reply, key, service) ??
+      refusalForRate(exchange, service) ??
       refusalBeforeBody(request, basePath) ??
-      refusalForLoad(request, key, service);
-    reply.header("x-request-id", request.id);
+      (isCheck ? refusalForLoad(exchange, service) : undefined);
     // An earlier valid key on this connection may have been revoked since.
     if (key === undefined) keyless.add(request.raw.socket);
-    else {
-      noteKey(request, key);
-      keyless.delete(request.raw.socket);
-    }
+    else keyless.delete(request.raw.socket);
     if (refusal !== undefined) return refuseWith(reply, refusal);
+    reply.headers(exchange.headers);
     return done();
   });
   // A body may take seconds to arrive. A key that was revoked or expired meanwhile is refused.
   server.addHook("preHandler", (request, reply, done) => {
-    const found = request.method === "POST" ? keyOf(request) : undefined;
-    if (found === undefined || keys.isUnchanged(found)) return done();
-    const key = keys.find(request.headers.authorization);
-    if (key === undefined) return refuseWith(reply, noKey);
-    noteKey(request, key);
-    return done();
+    const { exchange } = request;
+    if (request.method !== "POST" || exchange?.key === undefined || keys.isUnchanged(exchange.key)) return done();
+    exchange.key = keys.find(request.headers.authorization);
+    return exchange.key === undefined ? refuseWith(reply, noKey) : done();
   });
 }
 
@@ -145,7 +158,7 @@ function addRoutes(server: FastifyInstance, service: Service, basePath: string):
         // Routes of scope admin do not need the tenant's open gate: it may be impossible to open.
         if (scope === "admin" && tenants.has(tenant))
           return handle({ service, gate: service.root, tenant, key, request, reply });
-        const gate = await tenants.gateFor(tenant, reply);
+        const gate = await tenants.gateFor(tenant, reply.raw);
         if (!gate.ok) return refuseWith(reply, gate.problem);
         return handle({ service, gate: gate.value, tenant, key, request, reply });
       },
@@ -153,9 +166,18 @@ function addRoutes(server: FastifyInstance, service: Service, basePath: string):
   }
 }
 
-/** Counts all pending requests, including requests that never reach a route. */
-function noteAllOwed(server: FastifyInstance, { keys }: Service): void {
-  server.server.prependListener("request", trackPendingResponse);
+/** Counts each request as pending, also if it never reaches a route, and gives it to the short way or to Fastify. */
+function takeRequests(server: FastifyInstance, { keys }: Service, isAnswered: ReturnType<typeof plainChecks>): void {
+  let isClosing = false; // Fastify then closes each connection after its answer.
+  server.addHook("preClose", (done) => {
+    isClosing = true;
+    done();
+  });
+  server.server.removeAllListeners("request"); // Fastify's own listener is `routing`.
+  server.server.on("request", (request: IncomingMessage, response: ServerResponse) => {
+    trackPendingResponse(request, response);
+    if (isClosing || !isAnswered(request, response)) server.routing(request, response);
+  });
   server.server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
     trackPendingResponse(request, response);
     if (keys.find(request.headers.authorization) !== undefined) response.writeContinue();
@@ -166,12 +188,6 @@ function noteAllOwed(server: FastifyInstance, { keys }: Service): void {
     server.routing(request, response);
   });
 }
-
-const noKey = refuse(
-  "unauthorized",
-  "the API key is missing or wrong: send `Authorization: Bearer <key>`; " +
-    "the first key is SVC_API_KEY if the gate was started with it, else the content of first-key in its data folder",
-);
 
 const notEscaped = refuse("not-found", "the path has a percent sign: write it without escapes");
 
@@ -195,25 +211,6 @@ function refusalForKey(request: FastifyRequest, key: Key | undefined): Refusal |
 interface RouteConfig {
   readonly scope?: Route["scope"];
   readonly orScope?: Route["orScope"];
-}
-
-/** Charges a request to its key, and adds header fields with the rest of its rate. */
-function refusalForRate(reply: FastifyReply, key: Key | undefined, { rates }: Service): Refusal | undefined {
-  const charged = key && rates.charge(key);
-  if (charged === undefined) return undefined;
-  for (const [name, value] of rateFields(charged)) reply.header(name, value);
-  if (charged.ok) return undefined;
-  const { perSecond, burst } = charged.rate;
-  const sentence = `the key exceeds its rate of ${perSecond} requests a second, or ${burst} at once; nothing was decided`;
-  return { ...refuse("rate-limited", sentence), retrySeconds: charged.nextSeconds };
-}
-
-/** Refuses a check before its body is read if the queue is full. */
-function refusalForLoad(request: FastifyRequest, key: Key | undefined, service: Service): Refusal | undefined {
-  const { scope } = request.routeOptions.config as RouteConfig;
-  if (scope !== "check" || key === undefined) return undefined;
-  const bytes = Number(request.headers["content-length"] ?? 0);
-  return service.openGate(key.tenant)?.refusalFor(key.name, Math.min(bytes, limits.bodyBytesMax));
 }
 
 /** Returns why a request is refused for its headers, before its body is read. */
@@ -246,8 +243,8 @@ function notFound(request: FastifyRequest, basePath: string): Refusal {
 }
 
 /** Handles paths that the router refuses, such as an escape that is not UTF-8. */
-function unrouted(error: unknown, request: FastifyRequest): Refusal {
-  return hasEscapedPath(request.url) ? notEscaped : toRefusal(error, request);
+function unrouted(error: unknown, exchange: Exchange, log: Logger): Refusal {
+  return hasEscapedPath(exchange.request.url ?? "") ? notEscaped : toRefusal(error, exchange, log);
 }
 
 function patternOf({ path }: Route): RegExp {

@@ -1,4 +1,4 @@
-import type { FastifyReply } from "fastify";
+import type { ServerResponse } from "node:http";
 import type { InForce } from "../../ledger/mod.ts";
 import { bad, good, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Gate } from "../core/gate.ts";
@@ -17,7 +17,7 @@ const retryMs = 5000;
 /** An open tenant. Pending answers keep it open. */
 interface Open {
   readonly source: OpenGate;
-  readonly waiting: Set<FastifyReply>;
+  readonly waiting: Set<ServerResponse>;
   /** The number of running operator requests. */
   works: number;
   /** The time of the last request, by the monotonic clock in milliseconds. */
@@ -62,17 +62,17 @@ export class Tenants {
    *
    * @returns a refusal if it cannot be opened, or too many other tenants are busy
    */
-  async gateFor(id: string, reply: FastifyReply): Promise<Result<Gate, Refusal>> {
+  async gateFor(id: string, response: ServerResponse): Promise<Result<Gate, Refusal>> {
     const found = this.#open.get(id);
     const opened = found === undefined ? await this.#opened(id) : good(found);
     if (!opened.ok) return opened;
     const { waiting, source } = opened.value;
     opened.value.askedAt = performance.now();
     // If the client disconnected while the tenant was opening, its `close` event has already fired. Then a registered
-    // reply would keep the tenant open forever.
-    if (!reply.raw.destroyed) {
-      waiting.add(reply);
-      reply.raw.once("close", () => waiting.delete(reply));
+    // response would keep the tenant open forever.
+    if (!response.destroyed) {
+      waiting.add(response);
+      response.once("close", () => waiting.delete(response));
     }
     return good(source.gate);
   }
@@ -214,7 +214,7 @@ export class Tenants {
     if (this.#open.get(id) === open) this.#open.delete(id);
     this.#remember(id, open);
     this.#unavailable(id, error);
-    for (const reply of open.waiting) reply.raw.destroy();
+    for (const response of open.waiting) response.destroy();
     open.source.gate.anchors?.close().catch(() => undefined);
     open.source.ledger.close().catch(() => undefined);
   }

@@ -1,0 +1,63 @@
+import { hash } from "node:crypto";
+import type { Logger } from "pino";
+import { bad, parseCheckRequest, quote, refuse, type Refusal, type Result } from "../../wire/mod.ts";
+import type { Service } from "../admin/service.ts";
+import type { Gate } from "../core/gate.ts";
+import { beginTimings, type AnsweredCheck, type CheckTimings } from "../telemetry/observer.ts";
+import { textOf } from "./body.ts";
+import { identityOf, schemeOf, type Exchange } from "./exchange.ts";
+
+/** A check whose whole body has arrived. */
+export interface ReceivedCheck {
+  readonly service: Service;
+  readonly gate: Gate;
+  /** The tenant in the path; null is the root. */
+  readonly tenant: string | null;
+  readonly exchange: Exchange;
+  readonly body: Buffer;
+}
+
+/**
+ * Handles POST /check.
+ *
+ * @returns the body of the answer, after the receipt is on disk, or why the check is refused
+ */
+export async function answerCheck({
+  service,
+  gate,
+  tenant,
+  exchange,
+  body,
+}: ReceivedCheck): Promise<Result<string, Refusal>> {
+  const timings = beginTimings();
+  const { key } = exchange;
+  const { traces, log } = service;
+  if (traces !== undefined) {
+    const { url = "", headers } = exchange.request;
+    const [path = ""] = url.split("?");
+    exchange.trace = traces.begin({ path, scheme: schemeOf(exchange), tenant, headers }, timings);
+  }
+  const text = textOf(body);
+  if (typeof text !== "string") return bad(text);
+  const parsed = parseCheckRequest(text);
+  if (!parsed.ok) return parsed;
+  timings.parse = performance.now();
+  const { toolName } = parsed.value;
+  const isReported = traces !== undefined || log.isLevelEnabled("debug");
+  if (key?.allowsTool(toolName) === false)
+    return bad(refuse("wrong-tool", `the key ${quote(key.name)} does not cover the tool ${quote(toolName)}`));
+  return gate.check(parsed.value, {
+    keyName: key?.name ?? "",
+    bytes: body.length,
+    digest: hash("sha256", body, "hex"),
+    timings,
+    onAnswer: isReported ? (decided) => reportAnswer(exchange, decided, timings, log) : undefined,
+  });
+}
+
+/** Reports the result of a check to its trace and to the debug log. */
+function reportAnswer(exchange: Exchange, decided: AnsweredCheck, timings: CheckTimings, log: Logger): void {
+  exchange.trace?.answered(decided, timings);
+  const { toolName: tool, verdict, answered, rule, seq } = decided;
+  log.debug({ ...identityOf(exchange), tool, verdict, answered, rule, seq }, "answered");
+}
