@@ -18,21 +18,25 @@ export interface PlainCheckOptions {
 }
 
 /**
- * Makes a function that handles plain checks without Fastify's lifecycle, which costs more CPU than the decision. A check is plain
- * if nothing about its head is unusual and its key opens the path.
+ * Handles plain checks without Fastify's lifecycle, which costs more CPU than the decision. A check is plain if nothing
+ * about its head is unusual and its key opens the path.
  *
- * The function returns false for every other request and leaves it unread. Fastify then handles it, so all refusals for
- * a request's head are in one place. Refusals after that point come from functions that both ways share.
+ * Every other request is left unread for Fastify, so all refusals for a request's head are in one place. Refusals after
+ * that point come from functions that both ways share.
  */
-export function plainChecks(
-  options: PlainCheckOptions,
-): (request: IncomingMessage, response: ServerResponse) => boolean {
-  const { service, onKey, outlet } = options;
-  const { keys } = service;
-  return (request, response) => {
-    const tenant = tenantOf(request, options);
+export class PlainChecks {
+  readonly #options: PlainCheckOptions;
+
+  constructor(options: PlainCheckOptions) {
+    this.#options = options;
+  }
+
+  /** @returns false if the check is not plain; then Fastify must handle it */
+  handle(request: IncomingMessage, response: ServerResponse): boolean {
+    const { service, onKey, outlet } = this.#options;
+    const tenant = tenantOf(request, this.#options);
     if (tenant === undefined || !isPlain(request)) return false;
-    const key = keys.find(request.headers.authorization);
+    const key = service.keys.find(request.headers.authorization);
     if (key === undefined || key.tenant !== tenant || !key.scopes.has("check")) return false;
     onKey(request);
     const exchange = beginExchange(request, response);
@@ -42,7 +46,7 @@ export function plainChecks(
     if (refusal === undefined) readBody(request, (body) => answer({ service, tenant, exchange, body, outlet }));
     else sendRefusal(exchange, refusal, outlet);
     return true;
-  };
+  }
 }
 
 /** Returns the tenant in the path of a check, null for the root, and undefined for any other path. */

@@ -7,7 +7,7 @@ import { hasEscapedPath, refusalForBody, refusalForHead } from "./head.ts";
 import type { Key } from "../admin/keys/keys.ts";
 import { exchangeOf, keyOf, type Exchange } from "./exchange.ts";
 import { noKey, refusalForLoad, refusalForRate } from "./key-refusals.ts";
-import { plainChecks } from "./plain-check.ts";
+import { PlainChecks } from "./plain-check.ts";
 import { RefusalLog } from "./refusal-log.ts";
 import {
   trackPendingResponse,
@@ -60,7 +60,7 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
   addRoutes(server, service, basePath);
   server.server.maxHeadersCount = 0; // their bytes are limited; the default would silently drop the last headers
   const onKey = ({ socket }: IncomingMessage): void => keyless.delete(socket);
-  takeRequests(server, service, plainChecks({ service, basePath, outlet, onKey }));
+  takeRequests(server, service, new PlainChecks({ service, basePath, outlet, onKey }));
   return server;
 }
 
@@ -167,7 +167,7 @@ function addRoutes(server: FastifyInstance, service: Service, basePath: string):
 }
 
 /** Counts each request as pending, also if it never reaches a route, and gives it to the short way or to Fastify. */
-function takeRequests(server: FastifyInstance, { keys }: Service, isAnswered: ReturnType<typeof plainChecks>): void {
+function takeRequests(server: FastifyInstance, { keys }: Service, plain: PlainChecks): void {
   let isClosing = false; // Fastify then closes each connection after its answer.
   server.addHook("preClose", (done) => {
     isClosing = true;
@@ -176,7 +176,7 @@ function takeRequests(server: FastifyInstance, { keys }: Service, isAnswered: Re
   server.server.removeAllListeners("request"); // Fastify's own listener is `routing`.
   server.server.on("request", (request: IncomingMessage, response: ServerResponse) => {
     trackPendingResponse(request, response);
-    if (isClosing || !isAnswered(request, response)) server.routing(request, response);
+    if (isClosing || !plain.handle(request, response)) server.routing(request, response);
   });
   server.server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
     trackPendingResponse(request, response);
