@@ -1,5 +1,5 @@
 /** Replaces `node:crypto`: all of it, with random values from the seed. */
-import { createPrivateKey, createPublicKey, sign as signNow, type KeyObject } from "node:crypto";
+import { createPrivateKey, createPublicKey, type KeyObject } from "node:crypto";
 import type { Chance } from "../model/chance.ts";
 import { machine } from "./machine.ts";
 
@@ -26,18 +26,6 @@ function fill<Bytes extends Uint8Array>(bytes: Bytes): Bytes {
 export function randomBytes(count: number): Buffer {
   const { chance } = machine();
   return Buffer.from(chance.many(count, count, () => chance.whole(0, 255)));
-}
-
-type Signed = (error: Error | null, signature: Buffer) => void;
-
-/** In the simulated process, another thread's result arrives in the next turn of the event loop. */
-export function sign(algorithm: null, bytes: Buffer, key: KeyObject): Buffer;
-export function sign(algorithm: null, bytes: Buffer, key: KeyObject, done: Signed): void;
-export function sign(algorithm: null, bytes: Buffer, key: KeyObject, done?: Signed): Buffer | undefined {
-  const signature = signNow(algorithm, bytes, key);
-  if (done === undefined) return signature;
-  queueMicrotask(() => done(null, signature));
-  return undefined;
 }
 
 /** The bytes of PKCS#8 before the 32 bytes of an Ed25519 key. */

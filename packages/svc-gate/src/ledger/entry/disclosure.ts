@@ -22,8 +22,16 @@ export function parentOf(name: MemberName): "input" | "platform" {
  * @param value its JSON text
  */
 export function disclose(name: PartName, value: string): string {
-  return Buffer.from(`["${salt()}","${name}",${value}]`, "utf8").toString("base64url");
+  const text = `["${salt()}","${name}",${value}]`;
+  if (text.length * utf8Max > scratch.length) return Buffer.from(text, "utf8").toString("base64url");
+  return scratch.toString("base64url", 0, scratch.write(text, "utf8"));
 }
+
+/** The longest UTF-8 of one unit of UTF-16. */
+const utf8Max = 3;
+
+// Most disclosures are encoded here, because a buffer for each would be most of the garbage of a row.
+const scratch = Buffer.alloc(16_384);
 
 /** Returns base64url(SHA-256(ASCII of the disclosure)). An erased part keeps its digest. */
 export function partDigest(part: string): string {

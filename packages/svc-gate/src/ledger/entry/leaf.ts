@@ -59,8 +59,21 @@ export function leafText(leaf: Leaf): string {
 }
 
 function text(value: string | null): string {
-  return value === null ? "null" : JSON.stringify(value);
+  if (value === null) return "null";
+  const known = jsonTexts.get(value);
+  if (known !== undefined) return known;
+  if (jsonTexts.size === jsonTextsMax) jsonTexts.clear();
+  const json = JSON.stringify(value);
+  jsonTexts.set(value, json);
+  return json;
 }
+
+/**
+ * JSON texts of the last values. Leaves repeat few: names of keys, tools, rules and contracts that an operator wrote,
+ * and the leaf of a row names a tool only if a contract does.
+ */
+const jsonTexts = new Map<string, string>();
+const jsonTextsMax = 1024;
 
 /** The members by which leaves can be filtered. */
 export interface LeafFilter {
