@@ -53,6 +53,8 @@ class Writer {
   readonly #folder: string;
   readonly #lock: DatabaseSync;
   readonly #database: DatabaseSync;
+  readonly #begin: StatementSync;
+  readonly #end: StatementSync;
   readonly #insertRow: StatementSync;
   readonly #insertEffect: StatementSync;
   readonly #insertNode: StatementSync;
@@ -81,6 +83,8 @@ class Writer {
     }
     if (meta === undefined) throw new Error("the tables that were just made are not there");
     this.#meta = meta;
+    this.#begin = this.#database.prepare("BEGIN IMMEDIATE");
+    this.#end = this.#database.prepare("COMMIT");
     this.#head = this.#database.prepare("SELECT seq, leaf FROM receipts ORDER BY seq DESC LIMIT 1");
     this.#insertRow = this.#database.prepare(
       "INSERT INTO receipts (seq, session, tool, verdict, leaf, evidence) VALUES (?, ?, ?, ?, ?, ?)",
@@ -130,7 +134,7 @@ class Writer {
     { counters, nodes, signer, mode, erasures }: WriteOptions,
   ): void {
     this.#requireRoom();
-    this.#database.exec("BEGIN IMMEDIATE");
+    this.#begin.run();
     if (this.#readHead()?.leaf !== this.#headLeaf)
       throw new Error(
         "the ledger's last row is not the one that this gate wrote: somebody else has written to the file",
@@ -149,7 +153,7 @@ class Writer {
     const isOther = signer !== undefined || keptMode !== this.#meta.mode;
     const meta = isOther ? { ...this.#meta, signer: signer ?? this.#meta.signer, mode: keptMode } : this.#meta;
     if (isOther) writeMeta(this.#database, meta);
-    this.#database.exec("COMMIT");
+    this.#end.run();
     this.#meta = meta;
     this.#totals.clear();
     this.#headLeaf = headLeaf;
