@@ -60,8 +60,8 @@ export async function runCases(
 }
 
 /**
- * Runs a case of short time-outs or pauses again alone if it failed among others: on a busy machine a client may have
- * no time left before it begins. A faulty client also fails alone.
+ * Runs a failed case with short time-outs or pauses again, alone. On a busy machine such a case can fail without a fault
+ * of the client. A faulty client also fails alone.
  */
 async function againAlone(runs: CaseRun[], run: (one: Case) => Promise<CaseRun>): Promise<void> {
   const timed = new Map(cases().flatMap((one) => (isTimed(one) ? [[one.id, one] as const] : [])));

@@ -115,7 +115,7 @@ function unknownCitations({ requirements }: Requirements, cited: ReadonlyMap<str
   return [...cited].filter(([id]) => !known.has(id)).map(([id, path]) => `${path} cites ${id}`);
 }
 
-/** This file is left out, because its doctored tags would cite. */
+/** This file is left out, because it has tags with planted mistakes. */
 function testsAndVectors(): SourceText[] {
   const paths = ["test", "spec/vectors"].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map(

@@ -41,7 +41,7 @@ class Port {
   }
 }
 
-/** By copy of the sources and module: all copies of this module share it. */
+/** The ports, by the copy of the sources and the module. All copies of this module share this map. */
 const ports = ((globalThis as { simulatedPorts?: Map<string, Port> }).simulatedPorts ??= new Map<string, Port>());
 
 const own = new URL(import.meta.url).searchParams;

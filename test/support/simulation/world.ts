@@ -108,7 +108,7 @@ class Lived {
     return !this.#hasStopped;
   }
 
-  /** The pin has each row that was known by then; undefined if it need not. */
+  /** The time up to which the pin must have all known rows; undefined if the pin may lack some. */
   get pinnedFrom(): number | undefined {
     const { met } = this.process;
     return this.hasStarted && met.every((each) => each.startsWith("kill") || each.startsWith("power"))

@@ -82,7 +82,7 @@ export function queryFor(lookup: StoredLookup, counters: KeptCounters): TotalQue
 
 /**
  * Returns the counter as it is kept from now on, and the folded events that it does not have yet, because two gates may
- * fold one counter at once. Only a reset of a counter that every new row updates makes unknown history known.
+ * fold one counter at once. Unknown history becomes known only if the counter is reset while every new row updates it.
  */
 export function keepIn(
   counters: KeptCounters,

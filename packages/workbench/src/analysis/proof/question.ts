@@ -31,7 +31,7 @@ export interface Question {
 
 /**
  * How closely the plans are examined. `words` treats expressions with the same spelling in both as unknown values,
- * which is fast and enough if little differs. The other details translate everything.
+ * which is fast and enough if little differs. Every other `Detail` translates all expressions.
  */
 export type Detail = ListView | "words";
 

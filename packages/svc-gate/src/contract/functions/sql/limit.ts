@@ -31,7 +31,7 @@ function limitOf(query: Fields): number | undefined {
 function isOneRow(query: Fields): boolean {
   const { op, groupClause, valuesLists, fromClause, targetList, sortClause, distinctClause, windowClause } = query;
   if (op !== "SETOP_NONE" || groupClause !== undefined || valuesLists !== undefined) return false;
-  // These may call functions that return rows, too. A query for one row needs none of them.
+  // These clauses may also call functions that return rows. A query for one row does not need them.
   if (sortClause !== undefined || distinctClause !== undefined || windowClause !== undefined) return false;
   const calls = callsIn(targetList ?? []);
   if (calls === undefined || calls.some(({ name }) => !pure.has(name) || givesRows.has(name))) return false;

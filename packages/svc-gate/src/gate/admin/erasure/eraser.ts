@@ -84,7 +84,7 @@ const retryMs = 60_000;
 /** The input of an erasure. */
 interface Work {
   readonly candidates: AsyncIterable<readonly StoredRow[]>;
-  /** A row must have one of these parts. Parts that are erased along with them are not enough. */
+  /** Only rows that have one of these parts are erased. Their other erased parts do not select a row. */
   readonly asked: readonly ErasablePart[];
   /** Only rows of this key are erased. */
   readonly key?: string | undefined;
