@@ -74,6 +74,7 @@ async function measure(gate: Server, hashesFile: string, modestKey: string): Pro
   const asOften = (perSecond: number): Sender => ({ name: "one", key, connections, perSecond });
   await run("warm-up", 3, asFast(64));
   const light = await run("1,000 a second", 3, { ...asOften(1000), connections: 64 });
+  await run("warm-up of a flood", 3, asOften(60_000)); // The first flood fills the pools of memory.
   const transactions: Turn[] = [];
   while (transactions.length < 3) {
     const best = await run(`as fast as answered, ${bestConnections} connections`, 2, asFast(bestConnections));
@@ -120,12 +121,12 @@ function report({ light, transactions, others, alone, beside }: Found, lostAnswe
       ratio(({ best, fourfold }) => answersOf(fourfold) / answersOf(best)),
       0.9,
     ),
-    p99_at_four_times_of_light: atMost(ratio(({ fourfold }) => p99Of(fourfold)) / p99Of(light), 10),
+    p99_at_four_times_of_a_fifth: atMost(ratio(({ fourfold }) => p99Of(fourfold)) / p99Of(alone), 10),
     answered_with_four_times_the_connections: atLeast(
       ratio(({ best, waiting }) => answersOf(waiting) / answersOf(best)),
       0.9,
     ),
-    p99_with_four_times_the_connections_of_light: atMost(ratio(({ waiting }) => p99Of(waiting)) / p99Of(light), 10),
+    p99_with_four_times_the_connections_of_a_fifth: atMost(ratio(({ waiting }) => p99Of(waiting)) / p99Of(alone), 10),
     resident_growth_at_four_times: atMost(residentGrowth(transactions), 1.1),
     modest_key_answered_share: atLeast((modest?.answered ?? 0) / (modest?.offered ?? 1), 0.98),
     modest_key_p99_of_alone: atMost(p99Of(beside) / p99Of(alone), 10),

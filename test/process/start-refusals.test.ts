@@ -198,7 +198,7 @@ const cases: readonly Case[] = [
     title: "the layout is of a later version",
     make: async ({ data }) => {
       await fill(data);
-      alter(data, "UPDATE meta SET value = '2' WHERE name = 'layout'");
+      alter(data, "UPDATE meta SET value = '3' WHERE name = 'layout'");
     },
   },
   {

@@ -1,7 +1,7 @@
 /**
  * Goal: a plain check gets the same bytes as through Fastify's lifecycle. Method: two gates get the same requests in
- * the same order, one with the short way and one without; their answers are compared byte for byte, except for the
- * date, drawn ids and hashes. Positive controls: the short way handled many of the requests, and short ways with a
+ * the same order, one with the fast path and one without; their answers are compared byte for byte, except for the
+ * date, drawn ids and hashes. Positive controls: the fast path handled many of the requests, and fast paths with a
  * defect are noticed.
  */
 import assert from "node:assert/strict";
@@ -148,7 +148,7 @@ async function all(gate: Running, sent: readonly Shape[], together: number): Pro
 
 type Handle = (this: PlainChecks, ...args: Parameters<PlainChecks["handle"]>) => boolean;
 
-/** Sends all shapes to a new gate whose short way is this function. */
+/** Sends all shapes to a new gate whose fast path is this function. */
 async function sentTo(
   t: TestContext,
   handle: Handle,
@@ -163,25 +163,25 @@ async function sentTo(
 }
 
 type Flags = Readonly<Record<string, string>>;
-const shortWay: Handle = Reflect.get(PlainChecks.prototype, "handle");
-const noShortWay: Handle = () => false;
+const fastPath: Handle = Reflect.get(PlainChecks.prototype, "handle");
+const noFastPath: Handle = () => false;
 
 interface Both {
   readonly short: readonly string[];
   readonly long: readonly string[];
-  /** The number of requests that the short way handled. */
+  /** The number of requests that the fast path handled. */
   readonly plain: number;
 }
 
 async function both(t: TestContext, sent: readonly Shape[], flags: Flags = {}, together = 1): Promise<Both> {
   let plain = 0;
   const counting: Handle = function counting(...args) {
-    const handled = shortWay.apply(this, args);
+    const handled = fastPath.apply(this, args);
     plain += handled ? 1 : 0;
     return handled;
   };
   const short = await sentTo(t, counting, flags, sent, together);
-  const long = await sentTo(t, noShortWay, flags, sent, together);
+  const long = await sentTo(t, noFastPath, flags, sent, together);
   return { short, long, plain };
 }
 
@@ -199,21 +199,21 @@ function differences({ short, long }: Both, sent: readonly Shape[]): readonly ob
   );
 }
 
-test("hostile and odd requests get the same bytes on the short way and from Fastify", async (t) => {
+test("hostile and odd requests get the same bytes on the fast path and from Fastify", async (t) => {
   const found = await both(t, shapes);
   assert.deepEqual(differences(found, shapes), []);
-  assert.ok(found.plain > 60, `positive control: the short way handled ${found.plain} requests`);
+  assert.ok(found.plain > 60, `positive control: the fast path handled ${found.plain} requests`);
   assert.ok(found.plain < shapes.length / 2, "positive control: most odd requests were left to Fastify");
 });
 
-test("random mutations of a check get the same bytes on the short way and from Fastify", async (t) => {
+test("random mutations of a check get the same bytes on the fast path and from Fastify", async (t) => {
   const sent = mutations(20_261_123, 400);
   const found = await both(t, sent, {}, 40);
   assert.deepEqual(differences(found, sent), []);
-  assert.ok(found.plain > 60, `positive control: the short way handled ${found.plain} requests`);
+  assert.ok(found.plain > 60, `positive control: the fast path handled ${found.plain} requests`);
 });
 
-test("a key's rate is counted and shown alike on the short way and from Fastify", async (t) => {
+test("a key's rate is counted and shown alike on the fast path and from Fastify", async (t) => {
   const sent = Array.from({ length: 8 }, () => [whole]);
   const found = await both(t, sent, { rate: "1/s burst 5" });
   const known = (texts: readonly string[]): readonly string[] => texts.map((text) => text.replace(/t=\d+/g, "t=-"));
@@ -243,13 +243,13 @@ const tempting: readonly Shape[] = [
 ];
 
 for (const [title, spoil] of Object.entries(defects))
-  test(`positive control: a short way that ${title} is noticed`, async (t) => {
+  test(`positive control: a fast path that ${title} is noticed`, async (t) => {
     const broken: Handle = function broken(request, response) {
       spoil(request);
-      return shortWay.call(this, request, response);
+      return fastPath.call(this, request, response);
     };
     const short = await sentTo(t, broken, {}, tempting);
-    assert.notDeepEqual(short, await sentTo(t, noShortWay, {}, tempting));
+    assert.notDeepEqual(short, await sentTo(t, noFastPath, {}, tempting));
   });
 
 test("a client that leaves while its body arrives gets nothing, and the gate serves on", async (t) => {

@@ -221,7 +221,7 @@ function fixSecret(folder: string): void {
   const update = database.prepare("UPDATE meta SET value = ? WHERE name = ?");
   update.run(counterSecret, "counter_secret");
   update.run(
-    crypto.hash("sha256", JSON.stringify({ layout: "1", log, counter_secret: counterSecret, signer }), "hex"),
+    crypto.hash("sha256", JSON.stringify({ layout: "2", log, counter_secret: counterSecret, signer }), "hex"),
     "check",
   );
   database.close();

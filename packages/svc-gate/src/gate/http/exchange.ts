@@ -5,7 +5,7 @@ import type { Key } from "../admin/keys/keys.ts";
 import { requestId, traceIdOf } from "../telemetry/requests.ts";
 import type { Trace } from "../telemetry/traces.ts";
 
-/** One request and its answer, whether Fastify handles it or the short way of `plain-check.ts`. */
+/** One request and its answer, whether Fastify handles it or the fast path of `plain-check.ts`. */
 export interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;

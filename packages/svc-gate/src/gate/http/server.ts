@@ -166,7 +166,7 @@ function addRoutes(server: FastifyInstance, service: Service, basePath: string):
   }
 }
 
-/** Counts each request as pending, also if it never reaches a route, and gives it to the short way or to Fastify. */
+/** Counts each request as pending, also if it never reaches a route, and gives it to the fast path or to Fastify. */
 function takeRequests(server: FastifyInstance, { keys }: Service, plain: PlainChecks): void {
   let isClosing = false; // Fastify then closes each connection after its answer.
   server.addHook("preClose", (done) => {

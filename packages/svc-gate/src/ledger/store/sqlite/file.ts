@@ -10,15 +10,23 @@ import { flushAgain } from "./log.ts";
 import { LedgerRefused } from "../store.ts";
 
 /** The layout of the file. A file with another layout is refused, never converted silently. */
-const layout = 1;
+const layout = 2;
 
-/** `nodes` holds the inner hashes that tiles need: the roots over 256, 65,536, ... leaves. */
+/** Rows that share a part of the index of sessions, as a power of two. */
+export const blockBits = 12;
+
+/**
+ * `nodes` holds the inner hashes that tiles need: the roots over 256, 65,536, ... leaves.
+ *
+ * The index of sessions begins with a block of rows. Sessions have random ids, so a new row would else change a random
+ * page of the whole index. With blocks it changes one of the last few pages.
+ */
 const schema = `
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE receipts (
   seq INTEGER PRIMARY KEY, session TEXT, tool TEXT NOT NULL, verdict TEXT NOT NULL, leaf TEXT NOT NULL, evidence TEXT NOT NULL
 ) STRICT;
-CREATE INDEX receipts_by_session ON receipts (session, seq) WHERE session IS NOT NULL;
+CREATE INDEX receipts_by_session ON receipts (seq >> ${blockBits}, session) WHERE session IS NOT NULL;
 CREATE INDEX receipts_by_tool ON receipts (tool, seq);
 CREATE INDEX receipts_refused ON receipts (verdict, seq) WHERE verdict <> 'ALLOW';
 CREATE TABLE contracts (digest TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT, WITHOUT ROWID;

@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { leafHash } from "../../entry/leaf.ts";
 import { serveOpened } from "../calls.ts";
 import type { KeptCounter } from "../store.ts";
-import { explain, openForReading, readCounters, readMeta } from "./file.ts";
+import { blockBits, explain, openForReading, readCounters, readMeta } from "./file.ts";
 import { walkStore } from "../../history/walk.ts";
 import { structureProblem } from "./structure.ts";
 import { columns, lastRow, rowOf, seqMax, SqliteWalk, unreadable, type StoredColumns } from "./walk.ts";
@@ -43,8 +43,9 @@ class Reader {
     // With the literal, the planner knows that the partial index of refusals has every matching row.
     const isIndexed = refused || (verdict !== undefined && verdict !== "ALLOW");
     const where = [
-      "seq < ?",
-      "seq >= ?",
+      "seq < ?1",
+      "seq >= ?2",
+      ...(session === undefined ? [] : [`seq >> ${blockBits} = ?2 >> ${blockBits}`]),
       ...filters.map(([name]) => `${name} = ?`),
       ...leafHas.map(() => "instr(leaf, ?) > 0"),
       ...(refused ? ["verdict IN ('BLOCK', 'ESCALATE')"] : []),
@@ -56,10 +57,12 @@ class Reader {
     );
     statement.setReturnArrays(true);
     const window = leafHas.length > 0 && !isIndexed ? windowRowsRead : windowRows;
+    const block = 2 ** blockBits; // A search for a session reads one block of the index after the other.
+    const floorOf = (top: number): number => (session === undefined ? top - window : top - 1 - ((top - 1) % block));
     const until = performance.now() + sliceMs;
     let top = Math.min(before, lastRow(this.#database) + 1);
     while (top > from) {
-      const floor = Math.max(from, top - window);
+      const floor = Math.max(from, floorOf(top));
       const rows = [...bounded(statement.iterate(top, floor, ...parameters, limit))];
       const last = rows.at(-1);
       if (last !== undefined) return { rows, next: last.seq };
