@@ -1,7 +1,7 @@
 /**
  * Goal: no test is forgotten. Each is in a ring, and each file that `npm test` leaves to `npm run test:all` is named
  * and exists. Method: the lists of test/support/rings.ts are compared with the files. A list's whole number of rounds
- * must be the file's own default. Positive control: doctored lists are reported.
+ * must be the file's own default. Positive control: lists with planted mistakes are reported.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

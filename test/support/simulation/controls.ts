@@ -6,9 +6,9 @@ export interface Control {
   readonly name: string;
   readonly mutations: readonly Mutation[];
   readonly defect?: Defect;
-  /** Whether few histories show it: those that are made for rare events. */
+  /** True if only few histories show the defect. The test then runs histories that are made for rare events. */
   readonly isRare?: boolean;
-  /** Whether an operator's actions show it: each life then has some. */
+  /** True if an operator's actions show the defect. Each life then has some actions. */
   readonly isOfErrands?: boolean;
   /** The fault that reports it, at least once. */
   readonly noticed: RegExp;

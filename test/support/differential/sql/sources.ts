@@ -95,7 +95,7 @@ export const sources: readonly Source[] = [
   ],
 ];
 
-/** How a table is sampled or its children are left out. */
+/** Ways to name a table: with an alias, with a sample, or without its child tables. */
 export const tableForms: readonly (readonly [name: string, spelling: string])[] = [
   ["table", "{table} {alias}"],
   ["table", "{table} as {alias}"],

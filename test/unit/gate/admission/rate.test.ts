@@ -187,7 +187,7 @@ test("no refusal waits much longer than the limit, and refusals past the bound p
   for (let n = 0; n < 1000; n += 1) valve.pass(() => (passed += 1) > 0);
   assert.equal(valve.waiting, 800);
   assert.equal(passed, 200);
-  // At a hundred a second all would take eight seconds; only the last two hundred go at that pace.
+  // At a hundred a second, all 800 would take eight seconds. Only the last 200 pass at that rate.
   pass(clock, 2000 * Math.log(4) + 2000 + 100);
   assert.equal(valve.waiting, 0);
 });

@@ -69,8 +69,8 @@ function text(value: string | null): string {
 }
 
 /**
- * JSON texts of the last values. Leaves repeat few: names of keys, tools, rules and contracts that an operator wrote,
- * and the leaf of a row names a tool only if a contract does.
+ * JSON texts of earlier values. Leaves repeat a few values: names of keys, tools, rules and contracts, which an operator
+ * wrote. A leaf names a tool only if a contract does, so agents cannot fill this map.
  */
 const jsonTexts = new Map<string, string>();
 const jsonTextsMax = 1024;

@@ -3,8 +3,8 @@ import type { Leaf } from "../entry/leaf.ts";
 const chunkRows = 65_536;
 
 /**
- * The checks of a walk from row 1, because a result must name one of them. Each row needs four bytes, for the number of
- * its pair of key and tool. Each pair is stored once.
+ * Remembers the checks of a walk from row 1, because each result must name an earlier check. Each row takes four bytes:
+ * the number of its pair of key and tool. Each pair is stored once.
  */
 export class Checks {
   readonly #numbers = new Map<string, number>();

@@ -71,7 +71,7 @@ export class World {
     return term;
   }
 
-  /** Unknown, but false if only short lists are examined, so that an example found this way is real. */
+  /** Returns an unknown statement, or false if the solver examines only short lists. So an example that it finds is real. */
   rarely(key: string): Term {
     if (this.sight.view === "any") return this.unknown(key);
     this.#leavesOut = true;
