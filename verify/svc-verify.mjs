@@ -264,7 +264,12 @@ function verifyProof(bytes, keys, found) {
   const form = /^c2sp\.org\/tlog-proof@v1\nextra ([^\n]+)\nindex (0|[1-9][0-9]{0,14})((?:\n[^\n]+){0,63})$/;
   const [, extra = "-", index, siblings = ""] = form.exec(head) ?? [];
   const [leaf, ...path] = [extra, ...siblings.split("\n").slice(1)].map((text) => strictBase64(text));
-  need(leaf && path.every((sibling) => sibling?.length === 32), "proof", 0, "the file is not a proof with a leaf in it");
+  need(
+    leaf && path.every((sibling) => sibling?.length === 32),
+    "proof",
+    0,
+    "the file is not a proof with a leaf in it",
+  );
   const [root, row] = [readCheckpoint(bytes.subarray(head.length + 2), keys, found), Number(index) + 1];
   const { text } = checkLeaf(leaf, row, found.origin);
   Object.assign(found, { row, leaf: JSON.parse(text) });

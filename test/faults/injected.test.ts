@@ -112,7 +112,7 @@ test(
 
 const commitSwallowed: Mutation = {
   within: "Writer.commit",
-  find: 'this.#database.exec("COMMIT");',
+  find: "this.#end.run();",
   put: "try { $found } catch {}",
 };
 const pinSwallowed: Mutation = {

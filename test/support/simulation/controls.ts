@@ -112,7 +112,7 @@ export const controls: readonly Control[] = [
     mutations: [
       {
         within: "Writer.commit",
-        last: 'if (rows.length === 1 && rows[0]?.tool === "pay") throw new NotKept("disk-full", "not so");',
+        last: 'const kept = [...unpackRows(packed)]; if (kept.length === 1 && kept[0]?.tool === "pay") throw new NotKept("disk-full", "not so");',
       },
     ],
     noticed: /which was refused|UNIQUE constraint failed/,
@@ -168,7 +168,7 @@ export const controls: readonly Control[] = [
   },
   {
     name: "heads of a rotation are signed by the new key alone",
-    mutations: [{ within: "Signer.#note", find: "this.#keys.map($$each)", put: "this.#keys.slice(0, 1).map($$each)" }],
+    mutations: [{ within: "Signer.sign", find: "this.#keys.map($$each)", put: "this.#keys.slice(0, 1).map($$each)" }],
     isOfErrands: true,
     noticed: /is not signed by the key on record/,
   },

@@ -9,7 +9,7 @@ const table = {
   "left-out": "A feature of CEL that the contract language leaves out; the hint says what to write.",
   "let-cycle": "A name under `let:` is defined by itself.",
   limit: "A limit, its default, bound or setting has the wrong type, or is outside the contract's bounds.",
-  literal: "An argument must be a literal text, or the literal has no meaning.",
+  literal: "An argument is not a literal text, or the function does not know this literal.",
   macro: "`exists`, `all`, `exists_one`, `filter` or `map` has the wrong arguments.",
   missing: "A required part is missing.",
   mode: "A rule has a mode other than `observe`.",
