@@ -23,6 +23,7 @@ type LintReport = {
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const rooms: Readonly<Record<string, string>> = {
   wire: "packages/svc-gate/src/wire",
+  approvals: "packages/svc-gate/src/approvals",
   contract: "packages/svc-gate/src/contract",
   ledger: "packages/svc-gate/src/ledger",
   gate: "packages/svc-gate/src/gate",

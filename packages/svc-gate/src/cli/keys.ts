@@ -1,4 +1,5 @@
 import {
+  addPerson,
   changeKey,
   createFault,
   listKeys,
@@ -26,6 +27,13 @@ export interface CreateOptions extends KeysOptions {
   readonly expires?: string;
   readonly tools?: string;
   readonly rate?: string;
+  readonly person?: string;
+  readonly groups?: string;
+}
+
+export interface UpdateOptions extends KeysOptions {
+  readonly person?: string;
+  readonly groups?: string;
 }
 
 export interface RotateOptions extends KeysOptions {
@@ -35,7 +43,7 @@ export interface RotateOptions extends KeysOptions {
 
 /** `svc-gate keys create`: omitted options get the gate's defaults. */
 export async function createCommand(name: string, options: CreateOptions): Promise<Outcome> {
-  const { owner, scopes, expires, tools, rate } = options;
+  const { owner, scopes, expires, tools, rate, person, groups } = options;
   const body = {
     name,
     owner,
@@ -43,6 +51,8 @@ export async function createCommand(name: string, options: CreateOptions): Promi
     expires,
     tools: tools === undefined ? undefined : listOf(tools),
     rate: rate === undefined ? undefined : readRate(rate),
+    person,
+    groups: groups === undefined ? undefined : listOf(groups),
   };
   const made = await change(options, { act: "create", body });
   return shown(made, options, `created the key ${idOf(made)}, for ${made.scopes.join(", ")}${limitsOf(made)}`);
@@ -54,6 +64,41 @@ export async function rotateCommand(name: string, options: RotateOptions): Promi
   const made = await change(options, { act: "rotate", name, body: { overlap, expires } });
   const before = made.previous_until === null ? "is refused from now on" : `is valid until ${made.previous_until}`;
   return shown(made, options, `rotated the key ${idOf(made)}; the previous one ${before}`);
+}
+
+/** `svc-gate keys update` */
+export async function updateCommand(name: string, options: UpdateOptions): Promise<Outcome> {
+  const { person, groups } = options;
+  const body = { person, groups: groups === undefined ? undefined : listOf(groups) };
+  const made = await change(options, { act: "update", name, body });
+  const of = made.groups.length === 0 ? "" : `, of ${made.groups.join(", ")}`;
+  return shown(made, options, `${made.person ?? "nobody"}${of}, uses the key ${idOf(made)} from now on`);
+}
+
+/** `svc-gate persons add` */
+export async function addPersonCommand(name: string, options: KeysOptions): Promise<Outcome> {
+  const gate = await findGate(options);
+  if (gate !== undefined) accepted(await gate.ask("POST", adminPath(undefined, "persons"), { name }));
+  else {
+    const body = Buffer.from(JSON.stringify({ name }));
+    const added = await openOfflineKeys({ ...offlinePlace(options.dataDir, null), mayBegin: true }, (ring) =>
+      addPerson(ring, { by: operatorKey, tenant: null }, body),
+    );
+    if (!added.ok) throw new BadInput(added.problem.detail);
+  }
+  const sentence = `${visible(name)} is a person who may decide calls: make a key with \`svc-gate keys create NAME --scopes approve,receipts --person ${visible(name)}\``;
+  return { exitCode: 0, text: options.json ? JSON.stringify({ name }) : sentence };
+}
+
+/** `svc-gate persons list` */
+export async function listPersonsCommand(options: KeysOptions): Promise<Outcome> {
+  const gate = await findGate(options);
+  const persons =
+    gate === undefined
+      ? await openOfflineKeys(offlinePlace(options.dataDir, null), (ring) => Promise.resolve(ring.persons))
+      : (accepted(await gate.ask("GET", adminPath(undefined, "persons")))["persons"] as readonly string[]);
+  const shownPersons = persons.length === 0 ? "no person may decide calls yet" : persons.map(visible).join("\n");
+  return { exitCode: 0, text: options.json ? JSON.stringify({ persons }) : shownPersons };
 }
 
 /** `svc-gate keys revoke` */

@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { settings, version } from "../gate/mod.ts";
 import { run } from "./run.ts";
+import { addApprovals } from "./usage/approvals.ts";
 import { addContractCommands } from "./usage/contract.ts";
 import { addLedgerCommands } from "./usage/ledger.ts";
 import { addOperatorCommands } from "./usage/operator.ts";
@@ -31,6 +32,7 @@ serving.action((options: Record<string, string | undefined>) => {
 addContractCommands(program);
 addLedgerCommands(program);
 addOperatorCommands(program);
+addApprovals(program);
 
 program
   .command("version")

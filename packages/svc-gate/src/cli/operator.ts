@@ -22,6 +22,8 @@ export interface GateAnswer {
   readonly status: number;
   /** A JSON object, for a refusal too. */
   readonly body: Readonly<Record<string, unknown>>;
+  /** The text of the body, in which numbers have their characters. */
+  readonly text?: string;
 }
 
 /** A gate that is serving, and a key to it. */
@@ -42,7 +44,14 @@ export async function findGate(
   { dataDir, url, keyFile }: GatePlace,
   limitMinutes: number = answerMinutes,
 ): Promise<GateDoor | undefined> {
-  if (url !== undefined) return doorAt({ url, key: await adminKey(keyFile), certificate: null }, limitMinutes);
+  if (url !== undefined) {
+    const key = await keyIn(
+      keyFile,
+      "SVC_ADMIN_KEY",
+      "a gate needs a key of scope admin: name its file with --key-file",
+    );
+    return doorAt({ url, key, certificate: null }, limitMinutes);
+  }
   const operator = await readOperatorFile(dataDir);
   if (operator === undefined) return undefined;
   const door = doorAt(operator, limitMinutes);
@@ -53,6 +62,25 @@ export async function findGate(
     if (error instanceof BadInput && !(error instanceof Silent)) return undefined;
     throw error;
   }
+}
+
+/**
+ * The gate at a URL, or the gate that serves the data folder, for a person with a key of their own. The operator's key
+ * decides nothing.
+ *
+ * @throws {BadInput} if there is no gate or no key
+ */
+export async function findGateFor({ dataDir, url, keyFile }: GatePlace): Promise<GateDoor> {
+  const key = await keyIn(
+    keyFile,
+    "SVC_APPROVER_KEY",
+    "a person decides with a key of their own: name its file with --key-file",
+  );
+  if (url !== undefined) return doorAt({ url, key, certificate: null }, answerMinutes);
+  const serving = await readOperatorFile(dataDir);
+  if (serving === undefined)
+    throw new BadInput(`no gate serves ${dataDir}: name the gate with --url, such as http://127.0.0.1:8787`);
+  return doorAt({ ...serving, key }, answerMinutes);
 }
 
 /** The path of a route of scope admin: of a tenant, or of the root. */
@@ -104,7 +132,8 @@ function doorAt({ url, key, certificate }: Address, limitMinutes: number): GateD
               : { "content-type": "application/json", "content-length": Buffer.byteLength(text) }),
           },
         });
-        return { status: answer.statusCode ?? 0, body: await readObject(answer) };
+        const received = Buffer.concat(await answer.toArray()).toString("utf8");
+        return { status: answer.statusCode ?? 0, body: readObject(received), text: received };
       } catch (error) {
         if (signal.aborted) throw new Silent(silentText(base.origin, limitMinutes, method));
         throw new BadInput(`${base.origin} does not answer (${visible(whyNot(error))}): is a gate listening there?`);
@@ -154,8 +183,7 @@ async function pinnedSocket({ hostname, port }: URL, certificate: string, signal
   throw new Error("another certificate");
 }
 
-async function readObject(answer: IncomingMessage): Promise<GateAnswer["body"]> {
-  const text = Buffer.concat(await answer.toArray()).toString("utf8");
+function readObject(text: string): GateAnswer["body"] {
   try {
     const found: unknown = JSON.parse(text);
     return typeof found === "object" && found !== null ? (found as GateAnswer["body"]) : {};
@@ -164,13 +192,12 @@ async function readObject(answer: IncomingMessage): Promise<GateAnswer["body"]> 
   }
 }
 
-async function adminKey(file: string | undefined): Promise<string> {
-  const given = process.env["SVC_ADMIN_KEY"];
-  if (file === undefined && given === undefined)
-    throw new BadInput("a gate needs a key of scope admin: name its file with --key-file");
+async function keyIn(file: string | undefined, variable: string, missing: string): Promise<string> {
+  const given = process.env[variable];
+  if (file === undefined && given === undefined) throw new BadInput(missing);
   const key = file === undefined ? (given ?? "") : (await readText(file)).trim();
   if (!/^[\x21-\x7e]+$/.test(key))
-    throw new BadInput(`${file ?? "SVC_ADMIN_KEY"} does not contain an API key: visible ASCII characters on one line`);
+    throw new BadInput(`${file ?? variable} does not contain an API key: visible ASCII characters on one line`);
   if (hasKeyForm(key) && !looksLikeKey(key)) throw new BadInput("the key is mistyped: its checksum is wrong");
   return key;
 }

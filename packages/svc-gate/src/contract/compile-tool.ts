@@ -1,7 +1,9 @@
-import type { Json, Verdict } from "../wire/mod.ts";
+import type { Canonical, Json, Verdict } from "../wire/mod.ts";
+import { readCounters } from "./approval/reads.ts";
+import { pinnedCounters, type ApprovalTerms } from "./approval/terms.ts";
 import { checkCondition } from "./check/check.ts";
 import { walk, worstCost, type Core } from "./check/core.ts";
-import type { CounterWriter, Reader } from "./counters/counters.ts";
+import { namesIn, type CounterWriter, type Reader } from "./counters/counters.ts";
 import type { OutcomeDocument, RequireDocument, RuleDocument } from "./text/document.ts";
 import type { Span } from "./text/diagnostic.ts";
 import type { Facts } from "./check/facts.ts";
@@ -10,6 +12,7 @@ import { checkReason, planReason, type Reason, type ReasonSyntax } from "./run/r
 import type { Validator } from "./schema/schema.ts";
 import type { Scope } from "./check/scope.ts";
 import { membershipQueries, type MembershipQuery } from "./counters/memory.ts";
+import { spell } from "./text/spell.ts";
 import { parts, type Syntax } from "./text/syntax.ts";
 
 /** Everything that is in force for one tool. */
@@ -24,6 +27,12 @@ export interface ToolPlan {
   readonly readers: ReadonlyMap<string, Reader>;
   /** The maximum number of steps of one decision. */
   readonly worstCost: number;
+  /** True if a rule or an `otherwise` of the tool can ESCALATE. */
+  readonly canEscalate: boolean;
+  /** The members of the input that an approval is not bound to. */
+  readonly unbound: readonly string[];
+  /** The facts that an approval is bound to: they say whose money or data the call uses. */
+  readonly subject: readonly string[];
 }
 
 /** The part of one contract for one tool. */
@@ -41,6 +50,8 @@ export interface Route {
   readonly otherwiseReason: Reason;
   /** The expressions in that reason: if one cannot be evaluated, the verdict is BLOCK. */
   readonly otherwiseShows: readonly Core[];
+  /** What an approval needs if no rule says more. */
+  readonly terms: ApprovalTerms;
 }
 
 export interface Requirement {
@@ -65,6 +76,10 @@ export interface Rule {
   readonly reason: Reason;
   /** The expressions in its reason: if one cannot be evaluated, the verdict is BLOCK. */
   readonly shows: readonly Core[];
+  /** What an approval needs because of this rule. */
+  readonly terms: ApprovalTerms;
+  /** The condition in one spelling, with the limits, names and counters that it uses. */
+  readonly meaning: () => Readonly<Record<string, Canonical>>;
 }
 
 interface CheckedReason {
@@ -131,7 +146,7 @@ export class ToolCompiler {
     return whenTrue;
   }
 
-  rule(document: RuleDocument, facts: Facts): Rule {
+  rule(document: RuleDocument, facts: Facts, terms: ApprovalTerms): Rule {
     const scope: Scope =
       document.lets.size === 0
         ? this.#scope
@@ -143,6 +158,7 @@ export class ToolCompiler {
     const { core, whenTrue } = checkCondition(document.when, scope, facts);
     const { name, span, verdict, final, observed } = document;
     this.#note([core], observed);
+    this.pin(terms);
     const { reason, shows } = this.#reason(document.reason, whenTrue, { scope, observed });
     return {
       id: `${this.#contract}.${name}`,
@@ -154,7 +170,14 @@ export class ToolCompiler {
       observed,
       reason,
       shows,
+      terms,
+      meaning: () => meaningOf(document.when, [core, ...shows], scope),
     };
+  }
+
+  /** Notes the counters that an approval pins, so that they are read. */
+  pin(terms: ApprovalTerms): void {
+    for (const name of pinnedCounters(this.#contract, terms)) if (!this.reads.has(name)) this.reads.set(name, []);
   }
 
   otherwise(document: OutcomeDocument | undefined, facts: Facts): CheckedReason {
@@ -190,6 +213,22 @@ export class ToolCompiler {
         this.reads.get(asked.counter)?.push(asked);
     }
   }
+}
+
+function meaningOf(when: Syntax, cores: readonly Core[], scope: Scope): Readonly<Record<string, Canonical>> {
+  const counters = readCounters(cores).map((name) => {
+    const counter = [...(scope.counters?.values() ?? [])].find((candidate) => candidate.name === name);
+    return [name, counter?.identity ?? ""] as const;
+  });
+  const called = cores.flatMap((core) =>
+    [...walk(core)].flatMap((node) => (node.op === "call" ? [node.entry.name] : [])),
+  );
+  return {
+    when: spell(when),
+    names: namesIn([when], scope),
+    counters: Object.fromEntries(counters),
+    functions: [...new Set(called)].toSorted(),
+  };
 }
 
 /** Does the condition only read `platform.present`, `session.present` and `tool`? */

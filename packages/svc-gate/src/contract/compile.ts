@@ -1,9 +1,11 @@
 import { bad, good, nearest, type Result } from "../wire/mod.ts";
+import { memberPath, overlaps, readMembers } from "./approval/reads.ts";
+import { fieldAt, readSettings, TermsReader, type ApprovalSettings } from "./approval/terms.ts";
 import { ToolCompiler, type Reads, type Route, type ToolPlan } from "./compile-tool.ts";
 import { planWriter, planReader, readCounter, type CounterWriter, type Reader } from "./counters/counters.ts";
 import type { Counter } from "./counters/counter.ts";
 import { Report, type Diagnostic, type SourceFile } from "./text/diagnostic.ts";
-import type { ContractDocument, MandateDocument, MandateEntry } from "./text/document.ts";
+import type { ApprovalDocument, ContractDocument, MandateDocument, MandateEntry } from "./text/document.ts";
 import type { Facts } from "./check/facts.ts";
 import type { ContractFunction } from "./functions/functions.ts";
 import { limitDeclarations, limitValues, type Limits } from "./check/limits.ts";
@@ -29,6 +31,8 @@ export interface PolicySet {
   readonly counters: readonly Counter[];
   /** The members that are separate parts of the evidence. */
   readonly sensitive: Sensitive;
+  /** The settings of all approvals. */
+  readonly approvals: ApprovalSettings;
   /** The functions that its conditions call. */
   readonly functions: ReadonlySet<ContractFunction>;
 }
@@ -188,6 +192,7 @@ function link({ files, mandate, contracts, report, options }: Sources): PolicySe
     tools,
     counters: compilers.flatMap((compiler) => [...compiler.counters.values()]),
     sensitive: nothingSensitive,
+    approvals: readSettings(mandate?.approvals, report),
     functions: new Set(compilers.flatMap((compiler) => [...compiler.calls])),
   };
 }
@@ -201,6 +206,9 @@ function merge(known: ToolPlan | undefined, part: ToolPlan): ToolPlan {
     writers: distinct([...known.writers, ...part.writers]),
     readers: new Map([...known.readers, ...part.readers]),
     worstCost: known.worstCost + part.worstCost,
+    canEscalate: known.canEscalate || part.canEscalate,
+    unbound: known.unbound.filter((name) => part.unbound.includes(name)),
+    subject: [...new Set([...known.subject, ...part.subject])].toSorted(),
   };
 }
 
@@ -257,6 +265,8 @@ class ContractCompiler {
   readonly #used = new Set<Syntax>();
   readonly #limits: Limits;
   readonly #platform: { readonly type: RecordType; readonly validate: Validator } | undefined;
+  readonly #mandate: MandateDocument | undefined;
+  readonly #terms: TermsReader;
 
   constructor(
     document: ContractDocument,
@@ -265,6 +275,7 @@ class ContractCompiler {
     { probe }: CompileOptions,
   ) {
     this.#probe = probe;
+    this.#mandate = mandate;
     this.#document = document;
     this.#report = report;
     this.#limits = limitValues(limitDeclarations(document.limits, report), mandate?.limits.get(document.name), report);
@@ -272,6 +283,8 @@ class ContractCompiler {
       document.platform === undefined ? undefined : readSchema(document.platform, "platform", this.#budget, report);
     this.#readCounters(mandate?.counters.get(document.name));
     this.#checkRuleNames();
+    this.#terms = new TermsReader(report, this.#platform?.type, new Set(this.counters.keys()));
+    this.#checkSubject();
   }
 
   tools(): readonly ToolPlan[] {
@@ -351,6 +364,21 @@ class ContractCompiler {
     }
   }
 
+  #checkSubject(): void {
+    for (const { text, span } of this.#document.subject) {
+      const [root, ...path] = text.split(".");
+      const field =
+        root !== "platform" || this.#platform === undefined ? undefined : fieldAt(this.#platform.type, path);
+      if (field === undefined || path.length === 0)
+        this.#report.add(
+          "approval",
+          span,
+          `\`${text}\` is no fact of this contract`,
+          "`subject` lists facts such as `platform.wallet_id`",
+        );
+    }
+  }
+
   #tool(tool: string): ToolPlan {
     const document = this.#document.tools.get(tool);
     const input =
@@ -372,11 +400,14 @@ class ContractCompiler {
       ...this.#document.requires,
       ...(document?.requires ?? []),
     ]);
+    const shared = [document?.approval, this.#document.approval, this.#mandate?.approval];
     const rules = this.#document.rules
       .filter(({ on }) => on.some(({ text }) => fits(text, tool)))
-      .map((rule) => compiler.rule(rule, facts));
+      .map((rule) => compiler.rule(rule, facts, this.#terms.terms([rule.approval, ...shared])));
     const otherwise = document?.otherwise;
     const said = compiler.otherwise(otherwise, facts);
+    const terms = this.#terms.terms(shared);
+    compiler.pin(terms);
     const route: Route = {
       contract: this.#document.name,
       presence,
@@ -391,10 +422,64 @@ class ContractCompiler {
       otherwise: otherwise?.verdict ?? "BLOCK",
       otherwiseReason: said.reason,
       otherwiseShows: said.shows,
+      terms,
     };
     const { writers, readers } = this.#counters(tool, scope, early, compiler.reads);
     const observing = route.rules.filter(({ observed }) => observed);
-    return { tool, routes: [route], observing, writers, readers, worstCost: compiler.cost };
+    const decidesAlone =
+      route.otherwise !== "ESCALATE" && !rules.some(({ verdict, observed }) => verdict === "ESCALATE" && !observed);
+    const plan = { tool, routes: [route], observing, writers, readers, worstCost: compiler.cost };
+    const unbound = this.#unbound(document?.approval ?? this.#document.approval, plan, input?.type ?? noFields);
+    return { ...plan, canEscalate: !decidesAlone, unbound, subject: this.#subject(plan) };
+  }
+
+  /** The listed facts, and the facts that key a counter and are not numbers. */
+  #subject({ writers, readers }: Pick<ToolPlan, "readers" | "writers">): readonly string[] {
+    const keys = [...writers.map(({ reads }) => reads.per), ...[...readers.values()].map(({ per }) => per)].flat();
+    const facts = keys.flatMap((key) => {
+      const path = typeof key === "string" || key.type.kind === "number" ? undefined : memberPath(key);
+      return path?.startsWith("platform.") === true ? [path] : [];
+    });
+    return [...new Set([...this.#document.subject.map(({ text }) => text), ...facts])].toSorted();
+  }
+
+  /** A member may be left out of an approval only if nothing reads it: an optional text of the input. */
+  #unbound(
+    approval: ApprovalDocument | undefined,
+    { routes, writers, readers }: Pick<ToolPlan, "readers" | "routes" | "writers">,
+    input: RecordType,
+  ): readonly string[] {
+    const listed = approval?.unbound ?? [];
+    if (listed.length === 0 || this.#report.size > 0) return [];
+    const cores = [
+      ...routes.flatMap(({ rules, requires, otherwiseShows }) => [
+        ...rules.flatMap(({ when, shows }) => [when, ...shows]),
+        ...requires.map(({ when }) => when),
+        ...otherwiseShows,
+      ]),
+      ...writers.flatMap(({ reads }) => [reads.when, ...reads.per, ...reads.values]),
+      ...[...readers.values()].flatMap(({ per, since }) => [...per, since]),
+    ].filter((core) => core !== undefined && typeof core !== "string");
+    const read = readMembers(cores).map(({ path }) => path);
+    return listed.flatMap(({ text, span }) => {
+      const [root, ...path] = text.split(".");
+      const field = root === "input" ? fieldAt(input, path) : undefined;
+      // A list of a contract is for all its tools: a tool without the member has nothing to leave out.
+      if (field === undefined && approval === this.#document.approval) return [];
+      const problem =
+        field === undefined
+          ? "is no member of the tool's input"
+          : field.required
+            ? "is required, so an approval must be bound to it"
+            : field.type.kind !== "string"
+              ? "is not a text, so an approval must be bound to it"
+              : read.some((other) => overlaps(other, text))
+                ? "is read by a rule or a counter, so an approval must be bound to it"
+                : undefined;
+      if (problem === undefined) return [text];
+      this.#report.add("approval", span, `\`${text}\` ${problem}`);
+      return [];
+    });
   }
 
   #counters(tool: string, scope: Scope, early: Facts, reads: Reads): Pick<ToolPlan, "readers" | "writers"> {

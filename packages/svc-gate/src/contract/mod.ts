@@ -22,9 +22,18 @@ export {
 export { type Caller } from "./counters/keys.ts";
 export { windowStart } from "./counters/counters.ts";
 export type { Counter } from "./counters/counter.ts";
-export { planLookups, type LookupPlan, type Lookup, type CounterUpdate, type Prepared } from "./run/plan-lookups.ts";
+export {
+  lookupsOf,
+  planLookups,
+  type LookupPlan,
+  type Lookup,
+  type CounterUpdate,
+  type Prepared,
+} from "./run/plan-lookups.ts";
 export { count, decide, prepare } from "./run/decide.ts";
 export type { Decision, Observation } from "./run/decision.ts";
+export { causesOf, requirementFor, type Cause } from "./approval/causes.ts";
+export type { ApprovalSettings, Requirement } from "./approval/terms.ts";
 export { recount } from "./counters/recount.ts";
 export { position, renderDiagnostic, renderPlace, Report } from "./text/diagnostic.ts";
 export { type Diagnostic, type SourceFile, type Span } from "./text/diagnostic.ts";

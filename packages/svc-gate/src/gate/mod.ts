@@ -16,6 +16,7 @@ export { countersOf, recountRow, type OwnedCounter } from "./core/counters.ts";
 export { lengthMs, readMoment } from "./start/moment.ts";
 export { outcomeOf } from "./core/outcome.ts";
 export {
+  addPerson,
   changeKey,
   createFault,
   firstKeyFileFault,

@@ -4,7 +4,11 @@ import { makeEvidence, type SensitiveMember } from "./entry/evidence.ts";
 import { leafHash, leafText, type Leaf } from "./entry/leaf.ts";
 import { asDurable, type Durable, type Receipt } from "./entry/receipt.ts";
 import {
+  noApprovals,
+  type ApprovalLookup,
+  type ApprovalsFound,
   type InForce,
+  type StoredApproval,
   type StoredCounter,
   type StoredEffect,
   type StoredLookup,
@@ -37,6 +41,8 @@ export interface CheckEntry {
   /** SHA-256 of the body of GET /rules, in hex. */
   readonly contract: string;
   readonly outcome: Canonical;
+  /** The id of the approval that the caller named. */
+  readonly approvalId?: string | undefined;
 }
 
 /** A person's act, which is a row of its own and not a check. */
@@ -74,6 +80,8 @@ export interface CounterEvent {
   readonly counter: string;
   readonly key: string;
   readonly amount: string;
+  /** True if the amount is held until a person decides. */
+  readonly held?: true;
 }
 
 export interface CounterLookup {
@@ -131,6 +139,8 @@ export class AppendTransaction {
   readonly #effects: StoredEffect[] = [];
   readonly #receipts: Receipt[] = [];
   readonly #erasures: Erasure[] = [];
+  readonly #approvals: StoredApproval[] = [];
+  readonly #released: number[] = [];
   /** The amounts that this transaction has added, by counter and key: one sum for each moment. */
   readonly #moved = new Map<string, { readonly at: number; sum: string }[]>();
   #head: LedgerHead;
@@ -189,8 +199,54 @@ export class AppendTransaction {
     return moved.reduce((total, { at, sum }) => (at > after ? addDecimals(total, sum) : total), before);
   }
 
-  /** Adds the row of a check. Nothing is durable before `commit`. */
-  append(entry: CheckEntry, moves: readonly CounterEvent[]): void {
+  /** The ledger's name. */
+  get log(): string {
+    return this.#context.log;
+  }
+
+  /** True if a call was ever parked for a person. */
+  get hasApprovals(): boolean {
+    return this.#context.store.hasApprovals;
+  }
+
+  /** Reads the approvals that calls may meet, as they were before this transaction. */
+  async approvals(lookup: ApprovalLookup): Promise<ApprovalsFound> {
+    return this.hasApprovals ? this.#context.store.approvals(lookup) : noApprovals;
+  }
+
+  /** Reads open approvals whose time has ended: at most 1,000. */
+  async dueApprovals(at: number): Promise<readonly string[]> {
+    return this.hasApprovals ? this.#context.store.dueApprovals(at) : [];
+  }
+
+  /** Reads rows before this transaction by their numbers. */
+  rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]> {
+    return this.#context.store.rowsAt(rows);
+  }
+
+  /** A keyed digest of a text, in hex. The text begins with its domain. */
+  digest(text: string): string {
+    return this.#context.digest(text);
+  }
+
+  /** Keeps an approval with the rows of this transaction. */
+  keepApproval(approval: StoredApproval): void {
+    this.#approvals.push(approval);
+  }
+
+  /** Ends the amounts that a row holds: from here on they do not count. */
+  release(row: number, holds: readonly StoredEffect[]): void {
+    this.#released.push(row);
+    for (const { counter, key, at, amount } of holds)
+      this.#move(`${counter} ${key}`, { seq: row, at, counter, key, amount: `-${amount}` });
+  }
+
+  /**
+   * Adds the row of a check. Nothing is durable before `commit`.
+   *
+   * @returns the row's number and hash, and what it added to counters
+   */
+  append(entry: CheckEntry, moves: readonly CounterEvent[]): Receipt & { readonly effects: readonly StoredEffect[] } {
     const effects = moves.length === 0 ? noEffects : this.#effectsOf(moves, this.#head.seq + 1, entry.at);
     this.#checksum(
       {
@@ -207,7 +263,7 @@ export class AppendTransaction {
         verdict: entry.verdict,
       },
       [
-        callText(entry.toolName, entry.sessionId),
+        callText(entry.toolName, entry.sessionId, entry.approvalId),
         entry.inputText,
         entry.platformText ?? "null",
         JSON.stringify(entry.reason),
@@ -217,6 +273,7 @@ export class AppendTransaction {
       { session: entry.sessionId, tool: entry.toolName, verdict: entry.verdict },
       entry.sensitive,
     );
+    return { seq: this.#head.seq, hash: this.#head.hash, effects };
   }
 
   /** Adds the row of a person's act, which changes no counter. */
@@ -296,7 +353,8 @@ export class AppendTransaction {
       const signed = this.#sign();
       signed.catch(() => undefined); // If nothing is kept, nobody awaits it.
       const tree = { frontier: this.#tree.text(), nodes: this.#nodes, signed };
-      await store.commit(this.#rows, this.#effects, { inForce, signer, tree, erasures: this.#erasures });
+      const kept = { erasures: this.#erasures, approvals: this.#approvals, released: this.#released };
+      await store.commit(this.#rows, this.#effects, { inForce, signer, tree, ...kept });
       committed({ head: this.#head, leaf, tree: this.#tree, checkpoint: await signed });
     }
     return this.#receipts.map(asDurable);
@@ -333,9 +391,10 @@ export class AppendTransaction {
   /** Two counters of one definition are one counter, so a call changes it once for each key. */
   #effectsOf(moves: readonly CounterEvent[], seq: number, at: number): readonly StoredEffect[] {
     const distinct = new Map<string, StoredEffect>();
-    for (const { counter, key, amount } of moves) {
+    for (const { counter, key, amount, held } of moves) {
       const digest = this.#context.digest(key);
-      distinct.set(`${counter} ${digest}`, { seq, at, counter, key: digest, amount });
+      const effect = { seq, at, counter, key: digest, amount };
+      distinct.set(`${counter} ${digest}`, held === true ? { ...effect, held } : effect);
     }
     for (const [id, effect] of distinct) this.#move(id, effect);
     const effects = [...distinct].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, effect]) => effect);
@@ -358,7 +417,11 @@ const resultDomain = "svc-gate/result/1\n";
 const noEffects: readonly StoredEffect[] = [];
 
 function effectsText(effects: readonly StoredEffect[]): string {
-  return effects.length === 0 ? "[]" : canonical(effects.map(({ amount, counter, key }) => ({ amount, counter, key })));
+  return effects.length === 0 ? "[]" : canonical(effects.map(effectJson));
+}
+
+function effectJson({ amount, counter, key, held }: StoredEffect): Canonical {
+  return held === true ? { amount, counter, held, key } : { amount, counter, key };
 }
 
 function lookupId({ counter, key, after }: StoredLookup): string {

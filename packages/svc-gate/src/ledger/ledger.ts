@@ -6,7 +6,15 @@ import { readerOf } from "./tree/reader.ts";
 import type { HeadPin, PinFailure, PinnedHead, PinReading } from "./history/pin.ts";
 import { rowQuery, type ReceiptQuery } from "./history/query.ts";
 import { receiptJson } from "./entry/receipt.ts";
-import type { LedgerStore, RowQuery, Scrubbed, StoredCounter, StoredHead, Verification } from "./store/store.ts";
+import type {
+  ApprovalQuery,
+  LedgerStore,
+  RowQuery,
+  Scrubbed,
+  StoredCounter,
+  StoredHead,
+  Verification,
+} from "./store/store.ts";
 import type { StoredRow } from "./entry/row.ts";
 import { changeColumns } from "./entry/row.ts";
 import type { OpenSigner, SignerChange } from "./tree/signer.ts";
@@ -321,6 +329,11 @@ export class Ledger {
       if ((slice.at(-1)?.seq ?? Infinity) <= after) break;
     }
     return found.toReversed();
+  }
+
+  /** The records of approvals, newest first. */
+  approvals(query: ApprovalQuery): Promise<readonly string[]> {
+    return this.#store.history.approvals(query);
   }
 
   /** Yields stored rows, newest first, in slices. */

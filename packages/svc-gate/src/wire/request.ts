@@ -16,9 +16,13 @@ export interface CheckRequest {
   /** The received text of the two objects, without white space outside strings: the receipt commits to it. */
   readonly inputText: string;
   readonly platformText: string | null;
+  /** The id of an approval that the caller names; undefined if it names none. */
+  readonly approvalId?: string | undefined;
+  /** Drawn at random by a client, the same for the transport retries of one call; undefined without one. */
+  readonly callId?: string | undefined;
 }
 
-const members = ["tool_name", "tool_input", "session_id", "platform_state"] as const;
+const members = ["tool_name", "tool_input", "session_id", "platform_state", "approval", "call_id"] as const;
 
 /**
  * Reads the body of POST /check, or refuses it with `invalid-json` or `invalid-request`.
@@ -43,7 +47,9 @@ export function parseCheckRequest(text: string): Result<CheckRequest, Refusal> {
     (sessionId === undefined ? undefined : nameProblem("session_id", sessionId, limits.sessionIdBytesMax)) ??
     (platformState === null || platformState instanceof Map
       ? undefined
-      : wrongType("platform_state", "an object", platformState));
+      : wrongType("platform_state", "an object", platformState)) ??
+    approvalProblem(body.get("approval")) ??
+    callIdProblem(body.get("call_id"));
   if (problem !== undefined) return bad(refuse("invalid-request", problem));
   return good({
     toolName: toolName as string,
@@ -52,7 +58,33 @@ export function parseCheckRequest(text: string): Result<CheckRequest, Refusal> {
     platformState: platformState as JsonObject | null,
     inputText: document.value.source("tool_input") ?? "",
     platformText: platformState === null ? null : (document.value.source("platform_state") ?? null),
+    ...readOptions(body),
   });
+}
+
+function readOptions(body: JsonObject): Pick<CheckRequest, "approvalId" | "callId"> {
+  const approval = body.get("approval");
+  const callId = body.get("call_id");
+  return {
+    ...(approval instanceof Map && { approvalId: (approval as JsonObject).get("id") as string }),
+    ...(typeof callId === "string" && { callId }),
+  };
+}
+
+const approvalIdCharactersMax = 64;
+
+function approvalProblem(approval: Json | undefined): string | undefined {
+  if (approval === undefined) return undefined;
+  if (!(approval instanceof Map)) return wrongType("approval", "an object", approval);
+  const named: JsonObject = approval;
+  const stranger = named.keys().find((name) => name !== "id");
+  if (stranger !== undefined) return `"approval" has no member ${quote(stranger)}, only "id"`;
+  return nameProblem("id", named.get("id"), approvalIdCharactersMax);
+}
+
+function callIdProblem(callId: Json | undefined): string | undefined {
+  if (callId === undefined || (typeof callId === "string" && /^[0-9a-f]{32}$/.test(callId))) return undefined;
+  return '"call_id" must be 128 random bits, as 32 digits of 0-9 and a-f';
 }
 
 function unknownMember(body: JsonObject): string | undefined {

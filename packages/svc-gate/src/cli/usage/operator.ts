@@ -2,12 +2,13 @@ import type { Command } from "commander";
 import { run } from "../run.ts";
 import { many, operating } from "./options.ts";
 import type { EraseOptions } from "../erase.ts";
-import type { CreateOptions, KeysOptions, RotateOptions } from "../keys.ts";
+import type { CreateOptions, KeysOptions, RotateOptions, UpdateOptions } from "../keys.ts";
 import type { ReloadOptions } from "../reload.ts";
 
 /** Adds the commands with which an operator changes a gate: each writes a row in its ledger. */
 export function addOperatorCommands(program: Command): void {
   addKeys(program);
+  addPersons(program);
   addReload(program);
   addErase(program);
 }
@@ -36,6 +37,8 @@ function addKeys(program: Command): void {
       .option("--expires <when>", "such as 90d, or 2027-01-31T00:00:00Z; never by default")
       .option("--tools <patterns>", "only for these tools, such as mail.*,note.add")
       .option("--rate <rate>", "checks per second, such as 50/s, or 50/s:200 if 200 may come at once")
+      .option("--person <name>", "the person who uses it; needed for the scope approve")
+      .option("--groups <list>", "the groups of the person, such as finance")
       .option("--quiet", "print only the key", false),
   ).action((name: string, options: CreateOptions) =>
     run(async () => (await import("../keys.ts")).createCommand(name, options)),
@@ -58,9 +61,39 @@ function addKeys(program: Command): void {
   );
 
   operating(
+    keys
+      .command("update")
+      .description("change who uses a key")
+      .argument("<name>", "of the key")
+      .option("--person <name>", "the person who uses it")
+      .option("--groups <list>", "all groups of the person, such as finance,legal"),
+  ).action((name: string, options: UpdateOptions) =>
+    run(async () => (await import("../keys.ts")).updateCommand(name, options)),
+  );
+
+  operating(
     keys.command("revoke").description("make the gate refuse a key from now on").argument("<name>", "of the key"),
   ).action((name: string, options: KeysOptions) =>
     run(async () => (await import("../keys.ts")).revokeCommand(name, options)),
+  );
+}
+
+function addPersons(program: Command): void {
+  const persons = program
+    .command("persons")
+    .description("manage the persons who may decide calls; each act is a row of the ledger")
+    .helpCommand(false)
+    .addHelpText(
+      "after",
+      "\nExit code 0: done. 2: refused, and nothing changed.\n\nExample:\n  svc-gate persons add anna" +
+        "\n  svc-gate keys create anna-laptop --scopes approve,receipts --person anna --groups finance",
+    );
+  operating(persons.command("add").description("add a person").argument("<name>", "such as anna")).action(
+    (name: string, options: KeysOptions) =>
+      run(async () => (await import("../keys.ts")).addPersonCommand(name, options)),
+  );
+  operating(persons.command("list").description("list the persons")).action((options: KeysOptions) =>
+    run(async () => (await import("../keys.ts")).listPersonsCommand(options)),
   );
 }
 

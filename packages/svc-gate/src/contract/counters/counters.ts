@@ -91,7 +91,10 @@ export function readCounter(name: string, document: CounterDocument, context: Co
     since: spelt(since),
     settles_within: settlesWithin === undefined ? null : `${readLength(settlesWithin, report)}ms`,
     window: windowText(window),
-    names: namesIn([...document.per, when, sum, since, remembers], context),
+    names: namesIn(
+      [...document.per, when, sum, since, remembers].flatMap((expression) => expression?.syntax ?? []),
+      context,
+    ),
     ...(remembers === undefined ? {} : { remembers: spelt(remembers) }),
   });
   const { of, startsEmpty } = context;
@@ -119,10 +122,10 @@ function spelt(expression: WrittenExpression | undefined): string | null {
   return expression === undefined ? null : spell(expression.syntax);
 }
 
-/** The limits and `let:` names that a definition uses, with their values: they are part of its identity. */
-function namesIn(expressions: readonly (WrittenExpression | undefined)[], context: CounterContext): Canonical {
+/** The limits and `let:` names that expressions use, with their values: they are part of what the expressions mean. */
+export function namesIn(expressions: readonly Syntax[], context: Pick<CounterContext, "lets" | "limits">): Canonical {
   const found = new Map<string, string>();
-  const open = expressions.flatMap((expression) => expression?.syntax ?? []);
+  const open = [...expressions];
   for (let syntax = open.pop(); syntax !== undefined; syntax = open.pop()) {
     if (syntax.kind === "member" && syntax.of.kind === "name" && syntax.of.name === "limits") {
       found.set(`limits.${syntax.name}`, limitText(context.limits.get(syntax.name)?.value ?? null));
@@ -202,7 +205,7 @@ function readWindow(document: CounterDocument, report: Report): Window {
 }
 
 /** A duration above zero, in whole milliseconds. Days are 24 hours: `7d`. */
-function readLength(scalar: YamlScalar, report: Report): number {
+export function readLength(scalar: YamlScalar, report: Report): number {
   try {
     const days = /^([0-9]{1,6})d$/.exec(scalar.text);
     const ms = multiply(parseDuration(days === null ? scalar.text : `${Number(days[1]) * 24}h`), 1000);

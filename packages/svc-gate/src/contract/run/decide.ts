@@ -86,6 +86,8 @@ export function decide(lookupPlan: LookupPlan, values: readonly (string | undefi
 export interface Outcome {
   readonly verdict: Verdict;
   readonly answered: Verdict;
+  /** What became of the call if a person had to decide it; undefined otherwise. */
+  readonly how?: string | undefined;
 }
 
 /** The updates of the counters that count calls with this decision and answer. */
@@ -95,18 +97,20 @@ export function count(prepared: Prepared, outcome: Outcome): readonly CounterUpd
 }
 
 /** Does the counter count calls with this decision and answer? */
-export function isCounted({ counting }: Counter, { verdict, answered }: Outcome): boolean {
+export function isCounted({ counting }: Counter, { verdict, answered, how }: Outcome): boolean {
   switch (counting) {
     case "attempts":
       return true;
     case "released":
       return answered === "ALLOW";
     case "possible":
-      return answered !== "BLOCK";
+      // A call that waits already, or that nobody put on a list, holds nothing.
+      return answered === "ALLOW" || (answered === "ESCALATE" && how !== "attached" && how !== "capped");
     case "blocked":
       return verdict === "BLOCK";
     case "escalated":
-      return verdict === "ESCALATE";
+      // A call counts when it is first put before a person, not each time that it is asked.
+      return verdict === "ESCALATE" && (how === undefined || how === "opened" || how === "capped");
     default:
       return counting satisfies never;
   }

@@ -89,6 +89,13 @@ function source(
   }
 }
 
+/** The places in `lookups` that a counter's value comes from. */
+export function lookupsOf({ sources }: LookupPlan, counter: string): readonly number[] {
+  const from = sources.get(counter);
+  if (from === undefined || from === "nothing" || "error" in from) return [];
+  return "lookup" in from ? [from.lookup] : [...from.asked.values()];
+}
+
 /**
  * The counters of one decision.
  *

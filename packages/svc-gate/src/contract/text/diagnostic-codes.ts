@@ -1,5 +1,6 @@
 const table = {
   "ambiguous-scalar": "A plain YAML scalar that YAML 1.1 and 1.2 read differently: quote it.",
+  approval: "A part under `approval`, `approvals` or `subject` has no meaning, or would bind an approval too loosely.",
   arguments: "A function is called with the wrong types or the wrong number of arguments.",
   counter: "A part of a counter's definition has no meaning, or would let a call reduce the counter.",
   "empty-file": "The file is empty.",

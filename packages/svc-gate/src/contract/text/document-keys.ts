@@ -1,16 +1,44 @@
-type DocumentMap = "contract" | "mandate" | "entry" | "limit" | "tool" | "requirement" | "outcome" | "rule" | "counter";
+type DocumentMap =
+  | "contract"
+  | "mandate"
+  | "entry"
+  | "limit"
+  | "tool"
+  | "requirement"
+  | "outcome"
+  | "rule"
+  | "counter"
+  | "approval"
+  | "approvals";
 
 /** The parts that each map of a contract or a mandate may have, in the recommended order. */
 export const documentKeys: Readonly<Record<DocumentMap, readonly string[]>> = {
-  contract: ["contract", "summary", "limits", "platform", "sensitive", "requires", "let", "tools", "counters", "rules"],
-  mandate: ["mandate", "summary", "contracts", "limits", "counters"],
+  contract: [
+    "contract",
+    "summary",
+    "limits",
+    "platform",
+    "sensitive",
+    "subject",
+    "approval",
+    "requires",
+    "let",
+    "tools",
+    "counters",
+    "rules",
+  ],
+  mandate: ["mandate", "summary", "contracts", "limits", "counters", "approval", "approvals"],
   /** A contract in a mandate. */
   entry: ["file", "tools"],
   limit: ["default", "min", "max"],
-  tool: ["summary", "input", "requires", "otherwise"],
+  tool: ["summary", "input", "requires", "approval", "otherwise"],
   requirement: ["when", "reason"],
   outcome: ["verdict", "reason"],
-  rule: ["rule", "summary", "on", "let", "when", "mode", "verdict", "final", "reason"],
+  rule: ["rule", "summary", "on", "let", "when", "mode", "verdict", "final", "approval", "reason"],
+  /** What an approval needs: for a rule, a tool, a contract or a mandate. */
+  approval: ["by", "of", "decide_within", "use_within", "batch", "pins", "drift", "unbound"],
+  /** The settings of a mandate for all approvals. */
+  approvals: ["self", "open"],
   counter: [
     "of",
     "when",

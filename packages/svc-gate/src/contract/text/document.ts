@@ -15,6 +15,9 @@ export interface ContractDocument {
   readonly platform: YamlNode | undefined;
   /** The listed members whose text is a separate part of the evidence. */
   readonly sensitive: readonly YamlScalar[];
+  /** The facts that say whose money or data a call uses. An approval is bound to them. */
+  readonly subject: readonly YamlScalar[];
+  readonly approval: ApprovalDocument | undefined;
   readonly requires: readonly RequireDocument[];
   readonly lets: ReadonlyMap<string, Syntax>;
   readonly tools: ReadonlyMap<string, ToolDocument>;
@@ -33,7 +36,27 @@ export interface ToolDocument {
   readonly span: Span;
   readonly input: YamlNode | undefined;
   readonly requires: readonly RequireDocument[];
+  readonly approval: ApprovalDocument | undefined;
   readonly otherwise: OutcomeDocument | undefined;
+}
+
+/** What an approval needs, as written: a part that is not written comes from the tool, the contract or the mandate. */
+export interface ApprovalDocument {
+  readonly span: Span;
+  readonly by: readonly YamlScalar[] | undefined;
+  readonly of: YamlScalar | undefined;
+  readonly decideWithin: YamlScalar | undefined;
+  readonly useWithin: YamlScalar | undefined;
+  readonly batch: boolean | undefined;
+  readonly pins: readonly YamlScalar[] | undefined;
+  readonly drift: YamlScalar | undefined;
+  readonly unbound: readonly YamlScalar[] | undefined;
+}
+
+/** A mandate's settings for all approvals, as written. */
+export interface ApprovalSettingsDocument {
+  readonly self: boolean;
+  readonly open: YamlMap | undefined;
 }
 
 export interface OutcomeDocument {
@@ -72,6 +95,7 @@ export interface RuleDocument {
   readonly final: boolean;
   /** The rule is evaluated and recorded, but does not decide. */
   readonly observed: boolean;
+  readonly approval: ApprovalDocument | undefined;
   readonly reason: ReasonSyntax;
 }
 
@@ -81,6 +105,8 @@ export interface MandateDocument {
   readonly contracts: readonly MandateEntry[];
   readonly limits: ReadonlyMap<string, YamlMap>;
   readonly counters: ReadonlyMap<string, YamlMap>;
+  readonly approval: ApprovalDocument | undefined;
+  readonly approvals: ApprovalSettingsDocument;
 }
 
 export interface MandateEntry {

@@ -2,6 +2,8 @@ import { isVerdict, limits, nearest, utf8Bytes, type Verdict } from "../../wire/
 import { Report, type SourceFile, type Span } from "./diagnostic.ts";
 import { documentKeys } from "./document-keys.ts";
 import type {
+  ApprovalDocument,
+  ApprovalSettingsDocument,
   ContractDocument,
   CounterDocument,
   MandateDocument,
@@ -49,7 +51,9 @@ function readOnce(file: SourceFile, report: Report, repaired?: Repaired): Contra
     span: name?.span ?? root.span,
     limits: new Map(reader.entries(root, "limits", true).map(([limit, node]) => [limit, node])),
     platform: root.entries.get("platform")?.value,
-    sensitive: reader.sensitive(root),
+    sensitive: reader.members(root, "sensitive"),
+    subject: reader.members(root, "subject"),
+    approval: reader.approval(root),
     requires: reader.requires(root),
     lets: reader.lets(root),
     tools: new Map(tools.map(([tool, node, span]) => [tool, reader.tool(tool, node, span)])),
@@ -92,6 +96,8 @@ export function readMandate(file: SourceFile, report: Report): MandateDocument |
         : (reader.asList(contracts, "`contracts`")?.items ?? []).flatMap((node) => reader.mandateEntry(node) ?? []),
     limits: submaps("limits"),
     counters: submaps("counters"),
+    approval: reader.approval(root),
+    approvals: reader.approvals(root),
   };
 }
 
@@ -178,9 +184,36 @@ class Reader {
     });
   }
 
-  sensitive(map: YamlMap): readonly YamlScalar[] {
-    const value = map.entries.get("sensitive")?.value;
-    return value === undefined || this.asList(value, "`sensitive`") === undefined ? [] : this.texts(map, "sensitive");
+  members(map: YamlMap, key: string): readonly YamlScalar[] {
+    const value = map.entries.get(key)?.value;
+    return value === undefined || this.asList(value, `\`${key}\``) === undefined ? [] : this.texts(map, key);
+  }
+
+  approval(map: YamlMap): ApprovalDocument | undefined {
+    const value = map.entries.get("approval")?.value;
+    const inner = this.asMap(value, "`approval`");
+    if (inner === undefined) return undefined;
+    this.known(inner, documentKeys.approval, "`approval`");
+    const texts = (key: string): readonly YamlScalar[] | undefined =>
+      inner.entries.has(key) ? this.texts(inner, key) : undefined;
+    return {
+      span: inner.span,
+      by: texts("by"),
+      of: this.text(inner, "of"),
+      decideWithin: this.text(inner, "decide_within"),
+      useWithin: this.text(inner, "use_within"),
+      batch: inner.entries.has("batch") ? this.#flag(inner, "batch") : undefined,
+      pins: texts("pins"),
+      drift: this.text(inner, "drift"),
+      unbound: texts("unbound"),
+    };
+  }
+
+  approvals(map: YamlMap): ApprovalSettingsDocument {
+    const inner = this.asMap(map.entries.get("approvals")?.value, "`approvals`");
+    if (inner === undefined) return { self: false, open: undefined };
+    this.known(inner, documentKeys.approvals, "`approvals`");
+    return { self: this.#flag(inner, "self"), open: this.asMap(inner.entries.get("open")?.value, "`open`") };
   }
 
   name(map: YamlMap, key: string): YamlScalar | undefined {
@@ -254,7 +287,7 @@ class Reader {
         `list a tool by its whole name: 1 to ${limits.toolNameBytesMax} bytes, no control characters (\`*\` is for \`on:\` and \`of:\`)`,
       );
     const map = this.asMap(node, "a tool");
-    if (map === undefined) return { span, input: undefined, requires: [], otherwise: undefined };
+    if (map === undefined) return { span, input: undefined, requires: [], approval: undefined, otherwise: undefined };
     this.known(map, documentKeys.tool, "a tool");
     const input = map.entries.get("input")?.value;
     if (input === undefined)
@@ -264,7 +297,8 @@ class Reader {
         "a tool needs the schema of its input, under `input:`",
         "a JSON Schema, the same as an MCP tool's `inputSchema`",
       );
-    return { span, input, requires: this.requires(map), otherwise: this.#otherwise(map, span) };
+    const otherwise = this.#otherwise(map, span);
+    return { span, input, requires: this.requires(map), approval: this.approval(map), otherwise };
   }
 
   #otherwise(map: YamlMap, span: Span): OutcomeDocument | undefined {
@@ -377,6 +411,7 @@ class Reader {
       verdict: verdict ?? "BLOCK",
       final,
       observed: mode !== undefined,
+      approval: this.approval(map),
       reason: sentence ?? [],
     };
   }

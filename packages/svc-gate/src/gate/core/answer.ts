@@ -1,4 +1,6 @@
+import { approvalId, type Judgement } from "../../approvals/mod.ts";
 import type { Decision } from "../../contract/mod.ts";
+import type { AnswerApproval } from "../approvals/judged-batch.ts";
 import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
 import type { Mode, Verdict } from "../../wire/mod.ts";
 
@@ -11,6 +13,10 @@ export interface DecidedCheck {
   /** Does a contract route the tool? */
   readonly routed: boolean;
   readonly receipt: Durable<Receipt>;
+  /** What became of the call if a person had to decide it. */
+  readonly judgement?: Judgement | undefined;
+  /** The member `approval` of the answer. */
+  readonly approval?: AnswerApproval | undefined;
 }
 
 /** The verdict that the caller gets (specification 3.1): the mode may soften a decision, and never makes one up. */
@@ -33,13 +39,62 @@ export function answeredVerdict({ verdict, final }: Pick<Decision, "verdict" | "
  * @param request SHA-256 of the received body, in hex: the caller compares it with the body that it sent
  */
 export function answerBody(check: Omit<DecidedCheck, "routed">, request: string): string {
-  const { answered, mode, receipt } = check;
+  const { answered, mode, receipt, approval } = check;
   const { seq, hash } = receipt;
   const proof = `{"seq":${seq},"hash":"${hash}","request":"${request}"}`;
-  return `{"verdict":"${answered}","reason":${JSON.stringify(answeredReason(check))},"mode":"${mode}","receipt":${proof}}`;
+  const parked = approval === undefined ? "" : `,"approval":${JSON.stringify(approval)}`;
+  return `{"verdict":"${answered}","reason":${JSON.stringify(answeredReason(check))},"mode":"${mode}","receipt":${proof}${parked}}`;
 }
 
-function answeredReason({ decision, mode, answered }: Pick<DecidedCheck, "answered" | "decision" | "mode">): string {
+type Reasoned = Pick<DecidedCheck, "answered" | "decision" | "judgement" | "mode">;
+
+/** The reason of the answer: the contract's, and what a person or an approval added. */
+function answeredReason(check: Reasoned): string {
+  const { judgement, decision } = check;
+  const reason = reasonByMode(check);
+  const own = decision.reason.replace(/^Svc: /, "");
+  switch (judgement?.how) {
+    case "used":
+      return judgement.needed
+        ? `Svc: ${votersOf(judgement.approval)} approved this call, which a rule held: ${own}`
+        : reason;
+    case "denied":
+      return deniedReason(judgement.approval);
+    case "closed": {
+      const id = approvalId(judgement.approval.row, judgement.approval.hash);
+      return `Svc: the approval ${id} ${closedWords[judgement.status] ?? "is closed"}, and a rule holds this call: ${own}`;
+    }
+    case "capped":
+      return `${reason}; ${judgement.waiting} calls already wait for a person, so this call was not added: ask again later`;
+    case "opened":
+    case "attached":
+    case undefined:
+      return reason;
+    default:
+      return judgement satisfies never;
+  }
+}
+
+const closedWords: Readonly<Record<string, string>> = {
+  used: "was used already",
+  expired: "has expired",
+  cancelled: "was cancelled",
+  superseded: "was replaced by another",
+};
+
+function votersOf({ votes }: Extract<Judgement, { readonly how: "used" }>["approval"]): string {
+  return [...new Set(votes.map(({ person }) => person))].join(" and ");
+}
+
+const deniedWhat = { call: "this call", tool: "this tool in this session", rule: "calls under this rule" };
+
+function deniedReason({ denial }: Extract<Judgement, { readonly how: "denied" }>["approval"]): string {
+  if (denial === null) return "Svc: a person denied this call";
+  const { person, comment, scope } = denial;
+  return `Svc: ${person} denied ${deniedWhat[scope]}${comment === "" ? "" : `: ${comment}`}`;
+}
+
+function reasonByMode({ decision, mode, answered }: Pick<DecidedCheck, "answered" | "decision" | "mode">): string {
   const { verdict, reason } = decision;
   if (mode === "observe") {
     return `Svc: observe mode: the verdict ${verdict} was recorded and nothing is enforced (${reason.replace(/^Svc: /, "")})`;

@@ -11,6 +11,10 @@ import {
 import type { CheckEntry, CounterLookup, CounterEvent, InForce, AppendTransaction } from "../../ledger/mod.ts";
 import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
 import type { CheckRequest } from "../../wire/mod.ts";
+import type { Approval } from "../../approvals/mod.ts";
+import { ApprovableCall } from "../approvals/call.ts";
+import type { Deciders } from "../approvals/deciders.ts";
+import { JudgedBatch, type AnswerApproval, type CallToJudge } from "../approvals/judged-batch.ts";
 import type { CheckTimings, GateObserver } from "../telemetry/observer.ts";
 import type { TimedTransaction } from "./active-ledger.ts";
 import { digestOf, type ActivePolicy } from "./active-policy.ts";
@@ -37,6 +41,10 @@ export interface DecideOptions {
   /** Called for a decision in which an error was thrown that is not an evaluation error. */
   readonly onDefect: (decision: Decision) => void;
   readonly observer?: GateObserver | undefined;
+  /** Who may decide a call. */
+  readonly deciders: Deciders;
+  /** Called with the approvals that a batch has changed, after their rows are on disk. */
+  readonly onApprovals?: ((changed: readonly Approval[]) => void) | undefined;
 }
 
 export function prepareCall(policy: ActivePolicy, request: CheckRequest, caller: Caller): PreparedCall {
@@ -72,8 +80,19 @@ export async function decideBatch(
   options: DecideOptions,
 ): Promise<readonly DecidedCheck[]> {
   const begun = performance.now();
-  await transaction.look(planned.flatMap(({ lookups }) => lookups));
-  const decisions = planned.map((call) => decideCall({ transaction, at }, call, policy, options));
+  const timed = { transaction, at };
+  const calls = planned.map((call) => callToJudge(timed, call, policy));
+  const toJudge = calls.filter((call) => call !== undefined);
+  const [batch] = await Promise.all([
+    toJudge.length === 0 ? undefined : JudgedBatch.open(timed, policy, options.deciders, toJudge),
+    transaction.look(planned.flatMap(({ lookups }) => lookups)),
+  ]);
+  const decisions = planned.map((call, index) => {
+    const judged = calls[index];
+    const judging = batch === undefined || judged === undefined ? undefined : { batch, judged };
+    return decideCall(timed, call, policy, options, judging);
+  });
+  const changed = batch?.finish() ?? [];
   const decided = performance.now();
   const receipts = await transaction.commit(takeOver(transaction, policy));
   const committed = performance.now();
@@ -83,7 +102,26 @@ export async function decideBatch(
     each.decide = decided;
     each.commit = committed;
   }
+  if (changed.length > 0) options.onApprovals?.(changed);
   return decisions.map((decision, index) => ({ ...decision, receipt: receipts[index] as Durable<Receipt> }));
+}
+
+/** Returns the call for approvals; undefined if no person can have to decide it. */
+function callToJudge(
+  { transaction }: TimedTransaction,
+  { lookupPlan, lookups }: PlannedCall,
+  { mode }: ActivePolicy,
+): CallToJudge | undefined {
+  const { plan, early, request, caller } = lookupPlan.prepared;
+  if (plan === undefined || early !== undefined) return undefined;
+  const canPark = mode === "assist" || (mode === "enforce" && plan.canEscalate);
+  if (!canPark && request.approvalId === undefined) return undefined;
+  return { request, keyName: caller.keyName, call: new ApprovableCall(transaction, lookupPlan, lookups) };
+}
+
+interface Judging {
+  readonly batch: JudgedBatch;
+  readonly judged: CallToJudge;
 }
 
 /** Decides one call and appends its row to the transaction. */
@@ -92,13 +130,20 @@ function decideCall(
   { lookupPlan, lookups }: PlannedCall,
   policy: ActivePolicy,
   { keepRefused, onDefect }: DecideOptions,
+  judging: Judging | undefined,
 ): Omit<DecidedCheck, "receipt"> {
-  const values = lookups.map((lookup) => transaction.value(lookup));
+  const own = judging?.batch.own(judging.judged.call);
+  const values = judging?.judged.call.values(own?.holds ?? []) ?? lookups.map((lookup) => transaction.value(lookup));
   const decision = decide(lookupPlan, values);
   if (decision.defect !== undefined) onDefect(decision);
   const { mode, contract } = policy;
   const { verdict, reason, rule } = decision;
-  const answered = answeredVerdict(decision, mode);
+  const byMode = answeredVerdict(decision, mode);
+  const softened = verdict === "BLOCK" && byMode === "ESCALATE";
+  const asking =
+    byMode === "ESCALATE" ? judging?.judged.call.asking(decision, values, softened, own?.approval) : undefined;
+  const judgement = judging?.batch.judge(judging.judged, byMode, rule, asking);
+  const answered = judgement?.answered ?? byMode;
   const { prepared } = lookupPlan;
   const { request, caller, plan, early } = prepared;
   const { keyName } = caller;
@@ -126,14 +171,22 @@ function decideCall(
     reason,
     rule,
     contract,
-    outcome: outcomeOf(decision),
+    outcome: outcomeOf(decision, judgement?.outcome),
+    approvalId: request.approvalId,
   };
-  const updates = count(prepared, { verdict, answered });
-  transaction.append(
+  const how = judgement?.judgement.how;
+  const row = transaction.append(
     entry,
-    updates.map(({ counter, key, amount }): CounterEvent => ({ counter: digestOf(policy, counter), key, amount })),
+    count(prepared, { verdict, answered, how }).map(({ counter, key, amount }): CounterEvent => {
+      const event = { counter: digestOf(policy, counter), key, amount };
+      return how === "opened" && counter.counting === "possible" ? { ...event, held: true } : event;
+    }),
   );
-  return { decision, answered, mode, routed };
+  const approval: AnswerApproval | undefined =
+    judging === undefined || judgement === undefined
+      ? undefined
+      : judging.batch.appended(judging.judged, judgement, rule, asking, row);
+  return { decision, answered, mode, routed, judgement: judgement?.judgement, approval };
 }
 
 /**

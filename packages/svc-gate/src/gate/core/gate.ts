@@ -8,7 +8,7 @@ import {
   type Scrubbed,
   type AppendTransaction,
 } from "../../ledger/mod.ts";
-import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
+import type { Durable, Receipt, StoredRow } from "../../ledger/entry/mod.ts";
 import type { Tile } from "../../ledger/tree/mod.ts";
 import {
   bad,
@@ -22,6 +22,8 @@ import {
   type Result,
 } from "../../wire/mod.ts";
 import { compareWithAnchors, type AnchoredCheck, type AnchorReading, type Anchors } from "../anchoring.ts";
+import { nobody } from "../approvals/deciders.ts";
+import { ApprovalDesk } from "../approvals/desk.ts";
 import { answerBody } from "./answer.ts";
 import { alignCounters, foldAhead, type FoldedCounter, type Progress } from "./counters.ts";
 import { Eraser, type Erased } from "../admin/erasure/eraser.ts";
@@ -112,12 +114,24 @@ export class Gate implements AdminEvents {
   readonly #sequencer: Sequencer;
   readonly #eraser: Eraser;
   readonly #retention: Retention | undefined;
+  /** Where persons decide this ledger's calls. */
+  readonly approvals: ApprovalDesk;
 
   constructor(options: GateOptions) {
     this.#options = options;
     this.#ledger = options.ledger;
     const mode = options.ledger.modeAtOpen ?? options.mode ?? "observe";
-    this.#sequencer = new Sequencer(options, activePolicy(options.policySet, mode));
+    const onApprovals: GateOptions["onApprovals"] = (changed) => {
+      this.approvals.changed(changed);
+      options.onApprovals?.(changed);
+    };
+    this.#sequencer = new Sequencer({ ...options, onApprovals }, activePolicy(options.policySet, mode));
+    this.approvals = new ApprovalDesk({
+      ledger: options.ledger,
+      deciders: options.deciders ?? nobody,
+      policy: () => this.policy,
+      exclusive: (work) => this.#sequencer.batcher.exclusive(work),
+    });
     const { ledger, retention } = options;
     this.#eraser = new Eraser({
       ledger,
@@ -209,6 +223,7 @@ export class Gate implements AdminEvents {
   }
 
   async #endErasing(): Promise<void> {
+    this.approvals.close();
     this.#eraser.close();
     await this.#retention?.stop();
   }
@@ -263,6 +278,7 @@ export class Gate implements AdminEvents {
     const wanted = { policySet: own, mode: told, setting, mayWeaken, yields };
     const put = isNothing ? good(undefined) : await this.#put(wanted, "start", true);
     if (put.ok) this.#retention?.start();
+    if (put.ok) await this.approvals.begin();
     return put;
   }
 
@@ -398,6 +414,13 @@ export class Gate implements AdminEvents {
 
   receipts(query: Parameters<Ledger["receipts"]>[0]): ReturnType<Ledger["receipts"]> {
     return this.#ledger.receipts(query);
+  }
+
+  /** Returns a row by its number; undefined if there is none. */
+  async rowAt(seq: number): Promise<StoredRow | undefined> {
+    for await (const [row] of this.#ledger.find({ before: seq + 1, limit: 1 }))
+      return row?.seq === seq ? row : undefined;
+    return undefined;
   }
 
   /**

@@ -4,9 +4,15 @@ import type { Canonical } from "../../wire/mod.ts";
 /**
  * Returns the evidence for a verdict: the rules that fired, evaluation errors, the counters that were read, and the
  * results of observing rules, if any.
+ *
+ * @param asked what became of the call if a person had to decide it
  */
-export function outcomeOf({ fired, errors, read, observed }: Decision): Canonical {
+export function outcomeOf(
+  { fired, errors, read, observed }: Decision,
+  asked: Readonly<Record<string, Canonical>> = {},
+): Canonical {
   return {
+    ...asked,
     counters: Object.fromEntries(read),
     errors: Object.fromEntries(errors),
     fired,

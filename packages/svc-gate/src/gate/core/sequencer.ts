@@ -1,5 +1,6 @@
 import type { Caller } from "../../contract/mod.ts";
 import { good, limits, type CheckRequest, type Refusal, type Result } from "../../wire/mod.ts";
+import { nobody, type Deciders } from "../approvals/deciders.ts";
 import { Batcher, type TakeCalls, type WaitingCall } from "../admission/batcher.ts";
 import { Budget } from "../admission/queue.ts";
 import type { CheckTimings } from "../telemetry/observer.ts";
@@ -32,7 +33,9 @@ interface WaitingCheck extends WaitingCall {
   readonly settle: (result: Result<DecidedCheck, Refusal>) => void;
 }
 
-export interface SequencerOptions extends ActiveLedgerOptions, Omit<DecideOptions, "keepRefused"> {
+export interface SequencerOptions extends ActiveLedgerOptions, Omit<DecideOptions, "deciders" | "keepRefused"> {
+  /** Who may decide a call; by default nobody. */
+  readonly deciders?: Deciders | undefined;
   /** The memory for the bodies of waiting calls, shared with the other ledgers of the process; by default its own. */
   readonly budget?: Budget | undefined;
   /** Says how much the ledger keeps of a call that was refused before any rule was evaluated; by default a new process's limits. */
@@ -54,7 +57,11 @@ export class Sequencer {
     const active = new ActiveLedger(options, policy);
     const refused = new RefusedInputs();
     this.#active = active;
-    this.#options = { ...options, keepRefused: options.keepRefused ?? ((call) => refused.kept(call)) };
+    this.#options = {
+      ...options,
+      deciders: options.deciders ?? nobody,
+      keepRefused: options.keepRefused ?? ((call) => refused.kept(call)),
+    };
     this.batcher = new Batcher({
       budget: options.budget ?? new Budget(),
       transact: (work, anyClock) => active.transact(work, anyClock),

@@ -1,6 +1,6 @@
 import type { FastifyReply } from "fastify";
 import { sendJson } from "./body.ts";
-import { changeKey, listKeys, type KeyAdmin, type KeyRequest } from "../admin/keys/keys.ts";
+import { addPerson, changeKey, listKeys, type KeyAdmin, type KeyRequest } from "../admin/keys/keys.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
 
@@ -23,6 +23,24 @@ export function rotate(call: RouteCall): Promise<FastifyReply> {
 /** Handles POST /admin/keys/{name}/revoke. */
 export function revoke(call: RouteCall): Promise<FastifyReply> {
   return change(call, { act: "revoke", name: nameOf(call), body: call.request.body });
+}
+
+/** Handles POST /admin/keys/{name}/update. */
+export function update(call: RouteCall): Promise<FastifyReply> {
+  return change(call, { act: "update", name: nameOf(call), body: call.request.body });
+}
+
+/** Handles GET /admin/persons. */
+export async function listPersons({ reply, service }: RouteCall): Promise<FastifyReply> {
+  return sendJson(reply, JSON.stringify({ persons: service.keys.persons }));
+}
+
+/** Handles POST /admin/persons. */
+export async function createPerson(call: RouteCall): Promise<FastifyReply> {
+  const { reply, request, service } = call;
+  const added = await addPerson(service.keys, adminOf(call), request.body);
+  if (!added.ok) return refuseWith(reply, added.problem);
+  return sendJson(reply.code(201), JSON.stringify(added.value));
 }
 
 async function change(call: RouteCall, request: KeyRequest): Promise<FastifyReply> {

@@ -20,8 +20,8 @@ export interface Route {
   readonly method: "GET" | "POST";
   readonly path: string;
   readonly scope: Scope | undefined;
-  /** Another scope that also opens it. */
-  readonly orScope?: Scope;
+  /** Other scopes that also open it. */
+  readonly orScopes?: readonly Scope[];
   /** The route is about the whole process and does not exist below a tenant. */
   readonly ofRoot?: true;
   readonly handle: (call: RouteCall) => unknown;

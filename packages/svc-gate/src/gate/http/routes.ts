@@ -2,7 +2,8 @@ import type { FastifyReply } from "fastify";
 import { refuse } from "../../wire/mod.ts";
 import { reload } from "./admin.ts";
 import { erase } from "./admin-erase.ts";
-import { create, list, revoke, rotate } from "./admin-keys.ts";
+import { create, createPerson, list, listPersons, revoke, rotate, update } from "./admin-keys.ts";
+import { approve, cancel, decideMany, deny, listApprovals, showApproval } from "./approvals.ts";
 import { sendJson } from "./body.ts";
 import { sendHealth, sendMetrics, sendReadiness } from "./ops.ts";
 import { badQuery, queryOf } from "./query.ts";
@@ -21,16 +22,25 @@ export const routes: readonly Route[] = [
   { method: "GET", path: "/receipts", scope: "receipts", handle: receipts },
   { method: "GET", path: "/receipts/:seq", scope: "receipts", handle: receipt },
   { method: "GET", path: "/ledger/verify", scope: "receipts", handle: verify },
-  { method: "GET", path: "/checkpoint", scope: "receipts", orScope: "metrics", handle: checkpoint },
+  { method: "GET", path: "/checkpoint", scope: "receipts", orScopes: ["metrics"], handle: checkpoint },
   { method: "GET", path: "/tile/*", scope: "receipts", handle: tile },
   { method: "GET", path: "/metrics", scope: "metrics", ofRoot: true, handle: metrics },
   { method: "GET", path: "/ready", scope: "metrics", ofRoot: true, handle: ready },
+  { method: "GET", path: "/approvals", scope: "approve", orScopes: ["receipts"], handle: listApprovals },
+  { method: "GET", path: "/approvals/:id", scope: "approve", orScopes: ["receipts", "check"], handle: showApproval },
+  { method: "POST", path: "/approvals/:id/approve", scope: "approve", handle: approve },
+  { method: "POST", path: "/approvals/:id/deny", scope: "approve", handle: deny },
+  { method: "POST", path: "/approvals/:id/cancel", scope: "approve", orScopes: ["check"], handle: cancel },
+  { method: "POST", path: "/approvals/decide", scope: "approve", handle: decideMany },
   { method: "POST", path: "/admin/reload", scope: "admin", handle: reload },
   { method: "POST", path: "/admin/erase", scope: "admin", handle: erase },
   { method: "GET", path: "/admin/keys", scope: "admin", handle: list },
   { method: "POST", path: "/admin/keys", scope: "admin", handle: create },
   { method: "POST", path: "/admin/keys/:name/rotate", scope: "admin", handle: rotate },
   { method: "POST", path: "/admin/keys/:name/revoke", scope: "admin", handle: revoke },
+  { method: "POST", path: "/admin/keys/:name/update", scope: "admin", handle: update },
+  { method: "GET", path: "/admin/persons", scope: "admin", handle: listPersons },
+  { method: "POST", path: "/admin/persons", scope: "admin", handle: createPerson },
 ];
 
 async function check({ service, gate, tenant, request, reply }: RouteCall): Promise<FastifyReply> {

@@ -136,11 +136,11 @@ function addKeyHooks(
 
 function addRoutes(server: FastifyInstance, service: Service, basePath: string): void {
   const { tenants } = service;
-  for (const { method, path, scope, orScope, handle, ofRoot = false } of routes) {
+  for (const { method, path, scope, orScopes, handle, ofRoot = false } of routes) {
     server.route({
       method,
       url: basePath + path,
-      config: { scope, orScope },
+      config: { scope, orScopes },
       handler: (request, reply) =>
         handle({ service, gate: service.root, tenant: null, key: keyOf(request), request, reply }),
     });
@@ -148,7 +148,7 @@ function addRoutes(server: FastifyInstance, service: Service, basePath: string):
     server.route({
       method,
       url: `${basePath}/t/:tenant${path}`,
-      config: { scope, orScope },
+      config: { scope, orScopes },
       handler: async (request, reply) => {
         const { tenant } = request.params as { readonly tenant: string };
         const key = keyOf(request);
@@ -196,21 +196,21 @@ const notEscaped = refuse("not-found", "the path has a percent sign: write it wi
  * whether or not the tenant exists. The root's administrators may use the admin routes of all tenants.
  */
 function refusalForKey(request: FastifyRequest, key: Key | undefined): Refusal | undefined {
-  const { scope, orScope } = request.routeOptions.config as RouteConfig;
+  const { scope, orScopes = [] } = request.routeOptions.config as RouteConfig;
   if (isUnknown(request)) return key === undefined ? noKey : undefined;
   if (scope === undefined) return undefined;
   if (key === undefined) return noKey;
   const { tenant = null } = request.params as { readonly tenant?: string };
   const looksAfter = key.tenant === null && scope === "admin" && key.scopes.has("admin");
   if (tenant !== key.tenant && !looksAfter) return noKey;
-  if (key.scopes.has(scope) || (orScope !== undefined && key.scopes.has(orScope))) return undefined;
-  const wanted = [scope, ...(orScope === undefined ? [] : [orScope])].map(quote).join(" or ");
+  if ([scope, ...orScopes].some((each) => key.scopes.has(each))) return undefined;
+  const wanted = [scope, ...orScopes].map(quote).join(" or ");
   return refuse("forbidden", `the key ${quote(key.name)} lacks the scope ${wanted}`);
 }
 
 interface RouteConfig {
   readonly scope?: Route["scope"];
-  readonly orScope?: Route["orScope"];
+  readonly orScopes?: Route["orScopes"];
 }
 
 /** Returns why a request is refused for its headers, before its body is read. */

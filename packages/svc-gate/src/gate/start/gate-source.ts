@@ -5,6 +5,7 @@ import { Anchors, type AnchorSites } from "../anchoring.ts";
 import type { PolicySet } from "../../contract/mod.ts";
 import { openLedger, type InForce, type Ledger, type LedgerOptions } from "../../ledger/mod.ts";
 import { bad, good, isWeaker, type Mode, type Result } from "../../wire/mod.ts";
+import type { KeyDeciders } from "../approvals/deciders.ts";
 import { Clock, systemTime } from "../core/clock.ts";
 import { recompileContracts, loadContracts, noContracts, renderDiagnostics } from "../core/contracts.ts";
 import { resetWarnings } from "../core/counters.ts";
@@ -79,6 +80,8 @@ export interface SharedParts {
   readonly refusedInputs?: RefusedInputs | undefined;
   /** The anchors of the ledgers; undefined if there are none. */
   readonly sites?: AnchorSites | undefined;
+  /** Who may decide calls; by default nobody. */
+  readonly deciders?: KeyDeciders | undefined;
 }
 
 const defaultMandate = "mandate.yaml";
@@ -143,7 +146,8 @@ interface Parts extends SharedParts {
 }
 
 function overLedger(parts: Parts): Gate {
-  const { source, log, observer, budget, refusedInputs, policySet, mode, ledger, anchors, acceptChange } = parts;
+  const { source, log, observer, budget, refusedInputs, policySet, mode, ledger, anchors, acceptChange, deciders } =
+    parts;
   const clock = new Clock(systemTime);
   const time = clock.read(ledger.head.at);
   if (!ledger.isShared && !time.ok && !source.acceptClock) {
@@ -165,6 +169,7 @@ function overLedger(parts: Parts): Gate {
     keepsStricterMode: source.keepsStricterMode,
     observer,
     budget,
+    deciders: deciders?.of(tenant),
     keepRefused: refusedInputs && ((call) => refusedInputs.kept(call, tenant)),
     retention:
       source.retentionDays === undefined ? undefined : { days: source.retentionDays, tenant: source.tenant, log },

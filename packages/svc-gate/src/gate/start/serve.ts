@@ -19,6 +19,7 @@ import type { Config } from "./config.ts";
 import type { Gate, Reloaded } from "../core/gate.ts";
 import { makeServer, type HttpOptions } from "../http/server.ts";
 import { readFirstKeyDigest, KeyRing, loadFirstKey, recordFirstKey, type FirstKey } from "../admin/keys/keys.ts";
+import { KeyDeciders } from "../approvals/deciders.ts";
 import { Budget } from "../admission/queue.ts";
 import { openOperatorDoor } from "./operator-file.ts";
 import { makeOpsServer } from "../http/ops.ts";
@@ -116,6 +117,7 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
   const { root, rootSource, tenants, readSources, metrics, database, close } = opened;
   try {
     const { keys, first } = await openKeys(config, root, tenants, log);
+    opened.deciders.use(keys);
     const tests = testsOfReload(config, hooks);
     const rates = new Rates({
       fallback: (tenant) => (tenant === null ? undefined : tenants?.sourceOf(tenant)?.rate) ?? config.rate,
@@ -170,6 +172,7 @@ interface OpenLedgers extends OpenTenants {
   readonly rootSource: GateSource;
   readonly tenantsAtStart: number;
   readonly metrics: Metrics;
+  readonly deciders: KeyDeciders;
   readonly close: () => Promise<void>;
 }
 
@@ -187,7 +190,8 @@ async function openLedgers(config: Config, log: Logger): Promise<OpenLedgers> {
     bytesMax: config.refusedInputMax,
     bytesPerDay: config.refusedInputPerDay,
   });
-  const shared = { log, observer: metrics, budget: new Budget(), refusedInputs, sites };
+  const deciders = new KeyDeciders();
+  const shared = { log, observer: metrics, budget: new Budget(), refusedInputs, sites, deciders };
   const root = await openFrom(rootSource, shared).catch(async (error: unknown) => {
     await database?.close();
     throw error instanceof NoLedger ? noKey : error;
@@ -199,7 +203,8 @@ async function openLedgers(config: Config, log: Logger): Promise<OpenLedgers> {
     await root.ledger.close();
     await database?.close();
   };
-  return { ...opened, database, root, rootSource, tenantsAtStart: entries.value.length, metrics, close };
+  const tenantsAtStart = entries.value.length;
+  return { ...opened, database, root, rootSource, tenantsAtStart, metrics, deciders, close };
 }
 
 interface OpenTenants {

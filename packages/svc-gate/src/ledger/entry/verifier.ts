@@ -71,8 +71,8 @@ export function verifyEvidence(leaf: Leaf, evidence: string, columns: Columns): 
   const expected = verdictColumn(leaf);
   if (verdict !== expected) return broken("evidence", "the column `verdict` differs from the leaf", expected, verdict);
   const isAct = leaf.kind === "change" && tool === changeColumns.tool && session === changeColumns.session;
-  const recorded = isAct ? "null" : callText(tool, session);
   const call = missing.includes("call") ? erasedCall : partText(evidence, "call");
+  const recorded = isAct ? "null" : callText(tool, session, isAct ? undefined : namedApproval(evidence));
   if (call !== recorded)
     return broken("evidence", "the columns `tool` and `session` differ from the evidence", call, recorded);
   return missing;
@@ -131,9 +131,10 @@ function brokenAt(seq: number): (code: FindingCode, problem: string, expected: u
   });
 }
 
-/** Returns the canonical value of the part `call`. */
-export function callText(tool: string, session: string | null): string {
-  return `{"session_id":${session === null ? "null" : JSON.stringify(session)},"tool_name":${JSON.stringify(tool)}}`;
+/** Returns the canonical value of the part `call`. `approval` is the id that the caller named. */
+export function callText(tool: string, session: string | null, approval?: string): string {
+  const named = approval === undefined ? "" : `"approval":${JSON.stringify(approval)},`;
+  return `{${named}"session_id":${session === null ? "null" : JSON.stringify(session)},"tool_name":${JSON.stringify(tool)}}`;
 }
 
 /** The value of the columns of an erased call. */
@@ -142,6 +143,13 @@ const erasedCall = callText(erasedColumns.tool, erasedColumns.session);
 export interface RecordedCall {
   readonly tool_name: string;
   readonly session_id: string | null;
+  /** The id of the approval that the caller named. */
+  readonly approval?: string;
+}
+
+function namedApproval(evidence: string): string | undefined {
+  const named = (readPart(evidence, "call") as Partial<RecordedCall> | null | undefined)?.approval;
+  return typeof named === "string" ? named : undefined;
 }
 
 /** Returns the call that a row records; undefined if it was erased or is not valid. */
@@ -165,6 +173,8 @@ export interface RecordedEffect {
   readonly amount: string;
   readonly counter: string;
   readonly key: string;
+  /** True if the amount is held until a person decides. It is no event of the counter. */
+  readonly held?: true;
 }
 
 /** Returns the counter events of a row; undefined if they were erased or are not valid. */
@@ -175,6 +185,6 @@ export function readEffects(evidence: string): readonly RecordedEffect[] | undef
 }
 
 function isEffect(effect: unknown): effect is RecordedEffect {
-  const { amount, counter, key } = (effect ?? {}) as Partial<RecordedEffect>;
-  return [amount, counter, key].every((member) => typeof member === "string");
+  const { amount, counter, key, held = true } = (effect ?? {}) as Partial<RecordedEffect>;
+  return held && [amount, counter, key].every((member) => typeof member === "string");
 }

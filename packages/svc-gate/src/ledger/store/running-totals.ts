@@ -11,6 +11,27 @@ export interface TotalQuery extends StoredLookup {
   readonly bytes: Uint8Array;
 }
 
+/** The columns of an amount that is held: row, counter, key, at, amount. */
+export type HoldRow = readonly [number, number, Uint8Array, number, string];
+
+/** The rows of amounts that are held for a person's decision. */
+export function holdRows(effects: readonly StoredEffect[], counters: KeptCounters): readonly HoldRow[] {
+  return effects
+    .filter(({ held }) => held === true)
+    .map(({ counter, key, at, seq, amount }) => [
+      seq,
+      keptIn(counters, counter).id,
+      Buffer.from(key, "hex"),
+      at,
+      amount,
+    ]);
+}
+
+/** Adds the amounts that are held to a counter's value. */
+export function withHeld(value: string, amounts: readonly string[]): string {
+  return amounts.reduce((sum, amount) => addDecimals(sum, amount), value);
+}
+
 /** The columns of an event: counter, key, at, seq, total, and the checksum if a fold found it. */
 export type EventRow = readonly [number, Uint8Array, number, number, string, string | null];
 
@@ -39,7 +60,8 @@ export class RunningTotals {
   /** The queries that a store must answer with `sum` before it adds the events. */
   missing(events: readonly StoredEffect[], counters: KeptCounters): readonly TotalQuery[] {
     const found = new Map<string, TotalQuery>();
-    for (const { counter, key } of events) {
+    for (const { counter, key, held } of events) {
+      if (held === true) continue;
       const name = `${counter} ${key}`;
       if (this.#totals.has(name)) continue;
       const { id } = keptIn(counters, counter);
@@ -50,15 +72,17 @@ export class RunningTotals {
 
   /** Adds events in order, and returns their rows. */
   add(events: readonly StoredEffect[], counters: KeptCounters, isFolded: boolean): readonly EventRow[] {
-    return events.map(({ counter, key, at, seq, amount }) => {
-      const before = this.#totals.get(`${counter} ${key}`);
-      if (before === undefined) throw new Fault(`the latest total of the counter ${counter} was not read`);
-      const total = before === null ? amount : addDecimals(before, amount);
-      this.#totals.set(`${counter} ${key}`, total);
-      const bytes = Buffer.from(key, "hex");
-      const checksum = isFolded ? foldChecksum({ counter, key: bytes, at, seq, total, before }) : null;
-      return [keptIn(counters, counter).id, bytes, at, seq, total, checksum];
-    });
+    return events
+      .filter(({ held }) => held !== true)
+      .map(({ counter, key, at, seq, amount }) => {
+        const before = this.#totals.get(`${counter} ${key}`);
+        if (before === undefined) throw new Fault(`the latest total of the counter ${counter} was not read`);
+        const total = before === null ? amount : addDecimals(before, amount);
+        this.#totals.set(`${counter} ${key}`, total);
+        const bytes = Buffer.from(key, "hex");
+        const checksum = isFolded ? foldChecksum({ counter, key: bytes, at, seq, total, before }) : null;
+        return [keptIn(counters, counter).id, bytes, at, seq, total, checksum];
+      });
   }
 
   clear(): void {

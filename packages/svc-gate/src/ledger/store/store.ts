@@ -10,6 +10,57 @@ export interface StoredEffect {
   readonly key: string;
   /** A decimal that is not negative. */
   readonly amount: string;
+  /** True while a person must decide the call. The amount counts, and is no event of the counter yet. */
+  readonly held?: true;
+}
+
+/** An approval as a store keeps it. Rows can be folded into the same record. */
+export interface StoredApproval {
+  /** The row that asked. */
+  readonly row: number;
+  /** A digest of the call, in hex. */
+  readonly attach: string;
+  readonly key: string;
+  readonly session: string | null;
+  readonly status: string;
+  /** Milliseconds: until then an open approval or a denial matters; null if it does not matter any more. */
+  readonly ends: number | null;
+  readonly record: string;
+}
+
+/** The approvals that a batch needs. */
+export interface ApprovalLookup {
+  /** Digests of calls: their open approvals and their denials. */
+  readonly attaches: readonly string[];
+  readonly rows: readonly number[];
+  /** Keys: their denials, and the numbers of their open approvals. */
+  readonly keys: readonly string[];
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+}
+
+export interface ApprovalsFound {
+  readonly records: readonly string[];
+  /** The amounts that these approvals hold. */
+  readonly holds: readonly StoredEffect[];
+  /** Open approvals of the keys. */
+  readonly open: readonly (readonly [key: string, session: string | null, count: number])[];
+  /** Open approvals of the ledger. */
+  readonly all: number;
+}
+
+export const noApprovals: ApprovalsFound = { records: [], holds: [], open: [], all: 0 };
+
+/** Which approvals to list, newest first. */
+export interface ApprovalQuery {
+  /** Only approvals of rows below this one. */
+  readonly before: number;
+  readonly limit: number;
+  readonly statuses?: readonly string[] | undefined;
+  readonly key?: string | undefined;
+  readonly session?: string | undefined;
+  /** Only these rows. */
+  readonly rows?: readonly number[] | undefined;
 }
 
 export interface StoredLookup {
@@ -144,6 +195,10 @@ export interface CommitOptions {
   readonly signer?: string | undefined;
   /** The erasures that the rows report. The same transaction deletes the text and salt of the parts. */
   readonly erasures?: readonly Erasure[] | undefined;
+  /** Approvals that the rows open or change. */
+  readonly approvals?: readonly StoredApproval[] | undefined;
+  /** Rows whose held amounts count no more. */
+  readonly released?: readonly number[] | undefined;
 }
 
 /**
@@ -168,6 +223,8 @@ export interface OpenedStore {
   /** The note about the first key; undefined if there is none, or if gates share the ledger. */
   readonly firstKey?: string | undefined;
   readonly counters: readonly StoredCounter[];
+  /** True if a call was ever parked for a person. */
+  readonly hasApprovals: boolean;
 }
 
 /**
@@ -189,6 +246,14 @@ export interface StoreTransaction {
   readonly at: number | undefined;
   /** The sum of the amounts after the moment of each lookup, as a decimal; undefined if the history is not known. */
   values(lookups: readonly StoredLookup[]): Promise<readonly (string | undefined)[]>;
+  /** True if a call was ever parked for a person. Without approvals, nobody needs to look for them. */
+  readonly hasApprovals: boolean;
+  /** Reads the approvals that calls may meet. */
+  approvals(lookup: ApprovalLookup): Promise<ApprovalsFound>;
+  /** Reads open approvals whose time has ended: at most 1,000. */
+  dueApprovals(at: number): Promise<readonly string[]>;
+  /** Reads rows by their numbers, in order. */
+  rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]>;
   /** Like `LedgerStore.keepCounter`, but becomes durable no later than the rows of this transaction. */
   keepCounter(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void>;
   /**
@@ -263,6 +328,8 @@ export interface HistoryReader {
   hashes(level: number, from: number, count: number): Promise<Uint8Array>;
   /** The leaves of at most `count` rows from a row on. */
   leaves(from: number, count: number): Promise<readonly string[]>;
+  /** The records of approvals. */
+  approvals(query: ApprovalQuery): Promise<readonly string[]>;
 }
 
 /** Notes about API keys. They are not part of the history. */

@@ -75,10 +75,19 @@ function sensitiveNotes({ before, after }: Pair, tool: string): readonly string[
 
 /** A tool that no contract routes has a plan without routes: it blocks every call. */
 function planOf(policySet: PolicySet, tool: string): ToolPlan {
-  return (
-    policySet.tools.get(tool) ?? { tool, routes: [], observing: [], writers: [], readers: new Map(), worstCost: 0 }
-  );
+  return policySet.tools.get(tool) ?? { ...noPlan, tool };
 }
+
+const noPlan: Omit<ToolPlan, "tool"> = {
+  routes: [],
+  observing: [],
+  writers: [],
+  readers: new Map(),
+  worstCost: 0,
+  canEscalate: false,
+  unbound: [],
+  subject: [],
+};
 
 /** How many values of a function without a translation are tried one by one, before all of them together. */
 const roundsMax = 6;

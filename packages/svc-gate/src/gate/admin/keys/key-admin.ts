@@ -2,7 +2,16 @@ import type { Receipt } from "../../../ledger/entry/mod.ts";
 import { bad, good, quote, refuse, type Refusal, type Result } from "../../../wire/mod.ts";
 import { digestOf } from "./digest.ts";
 import { keyId, type KeyRecord } from "./record.ts";
-import { readCreate, readNothing, readRotate, type CreateRequest, type RotateRequest } from "./requests.ts";
+import { operatorName } from "./operator-name.ts";
+import {
+  readCreate,
+  readNothing,
+  readPerson,
+  readRotate,
+  readUpdate,
+  type CreateRequest,
+  type RotateRequest,
+} from "./requests.ts";
 import type { Key, KeyEvent, KeyRing, KeyStanding } from "./ring.ts";
 import { makeKey } from "./token.ts";
 
@@ -24,6 +33,9 @@ export interface KeyJson {
   readonly scopes: readonly string[];
   readonly tools: readonly string[] | null;
   readonly rate: { readonly per_second: number; readonly burst: number } | null;
+  /** Who uses the key; null for a key of a program. */
+  readonly person: string | null;
+  readonly groups: readonly string[];
   /** Null for the first key. */
   readonly created: string | null;
   readonly expires: string | null;
@@ -43,7 +55,7 @@ export interface ChangedKey extends KeyJson {
 /** A request that changes a key. `body` is the body of its POST route: bytes, or a value that is not yet JSON. */
 export type KeyRequest<Body = unknown> =
   | { readonly act: "create"; readonly body: Body }
-  | { readonly act: "revoke" | "rotate"; readonly name: string; readonly body: Body };
+  | { readonly act: "revoke" | "rotate" | "update"; readonly name: string; readonly body: Body };
 
 /** Identifies the key that a path names. */
 type Named = Pick<KeyRecord, "name" | "tenant">;
@@ -66,7 +78,59 @@ export function createFault(body: unknown): Refusal | undefined {
 export function changeKey(ring: KeyRing, admin: KeyAdmin, request: KeyRequest): Promise<Result<ChangedKey, Refusal>> {
   const { act, body } = request;
   if (act === "create") return createKey(ring, admin, body);
-  return (act === "rotate" ? rotateKey : revokeKey)(ring, admin, request.name, body);
+  const change = { rotate: rotateKey, revoke: revokeKey, update: updateKey }[act];
+  return change(ring, admin, request.name, body);
+}
+
+/** Adds a person to the list of those who may decide calls. Only the root's administrators may. */
+export async function addPerson(
+  ring: KeyRing,
+  { by, tenant }: KeyAdmin,
+  body: unknown,
+): Promise<Result<{ readonly name: string; readonly receipt: Receipt }, Refusal>> {
+  const name = readPerson(body);
+  if (!name.ok) return name;
+  if (tenant !== null || by.tenant !== null)
+    return bad(refuse("forbidden", "persons are for all tenants: only an administrator of the root adds them"));
+  const receipt = await ring.appendPerson(by.id, name.value);
+  if (!receipt.ok) return receipt;
+  const { seq, hash } = receipt.value;
+  return good({ name: name.value, receipt: { seq, hash } });
+}
+
+/** Changes who uses a key. */
+async function updateKey(
+  ring: KeyRing,
+  { by, tenant }: KeyAdmin,
+  name: string,
+  body: unknown,
+): Promise<Result<ChangedKey, Refusal>> {
+  const request = readUpdate(body);
+  if (!request.ok) return request;
+  return recordChange(ring, by, undefined, () => {
+    const found = liveKey(ring, { name, tenant });
+    if (!found.ok) return found;
+    const { person = found.value.person, groups = found.value.groups } = request.value;
+    if (person === undefined)
+      return bad(refuse("invalid-request", '"groups" are those of a "person": name the person'));
+    const record: KeyRecord = { ...found.value, person, ...(groups === undefined ? {} : { groups }) };
+    const problem = unknownPerson(ring, record) ?? beyondMaker(by, record);
+    if (problem !== undefined) return bad(problem);
+    const of = groups === undefined || groups.length === 0 ? "" : `, of ${groups.join(", ")}`;
+    return good({
+      act: "keys.update",
+      record,
+      reason: `Svc: ${by.id} says that ${person}${of}, uses the key ${keyId(record)}`,
+    });
+  });
+}
+
+function unknownPerson(ring: KeyRing, { person }: Pick<KeyRecord, "person">): Refusal | undefined {
+  if (person === undefined || ring.persons.includes(person)) return undefined;
+  return refuse(
+    "invalid-request",
+    `no person is called ${quote(person)}: add the person with \`svc-gate persons add\``,
+  );
 }
 
 async function createKey(ring: KeyRing, admin: KeyAdmin, body: unknown): Promise<Result<ChangedKey, Refusal>> {
@@ -86,6 +150,8 @@ async function createKey(ring: KeyRing, admin: KeyAdmin, body: unknown): Promise
   const beyond = beyondMaker(by, record);
   if (beyond !== undefined) return bad(beyond);
   return recordChange(ring, by, key, () => {
+    const stranger = unknownPerson(ring, record);
+    if (stranger !== undefined) return bad(stranger);
     const known = ring.standing(record);
     if (known !== undefined) return bad(refuse("conflict", takenName(known.record)));
     return good({
@@ -170,11 +236,16 @@ function tenantOf(
 }
 
 /**
- * Refuses to grant more than the administrator's own key may do, to a new key or by rotating a key. Administrators of
- * the root may grant anything.
+ * Refuses to grant more than the administrator's own key may do, to a new key or by changing a key. Administrators of
+ * the root may grant anything but `approve`: that takes their own, or the files of the gate's machine.
  */
 function beyondMaker(by: Key, { name, scopes, tools }: KeyRecord): Refusal | undefined {
-  if (by.tenant === null) return undefined;
+  if (by.tenant === null) {
+    const mayApprove = by.name === operatorName || by.scopes.has("approve");
+    if (!scopes.includes("approve") || mayApprove) return undefined;
+    const sentence = `the key ${quote(by.name)} lacks the scope "approve", so it cannot make or change ${quote(name)}: use the command on the gate's machine`;
+    return refuse("forbidden", sentence);
+  }
   const more = scopes.filter((scope) => !by.scopes.has(scope));
   if (more.length > 0) {
     const sentence = `the key ${quote(by.name)} lacks the scope ${more.map(quote).join(", ")}, so it cannot grant that to ${quote(name)}`;
@@ -216,7 +287,7 @@ function takenName({ name, revoked }: KeyRecord): string {
 const soonMs = 7 * 86_400_000;
 
 function keyJson({ record, created, lastUsed }: KeyStanding, now: number): KeyJson {
-  const { name, tenant, owner, scopes, tools, rate, expires, previous } = record;
+  const { name, tenant, owner, scopes, tools, rate, expires, previous, person = null, groups = [] } = record;
   const isRotating = previous !== null && previous.until > now && stateOf(record, now) === "rotating";
   return {
     name,
@@ -225,6 +296,8 @@ function keyJson({ record, created, lastUsed }: KeyStanding, now: number): KeyJs
     scopes,
     tools,
     rate: rate === null ? null : { per_second: rate.perSecond, burst: rate.burst },
+    person,
+    groups,
     created: created === null ? null : moment(created),
     expires: expires === null ? null : moment(expires),
     previous_until: isRotating ? moment(previous.until) : null,

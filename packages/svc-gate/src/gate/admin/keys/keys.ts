@@ -3,6 +3,7 @@
  * `KeyRing` folds these rows in memory. See docs/decisions/0014-keys-in-the-root-ledger.md.
  */
 export {
+  addPerson,
   changeKey,
   createFault,
   listKeys,

@@ -31,6 +31,10 @@ export interface KeyRecord {
   readonly tools: readonly string[] | null;
   readonly rate: Rate | null;
   readonly revoked: boolean;
+  /** The person who uses the key. Only a key with a person may decide calls. */
+  readonly person?: string | undefined;
+  /** The groups of the person, sorted. */
+  readonly groups?: readonly string[] | undefined;
 }
 
 /** Returns a name that is unique over all tenants. The names of tenants and keys have no slash. */
@@ -39,9 +43,11 @@ export function keyId({ tenant, name }: Pick<KeyRecord, "name" | "tenant">): str
 }
 
 /** Returns the body of a key's row. */
-export function recordBody({ rate, revoked, previous, ...rest }: KeyRecord): Canonical {
+export function recordBody({ rate, revoked, previous, person, groups, ...rest }: KeyRecord): Canonical {
   return {
     ...rest,
+    ...(person === undefined ? {} : { person }),
+    ...(groups === undefined ? {} : { groups: [...groups] }),
     previous: previous === null ? null : { ...previous },
     rate: rate === null ? null : { burst: rate.burst, per_second: rate.perSecond },
     ...(revoked ? { revoked } : {}),
@@ -51,7 +57,7 @@ export function recordBody({ rate, revoked, previous, ...rest }: KeyRecord): Can
 /** Reads the body of a key's row. Unknown scopes, from a later version, are left out. */
 export function readRecord(body: string): KeyRecord {
   const written = JSON.parse(body) as WrittenRecord;
-  const { digest, expires, name, owner, previous, rate, tenant, tools } = written;
+  const { digest, expires, name, owner, previous, rate, tenant, tools, person, groups } = written;
   return {
     name,
     tenant,
@@ -63,6 +69,8 @@ export function readRecord(body: string): KeyRecord {
     tools,
     rate: rate === null ? null : { perSecond: rate.per_second, burst: rate.burst },
     revoked: written.revoked === true,
+    ...(person === undefined ? {} : { person }),
+    ...(groups === undefined ? {} : { groups }),
   };
 }
 

@@ -1,5 +1,6 @@
 import { Decimal, bad, good, nearest, quote, refuse, typeName, utf8Bytes } from "../../../wire/mod.ts";
 import type { Json, JsonObject, Refusal, Result } from "../../../wire/mod.ts";
+import { gateName } from "../../approvals/gate-name.ts";
 import { retentionName } from "../erasure/retention.ts";
 import { readMembers } from "../../http/body.ts";
 import { lengthMs } from "../../start/moment.ts";
@@ -7,7 +8,10 @@ import { operatorName } from "./operator-name.ts";
 import { scopes, type KeyRecord, type Rate, type Scope } from "./record.ts";
 
 /** A request for a new key. */
-export interface CreateRequest extends Pick<KeyRecord, "expires" | "name" | "owner" | "rate" | "scopes" | "tools"> {
+export interface CreateRequest extends Pick<
+  KeyRecord,
+  "expires" | "groups" | "name" | "owner" | "person" | "rate" | "scopes" | "tools"
+> {
   /** Undefined if the body does not name a tenant. */
   readonly tenant: string | null | undefined;
 }
@@ -18,6 +22,12 @@ export interface RotateRequest {
   readonly expires: number | null | undefined;
 }
 
+/** A change of who uses a key. Undefined keeps the old value. */
+export interface UpdateRequest {
+  readonly person: string | undefined;
+  readonly groups: readonly string[] | undefined;
+}
+
 const dayMs = 86_400_000;
 const overlapMsMax = 30 * dayMs;
 const ownerBytesMax = 256;
@@ -26,7 +36,7 @@ const patternBytesMax = 256;
 const rateMax = 1_000_000;
 
 /** Names in rows that do not stand for a key. A key must not have such a name. */
-const reserved: readonly string[] = [operatorName, retentionName, "start"];
+const reserved: readonly string[] = [operatorName, retentionName, gateName, "start"];
 
 /**
  * Reads the body of a POST /admin/keys.
@@ -34,15 +44,64 @@ const reserved: readonly string[] = [operatorName, retentionName, "start"];
  * @param now milliseconds since the epoch
  */
 export function readCreate(body: unknown, now: number): Result<CreateRequest, Refusal> {
-  return readBody(body, ["name", "owner", "scopes", "expires", "tenant", "tools", "rate"], (members) => ({
-    name: readName(members.get("name")),
-    owner: readOwner(members.get("owner") ?? null),
-    scopes: readScopes(members.get("scopes") ?? ["check"]),
-    expires: readExpiry(members.get("expires") ?? null, now),
-    tenant: readTenant(members.get("tenant")),
-    tools: readTools(members.get("tools") ?? null),
-    rate: readRate(members.get("rate") ?? null),
-  }));
+  const names = ["name", "owner", "scopes", "expires", "tenant", "tools", "rate", "person", "groups"];
+  return readBody(body, names, (members) => {
+    const found = {
+      name: readName(members.get("name")),
+      owner: readOwner(members.get("owner") ?? null),
+      scopes: readScopes(members.get("scopes") ?? ["check"]),
+      expires: readExpiry(members.get("expires") ?? null, now),
+      tenant: readTenant(members.get("tenant")),
+      tools: readTools(members.get("tools") ?? null),
+      rate: readRate(members.get("rate") ?? null),
+      ...readUser(members),
+    };
+    requireApart(found);
+    return found;
+  });
+}
+
+/** Reads the body of a POST /admin/keys/{name}/update. */
+export function readUpdate(body: unknown): Result<UpdateRequest, Refusal> {
+  return readBody(body, ["person", "groups"], (members) => {
+    const { person, groups } = readUser(members);
+    if (person === undefined && groups === undefined) throw new Wrong('the body must have "person", "groups" or both');
+    return { person, groups };
+  });
+}
+
+/** Reads the body of a POST /admin/persons. */
+export function readPerson(body: unknown): Result<string, Refusal> {
+  return readBody(body, ["name"], (members) => readName(members.get("name")));
+}
+
+function readUser(members: JsonObject): Pick<KeyRecord, "groups" | "person"> {
+  const [person, groups] = [members.get("person"), members.get("groups")];
+  return {
+    ...(person !== undefined && { person: readText("person", person) }),
+    ...(groups !== undefined && { groups: readGroups(groups) }),
+  };
+}
+
+const groupsMax = 16;
+
+function readGroups(value: Json): readonly string[] {
+  if (Array.isArray(value) && value.length === 0) return [];
+  const groups = readList("groups", value, groupsMax).map((each) => readText("a group", each));
+  const odd = groups.find((group) => !/^[a-z0-9][a-z0-9._-]{0,63}$/.test(group));
+  if (odd !== undefined) throw new Wrong(`${quote(odd)} is not the name of a group: 1 to 64 of a-z, 0-9 and . _ -`);
+  return [...new Set(groups)].toSorted();
+}
+
+/** The agent's key must not hold the person's half of a decision, not even by mistake. */
+function requireApart({ scopes: asked, person, groups }: Pick<KeyRecord, "groups" | "person" | "scopes">): void {
+  const other = asked.find((scope) => scope === "approve" || scope === "admin");
+  if (asked.includes("check") && other !== undefined)
+    throw new Wrong(`a key with the scope "check" cannot have "${other}": make two keys`);
+  if (asked.includes("approve") && person === undefined)
+    throw new Wrong('a key with the scope "approve" needs the "person" who uses it');
+  if (groups !== undefined && person === undefined)
+    throw new Wrong('"groups" are those of a "person": name the person');
 }
 
 /** Reads the body of a POST /admin/keys/{name}/rotate. */

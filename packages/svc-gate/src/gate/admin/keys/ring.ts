@@ -1,12 +1,13 @@
 import type { Change, Ledger } from "../../../ledger/mod.ts";
 import type { Receipt } from "../../../ledger/entry/mod.ts";
-import { good, type Refusal, type Result } from "../../../wire/mod.ts";
+import { bad, good, quote, refuse, type Refusal, type Result } from "../../../wire/mod.ts";
 import type { AdminEvents } from "../admin-event.ts";
 import { digestOf } from "./digest.ts";
 import { firstKeyName } from "./first-key.ts";
 import { operatorName } from "./operator-name.ts";
 import { keyId, readRecord, recordBody, type KeyRecord, type Rate, type Scope } from "./record.ts";
 import { makeKey } from "./token.ts";
+import type { Voter } from "../../../approvals/mod.ts";
 import { toolMatcher } from "./tool-patterns.ts";
 
 /** A valid key. The object stays the same until the key changes. */
@@ -22,6 +23,9 @@ export interface Key {
   /** Returns true if the key may ask about this tool. */
   readonly allowsTool: (name: string) => boolean;
   readonly rate: Rate | null;
+  /** The person who uses the key; undefined for a key of a program. */
+  readonly person: string | undefined;
+  readonly groups: readonly string[];
 }
 
 /** The state of a key for administrators, without digests. */
@@ -35,7 +39,7 @@ export interface KeyStanding {
 
 /** A change of a key, before it is recorded. */
 export interface KeyEvent {
-  readonly act: "keys.create" | "keys.rotate" | "keys.revoke";
+  readonly act: "keys.create" | "keys.rotate" | "keys.revoke" | "keys.update";
   readonly record: KeyRecord;
   /** One sentence for a person. */
   readonly reason: string;
@@ -56,6 +60,8 @@ interface KeyEntry {
   readonly record: KeyRecord;
   readonly key: Key;
   readonly created: number | null;
+  /** Who made, rotated or changed the key last, and when; undefined for the first key. */
+  readonly made: { readonly by: string; readonly at: number } | undefined;
   lastUsed: number | null;
   /** The last use that was sent to the ledger. */
   notedUse: number | null;
@@ -69,6 +75,7 @@ interface ValidDigest {
 }
 
 const usesEveryMs = 60_000;
+const dayMs = 86_400_000;
 
 /**
  * The keys in memory: a fold over the administrative events in the root's ledger, the only store of keys.
@@ -81,6 +88,7 @@ export class KeyRing {
   readonly #now: () => number;
   readonly #held = new Map<string, KeyEntry>();
   readonly #digests = new Map<string, ValidDigest>();
+  readonly #persons = new Set<string>();
   readonly #timer: NodeJS.Timeout;
   /** The last row that was folded. `#folded` has all of them. */
   #last: Change | undefined;
@@ -163,6 +171,38 @@ export class KeyRing {
     return this.#held.get(keyId(of));
   }
 
+  /** The persons that a row has added, sorted. */
+  get persons(): readonly string[] {
+    return [...this.#persons].toSorted();
+  }
+
+  /** Who uses a key; a key without a person is a person of its own. */
+  personOf(of: Pick<KeyRecord, "name" | "tenant">): string {
+    return this.#held.get(keyId(of))?.record.person ?? `key ${of.name}`;
+  }
+
+  /**
+   * What is known now of a key that decides calls; undefined if it may not decide.
+   *
+   * @param at milliseconds since the epoch
+   */
+  voter(of: Pick<KeyRecord, "name" | "tenant">, at: number): Voter | undefined {
+    const held = this.#held.get(keyId(of));
+    if (held === undefined) return undefined;
+    const { person, groups = [], revoked, expires, scopes } = held.record;
+    // A key from before this rule may have both halves. Then it asks, and decides nothing.
+    const isApart = !scopes.includes("check") && !scopes.includes("admin");
+    const isActive = !revoked && at < (expires ?? Infinity) && scopes.includes("approve") && isApart;
+    if (!isActive || person === undefined || !this.#persons.has(person)) return undefined;
+    const isYoung = held.made !== undefined && at < held.made.at + dayMs;
+    return { person, groups, maker: isYoung ? this.#makerOf(held.made.by) : undefined };
+  }
+
+  /** The person who used a key to make another key. */
+  #makerOf(id: string): string {
+    return this.#held.get(id)?.record.person ?? `key ${id}`;
+  }
+
   /** Returns all keys, or the keys of one tenant, sorted by name. */
   async list(tenant?: string): Promise<readonly KeyStanding[]> {
     const noted = await this.#options.ledger.uses();
@@ -203,6 +243,7 @@ export class KeyRing {
     const { firstKey } = this.#options;
     for (const [digest, { held }] of this.#digests) if (held.record !== operatorRecord) this.#digests.delete(digest);
     this.#held.clear();
+    this.#persons.clear();
     this.#last = undefined;
     this.#folded.clear();
     if (firstKey !== undefined) this.#hold(firstRecord, null);
@@ -228,10 +269,22 @@ export class KeyRing {
     return done;
   }
 
+  /** Records a person who may decide calls. A person who is on the list already is a conflict. */
+  async appendPerson(by: string, name: string): Promise<Result<Receipt, Refusal>> {
+    const done = await this.#options.gate.appendAdminEvent(async (transaction) => {
+      if (transaction.changed !== this.#changed) await this.refresh();
+      if (this.#persons.has(name)) return bad(refuse("conflict", `the person ${quote(name)} is on the list already`));
+      return good({ by, act: "persons.add", body: { name }, reason: `Svc: ${by} added the person ${name}` });
+    });
+    if (done.ok) await this.refresh();
+    return done;
+  }
+
   /** Makes a key for anyone who can read this gate's own files. No row records it, and it ends with the process. */
   makeOperatorKey(): string {
     const key = makeKey();
-    const held = { record: operatorRecord, key: operatorKey, created: null, lastUsed: null, notedUse: null };
+    const fresh = { created: null, made: undefined, lastUsed: null, notedUse: null };
+    const held = { record: operatorRecord, key: operatorKey, ...fresh };
     this.#digests.set(digestOf(key), { held, until: Infinity });
     return key;
   }
@@ -255,12 +308,13 @@ export class KeyRing {
   #fold(change: Change): void {
     const { seq, at, act, body } = change;
     if (seq <= this.#changed) return;
-    if (act.startsWith("keys.")) this.#hold(readRecord(body), at);
+    if (act.startsWith("keys.")) this.#hold(readRecord(body), at, change.by);
+    if (act === "persons.add") this.#persons.add((JSON.parse(body) as { readonly name: string }).name);
     this.#last = change;
     this.#folded.set(seq, change);
   }
 
-  #hold(record: KeyRecord, at: number | null): void {
+  #hold(record: KeyRecord, at: number | null, by?: string): void {
     const id = keyId(record);
     const known = this.#held.get(id);
     for (const digest of known === undefined ? [] : this.#digestsOf(known.record)) this.#digests.delete(digest);
@@ -268,6 +322,7 @@ export class KeyRing {
       record,
       key: keyOf(record),
       created: known === undefined ? at : known.created,
+      made: by === undefined || at === null || record.revoked ? known?.made : { by, at },
       lastUsed: known?.lastUsed ?? null,
       notedUse: known?.notedUse ?? null,
     };
@@ -303,7 +358,7 @@ export const firstRecord: KeyRecord = {
   digest: null,
   previous: null,
   expires: null,
-  scopes: ["check", "rules", "receipts"],
+  scopes: ["check", "rules", "receipts", "outcome"],
   tools: null,
   rate: null,
   revoked: false,
@@ -323,5 +378,7 @@ function keyOf(record: KeyRecord): Key {
     scopes: new Set(record.scopes),
     allowsTool: toolMatcher(record.tools),
     rate: record.rate,
+    person: record.person,
+    groups: record.groups ?? [],
   };
 }

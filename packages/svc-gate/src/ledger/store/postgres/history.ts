@@ -45,6 +45,11 @@ export function historyOf(reads: Pool, ledger: string): HistoryReader {
       return joinHashes(hashes, { level, from, count });
     },
     leaves,
+    approvals: async ({ before, limit, statuses, key, session, rows: numbers }) => {
+      const filters = [statuses ?? null, key ?? null, session ?? null, numbers ?? null];
+      const [rows = []] = await read(ask("listApprovals", ledger, before, ...filters, limit));
+      return rows.map(([record]) => String(record));
+    },
   };
 }
 

@@ -20,11 +20,13 @@ export interface HeadRow {
   /** The last signed head. */
   readonly checkpoint: string | null;
   readonly signer: string | null;
+  /** The number of approvals that were ever opened. */
+  readonly approvals: number;
 }
 
 export function headRow(columns: readonly unknown[]): HeadRow {
   const [seq, leaf, changed, counters, contract, mode, engine, ...tree] = columns as readonly (string | null)[];
-  const [frontier, checkpoint, signer] = tree;
+  const [frontier, checkpoint, signer, approvals] = tree;
   return {
     seq: Number(seq),
     leaf: leaf ?? null,
@@ -36,6 +38,7 @@ export function headRow(columns: readonly unknown[]): HeadRow {
     frontier: frontier ?? null,
     checkpoint: checkpoint ?? null,
     signer: signer ?? null,
+    approvals: Number(approvals ?? 0),
   };
 }
 

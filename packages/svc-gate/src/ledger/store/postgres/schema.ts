@@ -3,7 +3,20 @@ import type { Client } from "pg";
 import { LedgerRefused } from "../store.ts";
 
 /** The tables with rows of ledgers. A transaction sees only the rows of one ledger. */
-export const ledgerTables = ["ledgers", "receipts", "effects", "counters", "contracts", "key_uses", "nodes"] as const;
+export const ledgerTables = [
+  "ledgers",
+  "receipts",
+  "effects",
+  "counters",
+  "contracts",
+  "key_uses",
+  "nodes",
+  "approvals",
+  "holds",
+] as const;
+
+/** The tables of the first migration. */
+const firstTables = ledgerTables.slice(0, 7);
 
 /** The statements of one numbered step. */
 export type Migration = readonly string[];
@@ -35,7 +48,21 @@ export const migrations: readonly Migration[] = [
     "CREATE TABLE svc_gate.key_uses (ledger text NOT NULL, key_name text NOT NULL, at bigint NOT NULL, PRIMARY KEY (ledger, key_name))",
     `CREATE TABLE svc_gate.nodes (
       ledger text NOT NULL, level int NOT NULL, place bigint NOT NULL, hash bytea NOT NULL, PRIMARY KEY (ledger, level, place))`,
-    ...ledgerTables.flatMap(apart),
+    ...firstTables.flatMap(apart),
+  ],
+  [
+    "ALTER TABLE svc_gate.ledgers ADD COLUMN approvals bigint NOT NULL DEFAULT 0",
+    `CREATE TABLE svc_gate.approvals (
+      ledger text NOT NULL, seq bigint NOT NULL, attach bytea NOT NULL, key text NOT NULL, session text, status text NOT NULL,
+      ends bigint, record text NOT NULL, PRIMARY KEY (ledger, seq))`,
+    "CREATE INDEX approvals_by_attach ON svc_gate.approvals (ledger, attach) WHERE ends IS NOT NULL",
+    "CREATE INDEX approvals_by_key ON svc_gate.approvals (ledger, key, status, ends) WHERE ends IS NOT NULL",
+    "CREATE INDEX approvals_by_end ON svc_gate.approvals (ledger, ends) WHERE ends IS NOT NULL",
+    `CREATE TABLE svc_gate.holds (
+      ledger text NOT NULL, counter int NOT NULL, key bytea NOT NULL, at bigint NOT NULL, seq bigint NOT NULL, amount text NOT NULL,
+      PRIMARY KEY (ledger, counter, key, at, seq))`,
+    "CREATE INDEX holds_by_row ON svc_gate.holds (ledger, seq)",
+    ...["approvals", "holds"].flatMap(apart),
   ],
 ];
 
@@ -61,10 +88,12 @@ function grants(role: string): readonly string[] {
       (table) => `GRANT SELECT, INSERT ON svc_gate.${table} TO ${role}`,
     ),
     `GRANT UPDATE (evidence, session, tool) ON svc_gate.receipts TO ${role}`,
-    `GRANT SELECT, INSERT, UPDATE (seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer)
+    `GRANT SELECT, INSERT, UPDATE (seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer, approvals)
        ON svc_gate.ledgers TO ${role}`,
     `GRANT SELECT, INSERT, UPDATE (through, unknown_through, reset_through, folded, seal) ON svc_gate.counters TO ${role}`,
     `GRANT SELECT, INSERT, UPDATE (at) ON svc_gate.key_uses TO ${role}`,
+    `GRANT SELECT, INSERT, UPDATE (status, ends, record) ON svc_gate.approvals TO ${role}`,
+    `GRANT SELECT, INSERT, DELETE ON svc_gate.holds TO ${role}`,
   ];
 }
 

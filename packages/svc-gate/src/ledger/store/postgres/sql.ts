@@ -40,18 +40,18 @@ export function ask(name: keyof typeof statements, ...values: readonly unknown[]
 }
 
 export const statements = {
-  findLedger: `SELECT log, counter_secret, seal, seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer
+  findLedger: `SELECT log, counter_secret, seal, seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer, approvals
     FROM svc_gate.ledgers WHERE ledger = $1`,
   addLedger: `INSERT INTO svc_gate.ledgers (ledger, log, counter_secret, seal, seq, changed, counters)
     VALUES ($1, $2, $3, $4, 0, 0, 0) ON CONFLICT DO NOTHING`,
-  lockHead: `SELECT seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer
+  lockHead: `SELECT seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer, approvals
     FROM svc_gate.ledgers WHERE ledger = $1 FOR UPDATE`,
-  readHead: `SELECT seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer
+  readHead: `SELECT seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer, approvals
     FROM svc_gate.ledgers WHERE ledger = $1`,
   /** Sent after the lock: the statement that locks would read the time before its wait. */
   clock: `SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at FROM svc_gate.ledgers WHERE ledger = $1`,
   moveHead: `UPDATE svc_gate.ledgers SET seq = $2, leaf = $3, changed = $4, counters = $5, contract = $6, mode = $7, engine = $8,
-      frontier = $9, checkpoint = $10, signer = $11 WHERE ledger = $1`,
+      frontier = $9, checkpoint = $10, signer = $11, approvals = $12 WHERE ledger = $1`,
   touchHead: `UPDATE svc_gate.ledgers SET seq = seq WHERE ledger = $1`,
   leafAt: `SELECT leaf FROM svc_gate.receipts WHERE ledger = $1 AND seq = $2`,
   /** The latest event of each counter and key, and its total at a moment. */
@@ -63,6 +63,32 @@ export const statements = {
       WHERE e.ledger = $1 AND e.counter = asked.counter AND e.key = asked.key AND e.at <= asked.after
       ORDER BY e.at DESC, e.seq DESC LIMIT 1) earlier ON true
     ORDER BY asked.place`,
+  /** The amounts that are held under each counter and key, after a moment. */
+  held: `SELECT asked.place, h.amount
+    FROM unnest($2::int[], $3::bytea[], $4::bigint[]) WITH ORDINALITY AS asked (counter, key, after, place)
+    JOIN LATERAL (SELECT e.amount FROM svc_gate.holds e
+      WHERE e.ledger = $1 AND e.counter = asked.counter AND e.key = asked.key AND e.at > asked.after) h ON true`,
+  approvalsOfCalls: `SELECT seq, record FROM svc_gate.approvals
+    WHERE ledger = $1 AND attach = ANY($2::bytea[]) AND ends IS NOT NULL`,
+  approvalsAt: `SELECT seq, record FROM svc_gate.approvals WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
+  denials: `SELECT seq, record FROM svc_gate.approvals
+    WHERE ledger = $1 AND key = ANY($2::text[]) AND status = 'denied' AND ends > $3`,
+  openByKey: `SELECT key, session, count(*) AS count FROM svc_gate.approvals
+    WHERE ledger = $1 AND key = ANY($2::text[]) AND status IN ('pending', 'approved') AND ends > $3 GROUP BY key, session`,
+  openAll: `SELECT count(*) AS count FROM svc_gate.approvals
+    WHERE ledger = $1 AND status IN ('pending', 'approved') AND ends > $2`,
+  holdsOf: `SELECT counter, key, at, seq, amount FROM svc_gate.holds WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
+  dueApprovals: `SELECT record FROM svc_gate.approvals
+    WHERE ledger = $1 AND status IN ('pending', 'approved') AND ends <= $2 ORDER BY ends LIMIT 1000`,
+  listApprovals: `SELECT record FROM svc_gate.approvals WHERE ledger = $1 AND seq < $2
+    AND ($3::text[] IS NULL OR status = ANY($3)) AND ($4::text IS NULL OR key = $4) AND ($5::text IS NULL OR session = $5)
+    AND ($6::bigint[] IS NULL OR seq = ANY($6)) ORDER BY seq DESC LIMIT $7`,
+  keepApproval: `INSERT INTO svc_gate.approvals (ledger, seq, attach, key, session, status, ends, record)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    ON CONFLICT (ledger, seq) DO UPDATE SET status = excluded.status, ends = excluded.ends, record = excluded.record`,
+  release: `DELETE FROM svc_gate.holds WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
+  rowsAt: `SELECT seq, leaf, evidence, session, tool, verdict FROM svc_gate.receipts
+    WHERE ledger = $1 AND seq = ANY($2::bigint[]) ORDER BY seq`,
   leaves: `SELECT leaf FROM svc_gate.receipts WHERE ledger = $1 AND seq BETWEEN $2 AND $3 ORDER BY seq`,
   nodes: `SELECT hash FROM svc_gate.nodes WHERE ledger = $1 AND level = $2 AND place BETWEEN $3 AND $4 ORDER BY place`,
   /** The number of inner hashes of each level. */
@@ -162,14 +188,16 @@ const sizes = [64, 16, 4, 1] as const;
 export const receiptColumns = ["seq", "session", "tool", "verdict", "leaf", "evidence"] as const;
 export const effectColumns = ["counter", "key", "at", "seq", "total", "folded"] as const;
 const nodeColumns = ["level", "place", "hash"] as const;
+const holdColumns = ["seq", "counter", "key", "at", "amount"] as const;
 
 /** The tables that one statement may add several rows to. */
-type Written = "receipts" | "effects" | "nodes";
+type Written = "receipts" | "effects" | "nodes" | "holds";
 
 const columnsOf: Readonly<Record<Written, readonly string[]>> = {
   receipts: receiptColumns,
   effects: effectColumns,
   nodes: nodeColumns,
+  holds: holdColumns,
 };
 
 export type Value = string | number | Uint8Array | null;

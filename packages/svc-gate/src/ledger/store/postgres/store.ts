@@ -97,6 +97,7 @@ async function openOn(client: PoolClient, { ledger, log, mustExist = false }: Da
     signer: signer ?? undefined,
     mode: headFound.mode ?? undefined,
     counters: [...counters.values()],
+    hasApprovals: headFound.approvals > 0,
   };
   return { opened, version, counters };
 }

@@ -2,15 +2,18 @@ import { Client, DatabaseError, type ClientBase, type ClientConfig, type PoolCli
 import { setTimeout as wait } from "node:timers/promises";
 import type { Erasure } from "../../entry/erasure.ts";
 import { withoutParts } from "../../entry/evidence.ts";
-import { frontierOf, headRow, sameHead, type HeadRow } from "./rows.ts";
+import { frontierOf, headRow, sameHead, storedRow, type HeadRow } from "./rows.ts";
+import { openApprovals } from "./approvals.ts";
 import { beginOn, explained, rollBack, send, settleAll } from "./session.ts";
 import { ask, commit, insertions, rollback, withoutTimeout, type BoundStatement } from "./sql.ts";
 import type { TreeNode } from "../../tree/merkle.ts";
 import { counterChecksum } from "../checksums.ts";
 import {
+  holdRows,
   keepIn,
   queryFor,
   RunningTotals,
+  withHeld,
   type EventRow,
   type KeptCounters,
   type TotalQuery,
@@ -19,6 +22,8 @@ import { changeColumns } from "../../entry/row.ts";
 import {
   Fault,
   NotKept,
+  type ApprovalLookup,
+  type ApprovalsFound,
   type CommitOptions,
   type InForce,
   type StoredCounter,
@@ -52,6 +57,7 @@ export class PostgresTransaction implements StoreTransaction {
   readonly inForce: InForce | undefined;
   readonly frontier: string | undefined;
   readonly signer: string | undefined;
+  readonly hasApprovals: boolean;
   #counters: KeptCounters;
   #version: number;
   #ended = false;
@@ -68,6 +74,7 @@ export class PostgresTransaction implements StoreTransaction {
     this.changed = head.changed;
     this.frontier = frontierOf(head);
     this.signer = head.signer ?? undefined;
+    this.hasApprovals = head.approvals > 0;
     this.inForce = contract === null || mode === null || engine === null ? undefined : { contract, mode, engine };
   }
 
@@ -75,9 +82,37 @@ export class PostgresTransaction implements StoreTransaction {
     const counted = lookups.map((lookup) => queryFor(lookup, this.#counters));
     const known = counted.filter((lookup) => lookup !== undefined);
     if (known.length === 0) return lookups.map(() => undefined);
-    const found = await this.#serially(() => this.#ask(known));
-    const values = new Map(known.map((lookup, at) => [lookup, found[at]]));
+    const [found, held] = await this.#serially(() => Promise.all([this.#ask(known), this.#held(known)]));
+    const values = new Map(known.map((lookup, at) => [lookup, withHeld(found[at] ?? "0", held[at] ?? [])]));
     return counted.map((lookup) => lookup && values.get(lookup));
+  }
+
+  /** Reads the amounts that are held in the window of each query. */
+  async #held(queries: readonly TotalQuery[]): Promise<readonly (readonly string[])[]> {
+    if (!this.hasApprovals) return [];
+    const { client, ledger } = this.#parts;
+    const columns = [queries.map(({ id }) => id), queries.map(({ bytes }) => bytes), queries.map(({ after }) => after)];
+    const held = Map.groupBy(await send(client, ask("held", ledger, ...columns)), ([place]) => Number(place));
+    return queries.map((_query, index) => (held.get(index + 1) ?? []).map(([, amount]) => String(amount)));
+  }
+
+  async approvals(lookup: ApprovalLookup): Promise<ApprovalsFound> {
+    const { client, ledger } = this.#parts;
+    return this.#serially(() =>
+      openApprovals((...asked) => send(client, ask(...asked)), ledger, lookup, this.#counters),
+    );
+  }
+
+  async dueApprovals(at: number): Promise<readonly string[]> {
+    const { client, ledger } = this.#parts;
+    const found = await this.#serially(() => send(client, ask("dueApprovals", ledger, at)));
+    return found.map(([record]) => String(record));
+  }
+
+  async rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]> {
+    const { client, ledger } = this.#parts;
+    const found = await this.#serially(() => send(client, ask("rowsAt", ledger, [...rows])));
+    return found.map(storedRow);
   }
 
   /** Reads the sum of each query. `#totals` then has the latest total of each key. */
@@ -106,7 +141,8 @@ export class PostgresTransaction implements StoreTransaction {
     const numbers = [through, unknownThrough, resetThrough, kept.folded];
     await send(client, ask("keepCounter", ledger, id, digest, definition, ...numbers, counterChecksum(kept)));
     const events = await this.#events(added, true);
-    await settleAll(insertions("effects", ledger, events).map((asked) => send(client, asked)));
+    const holds = insertions("holds", ledger, holdRows(added, this.#counters));
+    await settleAll([...insertions("effects", ledger, events), ...holds].map((asked) => send(client, asked)));
   }
 
   /** The rows of events. Asks the database only if `values` has not read all totals. */
@@ -119,7 +155,7 @@ export class PostgresTransaction implements StoreTransaction {
   async commit(
     rows: readonly StoredRow[],
     effects: readonly StoredEffect[],
-    { inForce, tree, signer, erasures = [] }: CommitOptions = {},
+    { inForce, tree, signer, erasures = [], approvals = [], released = [] }: CommitOptions = {},
   ): Promise<void> {
     const { head } = this.#parts;
     const next: HeadRow = {
@@ -133,10 +169,15 @@ export class PostgresTransaction implements StoreTransaction {
       leaf: rows.at(-1)?.leaf ?? head.leaf,
       changed: rows.findLast(({ verdict }) => verdict === changeColumns.verdict)?.seq ?? head.changed,
       counters: this.#version,
+      approvals: head.approvals + approvals.filter(({ row }) => row > head.seq).length,
     };
     if (sameHead(head, next)) return this.abort();
     for (const erasure of erasures) await this.#erase(erasure);
-    const written = await this.#prepare(rows, effects, tree?.nodes ?? [], next);
+    const kept = approvals.map(({ row, attach, key, session, status, ends, record }) =>
+      ask("keepApproval", this.#parts.ledger, row, Buffer.from(attach, "hex"), key, session, status, ends, record),
+    );
+    const release = released.length === 0 ? [] : [ask("release", this.#parts.ledger, [...released])];
+    const written = [...release, ...(await this.#prepare(rows, effects, tree?.nodes ?? [], next)), ...kept];
     await this.#end(written, next);
     this.#parts.kept(this.#version, this.#counters);
   }
@@ -170,13 +211,29 @@ export class PostgresTransaction implements StoreTransaction {
         return [seq, session, tool, verdict, leaf, evidence];
       });
       const { seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer } = next;
+      const opened = next.approvals;
       const inner = nodes.map(({ level, index, hash }) => [level, index, hash]);
       const events = await this.#events(effects, false);
       return [
         ...insertions("receipts", ledger, receipts),
         ...insertions("effects", ledger, events),
+        ...insertions("holds", ledger, holdRows(effects, this.#counters)),
         ...insertions("nodes", ledger, inner),
-        ask("moveHead", ledger, seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer),
+        ask(
+          "moveHead",
+          ledger,
+          seq,
+          leaf,
+          changed,
+          counters,
+          contract,
+          mode,
+          engine,
+          frontier,
+          checkpoint,
+          signer,
+          opened,
+        ),
       ];
     } catch (error) {
       await this.abort();

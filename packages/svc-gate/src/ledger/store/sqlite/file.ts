@@ -38,6 +38,18 @@ CREATE TABLE effects (
   counter INTEGER NOT NULL, key BLOB NOT NULL, at INTEGER NOT NULL, seq INTEGER NOT NULL, total TEXT NOT NULL, folded TEXT,
   PRIMARY KEY (counter, key, at, seq)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE approvals (
+  seq INTEGER PRIMARY KEY, attach BLOB NOT NULL, key TEXT NOT NULL, session TEXT, status TEXT NOT NULL, ends INTEGER,
+  record TEXT NOT NULL
+) STRICT;
+CREATE INDEX approvals_by_attach ON approvals (attach) WHERE ends IS NOT NULL;
+CREATE INDEX approvals_by_key ON approvals (key, status, ends) WHERE ends IS NOT NULL;
+CREATE INDEX approvals_by_end ON approvals (ends) WHERE ends IS NOT NULL;
+CREATE TABLE holds (
+  counter INTEGER NOT NULL, key BLOB NOT NULL, at INTEGER NOT NULL, seq INTEGER NOT NULL, amount TEXT NOT NULL,
+  PRIMARY KEY (counter, key, at, seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX holds_by_row ON holds (seq);
 CREATE TABLE nodes (level INTEGER NOT NULL, place INTEGER NOT NULL, hash BLOB NOT NULL, PRIMARY KEY (level, place)) STRICT, WITHOUT ROWID;
 `;
 

@@ -5,9 +5,18 @@ import type { KeptCounter } from "../store.ts";
 import { blockBits, explain, openForReading, readCounters, readMeta } from "./file.ts";
 import { walkStore } from "../../history/walk.ts";
 import { structureProblem } from "./structure.ts";
+import { listApprovals } from "./approval-tables.ts";
 import { columns, lastRow, rowOf, seqMax, SqliteWalk, unreadable, type StoredColumns } from "./walk.ts";
 import { joinHashes, LedgerRefused } from "../store.ts";
-import type { Anchor, EventPosition, RowQuery, RowSlice, StoredHistory, Verification } from "../store.ts";
+import type {
+  Anchor,
+  ApprovalQuery,
+  EventPosition,
+  RowQuery,
+  RowSlice,
+  StoredHistory,
+  Verification,
+} from "../store.ts";
 import { changeColumns, resultVerdict, type Broken, type StoredRow } from "../../entry/row.ts";
 
 /** Rows of one slice of a long read: a few milliseconds, so that the log can be copied into the file between slices. */
@@ -146,6 +155,10 @@ class Reader {
     }
   }
 
+  approvals(query: ApprovalQuery): readonly string[] {
+    return listApprovals(this.#database, query);
+  }
+
   close(): void {
     this.#database.close();
   }
@@ -189,6 +202,7 @@ serveOpened(
     leaves: (reader: Reader, from: number, count: number) => reader.leaves(from, count),
     counters: (reader: Reader) => reader.counters(),
     totals: (reader: Reader, places: readonly EventPosition[]) => reader.totals(places),
+    approvals: (reader: Reader, query: ApprovalQuery) => reader.approvals(query),
     structure: (reader: Reader) => reader.structure(),
     contractText: (reader: Reader, digest: string) => reader.contractText(digest),
     verify: (reader: Reader, from: number, anchors: readonly Anchor[]) => reader.verify(from, anchors),

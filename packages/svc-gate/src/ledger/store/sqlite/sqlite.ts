@@ -71,6 +71,7 @@ class SqliteStore implements LedgerStore {
   #idle: NodeJS.Timeout | undefined;
   #head: StoredHead | undefined;
   #changed: number;
+  #hasApprovals: boolean;
 
   constructor(folder: string, opened: OpenedStore, writer: Remote, readers: Threads) {
     this.#folder = folder;
@@ -79,6 +80,7 @@ class SqliteStore implements LedgerStore {
     this.#readers = readers;
     this.#head = opened.head;
     this.#changed = opened.changed;
+    this.#hasApprovals = opened.hasApprovals;
     this.history = {
       ...historyOf((name, ...args) => this.#ask(name, ...args)),
       counters: () => writer.call("counters"),
@@ -96,6 +98,10 @@ class SqliteStore implements LedgerStore {
       frontier: undefined,
       signer: undefined,
       at: undefined,
+      hasApprovals: this.#hasApprovals,
+      approvals: (lookup) => this.#writer.call("approvals", lookup),
+      dueApprovals: (at) => this.#writer.call("dueApprovals", at),
+      rowsAt: (rows) => this.#writer.call("rowsAt", rows),
       values: (lookups) => (lookups.length === 0 ? nothing : this.#writer.call("values", lookups)),
       keepCounter: (counter, folded) => {
         counters.push([counter, folded]);
@@ -114,6 +120,7 @@ class SqliteStore implements LedgerStore {
     if (last === undefined) return;
     this.#head = { seq: last.seq, leaf: last.leaf };
     this.#changed = rows.findLast(({ verdict }) => verdict === changeColumns.verdict)?.seq ?? this.#changed;
+    this.#hasApprovals ||= options.approvals.length > 0;
   }
 
   async hasRoom(): Promise<boolean> {
@@ -225,9 +232,9 @@ class KeyFile implements KeyNotes {
 
 function writeOptionsOf(
   counters: readonly KeptTogether[],
-  { inForce, tree, signer, erasures }: CommitOptions = {},
+  { inForce, tree, signer, erasures = [], approvals = [], released = [] }: CommitOptions = {},
 ): WriteOptions {
-  return { counters, nodes: tree?.nodes ?? [], signer, mode: inForce?.mode, erasures: erasures ?? [] };
+  return { counters, nodes: tree?.nodes ?? [], signer, mode: inForce?.mode, erasures, approvals, released };
 }
 
 async function startReader({ readers }: Pick<SqliteThreads, "readers">, folder: string): Promise<Remote> {
@@ -264,6 +271,7 @@ function historyOf(ask: <Value>(name: string, ...args: readonly unknown[]) => Pr
     totals: (places) => ask("totals", places),
     hashes: (level, from, count) => ask("hashes", level, from, count),
     leaves: (from, count) => ask("leaves", from, count),
+    approvals: (query) => ask("approvals", query),
   };
 }
 

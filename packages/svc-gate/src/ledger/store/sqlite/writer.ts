@@ -19,10 +19,22 @@ import {
 } from "./file.ts";
 import { counterChecksum } from "../checksums.ts";
 import { keepIn, queryFor, RunningTotals, type KeptCounters, type TotalQuery } from "../running-totals.ts";
-import { changeColumns } from "../../entry/row.ts";
+import { ApprovalTables } from "./approval-tables.ts";
+import { changeColumns, type StoredRow } from "../../entry/row.ts";
+import { columns, rowOf, type StoredColumns } from "./walk.ts";
 import type { TreeNode } from "../../tree/merkle.ts";
 import { LedgerRefused, NotKept } from "../store.ts";
-import type { OpenedStore, Scrubbed, StoredCounter, StoredEffect, StoredHead, StoredLookup } from "../store.ts";
+import type {
+  ApprovalLookup,
+  ApprovalsFound,
+  OpenedStore,
+  Scrubbed,
+  StoredApproval,
+  StoredCounter,
+  StoredEffect,
+  StoredHead,
+  StoredLookup,
+} from "../store.ts";
 import { packRows, unpackRows, type PackedRows } from "./packed-rows.ts";
 
 export interface OpenOptions {
@@ -45,6 +57,9 @@ export interface WriteOptions {
   /** The mode of the ledger from now on, if it changes. */
   readonly mode: string | undefined;
   readonly erasures: readonly Erasure[];
+  readonly approvals: readonly StoredApproval[];
+  /** Rows whose held amounts count no more. */
+  readonly released: readonly number[];
 }
 
 /** The only connection that writes. It is synchronous and runs in its own thread. */
@@ -65,6 +80,7 @@ class Writer {
   #counters: KeptCounters;
   /** Totals that `values` has read, so that the commit does not read them again. */
   readonly #totals = new RunningTotals();
+  readonly #approvals: ApprovalTables;
   /** The leaf that this owner wrote last. Each commit checks that it is still the last one. */
   #headLeaf: string | undefined;
   #meta: Meta;
@@ -101,13 +117,15 @@ class Writer {
     );
     this.#log = this.#database.prepare("PRAGMA wal_checkpoint(NOOP)");
     this.#counters = this.#readCounters();
+    this.#approvals = new ApprovalTables(this.#database);
     const head = this.#readHead();
     this.#headLeaf = head?.leaf;
     const changed = this.#database
       .prepare("SELECT max(seq) AS seq FROM receipts WHERE verdict = ? AND verdict <> 'ALLOW'")
       .get(changeColumns.verdict)?.["seq"];
     this.scrub(true); // A kill or a reader may have stopped the previous owner from doing it.
-    this.opened = { ...meta, created, head, changed: Number(changed ?? 0), counters: this.counters() };
+    const { hasApprovals } = this.#approvals;
+    this.opened = { ...meta, created, head, changed: Number(changed ?? 0), counters: this.counters(), hasApprovals };
   }
 
   counters(): readonly StoredCounter[] {
@@ -117,7 +135,24 @@ class Writer {
   values(lookups: readonly StoredLookup[]): readonly (string | undefined)[] {
     return lookups.map((lookup) => {
       const query = queryFor(lookup, this.#counters);
-      return query && this.#sum(query);
+      return query && this.#approvals.withHeld(query, this.#sum(query));
+    });
+  }
+
+  approvals(lookup: ApprovalLookup): ApprovalsFound {
+    return this.#approvals.find(lookup, this.#counters);
+  }
+
+  dueApprovals(at: number): readonly string[] {
+    return this.#approvals.due(at);
+  }
+
+  rowsAt(rows: readonly number[]): readonly StoredRow[] {
+    const row = this.#database.prepare(`SELECT ${columns} FROM receipts WHERE seq = ?`);
+    row.setReturnArrays(true);
+    return rows.flatMap((seq) => {
+      const found = row.get(seq) as unknown as StoredColumns | undefined;
+      return found === undefined ? [] : [rowOf(found)];
     });
   }
 
@@ -131,7 +166,7 @@ class Writer {
   commit(
     packed: PackedRows,
     effects: readonly StoredEffect[],
-    { counters, nodes, signer, mode, erasures }: WriteOptions,
+    { counters, nodes, signer, mode, erasures, approvals, released }: WriteOptions,
   ): void {
     this.#requireRoom();
     this.#begin.run();
@@ -148,6 +183,7 @@ class Writer {
     this.#addEffects(effects, false);
     for (const { level, index, hash } of nodes) this.#insertNode.run(level, index, hash);
     for (const erasure of erasures) eraseParts(this.#database, erasure);
+    this.#approvals.keep(approvals, released);
     // Rows name the mode.
     const keptMode = headLeaf === undefined ? (mode ?? this.#meta.mode) : undefined;
     const isOther = signer !== undefined || keptMode !== this.#meta.mode;
@@ -188,7 +224,8 @@ class Writer {
   /** Records the key unless one is on record. Returns the key on record. */
   keepSigner(verifier: string): string {
     if (this.#meta.signer !== undefined) return this.#meta.signer;
-    this.commit(packRows([]), [], { counters: [], nodes: [], signer: verifier, mode: undefined, erasures: [] });
+    const nothing = { counters: [], nodes: [], mode: undefined, erasures: [], approvals: [], released: [] };
+    this.commit(packRows([]), [], { ...nothing, signer: verifier });
     return verifier;
   }
 
@@ -244,6 +281,7 @@ class Writer {
   #addEffects(effects: readonly StoredEffect[], isFolded: boolean): void {
     for (const query of this.#totals.missing(effects, this.#counters)) this.#sum(query);
     for (const row of this.#totals.add(effects, this.#counters, isFolded)) this.#insertEffect.run(...row);
+    this.#approvals.hold(effects, this.#counters);
   }
 
   #readHead(): StoredHead | undefined {
@@ -288,6 +326,9 @@ serveOpened(
     }
   },
   {
+    approvals: (writer: Writer, lookup: ApprovalLookup) => writer.approvals(lookup),
+    dueApprovals: (writer: Writer, at: number) => writer.dueApprovals(at),
+    rowsAt: (writer: Writer, rows: readonly number[]) => writer.rowsAt(rows),
     values: (writer: Writer, lookups: readonly StoredLookup[]) => writer.values(lookups),
     commit: (writer: Writer, packed: PackedRows, effects: readonly StoredEffect[], options: WriteOptions) =>
       writer.commit(packed, effects, options),

@@ -1,0 +1,254 @@
+import { canonical, type Canonical } from "../wire/mod.ts";
+
+/**
+ * The states of an approval. `pending` waits for a person, `approved` for the call to be asked again. The others are
+ * final.
+ */
+export const statuses = ["pending", "approved", "used", "denied", "expired", "cancelled", "superseded"] as const;
+export type Status = (typeof statuses)[number];
+
+/** The persons that an approval needs: `of` persons of the groups `by`; null means any person. */
+export interface Need {
+  readonly by: readonly string[] | null;
+  readonly of: number;
+}
+
+/** What a call asked and what the person is shown: the member `approval` of the part `outcome` of its row. */
+export interface Asking {
+  /** Keyed digests of the call, 64 hex digits. */
+  readonly attach: string;
+  readonly binding: string;
+  readonly batch: boolean;
+  /** The rules because of which a person must decide, each with the SHA-256 of its meaning. */
+  readonly causes: Readonly<Record<string, string>>;
+  /** Milliseconds since the epoch. */
+  readonly decide_by: number;
+  /** Milliseconds after the last vote. */
+  readonly use_within: number;
+  readonly needs: readonly Need[];
+  /** The facts and counters that must stay as they are, with their texts; null if a fact is absent. */
+  readonly pins: Readonly<Record<string, string | null>>;
+  /** The values that the causes read. */
+  readonly shown: Shown;
+}
+
+export interface Shown {
+  /** The values of counters, by a digest of the counter and its key. */
+  readonly counters: Readonly<Record<string, string>>;
+  /** The numeric facts: their text, null if absent, and how far they may move. */
+  readonly facts: Readonly<Record<string, readonly [text: string | null, drift: string]>>;
+}
+
+/** An amount that a call added to a counter. Counter and key are digests. */
+export interface OwnAmount {
+  readonly counter: string;
+  readonly key: string;
+  readonly at: number;
+  readonly amount: string;
+}
+
+/** A person's yes. */
+export interface Vote {
+  /** The row of the vote. */
+  readonly row: number;
+  readonly at: number;
+  readonly key: string;
+  readonly person: string;
+}
+
+export interface Denial {
+  readonly row: number;
+  readonly at: number;
+  readonly person: string;
+  readonly comment: string;
+  /** Milliseconds since the epoch: until then the denial holds. */
+  readonly until: number;
+  /** What else is denied: this tool in this session, or this rule for this key. */
+  readonly scope: "call" | "tool" | "rule";
+}
+
+/** One approval: the fold of the row that asked and of the later rows about it. */
+export interface Approval {
+  /** The row that asked. */
+  readonly row: number;
+  readonly hash: string;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  readonly key: string;
+  readonly session: string | null;
+  readonly tool: string;
+  /** The rule that decided. */
+  readonly rule: string;
+  readonly asking: Asking;
+  readonly status: Status;
+  /** How often the call was asked while the approval was open. */
+  readonly asked: number;
+  /** What its asking and the repeats added to counters; the latest 100 rows of repeats. */
+  readonly own: readonly OwnAmount[];
+  readonly votes: readonly Vote[];
+  /** Milliseconds since the epoch; null until the last vote. */
+  readonly useBy: number | null;
+  readonly denial: Denial | null;
+  /** The row that ended it; null while it is open. */
+  readonly closed: number | null;
+  /** The rule's successor: the row whose approval replaced this one. */
+  readonly successor: number | null;
+  /** The last row about it. */
+  readonly changed: number;
+}
+
+/** The row of a check that opened an approval. */
+export interface OpeningRow extends Pick<Approval, "at" | "hash" | "key" | "row" | "rule" | "session" | "tool"> {
+  readonly asking: Asking;
+  readonly own: readonly OwnAmount[];
+}
+
+export function openApproval({ own, ...opening }: OpeningRow): Approval {
+  return {
+    ...opening,
+    status: "pending",
+    asked: 1,
+    own,
+    votes: [],
+    useBy: null,
+    denial: null,
+    closed: null,
+    successor: null,
+    changed: opening.row,
+  };
+}
+
+const ownMax = 400;
+
+/** Adds a repeat of the call, which attached to the approval. */
+export function attach(approval: Approval, row: number, own: readonly OwnAmount[]): Approval {
+  return { ...approval, asked: approval.asked + 1, own: [...approval.own, ...own].slice(-ownMax), changed: row };
+}
+
+/** The administrative events about approvals. */
+export type ApprovalAct =
+  | {
+      readonly act: "approval.approve";
+      readonly row: number;
+      readonly hash: string;
+      readonly person: string;
+      /** The person's groups that count. */
+      readonly by: readonly string[];
+      readonly comment: string;
+      /** Null while more persons are needed. */
+      readonly use_by: number | null;
+    }
+  | {
+      readonly act: "approval.deny";
+      readonly row: number;
+      readonly hash: string;
+      readonly person: string;
+      readonly comment: string;
+      readonly until: number;
+      readonly scope: Denial["scope"];
+    }
+  | { readonly act: "approval.cancel"; readonly row: number; readonly why: CancelReason }
+  | { readonly act: "approval.expire"; readonly rows: readonly number[] }
+  | {
+      readonly act: "approval.use";
+      readonly uses: readonly { readonly approval: number; readonly needed: boolean; readonly row: number }[];
+    }
+  | { readonly act: "approval.supersede"; readonly pairs: readonly (readonly [old: number, by: number])[] };
+
+export type CancelReason = "asker" | "person" | "erased" | "restored";
+
+/** The acts that change an approval. A gate that meets another act under `approval.` must not serve. */
+export const approvalActs: readonly string[] = [
+  "approval.approve",
+  "approval.deny",
+  "approval.cancel",
+  "approval.expire",
+  "approval.use",
+  "approval.supersede",
+] satisfies readonly ApprovalAct["act"][];
+
+/** Returns the rows whose approvals an act changes. */
+export function rowsOf(act: ApprovalAct): readonly number[] {
+  if (act.act === "approval.expire") return act.rows;
+  if (act.act === "approval.use") return act.uses.map(({ approval }) => approval);
+  return act.act === "approval.supersede" ? act.pairs.map(([old]) => old) : [act.row];
+}
+
+/** Where and when an act was recorded. */
+export interface ActPlace {
+  readonly seq: number;
+  readonly at: number;
+  /** The name of the key. */
+  readonly by: string;
+}
+
+/**
+ * The approval after an act that names it.
+ *
+ * @returns undefined if the act is not lawful in the approval's state
+ */
+export function applyAct(approval: Approval, act: ApprovalAct, { seq, at, by }: ActPlace): Approval | undefined {
+  const { status } = approval;
+  if (status !== "pending" && status !== "approved") return undefined;
+  const closed = { closed: seq, changed: seq };
+  switch (act.act) {
+    case "approval.approve": {
+      if (act.hash !== approval.hash || approval.votes.some(({ person }) => person === act.person)) return undefined;
+      const votes = [...approval.votes, { row: seq, at, key: by, person: act.person }];
+      const isApproved = act.use_by !== null;
+      return { ...approval, votes, useBy: act.use_by, status: isApproved ? "approved" : "pending", changed: seq };
+    }
+    case "approval.deny": {
+      if (act.hash !== approval.hash) return undefined;
+      const { person, comment, until, scope } = act;
+      return { ...approval, ...closed, status: "denied", denial: { row: seq, at, person, comment, until, scope } };
+    }
+    case "approval.cancel":
+      return { ...approval, ...closed, status: "cancelled" };
+    case "approval.expire":
+      return at < endsAt(approval) ? undefined : { ...approval, ...closed, status: "expired" };
+    case "approval.use": {
+      const isInTime = status === "approved" && approval.useBy !== null && at < approval.useBy;
+      return isInTime ? { ...approval, ...closed, status: "used" } : undefined;
+    }
+    case "approval.supersede": {
+      const successor = act.pairs.find(([old]) => old === approval.row)?.[1] ?? null;
+      return { ...approval, ...closed, status: "superseded", successor };
+    }
+    default:
+      return act satisfies never;
+  }
+}
+
+/** When an open approval ends if nothing else happens; milliseconds since the epoch. */
+export function endsAt({ status, asking, useBy }: Approval): number {
+  return status === "approved" && useBy !== null ? useBy : asking.decide_by;
+}
+
+/** The approval's status at a moment: its time may have ended before a row says so. */
+export function statusAt(approval: Approval, at: number): Status {
+  return isOpen(approval) && at >= endsAt(approval) ? "expired" : approval.status;
+}
+
+export function isOpen({ status }: Pick<Approval, "status">): boolean {
+  return status === "pending" || status === "approved";
+}
+
+/** An approval as its table keeps it: one text, the same for the same rows. */
+export function approvalText(approval: Approval): string {
+  return canonical(approval as unknown as Canonical);
+}
+
+export function readApproval(text: string): Approval {
+  return JSON.parse(text) as Approval;
+}
+
+/** Reads the body of an administrative event about approvals. @throws {SyntaxError} if it is damaged */
+export function readAct(act: string, body: string): ApprovalAct | undefined {
+  return approvalActs.includes(act) ? ({ ...(JSON.parse(body) as object), act } as ApprovalAct) : undefined;
+}
+
+/** The body of an act's row. */
+export function actBody({ act: _act, ...body }: ApprovalAct): Canonical {
+  return body as Canonical;
+}

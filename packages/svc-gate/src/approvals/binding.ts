@@ -1,0 +1,94 @@
+import { decimalText, Decimal, findMembers, type Json, type JsonObject } from "../wire/mod.ts";
+
+/** A call, as an approval is bound to it. */
+export interface BoundCall {
+  /** The ledger's name. */
+  readonly log: string;
+  readonly key: string;
+  readonly session: string | null;
+  readonly tool: string;
+  readonly input: JsonObject;
+  /** The members of the input that do not count, such as `input.note`. */
+  readonly unbound: readonly string[];
+  /** The facts that the call is bound to, with their JSON texts; null if a fact is absent. */
+  readonly subject: Readonly<Record<string, string | null>>;
+}
+
+/**
+ * The text of which a binding is the keyed digest. Members are sorted by code units. Numbers have the characters that
+ * were sent, because a tool receives characters.
+ */
+export function bindingText({ log, key, session, tool, input, unbound, subject }: BoundCall): string {
+  const bound = inputText(input, unbound, charactersOf);
+  const facts = Object.keys(subject)
+    .toSorted()
+    .map((name) => [name, subject[name] ?? null]);
+  const names = [key, log, session, facts, tool].map((part) => JSON.stringify(part));
+  return `svc-gate/binding/1\n{"input":${bound},"key":${names[0]},"log":${names[1]},"session":${names[2]},"subject":${names[3]},"tool":${names[4]}}`;
+}
+
+/**
+ * The text of which the coarser digest is made: calls with one such digest share an approval, and a denial. It has
+ * numbers by their value, and no session.
+ */
+export function attachText({ log, key, tool, input, unbound }: Omit<BoundCall, "session" | "subject">): string {
+  const names = [key, log, tool].map((part) => JSON.stringify(part));
+  const text = inputText(input, unbound, valueOf);
+  return `svc-gate/attach/1\n{"input":${text},"key":${names[0]},"log":${names[1]},"tool":${names[2]}}`;
+}
+
+type NumberText = (number: number | Decimal) => string;
+
+function charactersOf(number: number | Decimal): string {
+  return typeof number === "number" ? String(number) : number.text;
+}
+
+function valueOf(number: number | Decimal): string {
+  return typeof number === "number" ? String(number) : decimalText(number.coefficient, number.exponent);
+}
+
+function inputText(input: JsonObject, unbound: readonly string[], numberText: NumberText): string {
+  return textOf(input, "input", new Set(unbound), numberText);
+}
+
+function textOf(value: Json, path: string, unbound: ReadonlySet<string>, numberText: NumberText): string {
+  if (value === null || typeof value === "boolean" || typeof value === "string") return JSON.stringify(value);
+  if (typeof value === "number" || value instanceof Decimal) return numberText(value);
+  // Members inside lists have no path, so they are always bound.
+  if (value instanceof Map) {
+    const members = value as JsonObject;
+    const names = [...members.keys()].filter((name) => !unbound.has(`${path}.${name}`)).toSorted();
+    const texts = names.map(
+      (name) => `${JSON.stringify(name)}:${textOf(members.get(name) ?? null, `${path}.${name}`, unbound, numberText)}`,
+    );
+    return `{${texts.join(",")}}`;
+  }
+  const items = value as readonly Json[];
+  return `[${items.map((item) => textOf(item, "", unbound, numberText)).join(",")}]`;
+}
+
+/** Returns the JSON texts of facts such as `platform.wallet_id`; null for absent ones. */
+export function factTexts(
+  names: readonly string[],
+  platformText: string | null,
+): Readonly<Record<string, string | null>> {
+  const paths = names.map((name) => name.split(".").slice(1));
+  const spans = platformText === null ? [] : findMembers(platformText, paths);
+  return Object.fromEntries(
+    names.map((name, index) => {
+      const span = spans[index];
+      return [name, span === undefined || platformText === null ? null : platformText.slice(span.from, span.to)];
+    }),
+  );
+}
+
+/** An approval's id: `apr_`, the row that asked, and the first 32 digits of its hash. */
+export function approvalId(row: number, hash: string): string {
+  return `apr_${row}_${hash.slice(0, 32)}`;
+}
+
+/** Returns the row in an approval's id, and the digits of its hash; undefined if the text is no id. */
+export function readApprovalId(id: string): { readonly row: number; readonly digits: string } | undefined {
+  const [, row, digits] = /^apr_([1-9][0-9]{0,14})_([0-9a-f]{32})$/.exec(id) ?? [];
+  return row === undefined || digits === undefined ? undefined : { row: Number(row), digits };
+}

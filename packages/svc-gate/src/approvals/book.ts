@@ -1,0 +1,75 @@
+import { isOpen, statusAt, type Approval } from "./approval.ts";
+
+/** How many approvals are open. */
+export interface OpenCounts {
+  readonly ledger: number;
+  readonly byKey: ReadonlyMap<string, number>;
+  /** By `sessionId` of the key and the session. */
+  readonly bySession: ReadonlyMap<string, number>;
+}
+
+export const nothingOpen: OpenCounts = { ledger: 0, byKey: new Map(), bySession: new Map() };
+
+/** A name for a session, which is unique over the keys. */
+export function sessionName(key: string, session: string | null): string {
+  return JSON.stringify([key, session]);
+}
+
+/** The approvals that a batch of calls may meet, as its earlier calls leave them. */
+export class ApprovalBook {
+  readonly #approvals = new Map<number, Approval>();
+  readonly #changed = new Set<number>();
+  #counts: OpenCounts;
+
+  constructor(found: readonly Approval[] = [], counts: OpenCounts = nothingOpen) {
+    for (const approval of found) this.#approvals.set(approval.row, approval);
+    this.#counts = counts;
+  }
+
+  get isEmpty(): boolean {
+    return this.#approvals.size === 0;
+  }
+
+  get counts(): OpenCounts {
+    return this.#counts;
+  }
+
+  at(row: number): Approval | undefined {
+    return this.#approvals.get(row);
+  }
+
+  /** The approval of calls with this digest that is open at a moment. There is at most one for each session. */
+  open(digest: string, at: number): readonly Approval[] {
+    return [...this.#approvals.values()].filter(
+      (approval) => approval.asking.attach === digest && isOpen({ status: statusAt(approval, at) }),
+    );
+  }
+
+  /** The approvals of a key that a person denied. */
+  denied(key: string): readonly Approval[] {
+    return [...this.#approvals.values()].filter((approval) => approval.key === key && approval.status === "denied");
+  }
+
+  put(approval: Approval): void {
+    const before = this.#approvals.get(approval.row);
+    this.#approvals.set(approval.row, approval);
+    this.#changed.add(approval.row);
+    const step = Number(isOpen(approval)) - Number(before !== undefined && isOpen(before));
+    if (step !== 0) this.#count(approval, step);
+  }
+
+  #count({ key, session }: Approval, step: number): void {
+    const { ledger, byKey, bySession } = this.#counts;
+    const name = sessionName(key, session);
+    this.#counts = {
+      ledger: ledger + step,
+      byKey: new Map(byKey).set(key, (byKey.get(key) ?? 0) + step),
+      bySession: new Map(bySession).set(name, (bySession.get(name) ?? 0) + step),
+    };
+  }
+
+  /** The approvals that the batch changed. */
+  get changed(): readonly Approval[] {
+    return [...this.#changed].map((row) => this.#approvals.get(row) as Approval);
+  }
+}

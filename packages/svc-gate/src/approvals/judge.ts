@@ -1,0 +1,193 @@
+import { addDecimals } from "../wire/mod.ts";
+import { readApprovalId } from "./binding.ts";
+import { statusAt, type Approval, type Asking, type OwnAmount, type Shown, type Status } from "./approval.ts";
+import { sessionName, type ApprovalBook } from "./book.ts";
+import type { Quorum } from "./quorum.ts";
+
+/** What became of an ESCALATE, or of an approval that a call named. */
+export type How = "opened" | "attached" | "used" | "denied" | "capped" | "closed";
+
+/** The part of a row that says what was asked. */
+export interface Asked {
+  readonly how: How;
+  /** True if the call named an approval that is unknown, or is bound to another call. */
+  readonly mismatch?: true;
+}
+
+/** A call that the contract has judged, and that a person may have to decide. */
+export interface Ask {
+  readonly at: number;
+  readonly key: string;
+  readonly session: string | null;
+  readonly tool: string;
+  /** The rule that decided. */
+  readonly rule: string;
+  /** The answer that the contract and the mode give. */
+  readonly answered: "ALLOW" | "BLOCK" | "ESCALATE";
+  /** The approval that the call names. */
+  readonly named: string | undefined;
+  readonly binding: string;
+  readonly attach: string;
+  /** What an approval would be asked for now; undefined unless the answer is ESCALATE. */
+  readonly asking: Asking | undefined;
+}
+
+export interface AskLimits {
+  readonly key: number;
+  readonly session: number;
+  readonly ledger: number;
+}
+
+/** How a call is answered, and why. */
+export type Judgement =
+  | { readonly how: undefined; readonly mismatch: boolean }
+  | { readonly how: "opened"; readonly mismatch: boolean; readonly supersedes: Approval | undefined }
+  | { readonly how: "attached"; readonly mismatch: boolean; readonly approval: Approval; readonly isSame: boolean }
+  | { readonly how: "used"; readonly mismatch: boolean; readonly approval: Approval; readonly needed: boolean }
+  | { readonly how: "denied"; readonly mismatch: boolean; readonly approval: Approval }
+  | { readonly how: "closed"; readonly mismatch: boolean; readonly approval: Approval; readonly status: Status }
+  | { readonly how: "capped"; readonly mismatch: boolean; readonly waiting: number };
+
+const hourMs = 3_600_000;
+const denialsMax = 3;
+
+/**
+ * Judges what an approval does for a call, after the contract has judged the call. Only an explicit act of a person, or an
+ * approval that is closed, makes an answer stricter than the contract. Only an approval makes it more lenient.
+ *
+ * @param quorumNow counts an approval's votes with the keys and groups of now
+ */
+export function judgeAsk(
+  ask: Ask,
+  book: ApprovalBook,
+  limits: AskLimits,
+  quorumNow: (approval: Approval) => Quorum,
+): Judgement {
+  const { at, answered } = ask;
+  const named = ask.named === undefined ? undefined : namedBy(ask, book);
+  const mismatch = ask.named !== undefined && named === undefined;
+  if (named !== undefined && statusAt(named, at) === "approved" && quorumNow(named).isMet) {
+    if (answered === "ALLOW") return { how: "used", mismatch, approval: named, needed: false };
+    if (ask.asking !== undefined && isWithin(ask.asking, named.asking))
+      return { how: "used", mismatch, approval: named, needed: true };
+  }
+  if (answered !== "ESCALATE" || ask.asking === undefined) return { how: undefined, mismatch };
+  const denial = denialFor(ask, book);
+  if (denial !== undefined) return { how: "denied", mismatch, approval: denial };
+  if (named !== undefined) {
+    const status = statusAt(named, at);
+    if (status === "denied") return { how: "denied", mismatch, approval: named };
+    if (status !== "pending" && status !== "approved") return { how: "closed", mismatch, approval: named, status };
+  }
+  const open = book.open(ask.attach, at);
+  const same = open.find(({ asking }) => asking.binding === ask.binding);
+  const other = same ?? open[0];
+  if (other !== undefined) {
+    const isStale = same !== undefined && !isSameCause(ask.asking, same.asking);
+    const isMoved = named !== undefined && same === named && statusAt(same, at) === "approved" && quorumNow(same).isMet;
+    if (!isStale && !isMoved) return { how: "attached", mismatch, approval: other, isSame: same !== undefined };
+  }
+  const waiting = capped(ask, book, limits);
+  if (waiting !== undefined && same === undefined) return { how: "capped", mismatch, waiting };
+  return { how: "opened", mismatch, supersedes: same };
+}
+
+/** Finds the approval that a call names; undefined if it is unknown or bound to another call. */
+function namedBy({ named, binding, key }: Ask, book: ApprovalBook): Approval | undefined {
+  const id = readApprovalId(named ?? "");
+  const found = id === undefined ? undefined : book.at(id.row);
+  if (found === undefined || !found.hash.startsWith(id?.digits ?? "-")) return undefined;
+  return found.asking.binding === binding && found.key === key ? found : undefined;
+}
+
+/** Do the same rules ask now, with the same meaning? */
+function isSameCause(now: Asking, shown: Asking): boolean {
+  const names = Object.keys(now.causes);
+  return (
+    names.length > 0 &&
+    names.length === Object.keys(shown.causes).length &&
+    names.every((name) => now.causes[name] === shown.causes[name])
+  );
+}
+
+/** Is the call still the one that the person was shown, with the same causes and at most the same risk? */
+function isWithin(now: Asking, shown: Asking): boolean {
+  return isSameCause(now, shown) && arePinned(now, shown) && isNoRisk(now.shown, shown.shown);
+}
+
+function arePinned(now: Asking, shown: Asking): boolean {
+  const names = [...new Set([...Object.keys(now.pins), ...Object.keys(shown.pins)])];
+  return names.every((name) => name in now.pins && name in shown.pins && now.pins[name] === shown.pins[name]);
+}
+
+/** No counter is higher than shown, and no number has moved further than the contract lets it. */
+function isNoRisk(now: Shown, shown: Shown): boolean {
+  const counters = Object.entries(now.counters).every(([id, value]) => {
+    const before = shown.counters[id];
+    return before !== undefined && !isAbove(value, before);
+  });
+  const facts = Object.entries(now.facts).every(([path, [text, drift]]) => {
+    const before = shown.facts[path]?.[0];
+    if (before === undefined || before === null || text === null) return before === text;
+    return !isAbove(distance(text, before), drift);
+  });
+  return counters && facts;
+}
+
+function isAbove(one: string, other: string): boolean {
+  return addDecimals(plain(other), negated(plain(one))).startsWith("-");
+}
+
+function distance(one: string, other: string): string {
+  return addDecimals(plain(one), negated(plain(other))).replace(/^-/, "");
+}
+
+/** A JSON number without an exponent. */
+function plain(text: string): string {
+  return addDecimals(text, "0");
+}
+
+function negated(text: string): string {
+  return text.startsWith("-") ? text.slice(1) : `-${text}`;
+}
+
+/** A denial that holds for the call: of the same call, of its tool in its session, or of its rule for its key. */
+function denialFor({ at, key, session, tool, rule, attach }: Ask, book: ApprovalBook): Approval | undefined {
+  const denied = book.denied(key);
+  const found = denied.find(({ asking, denial, ...of }) => {
+    if (denial === null || at >= denial.until) return false;
+    if (asking.attach === attach) return true;
+    if (denial.scope === "tool") return of.tool === tool && of.session === session;
+    return denial.scope === "rule" && of.rule === rule;
+  });
+  if (found !== undefined) return found;
+  const recent = denied.filter((each) => each.rule === rule && at < (each.denial?.at ?? 0) + hourMs);
+  return recent.length >= denialsMax ? recent.at(-1) : undefined;
+}
+
+/**
+ * Returns how many calls wait if no more may; undefined if there is room. A session gets at most a quarter of its key's
+ * room, and the first card of a session finds a reserve of a quarter.
+ */
+function capped({ key, session }: Ask, { counts }: ApprovalBook, limits: AskLimits): number | undefined {
+  const ofKey = counts.byKey.get(key) ?? 0;
+  const ofSession = counts.bySession.get(sessionName(key, session)) ?? 0;
+  const sessionMax = Math.max(1, Math.min(limits.session, Math.floor(limits.key / 4)));
+  if (counts.ledger >= limits.ledger) return counts.ledger;
+  if (ofSession >= sessionMax) return ofSession;
+  const keyMax = ofSession === 0 ? limits.key : Math.max(1, Math.floor((limits.key * 3) / 4));
+  return ofKey >= keyMax ? ofKey : undefined;
+}
+
+/** The value of a counter without the amounts that the approval's own calls added in its window. */
+export function withoutOwn(
+  value: string,
+  own: readonly OwnAmount[],
+  { counter, key, after }: { readonly counter: string; readonly key: string; readonly after: number },
+): string {
+  return own.reduce(
+    (left, each) =>
+      each.counter === counter && each.key === key && each.at > after ? addDecimals(left, `-${each.amount}`) : left,
+    value,
+  );
+}

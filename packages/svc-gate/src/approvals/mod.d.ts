@@ -1,0 +1,11 @@
+/**
+ * Approvals: a person decides a call, and the decision is bound to that call.
+ *
+ * Promises: an approval is a fold of rows. It is used at most once, by the call that the person was shown, for the rules
+ * that the person was shown. Nothing here reads a clock, a file or a key: the caller gives all of them.
+ */
+export * from "./approval.ts";
+export * from "./binding.ts";
+export * from "./book.ts";
+export * from "./judge.ts";
+export * from "./quorum.ts";

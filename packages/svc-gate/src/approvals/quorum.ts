@@ -1,0 +1,51 @@
+import type { Need, Vote } from "./approval.ts";
+
+/** What is known now about the key of a vote. */
+export interface Voter {
+  readonly person: string;
+  readonly groups: readonly string[];
+  /** The person who made or rotated the key within a day; undefined if it is older. */
+  readonly maker: string | undefined;
+}
+
+export interface Quorum {
+  /** The persons that are needed, and those whose votes count. */
+  readonly needs: number;
+  readonly has: number;
+  readonly isMet: boolean;
+}
+
+/**
+ * Counts the votes of different voices. A key that somebody made within a day also counts as its maker's voice, so no
+ * two votes share a person or a maker.
+ *
+ * @param voterOf what is known now about a vote's key; undefined if it may not decide any more
+ */
+export function quorumOf(
+  needs: readonly Need[],
+  votes: readonly Vote[],
+  voterOf: (vote: Vote) => Voter | undefined,
+): Quorum {
+  const voices = new Set<string>();
+  const counted: Voter[] = [];
+  for (const vote of votes) {
+    const voter = voterOf(vote);
+    if (voter === undefined || voter.person !== vote.person) continue;
+    const own = [voter.person, ...(voter.maker === undefined ? [] : [voter.maker])];
+    if (own.some((voice) => voices.has(voice))) continue;
+    for (const voice of own) voices.add(voice);
+    counted.push(voter);
+  }
+  const missing = needs.map(({ by, of }) => {
+    const have = counted.filter(({ groups }) => by === null || groups.some((group) => by.includes(group))).length;
+    return Math.max(0, of - have);
+  });
+  const largest = Math.max(1, ...needs.map(({ of }) => of));
+  const short = Math.min(largest, Math.max(0, ...missing));
+  return { needs: largest, has: largest - short, isMet: short === 0 };
+}
+
+/** True if the voter belongs to one of the groups that an approval needs. */
+export function mayDecide(needs: readonly Need[], { groups }: Pick<Voter, "groups">): boolean {
+  return needs.some(({ by }) => by === null || groups.some((group) => by.includes(group)));
+}

@@ -1,0 +1,50 @@
+import { Decimal, visible, type Json, type JsonObject } from "../../wire/mod.ts";
+
+/**
+ * Prints a value for the person who decides: whole, with hidden characters escaped. Nothing is cut, because an agent
+ * could put the part that matters behind the cut.
+ */
+export function cardLines(value: Json, indent = "  "): readonly string[] {
+  if (value instanceof Map) {
+    const members: JsonObject = value;
+    if (members.size === 0) return [`${indent}{}`];
+    return [...members].flatMap(([name, member]) => memberLines(`${shownText(name)}:`, member, indent));
+  }
+  if (Array.isArray(value)) {
+    const items = value as readonly Json[];
+    if (items.length === 0) return [`${indent}[]`];
+    return items.flatMap((item) => memberLines("-", item, indent));
+  }
+  return [`${indent}${scalarText(value)}`];
+}
+
+function memberLines(label: string, value: Json, indent: string): readonly string[] {
+  const isInline = !(value instanceof Map || Array.isArray(value));
+  if (isInline) return [`${indent}${label} ${scalarText(value)}`];
+  return [`${indent}${label}`, ...cardLines(value, `${indent}  `)];
+}
+
+function scalarText(value: Json): string {
+  if (typeof value === "string") return shownText(value);
+  if (typeof value === "number" || value instanceof Decimal) return numberText(value);
+  return String(value);
+}
+
+/** A text in quotes. Eight blanks or more are shown as a count, because they could push text out of sight. */
+export function shownText(text: string): string {
+  return visible(JSON.stringify(text)).replace(/ {8,}/g, (blanks) => `\u00ab${blanks.length} blanks\u00bb`);
+}
+
+/** A number with its characters. A program that reads it as a binary number may get another one. */
+function numberText(number: number | Decimal): string {
+  const text = typeof number === "number" ? String(number) : number.text;
+  const read = String(Number(text));
+  return isSame(text, read) ? text : `${text} (programs may read this as ${read})`;
+}
+
+function isSame(text: string, read: string): boolean {
+  const [one, other] = [new Decimal(text), new Decimal(read)];
+  const exponent = Math.min(one.exponent, other.exponent);
+  const aligned = (of: Decimal): bigint => of.coefficient * 10n ** BigInt(of.exponent - exponent);
+  return Number.isFinite(Number(text)) && aligned(one) === aligned(other);
+}

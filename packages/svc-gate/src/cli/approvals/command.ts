@@ -1,0 +1,143 @@
+import { readJson, visible, type Json, type JsonObject } from "../../wire/mod.ts";
+import { accepted, findGateFor, refusalOf, type GateDoor, type GatePlace } from "../operator.ts";
+import { BadInput, type Outcome } from "../outcome.ts";
+import { cardLines, shownText } from "./card.ts";
+
+export interface ApprovalsOptions extends GatePlace {
+  readonly tenant?: string | undefined;
+  readonly json: boolean;
+}
+
+export interface ListOptions extends ApprovalsOptions {
+  readonly state?: string;
+  readonly mine?: boolean;
+}
+
+export interface DecideOptions extends ApprovalsOptions {
+  readonly comment?: string;
+  readonly hash?: string;
+}
+
+export interface DenyOptions extends DecideOptions {
+  readonly scope?: string;
+}
+
+/** `svc-gate approvals list` */
+export async function listCommand(options: ListOptions): Promise<Outcome> {
+  const gate = await findGateFor(options);
+  const query = new URLSearchParams({
+    state: options.state ?? "pending",
+    limit: "100",
+    ...(options.mine === true && { mine: "1" }),
+  });
+  const answer = await gate.ask("GET", pathOf(options, `?${query}`));
+  const body = accepted(answer);
+  if (options.json) return { exitCode: 0, text: answer.text ?? "" };
+  const approvals = body["approvals"] as readonly Readonly<Record<string, unknown>>[];
+  if (approvals.length === 0) return { exitCode: 0, text: `no call is ${options.state ?? "pending"}` };
+  const more = body["next"] === null ? [] : ["there are more: see --json, and `next` in GET /approvals"];
+  return { exitCode: 0, text: [...approvals.map(lineOf), ...more].join("\n") };
+}
+
+function lineOf(approval: Readonly<Record<string, unknown>>): string {
+  const { id, tool_name: tool, key, reason, has, needs, status, asked } = approval;
+  const times = Number(asked) === 1 ? "" : `, asked ${String(asked)} times`;
+  const votes = status === "pending" && Number(needs) > 1 ? `, ${String(has)} of ${String(needs)}` : "";
+  return `${String(id)}  ${String(status)}${votes}${times}\n  ${shownText(String(tool))} by ${visible(String(key))}: ${visible(String(reason))}`;
+}
+
+/** `svc-gate approvals show` */
+export async function showCommand(id: string, options: ApprovalsOptions): Promise<Outcome> {
+  const gate = await findGateFor(options);
+  const answer = await gate.ask("GET", pathOf(options, `/${encodeURIComponent(id)}`));
+  accepted(answer);
+  if (options.json) return { exitCode: 0, text: answer.text ?? "" };
+  const read = readJson(answer.text ?? "");
+  if (!read.ok) throw new BadInput("the gate's answer cannot be read: is it a gate of this version?");
+  return { exitCode: 0, text: card(read.value.members).join("\n") };
+}
+
+/** The whole call: what the rule says, and apart from it what the agent sent. */
+function card(approval: JsonObject): readonly string[] {
+  const text = (name: string): string => String(approval.get(name) ?? "none");
+  const time = (name: string): string => {
+    const at = approval.get(name);
+    return typeof at === "number" ? new Date(at).toISOString() : "none";
+  };
+  const rules = (approval.get("rules") as readonly Json[] | undefined) ?? [];
+  const decisions = (approval.get("decisions") as readonly JsonObject[] | undefined) ?? [];
+  return [
+    `${text("id")}: ${text("status")}, ${text("has")} of ${text("needs")} persons`,
+    `  decide until ${time("decide_by")}; use until ${time("use_by")}; asked ${text("asked")} times`,
+    "",
+    "What the rule says",
+    `  ${visible(text("reason"))}`,
+    `  rules: ${rules.map((rule) => visible(String(rule))).join(", ")}`,
+    "",
+    "What the agent sent",
+    `  tool: ${shownText(text("tool_name"))}`,
+    `  key: ${shownText(text("key"))}, session: ${approval.get("session_id") === null ? "none" : shownText(text("session_id"))}`,
+    "  input:",
+    ...cardLines(approval.get("tool_input") ?? null, "    "),
+    "",
+    "What the platform says",
+    ...cardLines(approval.get("platform_state") ?? null, "  "),
+    ...decisions.map(decisionLine),
+    "",
+    `hash ${text("hash")}`,
+  ];
+}
+
+function decisionLine(decision: JsonObject): string {
+  const comment = decision.get("comment");
+  const said = typeof comment === "string" && comment !== "" ? `: ${visible(comment)}` : "";
+  return `${visible(String(decision.get("person")))} said ${String(decision.get("decision"))} in row ${String(decision.get("receipt"))}${said}`;
+}
+
+/** `svc-gate approvals approve` */
+export function approveCommand(id: string, options: DecideOptions): Promise<Outcome> {
+  const { comment } = options;
+  return decide(id, "approve", options, { ...(comment !== undefined && { comment }) });
+}
+
+/** `svc-gate approvals deny` */
+export function denyCommand(id: string, options: DenyOptions): Promise<Outcome> {
+  const { comment, scope } = options;
+  return decide(id, "deny", options, { comment: comment ?? "", ...(scope !== undefined && { scope }) });
+}
+
+/** The hash is that of the row that asked: the person names it, or sees the call first and passes it on. */
+async function decide(
+  id: string,
+  decision: "approve" | "deny",
+  options: DecideOptions,
+  body: Readonly<Record<string, unknown>>,
+): Promise<Outcome> {
+  const gate = await findGateFor(options);
+  const hash = options.hash ?? (await hashOf(gate, id, options));
+  const answer = await gate.ask("POST", pathOf(options, `/${encodeURIComponent(id)}/${decision}`), { hash, ...body });
+  if (answer.status !== 200) throw new BadInput(refusalOf(answer));
+  if (options.json) return { exitCode: 0, text: answer.text ?? "" };
+  const { status, has, needs, receipt } = answer.body as Readonly<Record<string, unknown>>;
+  const row =
+    receipt === null ? "it was so before" : `row ${String((receipt as { readonly seq: number }).seq)} records it`;
+  const votes = status === "pending" ? `, ${String(has)} of ${String(needs)} persons` : "";
+  return { exitCode: 0, text: `${id} is ${String(status)}${votes} (${row})` };
+}
+
+async function hashOf(gate: GateDoor, id: string, options: ApprovalsOptions): Promise<string> {
+  const shown = accepted(await gate.ask("GET", pathOf(options, `/${encodeURIComponent(id)}`)));
+  return String(shown["hash"]);
+}
+
+/** `svc-gate approvals cancel` */
+export async function cancelCommand(id: string, options: ApprovalsOptions): Promise<Outcome> {
+  const gate = await findGateFor(options);
+  const answer = await gate.ask("POST", pathOf(options, `/${encodeURIComponent(id)}/cancel`), {});
+  accepted(answer);
+  return { exitCode: 0, text: options.json ? (answer.text ?? "") : `${id} is cancelled` };
+}
+
+function pathOf({ tenant }: ApprovalsOptions, rest: string): string {
+  return `${tenant === undefined ? "" : `/t/${encodeURIComponent(tenant)}`}/approvals${rest}`;
+}

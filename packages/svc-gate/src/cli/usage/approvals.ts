@@ -1,0 +1,68 @@
+import type { Command } from "commander";
+import { run } from "../run.ts";
+import type { ApprovalsOptions, DecideOptions, DenyOptions, ListOptions } from "../approvals/command.ts";
+import { inFolder } from "./options.ts";
+
+/** Adds the commands with which a person decides calls. */
+export function addApprovals(program: Command): void {
+  const approvals = program
+    .command("approvals")
+    .description("decide the calls that wait for a person; each decision is a row of the ledger")
+    .helpCommand(false)
+    .addHelpText(
+      "after",
+      "\nA person decides with a key of their own, of scope approve: see `svc-gate persons --help`." +
+        "\nExit code 0: done. 2: refused, and nothing changed." +
+        "\n\nExample:\n  svc-gate approvals list --key-file anna.key\n  svc-gate approvals show apr_12_... --key-file anna.key" +
+        "\n  svc-gate approvals approve apr_12_... --key-file anna.key --comment 'invoice 4711 is right'",
+    );
+
+  deciding(approvals.command("list").description("list calls, newest first"))
+    .option("--state <state>", "pending, approved, used, denied, expired, cancelled or superseded", "pending")
+    .option("--mine", "only the calls that this key may decide", false)
+    .action((options: ListOptions) => run(async () => (await import("../approvals/command.ts")).listCommand(options)));
+
+  deciding(approvals.command("show").description("show a whole call").argument("<id>", "of the approval")).action(
+    (id: string, options: ApprovalsOptions) =>
+      run(async () => (await import("../approvals/command.ts")).showCommand(id, options)),
+  );
+
+  deciding(
+    approvals.command("approve").description("approve exactly this call, once").argument("<id>", "of the approval"),
+  )
+    .option("--comment <text>", "why: it stays in the ledger forever, so name no person")
+    .option("--hash <hash>", "the hash that `show` printed: refused if it is not the call's")
+    .action((id: string, options: DecideOptions) =>
+      run(async () => (await import("../approvals/command.ts")).approveCommand(id, options)),
+    );
+
+  deciding(approvals.command("deny").description("deny a call").argument("<id>", "of the approval"))
+    .requiredOption("--comment <text>", "why: the agent reads it, and it stays in the ledger forever")
+    .option(
+      "--scope <scope>",
+      "call: only this call; tool: the tool in its session; rule: the rule for its key",
+      "call",
+    )
+    .option("--hash <hash>", "the hash that `show` printed: refused if it is not the call's")
+    .action((id: string, options: DenyOptions) =>
+      run(async () => (await import("../approvals/command.ts")).denyCommand(id, options)),
+    );
+
+  deciding(
+    approvals
+      .command("cancel")
+      .description("cancel a call that waits, or an approval")
+      .argument("<id>", "of the approval"),
+  ).action((id: string, options: ApprovalsOptions) =>
+    run(async () => (await import("../approvals/command.ts")).cancelCommand(id, options)),
+  );
+}
+
+function deciding(command: Command): Command {
+  return command
+    .addOption(inFolder("the data folder of the gate, which says where it listens"))
+    .option("--url <url>", "a gate elsewhere, instead of the folder")
+    .option("--key-file <file>", "a file with the person's key (default: SVC_APPROVER_KEY)")
+    .option("--tenant <id>", "a tenant, instead of the root")
+    .option("--json", "for programs", false);
+}

@@ -1,0 +1,147 @@
+import { hash } from "node:crypto";
+import {
+  attachText,
+  bindingText,
+  factTexts,
+  withoutOwn,
+  type Approval,
+  type Asking,
+  type Shown,
+} from "../../approvals/mod.ts";
+import { causesOf, lookupsOf, requirementFor, type Cause, type Decision, type LookupPlan } from "../../contract/mod.ts";
+import type { AppendTransaction, CounterLookup, StoredEffect } from "../../ledger/mod.ts";
+import { addDecimals } from "../../wire/mod.ts";
+
+/** A call as approvals see it. Its digests are made when they are needed. */
+export class ApprovableCall {
+  readonly #transaction: AppendTransaction;
+  readonly #plan: LookupPlan;
+  readonly #lookups: readonly CounterLookup[];
+  #attach: string | undefined;
+  #binding: string | undefined;
+
+  constructor(transaction: AppendTransaction, plan: LookupPlan, lookups: readonly CounterLookup[]) {
+    this.#transaction = transaction;
+    this.#plan = plan;
+    this.#lookups = lookups;
+  }
+
+  /** The coarser digest, which calls with one approval or denial share. */
+  get attach(): string {
+    this.#attach ??= this.#transaction.digest(attachText(this.#bound));
+    return this.#attach;
+  }
+
+  /** The digest of exactly this call. */
+  get binding(): string {
+    this.#binding ??= this.#transaction.digest(bindingText(this.#bound));
+    return this.#binding;
+  }
+
+  get #bound(): Parameters<typeof bindingText>[0] {
+    const { request, caller, plan } = this.#plan.prepared;
+    return {
+      log: this.#transaction.log,
+      key: caller.keyName,
+      session: request.sessionId,
+      tool: request.toolName,
+      input: request.toolInput,
+      unbound: plan?.unbound ?? [],
+      subject: factTexts(plan?.subject ?? [], request.platformText),
+    };
+  }
+
+  /** The values of the call's counters, without the amounts that its own approval holds. */
+  values(holds: readonly StoredEffect[]): readonly (string | undefined)[] {
+    return this.#lookups.map((lookup) => {
+      const value = this.#transaction.value(lookup);
+      if (value === undefined || holds.length === 0) return value;
+      const key = this.#transaction.digest(lookup.key);
+      return withoutOwn(value, holds, { ...lookup, key });
+    });
+  }
+
+  /**
+   * What a person would be asked because of a decision.
+   *
+   * @param open the call's own approval, whose askings do not count against it
+   * @returns undefined if no rule asks for a person
+   */
+  asking(
+    decision: Decision,
+    values: readonly (string | undefined)[],
+    softened: boolean,
+    open: Approval | undefined,
+  ): Asking | undefined {
+    const { prepared, now } = this.#plan;
+    if (prepared.plan === undefined) return undefined;
+    const causes = causesOf(prepared.plan, decision, softened);
+    if (causes.length === 0) return undefined;
+    const { needs, decideWithinMs, useWithinMs, batch, pins } = requirementFor(prepared.plan, causes, softened);
+    return {
+      attach: this.attach,
+      binding: this.binding,
+      batch,
+      causes: Object.fromEntries(causes.map(({ rule, meaning }) => [rule, hash("sha256", meaning, "hex")])),
+      decide_by: now + decideWithinMs,
+      use_within: useWithinMs,
+      needs,
+      pins: this.#pins(pins, values, open),
+      shown: { counters: this.#counters(causes, values, open), facts: this.#facts(causes) },
+    };
+  }
+
+  #pins(pins: readonly string[], values: readonly (string | undefined)[], open: Approval | undefined): Asking["pins"] {
+    const facts = factTexts(
+      pins.filter((pin) => pin.startsWith("platform.")),
+      this.#plan.prepared.request.platformText,
+    );
+    const counters = pins.flatMap((pin) => {
+      if (!pin.startsWith("counters.")) return [];
+      const places = lookupsOf(this.#plan, pin.slice("counters.".length));
+      return [[pin, places.map((place) => this.#shown(place, values, open)).join(" ")] as const];
+    });
+    return { ...facts, ...Object.fromEntries(counters) };
+  }
+
+  #counters(
+    causes: readonly Cause[],
+    values: readonly (string | undefined)[],
+    open: Approval | undefined,
+  ): Shown["counters"] {
+    const places = causes.flatMap(({ counters }) => counters.flatMap((name) => lookupsOf(this.#plan, name)));
+    return Object.fromEntries(
+      [...new Set(places)].map((place) => {
+        const { counter, key } = this.#lookups[place] as CounterLookup;
+        const id = `${counter.slice(0, 16)}.${this.#transaction.digest(key).slice(0, 16)}`;
+        return [id, this.#shown(place, values, open)];
+      }),
+    );
+  }
+
+  #shown(place: number, values: readonly (string | undefined)[], open: Approval | undefined): string {
+    const { counter, key, after } = this.#lookups[place] as CounterLookup;
+    const value = values[place] ?? "0";
+    return open === undefined
+      ? value
+      : withoutOwn(value, open.own, { counter, key: this.#transaction.digest(key), after });
+  }
+
+  #facts(causes: readonly Cause[]): Shown["facts"] {
+    const found = new Map<string, [text: string | null, drift: string]>();
+    const names = [...new Set(causes.flatMap(({ facts }) => facts))];
+    const texts = factTexts(names, this.#plan.prepared.request.platformText);
+    for (const { facts, terms } of causes) {
+      for (const name of facts) {
+        const drift = found.get(name)?.[1];
+        const least = drift === undefined || isLess(terms.drift, drift) ? terms.drift : drift;
+        found.set(name, [texts[name] ?? null, least]);
+      }
+    }
+    return Object.fromEntries(found);
+  }
+}
+
+function isLess(one: string, other: string): boolean {
+  return addDecimals(one, `-${other}`).startsWith("-");
+}

@@ -1,0 +1,424 @@
+import {
+  applyAct,
+  approvalId,
+  endsAt,
+  isOpen,
+  mayDecide,
+  readApproval,
+  readApprovalId,
+  statusAt,
+  type Approval,
+  type ApprovalAct,
+  type Denial,
+  type Quorum,
+  type Voter,
+} from "../../approvals/mod.ts";
+import { Fault, type AppendTransaction, type ApprovalQuery, type Ledger, type StoredEffect } from "../../ledger/mod.ts";
+import { bad, good, limits, quote, refuse, type Refusal, type Result } from "../../wire/mod.ts";
+import type { ActivePolicy } from "../core/active-policy.ts";
+import type { TimedTransaction } from "../core/active-ledger.ts";
+import type { Deciders } from "./deciders.ts";
+import { gateName } from "./gate-name.ts";
+import { expiredReason, quorumNow, recordAct, requireRows } from "./judged-batch.ts";
+import { storedApproval } from "./stored.ts";
+
+/** What a person decides about one approval. */
+export interface AskedDecision {
+  readonly id: string;
+  /** The hash of the row that the person was shown. */
+  readonly hash: string;
+  readonly decision: "approve" | "deny";
+  readonly comment: string;
+  /** Milliseconds since the epoch: until then a denial holds; undefined means 24 hours. */
+  readonly until?: number | undefined;
+  readonly scope?: Denial["scope"] | undefined;
+}
+
+/** The result of a decision. */
+export interface Decided {
+  readonly approval: Approval;
+  readonly quorum: Quorum;
+  /** The row of the decision; undefined if the same person has decided so before. */
+  readonly receipt: { readonly seq: number; readonly hash: string } | undefined;
+}
+
+export interface DeskOptions {
+  readonly ledger: Ledger;
+  readonly deciders: Deciders;
+  readonly policy: () => ActivePolicy;
+  /** Runs work in a transaction of its own. */
+  readonly exclusive: (work: (timed: TimedTransaction) => Promise<void>) => Promise<Result<void, Refusal>>;
+}
+
+const dayMs = 86_400_000;
+/** How often a gate asks for the approvals that somebody waits for, if other gates may change them. */
+const askEveryMs = 500;
+/** How often a gate of a shared ledger looks for approvals whose time has ended. */
+const sweepEveryMs = 60_000;
+
+interface Waiter {
+  readonly row: number;
+  readonly wake: (approval: Approval) => void;
+  /** Ends the wait with what was known at its beginning. */
+  readonly stop: () => void;
+}
+
+/** Where persons decide the calls of one ledger. Every decision is a row, in a transaction like that of a check. */
+export class ApprovalDesk {
+  readonly #options: DeskOptions;
+  readonly #waiters = new Set<Waiter>();
+  readonly #byKey = new Map<string, number>();
+  #asking: NodeJS.Timeout | undefined;
+  #sweeping: NodeJS.Timeout | undefined;
+  #sweepAt = Infinity;
+  #closed = false;
+
+  constructor(options: DeskOptions) {
+    this.#options = options;
+  }
+
+  /** Looks for approvals whose time has ended, now and later. */
+  async begin(): Promise<void> {
+    const open = await this.list({ before: Number.MAX_SAFE_INTEGER, limit: 1000, statuses: ["pending", "approved"] });
+    for (const approval of open) this.#sweepBy(endsAt(approval));
+    if (this.#options.ledger.isShared) this.#sweepBy(Date.now() + sweepEveryMs);
+  }
+
+  async list(query: ApprovalQuery): Promise<readonly Approval[]> {
+    return (await this.#options.ledger.approvals(query)).map(readApproval);
+  }
+
+  /** Returns the approval with an id; undefined if there is none. */
+  async find(id: string): Promise<Approval | undefined> {
+    const place = readApprovalId(id);
+    if (place === undefined) return undefined;
+    const [found] = await this.list({ before: place.row + 1, limit: 1, rows: [place.row] });
+    return found?.hash.startsWith(place.digits) === true ? found : undefined;
+  }
+
+  quorum(approval: Approval, at: number): Quorum {
+    const { deciders, policy } = this.#options;
+    return quorumNow(approval, deciders, policy(), at);
+  }
+
+  /** Returns true if a key may decide this approval. */
+  mayDecide(key: string, approval: Approval, at: number): boolean {
+    const voter = this.#options.deciders.voter(key, at);
+    return voter !== undefined && mayDecide(approval.asking.needs, voter);
+  }
+
+  /**
+   * Records what a person decides about some approvals: all of it or nothing.
+   *
+   * @param key the name of the person's key
+   */
+  async decide(key: string, asked: readonly AskedDecision[]): Promise<Result<readonly Decided[], Refusal>> {
+    let found: Result<readonly Decided[], Refusal> = bad(refuse("not-found", noSuchApproval));
+    const changed: Approval[] = [];
+    const done = await this.#options.exclusive(async ({ transaction, at }) => {
+      found = await this.#decideIn({ transaction, at }, key, asked, changed);
+      if (!found.ok || changed.length === 0) return transaction.abort();
+      const receipts = await transaction.commit();
+      const bySeq = new Map(receipts.map((receipt) => [receipt.seq, receipt]));
+      found = good(found.value.map((each) => ({ ...each, receipt: each.receipt && bySeq.get(each.receipt.seq) })));
+    });
+    if (!done.ok) return done;
+    this.changed(changed);
+    return found;
+  }
+
+  async #decideIn(
+    { transaction, at }: TimedTransaction,
+    key: string,
+    asked: readonly AskedDecision[],
+    changed: Approval[],
+  ): Promise<Result<readonly Decided[], Refusal>> {
+    const { deciders } = this.#options;
+    await deciders.refresh();
+    const open = await this.#read(transaction, asked, at);
+    const decided: Decided[] = [];
+    const stale: string[] = [];
+    for (const each of asked) {
+      const approval = open.approvals.get(readApprovalId(each.id)?.row ?? 0);
+      if (approval === undefined || !each.id.endsWith(approval.hash.slice(0, 32)))
+        return bad(refuse("not-found", noSuchApproval));
+      const judged = this.#judge(approval, each, key, at, asked.length > 1);
+      if (!judged.ok) {
+        if (asked.length === 1) return judged;
+        stale.push(`${each.id}: ${judged.problem.detail}`);
+        continue;
+      }
+      if (judged.value === undefined) {
+        decided.push({ approval, quorum: this.quorum(approval, at), receipt: undefined });
+        continue;
+      }
+      const { act, sentence } = judged.value;
+      recordAct(transaction, at, this.#options.policy(), key, act, sentence);
+      const after = this.#apply(approval, act, transaction, key, at);
+      if (!isOpen(after)) transaction.release(after.row, open.holds.get(after.row) ?? []);
+      transaction.keepApproval(storedApproval(after));
+      changed.push(after);
+      const { seq, hash } = transaction.head;
+      decided.push({ approval: after, quorum: this.quorum(after, at), receipt: { seq, hash } });
+    }
+    if (stale.length > 0)
+      return bad(
+        refuse("approval-changed", `nothing was decided, because of ${stale.length} of them: ${stale.join("; ")}`),
+      );
+    return good(decided);
+  }
+
+  async #read(
+    transaction: AppendTransaction,
+    asked: readonly Pick<AskedDecision, "id">[],
+    at: number,
+  ): Promise<{
+    readonly approvals: ReadonlyMap<number, Approval>;
+    readonly holds: ReadonlyMap<number, readonly StoredEffect[]>;
+  }> {
+    const rows = asked.flatMap(({ id }) => readApprovalId(id)?.row ?? []);
+    const found = await transaction.approvals({ attaches: [], rows: [...new Set(rows)], keys: [], at });
+    const approvals = found.records.map(readApproval);
+    await requireRows(transaction, approvals.filter(isOpen));
+    return {
+      approvals: new Map(approvals.map((approval) => [approval.row, approval])),
+      holds: Map.groupBy(found.holds, ({ seq }) => seq),
+    };
+  }
+
+  #apply(approval: Approval, act: ApprovalAct, transaction: AppendTransaction, by: string, at: number): Approval {
+    const after = applyAct(approval, act, { seq: transaction.head.seq, at, by });
+    if (after === undefined) throw new Fault(`the approval of row ${approval.row} cannot take ${act.act}`);
+    return after;
+  }
+
+  /** @returns the act to record; undefined if the same person has decided so before */
+  #judge(
+    approval: Approval,
+    asked: AskedDecision,
+    key: string,
+    at: number,
+    isBatch: boolean,
+  ): Result<{ readonly act: ApprovalAct; readonly sentence: string } | undefined, Refusal> {
+    const { deciders, policy } = this.#options;
+    const voter = deciders.voter(key, at);
+    if (voter === undefined || !mayDecide(approval.asking.needs, voter)) return bad(notAnApprover(key, approval));
+    const asker = deciders.personOf(approval.key);
+    if (!policy().policySet.approvals.self && (voter.person === asker || voter.maker === asker))
+      return bad(refuse("self-approval", `${voter.person} asked for this call, so another person must decide it`));
+    if (asked.hash !== approval.hash)
+      return bad(
+        refuse(
+          "approval-changed",
+          "the hash is not that of the row that asked: load the approval again, and decide what it shows",
+        ),
+      );
+    if (isBatch && !approval.asking.batch)
+      return bad(refuse("invalid-request", "its rule does not let a person decide it together with others"));
+    const isApproval = asked.decision === "approve";
+    const status = statusAt(approval, at);
+    const hasVoted = approval.votes.some(({ person }) => person === voter.person);
+    if (isApproval && hasVoted && ["pending", "approved", "used"].includes(status)) return good(undefined);
+    if (!isApproval && status === "denied" && approval.denial?.person === voter.person) return good(undefined);
+    if (status !== "pending" && status !== "approved")
+      return bad(refuse("approval-closed", `the approval is ${status} already: nothing was changed`));
+    return good(isApproval ? this.#approve(approval, asked, key, voter, at) : deny(approval, asked, voter, at));
+  }
+
+  #approve(
+    approval: Approval,
+    { comment }: AskedDecision,
+    key: string,
+    { person, groups }: Voter,
+    at: number,
+  ): { readonly act: ApprovalAct; readonly sentence: string } {
+    const { row, hash, asking } = approval;
+    const votes = [...approval.votes, { row: 0, at, key, person }];
+    const { isMet, has, needs } = quorumNow({ ...approval, votes }, this.#options.deciders, this.#options.policy(), at);
+    const use_by = isMet ? at + asking.use_within : null;
+    const by = groups.filter((group) => asking.needs.some((need) => need.by?.includes(group)));
+    const act = { act: "approval.approve", row, hash, person, by, comment, use_by } as const;
+    const count = needs === 1 ? "" : ` (${has} of ${needs})`;
+    return { act, sentence: `Svc: ${person} approved the call of row ${row}${count}` };
+  }
+
+  /**
+   * Cancels an open approval.
+   *
+   * @param isAsker whether the key asked; then the session must be that of the asking
+   */
+  async cancel(key: string, id: string, isAsker: boolean, session: string | null): Promise<Result<Decided, Refusal>> {
+    let found: Result<Decided, Refusal> = bad(refuse("not-found", noSuchApproval));
+    const changed: Approval[] = [];
+    const done = await this.#options.exclusive(async ({ transaction, at }) => {
+      await this.#options.deciders.refresh();
+      const open = await this.#read(transaction, [{ id }], at);
+      const approval = open.approvals.get(readApprovalId(id)?.row ?? 0);
+      if (approval === undefined || id !== approvalId(approval.row, approval.hash)) return transaction.abort();
+      const allowed = isAsker
+        ? approval.key === key && approval.session === session
+        : this.mayDecide(key, approval, at);
+      if (!allowed) {
+        found = bad(isAsker ? refuse("not-found", noSuchApproval) : notAnApprover(key, approval));
+        return transaction.abort();
+      }
+      const status = statusAt(approval, at);
+      if (status !== "pending" && status !== "approved") {
+        const quorum = this.quorum(approval, at);
+        const isDone = status === "cancelled";
+        found = isDone
+          ? good({ approval, quorum, receipt: undefined })
+          : bad(refuse("approval-closed", `the approval is ${status} already: nothing was changed`));
+        return transaction.abort();
+      }
+      const act: ApprovalAct = { act: "approval.cancel", row: approval.row, why: isAsker ? "asker" : "person" };
+      recordAct(
+        transaction,
+        at,
+        this.#options.policy(),
+        key,
+        act,
+        `Svc: ${key} cancelled the approval of row ${approval.row}`,
+      );
+      const after = this.#apply(approval, act, transaction, key, at);
+      transaction.release(after.row, open.holds.get(after.row) ?? []);
+      transaction.keepApproval(storedApproval(after));
+      const [receipt] = await transaction.commit();
+      changed.push(after);
+      found = good({ approval: after, quorum: this.quorum(after, at), receipt });
+    });
+    if (!done.ok) return done;
+    this.changed(changed);
+    return found;
+  }
+
+  /**
+   * Waits until an approval is not pending any more. A waiter holds a socket and nothing else.
+   *
+   * @param key the key that waits, which may have a number of waiters
+   * @returns the approval as it is then, or when the time is over or the signal aborts
+   */
+  async wait(approval: Approval, key: string, ms: number, signal: AbortSignal): Promise<Result<Approval, Refusal>> {
+    const ofKey = this.#byKey.get(key) ?? 0;
+    if (ofKey >= limits.waitersOfKeyMax || this.#waiters.size >= limits.waitersMax)
+      return bad(refuse("too-many-waiting", `${ofKey} requests of this key already wait: ask again in a moment`));
+    this.#byKey.set(key, ofKey + 1);
+    try {
+      return good(await this.#wait(approval, ms, signal));
+    } finally {
+      this.#byKey.set(key, (this.#byKey.get(key) ?? 1) - 1);
+      if (this.#byKey.get(key) === 0) this.#byKey.delete(key);
+    }
+  }
+
+  #wait(approval: Approval, ms: number, signal: AbortSignal): Promise<Approval> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => end(approval), ms);
+      const stop = (): void => end(approval);
+      const waiter: Waiter = { row: approval.row, wake: (latest) => end(latest), stop };
+      const end = (latest: Approval): void => {
+        clearTimeout(timer);
+        this.#waiters.delete(waiter);
+        signal.removeEventListener("abort", stop);
+        if (this.#waiters.size === 0) {
+          clearInterval(this.#asking);
+          this.#asking = undefined;
+        }
+        resolve(latest);
+      };
+      signal.addEventListener("abort", stop);
+      if (signal.aborted || this.#closed) return stop();
+      this.#waiters.add(waiter);
+      if (this.#options.ledger.isShared) this.#asking ??= setInterval(() => void this.#ask(), askEveryMs).unref();
+      else void this.#ask(); // A decision may have come between the caller's look and this moment.
+    });
+  }
+
+  /** Reads the approvals that somebody waits for, in one query. */
+  async #ask(): Promise<void> {
+    const rows = [...new Set([...this.#waiters].map(({ row }) => row))];
+    if (rows.length === 0) return;
+    const query = { before: Number.MAX_SAFE_INTEGER, limit: rows.length, rows };
+    const found = await this.list(query).catch(() => []);
+    this.#wake(found.filter(({ status }) => status !== "pending"));
+  }
+
+  #wake(changed: readonly Approval[]): void {
+    for (const approval of changed)
+      for (const waiter of this.#waiters) if (waiter.row === approval.row) waiter.wake(approval);
+  }
+
+  /** Tells waiters about approvals that have changed, after their rows are on disk. */
+  changed(approvals: readonly Approval[]): void {
+    this.#wake(approvals.filter(({ status }) => status !== "pending"));
+    for (const approval of approvals) if (isOpen(approval)) this.#sweepBy(endsAt(approval));
+  }
+
+  #sweepBy(at: number): void {
+    if (at >= this.#sweepAt || this.#closed) return;
+    this.#sweepAt = at;
+    clearTimeout(this.#sweeping);
+    const ms = Math.min(Math.max(at - Date.now(), 0) + 50, 2 ** 31 - 1);
+    this.#sweeping = setTimeout(() => void this.#sweep().catch(() => undefined), ms).unref();
+  }
+
+  async #sweep(): Promise<void> {
+    this.#sweepAt = Infinity;
+    const due = await this.sweep();
+    if (due === 1000) this.#sweepBy(0);
+    else await this.begin();
+  }
+
+  /**
+   * Ends the approvals whose time is over, with one row. Their state does not depend on it: it only frees what they hold.
+   *
+   * @returns how many ended
+   */
+  async sweep(): Promise<number> {
+    const changed: Approval[] = [];
+    await this.#options.exclusive(async ({ transaction, at }) => {
+      const due = (await transaction.dueApprovals(at)).map(readApproval);
+      if (due.length === 0) return transaction.abort();
+      const rows = due.map(({ row }) => row).toSorted((a, b) => a - b);
+      const { holds } = await transaction.approvals({ attaches: [], rows, keys: [], at });
+      const held = Map.groupBy(holds, ({ seq }) => seq);
+      const act: ApprovalAct = { act: "approval.expire", rows };
+      recordAct(transaction, at, this.#options.policy(), gateName, act, expiredReason(rows.length));
+      for (const approval of due) {
+        const after = this.#apply(approval, act, transaction, gateName, at);
+        transaction.release(after.row, held.get(after.row) ?? []);
+        transaction.keepApproval(storedApproval(after));
+        changed.push(after);
+      }
+      await transaction.commit();
+    });
+    this.changed(changed);
+    return changed.length;
+  }
+
+  /** Ends the timers, and answers everyone who waits. */
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#sweeping);
+    clearInterval(this.#asking);
+    for (const { stop } of this.#waiters) stop();
+  }
+}
+
+const noSuchApproval = "no approval has this id";
+
+function notAnApprover(key: string, { asking }: Approval): Refusal {
+  const groups = [...new Set(asking.needs.flatMap(({ by }) => by ?? []))].map(quote).join(", ");
+  const who = groups === "" ? "a key with a person and the scope `approve`" : `a person of ${groups}`;
+  return refuse("not-an-approver", `the key ${quote(key)} may not decide this call: it needs ${who}`);
+}
+
+function deny(
+  { row, hash }: Approval,
+  { comment, until, scope = "call" }: AskedDecision,
+  { person }: Voter,
+  at: number,
+): { readonly act: ApprovalAct; readonly sentence: string } {
+  const act = { act: "approval.deny", row, hash, person, comment, until: until ?? at + dayMs, scope } as const;
+  return { act, sentence: `Svc: ${person} denied the call of row ${row}` };
+}

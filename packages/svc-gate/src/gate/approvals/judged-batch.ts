@@ -1,0 +1,368 @@
+import {
+  actBody,
+  ApprovalBook,
+  applyAct,
+  approvalId,
+  approvalText,
+  attach,
+  isOpen,
+  judgeAsk,
+  openApproval,
+  quorumOf,
+  readApproval,
+  readApprovalId,
+  sessionName,
+  statusAt,
+  type Approval,
+  type ApprovalAct,
+  type Asked,
+  type Asking,
+  type Judgement,
+  type OwnAmount,
+  type Quorum,
+} from "../../approvals/mod.ts";
+import { Fault, type AppendTransaction, type StoredEffect } from "../../ledger/mod.ts";
+import type { Canonical, CheckRequest, Verdict } from "../../wire/mod.ts";
+import type { ActivePolicy } from "../core/active-policy.ts";
+import type { ApprovableCall } from "./call.ts";
+import type { Deciders } from "./deciders.ts";
+import { gateName } from "./gate-name.ts";
+import { afterRow, openedBy, storedApproval } from "./stored.ts";
+
+/** A call before it is judged. */
+export interface CallToJudge {
+  readonly request: CheckRequest;
+  readonly keyName: string;
+  readonly call: ApprovableCall;
+}
+
+/** How a call is answered after approvals were judged. */
+export interface JudgedAnswer {
+  readonly answered: Verdict;
+  readonly judgement: Judgement;
+  /** The members that its outcome gets. */
+  readonly outcome: Readonly<Record<string, Canonical>>;
+}
+
+/** The member `approval` of an answer. */
+export interface AnswerApproval {
+  readonly id: string | null;
+  readonly status: string;
+  readonly new: boolean;
+  readonly decide_by: number | null;
+  readonly use_by: number | null;
+  readonly needs: number;
+  readonly has: number;
+  readonly next: "wait" | "check" | "retry" | "none";
+}
+
+/** The approvals of one batch: what its calls find, use, open and change. */
+export class JudgedBatch {
+  readonly #transaction: AppendTransaction;
+  readonly #at: number;
+  readonly #policy: ActivePolicy;
+  readonly #deciders: Deciders;
+  readonly #book: ApprovalBook;
+  readonly #holds: Map<number, readonly StoredEffect[]>;
+  readonly #uses: { readonly approval: number; readonly needed: boolean; readonly row: number }[] = [];
+  readonly #pairs: (readonly [old: number, by: number])[] = [];
+  /** Approvals before an act of this batch that is recorded after its checks. */
+  readonly #before = new Map<number, Approval>();
+
+  private constructor(
+    { transaction, at }: { readonly transaction: AppendTransaction; readonly at: number },
+    policy: ActivePolicy,
+    deciders: Deciders,
+    book: ApprovalBook,
+    holds: Map<number, readonly StoredEffect[]>,
+  ) {
+    this.#transaction = transaction;
+    this.#at = at;
+    this.#policy = policy;
+    this.#deciders = deciders;
+    this.#book = book;
+    this.#holds = holds;
+  }
+
+  /** Reads the approvals that the calls may meet, and ends those whose time is over. */
+  static async open(
+    timed: { readonly transaction: AppendTransaction; readonly at: number },
+    policy: ActivePolicy,
+    deciders: Deciders,
+    calls: readonly CallToJudge[],
+  ): Promise<JudgedBatch> {
+    const { transaction, at } = timed;
+    if (calls.length === 0 || !transaction.hasApprovals)
+      return new JudgedBatch(timed, policy, deciders, new ApprovalBook(), new Map());
+    const named = calls.flatMap(({ request: { approvalId: id } }) =>
+      id === undefined ? [] : [readApprovalId(id)?.row],
+    );
+    const found = await transaction.approvals({
+      attaches: [...new Set(calls.map(({ call }) => call.attach))],
+      rows: [...new Set(named.filter((row) => row !== undefined))],
+      keys: [...new Set(calls.map(({ keyName }) => keyName))],
+      at,
+    });
+    const approvals = found.records.map(readApproval);
+    const names = new Set(named);
+    const spendable = approvals.filter((each) => names.has(each.row) && statusAt(each, at) === "approved");
+    if (spendable.length > 0) {
+      await deciders.refresh();
+      await requireRows(transaction, spendable);
+    }
+    const book = new ApprovalBook(approvals, {
+      ledger: found.all,
+      byKey: sums(found.open.map(([key, , count]) => [key, count])),
+      bySession: sums(found.open.map(([key, session, count]) => [sessionName(key, session), count])),
+    });
+    const batch = new JudgedBatch(
+      timed,
+      policy,
+      deciders,
+      book,
+      Map.groupBy(found.holds, ({ seq }) => seq),
+    );
+    batch.#expire(approvals);
+    return batch;
+  }
+
+  #expire(approvals: readonly Approval[]): void {
+    const due = approvals.filter((each) => isOpen(each) && statusAt(each, this.#at) === "expired");
+    if (due.length === 0) return;
+    const act: ApprovalAct = { act: "approval.expire", rows: due.map(({ row }) => row).toSorted((a, b) => a - b) };
+    recordAct(this.#transaction, this.#at, this.#policy, gateName, act, expiredReason(due.length));
+    const place = { seq: this.#transaction.head.seq, at: this.#at, by: gateName };
+    for (const each of due) this.#end(applyAct(each, act, place), each);
+  }
+
+  #end(after: Approval | undefined, before: Approval): void {
+    if (after === undefined) throw new Fault(`the approval of row ${before.row} cannot end as its state says`);
+    this.#book.put(after);
+    this.#transaction.release(before.row, this.#holds.get(before.row) ?? []);
+    this.#holds.delete(before.row);
+  }
+
+  /** The call's own approval, and the amounts that it holds. */
+  own(call: ApprovableCall): { readonly approval: Approval | undefined; readonly holds: readonly StoredEffect[] } {
+    if (this.#book.isEmpty) return nothingOwn;
+    const approval = this.#book.open(call.attach, this.#at).find(({ asking }) => asking.binding === call.binding);
+    return { approval, holds: approval === undefined ? [] : (this.#holds.get(approval.row) ?? []) };
+  }
+
+  /** Judges a call after the contract. The row that says so is not there yet. */
+  judge(
+    { request, keyName, call }: CallToJudge,
+    answered: Verdict,
+    rule: string,
+    asking: Asking | undefined,
+  ): JudgedAnswer {
+    const { approvalId: named, sessionId: session, toolName: tool } = request;
+    const ask = { at: this.#at, key: keyName, session, tool, rule, answered, named, asking };
+    const digests = { attach: call.attach, binding: call.binding };
+    const { open } = this.#policy.policySet.approvals;
+    const judgement = judgeAsk({ ...ask, ...digests }, this.#book, open, (approval) => this.quorum(approval));
+    return { answered: answeredAfter(judgement, answered), judgement, outcome: outcomeOf(judgement, asking) };
+  }
+
+  quorum(approval: Approval): Quorum {
+    return quorumNow(approval, this.#deciders, this.#policy, this.#at);
+  }
+
+  /**
+   * Notes what the call's row did, once the row is appended.
+   *
+   * @returns the member `approval` of the answer; undefined if the call met no approval
+   */
+  appended(
+    { request, keyName }: CallToJudge,
+    { judgement }: JudgedAnswer,
+    rule: string,
+    asking: Asking | undefined,
+    row: { readonly seq: number; readonly hash: string; readonly effects: readonly StoredEffect[] },
+  ): AnswerApproval | undefined {
+    const { seq, hash, effects } = row;
+    const own: readonly OwnAmount[] = effects
+      .filter(({ held }) => held !== true)
+      .map(({ counter, key, at, amount }) => ({ counter, key, at, amount }));
+    switch (judgement.how) {
+      case undefined:
+        return undefined;
+      case "opened": {
+        if (asking === undefined) return undefined;
+        const { sessionId: session, toolName: tool } = request;
+        const opening = { row: seq, hash, at: this.#at, key: keyName, session, tool, rule, asking, own };
+        const approval = openApproval(opening);
+        this.#book.put(approval);
+        this.#holds.set(
+          seq,
+          effects.filter(({ held }) => held === true),
+        );
+        if (judgement.supersedes !== undefined) this.#supersede(judgement.supersedes, seq);
+        return this.#answer(approval, true, "wait");
+      }
+      case "attached": {
+        const approval = attach(judgement.approval, seq, own);
+        this.#book.put(approval);
+        const isReady = judgement.isSame && this.#isReady(approval);
+        return this.#answer(approval, false, isReady ? "check" : "wait");
+      }
+      case "used": {
+        const { approval, needed } = judgement;
+        this.#uses.push({ approval: approval.row, needed, row: seq });
+        this.#closeLater(approval, "used");
+        return { ...this.#answer(approval, false, "none"), status: "used" };
+      }
+      case "denied":
+      case "closed":
+        return { ...this.#answer(judgement.approval, false, "none"), status: statusAt(judgement.approval, this.#at) };
+      case "capped":
+        return { ...noApproval, status: "capped", next: "retry" };
+      default:
+        return judgement satisfies never;
+    }
+  }
+
+  #isReady(approval: Approval): boolean {
+    return statusAt(approval, this.#at) === "approved" && this.quorum(approval).isMet;
+  }
+
+  #supersede(old: Approval, by: number): void {
+    this.#pairs.push([old.row, by]);
+    this.#closeLater(old, "superseded");
+  }
+
+  /** The row of the act comes after the batch's checks, but no later check of the batch may meet the approval. */
+  #closeLater(approval: Approval, status: "superseded" | "used"): void {
+    this.#before.set(approval.row, approval);
+    this.#end({ ...approval, status }, approval);
+  }
+
+  #answer(approval: Approval, isNew: boolean, next: AnswerApproval["next"]): AnswerApproval {
+    return answerOf(approval, this.quorum(approval), this.#at, isNew, next);
+  }
+
+  /**
+   * Records the acts of the batch behind its checks.
+   *
+   * @returns the approvals that changed
+   */
+  finish(): readonly Approval[] {
+    if (this.#uses.length > 0) {
+      const act: ApprovalAct = { act: "approval.use", uses: this.#uses };
+      this.#record(act, this.#uses.length === 1 ? "an approval was used" : `${this.#uses.length} approvals were used`);
+    }
+    if (this.#pairs.length > 0) {
+      const act: ApprovalAct = { act: "approval.supersede", pairs: this.#pairs };
+      this.#record(act, "calls were asked again for other reasons, so new approvals replace theirs");
+    }
+    const { changed } = this.#book;
+    for (const approval of changed) this.#transaction.keepApproval(storedApproval(approval));
+    return changed;
+  }
+
+  #record(act: ApprovalAct, sentence: string): void {
+    recordAct(this.#transaction, this.#at, this.#policy, gateName, act, `Svc: ${sentence}`);
+    const place = { seq: this.#transaction.head.seq, at: this.#at, by: gateName };
+    const rows =
+      act.act === "approval.use" ? this.#uses.map(({ approval }) => approval) : this.#pairs.map(([old]) => old);
+    for (const row of rows) {
+      const before = this.#before.get(row);
+      const after = before && applyAct(before, act, place);
+      if (after === undefined) throw new Fault(`the approval of row ${row} cannot end as its state says`);
+      this.#book.put(after);
+    }
+  }
+}
+
+const nothingOwn = { approval: undefined, holds: [] };
+
+const noApproval = { id: null, new: false, decide_by: null, use_by: null, needs: 0, has: 0 };
+
+/** Counts the votes of an approval with the keys, persons and groups of now. */
+export function quorumNow(
+  { asking, key, votes }: Pick<Approval, "asking" | "key" | "votes">,
+  deciders: Deciders,
+  { policySet }: ActivePolicy,
+  at: number,
+): Quorum {
+  const { self } = policySet.approvals;
+  const asker = deciders.personOf(key);
+  return quorumOf(asking.needs, votes, (vote) => {
+    const voter = deciders.voter(vote.key, at);
+    return voter === undefined || (!self && voter.person === asker) ? undefined : voter;
+  });
+}
+
+/** The member `approval` of an answer about an open approval. */
+export function answerOf(
+  approval: Approval,
+  { needs, has }: Quorum,
+  at: number,
+  isNew: boolean,
+  next: AnswerApproval["next"],
+): AnswerApproval {
+  return {
+    id: approvalId(approval.row, approval.hash),
+    status: statusAt(approval, at),
+    new: isNew,
+    decide_by: approval.asking.decide_by,
+    use_by: approval.useBy,
+    needs,
+    has,
+    next,
+  };
+}
+
+/** Appends the row of an act about approvals. */
+export function recordAct(
+  transaction: AppendTransaction,
+  at: number,
+  { contract, mode }: Pick<ActivePolicy, "contract" | "mode">,
+  by: string,
+  act: ApprovalAct,
+  reason: string,
+): void {
+  transaction.change({ act: act.act, at, body: actBody(act), by, contract, mode, reason });
+}
+
+export function expiredReason(count: number): string {
+  return count === 1 ? "Svc: an approval expired" : `Svc: ${count} approvals expired`;
+}
+
+function answeredAfter({ how }: Judgement, answered: Verdict): Verdict {
+  if (how === "used") return "ALLOW";
+  return how === "denied" || how === "closed" ? "BLOCK" : answered;
+}
+
+function outcomeOf(judgement: Judgement, asking: Asking | undefined): Readonly<Record<string, Canonical>> {
+  const { how, mismatch } = judgement;
+  if (how === undefined && !mismatch) return {};
+  const asked: Partial<Asked> = { ...(how !== undefined && { how }), ...(mismatch && { mismatch }) };
+  const row = "approval" in judgement ? { approval: judgement.approval.row } : {};
+  const opened = how === "opened" && asking !== undefined ? { approval: asking as unknown as Canonical } : {};
+  return { asked: { ...asked, ...row }, ...opened };
+}
+
+/** Folds approvals from their rows again before they are used. The table only says where to look. */
+export async function requireRows(transaction: AppendTransaction, approvals: readonly Approval[]): Promise<void> {
+  for (const approval of approvals) {
+    const numbers = [approval.row, ...approval.votes.map(({ row }) => row)];
+    const [first, ...acts] = await transaction.rowsAt(numbers);
+    let folded = first === undefined ? undefined : openedBy(first);
+    for (const act of acts) folded = folded && afterRow(folded, act);
+    const isSame = folded !== undefined && boundText(folded) === boundText(approval);
+    if (!isSame)
+      throw new Fault(`the approval of row ${approval.row} is not what its rows say: restore the ledger from a backup`);
+  }
+}
+
+/** Everything about an approval but how often it was asked. */
+function boundText(approval: Approval): string {
+  return approvalText({ ...approval, asked: 0, own: [], changed: 0 });
+}
+
+function sums(entries: readonly (readonly [name: string, count: number])[]): ReadonlyMap<string, number> {
+  const found = new Map<string, number>();
+  for (const [name, count] of entries) found.set(name, (found.get(name) ?? 0) + count);
+  return found;
+}

@@ -1,0 +1,350 @@
+import type { FastifyReply } from "fastify";
+import { approvalId, statuses, statusAt, type Approval, type Denial, type Status } from "../../approvals/mod.ts";
+import { parseLeaf, partText } from "../../ledger/entry/mod.ts";
+import {
+  bad,
+  good,
+  limits,
+  quote,
+  refuse,
+  typeName,
+  utf8Bytes,
+  type Json,
+  type JsonObject,
+  type Refusal,
+  type Result,
+} from "../../wire/mod.ts";
+import type { AskedDecision, Decided } from "../approvals/desk.ts";
+import type { Key } from "../admin/keys/keys.ts";
+import { readMembers, sendJson } from "./body.ts";
+import { badQuery, queryOf } from "./query.ts";
+import { refuseWith } from "./refusing.ts";
+import type { RouteCall } from "./route.ts";
+
+const listMax = 100;
+const decisionsMax = 50;
+const commentBytesMax = 1000;
+const dayMs = 86_400_000;
+const denialMsMax = 90 * dayMs;
+
+/** Handles GET /approvals: newest first, without inputs and facts. */
+export async function listApprovals(call: RouteCall): Promise<FastifyReply> {
+  const { gate, reply, request } = call;
+  const query = queryOf(request);
+  const parameters = ["state", "tool_name", "session_id", "key", "rule", "mine", "before", "limit"];
+  const read = badQuery(query, parameters) ?? problemOf(query.parameters);
+  if (read !== undefined) return refuseWith(reply, refuse("invalid-query", read));
+  const text = (name: string): string | undefined => query.parameters.get(name) ?? undefined;
+  const state = text("state") as Status | undefined;
+  const limit = Number(text("limit") ?? 50);
+  const now = Date.now();
+  const tests: readonly ((approval: Approval) => boolean)[] = [
+    (approval) => state === undefined || statusAt(approval, now) === state,
+    ({ tool }) => text("tool_name") === undefined || tool === text("tool_name"),
+    ({ rule }) => text("rule") === undefined || rule === text("rule"),
+    (approval) => text("mine") !== "1" || gate.approvals.mayDecide(nameOf(call), approval, now),
+    (approval) => mayRead(call, approval, now),
+  ];
+  const found: Approval[] = [];
+  let before = Number(text("before") ?? Number.MAX_SAFE_INTEGER);
+  let isEnd = false;
+  while (found.length < limit && !isEnd) {
+    const slice = await gate.approvals.list({
+      before,
+      limit: listMax,
+      // A time may have ended before a row says so, so an expired approval may still be kept as open.
+      statuses: state === undefined ? undefined : state === "expired" ? ["pending", "approved", "expired"] : [state],
+      key: text("key"),
+      session: text("session_id"),
+    });
+    for (const approval of slice) {
+      if (found.length === limit) break;
+      before = approval.row;
+      if (tests.every((test) => test(approval))) found.push(approval);
+    }
+    isEnd = slice.length < listMax && found.length < limit;
+  }
+  const approvals = await Promise.all(
+    found.map(async (approval) => summaryOf(call, approval, await rowOf(call, approval))),
+  );
+  const next = isEnd || found.length < limit ? null : before;
+  return sendJson(reply, `{"approvals":[${approvals.join(",")}],"next":${JSON.stringify(next)}}`);
+}
+
+function problemOf(query: URLSearchParams): string | undefined {
+  const isNumber = (name: string, max: number): boolean => {
+    const value = query.get(name);
+    return value === null || (/^[1-9][0-9]{0,15}$/.test(value) && Number(value) <= max);
+  };
+  const state = query.get("state");
+  if (state !== null && !statuses.some((status) => status === state))
+    return `"state" must be one of ${statuses.join(", ")}`;
+  if (!isNumber("limit", listMax)) return `"limit" must be a whole number from 1 to ${listMax}`;
+  if (!isNumber("before", Number.MAX_SAFE_INTEGER)) return '"before" must be the number of a row';
+  return query.get("mine") === null || query.get("mine") === "1" ? undefined : '"mine" must be 1';
+}
+
+/** Handles GET /approvals/{id}: the whole call, as the person must see it. With `wait`, answers when it changes. */
+export async function showApproval(call: RouteCall): Promise<FastifyReply> {
+  const { gate, reply, request } = call;
+  const query = queryOf(request);
+  const wait = query.parameters.get("wait");
+  const problem =
+    badQuery(query, ["wait"]) ??
+    (wait === null || (/^[1-9][0-9]?$/.test(wait) && Number(wait) <= limits.waitSecondsMax)
+      ? undefined
+      : `"wait" must be a whole number of seconds from 1 to ${limits.waitSecondsMax}`);
+  if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
+  const approval = await gate.approvals.find(idOf(call));
+  const mine = approval !== undefined && approval.key === nameOf(call) && call.key?.scopes.has("check") === true;
+  if (approval === undefined || !(mine || mayRead(call, approval, Date.now())))
+    return refuseWith(reply, refuse("not-found", "no approval has this id"));
+  let latest = approval;
+  if (wait !== null && statusAt(approval, Date.now()) === "pending") {
+    const waited = await waitFor(call, approval, Number(wait));
+    if (!waited.ok) return refuseWith(reply, waited.problem);
+    latest = waited.value;
+    const { key, service } = call;
+    // The key may have been revoked meanwhile.
+    if (key !== undefined && service.keys.find(request.headers.authorization)?.id !== key.id)
+      return refuseWith(reply, refuse("unauthorized", "the key was revoked while the request waited"));
+    if (statusAt(latest, Date.now()) === "pending") reply.header("retry-after", "1");
+  }
+  const row = await rowOf(call, latest);
+  const detail = mine && !mayRead(call, latest, Date.now()) ? briefOf(call, latest) : detailOf(call, latest, row);
+  return sendJson(reply, detail);
+}
+
+async function waitFor(
+  { gate, key, reply }: RouteCall,
+  approval: Approval,
+  seconds: number,
+): Promise<Result<Approval, Refusal>> {
+  const gone = new AbortController();
+  const left = Math.max(1, approval.asking.decide_by - Date.now());
+  reply.raw.once("close", () => gone.abort());
+  return gate.approvals.wait(approval, key?.id ?? "", Math.min(seconds * 1000, left), gone.signal);
+}
+
+/** Handles POST /approvals/{id}/approve. */
+export function approve(call: RouteCall): Promise<FastifyReply> {
+  return decideOne(call, "approve");
+}
+
+/** Handles POST /approvals/{id}/deny. */
+export function deny(call: RouteCall): Promise<FastifyReply> {
+  return decideOne(call, "deny");
+}
+
+async function decideOne(call: RouteCall, decision: AskedDecision["decision"]): Promise<FastifyReply> {
+  const { gate, reply, request } = call;
+  const known = decision === "approve" ? ["hash", "comment"] : ["hash", "comment", "until", "scope"];
+  const body = readMembers(request.body, known);
+  const asked = body.ok ? decisionOf(idOf(call), decision, body.value) : body;
+  if (!asked.ok) return refuseWith(reply, asked.problem);
+  const decided = await gate.approvals.decide(nameOf(call), [asked.value]);
+  if (!decided.ok) return refuseWith(reply, decided.problem);
+  return sendJson(reply, JSON.stringify(decidedJson(decided.value[0] as Decided)));
+}
+
+/** Handles POST /approvals/decide: several decisions, all of them or none. */
+export async function decideMany(call: RouteCall): Promise<FastifyReply> {
+  const { gate, reply, request } = call;
+  const body = readMembers(request.body, ["decisions"]);
+  const asked = body.ok ? decisionsOf(body.value.get("decisions")) : body;
+  if (!asked.ok) return refuseWith(reply, asked.problem);
+  const decided = await gate.approvals.decide(nameOf(call), asked.value);
+  if (!decided.ok) return refuseWith(reply, decided.problem);
+  return sendJson(reply, JSON.stringify({ decisions: decided.value.map(decidedJson) }));
+}
+
+/** Handles POST /approvals/{id}/cancel. */
+export async function cancel(call: RouteCall): Promise<FastifyReply> {
+  const { gate, key, reply, request } = call;
+  const body = readMembers(request.body, ["session_id"]);
+  if (!body.ok) return refuseWith(reply, body.problem);
+  const session = body.value.get("session_id");
+  if (session !== undefined && typeof session !== "string")
+    return refuseWith(reply, invalid(`"session_id" must be a string, not ${typeName(session)}`));
+  const isAsker = key?.scopes.has("check") === true;
+  const cancelled = await gate.approvals.cancel(nameOf(call), idOf(call), isAsker, session ?? null);
+  if (!cancelled.ok) return refuseWith(reply, cancelled.problem);
+  return sendJson(reply, JSON.stringify(decidedJson(cancelled.value)));
+}
+
+function decisionsOf(value: Json | undefined): Result<readonly AskedDecision[], Refusal> {
+  if (!Array.isArray(value) || value.length === 0 || value.length > decisionsMax)
+    return bad(invalid(`"decisions" must be a list of 1 to ${decisionsMax} decisions`));
+  const found: AskedDecision[] = [];
+  for (const each of value as readonly Json[]) {
+    if (!(each instanceof Map)) return bad(invalid(`a decision must be an object, not ${typeName(each)}`));
+    const members: JsonObject = each;
+    const stranger = members.keys().find((name) => !["id", "hash", "decision", "comment"].includes(name));
+    if (stranger !== undefined) return bad(invalid(`a decision has no member ${quote(stranger)}`));
+    const [id, decision] = [members.get("id"), members.get("decision")];
+    if (typeof id !== "string") return bad(invalid('"id" of a decision must be a string'));
+    if (decision !== "approve" && decision !== "deny") return bad(invalid('"decision" must be approve or deny'));
+    if (found.some((other) => other.id === id)) return bad(invalid(`${quote(id)} is in the list twice`));
+    const asked = decisionOf(id, decision, members);
+    if (!asked.ok) return asked;
+    found.push(asked.value);
+  }
+  return good(found);
+}
+
+function decisionOf(
+  id: string,
+  decision: AskedDecision["decision"],
+  members: JsonObject,
+): Result<AskedDecision, Refusal> {
+  const [hash, comment = "", until, scope] = ["hash", "comment", "until", "scope"].map((name) => members.get(name));
+  if (typeof hash !== "string" || !/^[0-9a-f]{64}$/.test(hash))
+    return bad(invalid('"hash" must be the hash of the row that was shown, 64 hex digits'));
+  if (
+    typeof comment !== "string" ||
+    utf8Bytes(comment) > commentBytesMax ||
+    /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(comment)
+  )
+    return bad(invalid(`"comment" must be at most ${commentBytesMax} bytes of visible characters on one line`));
+  if (decision === "deny" && comment.trim() === "") return bad(invalid('"comment" must say why: the agent reads it'));
+  if (until !== undefined && !(typeof until === "number" && until > Date.now() && until <= Date.now() + denialMsMax))
+    return bad(invalid('"until" must be milliseconds since the epoch, in the next 90 days'));
+  if (scope !== undefined && scope !== "call" && scope !== "tool" && scope !== "rule")
+    return bad(invalid('"scope" must be call, tool or rule'));
+  return good({
+    id,
+    hash,
+    decision,
+    comment,
+    ...(typeof until === "number" && { until }),
+    ...(scope !== undefined && { scope: scope as Denial["scope"] }),
+  });
+}
+
+function invalid(sentence: string): Refusal {
+  return refuse("invalid-request", sentence);
+}
+
+function decidedJson({ approval, quorum: { has, needs }, receipt }: Decided): Readonly<Record<string, unknown>> {
+  const { row, hash, useBy, status } = approval;
+  return { id: approvalId(row, hash), status, has, needs, use_by: useBy, receipt: receipt ?? null };
+}
+
+/** True if the key may see everything about the approval: it reads receipts, or may decide it. */
+function mayRead({ key, gate }: RouteCall, approval: Approval, at: number): boolean {
+  if (key?.scopes.has("receipts") === true) return true;
+  return key?.scopes.has("approve") === true && gate.approvals.mayDecide(key.name, approval, at);
+}
+
+function nameOf({ key }: RouteCall): string {
+  return (key as Key).name;
+}
+
+function idOf({ request }: RouteCall): string {
+  return (request.params as { readonly id: string }).id;
+}
+
+interface ShownRow {
+  readonly leaf: string;
+  readonly evidence: string;
+}
+
+async function rowOf({ gate }: RouteCall, { row }: Approval): Promise<ShownRow | undefined> {
+  return gate.rowAt(row);
+}
+
+/** The member `approval` of the answer to the check that asked. */
+function standing({ gate }: RouteCall, approval: Approval): readonly (readonly [string, unknown])[] {
+  const at = Date.now();
+  const { needs, has, isMet } = gate.approvals.quorum(approval, at);
+  const status = statusAt(approval, at);
+  const next = status === "pending" ? "wait" : status === "approved" ? (isMet ? "check" : "wait") : "none";
+  return [
+    ["id", approvalId(approval.row, approval.hash)],
+    ["status", status],
+    ["decide_by", approval.asking.decide_by],
+    ["use_by", approval.useBy],
+    ["needs", needs],
+    ["has", has],
+    ["next", next],
+  ];
+}
+
+function briefOf(call: RouteCall, approval: Approval): string {
+  return objectText(standing(call, approval));
+}
+
+function summaryOf(call: RouteCall, approval: Approval, row: ShownRow | undefined): string {
+  return objectText([...standing(call, approval), ...described(approval, row)]);
+}
+
+function described(approval: Approval, row: ShownRow | undefined): readonly (readonly [string, unknown])[] {
+  const { asking, asked, key, session, tool, votes, denial, hash } = approval;
+  const reason = row === undefined ? undefined : partText(row.evidence, "reason");
+  return [
+    ["receipt", approval.row],
+    ["hash", hash],
+    ["at", approval.at],
+    ["tool_name", tool],
+    ["session_id", session],
+    ["key", key],
+    ["reason", new Raw(reason ?? "null")],
+    ["rules", Object.keys(asking.causes)],
+    ["groups", asking.needs],
+    ["batch", asking.batch],
+    ["asked", asked],
+    [
+      "decisions",
+      [
+        ...votes.map(({ at, person, row: seq }) => ({ decision: "approve", person, at, receipt: seq })),
+        ...(denial === null
+          ? []
+          : [
+              {
+                decision: "deny",
+                person: denial.person,
+                at: denial.at,
+                receipt: denial.row,
+                comment: denial.comment,
+                until: denial.until,
+                scope: denial.scope,
+              },
+            ]),
+      ],
+    ],
+    ["closed", approval.closed],
+    ["successor", approval.successor],
+  ];
+}
+
+function detailOf(call: RouteCall, approval: Approval, row: ShownRow | undefined): string {
+  const part = (name: "input" | "outcome" | "platform"): string =>
+    row === undefined ? "null" : (partText(row.evidence, name) ?? "null");
+  const outcome = JSON.parse(part("outcome")) as { readonly counters?: unknown } | null;
+  const { mode = null, contract = null } = parseLeaf(row?.leaf ?? "") ?? {};
+  return objectText([
+    ...standing(call, approval),
+    ...described(approval, row),
+    ["tool_input", new Raw(part("input"))],
+    ["platform_state", new Raw(part("platform"))],
+    ["counters", outcome?.counters ?? null],
+    ["mode", mode],
+    ["contract", contract],
+    ["grants_allowed", false],
+  ]);
+}
+
+/** JSON text that is written as it is, so that numbers keep their characters. */
+class Raw {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+function objectText(members: readonly (readonly [name: string, value: unknown])[]): string {
+  const texts = members.map(
+    ([name, value]) => `${JSON.stringify(name)}:${value instanceof Raw ? value.text : JSON.stringify(value)}`,
+  );
+  return `{${texts.join(",")}}`;
+}
