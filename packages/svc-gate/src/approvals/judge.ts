@@ -7,13 +7,6 @@ import type { Quorum } from "./quorum.ts";
 /** What became of an ESCALATE, or of an approval that a call named. */
 export type How = "opened" | "attached" | "used" | "denied" | "capped" | "closed";
 
-/** The part of a row that says what was asked. */
-export interface Asked {
-  readonly how: How;
-  /** True if the call named an approval that is unknown, or is bound to another call. */
-  readonly mismatch?: true;
-}
-
 /** A call that the contract has judged, and that a person may have to decide. */
 export interface Ask {
   readonly at: number;

@@ -10,13 +10,35 @@ import { addDecimals } from "../wire/mod.ts";
  */
 export class InMemoryCounters {
   readonly #series = new Map<string, Series>();
+  /** By row: the amounts that its approval holds. */
+  readonly #holds = new Map<number, readonly Hold[]>();
   #kept = 0;
   #sweepAt = eventsAtFirst;
 
-  /** The sum of the amounts under the key after `after`, as a decimal. */
-  value({ counter, key, after }: Lookup): string {
-    const series = this.#series.get(name(counter, key));
-    return series === undefined ? "0" : sumAfter(series, after);
+  /**
+   * The sum of the amounts under the key after `after`, as a decimal.
+   *
+   * @param own the row of the call's own approval, whose amounts do not count against the call
+   */
+  value({ counter, key, after }: Lookup, own?: number): string {
+    const id = name(counter, key);
+    const series = this.#series.get(id);
+    const total = series === undefined ? "0" : sumAfter(series, after);
+    if (this.#holds.size === 0) return total;
+    const held = [...this.#holds].flatMap(([row, holds]) => (row === own ? [] : holds));
+    return held.reduce((sum, hold) => (hold.id === id && hold.at > after ? addDecimals(sum, hold.amount) : sum), total);
+  }
+
+  /** Holds amounts until a person decides the call of a row. */
+  hold(row: number, updates: readonly CounterUpdate[], at: number): void {
+    if (updates.length === 0) return;
+    const holds = updates.map(({ counter, key, amount }) => ({ id: name(counter, key), at, amount }));
+    this.#holds.set(row, [...(this.#holds.get(row) ?? []), ...holds]);
+  }
+
+  /** The amounts that a row holds count no more. */
+  release(row: number): void {
+    this.#holds.delete(row);
   }
 
   /** @param at milliseconds since the epoch: the time of the call's decision */
@@ -38,6 +60,10 @@ export class InMemoryCounters {
   /** Removes all events of a counter: from now on it counts from zero. */
   reset(identity: string): void {
     for (const [id, { counter }] of this.#series) if (counter.identity === identity) this.#series.delete(id);
+    for (const [row, holds] of this.#holds) {
+      const left = holds.filter(({ id }) => !id.startsWith(`${identity} `));
+      this.#holds.set(row, left);
+    }
   }
 
   /** The number of events in memory. */
@@ -56,6 +82,12 @@ export class InMemoryCounters {
     }
     this.#sweepAt = Math.max(eventsAtFirst, this.#kept * 2);
   }
+}
+
+interface Hold {
+  readonly id: string;
+  readonly at: number;
+  readonly amount: string;
 }
 
 const eventsAtFirst = 1024;

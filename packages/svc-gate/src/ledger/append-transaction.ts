@@ -214,7 +214,7 @@ export class AppendTransaction {
     return this.hasApprovals ? this.#context.store.approvals(lookup) : noApprovals;
   }
 
-  /** Reads open approvals whose time has ended: at most 1,000. */
+  /** Reads open approvals whose time has ended: at most 10,000. */
   async dueApprovals(at: number): Promise<readonly string[]> {
     return this.hasApprovals ? this.#context.store.dueApprovals(at) : [];
   }
@@ -222,6 +222,18 @@ export class AppendTransaction {
   /** Reads rows before this transaction by their numbers. */
   rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]> {
     return this.#context.store.rowsAt(rows);
+  }
+
+  /** Reads the rows that opened the approvals which are open before this transaction. */
+  async openApprovals(): Promise<readonly StoredRow[]> {
+    if (!this.hasApprovals) return [];
+    const records = await this.#context.store.dueApprovals(Number.MAX_SAFE_INTEGER);
+    return this.rowsAt(records.map((record) => (JSON.parse(record) as { readonly row: number }).row));
+  }
+
+  /** Adds an amount that an earlier row holds. */
+  hold({ key, ...event }: FoldedEvent): void {
+    this.#effects.push({ ...event, key: this.#context.digest(key), held: true });
   }
 
   /** A keyed digest of a text, in hex. The text begins with its domain. */
@@ -348,7 +360,7 @@ export class AppendTransaction {
   async commit(inForce?: InForce, signer?: string): Promise<readonly Durable<Receipt>[]> {
     const { store, committed } = this.#context;
     const leaf = this.#rows.at(-1)?.leaf;
-    if (leaf === undefined) await store.commit([], [], { inForce, signer });
+    if (leaf === undefined) await store.commit([], this.#effects, { inForce, signer });
     else {
       const signed = this.#sign();
       signed.catch(() => undefined); // If nothing is kept, nobody awaits it.

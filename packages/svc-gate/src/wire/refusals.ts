@@ -14,7 +14,6 @@ const table = {
   conflict: { status: 409, title: "The API key is not in a state for that" },
   "approval-closed": { status: 409, title: "The approval is closed" },
   "approval-changed": { status: 409, title: "The approval is not the one that was shown" },
-  "call-id-used": { status: 409, title: "The call id was used for another call" },
   "not-an-approver": { status: 403, title: "The API key may not decide this call" },
   "self-approval": { status: 403, title: "Nobody decides a call of their own" },
   "body-timeout": { status: 408, title: "The request did not arrive in time" },

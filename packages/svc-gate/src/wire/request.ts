@@ -18,11 +18,9 @@ export interface CheckRequest {
   readonly platformText: string | null;
   /** The id of an approval that the caller names; undefined if it names none. */
   readonly approvalId?: string | undefined;
-  /** Drawn at random by a client, the same for the transport retries of one call; undefined without one. */
-  readonly callId?: string | undefined;
 }
 
-const members = ["tool_name", "tool_input", "session_id", "platform_state", "approval", "call_id"] as const;
+const members = ["tool_name", "tool_input", "session_id", "platform_state", "approval"] as const;
 
 /**
  * Reads the body of POST /check, or refuses it with `invalid-json` or `invalid-request`.
@@ -40,6 +38,7 @@ export function parseCheckRequest(text: string): Result<CheckRequest, Refusal> {
   const toolInput = body.get("tool_input");
   const sessionId = body.get("session_id");
   const platformState = body.get("platform_state") ?? null;
+  const approval = body.get("approval");
   const problem =
     unknownMember(body) ??
     nameProblem("tool_name", toolName, limits.toolNameBytesMax) ??
@@ -48,8 +47,7 @@ export function parseCheckRequest(text: string): Result<CheckRequest, Refusal> {
     (platformState === null || platformState instanceof Map
       ? undefined
       : wrongType("platform_state", "an object", platformState)) ??
-    approvalProblem(body.get("approval")) ??
-    callIdProblem(body.get("call_id"));
+    approvalProblem(approval);
   if (problem !== undefined) return bad(refuse("invalid-request", problem));
   return good({
     toolName: toolName as string,
@@ -58,17 +56,8 @@ export function parseCheckRequest(text: string): Result<CheckRequest, Refusal> {
     platformState: platformState as JsonObject | null,
     inputText: document.value.source("tool_input") ?? "",
     platformText: platformState === null ? null : (document.value.source("platform_state") ?? null),
-    ...readOptions(body),
-  });
-}
-
-function readOptions(body: JsonObject): Pick<CheckRequest, "approvalId" | "callId"> {
-  const approval = body.get("approval");
-  const callId = body.get("call_id");
-  return {
     ...(approval instanceof Map && { approvalId: (approval as JsonObject).get("id") as string }),
-    ...(typeof callId === "string" && { callId }),
-  };
+  });
 }
 
 const approvalIdCharactersMax = 64;
@@ -80,11 +69,6 @@ function approvalProblem(approval: Json | undefined): string | undefined {
   const stranger = named.keys().find((name) => name !== "id");
   if (stranger !== undefined) return `"approval" has no member ${quote(stranger)}, only "id"`;
   return nameProblem("id", named.get("id"), approvalIdCharactersMax);
-}
-
-function callIdProblem(callId: Json | undefined): string | undefined {
-  if (callId === undefined || (typeof callId === "string" && /^[0-9a-f]{32}$/.test(callId))) return undefined;
-  return '"call_id" must be 128 random bits, as 32 digits of 0-9 and a-f';
 }
 
 function unknownMember(body: JsonObject): string | undefined {

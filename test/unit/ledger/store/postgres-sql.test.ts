@@ -24,7 +24,7 @@ function problemsOf(sql: string): readonly string[] {
   const { stmts = [] } = parseSync(sql) as { readonly stmts?: readonly { readonly stmt: Tree }[] };
   if (stmts.length !== 1) return ["more than one statement"];
   const [kind = "", body] = Object.entries(stmts[0]?.stmt ?? {})[0] ?? [];
-  if (!["SelectStmt", "InsertStmt", "UpdateStmt"].includes(kind)) return [`a ${kind}`];
+  if (!["SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt"].includes(kind)) return [`a ${kind}`];
   return [...found(kind, body as Tree)];
 }
 
@@ -36,7 +36,7 @@ function* found(kind: string, node: Tree): Generator<string> {
     if (node["fromClause"] !== undefined) yield "an UPDATE with FROM";
   }
   if (kind === "InsertStmt") yield* insertion(node);
-  if (kind === "DeleteStmt") yield "a DELETE";
+  if (kind === "DeleteStmt") yield* unnamed([rangeOf(node["relation"] as Tree)], node["whereClause"]);
   if (kind === "RangeVar") yield* relation(node);
   if (kind === "FuncCall") {
     const name = texts(node["funcname"]).at(-1) ?? "";

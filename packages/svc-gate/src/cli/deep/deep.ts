@@ -6,6 +6,7 @@ import {
   type KeptCounter,
   type LedgerHistory,
 } from "../../ledger/mod.ts";
+import { askOf, readEffects, type RecordedEffect } from "../../ledger/entry/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import {
   askAgain,
@@ -17,10 +18,10 @@ import {
 } from "../replay/decide-again.ts";
 import { inputNotKept, otherKind, readLeaf, readRecorded, type Recorded } from "../replay/recorded.ts";
 import { standsOnErased } from "../replay/replay.ts";
-import { counterDigest } from "../replay/replay-counters.ts";
+import { counterDigest, endedBy } from "../replay/replay-counters.ts";
 import { Folds } from "./folds.ts";
 import { VerdictAccumulator, type DeepFound } from "./found.ts";
-import { visible } from "../../wire/mod.ts";
+import { addDecimals, visible } from "../../wire/mod.ts";
 import { between } from "./totals.ts";
 
 /**
@@ -49,6 +50,8 @@ interface Pending {
   readonly recorded: Recorded;
   readonly asked: AskedAgain;
   readonly acts: CounterActs;
+  /** For each lookup, what approvals held when the row was decided. */
+  readonly held: readonly string[];
 }
 
 /** Changes to counters by acts before a row: milliseconds by the counter's digest. */
@@ -71,6 +74,8 @@ class DeepReplay {
   #named: string | null = null;
   #policySet: PolicySet | string = "no contract";
   readonly #verdicts = new VerdictAccumulator();
+  /** By row: what an open approval holds. */
+  readonly #holds = new Map<number, readonly (RecordedEffect & { readonly at: number })[]>();
 
   constructor(ledger: LedgerHistory) {
     this.#ledger = ledger;
@@ -84,9 +89,11 @@ class DeepReplay {
     for (const row of rows) {
       if (otherKind(row) !== undefined) {
         this.#act(row);
+        this.#settle(row);
         continue;
       }
       const next = await this.#pendingOf(row);
+      this.#settle(row);
       if (typeof next === "string") this.#verdicts.skipped(row.seq, next);
       else if ("what" in next) this.#verdicts.differed(row.seq, next);
       else pending.push(next);
@@ -109,7 +116,35 @@ class DeepReplay {
     }
     const policySet = await this.#inForce(recorded);
     if (typeof policySet === "string") return policySet;
-    return withoutInput(policySet, recorded) ?? { recorded, asked: askAgain(policySet, recorded), acts: this.#acts };
+    const cut = withoutInput(policySet, recorded);
+    if (cut !== undefined) return cut;
+    const asked = askAgain(policySet, recorded);
+    return { recorded, asked, acts: this.#acts, held: asked.lookups.map((lookup) => this.#heldFor(lookup, recorded)) };
+  }
+
+  /** What open approvals hold at a row, without what the call's own approval holds. */
+  #heldFor(lookup: Lookup, { trace }: Recorded): string {
+    if (this.#holds.size === 0) return "0";
+    const [counter, key] = [counterOf(lookup), this.#ledger.keyDigest(lookup.key)];
+    const held = [...this.#holds].flatMap(([row, holds]) => (row === trace.asked?.own ? [] : holds));
+    return held
+      .filter((hold) => hold.counter === counter && hold.key === key && hold.at > lookup.after)
+      .reduce((sum, { amount }) => addDecimals(sum, amount), "0");
+  }
+
+  /** Notes what a row holds, and what it ends. */
+  #settle(row: RecordedRow): void {
+    const leaf = readLeaf(row);
+    if (typeof leaf === "string") return;
+    const { how, approval } = askOf(row.evidence) ?? {};
+    if (approval !== undefined && (how === "used" || how === "opened")) this.#holds.delete(approval);
+    for (const ended of endedBy(leaf, row.evidence)) this.#holds.delete(ended);
+    const held = (readEffects(row.evidence) ?? []).filter(({ held: isHeld }) => isHeld === true);
+    if (held.length > 0)
+      this.#holds.set(
+        leaf.seq,
+        held.map((hold) => ({ ...hold, at: leaf.at })),
+      );
   }
 
   /** A row that records a loss makes counters unknown. A reset counter is known, and counts from zero. */
@@ -165,10 +200,10 @@ class DeepReplay {
 
   /** The result of each lookup when its row was decided: the events before the row, without those before its window. */
   async #valuesOf(pending: readonly Pending[]): Promise<Values> {
-    const asked = pending.flatMap(({ recorded, acts, asked: { lookups } }) =>
-      lookups.map((lookup) => {
+    const asked = pending.flatMap(({ recorded, acts, held, asked: { lookups } }) =>
+      lookups.map((lookup, index) => {
         const after = Math.max(lookup.after, acts.reset.get(counterOf(lookup)) ?? -1);
-        return { lookup, after, leaf: recorded.leaf };
+        return { lookup, after, leaf: recorded.leaf, held: held[index] ?? "0" };
       }),
     );
     const values = new Map<Lookup, string | undefined>();
@@ -185,8 +220,10 @@ class DeepReplay {
         ];
       });
       const totals = await this.#ledger.totals(places);
-      for (const [index, { lookup }] of some.entries())
-        values.set(lookup, between(totals[index * 2], totals[index * 2 + 1]));
+      for (const [index, { lookup, held }] of some.entries()) {
+        const value = between(totals[index * 2], totals[index * 2 + 1]);
+        values.set(lookup, value === undefined ? undefined : addDecimals(value, held));
+      }
     }
     return values;
   }

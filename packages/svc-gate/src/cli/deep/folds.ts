@@ -143,8 +143,8 @@ export class Folds {
         continue;
       }
       const { at, seq } = leaf;
-      for (const { key, amount } of updates)
-        events.push({ counter, key: this.#ledger.keyDigest(key), at, seq, amount });
+      for (const { key, amount, held } of updates)
+        if (held !== true) events.push({ counter, key: this.#ledger.keyDigest(key), at, seq, amount });
     }
     const totals = await this.#ledger.totals(events.flatMap(placesOf));
     for (const [index, { at, seq, amount }] of events.entries()) {

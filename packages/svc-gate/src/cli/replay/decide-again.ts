@@ -10,7 +10,7 @@ import {
   type Prepared,
 } from "../../contract/mod.ts";
 import { answeredVerdict, outcomeOf, renderDiagnostics } from "../../gate/mod.ts";
-import { canonical, type Mode, type Verdict } from "../../wire/mod.ts";
+import { canonical, type Canonical, type Mode, type Verdict } from "../../wire/mod.ts";
 import { contractOf, type History } from "../history.ts";
 import type { Recorded } from "./recorded.ts";
 import { counterDigest, ReplayCounters } from "./replay-counters.ts";
@@ -30,7 +30,8 @@ export interface AskedAgain {
 
 /** Decides under one contract, with the current values of counters. */
 export function decideAgain(policySet: PolicySet, recorded: Recorded, counters: ReplayCounters, mode: Mode): Again {
-  return decideAsked(askAgain(policySet, recorded), (lookup) => counters.value(lookup), mode);
+  const own = recorded.trace.asked?.own;
+  return decideAsked(askAgain(policySet, recorded), (lookup) => counters.value(lookup, own), mode);
 }
 
 /** The part of the decision that does not depend on counters. */
@@ -88,12 +89,30 @@ export function difference(recorded: Recorded, again: Again, history: History): 
     ["verdict", leaf.verdict, decision.verdict],
     ["rule", leaf.rule, decision.rule],
     ["reason", reasonText, JSON.stringify(decision.reason)],
-    ["answer", leaf.answered, again.answered],
-    ["trace", outcomeText, canonical(outcomeOf(decision))],
+    ["answer", leaf.answered, answeredWith(again, recorded)],
+    ["trace", withoutAsk(outcomeText), canonical(outcomeOf(decision))],
     ["effects", ...effectsOf(recorded, again, history, effectsText)],
   ];
   const found = parts.find(([, was, is]) => was !== is);
   return found && { what: found[0], was: String(found[1]), is: found[2] };
+}
+
+/** The answer to a call, with what a person or an approval did to it. */
+export function answeredWith({ answered }: Pick<Again, "answered">, { trace }: Pick<Recorded, "trace">): Verdict {
+  const how = trace.asked?.how;
+  if (how === "used" && answered !== "BLOCK") return "ALLOW";
+  return (how === "denied" || how === "closed") && answered === "ESCALATE" ? "BLOCK" : answered;
+}
+
+/** The part of an outcome that the contract decides. */
+function withoutAsk(outcomeText: string): string {
+  if (!outcomeText.includes('"asked":')) return outcomeText;
+  const {
+    asked: _asked,
+    approval: _approval,
+    ...decided
+  } = JSON.parse(outcomeText) as { readonly [name: string]: Canonical };
+  return canonical(decided);
 }
 
 export interface Difference {
@@ -105,24 +124,27 @@ export interface Difference {
 interface Effect {
   readonly amount: string;
   readonly counter: string;
+  readonly held?: true;
   readonly key?: string;
 }
 
 /** Both as canonical text. Without the ledger's secret, keys cannot be compared: amounts and counters still are. */
 function effectsOf(
-  { leaf, effects }: Recorded,
+  { leaf, effects, trace }: Recorded,
   { prepared }: Again,
   { keyDigest }: History,
   effectsText: string,
 ): readonly [was: string, is: string] {
-  const outcome = { verdict: leaf.verdict ?? "BLOCK", answered: leaf.answered ?? "BLOCK" };
+  const { verdict, answered } = leaf;
+  const outcome = { verdict: verdict ?? "BLOCK", answered: answered ?? "BLOCK", how: trace.asked?.how } as const;
   const updates = count(prepared, outcome);
   if (updates.length === 0) return [effectsText, "[]"];
   const distinct = new Map(
-    updates.map(({ counter, key, amount }): [string, Effect] => {
+    updates.map(({ counter, key, amount, held }): [string, Effect] => {
       const digest = counterDigest(counter.identity);
       const under = keyDigest?.(key);
-      return [`${digest} ${under ?? key}`, { amount, counter: digest, ...(under === undefined ? {} : { key: under }) }];
+      const effect = { amount, counter: digest, ...(held === true && { held }) };
+      return [`${digest} ${under ?? key}`, { ...effect, ...(under === undefined ? {} : { key: under }) }];
     }),
   );
   const is = [...distinct].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, effect]) => effect);

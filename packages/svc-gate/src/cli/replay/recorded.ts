@@ -1,5 +1,6 @@
 import { isVerdict, readJson, type CheckRequest, type JsonObject, type Verdict } from "../../wire/mod.ts";
 import {
+  askOf,
   evidenceDigest,
   parseLeaf,
   readCall,
@@ -9,6 +10,7 @@ import {
   type CutInput,
   type Leaf,
   type LeafKind,
+  type RecordedAsk,
 } from "../../ledger/entry/mod.ts";
 import { readResume } from "../../ledger/mod.ts";
 import type { RecordedRow } from "../history.ts";
@@ -41,6 +43,8 @@ export interface Trace {
   /** The counters that were read, with their values. */
   readonly counters: Readonly<Record<string, string>>;
   readonly observed: readonly WouldBe[];
+  /** What became of the call if a person had to decide it. */
+  readonly asked: RecordedAsk | undefined;
 }
 
 /** The leaf of a row, or a clause with the problem of the row. No source of rows is trusted. */
@@ -102,7 +106,7 @@ export function readRecorded(row: RecordedRow): Recorded | string {
   )
     return erasedPart;
   const reason = readJsonText(reasonText);
-  const trace = traceOf(readJsonText(outcomeText));
+  const trace = traceOf(readJsonText(outcomeText), askOf(row.evidence));
   const effects = readEffects(row.evidence);
   if (call === undefined || typeof reason !== "string" || trace === undefined || effects === undefined)
     return "a part of its evidence is erased or malformed";
@@ -136,12 +140,12 @@ function readJsonText(text: string): unknown {
   }
 }
 
-function traceOf(outcome: unknown): Trace | undefined {
+function traceOf(outcome: unknown, asked: RecordedAsk | undefined): Trace | undefined {
   const { counters, observed = [] } = (outcome ?? {}) as { readonly [name: string]: unknown };
   if (typeof counters !== "object" || counters === null || !Array.isArray(observed)) return undefined;
   if (!Object.values(counters).every((value) => typeof value === "string")) return undefined;
   if (!observed.every(isWouldBe)) return undefined;
-  return { counters: counters as Trace["counters"], observed };
+  return { counters: counters as Trace["counters"], observed, asked };
 }
 
 function isWouldBe(value: unknown): value is WouldBe {

@@ -2,7 +2,8 @@ import { hash } from "node:crypto";
 import type { PolicySet, Lookup, CounterUpdate } from "../../contract/mod.ts";
 import { countersOf, recountRow, type OwnedCounter } from "../../gate/mod.ts";
 import { readResume } from "../../ledger/mod.ts";
-import type { Leaf } from "../../ledger/entry/mod.ts";
+import { rowsOf } from "../../approvals/mod.ts";
+import { actOf, askOf, type Leaf } from "../../ledger/entry/mod.ts";
 import { InMemoryCounters } from "../in-memory-counters.ts";
 import type { History } from "../history.ts";
 import { hasErasedPart, readLeaf, recordedAt } from "./recorded.ts";
@@ -90,7 +91,7 @@ export class ReplayCounters {
           const updates = leaf === undefined ? undefined : recountRow(owned, leaf, evidence);
           if (updates === undefined)
             this.#lacks(owned.counter.identity, leaf?.at ?? recordedAt(row.leaf), hasErasedPart(evidence));
-          else for (const move of updates) this.#counters.add(move, leaf?.at ?? 0);
+          else this.add(updates, leaf?.at ?? 0, seq);
         }
       }
     }
@@ -121,13 +122,15 @@ export class ReplayCounters {
     }
   }
 
-  value({ counter, key, after }: Lookup): string | undefined {
+  /** @param own the row of the call's own approval, whose amounts do not count against the call */
+  value({ counter, key, after }: Lookup, own: number | undefined): string | undefined {
     const { unknownThrough = -1 } = this.#kept.get(counter.identity) ?? {};
-    return after < unknownThrough ? undefined : this.#counters.value({ counter, key, after });
+    return after < unknownThrough ? undefined : this.#counters.value({ counter, key, after }, own);
   }
 
   /** Applies a person's act. After one that records a loss, counters are unknown. A reset counter counts from zero. */
   act(leaf: Leaf, evidence: string): void {
+    for (const ended of endedBy(leaf, evidence)) this.#counters.release(ended);
     const row = readResume(leaf, evidence);
     if (row === undefined) return;
     if (row.lost !== undefined) this.#freshLoss = leaf.at;
@@ -141,6 +144,13 @@ export class ReplayCounters {
     }
   }
 
+  /** A check was passed: what the approval holds that it used or replaced counts no more. */
+  passed(evidence: string): void {
+    const { how, approval } = askOf(evidence) ?? {};
+    if (approval !== undefined && (how === "used" || how === "opened")) this.#counters.release(approval);
+    this.answered();
+  }
+
   /** A check was passed: a counter that starts empty after it has lost nothing. */
   answered(): void {
     this.#freshLoss = -1;
@@ -151,9 +161,20 @@ export class ReplayCounters {
     return after < this.#lacking(counter.identity);
   }
 
-  add(updates: readonly CounterUpdate[], at: number): void {
-    for (const move of updates) this.#counters.add(move, at);
+  add(updates: readonly CounterUpdate[], at: number, seq: number): void {
+    for (const move of updates) if (move.held !== true) this.#counters.add(move, at);
+    this.#counters.hold(
+      seq,
+      updates.filter(({ held }) => held === true),
+      at,
+    );
   }
+}
+
+/** The rows whose approvals an act ends. */
+export function endedBy(leaf: Leaf, evidence: string): readonly number[] {
+  const act = actOf(leaf, evidence);
+  return act === undefined || act.act === "approval.approve" ? [] : rowsOf(act);
 }
 
 /** The digest with which receipts name a counter. */

@@ -5,6 +5,7 @@ import type { Leaf } from "../../ledger/entry/mod.ts";
 import type { History, RecordedRow } from "../history.ts";
 import { everyRow, firstSince, type Span } from "../span.ts";
 import {
+  answeredWith,
   askAgain,
   Contracts,
   decideAgain,
@@ -73,15 +74,16 @@ export async function holdAgainstItself(history: History, observer: Agreement): 
       continue;
     }
     const asked = askAgain(policySet, recorded);
-    const again = decideAsked(asked, (lookup) => counters.value(lookup), recorded.leaf.mode ?? "enforce");
+    const { own, how } = recorded.trace.asked ?? {};
+    const again = decideAsked(asked, (lookup) => counters.value(lookup, own), recorded.leaf.mode ?? "enforce");
     const found = difference(recorded, again, history);
     if (found === undefined) observer.agreed(recorded);
     else if (asked.lookups.some((lookup) => counters.isLacking(lookup)))
       observer.skipped(recorded.leaf.seq, standsOnErased);
     else observer.differs(recorded, found);
     // Counts what was recorded: one row that differs does not make others differ.
-    const { verdict, answered, at } = recorded.leaf;
-    if (verdict !== null && answered !== null) counters.add(count(again.prepared, { verdict, answered }), at);
+    const { verdict, answered, at, seq } = recorded.leaf;
+    if (verdict !== null && answered !== null) counters.add(count(again.prepared, { verdict, answered, how }), at, seq);
   }
 }
 
@@ -129,8 +131,12 @@ export async function decideAllAgain(
     }
     const again = decideAgain(policySet, recorded, counters, mode ?? recorded.leaf.mode ?? "enforce");
     observer.decided(recorded, again);
-    const { decision, answered, prepared } = again;
-    counters.add(count(prepared, { verdict: decision.verdict, answered }), recorded.leaf.at);
+    const { decision, prepared } = again;
+    // What a person did to the call stays, where the other contract leaves the call to a person too.
+    const how = again.answered === "ESCALATE" ? recorded.trace.asked?.how : undefined;
+    const answered = answeredWith(again, recorded);
+    const { at, seq } = recorded.leaf;
+    counters.add(count(prepared, { verdict: decision.verdict, answered, how }), at, seq);
   }
 }
 
@@ -158,7 +164,7 @@ function countRecorded(
 ): void {
   const found = owned.map((each) => leaf && recountRow(each, leaf, row.evidence));
   if (found.includes(undefined)) observer.skipped(row.seq, notCounted);
-  for (const updates of found) counters.add(updates ?? [], recordedAt(row.leaf));
+  for (const updates of found) counters.add(updates ?? [], recordedAt(row.leaf), row.seq);
 }
 
 const notCounted =
@@ -197,7 +203,7 @@ async function* checksOf(
         continue;
       }
       yield { row, leaf: read, recorded };
-      counters.answered();
+      counters.passed(row.evidence);
     }
   }
 }
@@ -209,7 +215,7 @@ function moveCut({ leaf, row }: Recorded, policySet: PolicySet, counters: Replay
     const digest = counterDigest(owned.counter.identity);
     const updates = lacking.has(digest) ? recountRow(owned, leaf, row.evidence) : undefined;
     if (updates === undefined || updates.length === 0) continue;
-    counters.add(updates, leaf.at);
+    counters.add(updates, leaf.at, leaf.seq);
     lacking.delete(digest);
   }
   counters.skip(leaf.at, lacking);

@@ -20,6 +20,8 @@ export interface RecordedCheck {
   readonly answered: Verdict;
   /** The deciding rule, as `Decision.rule` names it; empty if it was erased. */
   readonly rule: string;
+  /** What became of the call if a person had to decide it. */
+  readonly how?: string | undefined;
 }
 
 /**

@@ -93,7 +93,9 @@ export interface Outcome {
 /** The updates of the counters that count calls with this decision and answer. */
 export function count(prepared: Prepared, outcome: Outcome): readonly CounterUpdate[] {
   if (prepared.updates.length === 0) return noUpdates;
-  return prepared.updates.filter(({ counter }) => isCounted(counter, outcome));
+  const counted = prepared.updates.filter(({ counter }) => isCounted(counter, outcome));
+  if (outcome.how !== "opened") return counted;
+  return counted.map((update) => (update.counter.counting === "possible" ? { ...update, held: true } : update));
 }
 
 /** Does the counter count calls with this decision and answer? */

@@ -14,6 +14,8 @@ export interface CounterUpdate {
   readonly key: string;
   /** A decimal. */
   readonly amount: string;
+  /** True if the amount is held until a person decides the call. */
+  readonly held?: true;
 }
 
 /** A call after all work that does not depend on the time or on counters. */

@@ -20,7 +20,7 @@ import type { TimedTransaction } from "../core/active-ledger.ts";
 import type { Deciders } from "./deciders.ts";
 import { gateName } from "./gate-name.ts";
 import { expiredReason, quorumNow, recordAct, requireRows } from "./judged-batch.ts";
-import { storedApproval } from "./stored.ts";
+import { storedApproval } from "../../ledger/entry/mod.ts";
 
 /** What a person decides about one approval. */
 export interface AskedDecision {
@@ -365,7 +365,7 @@ export class ApprovalDesk {
   async #sweep(): Promise<void> {
     this.#sweepAt = Infinity;
     const due = await this.sweep();
-    if (due === 1000) this.#sweepBy(0);
+    if (due > 0) this.#sweepBy(0);
     else await this.begin();
   }
 

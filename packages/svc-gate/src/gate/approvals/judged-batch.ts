@@ -15,7 +15,6 @@ import {
   statusAt,
   type Approval,
   type ApprovalAct,
-  type Asked,
   type Asking,
   type Judgement,
   type OwnAmount,
@@ -27,7 +26,7 @@ import type { ActivePolicy } from "../core/active-policy.ts";
 import type { ApprovableCall } from "./call.ts";
 import type { Deciders } from "./deciders.ts";
 import { gateName } from "./gate-name.ts";
-import { afterRow, openedBy, storedApproval } from "./stored.ts";
+import { afterRow, openedBy, storedApproval } from "../../ledger/entry/mod.ts";
 
 /** A call before it is judged. */
 export interface CallToJudge {
@@ -161,7 +160,9 @@ export class JudgedBatch {
     const digests = { attach: call.attach, binding: call.binding };
     const { open } = this.#policy.policySet.approvals;
     const judgement = judgeAsk({ ...ask, ...digests }, this.#book, open, (approval) => this.quorum(approval));
-    return { answered: answeredAfter(judgement, answered), judgement, outcome: outcomeOf(judgement, asking) };
+    const own = this.own(call);
+    const left = own.approval !== undefined && own.holds.length > 0 ? own.approval.row : undefined;
+    return { answered: answeredAfter(judgement, answered), judgement, outcome: outcomeOf(judgement, asking, left) };
   }
 
   quorum(approval: Approval): Quorum {
@@ -334,13 +335,22 @@ function answeredAfter({ how }: Judgement, answered: Verdict): Verdict {
   return how === "denied" || how === "closed" ? "BLOCK" : answered;
 }
 
-function outcomeOf(judgement: Judgement, asking: Asking | undefined): Readonly<Record<string, Canonical>> {
+/** @param own the row of the call's own approval, if the amounts that it holds were left out */
+function outcomeOf(
+  judgement: Judgement,
+  asking: Asking | undefined,
+  own: number | undefined,
+): Readonly<Record<string, Canonical>> {
   const { how, mismatch } = judgement;
-  if (how === undefined && !mismatch) return {};
-  const asked: Partial<Asked> = { ...(how !== undefined && { how }), ...(mismatch && { mismatch }) };
-  const row = "approval" in judgement ? { approval: judgement.approval.row } : {};
-  const opened = how === "opened" && asking !== undefined ? { approval: asking as unknown as Canonical } : {};
-  return { asked: { ...asked, ...row }, ...opened };
+  if (how === undefined && !mismatch && own === undefined) return {};
+  const named = "approval" in judgement ? judgement.approval : how === "opened" ? judgement.supersedes : undefined;
+  const asked = {
+    ...(how !== undefined && { how }),
+    ...(mismatch && { mismatch }),
+    ...(named !== undefined && { approval: named.row }),
+    ...(own !== undefined && { own }),
+  };
+  return { asked, ...(how === "opened" && asking !== undefined && { approval: asking as unknown as Canonical }) };
 }
 
 /** Folds approvals from their rows again before they are used. The table only says where to look. */

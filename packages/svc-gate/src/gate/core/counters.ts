@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { recount, type PolicySet, type Counter } from "../../contract/mod.ts";
 import { readResume, resumeOf, type FoldedEvent, type Ledger, type AppendTransaction } from "../../ledger/mod.ts";
-import { parseLeaf, readCall, readCutInput, wholeText, type Leaf } from "../../ledger/entry/mod.ts";
+import { askOf, parseLeaf, readCall, readCutInput, wholeText, type Leaf } from "../../ledger/entry/mod.ts";
 import { isVerdict, visible } from "../../wire/mod.ts";
 
 /** A counter that starts, for the answer and the log. */
@@ -77,9 +77,22 @@ export async function alignCounters(
       ? { ...start, unknownThrough: lostThrough }
       : await catchUp(each, ledger, start, keep);
     await transaction.keepCounter({ definition, through: null, unknownThrough }, []);
+    if (each.counter.counting === "possible" && !startsEmpty) await holdOpen(each, transaction, start.through);
     folded.push({ counter: name, rows, events, unknownThrough, startsEmpty });
   }
   return folded;
+}
+
+/** Adds what open approvals hold to a counter that begins to be kept. */
+async function holdOpen(owned: OwnedCounter, transaction: AppendTransaction, after: number): Promise<void> {
+  const counter = hash("sha256", owned.counter.identity, "hex");
+  for (const row of await transaction.openApprovals()) {
+    if (row.seq <= after) continue;
+    const leaf = parseLeaf(row.leaf);
+    const updates = leaf === undefined ? undefined : recountRow(owned, leaf, row.evidence);
+    for (const { key, amount, held } of updates ?? [])
+      if (held === true) transaction.hold({ counter, key, amount, seq: row.seq, at: leaf?.at ?? 0 });
+  }
 }
 
 /**
@@ -135,7 +148,9 @@ async function catchUp(owned: OwnedCounter, ledger: Ledger, start: Progress, kee
       const { seq, at } = leaf ?? { seq: row.seq, at: ledger.head.at };
       const updates = leaf === undefined ? undefined : recountRow(owned, leaf, row.evidence);
       if (updates === undefined) unknownThrough = Math.max(unknownThrough, at);
-      else for (const { key, amount } of updates) found.push({ seq, at, counter, key, amount });
+      // What an approval holds is no event. The approvals that are still open are looked up at the end of the fold.
+      else
+        for (const { key, amount, held } of updates) if (held !== true) found.push({ seq, at, counter, key, amount });
     }
     through = slice.at(-1)?.seq ?? through;
     rows += slice.length;
@@ -171,5 +186,6 @@ export function recountRow(
     verdict,
     answered,
     rule: leaf.rule ?? "",
+    how: askOf(evidence)?.how,
   });
 }

@@ -177,10 +177,10 @@ function decideCall(
   const how = judgement?.judgement.how;
   const row = transaction.append(
     entry,
-    count(prepared, { verdict, answered, how }).map(({ counter, key, amount }): CounterEvent => {
-      const event = { counter: digestOf(policy, counter), key, amount };
-      return how === "opened" && counter.counting === "possible" ? { ...event, held: true } : event;
-    }),
+    count(prepared, { verdict, answered, how }).map(({ counter, ...update }): CounterEvent => ({
+      ...update,
+      counter: digestOf(policy, counter),
+    })),
   );
   const approval: AnswerApproval | undefined =
     judging === undefined || judgement === undefined

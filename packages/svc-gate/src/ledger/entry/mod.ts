@@ -3,6 +3,7 @@
  *
  * Does not: know other rows, files or databases.
  */
+export { actOf, afterRow, askOf, openedBy, storedApproval, withRepeat, type RecordedAsk } from "./approval-rows.ts";
 export {
   erasableParts,
   eraseAct,
@@ -22,4 +23,4 @@ export type { PartName } from "./disclosure.ts";
 export { leafHash, leafKinds, parseLeaf, type Leaf, type LeafKind } from "./leaf.ts";
 export type { Durable, Receipt } from "./receipt.ts";
 export type { Broken, StoredRow } from "./row.ts";
-export { readCall, readEffects } from "./verifier.ts";
+export { readCall, readEffects, type RecordedEffect } from "./verifier.ts";

@@ -219,7 +219,7 @@ export class Walk {
     const { at, seq } = leaf;
     if (missing.length > 0) this.#lacking.push([seq, missing.length]);
     if (this.#counters !== undefined)
-      for (const effect of readEffects(evidence) ?? []) events.push({ ...effect, at, seq });
+      for (const effect of readEffects(evidence) ?? []) if (effect.held !== true) events.push({ ...effect, at, seq });
     return this.#missing.pass(leaf, evidence, missing);
   }
 

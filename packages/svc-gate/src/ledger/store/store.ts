@@ -250,7 +250,7 @@ export interface StoreTransaction {
   readonly hasApprovals: boolean;
   /** Reads the approvals that calls may meet. */
   approvals(lookup: ApprovalLookup): Promise<ApprovalsFound>;
-  /** Reads open approvals whose time has ended: at most 1,000. */
+  /** Reads open approvals whose time has ended: at most 10,000. */
   dueApprovals(at: number): Promise<readonly string[]>;
   /** Reads rows by their numbers, in order. */
   rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]>;

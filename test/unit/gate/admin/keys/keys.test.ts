@@ -448,19 +448,19 @@ test("only root administrators can hand out more rights than their own key has",
     assert.ok(by !== undefined);
     return { by, tenant: "acme" };
   };
-  const plain = await admin("plain", { scopes: ["admin", "check"] });
-  const mailer = await admin("mailer", { scopes: ["admin", "check"], tools: ["mail.*"] });
+  const plain = await admin("plain", { scopes: ["admin", "rules"] });
+  const mailer = await admin("mailer", { scopes: ["admin", "rules"], tools: ["mail.*"] });
   const rows: readonly (readonly [typeof plain, object, string])[] = [
-    [plain, { name: "a1" }, "made"],
-    [plain, { name: "a2", scopes: ["check", "admin"], tools: ["mail.send"] }, "made"],
+    [plain, { name: "a1", scopes: ["rules"] }, "made"],
+    [plain, { name: "a2", scopes: ["rules", "admin"], tools: ["mail.send"] }, "made"],
     [plain, { name: "a3", scopes: ["receipts"] }, "forbidden"],
-    [plain, { name: "a4", tenant: "acme" }, "made"],
-    [plain, { name: "a5", tenant: "globex" }, "forbidden"],
-    [plain, { name: "a6", tenant: null }, "forbidden"],
-    [mailer, { name: "m1" }, "forbidden"],
-    [mailer, { name: "m2", tools: ["mail.send", "mail.d*"] }, "made"],
-    [mailer, { name: "m3", tools: ["mail.send", "mai*"] }, "forbidden"],
-    [mailer, { name: "m4", tools: ["*"] }, "forbidden"],
+    [plain, { name: "a4", tenant: "acme", scopes: ["rules"] }, "made"],
+    [plain, { name: "a5", tenant: "globex", scopes: ["rules"] }, "forbidden"],
+    [plain, { name: "a6", tenant: null, scopes: ["rules"] }, "forbidden"],
+    [mailer, { name: "m1", scopes: ["rules"] }, "forbidden"],
+    [mailer, { name: "m2", scopes: ["rules"], tools: ["mail.send", "mail.d*"] }, "made"],
+    [mailer, { name: "m3", scopes: ["rules"], tools: ["mail.send", "mai*"] }, "forbidden"],
+    [mailer, { name: "m4", scopes: ["rules"], tools: ["*"] }, "forbidden"],
   ];
   for (const [asking, body, outcome] of rows) {
     const made = await createKey(ring, asking, bytes(body));

@@ -79,7 +79,7 @@ export const statements = {
     WHERE ledger = $1 AND status IN ('pending', 'approved') AND ends > $2`,
   holdsOf: `SELECT counter, key, at, seq, amount FROM svc_gate.holds WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
   dueApprovals: `SELECT record FROM svc_gate.approvals
-    WHERE ledger = $1 AND status IN ('pending', 'approved') AND ends <= $2 ORDER BY ends LIMIT 1000`,
+    WHERE ledger = $1 AND status IN ('pending', 'approved') AND ends <= $2 ORDER BY ends LIMIT 10000`,
   listApprovals: `SELECT record FROM svc_gate.approvals WHERE ledger = $1 AND seq < $2
     AND ($3::text[] IS NULL OR status = ANY($3)) AND ($4::text IS NULL OR key = $4) AND ($5::text IS NULL OR session = $5)
     AND ($6::bigint[] IS NULL OR seq = ANY($6)) ORDER BY seq DESC LIMIT $7`,

@@ -2,8 +2,8 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { holdRows, withHeld, type KeptCounters, type TotalQuery } from "../running-totals.ts";
 import type { ApprovalLookup, ApprovalQuery, ApprovalsFound, StoredApproval, StoredEffect } from "../store.ts";
 
-/** The most approvals that one sweep ends. */
-const dueMax = 1000;
+/** The most approvals that are read at once: as many as may be open. */
+const dueMax = 10_000;
 
 /** The tables of approvals and of the amounts that they hold, for the connection that writes. */
 export class ApprovalTables {

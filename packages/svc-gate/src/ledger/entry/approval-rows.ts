@@ -1,0 +1,116 @@
+import {
+  applyAct,
+  approvalText,
+  attach,
+  endsAt,
+  isOpen,
+  openApproval,
+  readAct,
+  rowsOf,
+  type Approval,
+  type ApprovalAct,
+  type Asking,
+  type How,
+  type OwnAmount,
+} from "../../approvals/mod.ts";
+import type { StoredApproval } from "../store/store.ts";
+import { partText } from "./evidence.ts";
+import { leafHash, parseLeaf, type Leaf } from "./leaf.ts";
+import type { StoredRow } from "./row.ts";
+import { readCall, readEffects } from "./verifier.ts";
+
+const hourMs = 3_600_000;
+
+/** An approval as the ledger's table keeps it. */
+export function storedApproval(approval: Approval): StoredApproval {
+  const { row, key, session, status, asking } = approval;
+  return { row, attach: asking.attach, key, session, status, ends: endOf(approval), record: approvalText(approval) };
+}
+
+/** Until when the approval matters to other calls: a denial for an hour at least, because denials of a rule are counted. */
+function endOf(approval: Approval): number | null {
+  if (isOpen(approval)) return endsAt(approval);
+  const { denial } = approval;
+  return denial === null ? null : Math.max(denial.until, denial.at + hourMs);
+}
+
+/** What became of a call, as its row records it. */
+export interface RecordedAsk {
+  readonly how?: How | undefined;
+  /** True if the call named an approval that is unknown, or bound to another call. */
+  readonly mismatch?: true;
+  /** The row whose approval the call used or attached to, which blocked it, or which its own approval replaces. */
+  readonly approval?: number;
+  /** The row of the call's own open approval: what that holds did not count against the call. */
+  readonly own?: number;
+}
+
+/** Returns what became of a call if a person had to decide it; undefined if not, or if that part was erased. */
+export function askOf(evidence: string): RecordedAsk | undefined {
+  return outcomeOf(evidence)?.asked;
+}
+
+interface RecordedOutcome {
+  readonly asked?: RecordedAsk;
+  readonly approval?: Asking;
+}
+
+function outcomeOf(evidence: string): RecordedOutcome | undefined {
+  const text = partText(evidence, "outcome");
+  // Most outcomes have neither member, and need no parsing.
+  if (text === undefined || !text.includes('"asked":')) return undefined;
+  try {
+    return JSON.parse(text) as RecordedOutcome;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Reads the act about approvals in a row; undefined if the row has none. */
+export function actOf(leaf: Leaf, evidence: string): ApprovalAct | undefined {
+  if (leaf.kind !== "change" || leaf.act === null || !leaf.act.startsWith("approval.")) return undefined;
+  try {
+    return readAct(leaf.act, partText(evidence, "input") ?? "null");
+  } catch {
+    return undefined;
+  }
+}
+
+/** Adds the row of a call that attached to an approval. */
+export function withRepeat(approval: Approval, row: StoredRow): Approval {
+  return attach(approval, row.seq, ownAmounts(row));
+}
+
+function ownAmounts(row: Pick<StoredRow, "evidence" | "leaf">): readonly OwnAmount[] {
+  const at = parseLeaf(row.leaf)?.at ?? 0;
+  const effects = (readEffects(row.evidence) ?? []).filter(({ held }) => held !== true);
+  return effects.map(({ counter, key, amount }) => ({ counter, key, at, amount }));
+}
+
+/** Folds an approval from the row of the check that opened it; undefined if the row opened none, or lacks a part. */
+export function openedBy(row: StoredRow): Approval | undefined {
+  const leaf = parseLeaf(row.leaf);
+  const call = readCall(row.evidence);
+  const approval = outcomeOf(row.evidence)?.approval;
+  if (leaf === undefined || leaf.kind !== "check" || call === undefined || approval === undefined) return undefined;
+  const { seq, at } = leaf;
+  return openApproval({
+    row: seq,
+    hash: leafHash(row.leaf),
+    at,
+    key: leaf.key ?? "",
+    session: call.session_id,
+    tool: call.tool_name,
+    rule: leaf.rule ?? "",
+    asking: approval,
+    own: ownAmounts(row),
+  });
+}
+
+/** Applies the row of an administrative event to an approval; the same approval if the row is not about it. */
+export function afterRow(approval: Approval, row: StoredRow): Approval | undefined {
+  const leaf = parseLeaf(row.leaf);
+  const act = leaf && actOf(leaf, row.evidence);
+  if (leaf === undefined || act === undefined || !rowsOf(act).includes(approval.row)) return approval;
+  return applyAct(approval, act, { seq: leaf.seq, at: leaf.at, by: leaf.key ?? "" });
+}

@@ -1,0 +1,527 @@
+/**
+ * Goal: an approval lets exactly the call through that a person was shown, once, and nothing else changes an answer. The
+ * numbers are those of the complaints (C) and rules (R) of the design. Method: each rule is a scenario against a gate
+ * over HTTP. Positive control: the same scenario fails on a gate with a planted defect.
+ */
+import assert from "node:assert/strict";
+import { suite, test, type TestContext } from "node:test";
+import type { Mutation } from "../support/mutation/mutate.ts";
+import { large, payments, startDesk, type Desk, type DeskOptions } from "../support/approvals.ts";
+import { ask } from "../support/gate.ts";
+
+interface Scenario {
+  readonly rule: string;
+  readonly run: (desk: Desk, t: TestContext) => Promise<void>;
+  /** A defect that the scenario must notice. */
+  readonly defect: Mutation;
+  readonly options?: DeskOptions;
+}
+
+type Call = typeof large & Readonly<Record<string, unknown>>;
+
+/** Asks about the large payment, and lets a person approve it. */
+async function approved(desk: Desk, call: object = large): Promise<string> {
+  const parked = await desk.asks(call);
+  assert.equal(parked.verdict, "ESCALATE");
+  const { status, json, text } = await desk.decides("anna", parked.approval.id, "approve");
+  assert.equal(status, 200, text);
+  assert.equal(json.status, "approved");
+  return parked.approval.id;
+}
+
+const naming = (id: string, call: object = large): object => ({ ...call, approval: { id } });
+
+const scenarios: readonly Scenario[] = [
+  {
+    rule: "C6: an approval is used by one row, also when many ask at the same time",
+    run: async (desk) => {
+      const id = await approved(desk);
+      const answers = await Promise.all(Array.from({ length: 20 }, () => desk.asks(naming(id))));
+      assert.equal(answers.filter(({ verdict }) => verdict === "ALLOW").length, 1);
+      assert.equal((await desk.asks(naming(id))).verdict, "BLOCK");
+      const { json } = await desk.as("anna", `/approvals/${id}`);
+      assert.equal(json.status, "used");
+    },
+    defect: { within: "JudgedBatch.#closeLater", find: "this.#end({ ...approval, status }, approval);", put: "" },
+  },
+  {
+    rule: "C1: a call that differs in anything but the order of its members is not let through",
+    run: async (desk) => {
+      const id = await approved(desk);
+      const others: readonly object[] = [
+        { tool_input: { amount: 1200, to: "annb" } },
+        { tool_input: { amount: 1201, to: "anna" } },
+        { tool_input: { amount: 1200, to: "anna", extra: null } },
+        { session_id: "s2" },
+        { platform_state: { wallet: "v" } },
+      ];
+      for (const other of others) {
+        const { verdict, receipt } = await desk.asks(naming(id, { ...large, ...other }));
+        assert.notEqual(verdict, "ALLOW", JSON.stringify(other));
+        assert.equal((await desk.outcomeOf(receipt.seq)).asked.mismatch, true, JSON.stringify(other));
+      }
+      const spelled = JSON.stringify(naming(id)).replace("1200", "1200.0");
+      const { json } = await ask(desk, "/check", {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: spelled,
+      });
+      assert.equal(json.verdict, "ESCALATE");
+      assert.equal((await desk.outcomeOf(json.receipt.seq)).asked.mismatch, true);
+      const turned = {
+        approval: { id },
+        session_id: "s1",
+        platform_state: { wallet: "w" },
+        tool_input: { to: "anna", amount: 1200 },
+        tool_name: "pay.send",
+      };
+      assert.equal((await desk.asks(turned)).verdict, "ALLOW");
+    },
+    defect: { within: "namedBy", find: "found.asking.binding === binding", put: "true" },
+  },
+  {
+    rule: "C1: another key cannot use it",
+    run: async (desk) => {
+      const id = await approved(desk);
+      const { json } = await desk.operates("/admin/keys", { name: "other", scopes: ["check"] });
+      const { verdict, receipt } = await desk.asks(naming(id), json.key);
+      assert.equal(verdict, "ESCALATE");
+      assert.equal((await desk.outcomeOf(receipt.seq)).asked.mismatch, true);
+      assert.equal((await desk.asks(naming(id))).verdict, "ALLOW");
+    },
+    defect: {
+      within: "bindingText",
+      find: "const names = [key, log, session, facts, tool].map($$each);",
+      put: 'const names = ["", log, session, facts, tool].map($$each);',
+    },
+  },
+  {
+    rule: "R1: other rules than those that the person saw ask for a person again",
+    run: async (desk) => {
+      const id = await approved(desk);
+      const { verdict, approval } = await desk.asks(
+        naming(id, { ...large, platform_state: { wallet: "w", price: 11 } }),
+      );
+      assert.equal(verdict, "ESCALATE");
+      assert.notEqual(approval.id, id);
+      const { json } = await desk.as("anna", `/approvals/${id}`);
+      assert.deepEqual([json.status, json.successor], ["superseded", Number(approval.id.split("_")[1])]);
+    },
+    defect: { within: "isSameCause", find: "names.length === Object.keys(shown.causes).length", put: "true" },
+  },
+  {
+    rule: "R2: a number that the rule reads moves by at most the drift",
+    run: async (desk) => {
+      const dear = (price: number): object => ({
+        ...large,
+        tool_input: { amount: 5, to: "x" },
+        platform_state: { wallet: "w", price },
+      });
+      const parked = await desk.asks(dear(12));
+      assert.equal((await desk.decides("anna", parked.approval.id, "approve")).status, 200);
+      const moved = await desk.asks(naming(parked.approval.id, dear(13.5)));
+      assert.equal(moved.verdict, "ESCALATE");
+      assert.equal((await desk.decides("anna", moved.approval.id, "approve")).status, 200);
+      assert.equal((await desk.asks(naming(moved.approval.id, dear(12.75)))).verdict, "ALLOW");
+    },
+    defect: { within: "isNoRisk", find: "return counters && facts;", put: "return counters;" },
+  },
+  {
+    rule: "R2: a counter that the rule reads may not stand higher, but for the call's own askings",
+    run: async (desk) => {
+      const id = await approved(desk);
+      for (let n = 0; n < 3; n += 1) assert.equal((await desk.asks(large)).approval.next, "check");
+      assert.equal((await desk.asks(naming(id))).verdict, "ALLOW");
+      const other = { ...large, session_id: "s7" };
+      const next = await approved(desk, {
+        ...other,
+        tool_input: { amount: 1100, to: "anna" },
+        platform_state: { wallet: "w2" },
+      });
+      await desk.asks({ ...other, tool_input: { amount: 3, to: "anna" }, platform_state: { wallet: "w2" } });
+      const late = await desk.asks(
+        naming(next, { ...other, tool_input: { amount: 1100, to: "anna" }, platform_state: { wallet: "w2" } }),
+      );
+      assert.equal(late.verdict, "ESCALATE");
+      assert.notEqual(late.approval.id, next);
+    },
+    defect: { within: "isNoRisk", find: "return counters && facts;", put: "return facts;" },
+  },
+  {
+    rule: "D6: what waits is held, and a call never meets its own hold",
+    run: async (desk) => {
+      const ids = new Set<string>();
+      for (let n = 0; n < 5; n += 1) {
+        const { verdict, approval } = await desk.asks(large);
+        assert.equal(verdict, "ESCALATE");
+        ids.add(approval.id);
+      }
+      assert.equal(ids.size, 1);
+      const second = { ...large, tool_input: { amount: 900, to: "x" } };
+      assert.equal((await desk.asks(second)).verdict, "BLOCK", "1200 is held of 2000");
+      const [id = ""] = ids;
+      assert.equal((await desk.decides("anna", id, "deny")).status, 200);
+      assert.equal((await desk.asks(second)).verdict, "ALLOW", "a denied call holds nothing");
+    },
+    defect: { within: "ApprovalTables.keep", find: "for (const row of released) this.#release.run(row);", put: "" },
+  },
+  {
+    rule: "C16: a denial holds, with the person's words, and opens nothing",
+    run: async (desk) => {
+      const { approval } = await desk.asks(large);
+      assert.equal((await desk.decides("anna", approval.id, "deny", { comment: "ask the controller" })).status, 200);
+      const rows: string[] = [];
+      for (let n = 0; n < 10; n += 1) {
+        const again = await desk.asks({ ...large, session_id: `s${n}` });
+        assert.deepEqual([again.verdict, again.approval.next], ["BLOCK", "none"]);
+        rows.push(again.reason);
+      }
+      assert.deepEqual(new Set(rows), new Set(["Svc: anna denied this call: ask the controller"]));
+      const { json } = await desk.as("anna", "/approvals?state=pending");
+      assert.equal(json.approvals.length, 0);
+    },
+    defect: {
+      within: "judgeAsk",
+      find: 'if (denial !== undefined) return { how: "denied", mismatch, approval: denial };',
+      put: "",
+    },
+  },
+  {
+    rule: "R7: after three denials under one rule within an hour, further calls are blocked without a card",
+    run: async (desk) => {
+      for (let n = 0; n < 3; n += 1) {
+        const { approval } = await desk.asks({
+          ...large,
+          platform_state: { wallet: `w${n}` },
+          tool_input: { amount: 1200 + n, to: "x" },
+        });
+        assert.equal((await desk.decides("bob", approval.id, "deny")).status, 200);
+      }
+      const fourth = await desk.asks({
+        ...large,
+        platform_state: { wallet: "w9" },
+        tool_input: { amount: 1300, to: "y" },
+      });
+      assert.equal(fourth.verdict, "BLOCK");
+    },
+    defect: { within: "denialsMax", value: "99" },
+  },
+  {
+    rule: "C17, R7: the same call in another spelling or session shares the card, and cannot use it",
+    run: async (desk) => {
+      const { approval } = await desk.asks(large);
+      const other = await desk.asks({ ...large, session_id: "s2" });
+      assert.deepEqual([other.approval.id, other.approval.new, other.approval.next], [approval.id, false, "wait"]);
+      await desk.decides("anna", approval.id, "approve");
+      assert.equal((await desk.asks({ ...large, session_id: "s2" })).approval.next, "wait");
+      assert.equal((await desk.asks(large)).approval.next, "check");
+      const { json } = await desk.as("anna", `/approvals/${approval.id}`);
+      assert.equal(json.asked, 4);
+    },
+    defect: {
+      within: "JudgedBatch.appended",
+      find: "judgement.isSame && this.#isReady(approval)",
+      put: "this.#isReady(approval)",
+    },
+  },
+  {
+    rule: "C7: of two answers the first holds, and the second gets the state that stands",
+    run: async (desk) => {
+      const { approval } = await desk.asks(large);
+      const [yes, no] = await Promise.all([
+        desk.decides("anna", approval.id, "deny"),
+        desk.decides("bob", approval.id, "deny"),
+      ]);
+      assert.deepEqual([yes.status, no.status].toSorted(), [200, 409]);
+      assert.equal([yes, no].find(({ status }) => status === 409)?.json.code, "approval-closed");
+      const again = await desk.decides("bob", approval.id, "approve");
+      assert.deepEqual([again.status, again.json.code], [409, "approval-closed"]);
+    },
+    defect: {
+      within: "ApprovalDesk.#judge",
+      find: 'if (status !== "pending" && status !== "approved") return bad(refuse("approval-closed", $text));',
+      put: "",
+    },
+  },
+  {
+    rule: "C8: one person is one voice, and a quorum of two needs two",
+    run: async (desk) => {
+      const call = { tool_name: "pay.legal", tool_input: { a: 1 }, session_id: "s1" };
+      const { approval } = await desk.asks(call);
+      assert.equal(approval.needs, 2);
+      const votes = await Promise.all(Array.from({ length: 10 }, () => desk.decides("cleo", approval.id, "approve")));
+      assert.ok(votes.every(({ status, json }) => status === 200 && json.status === "pending" && json.has === 1));
+      assert.equal((await desk.asks(naming(approval.id, call))).verdict, "ESCALATE");
+    },
+    defect: { within: "quorumOf", find: "if (own.some((voice) => voices.has(voice))) continue;", put: "" },
+  },
+  {
+    rule: "R12: two keys that one maker made within a day are one voice",
+    run: async (desk) => {
+      const { approval } = await desk.asks({ tool_name: "pay.legal", tool_input: { a: 1 } });
+      await desk.decides("cleo", approval.id, "approve");
+      const { json } = await desk.decides("bob", approval.id, "approve");
+      assert.deepEqual([json.status, json.has], ["pending", 1]);
+    },
+    defect: { within: "KeyRing.voter", find: "isYoung ? this.#makerOf(held.made.by) : undefined", put: "undefined" },
+  },
+  {
+    rule: "C9: who decides is said by the key alone",
+    run: async (desk) => {
+      const { approval } = await desk.asks(large);
+      for (const member of ["approver", "resolved_by", "actor", "person"]) {
+        const { status } = await desk.decides("anna", approval.id, "approve", { [member]: "bob" });
+        assert.equal(status, 400);
+      }
+      const { json } = await desk.as("cleo", `/approvals/${approval.id}`);
+      const outsider = await desk.as("cleo", `/approvals/${approval.id}/approve`, { hash: json.hash });
+      assert.deepEqual([outsider.status, outsider.json.code], [403, "not-an-approver"]);
+    },
+    defect: { within: "mayDecide", find: "by === null || groups.some($each)", put: "true" },
+  },
+  {
+    rule: "C10: nobody decides a call of their own",
+    run: async (desk) => {
+      const { json } = await desk.operates("/admin/keys", { name: "anna-agent", scopes: ["check"], person: "anna" });
+      const { approval } = await desk.asks(large, json.key);
+      const own = await desk.decides("anna", approval.id, "approve");
+      assert.deepEqual([own.status, own.json.code], [403, "self-approval"]);
+      assert.equal((await desk.decides("bob", approval.id, "approve")).status, 200);
+    },
+    defect: {
+      within: "ApprovalDesk.#judge",
+      find: 'if (!policy().policySet.approvals.self && $who) return bad(refuse("self-approval", $text));',
+      put: "",
+    },
+  },
+  {
+    rule: "C3: a decision without the hash of the row that asked is refused",
+    run: async (desk) => {
+      const { approval } = await desk.asks(large);
+      const wrong = await desk.as("anna", `/approvals/${approval.id}/approve`, { hash: "0".repeat(64) });
+      assert.deepEqual([wrong.status, wrong.json.code], [409, "approval-changed"]);
+      assert.equal((await desk.as("anna", `/approvals/${approval.id}/approve`, {})).status, 400);
+    },
+    defect: {
+      within: "ApprovalDesk.#judge",
+      find: 'if (asked.hash !== approval.hash) return bad(refuse("approval-changed", $text));',
+      put: "",
+    },
+  },
+  {
+    rule: "C15: a contract that became stricter meanwhile decides",
+    run: async (desk) => {
+      const id = await approved(desk);
+      const { writeFileSync } = await import("node:fs");
+      writeFileSync(`${desk.folder}/contracts/pay.yaml`, payments.replace("input.amount > 1000", "input.amount > 900"));
+      assert.equal((await desk.operates("/admin/reload", {})).status, 200);
+      const again = await desk.asks(naming(id));
+      assert.equal(again.verdict, "ESCALATE");
+      assert.notEqual(again.approval.id, id);
+    },
+    defect: { within: "isSameCause", find: "names.every($each)", put: "true" },
+  },
+  {
+    rule: "D3: a BLOCK of the contract is never lifted",
+    run: async (desk) => {
+      const id = await approved(desk);
+      await desk.asks({ ...large, tool_input: { amount: 801, to: "x" }, platform_state: { wallet: "other" } });
+      const moved = await desk.asks({ ...large, session_id: "s5", tool_input: { amount: 800, to: "x" } });
+      assert.equal(moved.verdict, "ALLOW");
+      const again = await desk.asks({ ...large, session_id: "s5", tool_input: { amount: 1, to: "x" } });
+      assert.equal(again.verdict, "BLOCK");
+      const spent = await desk.asks(naming(id));
+      assert.equal(spent.verdict, "ESCALATE", "a counter stands higher");
+    },
+    defect: {
+      within: "ApprovableCall.values",
+      find: "if (value === undefined || holds.length === 0) return value;",
+      put: "return value;",
+    },
+  },
+  {
+    rule: "R5: a closed approval that is named blocks where the contract says ESCALATE",
+    run: async (desk) => {
+      const { approval } = await desk.asks(large);
+      const cancel = await ask(desk, `/approvals/${approval.id}/cancel`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: '{"session_id":"s1"}',
+      });
+      assert.deepEqual([cancel.status, cancel.json.status], [200, "cancelled"]);
+      const again = await desk.asks(naming(approval.id));
+      assert.deepEqual([again.verdict, again.approval.next, again.approval.status], ["BLOCK", "none", "cancelled"]);
+      assert.equal((await desk.asks(large)).approval.new, true);
+    },
+    defect: {
+      within: "judgeAsk",
+      find: 'if (status !== "pending" && status !== "approved") return { how: "closed", mismatch, approval: named, status };',
+      put: "",
+    },
+  },
+  {
+    rule: "R8: past a cap the answer stays ESCALATE, nothing is opened and nothing is held",
+    run: async (desk) => {
+      const call = (n: number): object => ({
+        ...large,
+        tool_input: { amount: 1001, to: `p${n}` },
+        platform_state: { wallet: `w${n}` },
+      });
+      for (let n = 0; n < 2; n += 1) assert.equal((await desk.asks(call(n))).approval.status, "pending");
+      const past = await desk.asks(call(2));
+      assert.deepEqual(
+        [past.verdict, past.approval.status, past.approval.next, past.approval.id],
+        ["ESCALATE", "capped", "retry", null],
+      );
+      assert.match(past.reason, /2 calls already wait for a person/);
+      assert.equal(
+        (await desk.asks({ ...large, tool_input: { amount: 1000, to: "x" }, platform_state: { wallet: "w2" } }))
+          .verdict,
+        "ALLOW",
+      );
+    },
+    defect: { within: "capped", find: "if (ofSession >= sessionMax) return ofSession;", put: "" },
+    options: { mandate: "mandate: test\ncontracts: [contracts/pay.yaml]\napprovals: { open: { session: 2 } }\n" },
+  },
+  {
+    rule: "R10: a text that nothing reads may differ",
+    run: async (desk) => {
+      const id = await approved(desk, { ...large, tool_input: { amount: 1200, to: "anna", note: "for the rent" } });
+      const again = await desk.asks(naming(id, { ...large, tool_input: { amount: 1200, to: "anna", note: "rent" } }));
+      assert.equal(again.verdict, "ALLOW");
+    },
+    defect: { within: "textOf", module: "approvals/binding", find: "!unbound.has(`${path}.${name}`)", put: "true" },
+  },
+  {
+    rule: "C22, C23: a waiter hears a decision, and the end of its time changes nothing",
+    run: async (desk) => {
+      const { approval } = await desk.asks(large);
+      const short = await ask(desk, `/approvals/${approval.id}?wait=1`);
+      assert.deepEqual([short.status, short.json.status, short.headers.get("retry-after")], [200, "pending", "1"]);
+      const begun = performance.now();
+      const waiting = ask(desk, `/approvals/${approval.id}?wait=30`);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      await desk.decides("anna", approval.id, "deny");
+      assert.equal((await waiting).json.status, "denied");
+      assert.ok(performance.now() - begun < 15_000, "it did not wait to the end");
+    },
+    defect: { within: "ApprovalDesk.changed", find: "this.#wake($approvals);", put: "" },
+  },
+  {
+    rule: "C11: no GET changes anything",
+    run: async (desk) => {
+      const { approval } = await desk.asks(large);
+      const before = await desk.rows();
+      for (const path of ["", `/${approval.id}`, `/${approval.id}/approve`, `/${approval.id}/deny`, "/decide"]) {
+        for (const method of ["GET", "HEAD"])
+          await ask(desk, `/approvals${path}`, { method, headers: { authorization: `Bearer ${desk.keys["anna"]}` } });
+      }
+      assert.equal(await desk.rows(), before);
+    },
+    defect: {
+      within: "showApproval",
+      first:
+        'if (call.key?.scopes.has("approve")) await call.gate.approvals.decide(call.key.name, [{ id: idOf(call), hash: (await call.gate.approvals.find(idOf(call)))?.hash ?? "", decision: "approve", comment: "" }]);',
+    },
+  },
+];
+
+suite("a person decides", { concurrency: 2 }, () => {
+  for (const { rule, run, defect, options } of scenarios) {
+    test(rule, async (t) => run(await startDesk(t, options), t));
+    test(`positive control: a defect is noticed by "${rule}"`, async (t) => {
+      const desk = await startDesk(t, { ...options, defects: [defect] });
+      await assert.rejects(async () => run(desk, t));
+    });
+  }
+});
+
+test("C12: approvals survive a restart, and a decided call is used after it", async (t) => {
+  const desk = await startDesk(t);
+  const id = await approved(desk);
+  const { folder } = desk;
+  await desk.stop();
+  const again = await startDesk(t, { folder, persons: {} });
+  assert.equal((await again.asks(naming(id))).verdict, "ALLOW");
+  assert.equal((await again.asks(naming(id))).verdict, "BLOCK");
+});
+
+test("observe mode opens nothing, and assist mode opens approvals for a BLOCK that it softened", async (t) => {
+  const seen = await startDesk(t, { mode: "observe" });
+  const answer = await seen.asks(large);
+  assert.deepEqual([answer.verdict, answer.approval], ["ALLOW", undefined]);
+  const assisted = await startDesk(t, { mode: "assist" });
+  const odd: Call = { ...large, tool_input: { amount: 5, to: "nobody" } };
+  const parked = await assisted.asks(odd);
+  assert.equal(parked.verdict, "ESCALATE");
+  assert.equal(
+    (await assisted.decides("cleo", parked.approval.id, "approve")).status,
+    403,
+    "any approval of the tool may need finance",
+  );
+  assert.equal((await assisted.decides("anna", parked.approval.id, "approve")).status, 200);
+  assert.equal((await assisted.asks(naming(parked.approval.id, odd))).verdict, "ALLOW");
+});
+
+test("C19: several decisions are taken together or not at all", async (t) => {
+  const desk = await startDesk(t);
+  const calls = [0, 1].map((n) => ({
+    ...large,
+    tool_input: { amount: 1001 + n, to: "x" },
+    platform_state: { wallet: `w${n}` },
+  }));
+  const parked = await Promise.all(calls.map((call) => desk.asks(call)));
+  const decisions = await Promise.all(
+    parked.map(async ({ approval: { id } }) => {
+      const { json } = await desk.as("anna", `/approvals/${id}`);
+      return { id, hash: json.hash, decision: "approve" };
+    }),
+  );
+  const stale = await desk.as("anna", "/approvals/decide", {
+    decisions: [decisions[0], { ...decisions[1], hash: "0".repeat(64) }],
+  });
+  assert.deepEqual([stale.status, stale.json.code], [409, "approval-changed"]);
+  const { json: before } = await desk.as("anna", "/approvals?state=pending");
+  assert.equal(before.approvals.length, 2);
+  const both = await desk.as("anna", "/approvals/decide", { decisions });
+  assert.deepEqual(
+    [both.status, both.json.decisions.map(({ status }: { status: string }) => status)],
+    [200, ["approved", "approved"]],
+  );
+});
+
+test("the whole call is shown, with the characters of its numbers", async (t) => {
+  const desk = await startDesk(t);
+  const body =
+    '{"tool_name":"pay.send","tool_input":{"amount":1000000000000000.10,"to":"x"},"platform_state":{"wallet":"w"}}';
+  const parked = await ask(desk, "/check", { method: "POST", headers: { "content-type": "application/json" }, body });
+  assert.equal(parked.json.verdict, "BLOCK", "it is over the budget");
+  const { approval } = await desk.asks(large);
+  const shown = await desk.as("anna", `/approvals/${approval.id}`);
+  assert.deepEqual(shown.json.tool_input, large.tool_input);
+  assert.deepEqual(shown.json.platform_state, large.platform_state);
+  assert.equal(shown.json.reason, "Svc: 1200 is a large payment");
+});
+
+test("a ledger with approvals verifies, and is decided again to the same answers", async (t) => {
+  const { finish } = await import("../support/gate.ts");
+  const desk = await startDesk(t);
+  const id = await approved(desk);
+  await desk.asks(large);
+  await desk.asks(naming(id));
+  const other = await desk.asks({ ...large, platform_state: { wallet: "w2" } });
+  await desk.decides("anna", other.approval.id, "deny");
+  await desk.asks({ ...large, platform_state: { wallet: "w3" }, tool_input: { amount: 1500, to: "z" } });
+  const { json } = await ask(desk, "/ledger/verify");
+  assert.equal(json.ok, true, JSON.stringify(json));
+  await desk.stop();
+  const data = `${desk.folder}/data`;
+  for (const args of [
+    ["verify", data],
+    ["verify", "--deep", data],
+    ["replay", data],
+  ]) {
+    const { code, stdout, stderr } = await finish(t, args);
+    assert.equal(code, 0, `${args.join(" ")}: ${stdout}${stderr}`);
+  }
+});

@@ -1,0 +1,174 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { ask, check, key, spawnGate, startGate, temporaryFolder, writeContracts, type Answer } from "./gate.ts";
+import type { Mutation } from "./mutation/mutate.ts";
+import { mutatedEnvironment, preload } from "./mutation/sources.ts";
+
+/** Payments that a person decides if they are large, within a budget that counts what waits. */
+export const payments = `contract: pay
+platform:
+  type: object
+  required: [wallet]
+  properties: { wallet: { type: string }, price: { type: number }, clock: { type: number } }
+tools:
+  pay.send:
+    input:
+      type: object
+      additionalProperties: false
+      required: [amount, to]
+      properties:
+        amount: { type: number, minimum: 0 }
+        to: { type: string }
+        note: { type: string }
+        extra: {}
+    requires: platform.present
+    approval: { unbound: [input.note], use_within: 5m }
+    otherwise: ALLOW
+  pay.legal:
+    input: { type: object, additionalProperties: true }
+    approval: { by: [legal], of: 2, batch: false }
+    otherwise: ESCALATE
+counters:
+  spent: { of: [pay.send], per: platform.wallet, sum: input.amount, counting: possible, within: 24h }
+  tries: { of: [pay.send], per: platform.wallet, within: 24h }
+rules:
+  - { rule: budget, on: [pay.send], when: counters.spent + input.amount > 2000, verdict: BLOCK, final: true, reason: "{counters.spent} is spent" }
+  - { rule: odd, on: [pay.send], when: input.to == "nobody", verdict: BLOCK, reason: nobody gets money }
+  - rule: large
+    on: [pay.send]
+    when: input.amount > 1000 && counters.tries < 1000
+    verdict: ESCALATE
+    approval: { by: [finance] }
+    reason: "{input.amount} is a large payment"
+  - rule: dear
+    on: [pay.send]
+    when: platform.?price.orValue(0) > 10
+    verdict: ESCALATE
+    approval: { drift: 1 }
+    reason: "the price {platform.?price} is high"
+`;
+
+export const large = {
+  tool_name: "pay.send",
+  tool_input: { amount: 1200, to: "anna" },
+  session_id: "s1",
+  platform_state: { wallet: "w" },
+};
+
+/** A gate with persons who decide. */
+export interface Desk {
+  readonly address: string;
+  readonly folder: string;
+  readonly keys: Readonly<Record<string, string>>;
+  /** Asks about a call, with the first key unless another is given. */
+  readonly asks: (call: object, agent?: string) => Promise<any>;
+  /** Sends a request with a person's key. */
+  readonly as: (person: string, path: string, body?: object) => Promise<Answer>;
+  /** Decides an approval, with the hash that the gate shows. */
+  readonly decides: (person: string, id: string, decision: "approve" | "deny", body?: object) => Promise<Answer>;
+  readonly operates: (path: string, body: object) => Promise<Answer>;
+  /** The evidence of a row's outcome. */
+  readonly outcomeOf: (seq: number) => Promise<any>;
+  /** The number of rows. */
+  readonly rows: () => Promise<number>;
+  readonly stop: () => Promise<void>;
+}
+
+export interface DeskOptions {
+  readonly folder?: string;
+  readonly contract?: string;
+  readonly mandate?: string;
+  readonly mode?: string;
+  /** The groups of each person. */
+  readonly persons?: Readonly<Record<string, readonly string[]>>;
+  /** Defects: the gate then runs as a process of its own. */
+  readonly defects?: readonly Mutation[];
+}
+
+/** Starts a gate that parks large payments, and makes a key for each person. */
+export async function startDesk(t: TestContext, options: DeskOptions = {}): Promise<Desk> {
+  const folder = options.folder ?? temporaryFolder(t);
+  const files = {
+    contracts: { "pay.yaml": options.contract ?? payments },
+    ...(options.mandate !== undefined && { mandate: options.mandate }),
+  };
+  const mode = options.mode ?? "enforce";
+  const { address, stop } =
+    options.defects === undefined
+      ? await startGate(t, { folder, ...files, flags: { mode } })
+      : await startMutated(t, folder, writeContracts(folder, files), mode, options.defects);
+  const operator = JSON.parse(readFileSync(join(folder, "data", "operator.json"), "utf8")).key as string;
+  const post = (by: string, path: string, body: object): Promise<Answer> =>
+    ask({ address }, path, {
+      method: "POST",
+      headers: { authorization: `Bearer ${by}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+  const keys: Record<string, string> = {};
+  const persons = options.persons ?? { anna: ["finance"], bob: ["finance", "legal"], cleo: ["legal"] };
+  for (const [person, groups] of Object.entries(persons)) {
+    await post(operator, "/admin/persons", { name: person });
+    const scopes = ["approve", "receipts"];
+    const made = await post(operator, "/admin/keys", { name: `${person}-laptop`, scopes, person, groups });
+    assert.equal(made.status, 201, made.text);
+    keys[person] = made.json.key;
+  }
+  const as: Desk["as"] = (person, path, body) => {
+    const own = keys[person] ?? assert.fail(`${person} has no key`);
+    const authorization = `Bearer ${own}`;
+    return body === undefined ? ask({ address }, path, { headers: { authorization } }) : post(own, path, body);
+  };
+  return {
+    address,
+    folder,
+    keys,
+    as,
+    stop,
+    asks: async (call, agent) => {
+      const answer = await check({ address }, call, agent === undefined ? {} : { authorization: `Bearer ${agent}` });
+      assert.equal(answer.status, 200, answer.text);
+      return answer.json;
+    },
+    decides: async (person, id, decision, body = {}) => {
+      const { json } = await as(person, `/approvals/${id}`);
+      const comment = decision === "deny" ? { comment: "not today" } : {};
+      return as(person, `/approvals/${id}/${decision}`, { hash: json.hash, ...comment, ...body });
+    },
+    operates: (path, body) => post(operator, path, body),
+    outcomeOf: async (seq) => {
+      const { json } = await ask({ address }, `/receipts/${seq}`);
+      const parts = (json.evidence as readonly string[]).map((part) =>
+        JSON.parse(Buffer.from(part, "base64url").toString()),
+      );
+      return parts.find((part: readonly unknown[]) => part[1] === "outcome")?.[2];
+    },
+    rows: async () => (await ask({ address }, "/ledger/verify")).json.rows,
+  };
+}
+
+async function startMutated(
+  t: TestContext,
+  folder: string,
+  mandate: string,
+  mode: string,
+  defects: readonly Mutation[],
+): Promise<Pick<Desk, "address" | "stop">> {
+  const env = {
+    ...mutatedEnvironment(defects),
+    SVC_API_KEY: key,
+    SVC_MODE: mode,
+    SVC_MANDATE: mandate,
+    SVC_DATA_DIR: join(folder, "data"),
+    SVC_LOG: "silent",
+  };
+  const gate = await spawnGate(t, [], { cwd: folder, env, preload: [preload] });
+  return {
+    address: gate.address,
+    stop: async () => {
+      gate.kill("SIGTERM");
+      await gate.exit;
+    },
+  };
+}
