@@ -12,8 +12,8 @@ import { ask } from "../support/gate.ts";
 interface Scenario {
   readonly rule: string;
   readonly run: (desk: Desk, t: TestContext) => Promise<void>;
-  /** A defect that the scenario must notice. */
-  readonly defect: Mutation;
+  /** A defect that the scenario must notice; several where two checks back each other. */
+  readonly defect: Mutation | readonly Mutation[];
   readonly options?: DeskOptions;
 }
 
@@ -36,8 +36,14 @@ const scenarios: readonly Scenario[] = [
     rule: "C6: an approval is used by one row, also when many ask at the same time",
     run: async (desk) => {
       const id = await approved(desk);
-      const answers = await Promise.all(Array.from({ length: 20 }, () => desk.asks(naming(id))));
-      assert.equal(answers.filter(({ verdict }) => verdict === "ALLOW").length, 1);
+      // The first calls begin a batch, so that several of the others share the next one.
+      const others = Array.from({ length: 4 }, (_, n) => ({ ...large, tool_input: { amount: n, to: "x" } }));
+      const calls = [
+        ...others.map((each) => ({ ...each, platform_state: { wallet: "other" } })),
+        ...Array.from({ length: 40 }, () => naming(id)),
+      ];
+      const answers = await Promise.all(calls.map((call) => desk.asks(call)));
+      assert.equal(answers.slice(4).filter(({ verdict }) => verdict === "ALLOW").length, 1);
       assert.equal((await desk.asks(naming(id))).verdict, "BLOCK");
       const { json } = await desk.as("anna", `/approvals/${id}`);
       assert.equal(json.status, "used");
@@ -66,7 +72,7 @@ const scenarios: readonly Scenario[] = [
         headers: { "content-type": "application/json" },
         body: spelled,
       });
-      assert.equal(json.verdict, "ESCALATE");
+      assert.notEqual(json.verdict, "ALLOW");
       assert.equal((await desk.outcomeOf(json.receipt.seq)).asked.mismatch, true);
       const turned = {
         approval: { id },
@@ -85,15 +91,18 @@ const scenarios: readonly Scenario[] = [
       const id = await approved(desk);
       const { json } = await desk.operates("/admin/keys", { name: "other", scopes: ["check"] });
       const { verdict, receipt } = await desk.asks(naming(id), json.key);
-      assert.equal(verdict, "ESCALATE");
+      assert.notEqual(verdict, "ALLOW");
       assert.equal((await desk.outcomeOf(receipt.seq)).asked.mismatch, true);
       assert.equal((await desk.asks(naming(id))).verdict, "ALLOW");
     },
-    defect: {
-      within: "bindingText",
-      find: "const names = [key, log, session, facts, tool].map($$each);",
-      put: 'const names = ["", log, session, facts, tool].map($$each);',
-    },
+    defect: [
+      {
+        within: "bindingText",
+        find: "[key, log, session, facts, tool]",
+        put: '["", log, session, facts, tool]',
+      },
+      { within: "namedBy", find: "found.key === key", put: "true" },
+    ],
   },
   {
     rule: "R1: other rules than those that the person saw ask for a person again",
@@ -106,6 +115,9 @@ const scenarios: readonly Scenario[] = [
       assert.notEqual(approval.id, id);
       const { json } = await desk.as("anna", `/approvals/${id}`);
       assert.deepEqual([json.status, json.successor], ["superseded", Number(approval.id.split("_")[1])]);
+      await desk.decides("anna", approval.id, "approve");
+      const fewer = await desk.asks(naming(approval.id));
+      assert.equal(fewer.verdict, "ESCALATE", "the person saw two rules");
     },
     defect: { within: "isSameCause", find: "names.length === Object.keys(shown.causes).length", put: "true" },
   },
@@ -129,19 +141,14 @@ const scenarios: readonly Scenario[] = [
   {
     rule: "R2: a counter that the rule reads may not stand higher, but for the call's own askings",
     run: async (desk) => {
-      const id = await approved(desk);
-      for (let n = 0; n < 3; n += 1) assert.equal((await desk.asks(large)).approval.next, "check");
-      assert.equal((await desk.asks(naming(id))).verdict, "ALLOW");
-      const other = { ...large, session_id: "s7" };
-      const next = await approved(desk, {
-        ...other,
-        tool_input: { amount: 1100, to: "anna" },
-        platform_state: { wallet: "w2" },
-      });
-      await desk.asks({ ...other, tool_input: { amount: 3, to: "anna" }, platform_state: { wallet: "w2" } });
-      const late = await desk.asks(
-        naming(next, { ...other, tool_input: { amount: 1100, to: "anna" }, platform_state: { wallet: "w2" } }),
-      );
+      const often = (amount: number): object => ({ ...large, tool_input: { amount, to: "often" } });
+      await desk.asks(often(1));
+      const id = await approved(desk, often(2));
+      for (let n = 0; n < 3; n += 1) assert.equal((await desk.asks(often(2))).approval.next, "check");
+      assert.equal((await desk.asks(naming(id, often(2)))).verdict, "ALLOW");
+      const next = await approved(desk, often(3));
+      await desk.asks({ ...large, tool_input: { amount: 4, to: "x" } });
+      const late = await desk.asks(naming(next, often(3)));
       assert.equal(late.verdict, "ESCALATE");
       assert.notEqual(late.approval.id, next);
     },
@@ -157,8 +164,9 @@ const scenarios: readonly Scenario[] = [
         ids.add(approval.id);
       }
       assert.equal(ids.size, 1);
+      assert.equal((await desk.asks({ ...large, tool_input: { amount: 600, to: "x" } })).verdict, "ALLOW");
       const second = { ...large, tool_input: { amount: 900, to: "x" } };
-      assert.equal((await desk.asks(second)).verdict, "BLOCK", "1200 is held of 2000");
+      assert.equal((await desk.asks(second)).verdict, "BLOCK", "1200 is held of 2500");
       const [id = ""] = ids;
       assert.equal((await desk.decides("anna", id, "deny")).status, 200);
       assert.equal((await desk.asks(second)).verdict, "ALLOW", "a denied call holds nothing");
@@ -253,7 +261,11 @@ const scenarios: readonly Scenario[] = [
       assert.ok(votes.every(({ status, json }) => status === 200 && json.status === "pending" && json.has === 1));
       assert.equal((await desk.asks(naming(approval.id, call))).verdict, "ESCALATE");
     },
-    defect: { within: "quorumOf", find: "if (own.some((voice) => voices.has(voice))) continue;", put: "" },
+    defect: {
+      within: "ApprovalDesk.#judge",
+      find: "approval.votes.some(({ person }) => person === voter.person)",
+      put: "false",
+    },
   },
   {
     rule: "R12: two keys that one maker made within a day are one voice",
@@ -277,7 +289,7 @@ const scenarios: readonly Scenario[] = [
       const outsider = await desk.as("cleo", `/approvals/${approval.id}/approve`, { hash: json.hash });
       assert.deepEqual([outsider.status, outsider.json.code], [403, "not-an-approver"]);
     },
-    defect: { within: "mayDecide", find: "by === null || groups.some($each)", put: "true" },
+    defect: { within: "isOneOf", find: "by === null || groups.some($each)", put: "true" },
   },
   {
     rule: "C10: nobody decides a call of their own",
@@ -328,10 +340,10 @@ const scenarios: readonly Scenario[] = [
       await desk.asks({ ...large, tool_input: { amount: 801, to: "x" }, platform_state: { wallet: "other" } });
       const moved = await desk.asks({ ...large, session_id: "s5", tool_input: { amount: 800, to: "x" } });
       assert.equal(moved.verdict, "ALLOW");
-      const again = await desk.asks({ ...large, session_id: "s5", tool_input: { amount: 1, to: "x" } });
+      const again = await desk.asks({ ...large, session_id: "s5", tool_input: { amount: 600, to: "x" } });
       assert.equal(again.verdict, "BLOCK");
       const spent = await desk.asks(naming(id));
-      assert.equal(spent.verdict, "ESCALATE", "a counter stands higher");
+      assert.equal(spent.verdict, "ALLOW", "what it holds was counted before");
     },
     defect: {
       within: "ApprovableCall.values",
@@ -430,7 +442,7 @@ suite("a person decides", { concurrency: 2 }, () => {
   for (const { rule, run, defect, options } of scenarios) {
     test(rule, async (t) => run(await startDesk(t, options), t));
     test(`positive control: a defect is noticed by "${rule}"`, async (t) => {
-      const desk = await startDesk(t, { ...options, defects: [defect] });
+      const desk = await startDesk(t, { ...options, defects: [defect].flat() });
       await assert.rejects(async () => run(desk, t));
     });
   }
@@ -454,11 +466,8 @@ test("observe mode opens nothing, and assist mode opens approvals for a BLOCK th
   const odd: Call = { ...large, tool_input: { amount: 5, to: "nobody" } };
   const parked = await assisted.asks(odd);
   assert.equal(parked.verdict, "ESCALATE");
-  assert.equal(
-    (await assisted.decides("cleo", parked.approval.id, "approve")).status,
-    403,
-    "any approval of the tool may need finance",
-  );
+  const vote = await assisted.decides("cleo", parked.approval.id, "approve");
+  assert.equal(vote.json.status, "pending", "an approval of the tool may need finance");
   assert.equal((await assisted.decides("anna", parked.approval.id, "approve")).status, 200);
   assert.equal((await assisted.asks(naming(parked.approval.id, odd))).verdict, "ALLOW");
 });

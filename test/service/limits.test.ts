@@ -72,6 +72,14 @@ const atLimit: Readonly<Record<keyof typeof limits, (gate: Running, over: 0 | 1,
     refusalsPerSecond: async (_gate, over) => valveBurst(over),
     refusalWaitMs: async (_gate, over) => valveWait(over),
     refusalsWaitingMax: async (_gate, over) => valveFull(over),
+    waitSecondsMax: async (gate, over) => {
+      const id = await park(gate);
+      // A decided approval is answered at once.
+      await send(gate, post('{"session_id":"waits"}').replace("/check", `/approvals/${id}/cancel`));
+      return code(ask(gate, `/approvals/${id}?wait=${limits.waitSecondsMax + over}`));
+    },
+    waitersOfKeyMax: (gate, over) => waited(gate, limits.waitersOfKeyMax + over, () => "one key"),
+    waitersMax: (gate, over) => waited(gate, limits.waitersMax + over, (at) => `key ${at}`),
     queueCallsMax: (gate, over, t) => queued(gate, t, { calls: limits.queueCallsMax - 1 + over, bytes: 0 }),
     queueBytesMax: (gate, over, t) => queued(gate, t, { calls: 1, bytes: limits.queueBytesMax + over }),
     batchCallsMax: async (gate, over, t) => {
@@ -90,6 +98,25 @@ const atLimit: Readonly<Record<keyof typeof limits, (gate: Running, over: 0 | 1,
       return begin.mock.callCount() === 1 ? undefined : begin.mock.callCount();
     },
   };
+
+/** Lets so many requests wait for one approval; returns the refusal of the last. */
+async function waited(gate: Running, waiters: number, keyOf: (at: number) => string): Promise<string | undefined> {
+  const approval = await gate.gate.approvals.find(await park(gate));
+  assert.ok(approval !== undefined);
+  const gone = new AbortController();
+  const ends = Array.from({ length: waiters }, (_, at) =>
+    gate.gate.approvals.wait(approval, keyOf(at), 60_000, gone.signal),
+  );
+  gone.abort();
+  const last = (await Promise.all(ends)).at(-1);
+  return last?.ok === false ? last.problem.code : undefined;
+}
+
+/** Parks a call. @returns the approval's id */
+async function park(gate: Running): Promise<string> {
+  const { json: asked } = await check(gate, '{"tool_name":"mail.send","tool_input":{},"session_id":"waits"}');
+  return asked.approval.id as string;
+}
 
 async function submitBody(gate: Running, body: string): Promise<void> {
   const parsed = parseCheckRequest(body);

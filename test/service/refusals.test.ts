@@ -10,8 +10,11 @@ import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { limits, refusals, type RefusalCode } from "../../packages/svc-gate/src/wire/mod.ts";
 import { NotKept } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { until } from "../support/anchor-kit.ts";
 import {
   ask,
+  check,
+  desk,
   hold,
   key,
   post,
@@ -94,12 +97,71 @@ const raise: Readonly<Record<RefusalCode, Raise>> = {
     t.mock.method(gate.ledger, "begin", async () => transaction);
     return send(gate, post(call));
   },
+  "approval-closed": async (gate) => {
+    const { id, hash, person } = await park(gate);
+    await decide(gate, person, `${id}/deny`, { hash, comment: "no" });
+    return decide(gate, person, `${id}/approve`, { hash });
+  },
+  "approval-changed": async (gate) => {
+    const { id, person } = await park(gate);
+    return decide(gate, person, `${id}/approve`, { hash: "0".repeat(64) });
+  },
+  "not-an-approver": async (gate) => {
+    const { id, hash } = await park(gate, "legal.sign");
+    const person = await makePerson(gate, "dora", "approve", "receipts");
+    return decide(gate, person, `${id}/approve`, { hash });
+  },
+  "self-approval": async (gate) => {
+    await operate(gate, "/admin/persons", '{"name":"anna"}');
+    const agent = await make(gate, '{"name":"agent","person":"anna"}');
+    const { id, hash, person } = await park(gate, "mail.send", agent);
+    return decide(gate, person, `${id}/approve`, { hash });
+  },
+  "too-many-waiting": async (gate) => {
+    const { id, hash, person } = await park(gate);
+    const path = `GET /approvals/${id}?wait=30 HTTP/1.1`;
+    const waiting = Array.from({ length: limits.waitersOfKeyMax }, () => send(gate, requestText(path)));
+    await until(() => gate.gate.approvals.waiting === limits.waitersOfKeyMax);
+    const refused = await send(gate, requestText(path));
+    await decide(gate, person, `${id}/approve`, { hash });
+    await Promise.all(waiting);
+    return refused;
+  },
   "clock-unreliable": (gate, t) => {
     const now = Date.now;
     t.mock.method(Date, "now", () => now() + 61_000);
     return send(gate, post(call));
   },
 };
+
+interface Parked {
+  readonly id: string;
+  readonly hash: string;
+  /** The key of anna, who may decide mail. */
+  readonly person: string;
+}
+
+/** Parks a call for a person. */
+async function park(gate: Running, tool = "mail.send", agent = key): Promise<Parked> {
+  const { json: asked } = await check(gate, call.replace("note.add", tool), { authorization: `Bearer ${agent}` });
+  const { id } = asked.approval as { readonly id: string };
+  const { json: shown } = await ask(gate, `/approvals/${id}`);
+  return { id, hash: shown.hash, person: await makePerson(gate, "anna", "approve") };
+}
+
+/** Makes a person and a key of that person. */
+async function makePerson(gate: Running, person: string, ...scopes: readonly string[]): Promise<string> {
+  await operate(gate, "/admin/persons", JSON.stringify({ name: person }));
+  return make(gate, JSON.stringify({ name: `${person}-laptop`, scopes, person }));
+}
+
+function decide(gate: Running, person: string, path: string, body: object): Promise<Refused> {
+  return send(gate, post(JSON.stringify(body)).replace("/check", `/approvals/${path}`).replace(key, person));
+}
+
+function operate(gate: Running, path: string, body: string): Promise<Refused> {
+  return send(gate, operated(gate, post(body).replace("/check", path)));
+}
 
 /** Sends a request as the gate's operator does. */
 function operated(gate: Running, request: string): string {
@@ -108,12 +170,23 @@ function operated(gate: Running, request: string): string {
 }
 
 async function make(gate: Running, body: string): Promise<string> {
-  const made = await send(gate, operated(gate, post(body).replace("/check", "/admin/keys")));
+  const made = await operate(gate, "/admin/keys", body);
   return (JSON.parse(made.body) as { readonly key: string }).key;
 }
 
+/** A desk with a tool that one group decides. */
+const withLegal = desk.replace(
+  "tools:\n",
+  "tools:\n  legal.sign: { input: { type: object, additionalProperties: true }, otherwise: ESCALATE, approval: { by: [legal] } }\n",
+);
+
 const kept: ReadonlyMap<string, number> = new Map([
   ["queue-full", 2],
+  ["approval-closed", 4],
+  ["approval-changed", 3],
+  ["not-an-approver", 5],
+  ["self-approval", 4],
+  ["too-many-waiting", 4],
   ["tenant-unavailable", 1],
   ["wrong-tool", 1],
 ]);
@@ -130,7 +203,7 @@ async function raised(code: RefusalCode, t: TestContext): Promise<void> {
   const folder = temporaryFolder(t);
   const tenants = join(folder, "tenants.yaml");
   writeFileSync(tenants, "tenants:\n  broken: { mandate: nowhere.yaml }\n");
-  const gate = await startGate(t, { folder, flags: { tenants } });
+  const gate = await startGate(t, { folder, contracts: { "desk.yaml": withLegal }, flags: { tenants } });
   const { status, head, body } = await raise[code](gate, t);
   assert.equal(status, refusals[code].status, body);
   assert.match(head, /^content-type: application\/problem\+json/im);

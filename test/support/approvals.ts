@@ -34,14 +34,15 @@ counters:
   spent: { of: [pay.send], per: platform.wallet, sum: input.amount, counting: possible, within: 24h }
   tries: { of: [pay.send], per: platform.wallet, within: 24h }
 rules:
-  - { rule: budget, on: [pay.send], when: counters.spent + input.amount > 2000, verdict: BLOCK, final: true, reason: "{counters.spent} is spent" }
+  - { rule: budget, on: [pay.send], when: counters.spent + input.amount > 2500, verdict: BLOCK, final: true, reason: "{counters.spent} is spent" }
   - { rule: odd, on: [pay.send], when: input.to == "nobody", verdict: BLOCK, reason: nobody gets money }
   - rule: large
     on: [pay.send]
-    when: input.amount > 1000 && counters.tries < 1000
+    when: input.amount > 1000
     verdict: ESCALATE
     approval: { by: [finance] }
     reason: "{input.amount} is a large payment"
+  - { rule: many, on: [pay.send], when: input.to == "often" && counters.tries > 0, verdict: ESCALATE, reason: "{counters.tries} were tried" }
   - rule: dear
     on: [pay.send]
     when: platform.?price.orValue(0) > 10

@@ -28,16 +28,20 @@ export function quorumOf(
 ): Quorum {
   const voices = new Set<string>();
   const counted: Voter[] = [];
-  for (const vote of votes) {
+  const met = ({ groups }: Voter): number => needs.filter(({ by }) => isOneOf(groups, by)).length;
+  const valid = votes.flatMap((vote) => {
     const voter = voterOf(vote);
-    if (voter === undefined || voter.person !== vote.person) continue;
+    return voter?.person === vote.person ? [voter] : [];
+  });
+  // Of two votes that are one voice, the one that meets more needs counts.
+  for (const voter of valid.toSorted((one, other) => met(other) - met(one))) {
     const own = [voter.person, ...(voter.maker === undefined ? [] : [voter.maker])];
     if (own.some((voice) => voices.has(voice))) continue;
     for (const voice of own) voices.add(voice);
     counted.push(voter);
   }
   const missing = needs.map(({ by, of }) => {
-    const have = counted.filter(({ groups }) => by === null || groups.some((group) => by.includes(group))).length;
+    const have = counted.filter(({ groups }) => isOneOf(groups, by)).length;
     return Math.max(0, of - have);
   });
   const largest = Math.max(1, ...needs.map(({ of }) => of));
@@ -47,5 +51,9 @@ export function quorumOf(
 
 /** True if the voter belongs to one of the groups that an approval needs. */
 export function mayDecide(needs: readonly Need[], { groups }: Pick<Voter, "groups">): boolean {
-  return needs.some(({ by }) => by === null || groups.some((group) => by.includes(group)));
+  return needs.some(({ by }) => isOneOf(groups, by));
+}
+
+function isOneOf(groups: readonly string[], by: readonly string[] | null): boolean {
+  return by === null || groups.some((group) => by.includes(group));
 }

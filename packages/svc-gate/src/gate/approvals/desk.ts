@@ -300,8 +300,10 @@ export class ApprovalDesk {
    */
   async wait(approval: Approval, key: string, ms: number, signal: AbortSignal): Promise<Result<Approval, Refusal>> {
     const ofKey = this.#byKey.get(key) ?? 0;
-    if (ofKey >= limits.waitersOfKeyMax || this.#waiters.size >= limits.waitersMax)
-      return bad(refuse("too-many-waiting", `${ofKey} requests of this key already wait: ask again in a moment`));
+    if (ofKey >= limits.waitersOfKeyMax || this.waiting >= limits.waitersMax)
+      return bad(
+        refuse("too-many-waiting", `${ofKey} requests of this key and ${this.waiting} in all wait: ask again soon`),
+      );
     this.#byKey.set(key, ofKey + 1);
     try {
       return good(await this.#wait(approval, ms, signal));
@@ -309,6 +311,11 @@ export class ApprovalDesk {
       this.#byKey.set(key, (this.#byKey.get(key) ?? 1) - 1);
       if (this.#byKey.get(key) === 0) this.#byKey.delete(key);
     }
+  }
+
+  /** The number of requests that wait for a decision. */
+  get waiting(): number {
+    return this.#waiters.size;
   }
 
   #wait(approval: Approval, ms: number, signal: AbortSignal): Promise<Approval> {

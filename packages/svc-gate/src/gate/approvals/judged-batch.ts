@@ -68,12 +68,13 @@ export class JudgedBatch {
   /** Approvals before an act of this batch that is recorded after its checks. */
   readonly #before = new Map<number, Approval>();
 
-  private constructor(
+  /** A batch that has met no approval so far, unless it is given what `open` has found. */
+  constructor(
     { transaction, at }: { readonly transaction: AppendTransaction; readonly at: number },
     policy: ActivePolicy,
     deciders: Deciders,
-    book: ApprovalBook,
-    holds: Map<number, readonly StoredEffect[]>,
+    book: ApprovalBook = new ApprovalBook(),
+    holds: Map<number, readonly StoredEffect[]> = new Map(),
   ) {
     this.#transaction = transaction;
     this.#at = at;
@@ -91,8 +92,6 @@ export class JudgedBatch {
     calls: readonly CallToJudge[],
   ): Promise<JudgedBatch> {
     const { transaction, at } = timed;
-    if (calls.length === 0 || !transaction.hasApprovals)
-      return new JudgedBatch(timed, policy, deciders, new ApprovalBook(), new Map());
     const named = calls.flatMap(({ request: { approvalId: id } }) =>
       id === undefined ? [] : [readApprovalId(id)?.row],
     );
@@ -148,20 +147,25 @@ export class JudgedBatch {
     return { approval, holds: approval === undefined ? [] : (this.#holds.get(approval.row) ?? []) };
   }
 
-  /** Judges a call after the contract. The row that says so is not there yet. */
+  /**
+   * Judges a call after the contract. The row that says so is not there yet.
+   *
+   * @returns undefined if no approval can change the answer. The call's digests are not made then.
+   */
   judge(
     { request, keyName, call }: CallToJudge,
     answered: Verdict,
     rule: string,
     asking: Asking | undefined,
-  ): JudgedAnswer {
+  ): JudgedAnswer | undefined {
+    const own = this.own(call);
+    const left = own.approval !== undefined && own.holds.length > 0 ? own.approval.row : undefined;
+    if (answered !== "ESCALATE" && request.approvalId === undefined && left === undefined) return undefined;
     const { approvalId: named, sessionId: session, toolName: tool } = request;
     const ask = { at: this.#at, key: keyName, session, tool, rule, answered, named, asking };
     const digests = { attach: call.attach, binding: call.binding };
     const { open } = this.#policy.policySet.approvals;
     const judgement = judgeAsk({ ...ask, ...digests }, this.#book, open, (approval) => this.quorum(approval));
-    const own = this.own(call);
-    const left = own.approval !== undefined && own.holds.length > 0 ? own.approval.row : undefined;
     return { answered: answeredAfter(judgement, answered), judgement, outcome: outcomeOf(judgement, asking, left) };
   }
 

@@ -14,7 +14,7 @@ import type { CheckRequest } from "../../wire/mod.ts";
 import type { Approval } from "../../approvals/mod.ts";
 import { ApprovableCall } from "../approvals/call.ts";
 import type { Deciders } from "../approvals/deciders.ts";
-import { JudgedBatch, type AnswerApproval, type CallToJudge } from "../approvals/judged-batch.ts";
+import { JudgedBatch, type CallToJudge } from "../approvals/judged-batch.ts";
 import type { CheckTimings, GateObserver } from "../telemetry/observer.ts";
 import type { TimedTransaction } from "./active-ledger.ts";
 import { digestOf, type ActivePolicy } from "./active-policy.ts";
@@ -81,18 +81,12 @@ export async function decideBatch(
 ): Promise<readonly DecidedCheck[]> {
   const begun = performance.now();
   const timed = { transaction, at };
-  const calls = planned.map((call) => callToJudge(timed, call, policy));
-  const toJudge = calls.filter((call) => call !== undefined);
-  const [batch] = await Promise.all([
-    toJudge.length === 0 ? undefined : JudgedBatch.open(timed, policy, options.deciders, toJudge),
-    transaction.look(planned.flatMap(({ lookups }) => lookups)),
-  ]);
-  const decisions = planned.map((call, index) => {
-    const judged = calls[index];
-    const judging = batch === undefined || judged === undefined ? undefined : { batch, judged };
-    return decideCall(timed, call, policy, options, judging);
-  });
-  const changed = batch?.finish() ?? [];
+  const looked = transaction.look(planned.flatMap(({ lookups }) => lookups));
+  const judging = new Judging(timed, policy, options.deciders);
+  if (transaction.hasApprovals) await judging.open(planned);
+  await looked;
+  const decisions = planned.map((call, index) => decideCall(judging, call, index, options));
+  const changed = judging.batch?.finish() ?? [];
   const decided = performance.now();
   const receipts = await transaction.commit(takeOver(transaction, policy));
   const committed = performance.now();
@@ -106,43 +100,86 @@ export async function decideBatch(
   return decisions.map((decision, index) => ({ ...decision, receipt: receipts[index] as Durable<Receipt> }));
 }
 
-/** Returns the call for approvals; undefined if no person can have to decide it. */
-function callToJudge(
-  { transaction }: TimedTransaction,
-  { lookupPlan, lookups }: PlannedCall,
-  { mode }: ActivePolicy,
-): CallToJudge | undefined {
-  const { plan, early, request, caller } = lookupPlan.prepared;
-  if (plan === undefined || early !== undefined) return undefined;
-  const canPark = mode === "assist" || (mode === "enforce" && plan.canEscalate);
-  if (!canPark && request.approvalId === undefined) return undefined;
-  return { request, keyName: caller.keyName, call: new ApprovableCall(transaction, lookupPlan, lookups) };
+/** What approvals need to know about a batch. A batch that meets none makes nothing for them. */
+class Judging {
+  readonly timed: TimedTransaction;
+  readonly policy: ActivePolicy;
+  readonly #deciders: Deciders;
+  #calls: readonly (CallToJudge | undefined)[] | undefined;
+  #batch: JudgedBatch | undefined;
+
+  constructor(timed: TimedTransaction, policy: ActivePolicy, deciders: Deciders) {
+    this.timed = timed;
+    this.policy = policy;
+    this.#deciders = deciders;
+  }
+
+  /** Undefined if no call of the batch has met an approval so far. */
+  get batch(): JudgedBatch | undefined {
+    return this.#batch;
+  }
+
+  /** Reads the approvals that the calls may meet. */
+  async open(planned: readonly PlannedCall[]): Promise<void> {
+    this.#calls = planned.map((call) => this.#callToJudge(call));
+    const toJudge = this.#calls.filter((call) => call !== undefined);
+    if (toJudge.length > 0) this.#batch = await JudgedBatch.open(this.timed, this.policy, this.#deciders, toJudge);
+  }
+
+  /** The call if an approval can matter before its verdict is known. */
+  known(index: number): Judged | undefined {
+    const call = this.#calls?.[index];
+    return call === undefined || this.#batch === undefined ? undefined : { call, batch: this.#batch };
+  }
+
+  /** The call if a person may have to decide it after all; undefined if nobody can. */
+  met(planned: PlannedCall): Judged | undefined {
+    const call = this.#callToJudge(planned);
+    if (call === undefined) return undefined;
+    this.#batch ??= new JudgedBatch(this.timed, this.policy, this.#deciders);
+    return { call, batch: this.#batch };
+  }
+
+  #callToJudge({ lookupPlan, lookups }: PlannedCall): CallToJudge | undefined {
+    const { plan, early, request, caller } = lookupPlan.prepared;
+    if (plan === undefined || early !== undefined) return undefined;
+    const { mode } = this.policy;
+    const canPark = mode === "assist" || (mode === "enforce" && plan.canEscalate);
+    if (!canPark && request.approvalId === undefined) return undefined;
+    const call = new ApprovableCall(this.timed.transaction, lookupPlan, lookups);
+    return { request, keyName: caller.keyName, call };
+  }
 }
 
-interface Judging {
+interface Judged {
+  readonly call: CallToJudge;
   readonly batch: JudgedBatch;
-  readonly judged: CallToJudge;
 }
 
 /** Decides one call and appends its row to the transaction. */
 function decideCall(
-  { transaction, at }: TimedTransaction,
-  { lookupPlan, lookups }: PlannedCall,
-  policy: ActivePolicy,
+  judging: Judging,
+  planned: PlannedCall,
+  index: number,
   { keepRefused, onDefect }: DecideOptions,
-  judging: Judging | undefined,
 ): Omit<DecidedCheck, "receipt"> {
-  const own = judging?.batch.own(judging.judged.call);
-  const values = judging?.judged.call.values(own?.holds ?? []) ?? lookups.map((lookup) => transaction.value(lookup));
+  const { policy, timed } = judging;
+  const { transaction, at } = timed;
+  const { lookupPlan, lookups } = planned;
+  const known = judging.known(index);
+  const own = known?.batch.own(known.call.call);
+  const values = known?.call.call.values(own?.holds ?? []) ?? lookups.map((lookup) => transaction.value(lookup));
   const decision = decide(lookupPlan, values);
   if (decision.defect !== undefined) onDefect(decision);
   const { mode, contract } = policy;
   const { verdict, reason, rule } = decision;
   const byMode = answeredVerdict(decision, mode);
+  const isMet = byMode === "ESCALATE" || lookupPlan.prepared.request.approvalId !== undefined;
+  const judged = known ?? (isMet ? judging.met(planned) : undefined);
   const softened = verdict === "BLOCK" && byMode === "ESCALATE";
   const asking =
-    byMode === "ESCALATE" ? judging?.judged.call.asking(decision, values, softened, own?.approval) : undefined;
-  const judgement = judging?.batch.judge(judging.judged, byMode, rule, asking);
+    byMode === "ESCALATE" ? judged?.call.call.asking(decision, values, softened, own?.approval) : undefined;
+  const judgement = judged?.batch.judge(judged.call, byMode, rule, asking);
   const answered = judgement?.answered ?? byMode;
   const { prepared } = lookupPlan;
   const { request, caller, plan, early } = prepared;
@@ -182,10 +219,8 @@ function decideCall(
       counter: digestOf(policy, counter),
     })),
   );
-  const approval: AnswerApproval | undefined =
-    judging === undefined || judgement === undefined
-      ? undefined
-      : judging.batch.appended(judging.judged, judgement, rule, asking, row);
+  const approval =
+    judgement === undefined ? undefined : judged?.batch.appended(judged.call, judgement, rule, asking, row);
   return { decision, answered, mode, routed, judgement: judgement?.judgement, approval };
 }
 

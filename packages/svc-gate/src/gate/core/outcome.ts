@@ -9,14 +9,14 @@ import type { Canonical } from "../../wire/mod.ts";
  */
 export function outcomeOf(
   { fired, errors, read, observed }: Decision,
-  asked: Readonly<Record<string, Canonical>> = {},
+  asked?: Readonly<Record<string, Canonical>>,
 ): Canonical {
   return {
-    ...asked,
     counters: Object.fromEntries(read),
     errors: Object.fromEntries(errors),
     fired,
     ...(observed.length === 0 ? {} : { observed: observed.map(observationJson) }),
+    ...asked,
   };
 }
 

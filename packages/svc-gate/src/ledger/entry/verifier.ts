@@ -72,8 +72,8 @@ export function verifyEvidence(leaf: Leaf, evidence: string, columns: Columns): 
   if (verdict !== expected) return broken("evidence", "the column `verdict` differs from the leaf", expected, verdict);
   const isAct = leaf.kind === "change" && tool === changeColumns.tool && session === changeColumns.session;
   const call = missing.includes("call") ? erasedCall : partText(evidence, "call");
-  const recorded = isAct ? "null" : callText(tool, session, isAct ? undefined : namedApproval(evidence));
-  if (call !== recorded)
+  const recorded = isAct ? "null" : callText(tool, session);
+  if (call !== recorded && (isAct || call !== callText(tool, session, namedApproval(evidence))))
     return broken("evidence", "the columns `tool` and `session` differ from the evidence", call, recorded);
   return missing;
 }
