@@ -82,7 +82,7 @@ suite("a gate that does not answer", () => {
     const url = `http://127.0.0.1:${await listen(t, server)}`;
     const dataDir = folderThatLeadsTo(t, url, null);
     const gate = await findGate({ dataDir });
-    assert.deepEqual(await gate?.ask("GET", "/admin/keys"), { status: 200, body: { keys: [] } });
+    assert.deepEqual(await gate?.ask("GET", "/admin/keys"), { status: 200, body: { keys: [] }, text: '{"keys":[]}' });
     server.closeAllConnections();
     server.close();
     await once(server, "close");

@@ -43,7 +43,8 @@ test(
       const { status, json, headers } = await check(gate, body);
       assert.equal(status, 200);
       assert.match(headers.get("content-type") ?? "", /^application\/json/);
-      assert.deepEqual(Object.keys(json), ["verdict", "reason", "mode", "receipt"]);
+      const parked = verdict === "ESCALATE" ? ["approval"] : [];
+      assert.deepEqual(Object.keys(json), ["verdict", "reason", "mode", "receipt", ...parked]);
       assert.equal(json.verdict, verdict);
       assert.match(json.reason, /^Svc: \S/);
       assert.doesNotMatch(json.reason, /\n/);

@@ -250,5 +250,5 @@ export function readAct(act: string, body: string): ApprovalAct | undefined {
 
 /** The body of an act's row. */
 export function actBody({ act: _act, ...body }: ApprovalAct): Canonical {
-  return body as Canonical;
+  return body;
 }

@@ -26,8 +26,7 @@ function memberLines(label: string, value: Json, indent: string): readonly strin
 
 function scalarText(value: Json): string {
   if (typeof value === "string") return shownText(value);
-  if (typeof value === "number" || value instanceof Decimal) return numberText(value);
-  return String(value);
+  return typeof value === "number" || value instanceof Decimal ? numberText(value) : JSON.stringify(value);
 }
 
 /** A text in quotes. Eight blanks or more are shown as a count, because they could push text out of sight. */

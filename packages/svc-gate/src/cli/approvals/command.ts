@@ -25,12 +25,9 @@ export interface DenyOptions extends DecideOptions {
 /** `svc-gate approvals list` */
 export async function listCommand(options: ListOptions): Promise<Outcome> {
   const gate = await findGateFor(options);
-  const query = new URLSearchParams({
-    state: options.state ?? "pending",
-    limit: "100",
-    ...(options.mine === true && { mine: "1" }),
-  });
-  const answer = await gate.ask("GET", pathOf(options, `?${query}`));
+  const query = new URLSearchParams({ state: options.state ?? "pending", limit: "100" });
+  if (options.mine === true) query.set("mine", "1");
+  const answer = await gate.ask("GET", pathOf(options, `?${query.toString()}`));
   const body = accepted(answer);
   if (options.json) return { exitCode: 0, text: answer.text ?? "" };
   const approvals = body["approvals"] as readonly Readonly<Record<string, unknown>>[];
@@ -59,7 +56,7 @@ export async function showCommand(id: string, options: ApprovalsOptions): Promis
 
 /** The whole call: what the rule says, and apart from it what the agent sent. */
 function card(approval: JsonObject): readonly string[] {
-  const text = (name: string): string => String(approval.get(name) ?? "none");
+  const text = (name: string): string => wordOf(approval.get(name));
   const time = (name: string): string => {
     const at = approval.get(name);
     return typeof at === "number" ? new Date(at).toISOString() : "none";
@@ -72,7 +69,7 @@ function card(approval: JsonObject): readonly string[] {
     "",
     "What the rule says",
     `  ${visible(text("reason"))}`,
-    `  rules: ${rules.map((rule) => visible(String(rule))).join(", ")}`,
+    `  rules: ${rules.map((rule) => visible(wordOf(rule))).join(", ")}`,
     "",
     "What the agent sent",
     `  tool: ${shownText(text("tool_name"))}`,
@@ -91,7 +88,13 @@ function card(approval: JsonObject): readonly string[] {
 function decisionLine(decision: JsonObject): string {
   const comment = decision.get("comment");
   const said = typeof comment === "string" && comment !== "" ? `: ${visible(comment)}` : "";
-  return `${visible(String(decision.get("person")))} said ${String(decision.get("decision"))} in row ${String(decision.get("receipt"))}${said}`;
+  const [person, word, row] = ["person", "decision", "receipt"].map((name) => wordOf(decision.get(name)));
+  return `${visible(person ?? "")} said ${word} in row ${row}${said}`;
+}
+
+function wordOf(value: Json | undefined): string {
+  if (value === undefined || value === null) return "none";
+  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 /** `svc-gate approvals approve` */
@@ -118,7 +121,7 @@ async function decide(
   const answer = await gate.ask("POST", pathOf(options, `/${encodeURIComponent(id)}/${decision}`), { hash, ...body });
   if (answer.status !== 200) throw new BadInput(refusalOf(answer));
   if (options.json) return { exitCode: 0, text: answer.text ?? "" };
-  const { status, has, needs, receipt } = answer.body as Readonly<Record<string, unknown>>;
+  const { status, has, needs, receipt } = answer.body;
   const row =
     receipt === null ? "it was so before" : `row ${String((receipt as { readonly seq: number }).seq)} records it`;
   const votes = status === "pending" ? `, ${String(has)} of ${String(needs)} persons` : "";

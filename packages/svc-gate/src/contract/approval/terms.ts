@@ -111,7 +111,7 @@ export class TermsReader {
       const [root, ...path] = text.split(".");
       const isFact = root === "platform" && path.length > 0 && this.#platform !== undefined;
       const isKnown = isFact
-        ? typeAt(this.#platform as RecordType, path) !== undefined
+        ? typeAt(this.#platform, path) !== undefined
         : root === "counters" && path.length === 1 && this.#counters.has(path[0] ?? "");
       if (!isKnown)
         this.#report.add(

@@ -1,5 +1,5 @@
 import type { FastifyReply } from "fastify";
-import { approvalId, statuses, statusAt, type Approval, type Denial, type Status } from "../../approvals/mod.ts";
+import { approvalId, statuses, statusAt, type Approval, type Status } from "../../approvals/mod.ts";
 import { parseLeaf, partText } from "../../ledger/entry/mod.ts";
 import {
   bad,
@@ -217,7 +217,7 @@ function decisionOf(
     decision,
     comment,
     ...(typeof until === "number" && { until }),
-    ...(scope !== undefined && { scope: scope as Denial["scope"] }),
+    ...(scope !== undefined && { scope }),
   });
 }
 

@@ -1,7 +1,6 @@
 import {
   applyAct,
   approvalText,
-  attach,
   endsAt,
   isOpen,
   openApproval,
@@ -74,11 +73,6 @@ export function actOf(leaf: Leaf, evidence: string): ApprovalAct | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** Adds the row of a call that attached to an approval. */
-export function withRepeat(approval: Approval, row: StoredRow): Approval {
-  return attach(approval, row.seq, ownAmounts(row));
 }
 
 function ownAmounts(row: Pick<StoredRow, "evidence" | "leaf">): readonly OwnAmount[] {

@@ -3,7 +3,7 @@
  *
  * Does not: know other rows, files or databases.
  */
-export { actOf, afterRow, askOf, openedBy, storedApproval, withRepeat, type RecordedAsk } from "./approval-rows.ts";
+export { actOf, afterRow, askOf, openedBy, storedApproval, type RecordedAsk } from "./approval-rows.ts";
 export {
   erasableParts,
   eraseAct,

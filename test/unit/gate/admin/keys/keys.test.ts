@@ -175,6 +175,8 @@ test("the ring finds a new key with its scopes, tools and rate, and no wrong key
     scopes: ["check", "rules"],
     tools: ["mail.*", "note.add"],
     rate: { per_second: 50, burst: 50 },
+    person: null,
+    groups: [],
     created: rest.created,
     expires: null,
     previous_until: null,

@@ -237,7 +237,8 @@ function tenantOf(
 
 /**
  * Refuses to grant more than the administrator's own key may do, to a new key or by changing a key. Administrators of
- * the root may grant anything but `approve`: that takes their own, or the files of the gate's machine.
+ * the root may grant anything but `approve`: that takes their own, or the files of the gate's machine. Every
+ * administrator may grant `check`, because no key has it beside `admin`.
  */
 function beyondMaker(by: Key, { name, scopes, tools }: KeyRecord): Refusal | undefined {
   if (by.tenant === null) {
@@ -246,7 +247,7 @@ function beyondMaker(by: Key, { name, scopes, tools }: KeyRecord): Refusal | und
     const sentence = `the key ${quote(by.name)} lacks the scope "approve", so it cannot make or change ${quote(name)}: use the command on the gate's machine`;
     return refuse("forbidden", sentence);
   }
-  const more = scopes.filter((scope) => !by.scopes.has(scope));
+  const more = scopes.filter((scope) => !by.scopes.has(scope) && scope !== "check");
   if (more.length > 0) {
     const sentence = `the key ${quote(by.name)} lacks the scope ${more.map(quote).join(", ")}, so it cannot grant that to ${quote(name)}`;
     return refuse("forbidden", sentence);

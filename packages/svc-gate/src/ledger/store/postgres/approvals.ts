@@ -32,7 +32,7 @@ export async function openApprovals(
       key: Buffer.from(key as Uint8Array).toString("hex"),
       amount: String(amount),
     })),
-    open: open.map(([key, session, count]) => [String(key), session === null ? null : String(session), Number(count)]),
+    open: open.map(([key, session, count]) => [String(key), session as string | null, Number(count)]),
     all: Number(all[0]?.[0] ?? 0),
   };
 }
