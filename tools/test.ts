@@ -35,7 +35,7 @@ process.on("exit", () => rmSync(template, { recursive: true, force: true }));
 
 const seconds = new Map<string, number>();
 const execArgv = ["--disable-warning=ExperimentalWarning"]; // tags of tests
-const events = run({ files: [...selection.files], concurrency: 3, timeout: 1_800_000, execArgv });
+const events = run({ files: [...selection.files], concurrency: 3, timeout: 900_000, execArgv });
 events.on("test:pass", ({ details, skip, todo }) => {
   if (details.type === "suite") return;
   if (skip !== undefined || todo !== undefined) counts.skipped += 1;

@@ -15,7 +15,7 @@ async function call(gate, { method, pause_ms = 0, ...asked }) {
     const verdict = await gate.check(toolName, others.tool_input, others.platform_state);
     return { verdict, ms: performance.now() - started };
   } catch (error) {
-    if (!(error instanceof SvcGateError)) return { raised: "what is no SvcGateError" };
+    if (!(error instanceof SvcGateError)) return { raised: "not an SvcGateError" };
     return { fails: { status: error.status, code: error.code, detail: error.detail, message: error.message } };
   }
 }

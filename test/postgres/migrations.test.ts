@@ -32,6 +32,11 @@ else {
 /** All migrations of a later version. */
 type Later = typeof migrations;
 
+/** The numbers of this version's migrations. */
+const steps = migrations.map((_, index) => index + 1);
+/** The number of the migration that a later version adds. */
+const next = steps.length + 1;
+
 /** A later version that adds a column, an index and a table. */
 const adding: Later = [
   ...migrations,
@@ -43,7 +48,7 @@ const adding: Later = [
 ];
 
 /** A later version whose second step fails at its end. */
-const failing: Later = [...migrations, [...(adding[1] ?? []), "SELECT 1 / 0"]];
+const failing: Later = [...migrations, [...(adding.at(-1) ?? []), "SELECT 1 / 0"]];
 
 /** A later version that removes a column that gates of this version need. */
 const breaking: Later = [...migrations, ["ALTER TABLE svc_gate.receipts RENAME COLUMN evidence TO proof"]];
@@ -66,7 +71,7 @@ async function place(t: TestContext, there: PostgresServer): Promise<Place> {
     SVC_DATA_DIR: join(folder, "data"),
     SVC_DATABASE_URL: at(there.url({ user: "gate", password: "gate" })),
   };
-  assert.deepEqual(await migratePostgres({ url, servingRole: "gate" }), [1]);
+  assert.deepEqual(await migratePostgres({ url, servingRole: "gate" }), steps);
   return { url, gate: { cwd: folder, env } };
 }
 
@@ -87,14 +92,17 @@ async function checksDuring(gate: Spawned, work: () => Promise<unknown>): Promis
 }
 
 function migrating(there: PostgresServer): void {
-  suite("PostgreSQL: a second migration", () => {
+  suite("PostgreSQL: a later migration", () => {
     test("a migration runs beside a serving gate, and the gate answers every check", async (t) => {
       const { url, gate: options } = await place(t, there);
       const later = { url, migrations: adding };
       const gate = await spawnGate(t, [], options);
-      await assert.rejects(openPostgres(later), /\bversion 1\b.*\bversion 2\b.*`svc-gate migrate`/);
+      await assert.rejects(
+        openPostgres(later),
+        new RegExp(`\\bversion ${next - 1}\\b.*\\bversion ${next}\\b.*\`svc-gate migrate\``),
+      );
       const statuses = await checksDuring(gate, async () =>
-        assert.deepEqual(await migratePostgres({ ...later, servingRole: "gate" }), [2]),
+        assert.deepEqual(await migratePostgres({ ...later, servingRole: "gate" }), [next]),
       );
       assert.deepEqual(new Set(statuses), new Set([200]));
       assert.equal((await ask(gate, "/ledger/verify")).json.rows, statuses.length);
@@ -103,7 +111,7 @@ function migrating(there: PostgresServer): void {
       await (await openPostgres(later)).close();
       const { code, stderr } = await finish(t, ["serve", "--port", "0"], options);
       assert.equal(code, 1);
-      assert.match(stderr, /\bversion 2\b.*\bversion 1\b.*\bnewer gate\b/);
+      assert.match(stderr, new RegExp(`\\bversion ${next}\\b.*\\bversion ${next - 1}\\b.*\\bnewer gate\\b`));
     });
 
     test("positive control: a migration that removes a column that the gate needs is noticed", async (t) => {
@@ -122,14 +130,14 @@ function migrating(there: PostgresServer): void {
       );
       assert.deepEqual(new Set(statuses), new Set([200]));
       await (await openPostgres({ url })).close();
-      assert.deepEqual(await migratePostgres({ url, migrations: adding }), [2], "its table is not there yet");
+      assert.deepEqual(await migratePostgres({ url, migrations: adding }), [next], "its table is not there yet");
       assert.equal(await statusOf(gate), 200);
     });
 
     test("three concurrent migrators run a migration once", async (t) => {
       const { url } = await place(t, there);
       const done = await Promise.all([1, 2, 3].map(() => migratePostgres({ url, migrations: adding })));
-      assert.deepEqual(done.flat(), [2]);
+      assert.deepEqual(done.flat(), [next]);
     });
 
     test("a start with permission to migrate runs the migration", async (t) => {

@@ -29,13 +29,14 @@ const notByHand = /^package-lock\.json$|^spec\/vectors\/|(?:^|\/)generated\/|\.g
 /** This file names the forbidden words. */
 const self = "test/repository/tidy.test.ts";
 
-const rooms = ["wire", "contract", "ledger", "gate", "cli", "analysis", "commands"];
+const rooms = ["wire", "contract", "approvals", "ledger", "gate", "cli", "analysis", "commands"];
 const mayImport: ReadonlyMap<string, readonly string[]> = new Map([
   ["wire", []],
   ["contract", ["wire"]],
-  ["ledger", ["wire"]],
-  ["gate", ["wire", "contract", "ledger"]],
-  ["cli", ["wire", "contract", "ledger", "gate"]],
+  ["approvals", ["wire"]],
+  ["ledger", ["wire", "approvals"]],
+  ["gate", ["wire", "contract", "approvals", "ledger"]],
+  ["cli", ["wire", "contract", "approvals", "ledger", "gate"]],
   ["analysis", ["wire", "contract"]],
   ["commands", ["wire", "contract", "cli", "analysis"]],
 ]);

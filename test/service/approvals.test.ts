@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
 import type { Mutation } from "../support/mutation/mutate.ts";
-import { large, payments, startDesk, type Desk, type DeskOptions } from "../support/approvals.ts";
+import { approved, large, naming, payments, startDesk, type Desk, type DeskOptions } from "../support/approvals.ts";
 import { ask } from "../support/gate.ts";
 
 interface Scenario {
@@ -16,20 +16,6 @@ interface Scenario {
   readonly defect: Mutation | readonly Mutation[];
   readonly options?: DeskOptions;
 }
-
-type Call = typeof large & Readonly<Record<string, unknown>>;
-
-/** Asks about the large payment, and lets a person approve it. */
-async function approved(desk: Desk, call: object = large): Promise<string> {
-  const parked = await desk.asks(call);
-  assert.equal(parked.verdict, "ESCALATE");
-  const { status, json, text } = await desk.decides("anna", parked.approval.id, "approve");
-  assert.equal(status, 200, text);
-  assert.equal(json.status, "approved");
-  return parked.approval.id;
-}
-
-const naming = (id: string, call: object = large): object => ({ ...call, approval: { id } });
 
 const scenarios: readonly Scenario[] = [
   {
@@ -423,6 +409,31 @@ const scenarios: readonly Scenario[] = [
     defect: { within: "ApprovalDesk.changed", find: "this.#wake($approvals);", put: "" },
   },
   {
+    rule: "R18: an erasure of a parked call ends its approval, what it holds, and the wait for it",
+    run: async (desk) => {
+      const [first, second] = [
+        await desk.asks(large),
+        await desk.asks({ ...large, tool_input: { amount: 1100, to: "x" } }),
+      ];
+      const third = { ...large, session_id: "s2", tool_input: { amount: 1300, to: "y" } };
+      assert.equal((await desk.asks(third)).verdict, "BLOCK", "both are held");
+      const { id } = first.approval;
+      const waiting = ask(desk, `/approvals/${id}?wait=20`);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      const body = { session_id: "s1", parts: ["input"], reason: "a person asked for it" };
+      assert.equal((await desk.operates("/admin/erase", body)).status, 200);
+      assert.equal((await waiting).json.status, "cancelled");
+      for (const { approval } of [first, second]) {
+        assert.equal((await desk.as("anna", `/approvals/${approval.id}`)).status, 404);
+        const vote = { hash: "0".repeat(64) };
+        assert.equal((await desk.as("anna", `/approvals/${approval.id}/approve`, vote)).status, 404);
+      }
+      assert.equal((await desk.asks(third)).verdict, "ESCALATE", "nothing is held");
+      assert.equal((await ask(desk, "/ledger/verify")).json.ok, true);
+    },
+    defect: { within: "ApprovalTables.erase", first: "return;" },
+  },
+  {
     rule: "C11: no GET changes anything",
     run: async (desk) => {
       const { approval } = await desk.asks(large);
@@ -435,8 +446,11 @@ const scenarios: readonly Scenario[] = [
     },
     defect: {
       within: "showApproval",
-      first:
-        'if (call.key?.scopes.has("approve")) await call.gate.approvals.decide(call.key.name, [{ id: idOf(call), hash: (await call.gate.approvals.find(idOf(call)))?.hash ?? "", decision: "approve", comment: "" }]);',
+      first: `
+        if (call.key?.scopes.has("approve")) {
+          const hash = (await call.gate.approvals.find(idOf(call)))?.hash ?? "";
+          await call.gate.approvals.decide(call.key.name, [{ id: idOf(call), hash, decision: "approve", comment: "" }]);
+        }`,
     },
   },
 ];
@@ -448,92 +462,5 @@ suite("a person decides", { concurrency: 2 }, () => {
       const desk = await startDesk(t, { ...options, defects: [defect].flat() });
       await assert.rejects(async () => run(desk, t));
     });
-  }
-});
-
-test("C12: approvals survive a restart, and a decided call is used after it", async (t) => {
-  const desk = await startDesk(t);
-  const id = await approved(desk);
-  const { folder } = desk;
-  await desk.stop();
-  const again = await startDesk(t, { folder, persons: {} });
-  assert.equal((await again.asks(naming(id))).verdict, "ALLOW");
-  assert.equal((await again.asks(naming(id))).verdict, "BLOCK");
-});
-
-test("observe mode opens nothing, and assist mode opens approvals for a BLOCK that it softened", async (t) => {
-  const seen = await startDesk(t, { mode: "observe" });
-  const answer = await seen.asks(large);
-  assert.deepEqual([answer.verdict, answer.approval], ["ALLOW", undefined]);
-  const assisted = await startDesk(t, { mode: "assist" });
-  const odd: Call = { ...large, tool_input: { amount: 5, to: "nobody" } };
-  const parked = await assisted.asks(odd);
-  assert.equal(parked.verdict, "ESCALATE");
-  const vote = await assisted.decides("cleo", parked.approval.id, "approve");
-  assert.equal(vote.json.status, "pending", "an approval of the tool may need finance");
-  assert.equal((await assisted.decides("anna", parked.approval.id, "approve")).status, 200);
-  assert.equal((await assisted.asks(naming(parked.approval.id, odd))).verdict, "ALLOW");
-});
-
-test("C19: several decisions are taken together or not at all", async (t) => {
-  const desk = await startDesk(t);
-  const calls = [0, 1].map((n) => ({
-    ...large,
-    tool_input: { amount: 1001 + n, to: "x" },
-    platform_state: { wallet: `w${n}` },
-  }));
-  const parked = await Promise.all(calls.map((call) => desk.asks(call)));
-  const decisions = await Promise.all(
-    parked.map(async ({ approval: { id } }) => {
-      const { json } = await desk.as("anna", `/approvals/${id}`);
-      return { id, hash: json.hash, decision: "approve" };
-    }),
-  );
-  const stale = await desk.as("anna", "/approvals/decide", {
-    decisions: [decisions[0], { ...decisions[1], hash: "0".repeat(64) }],
-  });
-  assert.deepEqual([stale.status, stale.json.code], [409, "approval-changed"]);
-  const { json: before } = await desk.as("anna", "/approvals?state=pending");
-  assert.equal(before.approvals.length, 2);
-  const both = await desk.as("anna", "/approvals/decide", { decisions });
-  assert.deepEqual(
-    [both.status, both.json.decisions.map(({ status }: { status: string }) => status)],
-    [200, ["approved", "approved"]],
-  );
-});
-
-test("the whole call is shown, with the characters of its numbers", async (t) => {
-  const desk = await startDesk(t);
-  const body =
-    '{"tool_name":"pay.send","tool_input":{"amount":1000000000000000.10,"to":"x"},"platform_state":{"wallet":"w"}}';
-  const parked = await ask(desk, "/check", { method: "POST", headers: { "content-type": "application/json" }, body });
-  assert.equal(parked.json.verdict, "BLOCK", "it is over the budget");
-  const { approval } = await desk.asks(large);
-  const shown = await desk.as("anna", `/approvals/${approval.id}`);
-  assert.deepEqual(shown.json.tool_input, large.tool_input);
-  assert.deepEqual(shown.json.platform_state, large.platform_state);
-  assert.equal(shown.json.reason, "Svc: 1200 is a large payment");
-});
-
-test("a ledger with approvals verifies, and is decided again to the same answers", async (t) => {
-  const { finish } = await import("../support/gate.ts");
-  const desk = await startDesk(t);
-  const id = await approved(desk);
-  await desk.asks(large);
-  await desk.asks(naming(id));
-  const other = await desk.asks({ ...large, platform_state: { wallet: "w2" } });
-  await desk.decides("anna", other.approval.id, "deny");
-  await desk.asks({ ...large, platform_state: { wallet: "w3" }, tool_input: { amount: 1500, to: "z" } });
-  const { json } = await ask(desk, "/ledger/verify");
-  assert.equal(json.ok, true, JSON.stringify(json));
-  await desk.stop();
-  const data = `${desk.folder}/data`;
-  for (const args of [
-    ["verify", data],
-    ["verify", "--deep", data],
-    ["replay", data],
-  ]) {
-    const { code, stdout, stderr } = await finish(t, args);
-    assert.equal(code, 0, `${args.join(" ")}: ${stdout}${stderr}`);
   }
 });

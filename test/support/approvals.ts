@@ -34,7 +34,12 @@ counters:
   spent: { of: [pay.send], per: platform.wallet, sum: input.amount, counting: possible, within: 24h }
   tries: { of: [pay.send], per: platform.wallet, within: 24h }
 rules:
-  - { rule: budget, on: [pay.send], when: counters.spent + input.amount > 2500, verdict: BLOCK, final: true, reason: "{counters.spent} is spent" }
+  - rule: budget
+    on: [pay.send]
+    when: counters.spent + input.amount > 2500
+    verdict: BLOCK
+    final: true
+    reason: "{counters.spent} is spent"
   - { rule: odd, on: [pay.send], when: input.to == "nobody", verdict: BLOCK, reason: nobody gets money }
   - rule: large
     on: [pay.send]
@@ -42,7 +47,11 @@ rules:
     verdict: ESCALATE
     approval: { by: [finance] }
     reason: "{input.amount} is a large payment"
-  - { rule: many, on: [pay.send], when: input.to == "often" && counters.tries > 0, verdict: ESCALATE, reason: "{counters.tries} were tried" }
+  - rule: many
+    on: [pay.send]
+    when: input.to == "often" && counters.tries > 0
+    verdict: ESCALATE
+    reason: "{counters.tries} were tried"
   - rule: dear
     on: [pay.send]
     when: platform.?price.orValue(0) > 10
@@ -173,3 +182,16 @@ async function startMutated(
     },
   };
 }
+
+/** Asks about the large payment, and lets a person approve it. */
+export async function approved(desk: Desk, call: object = large): Promise<string> {
+  const parked = await desk.asks(call);
+  assert.equal(parked.verdict, "ESCALATE");
+  const { status, json, text } = await desk.decides("anna", parked.approval.id, "approve");
+  assert.equal(status, 200, text);
+  assert.equal(json.status, "approved");
+  return parked.approval.id;
+}
+
+/** A call that names an approval. */
+export const naming = (id: string, call: object = large): object => ({ ...call, approval: { id } });

@@ -112,7 +112,9 @@ export const controls: readonly Control[] = [
     mutations: [
       {
         within: "Writer.commit",
-        last: 'const kept = [...unpackRows(packed)]; if (kept.length === 1 && kept[0]?.tool === "pay") throw new NotKept("disk-full", "not so");',
+        last: `
+          const kept = [...unpackRows(packed)];
+          if (kept.length === 1 && kept[0]?.tool === "pay") throw new NotKept("disk-full", "not so");`,
       },
     ],
     noticed: /which was refused|UNIQUE constraint failed/,

@@ -147,7 +147,7 @@ export type ApprovalAct =
       readonly until: number;
       readonly scope: Denial["scope"];
     }
-  | { readonly act: "approval.cancel"; readonly row: number; readonly why: CancelReason }
+  | { readonly act: "approval.cancel"; readonly rows: readonly number[]; readonly why: CancelReason }
   | { readonly act: "approval.expire"; readonly rows: readonly number[] }
   | {
       readonly act: "approval.use";
@@ -155,7 +155,7 @@ export type ApprovalAct =
     }
   | { readonly act: "approval.supersede"; readonly pairs: readonly (readonly [old: number, by: number])[] };
 
-export type CancelReason = "asker" | "person" | "erased" | "restored";
+export type CancelReason = "asker" | "person" | "restored";
 
 /** The acts that change an approval. A gate that meets another act under `approval.` must not serve. */
 export const approvalActs: readonly string[] = [
@@ -169,7 +169,7 @@ export const approvalActs: readonly string[] = [
 
 /** Returns the rows whose approvals an act changes. */
 export function rowsOf(act: ApprovalAct): readonly number[] {
-  if (act.act === "approval.expire") return act.rows;
+  if (act.act === "approval.expire" || act.act === "approval.cancel") return act.rows;
   if (act.act === "approval.use") return act.uses.map(({ approval }) => approval);
   return act.act === "approval.supersede" ? act.pairs.map(([old]) => old) : [act.row];
 }
@@ -234,13 +234,30 @@ export function isOpen({ status }: Pick<Approval, "status">): boolean {
   return status === "pending" || status === "approved";
 }
 
-/** An approval as its table keeps it: one text, the same for the same rows. */
+/** An approval as one text, the same for the same rows. */
 export function approvalText(approval: Approval): string {
   return canonical(approval as unknown as Canonical);
 }
 
-export function readApproval(text: string): Approval {
-  return JSON.parse(text) as Approval;
+/** What became of an approval after the row that asked, as its table keeps it. It holds no value from the call. */
+export function progressText({
+  status,
+  asked,
+  own,
+  votes,
+  useBy,
+  denial,
+  closed,
+  successor,
+  changed,
+}: Approval): string {
+  const progress = { status, asked, own, votes, useBy, denial, closed, successor, changed };
+  return canonical(progress as unknown as Canonical);
+}
+
+/** Returns the approval of the row that asked, with what became of it. */
+export function withProgress(opened: Approval, progress: string): Approval {
+  return { ...opened, ...(JSON.parse(progress) as Partial<Approval>) };
 }
 
 /** Reads the body of an administrative event about approvals. @throws {SyntaxError} if it is damaged */

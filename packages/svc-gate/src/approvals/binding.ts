@@ -23,8 +23,10 @@ export function bindingText({ log, key, session, tool, input, unbound, subject }
   const facts = Object.keys(subject)
     .toSorted()
     .map((name) => [name, subject[name] ?? null]);
-  const names = [key, log, session, facts, tool].map((part) => JSON.stringify(part));
-  return `svc-gate/binding/1\n{"input":${bound},"key":${names[0]},"log":${names[1]},"session":${names[2]},"subject":${names[3]},"tool":${names[4]}}`;
+  const parts = [key, log, session, facts, tool].map((part) => JSON.stringify(part));
+  const [keyName, logName, sessionName, subjectFacts, toolName] = parts;
+  const members = `"input":${bound},"key":${keyName},"log":${logName},"session":${sessionName}`;
+  return `svc-gate/binding/1\n{${members},"subject":${subjectFacts},"tool":${toolName}}`;
 }
 
 /**
@@ -87,7 +89,7 @@ export function approvalId(row: number, hash: string): string {
   return `apr_${row}_${hash.slice(0, 32)}`;
 }
 
-/** Returns the row in an approval's id, and the digits of its hash; undefined if the text is no id. */
+/** Returns the row in an approval's id, and the digits of its hash; undefined if the text is not an id. */
 export function readApprovalId(id: string): { readonly row: number; readonly digits: string } | undefined {
   const [, row, digits] = /^apr_([1-9][0-9]{0,14})_([0-9a-f]{32})$/.exec(id) ?? [];
   return row === undefined || digits === undefined ? undefined : { row: Number(row), digits };

@@ -4,24 +4,27 @@ import { isOpen, statusAt, type Approval } from "./approval.ts";
 export interface OpenCounts {
   readonly ledger: number;
   readonly byKey: ReadonlyMap<string, number>;
-  /** By `sessionId` of the key and the session. */
+  /** By the digest of `sessionName`. */
   readonly bySession: ReadonlyMap<string, number>;
 }
 
 export const nothingOpen: OpenCounts = { ledger: 0, byKey: new Map(), bySession: new Map() };
 
-/** A name for a session, which is unique over the keys. */
+/** A name for a session, which is unique over the keys. It begins with its domain, since only its digest is kept. */
 export function sessionName(key: string, session: string | null): string {
-  return JSON.stringify([key, session]);
+  return `svc-gate/session/1\n${JSON.stringify([key, session])}`;
 }
 
 /** The approvals that a batch of calls may meet, as its earlier calls leave them. */
 export class ApprovalBook {
   readonly #approvals = new Map<number, Approval>();
   readonly #changed = new Set<number>();
+  readonly #digest: (text: string) => string;
   #counts: OpenCounts;
 
-  constructor(found: readonly Approval[] = [], counts: OpenCounts = nothingOpen) {
+  /** @param digest makes the digests by which `counts` names sessions */
+  constructor(digest: (text: string) => string, found: readonly Approval[] = [], counts: OpenCounts = nothingOpen) {
+    this.#digest = digest;
     for (const approval of found) this.#approvals.set(approval.row, approval);
     this.#counts = counts;
   }
@@ -32,6 +35,11 @@ export class ApprovalBook {
 
   get counts(): OpenCounts {
     return this.#counts;
+  }
+
+  /** The number of open approvals of a session. */
+  ofSession(key: string, session: string | null): number {
+    return this.#counts.bySession.get(this.#digest(sessionName(key, session))) ?? 0;
   }
 
   at(row: number): Approval | undefined {
@@ -60,7 +68,7 @@ export class ApprovalBook {
 
   #count({ key, session }: Approval, step: number): void {
     const { ledger, byKey, bySession } = this.#counts;
-    const name = sessionName(key, session);
+    const name = this.#digest(sessionName(key, session));
     this.#counts = {
       ledger: ledger + step,
       byKey: new Map(byKey).set(key, (byKey.get(key) ?? 0) + step),

@@ -1,7 +1,7 @@
 import { addDecimals } from "../wire/mod.ts";
 import { readApprovalId } from "./binding.ts";
 import { statusAt, type Approval, type Asking, type OwnAmount, type Shown, type Status } from "./approval.ts";
-import { sessionName, type ApprovalBook } from "./book.ts";
+import type { ApprovalBook } from "./book.ts";
 import type { Quorum } from "./quorum.ts";
 
 /** What became of an ESCALATE, or of an approval that a call named. */
@@ -162,9 +162,10 @@ function denialFor({ at, key, session, tool, rule, attach }: Ask, book: Approval
  * Returns how many calls wait if no more may; undefined if there is room. A session gets at most a quarter of its key's
  * room, and the first card of a session finds a reserve of a quarter.
  */
-function capped({ key, session }: Ask, { counts }: ApprovalBook, limits: AskLimits): number | undefined {
+function capped({ key, session }: Ask, book: ApprovalBook, limits: AskLimits): number | undefined {
+  const { counts } = book;
   const ofKey = counts.byKey.get(key) ?? 0;
-  const ofSession = counts.bySession.get(sessionName(key, session)) ?? 0;
+  const ofSession = book.ofSession(key, session);
   const sessionMax = Math.max(1, Math.min(limits.session, Math.floor(limits.key / 4)));
   if (counts.ledger >= limits.ledger) return counts.ledger;
   if (ofSession >= sessionMax) return ofSession;

@@ -36,9 +36,9 @@ export class InMemoryCounters {
     this.#holds.set(row, [...(this.#holds.get(row) ?? []), ...holds]);
   }
 
-  /** The amounts that a row holds count no more. */
-  release(row: number): void {
-    this.#holds.delete(row);
+  /** The amounts that some rows hold count no more. */
+  release([from, to]: readonly [from: number, to: number]): void {
+    for (const row of this.#holds.keys()) if (row >= from && row <= to) this.#holds.delete(row);
   }
 
   /** @param at milliseconds since the epoch: the time of the call's decision */

@@ -86,7 +86,8 @@ export async function addPersonCommand(name: string, options: KeysOptions): Prom
     );
     if (!added.ok) throw new BadInput(added.problem.detail);
   }
-  const sentence = `${visible(name)} is a person who may decide calls: make a key with \`svc-gate keys create NAME --scopes approve,receipts --person ${visible(name)}\``;
+  const command = `svc-gate keys create NAME --scopes approve,receipts --person ${visible(name)}`;
+  const sentence = `${visible(name)} is a person who may decide calls: make a key with \`${command}\``;
   return { exitCode: 0, text: options.json ? JSON.stringify({ name }) : sentence };
 }
 

@@ -373,7 +373,7 @@ class ContractCompiler {
         this.#report.add(
           "approval",
           span,
-          `\`${text}\` is no fact of this contract`,
+          `\`${text}\` is not a fact of this contract`,
           "`subject` lists facts such as `platform.wallet_id`",
         );
     }
@@ -468,7 +468,7 @@ class ContractCompiler {
       if (field === undefined && approval === this.#document.approval) return [];
       const problem =
         field === undefined
-          ? "is no member of the tool's input"
+          ? "is not a member of the tool's input"
           : field.required
             ? "is required, so an approval must be bound to it"
             : field.type.kind !== "string"

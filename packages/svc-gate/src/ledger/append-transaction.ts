@@ -1,4 +1,6 @@
 import { addDecimals, canonical, type Canonical, type Mode, type Verdict } from "../wire/mod.ts";
+import type { Approval } from "../approvals/mod.ts";
+import { readApprovals, storedApproval } from "./entry/approval-rows.ts";
 import type { Erasure } from "./entry/erasure.ts";
 import { makeEvidence, type SensitiveMember } from "./entry/evidence.ts";
 import { leafHash, leafText, type Leaf } from "./entry/leaf.ts";
@@ -210,13 +212,14 @@ export class AppendTransaction {
   }
 
   /** Reads the approvals that calls may meet, as they were before this transaction. */
-  async approvals(lookup: ApprovalLookup): Promise<ApprovalsFound> {
-    return this.hasApprovals ? this.#context.store.approvals(lookup) : noApprovals;
+  async approvals(lookup: ApprovalLookup): Promise<ApprovalsFound & { readonly approvals: readonly Approval[] }> {
+    const found = this.hasApprovals ? await this.#context.store.approvals(lookup) : noApprovals;
+    return { ...found, approvals: readApprovals(found.kept) };
   }
 
   /** Reads open approvals whose time has ended: at most 10,000. */
-  async dueApprovals(at: number): Promise<readonly string[]> {
-    return this.hasApprovals ? this.#context.store.dueApprovals(at) : [];
+  async dueApprovals(at: number): Promise<readonly Approval[]> {
+    return this.hasApprovals ? readApprovals(await this.#context.store.dueApprovals(at)) : [];
   }
 
   /** Reads rows before this transaction by their numbers. */
@@ -227,8 +230,8 @@ export class AppendTransaction {
   /** Reads the rows that opened the approvals which are open before this transaction. */
   async openApprovals(): Promise<readonly StoredRow[]> {
     if (!this.hasApprovals) return [];
-    const records = await this.#context.store.dueApprovals(Number.MAX_SAFE_INTEGER);
-    return this.rowsAt(records.map((record) => (JSON.parse(record) as { readonly row: number }).row));
+    const open = await this.#context.store.dueApprovals(Number.MAX_SAFE_INTEGER);
+    return open.map(({ row }) => row);
   }
 
   /** Adds an amount that an earlier row holds. */
@@ -242,8 +245,8 @@ export class AppendTransaction {
   }
 
   /** Keeps an approval with the rows of this transaction. */
-  keepApproval(approval: StoredApproval): void {
-    this.#approvals.push(approval);
+  keepApproval(approval: Approval): void {
+    this.#approvals.push(storedApproval(approval, (text) => this.digest(text)));
   }
 
   /** Ends the amounts that a row holds: from here on they do not count. */

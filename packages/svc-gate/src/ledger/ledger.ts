@@ -15,6 +15,8 @@ import type {
   StoredHead,
   Verification,
 } from "./store/store.ts";
+import type { Approval } from "../approvals/mod.ts";
+import { readApprovals } from "./entry/approval-rows.ts";
 import type { StoredRow } from "./entry/row.ts";
 import { changeColumns } from "./entry/row.ts";
 import type { OpenSigner, SignerChange } from "./tree/signer.ts";
@@ -331,9 +333,9 @@ export class Ledger {
     return found.toReversed();
   }
 
-  /** The records of approvals, newest first. */
-  approvals(query: ApprovalQuery): Promise<readonly string[]> {
-    return this.#store.history.approvals(query);
+  /** Approvals, newest first. */
+  async approvals(query: ApprovalQuery): Promise<readonly Approval[]> {
+    return readApprovals(await this.#store.history.approvals(query));
   }
 
   /** Yields stored rows, newest first, in slices. */

@@ -50,7 +50,6 @@ export { missingCheckpoint, otherSigningKey } from "./history/folder-check.ts";
 export { readPin, type PinReading } from "./history/pin.ts";
 export { firstSince, type ReceiptQuery } from "./history/query.ts";
 export type { KeptCounter } from "./store/store.ts";
-export { type ApprovalQuery, type StoredApproval, type StoredEffect } from "./store/store.ts";
 export {
   Fault,
   LedgerRefused,

@@ -40,7 +40,8 @@ function lineOf(approval: Readonly<Record<string, unknown>>): string {
   const { id, tool_name: tool, key, reason, has, needs, status, asked } = approval;
   const times = Number(asked) === 1 ? "" : `, asked ${String(asked)} times`;
   const votes = status === "pending" && Number(needs) > 1 ? `, ${String(has)} of ${String(needs)}` : "";
-  return `${String(id)}  ${String(status)}${votes}${times}\n  ${shownText(String(tool))} by ${visible(String(key))}: ${visible(String(reason))}`;
+  const call = `${shownText(String(tool))} by ${visible(String(key))}: ${visible(String(reason))}`;
+  return `${String(id)}  ${String(status)}${votes}${times}\n  ${call}`;
 }
 
 /** `svc-gate approvals show` */

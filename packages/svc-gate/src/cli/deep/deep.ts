@@ -6,7 +6,7 @@ import {
   type KeptCounter,
   type LedgerHistory,
 } from "../../ledger/mod.ts";
-import { askOf, readEffects, type RecordedEffect } from "../../ledger/entry/mod.ts";
+import { askOf, endedBy, readEffects, type RecordedEffect } from "../../ledger/entry/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import {
   askAgain,
@@ -18,7 +18,7 @@ import {
 } from "../replay/decide-again.ts";
 import { inputNotKept, otherKind, readLeaf, readRecorded, type Recorded } from "../replay/recorded.ts";
 import { standsOnErased } from "../replay/replay.ts";
-import { counterDigest, endedBy } from "../replay/replay-counters.ts";
+import { counterDigest } from "../replay/replay-counters.ts";
 import { Folds } from "./folds.ts";
 import { VerdictAccumulator, type DeepFound } from "./found.ts";
 import { addDecimals, visible } from "../../wire/mod.ts";
@@ -138,7 +138,8 @@ class DeepReplay {
     if (typeof leaf === "string") return;
     const { how, approval } = askOf(row.evidence) ?? {};
     if (approval !== undefined && (how === "used" || how === "opened")) this.#holds.delete(approval);
-    for (const ended of endedBy(leaf, row.evidence)) this.#holds.delete(ended);
+    for (const [from, to] of endedBy(leaf, row.evidence))
+      for (const seq of this.#holds.keys()) if (seq >= from && seq <= to) this.#holds.delete(seq);
     const held = (readEffects(row.evidence) ?? []).filter(({ held: isHeld }) => isHeld === true);
     if (held.length > 0)
       this.#holds.set(

@@ -2,8 +2,7 @@ import { hash } from "node:crypto";
 import type { PolicySet, Lookup, CounterUpdate } from "../../contract/mod.ts";
 import { countersOf, recountRow, type OwnedCounter } from "../../gate/mod.ts";
 import { readResume } from "../../ledger/mod.ts";
-import { rowsOf } from "../../approvals/mod.ts";
-import { actOf, askOf, type Leaf } from "../../ledger/entry/mod.ts";
+import { askOf, endedBy, type Leaf } from "../../ledger/entry/mod.ts";
 import { InMemoryCounters } from "../in-memory-counters.ts";
 import type { History } from "../history.ts";
 import { hasErasedPart, readLeaf, recordedAt } from "./recorded.ts";
@@ -147,7 +146,7 @@ export class ReplayCounters {
   /** A check was passed: what the approval holds that it used or replaced counts no more. */
   passed(evidence: string): void {
     const { how, approval } = askOf(evidence) ?? {};
-    if (approval !== undefined && (how === "used" || how === "opened")) this.#counters.release(approval);
+    if (approval !== undefined && (how === "used" || how === "opened")) this.#counters.release([approval, approval]);
     this.answered();
   }
 
@@ -169,12 +168,6 @@ export class ReplayCounters {
       at,
     );
   }
-}
-
-/** The rows whose approvals an act ends. */
-export function endedBy(leaf: Leaf, evidence: string): readonly number[] {
-  const act = actOf(leaf, evidence);
-  return act === undefined || act.act === "approval.approve" ? [] : rowsOf(act);
 }
 
 /** The digest with which receipts name a counter. */

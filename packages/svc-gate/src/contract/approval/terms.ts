@@ -117,7 +117,7 @@ export class TermsReader {
         this.#report.add(
           "approval",
           span,
-          `\`${text}\` is no fact and no counter of this contract`,
+          `\`${text}\` is neither a fact nor a counter of this contract`,
           "a pin is a fact such as `platform.price`, or a counter such as `counters.spent`",
         );
     }

@@ -14,7 +14,8 @@ import {
   type PastPin,
   type AppendTransaction,
 } from "../../ledger/mod.ts";
-import { good, nearest, visible, type Canonical } from "../../wire/mod.ts";
+import { good, nearest, visible, type Canonical, type Mode } from "../../wire/mod.ts";
+import { cancelRestored } from "../approvals/judged-batch.ts";
 import { recompileContracts } from "../core/contracts.ts";
 import { openOffline, openOfflineBy, type Offline, type OfflinePlace } from "./offline.ts";
 
@@ -93,6 +94,7 @@ async function appendResume(
       unknown.push(digest);
       await transaction.keepCounter({ definition, through, unknownThrough: Math.max(unknownThrough, now) }, []);
     }
+    await cancelRestored({ transaction, at: now }, { ...before, mode: before.mode as Mode }, request.by);
     await resetAll(transaction, reset, now);
     return resumeBody(loss, { reset: namesOf(reset), unknown });
   });

@@ -8,8 +8,10 @@ import {
   type Asking,
   type Shown,
 } from "../../approvals/mod.ts";
-import { causesOf, lookupsOf, requirementFor, type Cause, type Decision, type LookupPlan } from "../../contract/mod.ts";
-import type { AppendTransaction, CounterLookup, StoredEffect } from "../../ledger/mod.ts";
+import type { Cause } from "../../contract/ir.ts";
+import { causesOf, lookupsOf, requirementFor, type Decision, type LookupPlan } from "../../contract/mod.ts";
+import type { StoredEffect } from "../../ledger/entry/mod.ts";
+import type { AppendTransaction, CounterLookup } from "../../ledger/mod.ts";
 import { addDecimals } from "../../wire/mod.ts";
 
 /** A call as approvals see it. Its digests are made when they are needed. */

@@ -4,7 +4,6 @@ import {
   endsAt,
   isOpen,
   mayDecide,
-  readApproval,
   readApprovalId,
   statusAt,
   type Approval,
@@ -13,14 +12,14 @@ import {
   type Quorum,
   type Voter,
 } from "../../approvals/mod.ts";
-import { Fault, type AppendTransaction, type ApprovalQuery, type Ledger, type StoredEffect } from "../../ledger/mod.ts";
+import type { ApprovalQuery, StoredEffect } from "../../ledger/entry/mod.ts";
+import { Fault, type AppendTransaction, type Ledger } from "../../ledger/mod.ts";
 import { bad, good, limits, quote, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { ActivePolicy } from "../core/active-policy.ts";
 import type { TimedTransaction } from "../core/active-ledger.ts";
 import type { Deciders } from "./deciders.ts";
 import { gateName } from "./gate-name.ts";
-import { expiredReason, quorumNow, recordAct, requireRows } from "./judged-batch.ts";
-import { storedApproval } from "../../ledger/entry/mod.ts";
+import { endTogether, expiredReason, quorumNow, recordAct, requireRows } from "./judged-batch.ts";
 
 /** What a person decides about one approval. */
 export interface AskedDecision {
@@ -61,6 +60,7 @@ interface Waiter {
   readonly wake: (approval: Approval) => void;
   /** Ends the wait with what was known at its beginning. */
   readonly stop: () => void;
+  readonly erased: () => void;
 }
 
 /** Where persons decide the calls of one ledger. Every decision is a row, in a transaction like that of a check. */
@@ -84,8 +84,8 @@ export class ApprovalDesk {
     if (this.#options.ledger.isShared) this.#sweepBy(Date.now() + sweepEveryMs);
   }
 
-  async list(query: ApprovalQuery): Promise<readonly Approval[]> {
-    return (await this.#options.ledger.approvals(query)).map(readApproval);
+  list(query: ApprovalQuery): Promise<readonly Approval[]> {
+    return this.#options.ledger.approvals(query);
   }
 
   /** Returns the approval with an id; undefined if there is none. */
@@ -156,7 +156,7 @@ export class ApprovalDesk {
       recordAct(transaction, at, this.#options.policy(), key, act, sentence);
       const after = this.#apply(approval, act, transaction, key, at);
       if (!isOpen(after)) transaction.release(after.row, open.holds.get(after.row) ?? []);
-      transaction.keepApproval(storedApproval(after));
+      transaction.keepApproval(after);
       changed.push(after);
       const { seq, hash } = transaction.head;
       decided.push({ approval: after, quorum: this.quorum(after, at), receipt: { seq, hash } });
@@ -178,7 +178,7 @@ export class ApprovalDesk {
   }> {
     const rows = asked.flatMap(({ id }) => readApprovalId(id)?.row ?? []);
     const found = await transaction.approvals({ attaches: [], rows: [...new Set(rows)], keys: [], at });
-    const approvals = found.records.map(readApproval);
+    const { approvals } = found;
     await requireRows(transaction, approvals.filter(isOpen));
     return {
       approvals: new Map(approvals.map((approval) => [approval.row, approval])),
@@ -271,7 +271,7 @@ export class ApprovalDesk {
           : bad(refuse("approval-closed", `the approval is ${status} already: nothing was changed`));
         return transaction.abort();
       }
-      const act: ApprovalAct = { act: "approval.cancel", row: approval.row, why: isAsker ? "asker" : "person" };
+      const act: ApprovalAct = { act: "approval.cancel", rows: [approval.row], why: isAsker ? "asker" : "person" };
       recordAct(
         transaction,
         at,
@@ -282,7 +282,7 @@ export class ApprovalDesk {
       );
       const after = this.#apply(approval, act, transaction, key, at);
       transaction.release(after.row, open.holds.get(after.row) ?? []);
-      transaction.keepApproval(storedApproval(after));
+      transaction.keepApproval(after);
       const [receipt] = await transaction.commit();
       changed.push(after);
       found = good({ approval: after, quorum: this.quorum(after, at), receipt });
@@ -322,7 +322,8 @@ export class ApprovalDesk {
     return new Promise((resolve) => {
       const timer = setTimeout(() => end(approval), ms);
       const stop = (): void => end(approval);
-      const waiter: Waiter = { row: approval.row, wake: (latest) => end(latest), stop };
+      const erased = (): void => end({ ...approval, status: "cancelled" });
+      const waiter: Waiter = { row: approval.row, wake: (latest) => end(latest), stop, erased };
       const end = (latest: Approval): void => {
         clearTimeout(timer);
         this.#waiters.delete(waiter);
@@ -336,18 +337,22 @@ export class ApprovalDesk {
       signal.addEventListener("abort", stop);
       if (signal.aborted || this.#closed) return stop();
       this.#waiters.add(waiter);
-      if (this.#options.ledger.isShared) this.#asking ??= setInterval(() => void this.#ask(), askEveryMs).unref();
-      else void this.#ask(); // A decision may have come between the caller's look and this moment.
+      if (this.#options.ledger.isShared) this.#asking ??= setInterval(() => void this.look(), askEveryMs).unref();
+      else void this.look(); // A decision may have come between the caller's look and this moment.
     });
   }
 
-  /** Reads the approvals that somebody waits for, in one query. */
-  async #ask(): Promise<void> {
-    const rows = [...new Set([...this.#waiters].map(({ row }) => row))];
+  /** Reads the approvals that somebody waits for, in one query. An approval that was erased is cancelled. */
+  async look(): Promise<void> {
+    const asked = [...this.#waiters];
+    const rows = [...new Set(asked.map(({ row }) => row))];
     if (rows.length === 0) return;
     const query = { before: Number.MAX_SAFE_INTEGER, limit: rows.length, rows };
-    const found = await this.list(query).catch(() => []);
+    const found = await this.list(query).catch(() => undefined);
+    if (found === undefined) return;
     this.#wake(found.filter(({ status }) => status !== "pending"));
+    const there = new Set(found.map(({ row }) => row));
+    for (const waiter of asked) if (!there.has(waiter.row)) waiter.erased();
   }
 
   #wake(changed: readonly Approval[]): void {
@@ -382,22 +387,14 @@ export class ApprovalDesk {
    * @returns how many ended
    */
   async sweep(): Promise<number> {
-    const changed: Approval[] = [];
-    await this.#options.exclusive(async ({ transaction, at }) => {
-      const due = (await transaction.dueApprovals(at)).map(readApproval);
-      if (due.length === 0) return transaction.abort();
-      const rows = due.map(({ row }) => row).toSorted((a, b) => a - b);
-      const { holds } = await transaction.approvals({ attaches: [], rows, keys: [], at });
-      const held = Map.groupBy(holds, ({ seq }) => seq);
-      const act: ApprovalAct = { act: "approval.expire", rows };
-      recordAct(transaction, at, this.#options.policy(), gateName, act, expiredReason(rows.length));
-      for (const approval of due) {
-        const after = this.#apply(approval, act, transaction, gateName, at);
-        transaction.release(after.row, held.get(after.row) ?? []);
-        transaction.keepApproval(storedApproval(after));
-        changed.push(after);
-      }
-      await transaction.commit();
+    let changed: readonly Approval[] = [];
+    await this.#options.exclusive(async (timed) => {
+      const due = await timed.transaction.dueApprovals(timed.at);
+      if (due.length === 0) return timed.transaction.abort();
+      const act = (rows: readonly number[]): ApprovalAct => ({ act: "approval.expire", rows });
+      const reason = expiredReason(due.length);
+      changed = await endTogether(timed, this.#options.policy(), gateName, due, { act, reason });
+      await timed.transaction.commit();
     });
     this.changed(changed);
     return changed.length;

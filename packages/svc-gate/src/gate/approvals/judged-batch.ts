@@ -9,9 +9,7 @@ import {
   judgeAsk,
   openApproval,
   quorumOf,
-  readApproval,
   readApprovalId,
-  sessionName,
   statusAt,
   type Approval,
   type ApprovalAct,
@@ -20,13 +18,14 @@ import {
   type OwnAmount,
   type Quorum,
 } from "../../approvals/mod.ts";
-import { Fault, type AppendTransaction, type StoredEffect } from "../../ledger/mod.ts";
+import type { StoredEffect } from "../../ledger/entry/mod.ts";
+import { Fault, type AppendTransaction } from "../../ledger/mod.ts";
 import type { Canonical, CheckRequest, Verdict } from "../../wire/mod.ts";
 import type { ActivePolicy } from "../core/active-policy.ts";
 import type { ApprovableCall } from "./call.ts";
 import type { Deciders } from "./deciders.ts";
 import { gateName } from "./gate-name.ts";
-import { afterRow, openedBy, storedApproval } from "../../ledger/entry/mod.ts";
+import { afterRow, openedBy } from "../../ledger/entry/mod.ts";
 
 /** A call before it is judged. */
 export interface CallToJudge {
@@ -73,7 +72,7 @@ export class JudgedBatch {
     { transaction, at }: { readonly transaction: AppendTransaction; readonly at: number },
     policy: ActivePolicy,
     deciders: Deciders,
-    book: ApprovalBook = new ApprovalBook(),
+    book: ApprovalBook = new ApprovalBook((text) => transaction.digest(text)),
     holds: Map<number, readonly StoredEffect[]> = new Map(),
   ) {
     this.#transaction = transaction;
@@ -101,17 +100,17 @@ export class JudgedBatch {
       keys: [...new Set(calls.map(({ keyName }) => keyName))],
       at,
     });
-    const approvals = found.records.map(readApproval);
+    const { approvals } = found;
     const names = new Set(named);
     const spendable = approvals.filter((each) => names.has(each.row) && statusAt(each, at) === "approved");
     if (spendable.length > 0) {
       await deciders.refresh();
       await requireRows(transaction, spendable);
     }
-    const book = new ApprovalBook(approvals, {
+    const book = new ApprovalBook((text) => transaction.digest(text), approvals, {
       ledger: found.all,
       byKey: sums(found.open.map(([key, , count]) => [key, count])),
-      bySession: sums(found.open.map(([key, session, count]) => [sessionName(key, session), count])),
+      bySession: sums(found.open.map(([, place, count]) => [place, count])),
     });
     const batch = new JudgedBatch(
       timed,
@@ -261,7 +260,7 @@ export class JudgedBatch {
       this.#record(act, "calls were asked again for other reasons, so new approvals replace theirs");
     }
     const { changed } = this.#book;
-    for (const approval of changed) this.#transaction.keepApproval(storedApproval(approval));
+    for (const approval of changed) this.#transaction.keepApproval(approval);
     return changed;
   }
 
@@ -328,6 +327,45 @@ export function recordAct(
   reason: string,
 ): void {
   transaction.change({ act: act.act, at, body: actBody(act), by, contract, mode, reason });
+}
+
+/**
+ * Ends open approvals with one row, and what they hold with them.
+ *
+ * @returns them afterwards
+ */
+export async function endTogether(
+  { transaction, at }: { readonly transaction: AppendTransaction; readonly at: number },
+  inForce: Pick<ActivePolicy, "contract" | "mode">,
+  by: string,
+  open: readonly Approval[],
+  { act, reason }: { readonly act: (rows: readonly number[]) => ApprovalAct; readonly reason: string },
+): Promise<readonly Approval[]> {
+  if (open.length === 0) return [];
+  const rows = open.map(({ row }) => row).toSorted((a, b) => a - b);
+  const { holds } = await transaction.approvals({ attaches: [], rows, keys: [], at });
+  const held = Map.groupBy(holds, ({ seq }) => seq);
+  const ends = act(rows);
+  recordAct(transaction, at, inForce, by, ends, reason);
+  return open.map((approval) => {
+    const after = applyAct(approval, ends, { seq: transaction.head.seq, at, by });
+    if (after === undefined) throw new Fault(`the approval of row ${approval.row} cannot end as its state says`);
+    transaction.release(after.row, held.get(after.row) ?? []);
+    transaction.keepApproval(after);
+    return after;
+  });
+}
+
+/** Cancels every open approval after a restore: a person may have decided otherwise in the rows that are lost. */
+export async function cancelRestored(
+  timed: { readonly transaction: AppendTransaction; readonly at: number },
+  inForce: Pick<ActivePolicy, "contract" | "mode">,
+  by: string,
+): Promise<number> {
+  const open = await timed.transaction.dueApprovals(Number.MAX_SAFE_INTEGER);
+  const act = (rows: readonly number[]): ApprovalAct => ({ act: "approval.cancel", rows, why: "restored" });
+  const reason = `Svc: ${open.length} calls no longer wait for a person, because the ledger was restored`;
+  return (await endTogether(timed, inForce, by, open, { act, reason })).length;
 }
 
 export function expiredReason(count: number): string {

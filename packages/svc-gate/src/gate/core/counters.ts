@@ -148,7 +148,7 @@ async function catchUp(owned: OwnedCounter, ledger: Ledger, start: Progress, kee
       const { seq, at } = leaf ?? { seq: row.seq, at: ledger.head.at };
       const updates = leaf === undefined ? undefined : recountRow(owned, leaf, row.evidence);
       if (updates === undefined) unknownThrough = Math.max(unknownThrough, at);
-      // What an approval holds is no event. The approvals that are still open are looked up at the end of the fold.
+      // An amount that an approval holds is not an event. The approvals that are still open are looked up at the end of the fold.
       else
         for (const { key, amount, held } of updates) if (held !== true) found.push({ seq, at, counter, key, amount });
     }

@@ -202,15 +202,16 @@ export class Gate implements AdminEvents {
       }
       const { contract, mode } = this.policy;
       transaction.change({ ...act.value, at, contract, mode });
-      const [receipt] = await transaction.commit();
-      found = good(receipt as Durable<Receipt>);
+      found = good((await transaction.commit()).at(-1) as Durable<Receipt>);
     });
     return done.ok ? (found as NonNullable<typeof found>) : done;
   }
 
   /** Erases parts of receipts, between batches; see docs/guides/erasure.md. */
-  erase(request: EraseRequest, by: string): Promise<Result<Erased, Refusal>> {
-    return this.#eraser.erase(request, by);
+  async erase(request: EraseRequest, by: string): Promise<Result<Erased, Refusal>> {
+    const erased = await this.#eraser.erase(request, by);
+    await this.approvals.look();
+    return erased;
   }
 
   async #scrub(rewrite: boolean): Promise<Scrubbed> {

@@ -1,18 +1,21 @@
 import {
   applyAct,
-  approvalText,
   endsAt,
   isOpen,
   openApproval,
+  progressText,
   readAct,
   rowsOf,
+  sessionName,
+  withProgress,
   type Approval,
   type ApprovalAct,
   type Asking,
   type How,
   type OwnAmount,
 } from "../../approvals/mod.ts";
-import type { StoredApproval } from "../store/store.ts";
+import type { KeptApproval, StoredApproval } from "../store/store.ts";
+import { eraseAct, readErasure, type RowRange } from "./erasure.ts";
 import { partText } from "./evidence.ts";
 import { leafHash, parseLeaf, type Leaf } from "./leaf.ts";
 import type { StoredRow } from "./row.ts";
@@ -20,10 +23,23 @@ import { readCall, readEffects } from "./verifier.ts";
 
 const hourMs = 3_600_000;
 
-/** An approval as the ledger's table keeps it. */
-export function storedApproval(approval: Approval): StoredApproval {
+/**
+ * An approval as the ledger's table keeps it: without any value from the call, so that erasures need not search it.
+ *
+ * @param digest makes keyed digests
+ */
+export function storedApproval(approval: Approval, digest: (text: string) => string): StoredApproval {
   const { row, key, session, status, asking } = approval;
-  return { row, attach: asking.attach, key, session, status, ends: endOf(approval), record: approvalText(approval) };
+  const place = digest(sessionName(key, session));
+  return { row, attach: asking.attach, key, place, status, ends: endOf(approval), record: progressText(approval) };
+}
+
+/** Reads approvals from the rows that asked and from the table. Approvals of erased rows are not in the table. */
+export function readApprovals(kept: readonly KeptApproval[]): readonly Approval[] {
+  return kept.flatMap(({ row, record }) => {
+    const opened = openedBy(row);
+    return opened === undefined ? [] : [withProgress(opened, record)];
+  });
 }
 
 /** Until when the approval matters to other calls: a denial for an hour at least, because denials of a rule are counted. */
@@ -73,6 +89,13 @@ export function actOf(leaf: Leaf, evidence: string): ApprovalAct | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** The rows whose approvals a row ends: an act names them, or an erasure deletes a part of them. */
+export function endedBy(leaf: Leaf, evidence: string): readonly RowRange[] {
+  if (leaf.act === eraseAct) return readErasure(evidence, leaf.seq)?.rows ?? [];
+  const act = actOf(leaf, evidence);
+  return act === undefined || act.act === "approval.approve" ? [] : rowsOf(act).map((row) => [row, row]);
 }
 
 function ownAmounts(row: Pick<StoredRow, "evidence" | "leaf">): readonly OwnAmount[] {

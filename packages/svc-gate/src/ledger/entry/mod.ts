@@ -3,7 +3,16 @@
  *
  * Does not: know other rows, files or databases.
  */
-export { actOf, afterRow, askOf, openedBy, storedApproval, type RecordedAsk } from "./approval-rows.ts";
+export {
+  actOf,
+  afterRow,
+  askOf,
+  endedBy,
+  openedBy,
+  readApprovals,
+  storedApproval,
+  type RecordedAsk,
+} from "./approval-rows.ts";
 export {
   erasableParts,
   eraseAct,
@@ -19,6 +28,7 @@ export {
 } from "./erasure.ts";
 export { cutInputText, headBytesMax, readCutInput, type CutInput } from "./cut-input.ts";
 export { covers, evidenceDigest, missingParts, partText, presentParts, wholeText } from "./evidence.ts";
+export type { ApprovalQuery, StoredEffect } from "../store/store.ts";
 export type { PartName } from "./disclosure.ts";
 export { leafHash, leafKinds, parseLeaf, type Leaf, type LeafKind } from "./leaf.ts";
 export type { Durable, Receipt } from "./receipt.ts";

@@ -173,7 +173,7 @@ export interface RecordedEffect {
   readonly amount: string;
   readonly counter: string;
   readonly key: string;
-  /** True if the amount is held until a person decides. It is no event of the counter. */
+  /** True if the amount is held until a person decides. It is not an event of the counter. */
   readonly held?: true;
 }
 

@@ -10,21 +10,28 @@ export interface StoredEffect {
   readonly key: string;
   /** A decimal that is not negative. */
   readonly amount: string;
-  /** True while a person must decide the call. The amount counts, and is no event of the counter yet. */
+  /** True while a person must decide the call. The amount counts, but it is not an event of the counter yet. */
   readonly held?: true;
 }
 
-/** An approval as a store keeps it. Rows can be folded into the same record. */
+/** An approval as a store keeps it. Rows can be folded into the same columns. */
 export interface StoredApproval {
   /** The row that asked. */
   readonly row: number;
   /** A digest of the call, in hex. */
   readonly attach: string;
   readonly key: string;
-  readonly session: string | null;
+  /** A digest of the key and the session, in hex. */
+  readonly place: string;
   readonly status: string;
   /** Milliseconds: until then an open approval or a denial matters; null if it does not matter any more. */
   readonly ends: number | null;
+  readonly record: string;
+}
+
+/** What the table says of an approval, and the row that asked. */
+export interface KeptApproval {
+  readonly row: StoredRow;
   readonly record: string;
 }
 
@@ -40,16 +47,16 @@ export interface ApprovalLookup {
 }
 
 export interface ApprovalsFound {
-  readonly records: readonly string[];
+  readonly kept: readonly KeptApproval[];
   /** The amounts that these approvals hold. */
   readonly holds: readonly StoredEffect[];
   /** Open approvals of the keys. */
-  readonly open: readonly (readonly [key: string, session: string | null, count: number])[];
+  readonly open: readonly (readonly [key: string, place: string, count: number])[];
   /** Open approvals of the ledger. */
   readonly all: number;
 }
 
-export const noApprovals: ApprovalsFound = { records: [], holds: [], open: [], all: 0 };
+export const noApprovals: ApprovalsFound = { kept: [], holds: [], open: [], all: 0 };
 
 /** Which approvals to list, newest first. */
 export interface ApprovalQuery {
@@ -251,7 +258,7 @@ export interface StoreTransaction {
   /** Reads the approvals that calls may meet. */
   approvals(lookup: ApprovalLookup): Promise<ApprovalsFound>;
   /** Reads open approvals whose time has ended: at most 10,000. */
-  dueApprovals(at: number): Promise<readonly string[]>;
+  dueApprovals(at: number): Promise<readonly KeptApproval[]>;
   /** Reads rows by their numbers, in order. */
   rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]>;
   /** Like `LedgerStore.keepCounter`, but becomes durable no later than the rows of this transaction. */
@@ -328,8 +335,8 @@ export interface HistoryReader {
   hashes(level: number, from: number, count: number): Promise<Uint8Array>;
   /** The leaves of at most `count` rows from a row on. */
   leaves(from: number, count: number): Promise<readonly string[]>;
-  /** The records of approvals. */
-  approvals(query: ApprovalQuery): Promise<readonly string[]>;
+  /** Approvals, newest first. */
+  approvals(query: ApprovalQuery): Promise<readonly KeptApproval[]>;
 }
 
 /** Notes about API keys. They are not part of the history. */

@@ -244,8 +244,8 @@ function beyondMaker(by: Key, { name, scopes, tools }: KeyRecord): Refusal | und
   if (by.tenant === null) {
     const mayApprove = by.name === operatorName || by.scopes.has("approve");
     if (!scopes.includes("approve") || mayApprove) return undefined;
-    const sentence = `the key ${quote(by.name)} lacks the scope "approve", so it cannot make or change ${quote(name)}: use the command on the gate's machine`;
-    return refuse("forbidden", sentence);
+    const problem = `the key ${quote(by.name)} lacks the scope "approve", so it cannot make or change ${quote(name)}`;
+    return refuse("forbidden", `${problem}: use the command on the gate's machine`);
   }
   const more = scopes.filter((scope) => !by.scopes.has(scope) && scope !== "check");
   if (more.length > 0) {

@@ -1,9 +1,15 @@
 import type { KeptCounters } from "../running-totals.ts";
-import type { ApprovalLookup, ApprovalsFound } from "../store.ts";
+import type { ApprovalLookup, ApprovalsFound, KeptApproval } from "../store.ts";
+import { storedRow } from "./rows.ts";
 import { settleAll } from "./session.ts";
 import type { ask } from "./sql.ts";
 
 type Send = (...asked: Parameters<typeof ask>) => Promise<readonly (readonly unknown[])[]>;
+
+/** An approval and the row that asked, from the columns of a statement. */
+export function keptApproval(columns: readonly unknown[]): KeptApproval {
+  return { row: storedRow(columns.slice(0, -1)), record: String(columns.at(-1)) };
+}
 
 /** Reads the approvals that a batch may meet, within a transaction of the caller. */
 export async function openApprovals(
@@ -20,11 +26,11 @@ export async function openApprovals(
     send("openByKey", ledger, [...keys], at),
     send("openAll", ledger, at),
   ]);
-  const records = new Map([...ofCalls, ...named, ...denials].map(([seq, record]) => [Number(seq), String(record)]));
-  const found = records.size === 0 ? [] : await send("holdsOf", ledger, [...records.keys()]);
+  const kept = new Map([...ofCalls, ...named, ...denials].map(keptApproval).map((each) => [each.row.seq, each]));
+  const found = kept.size === 0 ? [] : await send("holdsOf", ledger, [...kept.keys()]);
   const counterOf = new Map([...counters.values()].map(({ id, digest }) => [id, digest]));
   return {
-    records: [...records.values()],
+    kept: [...kept.values()],
     holds: found.map(([counter, key, when, seq, amount]) => ({
       seq: Number(seq),
       at: Number(when),
@@ -32,7 +38,11 @@ export async function openApprovals(
       key: Buffer.from(key as Uint8Array).toString("hex"),
       amount: String(amount),
     })),
-    open: open.map(([key, session, count]) => [String(key), session as string | null, Number(count)]),
+    open: open.map(([key, place, count]) => [
+      String(key),
+      Buffer.from(place as Uint8Array).toString("hex"),
+      Number(count),
+    ]),
     all: Number(all[0]?.[0] ?? 0),
   };
 }

@@ -1,5 +1,6 @@
 import type { Pool } from "pg";
 import { leafHash } from "../../entry/leaf.ts";
+import { keptApproval } from "./approvals.ts";
 import { readCounters, storedRow } from "./rows.ts";
 import { beginOn, connect, readOne } from "./session.ts";
 import { ask, commit, type BoundStatement } from "./sql.ts";
@@ -48,7 +49,7 @@ export function historyOf(reads: Pool, ledger: string): HistoryReader {
     approvals: async ({ before, limit, statuses, key, session, rows: numbers }) => {
       const filters = [statuses ?? null, key ?? null, session ?? null, numbers ?? null];
       const [rows = []] = await read(ask("listApprovals", ledger, before, ...filters, limit));
-      return rows.map(([record]) => String(record));
+      return rows.map(keptApproval);
     },
   };
 }

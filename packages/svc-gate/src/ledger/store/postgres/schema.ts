@@ -53,8 +53,8 @@ export const migrations: readonly Migration[] = [
   [
     "ALTER TABLE svc_gate.ledgers ADD COLUMN approvals bigint NOT NULL DEFAULT 0",
     `CREATE TABLE svc_gate.approvals (
-      ledger text NOT NULL, seq bigint NOT NULL, attach bytea NOT NULL, key text NOT NULL, session text, status text NOT NULL,
-      ends bigint, record text NOT NULL, PRIMARY KEY (ledger, seq))`,
+      ledger text NOT NULL, seq bigint NOT NULL, attach bytea NOT NULL, key text NOT NULL, place bytea NOT NULL,
+      status text NOT NULL, ends bigint, record text NOT NULL, PRIMARY KEY (ledger, seq))`,
     "CREATE INDEX approvals_by_attach ON svc_gate.approvals (ledger, attach) WHERE ends IS NOT NULL",
     "CREATE INDEX approvals_by_key ON svc_gate.approvals (ledger, key, status, ends) WHERE ends IS NOT NULL",
     "CREATE INDEX approvals_by_end ON svc_gate.approvals (ledger, ends) WHERE ends IS NOT NULL",
@@ -92,7 +92,7 @@ function grants(role: string): readonly string[] {
        ON svc_gate.ledgers TO ${role}`,
     `GRANT SELECT, INSERT, UPDATE (through, unknown_through, reset_through, folded, seal) ON svc_gate.counters TO ${role}`,
     `GRANT SELECT, INSERT, UPDATE (at) ON svc_gate.key_uses TO ${role}`,
-    `GRANT SELECT, INSERT, UPDATE (status, ends, record) ON svc_gate.approvals TO ${role}`,
+    `GRANT SELECT, INSERT, UPDATE (status, ends, record), DELETE ON svc_gate.approvals TO ${role}`,
     `GRANT SELECT, INSERT, DELETE ON svc_gate.holds TO ${role}`,
   ];
 }

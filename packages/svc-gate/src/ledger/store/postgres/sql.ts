@@ -40,8 +40,8 @@ export function ask(name: keyof typeof statements, ...values: readonly unknown[]
 }
 
 export const statements = {
-  findLedger: `SELECT log, counter_secret, seal, seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer, approvals
-    FROM svc_gate.ledgers WHERE ledger = $1`,
+  findLedger: `SELECT log, counter_secret, seal, seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer,
+    approvals FROM svc_gate.ledgers WHERE ledger = $1`,
   addLedger: `INSERT INTO svc_gate.ledgers (ledger, log, counter_secret, seal, seq, changed, counters)
     VALUES ($1, $2, $3, $4, 0, 0, 0) ON CONFLICT DO NOTHING`,
   lockHead: `SELECT seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer, approvals
@@ -68,25 +68,34 @@ export const statements = {
     FROM unnest($2::int[], $3::bytea[], $4::bigint[]) WITH ORDINALITY AS asked (counter, key, after, place)
     JOIN LATERAL (SELECT e.amount FROM svc_gate.holds e
       WHERE e.ledger = $1 AND e.counter = asked.counter AND e.key = asked.key AND e.at > asked.after) h ON true`,
-  approvalsOfCalls: `SELECT seq, record FROM svc_gate.approvals
+  approvalsOfCalls: `SELECT seq, leaf, evidence, session, tool, verdict, record
+    FROM svc_gate.approvals JOIN svc_gate.receipts USING (ledger, seq)
     WHERE ledger = $1 AND attach = ANY($2::bytea[]) AND ends IS NOT NULL`,
-  approvalsAt: `SELECT seq, record FROM svc_gate.approvals WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
-  denials: `SELECT seq, record FROM svc_gate.approvals
+  approvalsAt: `SELECT seq, leaf, evidence, session, tool, verdict, record
+    FROM svc_gate.approvals JOIN svc_gate.receipts USING (ledger, seq)
+    WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
+  denials: `SELECT seq, leaf, evidence, session, tool, verdict, record
+    FROM svc_gate.approvals JOIN svc_gate.receipts USING (ledger, seq)
     WHERE ledger = $1 AND key = ANY($2::text[]) AND status = 'denied' AND ends > $3`,
-  openByKey: `SELECT key, session, count(*) AS count FROM svc_gate.approvals
-    WHERE ledger = $1 AND key = ANY($2::text[]) AND status IN ('pending', 'approved') AND ends > $3 GROUP BY key, session`,
+  openByKey: `SELECT key, place, count(*) AS count FROM svc_gate.approvals
+    WHERE ledger = $1 AND key = ANY($2::text[]) AND status IN ('pending', 'approved') AND ends > $3 GROUP BY key, place`,
   openAll: `SELECT count(*) AS count FROM svc_gate.approvals
     WHERE ledger = $1 AND status IN ('pending', 'approved') AND ends > $2`,
   holdsOf: `SELECT counter, key, at, seq, amount FROM svc_gate.holds WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
-  dueApprovals: `SELECT record FROM svc_gate.approvals
+  dueApprovals: `SELECT seq, leaf, evidence, session, tool, verdict, record
+    FROM svc_gate.approvals JOIN svc_gate.receipts USING (ledger, seq)
     WHERE ledger = $1 AND status IN ('pending', 'approved') AND ends <= $2 ORDER BY ends LIMIT 10000`,
-  listApprovals: `SELECT record FROM svc_gate.approvals WHERE ledger = $1 AND seq < $2
+  listApprovals: `SELECT seq, leaf, evidence, session, tool, verdict, record
+    FROM svc_gate.approvals JOIN svc_gate.receipts USING (ledger, seq)
+    WHERE ledger = $1 AND seq < $2
     AND ($3::text[] IS NULL OR status = ANY($3)) AND ($4::text IS NULL OR key = $4) AND ($5::text IS NULL OR session = $5)
     AND ($6::bigint[] IS NULL OR seq = ANY($6)) ORDER BY seq DESC LIMIT $7`,
-  keepApproval: `INSERT INTO svc_gate.approvals (ledger, seq, attach, key, session, status, ends, record)
+  keepApproval: `INSERT INTO svc_gate.approvals (ledger, seq, attach, key, place, status, ends, record)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
     ON CONFLICT (ledger, seq) DO UPDATE SET status = excluded.status, ends = excluded.ends, record = excluded.record`,
   release: `DELETE FROM svc_gate.holds WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
+  eraseApprovals: `DELETE FROM svc_gate.approvals WHERE ledger = $1 AND seq BETWEEN $2 AND $3`,
+  eraseHolds: `DELETE FROM svc_gate.holds WHERE ledger = $1 AND seq BETWEEN $2 AND $3`,
   rowsAt: `SELECT seq, leaf, evidence, session, tool, verdict FROM svc_gate.receipts
     WHERE ledger = $1 AND seq = ANY($2::bigint[]) ORDER BY seq`,
   leaves: `SELECT leaf FROM svc_gate.receipts WHERE ledger = $1 AND seq BETWEEN $2 AND $3 ORDER BY seq`,

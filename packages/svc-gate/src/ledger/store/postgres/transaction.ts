@@ -3,7 +3,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { Erasure } from "../../entry/erasure.ts";
 import { withoutParts } from "../../entry/evidence.ts";
 import { frontierOf, headRow, sameHead, storedRow, type HeadRow } from "./rows.ts";
-import { openApprovals } from "./approvals.ts";
+import { keptApproval, openApprovals } from "./approvals.ts";
 import { beginOn, explained, rollBack, send, settleAll } from "./session.ts";
 import { ask, commit, insertions, rollback, withoutTimeout, type BoundStatement } from "./sql.ts";
 import type { TreeNode } from "../../tree/merkle.ts";
@@ -24,6 +24,7 @@ import {
   NotKept,
   type ApprovalLookup,
   type ApprovalsFound,
+  type KeptApproval,
   type CommitOptions,
   type InForce,
   type StoredCounter,
@@ -103,10 +104,10 @@ export class PostgresTransaction implements StoreTransaction {
     );
   }
 
-  async dueApprovals(at: number): Promise<readonly string[]> {
+  async dueApprovals(at: number): Promise<readonly KeptApproval[]> {
     const { client, ledger } = this.#parts;
     const found = await this.#serially(() => send(client, ask("dueApprovals", ledger, at)));
-    return found.map(([record]) => String(record));
+    return found.map(keptApproval);
   }
 
   async rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]> {
@@ -173,9 +174,10 @@ export class PostgresTransaction implements StoreTransaction {
     };
     if (sameHead(head, next)) return this.abort();
     for (const erasure of erasures) await this.#erase(erasure);
-    const kept = approvals.map(({ row, attach, key, session, status, ends, record }) =>
-      ask("keepApproval", this.#parts.ledger, row, Buffer.from(attach, "hex"), key, session, status, ends, record),
-    );
+    const kept = approvals.map(({ row, attach, key, place, status, ends, record }) => {
+      const digests = [Buffer.from(attach, "hex"), key, Buffer.from(place, "hex")];
+      return ask("keepApproval", this.#parts.ledger, row, ...digests, status, ends, record);
+    });
     const release = released.length === 0 ? [] : [ask("release", this.#parts.ledger, [...released])];
     const written = [...release, ...(await this.#prepare(rows, effects, tree?.nodes ?? [], next)), ...kept];
     await this.#end(written, next);
@@ -190,6 +192,11 @@ export class PostgresTransaction implements StoreTransaction {
       const found = await settleAll(rows.map(([from, to]) => send(client, ask("checksIn", ledger, from, to))));
       const erased = found.flat().map(([seq, evidence]) => [seq, withoutParts(String(evidence), parts)]);
       await settleAll(erased.map((columns) => send(client, ask(write, ledger, ...columns))));
+      const ended = rows.flatMap((range) => [
+        ask("eraseApprovals", ledger, ...range),
+        ask("eraseHolds", ledger, ...range),
+      ]);
+      await settleAll(ended.map((asked) => send(client, asked)));
     } catch (error) {
       await this.abort();
       const isForbidden = error instanceof DatabaseError && error.code === "42501";

@@ -1,6 +1,15 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { Erasure } from "../../entry/erasure.ts";
 import { holdRows, withHeld, type KeptCounters, type TotalQuery } from "../running-totals.ts";
-import type { ApprovalLookup, ApprovalQuery, ApprovalsFound, StoredApproval, StoredEffect } from "../store.ts";
+import type {
+  ApprovalLookup,
+  ApprovalQuery,
+  ApprovalsFound,
+  KeptApproval,
+  StoredApproval,
+  StoredEffect,
+} from "../store.ts";
+import { columns, rowOf, type StoredColumns } from "./walk.ts";
 
 /** The most approvals that are read at once: as many as may be open. */
 const dueMax = 10_000;
@@ -20,7 +29,7 @@ export class ApprovalTables {
     this.#insertHold = database.prepare("INSERT INTO holds (seq, counter, key, at, amount) VALUES (?, ?, ?, ?, ?)");
     this.#release = database.prepare("DELETE FROM holds WHERE seq = ?");
     this.#keep = database.prepare(
-      `INSERT INTO approvals (seq, attach, key, session, status, ends, record) VALUES (?, ?, ?, ?, ?, ?, ?)
+      `INSERT INTO approvals (seq, attach, key, place, status, ends, record) VALUES (?, ?, ?, ?, ?, ?, ?)
          ON CONFLICT (seq) DO UPDATE SET status = excluded.status, ends = excluded.ends, record = excluded.record`,
     );
     this.#hasApprovals = database.prepare("SELECT 1 FROM approvals LIMIT 1").get() !== undefined;
@@ -45,25 +54,31 @@ export class ApprovalTables {
     for (const row of holdRows(effects, counters)) this.#insertHold.run(...row);
   }
 
+  /** Forgets the approvals of erased rows and what they hold, within a transaction of the caller. */
+  erase({ rows }: Pick<Erasure, "rows">): void {
+    for (const table of ["approvals", "holds"]) {
+      const forget = this.#database.prepare(`DELETE FROM ${table} WHERE seq BETWEEN ? AND ?`);
+      for (const [from, to] of rows) forget.run(from, to);
+    }
+  }
+
   /** Keeps approvals and ends holds, within a transaction of the caller. */
   keep(approvals: readonly StoredApproval[], released: readonly number[]): void {
     for (const row of released) this.#release.run(row);
-    for (const { row, attach, key, session, status, ends, record } of approvals)
-      this.#keep.run(row, Buffer.from(attach, "hex"), key, session, status, ends, record);
+    for (const { row, attach, key, place, status, ends, record } of approvals)
+      this.#keep.run(row, Buffer.from(attach, "hex"), key, Buffer.from(place, "hex"), status, ends, record);
     this.#hasApprovals ||= approvals.length > 0;
   }
 
   find({ attaches, rows, keys, at }: ApprovalLookup, counters: KeptCounters): ApprovalsFound {
-    const found = new Map<number, string>();
-    const add = (sql: string, ...values: readonly (string | number | Uint8Array)[]): void => {
-      for (const { seq, record } of this.#database.prepare(sql).all(...values)) found.set(Number(seq), String(record));
+    const found = new Map<number, KeptApproval>();
+    const add = (condition: string, ...values: readonly Value[]): void => {
+      for (const each of select(this.#database, condition, ...values)) found.set(each.row.seq, each);
     };
-    for (const attach of attaches)
-      add("SELECT seq, record FROM approvals WHERE attach = ? AND ends IS NOT NULL", Buffer.from(attach, "hex"));
-    for (const row of rows) add("SELECT seq, record FROM approvals WHERE seq = ?", row);
-    for (const key of keys)
-      add("SELECT seq, record FROM approvals WHERE key = ? AND status = 'denied' AND ends > ?", key, at);
-    return { records: [...found.values()], holds: this.#holdsOf([...found.keys()], counters), ...this.#open(keys, at) };
+    for (const attach of attaches) add("attach = ? AND ends IS NOT NULL", Buffer.from(attach, "hex"));
+    for (const row of rows) add("seq = ?", row);
+    for (const key of keys) add("key = ? AND status = 'denied' AND ends > ?", key, at);
+    return { kept: [...found.values()], holds: this.#holdsOf([...found.keys()], counters), ...this.#open(keys, at) };
   }
 
   #holdsOf(rows: readonly number[], counters: KeptCounters): readonly StoredEffect[] {
@@ -83,28 +98,26 @@ export class ApprovalTables {
   #open(keys: readonly string[], at: number): Pick<ApprovalsFound, "all" | "open"> {
     const isOpen = "status IN ('pending', 'approved') AND ends > ?";
     const counts = this.#database.prepare(
-      `SELECT session, count(*) AS count FROM approvals WHERE key = ? AND ${isOpen} GROUP BY session`,
+      `SELECT place, count(*) AS count FROM approvals WHERE key = ? AND ${isOpen} GROUP BY place`,
     );
     const open = keys.flatMap((key) =>
-      counts.all(key, at).map(({ session, count }) => [key, textOrNull(session), Number(count)] as const),
+      counts
+        .all(key, at)
+        .map(({ place, count }) => [key, Buffer.from(place as Uint8Array).toString("hex"), Number(count)] as const),
     );
     const all = this.#database.prepare(`SELECT count(*) AS count FROM approvals WHERE ${isOpen}`).get(at)?.["count"];
     return { open, all: Number(all) };
   }
 
   /** Open approvals whose time has ended. */
-  due(at: number): readonly string[] {
-    return this.#database
-      .prepare(
-        `SELECT record FROM approvals WHERE ends <= ? AND status IN ('pending', 'approved') ORDER BY ends LIMIT ${dueMax}`,
-      )
-      .all(at)
-      .map(({ record }) => String(record));
+  due(at: number): readonly KeptApproval[] {
+    const isDue = "ends <= ? AND status IN ('pending', 'approved')";
+    return select(this.#database, `${isDue} ORDER BY ends LIMIT ${dueMax}`, at);
   }
 }
 
 /** Lists approvals, newest first. */
-export function listApprovals(database: DatabaseSync, query: ApprovalQuery): readonly string[] {
+export function listApprovals(database: DatabaseSync, query: ApprovalQuery): readonly KeptApproval[] {
   const { before, limit, statuses, key, session, rows } = query;
   const filters: readonly (readonly [sql: string, values: readonly (string | number)[]])[] = [
     ["seq < ?", [before]],
@@ -113,14 +126,20 @@ export function listApprovals(database: DatabaseSync, query: ApprovalQuery): rea
     ...(session === undefined ? [] : [["session = ?", [session]] as const]),
     ...(rows === undefined ? [] : [[`seq IN (${rows.map(() => "?").join(", ")})`, rows] as const]),
   ];
-  return database
-    .prepare(
-      `SELECT record FROM approvals WHERE ${filters.map(([sql]) => sql).join(" AND ")} ORDER BY seq DESC LIMIT ?`,
-    )
-    .all(...filters.flatMap(([, values]) => values), limit)
-    .map(({ record }) => String(record));
+  const condition = `${filters.map(([sql]) => sql).join(" AND ")} ORDER BY seq DESC LIMIT ?`;
+  return select(database, condition, ...filters.flatMap(([, values]) => values), limit);
 }
 
-function textOrNull(value: unknown): string | null {
-  return typeof value === "string" ? value : null;
+type Value = string | number | Uint8Array;
+
+/** Reads approvals together with the rows that asked. */
+function select(database: DatabaseSync, condition: string, ...values: readonly Value[]): readonly KeptApproval[] {
+  const found = database.prepare(
+    `SELECT ${columns}, record FROM approvals JOIN receipts USING (seq) WHERE ${condition}`,
+  );
+  found.setReturnArrays(true);
+  return found.all(...values).map((each) => {
+    const read = each as unknown as readonly [...StoredColumns, string];
+    return { row: rowOf(read.slice(0, -1) as unknown as StoredColumns), record: String(read.at(-1)) };
+  });
 }

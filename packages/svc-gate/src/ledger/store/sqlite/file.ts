@@ -39,7 +39,7 @@ CREATE TABLE effects (
   PRIMARY KEY (counter, key, at, seq)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE approvals (
-  seq INTEGER PRIMARY KEY, attach BLOB NOT NULL, key TEXT NOT NULL, session TEXT, status TEXT NOT NULL, ends INTEGER,
+  seq INTEGER PRIMARY KEY, attach BLOB NOT NULL, key TEXT NOT NULL, place BLOB NOT NULL, status TEXT NOT NULL, ends INTEGER,
   record TEXT NOT NULL
 ) STRICT;
 CREATE INDEX approvals_by_attach ON approvals (attach) WHERE ends IS NOT NULL;

@@ -1,4 +1,5 @@
 import type { StoredRow } from "../../entry/row.ts";
+import { Fault } from "../store.ts";
 
 /**
  * The rows of one batch as one text. A thread clones this in one copy, but each object and each text of its own costs
@@ -16,12 +17,14 @@ export interface PackedRows {
 const columns = 5;
 const noText = 0xffff_ffff;
 
-/** @param rows in order, without a gap */
+/** @throws {Fault} if a row does not follow the one before it */
 export function packRows(rows: readonly StoredRow[]): PackedRows {
+  const first = rows[0]?.seq ?? 0;
   const lengths = new Uint32Array(rows.length * columns);
   let text = "";
   let at = 0;
-  for (const { session, tool, verdict, leaf, evidence } of rows) {
+  for (const { seq, session, tool, verdict, leaf, evidence } of rows) {
+    if (seq !== first + at / columns) throw new Fault(`the row ${seq} of a batch does not follow the row before it`);
     text += (session ?? "") + tool + verdict + leaf + evidence;
     lengths[at] = session?.length ?? noText;
     lengths[at + 1] = tool.length;
@@ -30,7 +33,7 @@ export function packRows(rows: readonly StoredRow[]): PackedRows {
     lengths[at + 4] = evidence.length;
     at += columns;
   }
-  return { first: rows[0]?.seq ?? 0, text, lengths };
+  return { first, text, lengths };
 }
 
 /** Returns the rows that `packRows` was given. */

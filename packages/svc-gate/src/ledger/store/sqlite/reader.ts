@@ -11,6 +11,7 @@ import { joinHashes, LedgerRefused } from "../store.ts";
 import type {
   Anchor,
   ApprovalQuery,
+  KeptApproval,
   EventPosition,
   RowQuery,
   RowSlice,
@@ -155,7 +156,7 @@ class Reader {
     }
   }
 
-  approvals(query: ApprovalQuery): readonly string[] {
+  approvals(query: ApprovalQuery): readonly KeptApproval[] {
     return listApprovals(this.#database, query);
   }
 

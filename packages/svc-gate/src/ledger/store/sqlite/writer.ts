@@ -27,6 +27,7 @@ import { LedgerRefused, NotKept } from "../store.ts";
 import type {
   ApprovalLookup,
   ApprovalsFound,
+  KeptApproval,
   OpenedStore,
   Scrubbed,
   StoredApproval,
@@ -143,7 +144,7 @@ class Writer {
     return this.#approvals.find(lookup, this.#counters);
   }
 
-  dueApprovals(at: number): readonly string[] {
+  dueApprovals(at: number): readonly KeptApproval[] {
     return this.#approvals.due(at);
   }
 
@@ -182,7 +183,10 @@ class Writer {
     for (const [counter, folded] of counters) this.#keep(counter, folded);
     this.#addEffects(effects, false);
     for (const { level, index, hash } of nodes) this.#insertNode.run(level, index, hash);
-    for (const erasure of erasures) eraseParts(this.#database, erasure);
+    for (const erasure of erasures) {
+      eraseParts(this.#database, erasure);
+      this.#approvals.erase(erasure);
+    }
     this.#approvals.keep(approvals, released);
     // Rows name the mode.
     const keptMode = headLeaf === undefined ? (mode ?? this.#meta.mode) : undefined;

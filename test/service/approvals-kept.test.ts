@@ -1,0 +1,127 @@
+/**
+ * Goal: approvals live as long as their rows: over a restart, a restore and an erasure. Method: a gate over HTTP, and the
+ * commands on its folder. Positive controls: planted defects.
+ */
+import assert from "node:assert/strict";
+import { cpSync, renameSync } from "node:fs";
+import { test } from "node:test";
+import { approved, large, naming, startDesk } from "../support/approvals.ts";
+import { ask, finish } from "../support/gate.ts";
+
+type Call = typeof large & Readonly<Record<string, unknown>>;
+
+test("C12: approvals survive a restart, and a decided call is used after it", async (t) => {
+  const desk = await startDesk(t);
+  const id = await approved(desk);
+  const { folder } = desk;
+  await desk.stop();
+  const again = await startDesk(t, { folder, persons: {} });
+  assert.equal((await again.asks(naming(id))).verdict, "ALLOW");
+  assert.equal((await again.asks(naming(id))).verdict, "BLOCK");
+});
+
+test("observe mode opens nothing, and assist mode opens approvals for a BLOCK that it softened", async (t) => {
+  const seen = await startDesk(t, { mode: "observe" });
+  const answer = await seen.asks(large);
+  assert.deepEqual([answer.verdict, answer.approval], ["ALLOW", undefined]);
+  const assisted = await startDesk(t, { mode: "assist" });
+  const odd: Call = { ...large, tool_input: { amount: 5, to: "nobody" } };
+  const parked = await assisted.asks(odd);
+  assert.equal(parked.verdict, "ESCALATE");
+  const vote = await assisted.decides("cleo", parked.approval.id, "approve");
+  assert.equal(vote.json.status, "pending", "an approval of the tool may need finance");
+  assert.equal((await assisted.decides("anna", parked.approval.id, "approve")).status, 200);
+  assert.equal((await assisted.asks(naming(parked.approval.id, odd))).verdict, "ALLOW");
+});
+
+test("C19: several decisions are taken together or not at all", async (t) => {
+  const desk = await startDesk(t);
+  const calls = [0, 1].map((n) => ({
+    ...large,
+    tool_input: { amount: 1001 + n, to: "x" },
+    platform_state: { wallet: `w${n}` },
+  }));
+  const parked = await Promise.all(calls.map((call) => desk.asks(call)));
+  const decisions = await Promise.all(
+    parked.map(async ({ approval: { id } }) => {
+      const { json } = await desk.as("anna", `/approvals/${id}`);
+      return { id, hash: json.hash, decision: "approve" };
+    }),
+  );
+  const stale = await desk.as("anna", "/approvals/decide", {
+    decisions: [decisions[0], { ...decisions[1], hash: "0".repeat(64) }],
+  });
+  assert.deepEqual([stale.status, stale.json.code], [409, "approval-changed"]);
+  const { json: before } = await desk.as("anna", "/approvals?state=pending");
+  assert.equal(before.approvals.length, 2);
+  const both = await desk.as("anna", "/approvals/decide", { decisions });
+  assert.deepEqual(
+    [both.status, both.json.decisions.map(({ status }: { status: string }) => status)],
+    [200, ["approved", "approved"]],
+  );
+});
+
+test("the whole call is shown, with the characters of its numbers", async (t) => {
+  const desk = await startDesk(t);
+  const body =
+    '{"tool_name":"pay.send","tool_input":{"amount":1000000000000000.10,"to":"x"},"platform_state":{"wallet":"w"}}';
+  const parked = await ask(desk, "/check", { method: "POST", headers: { "content-type": "application/json" }, body });
+  assert.equal(parked.json.verdict, "BLOCK", "it is over the budget");
+  const { approval } = await desk.asks(large);
+  const shown = await desk.as("anna", `/approvals/${approval.id}`);
+  assert.deepEqual(shown.json.tool_input, large.tool_input);
+  assert.deepEqual(shown.json.platform_state, large.platform_state);
+  assert.equal(shown.json.reason, "Svc: 1200 is a large payment");
+});
+
+test("a ledger with approvals verifies, and is decided again to the same answers", async (t) => {
+  const desk = await startDesk(t);
+  const id = await approved(desk);
+  await desk.asks(large);
+  await desk.asks(naming(id));
+  const other = await desk.asks({ ...large, platform_state: { wallet: "w2" } });
+  await desk.decides("anna", other.approval.id, "deny");
+  await desk.asks({ ...large, platform_state: { wallet: "w3" }, tool_input: { amount: 1500, to: "z" } });
+  const { json } = await ask(desk, "/ledger/verify");
+  assert.equal(json.ok, true, JSON.stringify(json));
+  await desk.stop();
+  const data = `${desk.folder}/data`;
+  for (const args of [
+    ["verify", data],
+    ["verify", "--deep", data],
+    ["replay", data],
+  ]) {
+    const { code, stdout, stderr } = await finish(t, args);
+    assert.equal(code, 0, `${args.join(" ")}: ${stdout}${stderr}`);
+  }
+});
+
+test("R17: a restore cancels what is open, because lost rows may have decided otherwise", async (t) => {
+  const desk = await startDesk(t);
+  const id = await approved(desk);
+  const { approval } = await desk.asks({ ...large, tool_input: { amount: 1100, to: "x" } });
+  await desk.stop();
+  const data = `${desk.folder}/data`;
+  cpSync(`${data}/ledger.db`, `${desk.folder}/older.db`);
+  const again = await startDesk(t, { folder: desk.folder, persons: {} });
+  await ask(again, `/approvals/${approval.id}/cancel`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ session_id: "s1" }),
+  });
+  assert.equal((await again.asks(naming(id))).verdict, "ALLOW");
+  await again.stop();
+  renameSync(`${desk.folder}/older.db`, `${data}/ledger.db`);
+  const resumed = await finish(t, ["resume", "--after-restore", "--reason", "the disk died", "--by", "Ada"], {
+    cwd: desk.folder,
+    env: { SVC_DATA_DIR: data },
+  });
+  assert.equal(resumed.code, 0, resumed.stderr);
+  const later = await startDesk(t, { folder: desk.folder, persons: {} });
+  for (const open of [id, approval.id]) {
+    const { json } = await ask(later, `/approvals/${open}`);
+    assert.equal(json.status, "cancelled", JSON.stringify(json));
+  }
+  assert.notEqual((await later.asks(naming(id))).verdict, "ALLOW", "it was used in a row that is lost");
+  assert.equal((await ask(later, "/ledger/verify")).json.ok, true);
+});
