@@ -15,7 +15,7 @@ export interface Control {
 }
 
 const addsEffects = "this.#addEffects(effects, false);";
-const erasuresLoop = "for (const erasure of erasures) eraseParts(this.#database, erasure);";
+const erasing = "eraseParts(this.#database, erasure);";
 const keepsRows = "await store.commit(this.#rows, $$beside);";
 /** Known rows are missing, or all rows are. */
 const lost = /LOST|rows are missing|is gone or empty/;
@@ -122,8 +122,8 @@ export const controls: readonly Control[] = [
   {
     name: "parts are erased after the transaction of the row that says so",
     mutations: [
-      { within: "Writer.commit", find: erasuresLoop, put: "" },
-      { within: "Writer.commit", find: "this.#meta = meta;", put: `${erasuresLoop} $found` },
+      { within: "Writer.commit", find: erasing, put: "" },
+      { within: "Writer.commit", find: "this.#meta = meta;", put: `for (const erasure of erasures) ${erasing} $found` },
     ],
     isOfErrands: true,
     noticed: /is erased, and it is there/,

@@ -135,14 +135,15 @@ interface Effect {
   readonly amount: string;
   readonly counter: string;
   readonly key: string;
+  readonly held?: true;
 }
 
 /** Checks that a counter's value is the sum over the receipts; a replay checks the folded ones. */
 function totalsProblem(rows: readonly Row[]): string | undefined {
   const sums = new Map<string, number>();
   for (const row of rows) {
-    for (const { amount, counter, key } of part(row, "effects") as readonly Effect[])
-      sums.set(`${counter} ${key}`, (sums.get(`${counter} ${key}`) ?? 0) + Number(amount));
+    for (const { amount, counter, key, held } of part(row, "effects") as readonly Effect[])
+      if (held !== true) sums.set(`${counter} ${key}`, (sums.get(`${counter} ${key}`) ?? 0) + Number(amount));
   }
   const database = new DatabaseSync(`${folder}/ledger.db`, { readOnly: true });
   const stored = database

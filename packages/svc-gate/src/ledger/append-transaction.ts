@@ -234,7 +234,7 @@ export class AppendTransaction {
     return open.map(({ row }) => row);
   }
 
-  /** Adds an amount that an earlier row holds. */
+  /** Adds an amount that an earlier row holds, unless the store has it. */
   hold({ key, ...event }: FoldedEvent): void {
     this.#effects.push({ ...event, key: this.#context.digest(key), held: true });
   }

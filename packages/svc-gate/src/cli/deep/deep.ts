@@ -6,7 +6,8 @@ import {
   type KeptCounter,
   type LedgerHistory,
 } from "../../ledger/mod.ts";
-import { askOf, endedBy, readEffects, type RecordedEffect } from "../../ledger/entry/mod.ts";
+import { countersOf, recountRow } from "../../gate/mod.ts";
+import { askOf, endedBy, readEffects, type Leaf, type RecordedEffect } from "../../ledger/entry/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import {
   askAgain,
@@ -65,6 +66,13 @@ interface CounterActs {
 /** The values of the counters that rows look up. */
 type Values = ReadonlyMap<Lookup, string | undefined>;
 
+/** An open approval: its row and what it holds. */
+interface OpenApproval {
+  readonly leaf: Leaf;
+  readonly row: RecordedRow;
+  readonly holds: (Omit<RecordedEffect, "held"> & { readonly at: number })[];
+}
+
 class DeepReplay {
   readonly #ledger: LedgerHistory;
   readonly #contracts: Contracts;
@@ -74,8 +82,8 @@ class DeepReplay {
   #named: string | null = null;
   #policySet: PolicySet | string = "no contract";
   readonly #verdicts = new VerdictAccumulator();
-  /** By row: what an open approval holds. */
-  readonly #holds = new Map<number, readonly (RecordedEffect & { readonly at: number })[]>();
+  /** The open approvals by row. */
+  readonly #open = new Map<number, OpenApproval>();
 
   constructor(ledger: LedgerHistory) {
     this.#ledger = ledger;
@@ -124,9 +132,9 @@ class DeepReplay {
 
   /** What open approvals hold at a row, without what the call's own approval holds. */
   #heldFor(lookup: Lookup, { trace }: Recorded): string {
-    if (this.#holds.size === 0) return "0";
+    if (this.#open.size === 0) return "0";
     const [counter, key] = [counterOf(lookup), this.#ledger.keyDigest(lookup.key)];
-    const held = [...this.#holds].flatMap(([row, holds]) => (row === trace.asked?.own ? [] : holds));
+    const held = [...this.#open].flatMap(([row, { holds }]) => (row === trace.asked?.own ? [] : holds));
     return held
       .filter((hold) => hold.counter === counter && hold.key === key && hold.at > lookup.after)
       .reduce((sum, { amount }) => addDecimals(sum, amount), "0");
@@ -137,15 +145,12 @@ class DeepReplay {
     const leaf = readLeaf(row);
     if (typeof leaf === "string") return;
     const { how, approval } = askOf(row.evidence) ?? {};
-    if (approval !== undefined && (how === "used" || how === "opened")) this.#holds.delete(approval);
+    if (approval !== undefined && (how === "used" || how === "opened")) this.#open.delete(approval);
     for (const [from, to] of endedBy(leaf, row.evidence))
-      for (const seq of this.#holds.keys()) if (seq >= from && seq <= to) this.#holds.delete(seq);
+      for (const seq of this.#open.keys()) if (seq >= from && seq <= to) this.#open.delete(seq);
+    if (how !== "opened") return;
     const held = (readEffects(row.evidence) ?? []).filter(({ held: isHeld }) => isHeld === true);
-    if (held.length > 0)
-      this.#holds.set(
-        leaf.seq,
-        held.map((hold) => ({ ...hold, at: leaf.at })),
-      );
+    this.#open.set(leaf.seq, { leaf, row, holds: held.map((hold) => ({ ...hold, at: leaf.at })) });
   }
 
   /** A row that records a loss makes counters unknown. A reset counter is known, and counts from zero. */
@@ -168,8 +173,26 @@ class DeepReplay {
     this.#named = leaf.contract;
     this.#policySet = await this.#contracts.of(leaf.contract ?? "");
     if (typeof this.#policySet === "string") this.#folds.lose();
-    else await this.#folds.align(this.#policySet, leaf.seq);
+    else {
+      await this.#folds.align(this.#policySet, leaf.seq);
+      this.#holdAgain(this.#policySet);
+    }
     return this.#policySet;
+  }
+
+  /** A counter that comes into force counts what open approvals hold. */
+  #holdAgain(policySet: PolicySet): void {
+    const coming = countersOf(policySet).filter(
+      ({ counter }) => counter.counting === "possible" && !counter.startsEmpty,
+    );
+    for (const owned of coming) {
+      const counter = counterDigest(owned.counter.identity);
+      for (const { leaf, row, holds } of this.#open.values()) {
+        if (holds.some((hold) => hold.counter === counter)) continue;
+        for (const { key, amount, held } of recountRow(owned, leaf, row.evidence) ?? [])
+          if (held === true) holds.push({ counter, key: this.#ledger.keyDigest(key), amount, at: leaf.at });
+      }
+    }
   }
 
   #compare({ recorded, asked, acts: { lost } }: Pending, values: Values): void {

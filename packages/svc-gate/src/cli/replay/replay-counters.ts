@@ -2,9 +2,9 @@ import { hash } from "node:crypto";
 import type { PolicySet, Lookup, CounterUpdate } from "../../contract/mod.ts";
 import { countersOf, recountRow, type OwnedCounter } from "../../gate/mod.ts";
 import { readResume } from "../../ledger/mod.ts";
-import { askOf, endedBy, type Leaf } from "../../ledger/entry/mod.ts";
+import { askOf, endedBy, type Leaf, type RowRange } from "../../ledger/entry/mod.ts";
 import { InMemoryCounters } from "../in-memory-counters.ts";
-import type { History } from "../history.ts";
+import type { History, RecordedRow } from "../history.ts";
 import { hasErasedPart, readLeaf, recordedAt } from "./recorded.ts";
 
 /** How far the history of a counter is known. */
@@ -30,6 +30,8 @@ export class ReplayCounters {
   readonly #history: History;
   /** By the counter's digest: the last row that reset it. Rows before it do not count. */
   readonly #resets = new Map<string, Pick<Leaf, "at" | "seq">>();
+  /** The rows whose approvals are open: only they hold amounts. */
+  readonly #open = new Set<number>();
   /** Milliseconds: the time of a loss after which no check was answered yet; -1 if there is none. */
   #freshLoss = -1;
 
@@ -90,7 +92,8 @@ export class ReplayCounters {
           const updates = leaf === undefined ? undefined : recountRow(owned, leaf, evidence);
           if (updates === undefined)
             this.#lacks(owned.counter.identity, leaf?.at ?? recordedAt(row.leaf), hasErasedPart(evidence));
-          else this.add(updates, leaf?.at ?? 0, seq);
+          else
+            this.add(this.#open.has(seq) ? updates : updates.filter(({ held }) => held !== true), leaf?.at ?? 0, seq);
         }
       }
     }
@@ -129,7 +132,7 @@ export class ReplayCounters {
 
   /** Applies a person's act. After one that records a loss, counters are unknown. A reset counter counts from zero. */
   act(leaf: Leaf, evidence: string): void {
-    for (const ended of endedBy(leaf, evidence)) this.#counters.release(ended);
+    for (const ended of endedBy(leaf, evidence)) this.#release(ended);
     const row = readResume(leaf, evidence);
     if (row === undefined) return;
     if (row.lost !== undefined) this.#freshLoss = leaf.at;
@@ -144,10 +147,16 @@ export class ReplayCounters {
   }
 
   /** A check was passed: what the approval holds that it used or replaced counts no more. */
-  passed(evidence: string): void {
+  passed({ seq, evidence }: RecordedRow): void {
     const { how, approval } = askOf(evidence) ?? {};
-    if (approval !== undefined && (how === "used" || how === "opened")) this.#counters.release([approval, approval]);
+    if (approval !== undefined && (how === "used" || how === "opened")) this.#release([approval, approval]);
+    if (how === "opened") this.#open.add(seq);
     this.answered();
+  }
+
+  #release([from, to]: RowRange): void {
+    for (const row of this.#open) if (row >= from && row <= to) this.#open.delete(row);
+    this.#counters.release([from, to]);
   }
 
   /** A check was passed: a counter that starts empty after it has lost nothing. */

@@ -18,14 +18,13 @@ import {
   type OwnAmount,
   type Quorum,
 } from "../../approvals/mod.ts";
-import type { StoredEffect } from "../../ledger/entry/mod.ts";
+import { foldApproval, type StoredEffect } from "../../ledger/entry/mod.ts";
 import { Fault, type AppendTransaction } from "../../ledger/mod.ts";
 import type { Canonical, CheckRequest, Verdict } from "../../wire/mod.ts";
 import type { ActivePolicy } from "../core/active-policy.ts";
 import type { ApprovableCall } from "./call.ts";
 import type { Deciders } from "./deciders.ts";
 import { gateName } from "./gate-name.ts";
-import { afterRow, openedBy } from "../../ledger/entry/mod.ts";
 
 /** A call before it is judged. */
 export interface CallToJudge {
@@ -399,9 +398,7 @@ function outcomeOf(
 export async function requireRows(transaction: AppendTransaction, approvals: readonly Approval[]): Promise<void> {
   for (const approval of approvals) {
     const numbers = [approval.row, ...approval.votes.map(({ row }) => row)];
-    const [first, ...acts] = await transaction.rowsAt(numbers);
-    let folded = first === undefined ? undefined : openedBy(first);
-    for (const act of acts) folded = folded && afterRow(folded, act);
+    const folded = foldApproval(await transaction.rowsAt(numbers));
     const isSame = folded !== undefined && boundText(folded) === boundText(approval);
     if (!isSame)
       throw new Fault(`the approval of row ${approval.row} is not what its rows say: restore the ledger from a backup`);

@@ -77,17 +77,16 @@ export async function alignCounters(
       ? { ...start, unknownThrough: lostThrough }
       : await catchUp(each, ledger, start, keep);
     await transaction.keepCounter({ definition, through: null, unknownThrough }, []);
-    if (each.counter.counting === "possible" && !startsEmpty) await holdOpen(each, transaction, start.through);
+    if (each.counter.counting === "possible" && !startsEmpty) await holdOpen(each, transaction);
     folded.push({ counter: name, rows, events, unknownThrough, startsEmpty });
   }
   return folded;
 }
 
-/** Adds what open approvals hold to a counter that begins to be kept. */
-async function holdOpen(owned: OwnedCounter, transaction: AppendTransaction, after: number): Promise<void> {
+/** Adds what open approvals hold to a counter that comes into force. The store has some of it if the counter came back. */
+async function holdOpen(owned: OwnedCounter, transaction: AppendTransaction): Promise<void> {
   const counter = hash("sha256", owned.counter.identity, "hex");
   for (const row of await transaction.openApprovals()) {
-    if (row.seq <= after) continue;
     const leaf = parseLeaf(row.leaf);
     const updates = leaf === undefined ? undefined : recountRow(owned, leaf, row.evidence);
     for (const { key, amount, held } of updates ?? [])

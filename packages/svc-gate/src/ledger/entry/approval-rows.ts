@@ -82,7 +82,7 @@ function outcomeOf(evidence: string): RecordedOutcome | undefined {
 }
 
 /** Reads the act about approvals in a row; undefined if the row has none. */
-export function actOf(leaf: Leaf, evidence: string): ApprovalAct | undefined {
+function actOf(leaf: Leaf, evidence: string): ApprovalAct | undefined {
   if (leaf.kind !== "change" || leaf.act === null || !leaf.act.startsWith("approval.")) return undefined;
   try {
     return readAct(leaf.act, partText(evidence, "input") ?? "null");
@@ -105,7 +105,7 @@ function ownAmounts(row: Pick<StoredRow, "evidence" | "leaf">): readonly OwnAmou
 }
 
 /** Folds an approval from the row of the check that opened it; undefined if the row opened none, or lacks a part. */
-export function openedBy(row: StoredRow): Approval | undefined {
+function openedBy(row: StoredRow): Approval | undefined {
   const leaf = parseLeaf(row.leaf);
   const call = readCall(row.evidence);
   const approval = outcomeOf(row.evidence)?.approval;
@@ -125,9 +125,19 @@ export function openedBy(row: StoredRow): Approval | undefined {
 }
 
 /** Applies the row of an administrative event to an approval; the same approval if the row is not about it. */
-export function afterRow(approval: Approval, row: StoredRow): Approval | undefined {
+function afterRow(approval: Approval, row: StoredRow): Approval | undefined {
   const leaf = parseLeaf(row.leaf);
   const act = leaf && actOf(leaf, row.evidence);
   if (leaf === undefined || act === undefined || !rowsOf(act).includes(approval.row)) return approval;
   return applyAct(approval, act, { seq: leaf.seq, at: leaf.at, by: leaf.key ?? "" });
+}
+
+/**
+ * Folds an approval from the row that asked and later rows.
+ *
+ * @returns undefined if the first row opened no approval or lacks a part, or if a later row is not lawful
+ */
+export function foldApproval([first, ...later]: readonly StoredRow[]): Approval | undefined {
+  const opened = first && openedBy(first);
+  return later.reduce((approval, row) => approval && afterRow(approval, row), opened);
 }

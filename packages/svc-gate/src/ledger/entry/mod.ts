@@ -3,16 +3,7 @@
  *
  * Does not: know other rows, files or databases.
  */
-export {
-  actOf,
-  afterRow,
-  askOf,
-  endedBy,
-  openedBy,
-  readApprovals,
-  storedApproval,
-  type RecordedAsk,
-} from "./approval-rows.ts";
+export { askOf, endedBy, foldApproval, type RecordedAsk } from "./approval-rows.ts";
 export {
   erasableParts,
   eraseAct,

@@ -241,7 +241,8 @@ export function insertion(table: Written, rows: number): Statement {
     const places = columns.map((_column, index) => `$${at * columns.length + index + 2}`);
     return `($1, ${places.join(", ")})`;
   });
-  const text = `INSERT INTO svc_gate.${table} (ledger, ${columns.join(", ")}) VALUES ${tuples.join(", ")}`;
+  const unlessThere = table === "holds" ? " ON CONFLICT DO NOTHING" : "";
+  const text = `INSERT INTO svc_gate.${table} (ledger, ${columns.join(", ")}) VALUES ${tuples.join(", ")}${unlessThere}`;
   const statement = { name, text };
   inserting.set(name, statement);
   return statement;

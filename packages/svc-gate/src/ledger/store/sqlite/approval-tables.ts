@@ -26,7 +26,9 @@ export class ApprovalTables {
   constructor(database: DatabaseSync) {
     this.#database = database;
     this.#held = database.prepare("SELECT amount FROM holds WHERE counter = ? AND key = ? AND at > ?");
-    this.#insertHold = database.prepare("INSERT INTO holds (seq, counter, key, at, amount) VALUES (?, ?, ?, ?, ?)");
+    this.#insertHold = database.prepare(
+      "INSERT OR IGNORE INTO holds (seq, counter, key, at, amount) VALUES (?, ?, ?, ?, ?)",
+    );
     this.#release = database.prepare("DELETE FROM holds WHERE seq = ?");
     this.#keep = database.prepare(
       `INSERT INTO approvals (seq, attach, key, place, status, ends, record) VALUES (?, ?, ?, ?, ?, ?, ?)
