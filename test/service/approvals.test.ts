@@ -434,6 +434,22 @@ const scenarios: readonly Scenario[] = [
     defect: { within: "ApprovalTables.erase", first: "return;" },
   },
   {
+    rule: "an approval whose time is over ends before the next call, and each answer names its own row",
+    run: async (desk) => {
+      const [, second] = [await desk.asks(large), await desk.asks({ ...large, tool_input: { amount: 1100, to: "x" } })];
+      const waiting = ask(desk, `/approvals/${second.approval.id}?wait=20`);
+      await new Promise((resolve) => setTimeout(resolve, 1200));
+      assert.equal((await waiting).json.status, "expired");
+      const third = { ...large, session_id: "s2", tool_input: { amount: 1300, to: "y" } };
+      const answer = await desk.asks(third);
+      assert.equal(answer.verdict, "ESCALATE", "nothing is held");
+      const { json } = await ask(desk, `/receipts/${answer.receipt.seq}`);
+      assert.deepEqual([json.tool_input, json.hash], [third.tool_input, answer.receipt.hash]);
+    },
+    options: { contract: payments.replace("use_within: 5m", "use_within: 5m, decide_within: 1s") },
+    defect: { within: "decideBatch", find: "transaction.head.seq - first", put: "0" },
+  },
+  {
     rule: "C11: no GET changes anything",
     run: async (desk) => {
       const { approval } = await desk.asks(large);

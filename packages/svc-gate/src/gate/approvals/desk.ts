@@ -18,8 +18,7 @@ import { bad, good, limits, quote, refuse, type Refusal, type Result } from "../
 import type { ActivePolicy } from "../core/active-policy.ts";
 import type { TimedTransaction } from "../core/active-ledger.ts";
 import type { Deciders } from "./deciders.ts";
-import { gateName } from "./gate-name.ts";
-import { endTogether, expiredReason, quorumNow, recordAct, requireRows } from "./judged-batch.ts";
+import { quorumNow, recordAct, requireRows } from "./judged-batch.ts";
 
 /** What a person decides about one approval. */
 export interface AskedDecision {
@@ -52,8 +51,6 @@ export interface DeskOptions {
 const dayMs = 86_400_000;
 /** How often a gate asks for the approvals that somebody waits for, if other gates may change them. */
 const askEveryMs = 500;
-/** How often a gate of a shared ledger looks for approvals whose time has ended. */
-const sweepEveryMs = 60_000;
 
 interface Waiter {
   readonly row: number;
@@ -69,19 +66,10 @@ export class ApprovalDesk {
   readonly #waiters = new Set<Waiter>();
   readonly #byKey = new Map<string, number>();
   #asking: NodeJS.Timeout | undefined;
-  #sweeping: NodeJS.Timeout | undefined;
-  #sweepAt = Infinity;
   #closed = false;
 
   constructor(options: DeskOptions) {
     this.#options = options;
-  }
-
-  /** Looks for approvals whose time has ended, now and later. */
-  async begin(): Promise<void> {
-    const open = await this.list({ before: Number.MAX_SAFE_INTEGER, limit: 1000, statuses: ["pending", "approved"] });
-    for (const approval of open) this.#sweepBy(endsAt(approval));
-    if (this.#options.ledger.isShared) this.#sweepBy(Date.now() + sweepEveryMs);
   }
 
   list(query: ApprovalQuery): Promise<readonly Approval[]> {
@@ -320,7 +308,8 @@ export class ApprovalDesk {
 
   #wait(approval: Approval, ms: number, signal: AbortSignal): Promise<Approval> {
     return new Promise((resolve) => {
-      const timer = setTimeout(() => end(approval), ms);
+      const untilItEnds = Math.max(0, endsAt(approval) - Date.now());
+      const timer = setTimeout(() => end(approval), Math.min(ms, untilItEnds));
       const stop = (): void => end(approval);
       const erased = (): void => end({ ...approval, status: "cancelled" });
       const waiter: Waiter = { row: approval.row, wake: (latest) => end(latest), stop, erased };
@@ -363,47 +352,11 @@ export class ApprovalDesk {
   /** Tells waiters about approvals that have changed, after their rows are on disk. */
   changed(approvals: readonly Approval[]): void {
     this.#wake(approvals.filter(({ status }) => status !== "pending"));
-    for (const approval of approvals) if (isOpen(approval)) this.#sweepBy(endsAt(approval));
-  }
-
-  #sweepBy(at: number): void {
-    if (at >= this.#sweepAt || this.#closed) return;
-    this.#sweepAt = at;
-    clearTimeout(this.#sweeping);
-    const ms = Math.min(Math.max(at - Date.now(), 0) + 50, 2 ** 31 - 1);
-    this.#sweeping = setTimeout(() => void this.#sweep().catch(() => undefined), ms).unref();
-  }
-
-  async #sweep(): Promise<void> {
-    this.#sweepAt = Infinity;
-    const due = await this.sweep();
-    if (due > 0) this.#sweepBy(0);
-    else await this.begin();
-  }
-
-  /**
-   * Ends the approvals whose time is over, with one row. Their state does not depend on it: it only frees what they hold.
-   *
-   * @returns how many ended
-   */
-  async sweep(): Promise<number> {
-    let changed: readonly Approval[] = [];
-    await this.#options.exclusive(async (timed) => {
-      const due = await timed.transaction.dueApprovals(timed.at);
-      if (due.length === 0) return timed.transaction.abort();
-      const act = (rows: readonly number[]): ApprovalAct => ({ act: "approval.expire", rows });
-      const reason = expiredReason(due.length);
-      changed = await endTogether(timed, this.#options.policy(), gateName, due, { act, reason });
-      await timed.transaction.commit();
-    });
-    this.changed(changed);
-    return changed.length;
   }
 
   /** Ends the timers, and answers everyone who waits. */
   close(): void {
     this.#closed = true;
-    clearTimeout(this.#sweeping);
     clearInterval(this.#asking);
     for (const { stop } of this.#waiters) stop();
   }

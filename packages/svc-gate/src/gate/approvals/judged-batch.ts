@@ -5,7 +5,6 @@ import {
   approvalId,
   approvalText,
   attach,
-  isOpen,
   judgeAsk,
   openApproval,
   quorumOf,
@@ -65,6 +64,7 @@ export class JudgedBatch {
   readonly #pairs: (readonly [old: number, by: number])[] = [];
   /** Approvals before an act of this batch that is recorded after its checks. */
   readonly #before = new Map<number, Approval>();
+  #expired: readonly Approval[] = [];
 
   /** A batch that has met no approval so far, unless it is given what `open` has found. */
   constructor(
@@ -82,14 +82,22 @@ export class JudgedBatch {
     this.#holds = holds;
   }
 
-  /** Reads the approvals that the calls may meet, and ends those whose time is over. */
+  /**
+   * Reads the approvals that the calls may meet, and ends those whose time is over.
+   *
+   * @param due all approvals whose time is over, so that what they hold counts for no call
+   */
   static async open(
     timed: { readonly transaction: AppendTransaction; readonly at: number },
     policy: ActivePolicy,
     deciders: Deciders,
     calls: readonly CallToJudge[],
+    due: readonly Approval[],
   ): Promise<JudgedBatch> {
     const { transaction, at } = timed;
+    const reason = due.length === 1 ? "Svc: an approval expired" : `Svc: ${due.length} approvals expired`;
+    const expire = (rows: readonly number[]): ApprovalAct => ({ act: "approval.expire", rows });
+    const expired = await endTogether(timed, policy, gateName, due, { act: expire, reason });
     const named = calls.flatMap(({ request: { approvalId: id } }) =>
       id === undefined ? [] : [readApprovalId(id)?.row],
     );
@@ -99,7 +107,8 @@ export class JudgedBatch {
       keys: [...new Set(calls.map(({ keyName }) => keyName))],
       at,
     });
-    const { approvals } = found;
+    const ended = new Map(expired.map((approval) => [approval.row, approval]));
+    const approvals = found.approvals.map((approval) => ended.get(approval.row) ?? approval);
     const names = new Set(named);
     const spendable = approvals.filter((each) => names.has(each.row) && statusAt(each, at) === "approved");
     if (spendable.length > 0) {
@@ -118,17 +127,8 @@ export class JudgedBatch {
       book,
       Map.groupBy(found.holds, ({ seq }) => seq),
     );
-    batch.#expire(approvals);
+    batch.#expired = expired;
     return batch;
-  }
-
-  #expire(approvals: readonly Approval[]): void {
-    const due = approvals.filter((each) => isOpen(each) && statusAt(each, this.#at) === "expired");
-    if (due.length === 0) return;
-    const act: ApprovalAct = { act: "approval.expire", rows: due.map(({ row }) => row).toSorted((a, b) => a - b) };
-    recordAct(this.#transaction, this.#at, this.#policy, gateName, act, expiredReason(due.length));
-    const place = { seq: this.#transaction.head.seq, at: this.#at, by: gateName };
-    for (const each of due) this.#end(applyAct(each, act, place), each);
   }
 
   #end(after: Approval | undefined, before: Approval): void {
@@ -260,7 +260,7 @@ export class JudgedBatch {
     }
     const { changed } = this.#book;
     for (const approval of changed) this.#transaction.keepApproval(approval);
-    return changed;
+    return [...this.#expired, ...changed];
   }
 
   #record(act: ApprovalAct, sentence: string): void {
@@ -365,10 +365,6 @@ export async function cancelRestored(
   const act = (rows: readonly number[]): ApprovalAct => ({ act: "approval.cancel", rows, why: "restored" });
   const reason = `Svc: ${open.length} calls no longer wait for a person, because the ledger was restored`;
   return (await endTogether(timed, inForce, by, open, { act, reason })).length;
-}
-
-export function expiredReason(count: number): string {
-  return count === 1 ? "Svc: an approval expired" : `Svc: ${count} approvals expired`;
 }
 
 function answeredAfter({ how }: Judgement, answered: Verdict): Verdict {

@@ -80,11 +80,13 @@ export async function decideBatch(
   options: DecideOptions,
 ): Promise<readonly DecidedCheck[]> {
   const begun = performance.now();
+  const first = transaction.head.seq;
   const timed = { transaction, at };
   const looked = transaction.look(planned.flatMap(({ lookups }) => lookups));
   const judging = new Judging(timed, policy, options.deciders);
   if (transaction.hasApprovals) await judging.open(planned);
   await looked;
+  const ahead = transaction.head.seq - first; // A row before the checks ends approvals whose time is over.
   const decisions = planned.map((call, index) => decideCall(judging, call, index, options));
   const changed = judging.batch?.finish() ?? [];
   const decided = performance.now();
@@ -97,7 +99,7 @@ export async function decideBatch(
     each.commit = committed;
   }
   if (changed.length > 0) options.onApprovals?.(changed);
-  return decisions.map((decision, index) => ({ ...decision, receipt: receipts[index] as Durable<Receipt> }));
+  return decisions.map((decision, index) => ({ ...decision, receipt: receipts[ahead + index] as Durable<Receipt> }));
 }
 
 /** What approvals need to know about a batch. A batch that meets none makes nothing for them. */
@@ -119,11 +121,13 @@ class Judging {
     return this.#batch;
   }
 
-  /** Reads the approvals that the calls may meet. */
+  /** Reads the approvals that the calls may meet, and ends all whose time is over. */
   async open(planned: readonly PlannedCall[]): Promise<void> {
     this.#calls = planned.map((call) => this.#callToJudge(call));
     const toJudge = this.#calls.filter((call) => call !== undefined);
-    if (toJudge.length > 0) this.#batch = await JudgedBatch.open(this.timed, this.policy, this.#deciders, toJudge);
+    const due = await this.timed.transaction.dueApprovals(this.timed.at);
+    if (toJudge.length + due.length > 0)
+      this.#batch = await JudgedBatch.open(this.timed, this.policy, this.#deciders, toJudge, due);
   }
 
   /** The call if an approval can matter before its verdict is known. */

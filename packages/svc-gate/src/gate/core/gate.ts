@@ -279,7 +279,6 @@ export class Gate implements AdminEvents {
     const wanted = { policySet: own, mode: told, setting, mayWeaken, yields };
     const put = isNothing ? good(undefined) : await this.#put(wanted, "start", true);
     if (put.ok) this.#retention?.start();
-    if (put.ok) await this.approvals.begin();
     return put;
   }
 

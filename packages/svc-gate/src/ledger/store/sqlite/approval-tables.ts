@@ -14,6 +14,14 @@ import { columns, rowOf, type StoredColumns } from "./walk.ts";
 /** The most approvals that are read at once: as many as may be open. */
 const dueMax = 10_000;
 
+const isOpen = "status IN ('pending', 'approved')";
+
+export interface DueApprovals {
+  readonly kept: readonly KeptApproval[];
+  /** Milliseconds since the epoch; infinite if no other approval is open. */
+  readonly next: number;
+}
+
 /** The tables of approvals and of the amounts that they hold, for the connection that writes. */
 export class ApprovalTables {
   readonly #database: DatabaseSync;
@@ -98,23 +106,25 @@ export class ApprovalTables {
   }
 
   #open(keys: readonly string[], at: number): Pick<ApprovalsFound, "all" | "open"> {
-    const isOpen = "status IN ('pending', 'approved') AND ends > ?";
     const counts = this.#database.prepare(
-      `SELECT place, count(*) AS count FROM approvals WHERE key = ? AND ${isOpen} GROUP BY place`,
+      `SELECT place, count(*) AS count FROM approvals WHERE key = ? AND ${isOpen} AND ends > ? GROUP BY place`,
     );
     const open = keys.flatMap((key) =>
       counts
         .all(key, at)
         .map(({ place, count }) => [key, Buffer.from(place as Uint8Array).toString("hex"), Number(count)] as const),
     );
-    const all = this.#database.prepare(`SELECT count(*) AS count FROM approvals WHERE ${isOpen}`).get(at)?.["count"];
+    const all = this.#database
+      .prepare(`SELECT count(*) AS count FROM approvals WHERE ${isOpen} AND ends > ?`)
+      .get(at)?.["count"];
     return { open, all: Number(all) };
   }
 
-  /** Open approvals whose time has ended. */
-  due(at: number): readonly KeptApproval[] {
-    const isDue = "ends <= ? AND status IN ('pending', 'approved')";
-    return select(this.#database, `${isDue} ORDER BY ends LIMIT ${dueMax}`, at);
+  /** Open approvals whose time has ended, and when the next of the others ends. */
+  due(at: number): DueApprovals {
+    const kept = select(this.#database, `ends <= ? AND ${isOpen} ORDER BY ends LIMIT ${dueMax}`, at);
+    const next = this.#database.prepare(`SELECT min(ends) AS next FROM approvals WHERE ends > ? AND ${isOpen}`).get(at);
+    return { kept, next: next?.["next"] == null ? Infinity : Number(next["next"]) };
   }
 }
 

@@ -7,6 +7,7 @@ import type {
   Anchor,
   CommitOptions,
   HistoryReader,
+  KeptApproval,
   KeyNotes,
   LedgerStore,
   OpenedStore,
@@ -22,6 +23,7 @@ import type {
 } from "../store.ts";
 import type { Broken, StoredRow } from "../../entry/row.ts";
 import { NoLedger } from "../store.ts";
+import type { DueApprovals } from "./approval-tables.ts";
 import { changeColumns } from "../../entry/row.ts";
 import { packRows } from "./packed-rows.ts";
 import { Threads, type Remote } from "../threads.ts";
@@ -72,6 +74,8 @@ class SqliteStore implements LedgerStore {
   #head: StoredHead | undefined;
   #changed: number;
   #hasApprovals: boolean;
+  /** Milliseconds: no open approval ends before this moment. */
+  #nextEnd = 0;
 
   constructor(folder: string, opened: OpenedStore, writer: Remote, readers: Threads) {
     this.#folder = folder;
@@ -100,7 +104,7 @@ class SqliteStore implements LedgerStore {
       at: undefined,
       hasApprovals: this.#hasApprovals,
       approvals: (lookup) => this.#writer.call("approvals", lookup),
-      dueApprovals: (at) => this.#writer.call("dueApprovals", at),
+      dueApprovals: (at) => this.#dueApprovals(at),
       rowsAt: (rows) => this.#writer.call("rowsAt", rows),
       values: (lookups) => (lookups.length === 0 ? nothing : this.#writer.call("values", lookups)),
       keepCounter: (counter, folded) => {
@@ -112,6 +116,14 @@ class SqliteStore implements LedgerStore {
     });
   }
 
+  /** Asks the writing thread only if the time of an open approval may be over. */
+  async #dueApprovals(at: number): Promise<readonly KeptApproval[]> {
+    if (at < this.#nextEnd) return [];
+    const { kept, next } = await this.#writer.call<DueApprovals>("dueApprovals", at);
+    if (kept.length === 0) this.#nextEnd = next;
+    return kept;
+  }
+
   async #commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], options: WriteOptions): Promise<void> {
     const isNothing = rows.length + options.counters.length + options.nodes.length === 0 && options.mode === undefined;
     if (isNothing) return;
@@ -121,6 +133,9 @@ class SqliteStore implements LedgerStore {
     this.#head = { seq: last.seq, leaf: last.leaf };
     this.#changed = rows.findLast(({ verdict }) => verdict === changeColumns.verdict)?.seq ?? this.#changed;
     this.#hasApprovals ||= options.approvals.length > 0;
+    for (const { status, ends } of options.approvals)
+      if ((status === "pending" || status === "approved") && ends !== null)
+        this.#nextEnd = Math.min(this.#nextEnd, ends);
   }
 
   async hasRoom(): Promise<boolean> {

@@ -19,7 +19,7 @@ import {
 } from "./file.ts";
 import { counterChecksum } from "../checksums.ts";
 import { keepIn, queryFor, RunningTotals, type KeptCounters, type TotalQuery } from "../running-totals.ts";
-import { ApprovalTables } from "./approval-tables.ts";
+import { ApprovalTables, type DueApprovals } from "./approval-tables.ts";
 import { changeColumns, type StoredRow } from "../../entry/row.ts";
 import { columns, rowOf, type StoredColumns } from "./walk.ts";
 import type { TreeNode } from "../../tree/merkle.ts";
@@ -27,7 +27,6 @@ import { LedgerRefused, NotKept } from "../store.ts";
 import type {
   ApprovalLookup,
   ApprovalsFound,
-  KeptApproval,
   OpenedStore,
   Scrubbed,
   StoredApproval,
@@ -144,7 +143,7 @@ class Writer {
     return this.#approvals.find(lookup, this.#counters);
   }
 
-  dueApprovals(at: number): readonly KeptApproval[] {
+  dueApprovals(at: number): DueApprovals {
     return this.#approvals.due(at);
   }
 
