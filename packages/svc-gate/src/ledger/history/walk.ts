@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import { Missing } from "../entry/erasure.ts";
+import { Uses } from "../entry/uses.ts";
 import type { Leaf } from "../entry/leaf.ts";
 import type { Broken, Finding, StoredRow } from "../entry/row.ts";
 import { firstLink, linkOf, readEffects, verifyEvidence, verifyLink, type Link } from "../entry/verifier.ts";
@@ -113,6 +114,7 @@ export class Walk {
   readonly #approvals: ApprovalWalk | undefined;
   readonly #tree: TreeWalk | undefined;
   readonly #missing = new Missing();
+  readonly #uses = new Uses();
   /** The first row of each contract. */
   readonly #contracts = new Map<string, number>();
   /** The number of missing parts of rows. */
@@ -229,7 +231,7 @@ export class Walk {
     if (missing.length > 0) this.#lacking.push([seq, missing.length]);
     if (this.#counters !== undefined)
       for (const effect of readEffects(evidence) ?? []) if (effect.held !== true) events.push({ ...effect, at, seq });
-    return this.#missing.pass(leaf, evidence, missing);
+    return this.#missing.pass(leaf, evidence, missing) ?? this.#uses.pass(leaf, evidence);
   }
 
   /** Finds out which of two rows was changed. In an export, a tile shows that. */
@@ -258,6 +260,7 @@ export class Walk {
       (await this.#reader.end({ from, link, tree, changed: this.#changed })) ??
       tooShort(link, anchors) ??
       this.#missing.first ??
+      this.#uses.first ??
       (tree && store?.kept?.(tree)) ??
       counters?.damaged(link.seq + 1) ??
       (tree && (await counters?.rest(link.seq))) ??

@@ -95,11 +95,10 @@ export const statements = {
     ON CONFLICT (ledger, seq) DO UPDATE SET status = excluded.status, ends = excluded.ends, record = excluded.record`,
   walkedApprovals: `SELECT seq, attach, key, place, status, ends, record FROM svc_gate.approvals
     WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
-  walkedApprovalRows: `SELECT a.seq, r.leaf, r.evidence, r.session, r.tool, r.verdict FROM svc_gate.approvals a
-    LEFT JOIN svc_gate.receipts r ON r.ledger = a.ledger AND r.seq = a.seq
-    WHERE a.ledger = $1 AND a.seq > $2 ORDER BY a.seq LIMIT $3`,
-  strayHold: `SELECT min(h.seq) FROM svc_gate.holds h WHERE h.ledger = $1 AND NOT EXISTS (SELECT FROM svc_gate.approvals a
-    WHERE a.ledger = $1 AND a.seq = h.seq AND a.status IN ('pending', 'approved'))`,
+  walkedApprovalRows: `SELECT seq, leaf, evidence, session, tool, verdict FROM svc_gate.approvals
+    LEFT JOIN svc_gate.receipts USING (ledger, seq) WHERE ledger = $1 AND seq > $2 ORDER BY seq LIMIT $3`,
+  strayHold: `SELECT h.seq FROM svc_gate.holds h WHERE h.ledger = $1 AND NOT EXISTS (SELECT FROM svc_gate.approvals a
+    WHERE a.ledger = $1 AND a.seq = h.seq AND a.status IN ('pending', 'approved')) ORDER BY h.seq LIMIT 1`,
   release: `DELETE FROM svc_gate.holds WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
   eraseApprovals: `DELETE FROM svc_gate.approvals WHERE ledger = $1 AND seq BETWEEN $2 AND $3`,
   eraseHolds: `DELETE FROM svc_gate.holds WHERE ledger = $1 AND seq BETWEEN $2 AND $3`,

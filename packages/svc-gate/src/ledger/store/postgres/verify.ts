@@ -209,7 +209,7 @@ class PostgresReader implements StoreReader {
 
   async strayHold(): Promise<number | undefined> {
     const [row] = await this.#ask("strayHold");
-    return row?.[0] == null ? undefined : Number(row[0]);
+    return row === undefined ? undefined : Number(row[0]);
   }
 
   async rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]> {
