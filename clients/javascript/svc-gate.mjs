@@ -22,7 +22,7 @@ const answerMax = 67108864; // bytes of another answer: a thousand receipts with
 const depthMax = 64; // levels of an input, as at the gate
 const answerDepthMax = 128; // levels of an answer: receipts hold inputs
 const timeoutMsMax = 2147483000; // the range of a timer
-const waitSecondsMax = 30; // of one wait for a person: proxies cut requests of 60
+const waitSecondsMax = 30; // of one wait for a person: many proxies end a request after 60 seconds
 /** An approval's status, if it ends the wait for a person, and the words for it. */
 const ends = new Map([
   ["denied", "a person denied this call"],

@@ -49,7 +49,7 @@ _KEPT_MAX = 64  # idle connections
 _TIMEOUT_MAX = 2147483.0  # seconds: a JavaScript timer's range, so that both clients have one limit
 _INT_BITS_MAX = 8192  # the interpreter itself refuses to write some thousand digits, the gate over 40
 _FLOAT_EXACT = 2.0**53  # from here on a float represents several whole numbers
-_WAIT_MAX = 30  # seconds of one wait for a person: proxies cut requests of 60
+_WAIT_MAX = 30  # seconds of one wait for a person: many proxies end a request after 60
 _ENDS = {  # a status that ends the wait for a person, and the words for it
     "denied": "a person denied this call", "expired": "the approval of this call has expired",
     "cancelled": "the approval of this call was cancelled", "used": "the approval of this call was already used",
