@@ -77,12 +77,12 @@ const string = String.raw`"[^"\\\x00-\x1f]*(?:\\(?:["\\bfnrt]|u00(?:0[0-7bef]|1[
 const layout = new RegExp(
   `^\\{(?:"act":(${string}),)?"answered":(${verdict}),"at":(${number}),(?:"check":(${number}),)?"contract":(${string}|null),` +
     `"engine":${string},"evidence":"(${hex})","key":(${string}|null),"kind":"(check|change|result)","log":(${string}),` +
-    `"mode":(?:"observe"|"assist"|"enforce"|null),"prev":"(${hex})","rule":(${string}|null),` +
+    `"mode":("observe"|"assist"|"enforce"|null),"prev":"(${hex})","rule":(${string}|null),` +
     `"seq":(${number}),"tool":(${string}|null),"v":1,"verdict":(${verdict})\\}$`,
 );
 /** The leaf of a row (spec/receipt.md), by its members as they are written. */
 function checkLeaf(bytes, row, origin) {
-  const [text, act, answered, at, check, contract, evidence, key, kind, log, prev, ...behind] =
+  const [text, act, answered, at, check, contract, evidence, key, kind, log, mode, prev, ...behind] =
     layout.exec(textOf(bytes)) ?? [];
   const [rule, seq, tool, reached] = behind;
   const isKind = (act !== undefined) === (kind === "change") && (check !== undefined) === (kind === "result");
@@ -91,7 +91,20 @@ function checkLeaf(bytes, row, origin) {
   need(isLeaf, "leaf", row, "the leaf is not canonical JSON of version 1");
   need(Number(seq) === row, "seq", row, "the leaf is another row's");
   need(log === JSON.stringify(origin), "log", row, "the leaf is another log's");
-  return { text, act, at: Number(at), caller: `${key}${tool}`, check, contract, evidence, kind, prev };
+  const isOpen = mode !== '"observe"' && answered === '"ALLOW"' && reached !== answered && reached !== "null";
+  const isSofter = mode === '"enforce"' && answered === '"ESCALATE"' && reached === '"BLOCK"';
+  const lenient = kind === "check" && (isOpen || isSofter);
+  return { text, act, at: Number(at), caller: `${key}${tool}`, check, contract, evidence, kind, lenient, prev };
+}
+const use = `\\{"approval":(${number}),"needed":(?:true|false),"row":(${number})\\}`;
+const uses = new RegExp(`^.{34}\\{"uses":\\[${use}(?:,${use})*\\]\\}\\]$`);
+/** A row of act approval.use lists the checks that used an approval: their answers may be more lenient than verdicts. */
+function settleUses(lenient, line, row) {
+  const text = textOf(strictBase64(line.split("~")[1], "base64url"));
+  const pairs = uses.test(text) ? [...text.matchAll(new RegExp(use, "g"))] : [];
+  const areEarlier = pairs.every(([, approval, of]) => 0 < +approval && +approval < +of && +of < row);
+  need(pairs.length > 0 && areEarlier, "use", row, "the row does not say properly which checks used an approval");
+  for (const [, , of] of pairs) lenient.delete(Number(of));
 }
 const texts = `\\[(?:${string}(?:,${string})*)?\\]`;
 const hint = new RegExp(`^\\{"format":"svc-gate-export/1","log":${string},"size":${number},"vkeys":${texts}\\}\\n$`);
@@ -223,6 +236,7 @@ function verifyFolder(folder, keys, chainOnly, found) {
   const [tree, contracts] = [new Tree(folder, found.size), new Set()];
   const missing = [""]; // for each row the names of erased parts that no later row has named yet
   const callers = [""]; // for each row that is a check its key and tool, else an empty text
+  const lenient = new Set(); // checks that were answered more leniently than their verdict and that no later row names
   let [prev, before] = ["0".repeat(64), 0];
   for (const { row, bytes, line } of rowsOf(folder, found.size, chainOnly)) {
     const leaf = checkLeaf(bytes, row, found.origin);
@@ -245,11 +259,15 @@ function verifyFolder(folder, keys, chainOnly, found) {
     missing.push(once(erased.join()));
     found.erased_parts += erased.length;
     if (leaf.act === '"erase"') settle(missing, line, row);
+    if (leaf.lenient) lenient.add(row);
+    if (leaf.act === '"approval.use"') settleUses(lenient, line, row);
   }
   const computed = tree.rows === 0 ? sha256("") : tree.complete.reduceRight((node, left) => nodeHash(left, node));
   need(computed === root, "root", 0, "the rows' root hash differs from the checkpoint's");
   const first = missing.findIndex((names) => names !== "");
   need(first === -1, "erasure", first, "a part is missing, and no later row says that it was erased");
+  const [used] = lenient;
+  need(!used, "use", used, "the answer is more lenient than the verdict, and no later row names an approval for it");
 }
 /** The root of a tree of `size` leaves, from one leaf's hash and its siblings on the way up (RFC 6962, section 2.1.1). */
 function climb(node, index, size, path) {

@@ -98,7 +98,7 @@ SHAPES["text"] = r'"[^"\\\x00-\x1f]*(?:\\(?:["\\bfnrt]|u00(?:0[0-7bef]|1[0-9a-f]
 LEAF = re.compile(
     r'\{(?:"act":(?P<act>%(text)s),)?"answered":(?P<answered>%(verdict)s),"at":(?P<at>%(number)s),(?:"check":(?P<check>%(number)s),)?'
     r'"contract":(?P<contract>%(text)s|null),"engine":%(text)s,"evidence":"(?P<evidence>%(hash)s)","key":(?P<key>%(text)s|null),'
-    r'"kind":"(?P<kind>check|change|result)","log":(?P<log>%(text)s),"mode":(?:"observe"|"assist"|"enforce"|null),'
+    r'"kind":"(?P<kind>check|change|result)","log":(?P<log>%(text)s),"mode":(?P<mode>"observe"|"assist"|"enforce"|null),'
     r'"prev":"(?P<prev>%(hash)s)","rule":(?P<rule>%(text)s|null),"seq":(?P<seq>%(number)s),"tool":(?P<tool>%(text)s|null),'
     r'"v":1,"verdict":(?P<verdict>%(verdict)s)\}' % SHAPES
 )
@@ -161,6 +161,23 @@ def settle(missing, line, row):
     except (Broken, ValueError, KeyError, TypeError, IndexError, RecursionError):
         raise Broken("erase-body", row, "the row does not say properly what it erased") from None
 
+def is_lenient(leaf):
+    """In observe mode every answer is ALLOW, and in assist mode a BLOCK may become an ESCALATE."""
+    answered, mode, verdict = leaf["answered"], leaf["mode"], leaf["verdict"]
+    is_open = mode != '"observe"' and answered == '"ALLOW"' and verdict not in (answered, "null")
+    return leaf["kind"] == "check" and (is_open or (mode, answered, verdict) == ('"enforce"', '"ESCALATE"', '"BLOCK"'))
+
+USE = r'\{"approval":(%(number)s),"needed":(?:true|false),"row":(%(number)s)\}' % SHAPES
+USES = re.compile(r'.{34}\{"uses":\[%s(?:,%s)*\]\}\]' % (USE, USE))
+def settle_uses(lenient, line, row):
+    """A row of act approval.use lists the checks that used an approval: their answers may be more lenient than verdicts."""
+    text = (strict_base64(line.split(b"~")[1].decode("latin-1"), True) or b"").decode("utf-8", "replace")
+    pairs = [(int(approval), int(of)) for approval, of in re.findall(USE, text)] if USES.fullmatch(text) else []
+    are_earlier = pairs and all(0 < approval < of < row for approval, of in pairs)
+    need(are_earlier, "use", row, "the row does not say properly which checks used an approval")
+    for _, of in pairs:
+        lenient.pop(of, None)
+
 def read(folder, name, most, code, row):
     """Reads a regular file of at most this size in the folder; a link that leads out of the folder is refused."""
     file, inside = os.path.realpath(os.path.join(folder, name)), os.path.join(os.path.realpath(folder), "")
@@ -217,6 +234,7 @@ def verify_folder(folder, keys, chain_only, found):
     tree, before, contracts = Tree(folder, found["size"]), 0, {"null"}
     missing = [""]  # for each row the names of erased parts that no later row has named yet; each text is kept once
     callers = [""]  # for each row that is a check its key and tool, else an empty text; each text is kept once
+    lenient = {}  # checks that were answered more leniently than their verdict and that no later row names
     for row, data, line in rows_of(folder, found["size"], chain_only):
         leaf = check_leaf(data, row, found["origin"])
         need(leaf["prev"] == tree.last.hex(), "prev", row, "the leaf does not follow the row before")
@@ -238,6 +256,10 @@ def verify_folder(folder, keys, chain_only, found):
         missing.append(check_evidence(line, leaf, row))
         if leaf["act"] == '"erase"':
             settle(missing, line, row)
+        if is_lenient(leaf):
+            lenient[row] = True
+        if leaf["act"] == '"approval.use"':
+            settle_uses(lenient, line, row)
         found.update(contracts=len(contracts) - 1, erased_parts=found["erased_parts"] + len(missing[row].split()))
     node = tree.complete.pop() if tree.complete else sha256(b"")
     for left in reversed(tree.complete):
@@ -245,6 +267,7 @@ def verify_folder(folder, keys, chain_only, found):
     need(node == root, "root", 0, "the rows' root hash differs from the checkpoint's")
     first = next((row for row, lacks in enumerate(missing) if lacks), 0)
     need(not first, "erasure", first, "a part is missing, and no later row says that it was erased")
+    need(not lenient, "use", next(iter(lenient), 0), "the answer is more lenient than the verdict, and no later row names an approval for it")
 
 def climb(node, index, size, path):
     """The root of a tree of `size` leaves, from one leaf's hash and its siblings on the way up (RFC 6962, section 2.1.1)."""

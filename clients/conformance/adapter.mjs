@@ -11,13 +11,25 @@ async function call(gate, { method, pause_ms = 0, ...asked }) {
   const started = performance.now();
   const { tool_name: toolName, session_id: sessionId, ...others } = built(asked);
   try {
-    if (method !== "check") return { returns: await gate[method]({ ...others, toolName, sessionId }) };
-    const verdict = await gate.check(toolName, others.tool_input, others.platform_state);
-    return { verdict, ms: performance.now() - started };
+    if (!["check", "settle"].includes(method)) {
+      return { returns: await gate[method]({ ...others, toolName, sessionId }) };
+    }
+    const verdict = await gate.check(toolName, others.tool_input, others.platform_state, others.approval);
+    const last = method === "check" ? verdict : await settle(gate, verdict, { toolName, ...others });
+    return { verdict: last, ms: performance.now() - started };
   } catch (error) {
     if (!(error instanceof SvcGateError)) return { raised: "not an SvcGateError" };
     return { fails: { status: error.status, code: error.code, detail: error.detail, message: error.message } };
   }
+}
+
+/** Settles with the facts of the case: a list has the facts of each call of the function. */
+function settle(gate, verdict, { toolName, tool_input: toolInput, facts, timeout_ms: timeoutMs }) {
+  const next = () => {
+    if (facts.length === 0) throw new Error("no more facts");
+    return facts.shift();
+  };
+  return gate.settle(verdict, toolName, toolInput, Array.isArray(facts) ? next : facts, { timeoutMs });
 }
 
 async function run({ id, calls, at_once, options }) {

@@ -5,7 +5,13 @@ from inputs import built
 sys.path.insert(0, sys.argv[1])
 from svc_gate import SvcGate, SvcGateError
 
-NAMES = ("verdict", "reason", "mode", "unreached", "allowed", "escalated", "receipt")
+NAMES = ("verdict", "reason", "mode", "unreached", "allowed", "escalated", "receipt", "approval")
+
+
+def settle(gate, tool_name, tool_input, platform_state=None, facts=None, timeout_ms=900000):
+    verdict = gate.check(tool_name, tool_input, platform_state)
+    given = iter(facts).__next__ if type(facts) is list else facts
+    return gate.settle(verdict, tool_name, tool_input, given, timeout=timeout_ms / 1000)
 
 
 def call(gate, asked):
@@ -13,12 +19,12 @@ def call(gate, asked):
     time.sleep(pause_ms / 1000)
     started = time.monotonic()
     try:
-        result = getattr(gate, method)(**built(asked))
+        result = settle(gate, **built(asked)) if method == "settle" else getattr(gate, method)(**built(asked))
     except SvcGateError as error:
         return {"fails": {"status": error.status, "code": error.code, "detail": error.detail, "message": str(error)}}
     except BaseException as error:
         return {"raised": repr(error)}
-    if method != "check":
+    if method not in ("check", "settle"):
         return {"returns": result}
     return {"verdict": {name: getattr(result, name) for name in NAMES}, "ms": (time.monotonic() - started) * 1000}
 

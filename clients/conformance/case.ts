@@ -37,10 +37,14 @@ export type Expected = {
   readonly reason?: string;
   readonly mode?: Json;
   readonly receipt?: Json;
+  readonly approval?: Json;
   readonly status?: number;
   readonly why?: string;
   readonly member?: string;
+  /** The time-out of the attempt, if it is not the client's. */
   readonly ms?: number;
+  /** True for a failure while the call waited for a person: fail-open does not apply. */
+  readonly waiting?: boolean;
   readonly returns?: Json;
   readonly fails?: Members;
   readonly construction?: string;

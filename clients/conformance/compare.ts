@@ -1,6 +1,15 @@
 /** Compares a client's actions with the case's expectations; every difference is one line. Pure. */
 import { isDeepStrictEqual } from "node:util";
-import { apiKey, type Case, type Expected, type Json, type Members, type Options, type Outcome } from "./case.ts";
+import {
+  apiKey,
+  type Call,
+  type Case,
+  type Expected,
+  type Json,
+  type Members,
+  type Options,
+  type Outcome,
+} from "./case.ts";
 import type { ScriptedServer, SeenRequest } from "./server.ts";
 
 export type CallResult = {
@@ -38,7 +47,9 @@ export function problemsOf(run: Run, result: ClientResult): string[] {
   const missing = results.length === run.case.expect.length ? [] : [`${results.length} results`];
   return [
     ...missing,
-    ...run.case.expect.flatMap((expected, index) => callProblems(run, expected, results[index] ?? {})),
+    ...run.case.expect.flatMap((expected, index) =>
+      callProblems(run, expected, results[index] ?? {}, run.case.calls[index]),
+    ),
     ...countProblems(run),
     ...requestProblems(run, result),
     ...(JSON.stringify(result).includes(apiKey) ? ["a result shows the key"] : []),
@@ -54,7 +65,7 @@ function constructionProblems(run: Run, result: ClientResult): string[] | undefi
   return result.construction.includes(expected) ? [] : [`the fault does not name ${expected}: ${result.construction}`];
 }
 
-function callProblems(run: Run, expected: Expected, result: CallResult): string[] {
+function callProblems(run: Run, expected: Expected, result: CallResult, call: Call | undefined): string[] {
   if (result.raised !== undefined) return [`raised ${result.raised}`];
   if (expected.returns !== undefined) return difference("returns", expected.returns, result.returns);
   if (expected.fails !== undefined) return memberProblems("fails", expected.fails, result.fails);
@@ -65,20 +76,20 @@ function callProblems(run: Run, expected: Expected, result: CallResult): string[
   return [
     ...memberProblems("verdict", rest, result.verdict),
     ...reasonProblems(reason, shown(result.verdict["reason"])),
-    ...timeProblems(run, result.ms ?? Infinity),
+    ...timeProblems(run, call, result.ms ?? Infinity),
   ];
 }
 
 function answer(expected: Expected): Members {
-  const { verdict = "ALLOW", reason = "Svc: fine", mode = "enforce", receipt } = expected;
+  const { verdict = "ALLOW", reason = "Svc: fine", mode = "enforce", receipt, approval = null } = expected;
   const kept = receipt === undefined ? {} : { receipt };
-  return { ...accessors(verdict), reason, mode, unreached: false, ...kept };
+  return { ...accessors(verdict), reason, mode, unreached: false, approval, ...kept };
 }
 
 function unreached(run: Run, expected: Expected): Members {
   const outcome = run.outcomes.get(expected.kind ?? "");
   if (outcome === undefined) throw new Error(`no outcome ${expected.kind} in outcomes.json`);
-  const opens = run.options.fail_open === true && outcome.fail_open === "ALLOW";
+  const opens = run.options.fail_open === true && outcome.fail_open === "ALLOW" && expected.waiting !== true;
   const ending = opens
     ? "; fail-open is set, so the action runs unjudged."
     : "; without a verdict the action is blocked.";
@@ -86,7 +97,7 @@ function unreached(run: Run, expected: Expected): Members {
     .replace("$GATE", `the gate at ${new URL(shown(run.options.url)).origin}`)
     .replace("$STATUS", String(expected.status))
     .replace("$MEMBER", expected.member ?? "")
-    .replace("$MS", shown(run.options.timeout_ms))
+    .replace("$MS", shown(expected.ms ?? run.options.timeout_ms))
     .replace("$WHY", expected.why ?? "*");
   return {
     ...accessors(opens ? "ALLOW" : "BLOCK"),
@@ -94,6 +105,7 @@ function unreached(run: Run, expected: Expected): Members {
     mode: null,
     unreached: true,
     receipt: null,
+    approval: null,
   };
 }
 
@@ -108,9 +120,10 @@ function reasonProblems(wanted: Json | undefined, found: string): string[] {
   return same ? [] : [`reason: wanted ${JSON.stringify(wanted)}, found ${JSON.stringify(found)}`];
 }
 
-function timeProblems(run: Run, ms: number): string[] {
+function timeProblems(run: Run, call: Call | undefined, ms: number): string[] {
   const retries = Number(run.options.retries);
-  const most = Number(run.options.timeout_ms) * (1 + retries) + pauseMsMax * retries + graceMs;
+  const waits = call?.method === "settle" ? Number(call["timeout_ms"]) : 0;
+  const most = waits + Number(run.options.timeout_ms) * (1 + retries) + pauseMsMax * retries + graceMs;
   return ms <= most ? [] : [`took ${ms} ms, over ${most}`];
 }
 

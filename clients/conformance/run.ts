@@ -74,7 +74,10 @@ async function againAlone(runs: CaseRun[], run: (one: Case) => Promise<CaseRun>)
 }
 
 function isTimed(one: Case): boolean {
-  return Number(one.options.timeout_ms) < 8000 || one.calls.some(({ pause_ms }) => pause_ms !== undefined);
+  return (
+    Number(one.options.timeout_ms) < 8000 ||
+    one.calls.some(({ method, pause_ms }) => method === "settle" || pause_ms !== undefined)
+  );
 }
 
 /** Answers every request as a gate would, so that a client that wrongly comes here does not notice it. */

@@ -9,6 +9,18 @@ export interface VerdictReceipt {
   readonly [member: string]: unknown;
 }
 
+/** The approval that a person gives or denies, if a person decides the call. Times are milliseconds since the epoch. */
+export interface VerdictApproval {
+  /** Null if too many calls already wait for a person. */
+  readonly id?: string | null;
+  readonly status?: string;
+  readonly decide_by?: number | null;
+  readonly use_by?: number | null;
+  /** The next step: `wait`, `check`, `retry` or `none`. */
+  readonly next?: string;
+  readonly [member: string]: unknown;
+}
+
 /** The answer to a check. Frozen. A BLOCK is neither `allowed` nor `escalated`. */
 export interface Verdict {
   readonly verdict: "ALLOW" | "BLOCK" | "ESCALATE";
@@ -23,6 +35,15 @@ export interface Verdict {
   /** The verdict is ESCALATE: the action waits for a person. */
   readonly escalated: boolean;
   readonly receipt: VerdictReceipt | null;
+  /** Null if no person decides the call. */
+  readonly approval: VerdictApproval | null;
+}
+
+export interface SettleOptions {
+  /** Milliseconds to wait for a person. Default 900000. */
+  readonly timeoutMs?: number | undefined;
+  /** Ends the wait; the verdict is then a BLOCK. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface SvcGateOptions {
@@ -78,8 +99,30 @@ export class SvcGate {
    * under 2**53, booleans and null. A member that is undefined is left out. Anything else (a Map, a Date, a bigint, a
    * class instance, a getter, a cycle, undefined in an array) is a BLOCK that names the member. A number of 2**53 or
    * more represents several whole numbers, so nobody could say which one was judged: send it as text.
+   *
+   * `approval` is the id of an approval of this call; `settle` sends it itself.
    */
-  readonly check: (toolName: string, toolInput: object, platformState?: object | null) => Promise<Verdict>;
+  readonly check: (
+    toolName: string,
+    toolInput: object,
+    platformState?: object | null,
+    approval?: string | null,
+  ) => Promise<Verdict>;
+
+  /**
+   * Waits until a person decides the ESCALATE of this call, then checks the call again. Never rejects.
+   *
+   * `facts` is the `platformState` of that check, or a function that returns it. The result is a BLOCK if a person
+   * denies the call, or nobody approves it in time. `failOpen` does not apply to the wait. A verdict that is not
+   * ESCALATE is returned unchanged.
+   */
+  readonly settle: (
+    verdict: Verdict,
+    toolName: string,
+    toolInput: object,
+    facts?: object | null | (() => object | null | undefined | Promise<object | null | undefined>),
+    options?: SettleOptions,
+  ) => Promise<Verdict>;
 
   /** `{status: "ok", mode}`. The key is not sent. Rejects with SvcGateError, with status 503 for an unhealthy gate. */
   health(): Promise<{ status: string; mode: string }>;

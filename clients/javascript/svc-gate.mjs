@@ -4,7 +4,7 @@
  *     const gate = new SvcGate("https://gate.example/t/acme", { apiKey, sessionId: runId });
  *     const verdict = await gate.check("payment.send", { amount: 10 }, snapshot);
  *     if (verdict.allowed) ...        // run the tool
- *     else if (verdict.escalated) ... // park the call, show verdict.reason to a person
+ *     else if (verdict.escalated) ... // park the call, or wait for a person with gate.settle(...)
  *     else ...                        // refuse the call, show verdict.reason
  *
  * Put the call where tool calls are executed, not among the agent's tools. One file, nothing but the built-in `fetch`.
@@ -22,6 +22,16 @@ const answerMax = 67108864; // bytes of another answer: a thousand receipts with
 const depthMax = 64; // levels of an input, as at the gate
 const answerDepthMax = 128; // levels of an answer: receipts hold inputs
 const timeoutMsMax = 2147483000; // the range of a timer
+const waitSecondsMax = 30; // of one wait for a person: many proxies end a request after 60 seconds
+/** An approval's status, if it ends the wait for a person, and the words for it. */
+const ends = new Map([
+  ["denied", "a person denied this call"],
+  ["expired", "the approval of this call has expired"],
+  ["cancelled", "the approval of this call was cancelled"],
+  ["used", "the approval of this call was already used"],
+  ["superseded", "the approval of this call was replaced by another"],
+  ["unknown", "the gate does not know the approval"],
+]);
 const optionNames = ["apiKey", "sessionId", "timeoutMs", "retries", "failOpen"];
 
 export class SvcGateError extends Error {
@@ -69,13 +79,71 @@ export class SvcGate {
     this.#retries = retries;
     this.#failOpen = failOpen;
     Object.defineProperty(this, "sessionId", { value: sessionId ?? randomUUID(), enumerable: true });
-    Object.defineProperty(this, "check", { value: this.check.bind(this) }); // also safe as a function without its object
+    for (const name of ["check", "settle"]) {
+      Object.defineProperty(this, name, { value: this[name].bind(this) }); // also safe as a function without its object
+    }
   }
 
-  async check(toolName, toolInput, platformState) {
+  async check(toolName, toolInput, platformState, approval) {
+    return this.#checked({ toolName, toolInput, platformState, approval });
+  }
+
+  async settle(verdict, toolName, toolInput, facts, options) {
     try {
-      const body = requestBody(toolName, toolInput, this.sessionId, platformState);
-      const answer = await this.#ask("POST", "/check", { body, limit: verdictMax, whole: false });
+      const { timeoutMs = 900_000, signal } = options ?? {};
+      if (typeof timeoutMs !== "number") throw new TypeError("timeoutMs must be a number of milliseconds");
+      const end = performance.now() + timeoutMs;
+      let pauseMs = 1000;
+      let latest = verdict;
+      while (latest.escalated) {
+        latest = await this.#decided(latest, end, signal);
+        if (!latest.escalated) break;
+        const platformState = typeof facts === "function" ? await facts() : facts;
+        latest = await this.#checked({ toolName, toolInput, platformState, approval: latest.approval.id, signal });
+        if (signal?.aborted) return ended(latest, stopped);
+        if (!latest.escalated) break;
+        await pause(Math.min(pauseMs, end - performance.now()), signal);
+        pauseMs = Math.min(2 * pauseMs, waitSecondsMax * 1000); // each check adds a row to the ledger
+      }
+      return latest;
+    } catch (error) {
+      return this.#unreached(Trouble.is(error) ? error.what : "the client itself failed", false);
+    }
+  }
+
+  /** Waits for a decision. Returns the verdict with its approved approval, or a BLOCK. */
+  async #decided(verdict, end, signal) {
+    const id = verdict.approval?.id;
+    if (typeof id !== "string" || !/^[0-9A-Za-z_-]{1,100}$/.test(id)) {
+      return ended(verdict, "no approval is open for this call");
+    }
+    let latest = verdict;
+    let late = null;
+    for (let left = end - performance.now(); left > 0; left = end - performance.now()) {
+      const wait = Math.ceil(Math.min(waitSecondsMax, left / 1000));
+      let pauseMs = 1000;
+      late = null;
+      try {
+        const asked = { limit: verdictMax, whole: false, waitMs: wait * 1000, signal };
+        const found = approvalIn(await this.#ask("GET", `/approvals/${id}?wait=${wait}`, asked), id);
+        latest = Object.freeze({ ...verdict, approval: found });
+        if (ends.has(found.status)) return ended(latest, ends.get(found.status));
+        if (found.status === "approved" && found.next !== "wait") return latest;
+        if (found.status === "pending") pauseMs = 200;
+      } catch (error) {
+        if (!(Trouble.is(error) && error.retried)) throw error;
+        late = error;
+      }
+      await pause(Math.min(pauseMs, end - performance.now()), signal);
+      if (signal?.aborted) return ended(latest, stopped);
+    }
+    return late === null ? ended(latest, "nobody decided this call in time") : this.#unreached(late.what, false);
+  }
+
+  async #checked({ toolName, toolInput, platformState, approval, signal }) {
+    try {
+      const body = requestBody(toolName, toolInput, this.sessionId, { platformState, approval });
+      const answer = await this.#ask("POST", "/check", { body, limit: verdictMax, whole: false, signal });
       return verdictIn(answer, createHash("sha256").update(body).digest("hex"));
     } catch (error) {
       if (!Trouble.is(error)) return this.#unreached("the client itself failed", false);
@@ -104,8 +172,8 @@ export class SvcGate {
   #unreached(what, allow) {
     const said = this.#named(what);
     return allow
-      ? verdictOf("ALLOW", `Svc: ${said}; fail-open is set, so the action runs unjudged.`, null, true, null)
-      : verdictOf("BLOCK", `Svc: ${said}; without a verdict the action is blocked.`, null, true, null);
+      ? verdictOf("ALLOW", `Svc: ${said}; fail-open is set, so the action runs unjudged.`, null)
+      : verdictOf("BLOCK", `Svc: ${said}; without a verdict the action is blocked.`, null);
   }
 
   #named(what) {
@@ -139,40 +207,47 @@ export class SvcGate {
     return new SvcGateError(Trouble.is(error) ? this.#named(error.what) : "the client itself failed", status);
   }
 
-  async #ask(method, path, { body, limit, whole }) {
+  /** With `waitMs`, the gate may take that much longer, and the caller makes the retries. */
+  async #ask(method, path, { body, limit, whole, waitMs = 0, signal }) {
     const headers = { "accept-encoding": "identity", "user-agent": "svc-gate-javascript/1.0.0" };
     if (this.#key !== null && path !== "/health") headers.authorization = "Bearer " + this.#key;
     if (body !== undefined) headers["content-type"] = "application/json";
     const request = { method, headers, body, redirect: "manual", dispatcher: direct() };
     for (let attempt = 0; ; attempt += 1) {
       try {
-        return await this.#attempt(this.#base + path, request, { limit, whole });
+        return await this.#attempt(this.#base + path, request, { limit, whole, waitMs, signal });
       } catch (error) {
         if (!(Trouble.is(error) && error.retried) || attempt === this.#retries) throw error;
+        if (waitMs > 0 || signal?.aborted) throw error;
       }
-      await new Promise((resolve) => setTimeout(resolve, 50 + Math.random() * 100));
+      await pause(50 + Math.random() * 100, signal);
     }
   }
 
   /** Makes one attempt; afterwards its connection is reusable or closed. */
-  async #attempt(url, request, { limit, whole }) {
+  async #attempt(url, request, { limit, whole, waitMs, signal }) {
     const stop = new AbortController();
+    const end = () => stop.abort();
+    const timeoutMs = Math.min(this.#timeoutMs + waitMs, timeoutMsMax);
     let late = false;
     const timer = setTimeout(() => {
       late = true;
       stop.abort();
-    }, this.#timeoutMs);
+    }, timeoutMs);
+    signal?.addEventListener("abort", end);
     try {
       await eventsSeen();
+      if (signal?.aborted) stop.abort();
       const response = await fetch(url, { ...request, signal: stop.signal });
       if (response.status !== 200 && !whole) return { status: response.status };
       const body = bodyOf(response, limit);
       if (response.status === 200) return { status: 200, ...(await body) };
       return { status: response.status, ...(await body.catch(() => ({ unreadable: "it broke" }))) };
     } catch (error) {
-      throw late ? transport(`$GATE did not answer within ${Math.round(this.#timeoutMs)} ms`) : transportOf(error);
+      throw late ? transport(`$GATE did not answer within ${Math.round(timeoutMs)} ms`) : transportOf(error);
     } finally {
       clearTimeout(timer);
+      signal?.removeEventListener("abort", end);
       stop.abort(); // a whole answer is not affected; otherwise nobody may use the connection again
     }
   }
@@ -196,6 +271,7 @@ class Trouble extends Error {
   }
 }
 
+const stopped = "the wait for a person was stopped";
 const transport = (what) => new Trouble(what, { retried: true });
 const unreadable = (why) => new Trouble(`$GATE sent an answer that cannot be read: ${why}`);
 
@@ -211,6 +287,20 @@ function transportOf(error) {
   return transport(
     why ? `$GATE could not be reached (${why[1]})` : "the connection to $GATE broke before a whole answer arrived",
   );
+}
+
+/** Resolves after that time, or at once if the signal is aborted. */
+function pause(ms, signal) {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, Math.max(0, ms));
+    signal?.addEventListener("abort", end);
+    if (signal?.aborted) end();
+  });
 }
 
 /** After one whole turn of the event loop, the client knows whether the gate has closed a connection meanwhile. */
@@ -297,7 +387,7 @@ function problemIn(answer, key) {
 
 function verdictIn(answer, requestDigest) {
   if (answer.status !== 200) throw refusal(answer.status);
-  const { verdict, reason, mode, receipt = null } = objectIn(answer);
+  const { verdict, reason, mode, receipt = null, approval = null } = objectIn(answer);
   if (!["ALLOW", "BLOCK", "ESCALATE"].includes(verdict)) {
     throw unreadable("its verdict is not ALLOW, BLOCK or ESCALATE");
   }
@@ -305,17 +395,39 @@ function verdictIn(answer, requestDigest) {
   if (!["observe", "assist", "enforce"].includes(mode)) {
     throw unreadable("its mode is not observe, assist or enforce");
   }
-  if (receipt !== null && !isObject(receipt)) throw unreadable("its receipt is not an object");
+  for (const [name, part] of Object.entries({ receipt, approval })) {
+    if (part !== null && !isObject(part)) throw unreadable(`its ${name} is not an object`);
+  }
   if (receipt !== null && Object.hasOwn(receipt, "request") && receipt.request !== requestDigest) {
     throw new Trouble("$GATE answered another request than the one sent");
   }
-  return verdictOf(verdict, reason, mode, false, receipt);
+  return verdictOf(verdict, reason, mode, { unreached: false, receipt, approval });
 }
 
-function verdictOf(verdict, reason, mode, unreached, receipt) {
+/** Makes a verdict, without a gate's answer unless it is given. */
+function verdictOf(verdict, reason, mode, { unreached = true, receipt = null, approval = null } = {}) {
   const allowed = verdict === "ALLOW";
   const escalated = verdict === "ESCALATE";
-  return Object.freeze({ verdict, reason, mode, unreached, allowed, escalated, receipt });
+  return Object.freeze({ verdict, reason, mode, unreached, allowed, escalated, receipt, approval });
+}
+
+/** Returns the BLOCK that ends the wait for a person. */
+function ended({ mode, unreached, receipt, approval }, what) {
+  return verdictOf("BLOCK", `Svc: ${what}; the action is blocked.`, mode, { unreached, receipt, approval });
+}
+
+function approvalIn(answer, id) {
+  if (answer.status === 404) return { id, status: "unknown" };
+  if (answer.status !== 200) {
+    const trouble = refusal(answer.status);
+    // The gate may be starting, or have too many waiting requests.
+    throw answer.status === 429 || answer.status >= 500 ? transport(trouble.what) : trouble;
+  }
+  const found = objectIn(answer);
+  if (found.id !== id || !(["pending", "approved"].includes(found.status) || ends.has(found.status))) {
+    throw unreadable("it is not this approval, or its status is not known");
+  }
+  return found;
 }
 
 function refusal(status) {
@@ -329,7 +441,7 @@ function refusal(status) {
   return new Trouble(`$GATE answered ${status} instead of a verdict`);
 }
 
-function requestBody(toolName, toolInput, sessionId, platformState) {
+function requestBody(toolName, toolInput, sessionId, { platformState, approval }) {
   const text = new JsonText();
   if (typeof toolName !== "string") throw notPlain(["tool_name"], "is not a text");
   if (!isObject(toolInput)) throw notPlain(["tool_input"], "is not an object");
@@ -338,6 +450,7 @@ function requestBody(toolName, toolInput, sessionId, platformState) {
   text.member(",", "tool_input", toolInput, []);
   text.member(",", "session_id", sessionId, []);
   if (platformState != null) text.member(",", "platform_state", platformState, []);
+  if (approval != null) text.member(",", "approval", { id: approval }, []);
   text.put("}");
   const body = new TextEncoder().encode(text.parts.join(""));
   if (body.byteLength > requestMax) throw tooLong();

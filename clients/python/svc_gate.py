@@ -3,7 +3,7 @@
     gate = SvcGate("https://gate.example/t/acme", api_key=key, session_id=run_id)
     verdict = gate.check("payment.send", {"amount": 10}, platform_state=snapshot)
     if verdict.allowed: ...      # run the tool
-    elif verdict.escalated: ...  # park the call, show verdict.reason to a person
+    elif verdict.escalated: ...  # park the call, or wait for a person with gate.settle(...)
     elif verdict.unreached: ...  # no verdict: stop the run, show verdict.reason to operations, not to the model
     else: ...                    # refuse the call, show verdict.reason
 
@@ -22,8 +22,8 @@ import collections
 import hashlib
 import itertools
 import json
+import math
 import os
-import queue
 import random
 import re
 import socket
@@ -31,8 +31,8 @@ import ssl
 import threading
 import time
 import uuid
-from dataclasses import dataclass
-from typing import Any, Callable, Iterator, Optional
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Iterator, Optional, Union
 from urllib.parse import urlencode, urlsplit
 
 __all__ = ["SvcGate", "SvcGateError", "Verdict"]
@@ -49,6 +49,12 @@ _KEPT_MAX = 64  # idle connections
 _TIMEOUT_MAX = 2147483.0  # seconds: a JavaScript timer's range, so that both clients have one limit
 _INT_BITS_MAX = 8192  # the interpreter itself refuses to write some thousand digits, the gate over 40
 _FLOAT_EXACT = 2.0**53  # from here on a float represents several whole numbers
+_WAIT_MAX = 30  # seconds of one wait for a person: many proxies end a request after 60
+_ENDS = {  # a status that ends the wait for a person, and the words for it
+    "denied": "a person denied this call", "expired": "the approval of this call has expired",
+    "cancelled": "the approval of this call was cancelled", "used": "the approval of this call was already used",
+    "superseded": "the approval of this call was replaced by another", "unknown": "the gate does not know the approval",
+}
 
 
 @dataclass(frozen=True)
@@ -57,8 +63,8 @@ class Verdict:
 
     ``verdict`` is "ALLOW", "BLOCK" or "ESCALATE", ``reason`` one sentence for a person, ``mode`` "observe", "assist" or
     "enforce" (None if the gate did not answer). ``unreached`` is True if the client made the verdict itself because the
-    gate gave none; then no receipt exists, and ``reason`` is for operations, not for the model.
-    ``receipt`` is the gate's ``{"seq", "hash", "request"}`` or None.
+    gate gave none; then no receipt exists, and ``reason`` is for operations, not for the model. ``receipt`` is the gate's
+    ``{"seq", "hash", "request"}`` or None. ``approval`` is the gate's ``{"id", "status", "next", ...}`` or None.
     """
 
     verdict: str
@@ -66,6 +72,7 @@ class Verdict:
     mode: Optional[str]
     unreached: bool = False
     receipt: Optional[dict[str, Any]] = None
+    approval: Optional[dict[str, Any]] = None
 
     @property
     def allowed(self) -> bool:
@@ -89,9 +96,7 @@ class SvcGateError(Exception):
 
     def __init__(self, message: str, status: Optional[int] = None, code: Optional[str] = None, detail: Optional[str] = None):
         super().__init__(message)
-        self.status = status
-        self.code = code
-        self.detail = detail
+        self.status, self.code, self.detail = status, code, detail
 
 
 class _Secret:
@@ -114,14 +119,13 @@ class SvcGate:
     ``timeout`` is the number of seconds for one attempt, from the look-up of the name to the last byte. ``retries`` is the
     number of more attempts after a transport error; a call with an answer is never repeated. The longest wait is
     ``timeout * (1 + retries)`` and 0.15 s for each retry. ``fail_open`` lets actions run while the gate cannot be reached:
-    only for the observe phase.
-
+    only for the observe phase. ``ssl_context`` replaces the default one for https, for a CA of your own.
     Raises TypeError or ValueError for invalid options, because they are mistakes in the program.
     """
 
     def __init__(
         self, url: str, api_key: Optional[str] = None, session_id: Optional[str] = None,
-        timeout: float = 10.0, retries: int = 1, fail_open: bool = False,
+        timeout: float = 10.0, retries: int = 1, fail_open: bool = False, ssl_context: Optional[ssl.SSLContext] = None,
     ) -> None:
         self._secure, self._host, self._port, self._authority, self._prefix = _address(url)
         self._origin = ("https://" if self._secure else "http://") + self._authority
@@ -135,23 +139,26 @@ class SvcGate:
             raise ValueError("retries must be a whole number from 0 to 100")
         if type(fail_open) is not bool:
             raise TypeError("fail_open must be True or False")
+        if not isinstance(ssl_context, (ssl.SSLContext, type(None))):
+            raise TypeError("ssl_context must be an ssl.SSLContext or None")
         self.session_id = str(uuid.uuid4()) if session_id is None else session_id
         self._secret = _Secret(api_key)
-        self._timeout = timeout
-        self._retries = retries
-        self._fail_open = fail_open
-        self._tls = ssl.create_default_context() if self._secure else None
+        self._timeout, self._retries, self._fail_open = timeout, retries, fail_open
+        self._tls = (ssl_context or ssl.create_default_context()) if self._secure else None
         self._idle: collections.deque[_Connection] = collections.deque()  # its operations are atomic: no lock to fork
         self._open = True
 
-    def check(self, tool_name: str, tool_input: dict[str, Any], platform_state: Optional[dict[str, Any]] = None) -> Verdict:
+    def check(
+        self, tool_name: str, tool_input: dict[str, Any], platform_state: Optional[dict[str, Any]] = None, approval: Optional[str] = None,
+    ) -> Verdict:
         """Asks whether this tool call may run. Never raises: a failure is a verdict with ``unreached``.
 
         ``tool_input`` and ``platform_state`` hold plain JSON data: dict with text keys, list, tuple, str, int, float, bool
         and None, of exactly these types. Anything else, NaN, and a float of 2**53 or more is a BLOCK that names the member.
+        ``approval`` is the id of an approval of this call; ``settle`` sends it itself.
         """
         try:
-            body = _request_body(tool_name, tool_input, self.session_id, platform_state)
+            body = _request_body(tool_name, tool_input, self.session_id, platform_state, approval)
             answer = self._ask("POST", "/check", body, _VERDICT_MAX, whole=False)
             return _verdict_in(answer, hashlib.sha256(body).hexdigest())
         except _Trouble as trouble:
@@ -159,18 +166,61 @@ class SvcGate:
         except Exception:
             return self._unreached("the client itself failed", False)
 
+    def settle(
+        self, verdict: Verdict, tool_name: str, tool_input: dict[str, Any],
+        facts: Union[None, dict[str, Any], Callable[[], Optional[dict[str, Any]]]] = None, timeout: float = 900.0,
+    ) -> Verdict:
+        """Waits until a person decides the ESCALATE of this call, then checks the call again. Never raises.
+
+        ``facts`` is the platform_state of that check, or a function that returns it. The result is a BLOCK if a person denies the
+        call, or nobody approves it within ``timeout`` seconds. ``fail_open`` does not apply to the wait.
+        A verdict that is not ESCALATE is returned unchanged.
+        """
+        try:
+            end, pause = time.monotonic() + timeout, 1.0
+            while verdict.escalated:
+                verdict = self._decided(verdict, end)
+                if verdict.escalated and verdict.approval is not None:
+                    verdict = self.check(tool_name, tool_input, facts() if callable(facts) else facts, verdict.approval["id"])
+                    if verdict.escalated:
+                        time.sleep(max(0.0, min(pause, end - time.monotonic())))
+                        pause = min(2 * pause, _WAIT_MAX)  # each check adds a row to the ledger
+            return verdict
+        except Exception as error:
+            return self._unreached(error.what if isinstance(error, _Trouble) else "the client itself failed", False)
+
+    def _decided(self, verdict: Verdict, end: float) -> Verdict:
+        """Waits for a decision. Returns the verdict with its approved approval, or a BLOCK."""
+        name, late = (verdict.approval or {}).get("id"), None
+        if type(name) is not str or not re.fullmatch("[0-9A-Za-z_-]{1,100}", name):
+            return _ended(verdict, "no approval is open for this call")
+        while (left := end - time.monotonic()) > 0:
+            wait, pause, late = math.ceil(min(_WAIT_MAX, left)), 1.0, None
+            try:
+                answer = self._ask("GET", "/approvals/%s?wait=%d" % (name, wait), None, _VERDICT_MAX, whole=False, wait=wait)
+                found = _approval_in(answer, name)
+                verdict = replace(verdict, approval=found)
+                if found["status"] in _ENDS:
+                    return _ended(verdict, _ENDS[found["status"]])
+                if found["status"] == "approved" and found.get("next") != "wait":
+                    return verdict
+                pause = 0.2 if found["status"] == "pending" else 1.0
+            except _Transport as trouble:
+                late = trouble
+            time.sleep(max(0.0, min(pause, end - time.monotonic())))
+        return _ended(verdict, "nobody decided this call in time") if late is None else self._unreached(late.what, False)
+
     def health(self) -> dict[str, Any]:
         """``{"status": "ok", "mode"}``. The key is not sent. Raises SvcGateError, with status 503 if it is not healthy."""
-        return self._object("/health")
+        return self._result("/health", _Answer.object)
 
     def rules(self) -> str:
         """The text in force, verbatim. Raises SvcGateError."""
-        return self._readable("/rules", _Answer.text)
+        return self._result("/rules", _Answer.text)
 
     def receipts(
-        self, limit: Optional[int] = None, before: Optional[int] = None,
-        session_id: Optional[str] = None, tool_name: Optional[str] = None, verdict: Optional[str] = None,
-        kind: Optional[str] = None,
+        self, limit: Optional[int] = None, before: Optional[int] = None, session_id: Optional[str] = None,
+        tool_name: Optional[str] = None, verdict: Optional[str] = None, kind: Optional[str] = None,
     ) -> dict[str, Any]:
         """``{"receipts": [...], "next"}``, newest first: ``limit`` rows (the gate's default is 50) before row ``before``.
 
@@ -179,11 +229,11 @@ class SvcGate:
         """
         asked = dict(limit=limit, before=before, session_id=session_id, tool_name=tool_name, verdict=verdict, kind=kind)
         given = {name: value for name, value in asked.items() if value is not None}
-        return self._object("/receipts" + ("?" + urlencode(given) if given else ""))
+        return self._result("/receipts" + ("?" + urlencode(given) if given else ""), _Answer.object)
 
     def verify(self) -> dict[str, Any]:
         """``{"ok": True, "rows", "head"}``, or ``{"ok": False, "rows", "first_broken"}``. Raises SvcGateError."""
-        return self._object("/ledger/verify")
+        return self._result("/ledger/verify", _Answer.object)
 
     def close(self) -> None:
         """Closes the idle connections. Later calls open new ones."""
@@ -210,32 +260,20 @@ class SvcGate:
             return Verdict("ALLOW", "Svc: %s; fail-open is set, so the action runs unjudged." % what, None, True)
         return Verdict("BLOCK", "Svc: %s; without a verdict the action is blocked." % what, None, True)
 
-    def _object(self, path: str) -> dict[str, Any]:
-        return self._readable(path, _Answer.object)
-
-    def _readable(self, path: str, read: Callable[[_Answer], Any]) -> Any:
-        answer = self._result(path)
-        try:
-            return read(answer)
-        except _Trouble as trouble:
-            raise self._error(trouble, answer.status) from None
-
-    def _result(self, path: str) -> _Answer:
+    def _result(self, path: str, read: Callable[[_Answer], Any]) -> Any:
+        answer = None
         try:
             answer = self._ask("GET", path, None, _ANSWER_MAX, whole=True)
+            if answer.status == 200:
+                return read(answer)
         except _Trouble as trouble:
-            raise self._error(trouble, None) from None
-        if answer.status == 200:
-            return answer
+            message = trouble.what.replace("$GATE", "the gate at " + self._origin)
+            raise SvcGateError(message, answer and answer.status) from None
         code, detail = answer.problem(self._secret.text)
         said = "" if detail is None else ": " + detail
-        message = "the gate at %s answered %d%s" % (self._origin, answer.status, said)
-        raise SvcGateError(message, answer.status, code, detail)
+        raise SvcGateError("the gate at %s answered %d%s" % (self._origin, answer.status, said), answer.status, code, detail)
 
-    def _error(self, trouble: _Trouble, status: Optional[int]) -> SvcGateError:
-        return SvcGateError(trouble.what.replace("$GATE", "the gate at " + self._origin), status)
-
-    def _ask(self, method: str, path: str, body: Optional[bytes], limit: int, whole: bool) -> _Answer:
+    def _ask(self, method: str, path: str, body: Optional[bytes], limit: int, whole: bool, wait: int = 0) -> _Answer:
         head = ["%s %s%s HTTP/1.1" % (method, self._prefix, path), "Host: " + self._authority]
         head += ["Accept-Encoding: identity", "User-Agent: svc-gate-python/" + __version__]
         if self._secret.text is not None and path != "/health":
@@ -245,15 +283,15 @@ class SvcGate:
         request = "\r\n".join(head + ["", ""]).encode("ascii") + (body or b"")
         for attempt in range(self._retries + 1):
             try:
-                return self._attempt(request, limit, whole)
+                return self._attempt(request, limit, whole, self._timeout + wait)
             except _Transport:
-                if attempt == self._retries:
+                if attempt == self._retries or wait > 0:
                     raise
             time.sleep(0.05 + random.random() / 10)
         raise AssertionError("unreachable")
 
-    def _attempt(self, request: bytes, limit: int, whole: bool) -> _Answer:
-        deadline = _Deadline(self._timeout)
+    def _attempt(self, request: bytes, limit: int, whole: bool, seconds: float) -> _Answer:
+        deadline = _Deadline(seconds)
         connection = self._kept() or _connect(self._host, self._port, self._tls, deadline)
         reusable = False
         try:
@@ -286,8 +324,7 @@ class _Trouble(Exception):
 
     def __init__(self, what: str, fails_open: bool = True):
         super().__init__(what)
-        self.what = what
-        self.fails_open = fails_open
+        self.what, self.fails_open = what, fails_open
 
 
 class _Transport(_Trouble):
@@ -296,8 +333,7 @@ class _Transport(_Trouble):
 
 class _Deadline:
     def __init__(self, seconds: float):
-        self._seconds = seconds
-        self._at = time.monotonic() + seconds
+        self._seconds, self._at = seconds, time.monotonic() + seconds
 
     def left(self) -> float:
         left = self._at - time.monotonic()
@@ -313,10 +349,7 @@ class _Connection:
     """One kept-alive connection. The thread that took it from the idle ones owns it until it is put back or closed."""
 
     def __init__(self, raw: socket.socket):
-        self._socket = raw
-        self._process = os.getpid()
-        self._idle_since = 0.0
-        self._read = bytearray()
+        self._socket, self._process, self._idle_since, self._read = raw, os.getpid(), 0.0, bytearray()
 
     def close(self) -> None:
         self._socket.close()
@@ -431,8 +464,7 @@ def _parsed_head(head: bytes) -> tuple[bytes, int, dict[str, str]]:
         name, colon, value = line.decode("latin-1").partition(":")
         if not colon or not re.fullmatch(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+", name) or re.search("[\0\r\n]", value):
             raise EOFError
-        value = value.strip(" \t")
-        name = name.lower()
+        name, value = name.lower(), value.strip(" \t")
         fields[name] = fields[name] + ", " + value if name in fields else value
     return start[1], int(start[2]), fields
 
@@ -467,29 +499,27 @@ def _connect(host: str, port: int, tls: Optional[ssl.SSLContext], deadline: _Dea
 
 def _resolved(host: str, port: int, deadline: _Deadline) -> list[Any]:
     """Returns the host's addresses. The look-up cannot be cancelled, so a separate thread waits for it."""
-    found: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    found: list[Any] = []
 
     def look_up() -> None:
         try:
-            found.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+            found.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
         except Exception as error:
-            found.put(error)
+            found.append(error)
 
-    threading.Thread(target=look_up, daemon=True).start()
-    try:
-        addresses = found.get(timeout=deadline.left())
-    except queue.Empty:
-        raise deadline.passed() from None
-    if isinstance(addresses, Exception):
+    thread = threading.Thread(target=look_up, daemon=True)
+    thread.start()
+    thread.join(deadline.left())
+    if not found:
+        raise deadline.passed()
+    if isinstance(found[0], Exception):
         raise _Transport("$GATE could not be reached (unknown name)")
-    return addresses
+    return found[0]
 
 
 class _Answer:
     def __init__(self, status: int, body: bytes, unreadable: Optional[str]):
-        self.status = status
-        self._body = body
-        self._unreadable = unreadable
+        self.status, self._body, self._unreadable = status, body, unreadable
 
     def text(self) -> str:
         if self._unreadable is not None:
@@ -503,9 +533,10 @@ class _Answer:
         text = self.text()
         try:
             _refuse_deep(text)
-            found = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_once_each)
-        except ValueError as error:
-            raise _unreadable(str(error) if type(error) is _Ambiguous else "it is not JSON") from None
+            # int refuses NaN and Infinity
+            found = json.loads(text, parse_constant=int, object_pairs_hook=_once_each)
+        except ValueError:
+            raise _unreadable("it is not JSON") from None
         if type(found) is not dict:
             raise _unreadable("it is not an object")
         return found
@@ -525,14 +556,10 @@ def _unreadable(why: str) -> _Trouble:
     return _Trouble("$GATE sent an answer that cannot be read: " + why)
 
 
-class _Ambiguous(ValueError):
-    pass
-
-
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise _Ambiguous("it repeats a member")
+        raise _unreadable("it repeats a member")
     return found
 
 
@@ -541,29 +568,42 @@ def _refuse_deep(text: str) -> None:
     for mark in re.findall(r"[{}\[\]]", re.sub(r'"(?:[^"\\]|\\.)*"', "", text, flags=re.DOTALL)):
         depth += 1 if mark in "{[" else -1
         if depth > _ANSWER_DEPTH_MAX:
-            raise _Ambiguous("it is nested over %d deep" % _ANSWER_DEPTH_MAX)
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(name)
+            raise _unreadable("it is nested over %d deep" % _ANSWER_DEPTH_MAX)
 
 
 def _verdict_in(answer: _Answer, request_digest: str) -> Verdict:
     if answer.status != 200:
         raise _refusal(answer.status)
     found = answer.object()
-    verdict, reason, mode, receipt = (found.get(name) for name in ("verdict", "reason", "mode", "receipt"))
+    verdict, reason, mode, receipt, approval = map(found.get, ("verdict", "reason", "mode", "receipt", "approval"))
     if type(verdict) is not str or verdict not in ("ALLOW", "BLOCK", "ESCALATE"):
         raise _unreadable("its verdict is not ALLOW, BLOCK or ESCALATE")
     if type(reason) is not str or not reason or not _is_unicode(reason):
         raise _unreadable("it has no reason")
     if type(mode) is not str or mode not in ("observe", "assist", "enforce"):
         raise _unreadable("its mode is not observe, assist or enforce")
-    if receipt is not None and type(receipt) is not dict:
-        raise _unreadable("its receipt is not an object")
+    for name, part in (("receipt", receipt), ("approval", approval)):
+        if part is not None and type(part) is not dict:
+            raise _unreadable("its %s is not an object" % name)
     if receipt is not None and "request" in receipt and receipt["request"] != request_digest:
         raise _Trouble("$GATE answered another request than the one sent")
-    return Verdict(verdict, reason, mode, False, receipt)
+    return Verdict(verdict, reason, mode, False, receipt, approval)
+
+
+def _approval_in(answer: _Answer, name: str) -> dict[str, Any]:
+    if answer.status == 404:
+        return {"id": name, "status": "unknown"}
+    if answer.status != 200:
+        refusal = _refusal(answer.status)  # the gate may be starting, or have too many waiting requests
+        raise _Transport(refusal.what) if answer.status == 429 or answer.status >= 500 else refusal
+    found = answer.object()
+    if found.get("id") != name or found.get("status") not in ("pending", "approved", *_ENDS):
+        raise _unreadable("it is not this approval, or its status is not known")
+    return found
+
+
+def _ended(verdict: Verdict, what: str) -> Verdict:
+    return replace(verdict, verdict="BLOCK", reason="Svc: %s; the action is blocked." % what)
 
 
 def _refusal(status: int) -> _Trouble:
@@ -576,12 +616,14 @@ def _refusal(status: int) -> _Trouble:
     return _Trouble("$GATE answered %d instead of a verdict" % status)
 
 
-def _request_body(tool_name: Any, tool_input: Any, session_id: str, platform_state: Any) -> bytes:
+def _request_body(tool_name: Any, tool_input: Any, session_id: str, platform_state: Any, approval: Any) -> bytes:
     members = {"tool_name": tool_name, "tool_input": tool_input, "session_id": session_id}
     if platform_state is not None:
         members["platform_state"] = platform_state
+    if approval is not None:
+        members["approval"] = {"id": approval}
     for name, value in members.items():
-        if type(value) is not (dict if name in ("tool_input", "platform_state") else str):
+        if type(value) is not (str if name in ("tool_name", "session_id") else dict):
             raise _not_plain((name,), "is not a text" if name == "tool_name" else "is not an object")
         _refuse_unplain(value, (name,), itertools.count())
     body = json.dumps(members, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
@@ -615,10 +657,8 @@ def _refuse_unplain(value: Any, path: tuple[Any, ...], counted: Iterator[int]) -
 def _not_plain(path: tuple[Any, ...], why: str) -> _Trouble:
     place = path[0]
     for part in path[1:]:
-        if type(part) is str and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", part):
-            place += "." + part
-        else:
-            place += "[%s]" % (_quoted(part) if type(part) is str else part)
+        is_name = type(part) is str and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", part)
+        place += "." + part if is_name else "[%s]" % (_quoted(part) if type(part) is str else part)
     place = place if len(place) <= 200 else place[:200] + "..."
     return _Trouble("the call was not sent, because %s %s" % (place, why), fails_open=False)
 
@@ -632,11 +672,7 @@ def _quoted(text: str) -> str:
 
 
 def _is_unicode(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-        return True
-    except UnicodeEncodeError:
-        return False
+    return re.search(r"[\ud800-\udfff]", text) is None
 
 
 def _is_session(value: Any) -> bool:

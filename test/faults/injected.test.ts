@@ -154,7 +154,7 @@ const controls: readonly Control[] = [
     changes: foldedBlindly,
     point: { call: "fsync", file: "ledger.db" },
     fault: "EIO",
-    share: 0.5,
+    share: 0.8,
   },
 ];
 

@@ -14,7 +14,16 @@ import { openPostgres, type Database } from "../../packages/svc-gate/src/ledger/
 import type { LedgerStore, Verification } from "../../packages/svc-gate/src/ledger/store/store.ts";
 import { Frontier } from "../../packages/svc-gate/src/ledger/tree/merkle.ts";
 import { makeSigningKey, Signer } from "../../packages/svc-gate/src/ledger/tree/signing-key.ts";
-import { append, contracts, engine, entry, fillSample, sampleRows, sha256 } from "../support/ledger-fixture.ts";
+import {
+  append,
+  contracts,
+  engine,
+  deniedRow,
+  entry,
+  fillSample,
+  sampleRows,
+  sha256,
+} from "../support/ledger-fixture.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
@@ -84,6 +93,8 @@ const keys: Readonly<Record<string, readonly string[]>> = {
   counters: ["digest"],
   effects: ["counter", "key", "at", "seq"],
   nodes: ["level", "place"],
+  approvals: ["seq"],
+  holds: ["counter", "key", "at", "seq"],
 };
 
 const tables: Readonly<Record<string, readonly string[]>> = {
@@ -93,6 +104,8 @@ const tables: Readonly<Record<string, readonly string[]>> = {
   counters: ["id", "digest", "definition", "through", "unknown_through", "reset_through", "folded", "seal"],
   effects: ["counter", "key", "at", "seq", "total", "folded"],
   nodes: ["level", "place", "hash"],
+  approvals: ["seq", "attach", "key", "place", "status", "ends", "record"],
+  holds: ["seq", "counter", "key", "at", "amount"],
 };
 
 /** Columns of the ledger's own row about the tree at the last row. */
@@ -210,7 +223,7 @@ function verifying(there: PostgresServer, database: Database): void {
            INSERT INTO svc_gate.${table} SELECT * FROM kept_${table}; COMMIT`,
         );
       }
-      assert.ok(tried > 350, `${tried} changes`);
+      assert.ok(tried > 380, `${tried} changes`);
       assert.deepEqual(missed, []);
       assert.equal((await walk(ledger)).broken, undefined, "and put back, it holds again");
     });
@@ -274,7 +287,7 @@ function verifying(there: PostgresServer, database: Database): void {
       await there.run(`DELETE FROM svc_gate.receipts ${back}`);
       says("the head row", (await store.verify(1, [])).broken?.problem ?? "");
       const leaf = `(SELECT leaf FROM svc_gate.receipts WHERE ledger = 'shorter' AND seq = ${rows - 1})`;
-      const shorter = `UPDATE svc_gate.ledgers SET seq = ${rows - 1}, leaf = ${leaf}, changed = 0`;
+      const shorter = `UPDATE svc_gate.ledgers SET seq = ${rows - 1}, leaf = ${leaf}, changed = ${deniedRow + 1}`;
       await there.run(`${shorter} WHERE ledger = 'shorter'`);
       says("the head's tree", (await store.verify(1, [])).broken?.problem ?? "");
       const tree = new Frontier();

@@ -21,18 +21,19 @@ const scenarios: readonly Scenario[] = [
   {
     rule: "C6: an approval is used by one row, also when many ask at the same time",
     run: async (desk) => {
-      const id = await approved(desk);
-      // The first calls begin a batch, so that several of the others share the next one.
-      const others = Array.from({ length: 4 }, (_, n) => ({ ...large, tool_input: { amount: n, to: "x" } }));
-      const calls = [
-        ...others.map((each) => ({ ...each, platform_state: { wallet: "other" } })),
-        ...Array.from({ length: 40 }, () => naming(id)),
-      ];
-      const answers = await Promise.all(calls.map((call) => desk.asks(call)));
-      assert.equal(answers.slice(4).filter(({ verdict }) => verdict === "ALLOW").length, 1);
-      assert.equal((await desk.asks(naming(id))).verdict, "BLOCK");
-      const { json } = await desk.as("anna", `/approvals/${id}`);
-      assert.equal(json.status, "used");
+      // On a busy machine each call may have a batch of its own, so there are several rounds.
+      for (let round = 0; round < 6; round += 1) {
+        const call = { ...large, platform_state: { wallet: `w${round}` } };
+        const id = await approved(desk, call);
+        // The first calls begin a batch, so that several of the others share the next one.
+        const others = Array.from({ length: 4 }, (_, n) => ({ ...call, tool_input: { amount: n, to: "x" } }));
+        const calls = [...others, ...Array.from({ length: 20 }, () => naming(id, call))];
+        const answers = await Promise.all(calls.map((each) => desk.asks(each)));
+        assert.equal(answers.slice(4).filter(({ verdict }) => verdict === "ALLOW").length, 1);
+        assert.equal((await desk.asks(naming(id, call))).verdict, "BLOCK");
+        const { json } = await desk.as("anna", `/approvals/${id}`);
+        assert.equal(json.status, "used");
+      }
     },
     defect: { within: "JudgedBatch.#closeLater", find: "this.#end({ ...approval, status }, approval);", put: "" },
   },

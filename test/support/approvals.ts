@@ -95,6 +95,10 @@ export interface DeskOptions {
   readonly persons?: Readonly<Record<string, readonly string[]>>;
   /** Defects: the gate then runs as a process of its own. */
   readonly defects?: readonly Mutation[];
+  /** Settings of a gate on a shared database: it runs as a process of its own. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** A gate on the same database: its persons' keys work here too. */
+  readonly peer?: Desk;
 }
 
 /** Starts a gate that parks large payments, and makes a key for each person. */
@@ -106,9 +110,9 @@ export async function startDesk(t: TestContext, options: DeskOptions = {}): Prom
   };
   const mode = options.mode ?? "enforce";
   const { address, stop } =
-    options.defects === undefined
+    options.defects === undefined && options.env === undefined
       ? await startGate(t, { folder, ...files, flags: { mode } })
-      : await startMutated(t, folder, writeContracts(folder, files), mode, options.defects);
+      : await startProcess(t, folder, { ...options, mode, mandate: writeContracts(folder, files) });
   const operator = JSON.parse(readFileSync(join(folder, "data", "operator.json"), "utf8")).key as string;
   const post = (by: string, path: string, body: object): Promise<Answer> =>
     ask({ address }, path, {
@@ -116,8 +120,9 @@ export async function startDesk(t: TestContext, options: DeskOptions = {}): Prom
       headers: { authorization: `Bearer ${by}`, "content-type": "application/json" },
       body: JSON.stringify(body),
     });
-  const keys: Record<string, string> = {};
-  const persons = options.persons ?? { anna: ["finance"], bob: ["finance", "legal"], cleo: ["legal"] };
+  const keys: Record<string, string> = { ...options.peer?.keys };
+  const persons = options.persons ??
+    (options.peer && {}) ?? { anna: ["finance"], bob: ["finance", "legal"], cleo: ["legal"] };
   for (const [person, groups] of Object.entries(persons)) {
     await post(operator, "/admin/persons", { name: person });
     const scopes = ["approve", "receipts"];
@@ -158,22 +163,21 @@ export async function startDesk(t: TestContext, options: DeskOptions = {}): Prom
   };
 }
 
-async function startMutated(
+async function startProcess(
   t: TestContext,
   folder: string,
-  mandate: string,
-  mode: string,
-  defects: readonly Mutation[],
+  { mandate, mode, defects = [], env: more = {} }: DeskOptions & { readonly mandate: string; readonly mode: string },
 ): Promise<Pick<Desk, "address" | "stop">> {
   const env = {
-    ...mutatedEnvironment(defects),
+    ...(defects.length > 0 && mutatedEnvironment(defects)),
     SVC_API_KEY: key,
     SVC_MODE: mode,
     SVC_MANDATE: mandate,
     SVC_DATA_DIR: join(folder, "data"),
     SVC_LOG: "silent",
+    ...more,
   };
-  const gate = await spawnGate(t, [], { cwd: folder, env, preload: [preload] });
+  const gate = await spawnGate(t, [], { cwd: folder, env, preload: defects.length > 0 ? [preload] : [] });
   return {
     address: gate.address,
     stop: async () => {

@@ -93,6 +93,54 @@ export const mutants: readonly Mutant[] = [
     noticed: ["health"],
   },
   {
+    fault: "takes an approval for a verdict",
+    client: "javascript",
+    mutations: [
+      {
+        within: "SvcGate.#decided",
+        find: "return latest;",
+        put: 'return verdictOf("ALLOW", latest.reason, latest.mode, latest);',
+      },
+    ],
+    noticed: ["settle-approved", "settle-refused-again", "settle-second-denied", "settle-check-lost"],
+  },
+  {
+    fault: "checks an approved call without fresh facts",
+    client: "javascript",
+    mutations: [{ within: "SvcGate.settle", find: "await facts()", put: "undefined" }],
+    noticed: ["settle-approved", "settle-second", "settle-facts-fail"],
+  },
+  {
+    fault: "asks without a pause while a call waits for a person",
+    client: "javascript",
+    mutations: [{ within: "SvcGate.#decided", find: "pauseMs = 200", put: "pauseMs = 0" }],
+    noticed: ["settle-late"],
+  },
+  {
+    fault: "believes the status of another approval",
+    client: "javascript",
+    mutations: [{ within: "approvalIn", find: "found.id !== id", put: "false" }],
+    noticed: ["settle-other-id", "settle-no-id"],
+  },
+  {
+    fault: "gives up a wait if the gate restarts",
+    client: "javascript",
+    mutations: [{ within: "approvalIn", find: "answer.status >= 500", put: "false" }],
+    noticed: ["settle-restart"],
+  },
+  {
+    fault: "fails open while a call waits for a person",
+    client: "javascript",
+    mutations: [
+      {
+        within: "SvcGate.#decided",
+        find: "this.#unreached(late.what, false)",
+        put: "this.#unreached(late.what, this.#failOpen)",
+      },
+    ],
+    noticed: ["settle-503+fail-open", "settle-broken+fail-open", "settle-hung+fail-open"],
+  },
+  {
     fault: "keeps a connection in the middle of an answer",
     client: "python",
     mutations: [
@@ -144,6 +192,50 @@ export const mutants: readonly Mutant[] = [
     client: "python",
     mutations: [{ within: "SvcGate._ask", find: "attempt == self._retries", put: "attempt <= self._retries" }],
     noticed: ["reset-head", "retries-1-hung", "recovers-mid-body", "closed-under-request"],
+  },
+  {
+    fault: "does not name the approval of a call",
+    client: "python",
+    mutations: [{ within: "_request_body", find: "approval is not None", put: "False" }],
+    noticed: ["approval-sent", "settle-approved", "settle-second"],
+  },
+  {
+    fault: "puts any id into an address",
+    client: "python",
+    mutations: [
+      { within: "SvcGate._decided", find: 're.fullmatch("[0-9A-Za-z_-]{1,100}", name)', put: "len(name) > 0" },
+    ],
+    noticed: ["settle-id-1", "settle-id-2", "settle-id-3", "settle-id-4", "settle-id-5", "settle-id-8"],
+  },
+  {
+    fault: "sends a failed wait again without a pause",
+    client: "python",
+    mutations: [{ within: "SvcGate._ask", find: "wait > 0", put: "False" }],
+    noticed: ["settle-broken"],
+  },
+  {
+    fault: "ends a wait at the time-out of a check",
+    client: "python",
+    mutations: [{ within: "SvcGate._ask", find: "self._timeout + wait", put: "self._timeout" }],
+    noticed: ["settle-held", "settle-hung"],
+  },
+  {
+    fault: "checks an approved call again without a pause",
+    client: "python",
+    mutations: [{ within: "SvcGate.settle", find: "min(pause, end - time.monotonic())", put: "0.0" }],
+    noticed: ["settle-same-again"],
+  },
+  {
+    fault: "fails open while a call waits for a person",
+    client: "python",
+    mutations: [
+      {
+        within: "SvcGate._decided",
+        find: "self._unreached(late.what, False)",
+        put: "self._unreached(late.what, self._fail_open)",
+      },
+    ],
+    noticed: ["settle-503+fail-open", "settle-broken+fail-open", "settle-hung+fail-open"],
   },
 ];
 

@@ -3,6 +3,8 @@ import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
+import { applyAct, openApproval, type Approval, type Asking } from "../../packages/svc-gate/src/approvals/mod.ts";
+import type { Canonical } from "../../packages/svc-gate/src/wire/mod.ts";
 import { zeroHash } from "../../packages/svc-gate/src/ledger/entry/leaf.ts";
 import { openLedger, type CheckEntry, type CounterEvent, type Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
 import type { Leaf } from "../../packages/svc-gate/src/ledger/entry/mod.ts";
@@ -115,9 +117,14 @@ function rowOf(seq: number): readonly [CheckEntry, readonly CounterEvent[]] {
   return [row, moves];
 }
 
-export const sampleRows = 12;
+export const sampleRows = 15;
+/** The rows of the sample whose approvals are denied and open. */
+export const [deniedRow, openRow] = [13, 15];
 
-/** Makes a closed ledger of twelve rows, two contracts, and three counters of which two were folded later. */
+/**
+ * Makes a closed ledger of fifteen rows, two contracts, three counters of which two were folded later, and two
+ * approvals.
+ */
 export async function makeSample(folder: string, pinFile?: string): Promise<void> {
   const ledger = await openLedger({ folder, engine, pinFile, name: "example.org/sample" });
   await fillSample(ledger);
@@ -146,7 +153,64 @@ export async function fillSample(ledger: Ledger): Promise<void> {
   await keep(definitions.mixed, 6, [6]);
   await keep(definitions.mixed, null, []);
   await keep(definitions.folded, 6, [2, 3]);
-  for (let seq = 7; seq <= sampleRows; seq += 1) await append(ledger, [rowOf(seq)]);
+  for (let seq = 7; seq < deniedRow; seq += 1) await append(ledger, [rowOf(seq)]);
+  await deny(ledger, await park(ledger));
+  await park(ledger);
+}
+
+/** Appends a call that waits for a person. It holds an amount. */
+async function park(ledger: Ledger): Promise<Approval> {
+  const transaction = await ledger.begin();
+  const row = transaction.head.seq + 1;
+  const asking: Asking = {
+    attach: sha256(`attach ${row}`),
+    binding: sha256(`binding ${row}`),
+    batch: true,
+    causes: { "payments.large": sha256("large") },
+    decide_by: at0 + 3_600_000,
+    use_within: 600_000,
+    needs: [{ by: ["finance"], of: 1 }],
+    pins: {},
+    shown: { counters: {}, facts: {} },
+  };
+  const { at, keyName, toolName, sessionId, rule } = entry({ at: at0 + row * 1000, rule: "payments.large" });
+  const outcome = {
+    approval: asking as unknown as Canonical,
+    asked: { how: "opened" },
+    counters: {},
+    errors: {},
+    fired: [],
+  };
+  const call = entry({ at, rule, contract: sha256(contracts[1]), verdict: "ESCALATE", answered: "ESCALATE", outcome });
+  const held = { counter: sha256(definitions.live), key: "run-1", amount: `${row}.5`, held: true } as const;
+  const { hash } = transaction.append(call, [held]);
+  const opening = { row, hash, at, key: keyName, session: sessionId, tool: toolName, rule, asking, own: [] };
+  const approval = openApproval(opening);
+  transaction.keepApproval(approval);
+  await transaction.commit();
+  return approval;
+}
+
+async function deny(ledger: Ledger, approval: Approval): Promise<void> {
+  const transaction = await ledger.begin();
+  const { row, hash } = approval;
+  const at = at0 + (row + 1) * 1000;
+  const denial = { row, hash, person: "anna", comment: "", until: at + 86_400_000, scope: "call" } as const;
+  const act = { act: "approval.deny", ...denial } as const;
+  const reason = `Svc: anna denied the call of row ${row}`;
+  transaction.change({
+    at,
+    by: "laptop",
+    act: act.act,
+    body: denial,
+    reason,
+    contract: sha256(contracts[1]),
+    mode: "enforce",
+  });
+  transaction.release(row, []);
+  const after = applyAct(approval, act, { seq: transaction.head.seq, at, by: "laptop" });
+  if (after !== undefined) transaction.keepApproval(after);
+  await transaction.commit();
 }
 
 /** Returns a leaf of a check, or of an administrative event, in which only its number matters. */

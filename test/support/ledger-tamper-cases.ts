@@ -1,5 +1,6 @@
+import { isDeepStrictEqual } from "node:util";
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
-import { contracts, sampleRows } from "./ledger-fixture.ts";
+import { contracts, deniedRow, openRow, sampleRows } from "./ledger-fixture.ts";
 
 /** One change to the file, undone after the search for it. */
 export interface Change {
@@ -58,6 +59,20 @@ const tables: readonly Table[] = [
     columns: ["level", "place", "hash"],
     // The last row that it covers.
     rows: ({ level, place }) => [(Number(place) + 1) * 256 ** Number(level)],
+  },
+  {
+    name: "approvals",
+    key: ["seq"],
+    columns: ["seq", "attach", "key", "place", "status", "ends", "record"],
+    // The row that asked, or the row that ended it.
+    rows: ({ seq }) => [Number(seq), Number(seq) === deniedRow ? deniedRow + 1 : Number(seq)],
+  },
+  {
+    name: "holds",
+    key: ["counter", "key", "at", "seq"],
+    columns: ["seq", "counter", "key", "at", "amount"],
+    // The row that holds it, or the row that ended another approval.
+    rows: () => [openRow, deniedRow + 1],
   },
 ];
 
@@ -144,9 +159,9 @@ function* columnChanges(table: Table, row: Row, column: string, rows: readonly n
         yield set(turned, expression, `byte ${byte}, bit ${bit}`);
       }
     }
-    yield set(bytes.subarray(0, -1), expression, "cut by a byte");
+    if (bytes.length > 0) yield set(bytes.subarray(0, -1), expression, "cut by a byte");
     yield set(Buffer.concat([bytes, Buffer.from(isText ? " " : "\0")]), expression, "longer by a byte");
-    yield set(Buffer.alloc(0), expression, "emptied");
+    if (bytes.length > 0) yield set(Buffer.alloc(0), expression, "emptied");
     if (["receipts.session", "effects.folded"].includes(group)) yield set(null, "?", "made absent");
   }
 }
@@ -192,6 +207,15 @@ function* doubled(table: Table, row: Row, rows: readonly number[], first: readon
       { as: { seq: 0 }, rows: [1] },
       { as: { seq: -9 }, rows: [1] },
     ],
+    approvals: [
+      { as: { seq: 1 }, rows: [1] },
+      { as: { seq: last + 1 }, rows: [next] },
+    ],
+    holds: [
+      { as: { seq: 1 }, rows: [1] },
+      { as: { seq: deniedRow }, rows: [deniedRow + 1] },
+      { as: { at: 0 }, rows: [openRow] },
+    ],
     meta: [{ as: { name: "more" }, rows: [1] }],
     contracts: [{ as: { digest: "0".repeat(64) }, rows: [next] }],
     counters: [{ as: { id: 9, digest: "0".repeat(64) }, rows: [next] }],
@@ -224,7 +248,7 @@ function* doubled(table: Table, row: Row, rows: readonly number[], first: readon
 function* swapped(table: Table, row: Row, other: Row, rows: readonly number[]): Generator<Change> {
   const columns = table.columns.filter((column) => !table.key.includes(column));
   for (const chosen of [columns, ...(columns.length > 1 ? columns.map((column) => [column]) : [])]) {
-    if (chosen.every((column) => row[column] === other[column])) continue;
+    if (chosen.every((column) => isDeepStrictEqual(row[column], other[column]))) continue;
     yield {
       group: `${table.name}: two rows swapped`,
       title: `${titleOf(table, row)} and ${titleOf(table, other)}: ${chosen.join(", ")}`,

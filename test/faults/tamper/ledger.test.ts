@@ -102,7 +102,7 @@ async function sweepWith(
   const tallies = new Map<string, Tally>();
   const database = new DatabaseSync(join(folder, "ledger.db"));
   database.exec("PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0; ATTACH ':memory:' AS kept;");
-  for (const table of ["receipts", "meta", "contracts", "counters", "effects", "nodes"]) {
+  for (const table of ["receipts", "meta", "contracts", "counters", "effects", "nodes", "approvals", "holds"]) {
     database.exec(`CREATE TABLE kept.${table} AS SELECT * FROM main.${table}`);
   }
   for (const change of changes) {
@@ -174,7 +174,7 @@ suite("a changed ledger is reported at its row", { tags: ["verify.walks-chain", 
     await makeSample(folder);
     const tallies = await sweep(folder, await collect(folder, byteChanges));
     report(tallies);
-    assert.equal(tallies.size, 24, "every column of every table was changed");
+    assert.equal(tallies.size, 36, "every column of every table was changed");
   });
 
   test("verify finds a change of any byte of an inner tree hash or its position", async (t) => {
@@ -226,7 +226,7 @@ function harmless({ part, tree, firstType }: Region, byte: number, bit: number):
   if (part === "file header" && byte === 63 && bit < 2) return "what is left to do of an erasure";
   if (part === "file header") return counted[byte - (byte % 4)];
   // A row's number precedes its columns; its own column is empty (type 0), and type 8 has no byte either.
-  const isNumber = (tree === "receipts" || tree === "counters") && byte === firstType;
+  const isNumber = ["receipts", "counters", "approvals"].includes(tree) && byte === firstType;
   return isNumber && bit === 3 ? "which way a row's number is left out among its columns" : undefined;
 }
 
@@ -465,7 +465,8 @@ suite("the ledger's files as a whole", { tags: ["verify.walks-chain"] }, () => {
     const pinFile = join(outside, "pin");
     await makeSample(folder, pinFile);
     const before = pinAt(folder, sampleRows - 1);
-    alter(folder, `DELETE FROM receipts WHERE seq = ${sampleRows}; DELETE FROM effects WHERE seq = ${sampleRows}`);
+    const tables = ["receipts", "effects", "approvals", "holds"];
+    alter(folder, tables.map((table) => `DELETE FROM ${table} WHERE seq = ${sampleRows}`).join("; "));
     const said = String(await complaint(folder, pinFile));
     assert.match(said, new RegExp(`^row ${sampleRows}: `));
     says("truncated-below-outside-pin", said);

@@ -39,6 +39,14 @@ const scripts = {
     "gate = SvcGate(sys.argv[2], api_key='k', timeout=20.0)",
     "print([gate.check('a', {}).reason for _ in range(2)][1])",
   ].join("\n"),
+  context: [
+    "import ssl, sys; sys.path.insert(0, sys.argv[1] + '/python')",
+    "from svc_gate import SvcGate",
+    "context = ssl.create_default_context(cafile=sys.argv[3] if len(sys.argv) > 3 else None)",
+    "print(SvcGate(sys.argv[2], api_key='k', timeout=20.0, ssl_context=context).check('a', {}).reason)",
+    "try: SvcGate(sys.argv[2], ssl_context=True)",
+    "except TypeError as refused: print(refused)",
+  ].join("\n"),
   node: [
     "const { SvcGate } = await import(`file://${process.argv[1]}/javascript/svc-gate.mjs`);",
     "const gate = new SvcGate(process.argv[2], { apiKey: 'k', timeoutMs: 20000 });",
@@ -88,11 +96,33 @@ suite("the clients over TLS", { skip }, () => {
     });
   }
 
+  const python = runtimes().found.find(({ name }) => name.startsWith("python"))?.command[0];
+  const noPython = python === undefined ? "no Python is installed here" : false;
+
+  test("the Python client trusts the authority of its own SSL context", { skip: noPython }, async () => {
+    const url = `https://localhost:${port}`;
+    const run = (...authority: readonly string[]): Promise<string> =>
+      outputOf(python ?? "", ["-c", scripts.context, clients, url, ...authority]);
+    const [trusting = "", refused = ""] = (await run(certificate)).split(/\r?\n/);
+    assert.equal(trusting, "Svc: fine");
+    says("ssl-context-wrong", refused);
+    const [distrusting = ""] = (await run()).split(/\r?\n/);
+    says("not-verified-at localhost", distrusting);
+  });
+
   async function reasonOf(program: string, about: { host: string; env: Record<string, string> }): Promise<string> {
     const isPython = /python/.test(program);
     const script = isPython ? ["-c", scripts.python] : ["--input-type=module", "-e", scripts.node];
     const url = `https://${about.host}:${port}`;
-    const child = spawn(program, [...script, clients, url], { env: { ...process.env, ...about.env } });
+    return outputOf(program, [...script, clients, url], about.env);
+  }
+
+  async function outputOf(
+    program: string,
+    words: readonly string[],
+    env: Record<string, string> = {},
+  ): Promise<string> {
+    const child = spawn(program, words, { env: { ...process.env, ...env } });
     let text = "";
     child.stdout.on("data", (chunk) => (text += chunk));
     child.stderr.on("data", (chunk) => (text += chunk));

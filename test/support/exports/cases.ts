@@ -6,6 +6,7 @@ import type { ExportCase } from "./ground.ts";
 import { leaves } from "./leaves.ts";
 import { memberCases } from "./members.ts";
 import { resultCases } from "./results.ts";
+import { useCases } from "./uses.ts";
 
 export const exportCases: readonly ExportCase[] = [
   ...good,
@@ -15,4 +16,5 @@ export const exportCases: readonly ExportCase[] = [
   ...evidenceCases,
   ...memberCases,
   ...resultCases,
+  ...useCases,
 ];

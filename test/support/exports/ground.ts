@@ -152,6 +152,20 @@ export const resultPlans: readonly RowPlan[] = [
   { check: 9, contract: second ?? null, members: { key: null, tool: '目 "x"' } },
 ];
 
+/** A call that waits, two checks that used approvals, the row that says so, and two more checks. */
+export const usePlans: readonly RowPlan[] = [
+  { contract: first ?? null, members: { verdict: "ESCALATE", answered: "ESCALATE" } },
+  { contract: first ?? null, members: { verdict: "ESCALATE", answered: "ALLOW" } },
+  { contract: first ?? null },
+  {
+    act: "approval.use",
+    contract: first ?? null,
+    values: { input: '{"uses":[{"approval":1,"needed":true,"row":2},{"approval":1,"needed":false,"row":3}]}' },
+  },
+  { contract: first ?? null },
+  { contract: first ?? null },
+];
+
 const longPlans: readonly RowPlan[] = Array.from({ length: 300 }, () => ({ contract: first ?? null }));
 
 export const plan = (rows: readonly ExportedRow[], over: Partial<ExportPlan> = {}): ExportPlan => ({
@@ -168,6 +182,7 @@ export const memberRows = chain(log, memberPlans);
 export const memberFiles = exportFiles(plan(memberRows));
 export const cutFiles = exportFiles(plan(chain(log, cutPlans(first ?? ""))));
 export const resultFiles = exportFiles(plan(chain(log, resultPlans)));
+export const useFiles = exportFiles(plan(chain(log, usePlans)));
 export const actFiles = exportFiles(plan(actRows));
 export const longFiles = exportFiles(plan(longRows, { contracts: [contracts[0]] }));
 
@@ -197,6 +212,7 @@ export const bases: ReadonlyMap<string, Files> = new Map([
   ["worked", workedFiles],
   ["cut", cutFiles],
   ["results", resultFiles],
+  ["uses", useFiles],
 ]);
 
 export const holds = (

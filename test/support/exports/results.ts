@@ -45,7 +45,11 @@ const good = { erased_parts: 3 };
 
 export const resultCases: readonly ExportCase[] = [
   oneCase("good: results of tools", resultFiles, holds(10, good)),
-  oneCase("good: a result of a call that was blocked", other(1, { members: { verdict: "BLOCK" } }), holds(10, good)),
+  oneCase(
+    "good: a result of a call that was blocked",
+    other(1, { members: { verdict: "BLOCK", answered: "BLOCK" } }),
+    holds(10, good),
+  ),
   ...wrongLeaves.map(([name, row, from, to]) => {
     const files = written(row, (text) => text.replace(from.includes("[^") ? new RegExp(from) : from, to));
     return oneCase(`leaf: ${name}`, files, { row, code: "leaf" });

@@ -155,7 +155,7 @@ export type ApprovalAct =
     }
   | { readonly act: "approval.supersede"; readonly pairs: readonly (readonly [old: number, by: number])[] };
 
-export type CancelReason = "asker" | "person" | "restored";
+export type CancelReason = "asker" | "person";
 
 /** The acts that change an approval. A gate that meets another act under `approval.` must not serve. */
 export const approvalActs: readonly string[] = [
@@ -204,7 +204,7 @@ export function applyAct(approval: Approval, act: ApprovalAct, { seq, at, by }: 
       return { ...approval, ...closed, status: "denied", denial: { row: seq, at, person, comment, until, scope } };
     }
     case "approval.cancel":
-      return { ...approval, ...closed, status: "cancelled" };
+      return cancelledBy(approval, seq);
     case "approval.expire":
       return at < endsAt(approval) ? undefined : { ...approval, ...closed, status: "expired" };
     case "approval.use": {
@@ -218,6 +218,11 @@ export function applyAct(approval: Approval, act: ApprovalAct, { seq, at, by }: 
     default:
       return act satisfies never;
   }
+}
+
+/** An open approval after a row that cancels it. */
+export function cancelledBy(approval: Approval, row: number): Approval {
+  return { ...approval, status: "cancelled", closed: row, changed: row };
 }
 
 /** When an open approval ends if nothing else happens; milliseconds since the epoch. */

@@ -1,5 +1,5 @@
 import { addDecimals, canonical, type Canonical, type Mode, type Verdict } from "../wire/mod.ts";
-import type { Approval } from "../approvals/mod.ts";
+import { cancelledBy, type Approval } from "../approvals/mod.ts";
 import { readApprovals, storedApproval } from "./entry/approval-rows.ts";
 import type { Erasure } from "./entry/erasure.ts";
 import { makeEvidence, type SensitiveMember } from "./entry/evidence.ts";
@@ -64,6 +64,8 @@ export interface ChangeEntry {
   readonly mode: Mode;
   /** The parts of earlier rows that this row reports as erased. */
   readonly erases?: Erasure | undefined;
+  /** The open approvals that this row cancels. */
+  readonly ends?: readonly Approval[] | undefined;
 }
 
 /** A tool's result for a check, as the calling code reports it. No gate accepts such reports yet. */
@@ -292,7 +294,7 @@ export class AppendTransaction {
   }
 
   /** Adds the row of a person's act, which changes no counter. */
-  change({ at, by, act, body, reason, contract, mode, erases }: ChangeEntry): void {
+  change({ at, by, act, body, reason, contract, mode, erases, ends = [] }: ChangeEntry): void {
     if (erases !== undefined) this.#erasures.push(erases);
     this.#checksum(
       {
@@ -311,6 +313,10 @@ export class AppendTransaction {
       ["null", canonical(body), "null", JSON.stringify(reason), "{}", "[]"],
       changeColumns,
     );
+    for (const approval of ends) {
+      this.release(approval.row, []);
+      this.keepApproval(cancelledBy(approval, this.#head.seq));
+    }
   }
 
   /** Adds the row of a tool's result, which changes no counter. */

@@ -1,6 +1,7 @@
 import { lastSeq } from "./history/query.ts";
 import { readerOf } from "./tree/reader.ts";
-import { keyDigester, type LedgerCheck } from "./ledger.ts";
+import { keyDigester } from "./key-digests.ts";
+import type { LedgerCheck } from "./ledger.ts";
 import type { LedgerHistory } from "./history/history.ts";
 import type { Database, DatabaseOptions, MigrateOptions } from "./store/postgres/postgres.ts";
 import type { LedgerStore } from "./store/store.ts";

@@ -1,4 +1,4 @@
-import { createHmac, hash } from "node:crypto";
+import { hash } from "node:crypto";
 import { isMode, type Mode } from "../wire/mod.ts";
 import { partText } from "./entry/evidence.ts";
 import { leafHash, parseLeaf, zeroHash } from "./entry/leaf.ts";
@@ -18,6 +18,7 @@ import type {
 import type { Approval } from "../approvals/mod.ts";
 import { readApprovals } from "./entry/approval-rows.ts";
 import type { StoredRow } from "./entry/row.ts";
+import { keyDigester } from "./key-digests.ts";
 import { changeColumns } from "./entry/row.ts";
 import type { OpenSigner, SignerChange } from "./tree/signer.ts";
 import { Frontier } from "./tree/merkle.ts";
@@ -391,21 +392,4 @@ function changeOf({ leaf, evidence }: StoredRow): readonly Change[] {
   if (seq === undefined || at === undefined || act === undefined || act === null || body === undefined) return [];
   if (typeof mode !== "string" || !isMode(mode) || engine === undefined) return [];
   return [{ seq, at, by: key ?? "", act, body, contract: (contract ?? "").replace(/^sha256:/, ""), mode, engine }];
-}
-
-/** A cache of 4,096 keys of this length takes a few megabytes. A longer key is digested each time. */
-const keyCachedMax = 512;
-
-/** Digests counters' keys: HMAC-SHA256 with the ledger's own secret, in hex. Recent short keys are cached. */
-export function keyDigester(secret: string): (key: string) => string {
-  const digests = new Map<string, string>();
-  return (key) => {
-    const known = digests.get(key);
-    if (known !== undefined) return known;
-    const digest = createHmac("sha256", secret).update(key).digest("hex");
-    if (key.length > keyCachedMax) return digest;
-    if (digests.size >= 4096) digests.clear();
-    digests.set(key, digest);
-    return digest;
-  };
 }

@@ -1,7 +1,8 @@
 import type { LedgerHistory } from "./history/history.ts";
 import { join } from "node:path";
 import { leafHash, parseLeaf, zeroHash } from "./entry/leaf.ts";
-import { keyDigester, Ledger, type LedgerCheck } from "./ledger.ts";
+import { keyDigester } from "./key-digests.ts";
+import { Ledger, type LedgerCheck } from "./ledger.ts";
 import { files, pinIn, pinOf, signingKeyOf, type LedgerLocation } from "./data-folder.ts";
 import { makeFolders, readIfThere } from "./durable-file.ts";
 import { HeadPin, noRows, readPin, writePin, type Pin } from "./history/pin.ts";

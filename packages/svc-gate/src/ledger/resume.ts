@@ -1,6 +1,7 @@
 import { rename } from "node:fs/promises";
 import type { Canonical } from "../wire/mod.ts";
 import { pinOf } from "./data-folder.ts";
+import { resumeAct } from "./entry/approval-rows.ts";
 import { partText } from "./entry/evidence.ts";
 import type { Leaf } from "./entry/leaf.ts";
 import type { Change, Ledger } from "./ledger.ts";
@@ -9,8 +10,7 @@ import { readPin, type Pin } from "./history/pin.ts";
 import { divergences, seenHeads, type AskOthers, type Divergence, type ObservedHead } from "./history/observed.ts";
 import { LedgerRefused } from "./store/store.ts";
 
-/** The act of a row that resumes a ledger after a restore, or that resets counters later. */
-export const resumeAct = "resume";
+export { resumeAct } from "./entry/approval-rows.ts";
 
 /** Rows of a ledger that were seen and answered, and no longer exist. */
 export interface Loss {

@@ -1,3 +1,4 @@
+import type { Approval } from "../../approvals/mod.ts";
 import type { Change, AppendTransaction } from "../../ledger/mod.ts";
 import type { Durable, Erasure, Receipt } from "../../ledger/entry/mod.ts";
 import type { Canonical, Refusal, Result } from "../../wire/mod.ts";
@@ -10,6 +11,8 @@ export interface AdminEvent {
   readonly reason: string;
   /** The parts and the earlier rows that the event erases; `body` has the same. */
   readonly erases?: Erasure | undefined;
+  /** The open approvals that the event ends. */
+  readonly ends?: readonly Approval[] | undefined;
 }
 
 /** Makes the event from the transaction and the time of the row, before the event is appended. */

@@ -14,8 +14,7 @@ import {
   type PastPin,
   type AppendTransaction,
 } from "../../ledger/mod.ts";
-import { good, nearest, visible, type Canonical, type Mode } from "../../wire/mod.ts";
-import { cancelRestored } from "../approvals/judged-batch.ts";
+import { good, nearest, visible, type Canonical } from "../../wire/mod.ts";
 import { recompileContracts } from "../core/contracts.ts";
 import { openOffline, openOfflineBy, type Offline, type OfflinePlace } from "./offline.ts";
 
@@ -86,7 +85,7 @@ async function appendResume(
   const before = await adminEvents.lastInForce();
   const { live, reset } = await prepare(ledger, before, request);
   await putAside();
-  const done = await appendRow(adminEvents, request, async (transaction, now) => {
+  const append = async (transaction: AppendTransaction, now: number): Promise<Canonical> => {
     const unknown: string[] = [];
     for (const { definition, through, unknownThrough } of await ledger.counters()) {
       const digest = digestOf(definition);
@@ -94,10 +93,10 @@ async function appendResume(
       unknown.push(digest);
       await transaction.keepCounter({ definition, through, unknownThrough: Math.max(unknownThrough, now) }, []);
     }
-    await cancelRestored({ transaction, at: now }, { ...before, mode: before.mode as Mode }, request.by);
     await resetAll(transaction, reset, now);
     return resumeBody(loss, { reset: namesOf(reset), unknown });
-  });
+  };
+  const done = await appendRow(adminEvents, request, append, true);
   const { lost, forked } = loss;
   return { ...done, lost, forked, mode: before.mode, counters: named(live, reset) };
 }
@@ -189,16 +188,22 @@ function digestOf(definition: string): string {
   return hash("sha256", definition, "hex");
 }
 
-/** Appends the operator's row. `body` changes the counters and returns the body of the row. */
+/**
+ * Appends the operator's row. `body` changes the counters and returns the body of the row.
+ *
+ * @param endsApprovals cancels every open approval
+ */
 async function appendRow(
   adminEvents: Offline["adminEvents"],
   { by, reason }: ResumeRequest,
   body: (transaction: AppendTransaction, now: number) => Promise<Canonical>,
+  endsApprovals = false,
 ): Promise<Pick<Resumed, "at" | "seq">> {
   let at = 0;
   const done = await adminEvents.appendAdminEvent(async (transaction, now) => {
     at = now;
-    return good({ by, act: resumeAct, body: await body(transaction, now), reason: `Svc: ${by}: ${reason}` });
+    const ends = endsApprovals ? await transaction.dueApprovals(Number.MAX_SAFE_INTEGER) : [];
+    return good({ ends, by, act: resumeAct, body: await body(transaction, now), reason: `Svc: ${by}: ${reason}` });
   }, true);
   if (!done.ok) throw new LedgerRefused(done.problem.detail);
   return { seq: done.value.seq, at };

@@ -355,18 +355,6 @@ export async function endTogether(
   });
 }
 
-/** Cancels every open approval after a restore: a person may have decided otherwise in the rows that are lost. */
-export async function cancelRestored(
-  timed: { readonly transaction: AppendTransaction; readonly at: number },
-  inForce: Pick<ActivePolicy, "contract" | "mode">,
-  by: string,
-): Promise<number> {
-  const open = await timed.transaction.dueApprovals(Number.MAX_SAFE_INTEGER);
-  const act = (rows: readonly number[]): ApprovalAct => ({ act: "approval.cancel", rows, why: "restored" });
-  const reason = `Svc: ${open.length} calls no longer wait for a person, because the ledger was restored`;
-  return (await endTogether(timed, inForce, by, open, { act, reason })).length;
-}
-
 function answeredAfter({ how }: Judgement, answered: Verdict): Verdict {
   if (how === "used") return "ALLOW";
   return how === "denied" || how === "closed" ? "BLOCK" : answered;

@@ -82,7 +82,7 @@ function outcomeOf(evidence: string): RecordedOutcome | undefined {
 }
 
 /** Reads the act about approvals in a row; undefined if the row has none. */
-function actOf(leaf: Leaf, evidence: string): ApprovalAct | undefined {
+export function actOf(leaf: Leaf, evidence: string): ApprovalAct | undefined {
   if (leaf.kind !== "change" || leaf.act === null || !leaf.act.startsWith("approval.")) return undefined;
   try {
     return readAct(leaf.act, partText(evidence, "input") ?? "null");
@@ -91,21 +91,35 @@ function actOf(leaf: Leaf, evidence: string): ApprovalAct | undefined {
   }
 }
 
-/** The rows whose approvals a row ends: an act names them, or an erasure deletes a part of them. */
+/**
+ * The rows whose approvals a row ends: an act names them, or an erasure deletes a part of them. After a restore all end,
+ * because a person may have decided otherwise in the rows that are lost.
+ */
 export function endedBy(leaf: Leaf, evidence: string): readonly RowRange[] {
   if (leaf.act === eraseAct) return readErasure(evidence, leaf.seq)?.rows ?? [];
+  if (isLoss(leaf, evidence)) return [[1, leaf.seq - 1]];
   const act = actOf(leaf, evidence);
   return act === undefined || act.act === "approval.approve" ? [] : rowsOf(act).map((row) => [row, row]);
 }
 
-function ownAmounts(row: Pick<StoredRow, "evidence" | "leaf">): readonly OwnAmount[] {
+/** The act of a row that resumes a ledger after a restore, or that resets counters later. */
+export const resumeAct = "resume";
+
+/** True if the row records that earlier rows are lost. */
+export function isLoss({ act }: Leaf, evidence: string): boolean {
+  if (act !== resumeAct) return false;
+  const { lost } = JSON.parse(partText(evidence, "input") ?? "{}") as { readonly lost?: unknown };
+  return lost !== undefined;
+}
+
+export function ownAmounts(row: Pick<StoredRow, "evidence" | "leaf">): readonly OwnAmount[] {
   const at = parseLeaf(row.leaf)?.at ?? 0;
   const effects = (readEffects(row.evidence) ?? []).filter(({ held }) => held !== true);
   return effects.map(({ counter, key, amount }) => ({ counter, key, at, amount }));
 }
 
 /** Folds an approval from the row of the check that opened it; undefined if the row opened none, or lacks a part. */
-function openedBy(row: StoredRow): Approval | undefined {
+export function openedBy(row: StoredRow): Approval | undefined {
   const leaf = parseLeaf(row.leaf);
   const call = readCall(row.evidence);
   const approval = outcomeOf(row.evidence)?.approval;

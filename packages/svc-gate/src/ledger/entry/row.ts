@@ -39,6 +39,7 @@ export type FindingCode =
   | "digest"
   | "erasure"
   | "erase-body"
+  | "use"
   | "root";
 
 /** A mistake with its code, which reports of exports use. */

@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import { Missing } from "../entry/erasure.ts";
+import { Uses } from "../entry/uses.ts";
 import type { Leaf } from "../entry/leaf.ts";
 import type { Broken, Finding, StoredRow } from "../entry/row.ts";
 import { firstLink, linkOf, readEffects, verifyEvidence, verifyLink, type Link } from "../entry/verifier.ts";
@@ -7,6 +8,7 @@ import type { Anchor, Verification } from "../store/store.ts";
 import type { TreeNode } from "../tree/merkle.ts";
 import { strayNodes, TreeWalk, type Levels } from "../tree/walk.ts";
 import { blame, anchorMismatch, tooShort } from "./anchors.ts";
+import { ApprovalWalk, type ApprovalReader } from "./approval-walk.ts";
 import { CounterWalk, type CounterReader, type Counters, type RecordedEvent } from "./counter-walk.ts";
 
 /** A row for a walk. It has no evidence if only the chain is walked, and no columns in an export. */
@@ -52,7 +54,7 @@ export interface WalkReader {
 }
 
 /** A reader of a store, which has counters and to which others may add rows during the walk. */
-export interface StoreReader extends WalkReader, CounterReader {
+export interface StoreReader extends WalkReader, CounterReader, ApprovalReader {
   /** The last row now. */
   last(): Promise<number>;
   /** Returns the number of inner hashes of each level, and the last row at that moment. */
@@ -94,6 +96,7 @@ interface Slice {
   readonly events: RecordedEvent[];
   link?: Finding;
   evidence?: Finding | undefined;
+  approval?: Broken | undefined;
   anchor?: Broken | undefined;
 }
 
@@ -108,8 +111,10 @@ export class Walk {
   readonly #options: WalkOptions;
   readonly #store: StoreReader | undefined;
   readonly #counters: CounterWalk | undefined;
+  readonly #approvals: ApprovalWalk | undefined;
   readonly #tree: TreeWalk | undefined;
   readonly #missing = new Missing();
+  readonly #uses = new Uses();
   /** The first row of each contract. */
   readonly #contracts = new Map<string, number>();
   /** The number of missing parts of rows. */
@@ -125,7 +130,10 @@ export class Walk {
     this.#store = store;
     const isWhole = options.from <= 1;
     this.#tree = isWhole ? new TreeWalk(options.anchors) : undefined;
-    if (store !== undefined && options.chainAlone !== true) this.#counters = new CounterWalk(store, isWhole);
+    if (store !== undefined && options.chainAlone !== true) {
+      this.#counters = new CounterWalk(store, isWhole);
+      if (isWhole) this.#approvals = new ApprovalWalk(store);
+    }
   }
 
   /** The number of contracts in the valid rows, and of their erased parts. */
@@ -168,7 +176,7 @@ export class Walk {
 
   async #step({ rows, counters, broken: behind }: WalkedSlice): Promise<Broken | undefined> {
     const slice = this.#verify(rows);
-    const { evidence, anchor, events, leaves, links, nodes } = slice;
+    const { evidence, approval, anchor, events, leaves, links, nodes } = slice;
     const reader = this.#reader;
     const broken = first(
       slice.link && (await this.#blame(slice.link, links.at(-1) ?? this.#link)),
@@ -178,6 +186,7 @@ export class Walk {
       evidence,
       await found(async () => this.#counters?.step(events, counters)),
       anchor,
+      approval ?? (await found(async () => this.#approvals?.step())),
       behind,
     );
     const holds = ({ seq }: Link): boolean => broken === undefined || seq < broken.seq;
@@ -204,8 +213,10 @@ export class Walk {
       const nodes = this.#tree?.append(link.hash) ?? [];
       if (nodes.length > 0) slice.nodes.push(...nodes);
       slice.evidence = this.#evidence(leaf, row, slice.events);
+      if (slice.evidence === undefined && row.evidence !== undefined)
+        slice.approval = this.#approvals?.take(leaf, row as StoredRow);
       slice.anchor = anchorMismatch(link, this.#options.anchors) ?? this.#tree?.anchorMismatch();
-      if (slice.evidence !== undefined || slice.anchor !== undefined) break;
+      if (slice.evidence !== undefined || slice.approval !== undefined || slice.anchor !== undefined) break;
       if (leaf.kind === "change") this.#changed = leaf.seq;
     }
     return slice;
@@ -220,7 +231,7 @@ export class Walk {
     if (missing.length > 0) this.#lacking.push([seq, missing.length]);
     if (this.#counters !== undefined)
       for (const effect of readEffects(evidence) ?? []) if (effect.held !== true) events.push({ ...effect, at, seq });
-    return this.#missing.pass(leaf, evidence, missing);
+    return this.#missing.pass(leaf, evidence, missing) ?? this.#uses.pass(leaf, evidence);
   }
 
   /** Finds out which of two rows was changed. In an export, a tile shows that. */
@@ -249,9 +260,11 @@ export class Walk {
       (await this.#reader.end({ from, link, tree, changed: this.#changed })) ??
       tooShort(link, anchors) ??
       this.#missing.first ??
+      this.#uses.first ??
       (tree && store?.kept?.(tree)) ??
       counters?.damaged(link.seq + 1) ??
       (tree && (await counters?.rest(link.seq))) ??
+      (await this.#approvals?.end(link.seq)) ??
       (tree && store && strayNodes(await store.levels(), link.seq))
     );
   }

@@ -93,6 +93,12 @@ export const statements = {
   keepApproval: `INSERT INTO svc_gate.approvals (ledger, seq, attach, key, place, status, ends, record)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
     ON CONFLICT (ledger, seq) DO UPDATE SET status = excluded.status, ends = excluded.ends, record = excluded.record`,
+  walkedApprovals: `SELECT seq, attach, key, place, status, ends, record FROM svc_gate.approvals
+    WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
+  walkedApprovalRows: `SELECT seq, leaf, evidence, session, tool, verdict FROM svc_gate.approvals
+    LEFT JOIN svc_gate.receipts USING (ledger, seq) WHERE ledger = $1 AND seq > $2 ORDER BY seq LIMIT $3`,
+  strayHold: `SELECT h.seq FROM svc_gate.holds h WHERE h.ledger = $1 AND NOT EXISTS (SELECT FROM svc_gate.approvals a
+    WHERE a.ledger = $1 AND a.seq = h.seq AND a.status IN ('pending', 'approved')) ORDER BY h.seq LIMIT 1`,
   release: `DELETE FROM svc_gate.holds WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
   eraseApprovals: `DELETE FROM svc_gate.approvals WHERE ledger = $1 AND seq BETWEEN $2 AND $3`,
   eraseHolds: `DELETE FROM svc_gate.holds WHERE ledger = $1 AND seq BETWEEN $2 AND $3`,

@@ -1,5 +1,7 @@
 import { leafHash, type Leaf } from "../../entry/leaf.ts";
-import type { Broken } from "../../entry/row.ts";
+import { keyDigester } from "../../key-digests.ts";
+import type { Broken, StoredRow } from "../../entry/row.ts";
+import type { TabledApproval } from "../../history/approval-walk.ts";
 import { wrongCheck, type Link } from "../../entry/verifier.ts";
 import { anchorMismatch, tooShort } from "../../history/anchors.ts";
 import {
@@ -47,6 +49,7 @@ class PostgresReader implements StoreReader {
   readonly #ledger: string;
   /** The ledger's own row, read before the latest rows. */
   #head: HeadRow = headRow([]);
+  #digest: (text: string) => string = keyDigester("");
 
   constructor(read: Read, ledger: string) {
     this.#read = read;
@@ -62,6 +65,7 @@ class PostgresReader implements StoreReader {
     const [found = []] = await this.#ask("findLedger");
     const [log = "", secret = "", checksum = "", ...head] = found as readonly string[];
     const expected = "the description that it was made with";
+    this.#digest = keyDigester(secret);
     if (checksum !== ledgerSeal(this.#ledger, log, secret))
       return { seq: 1, problem: "the ledger's description is not as it was", expected, found: "another" };
     return { log, rows: headRow(head).seq };
@@ -171,9 +175,54 @@ class PostgresReader implements StoreReader {
     return rows.map(([digest, text]) => [String(digest), String(text)] as const);
   }
 
+  digest(text: string): string {
+    return this.#digest(text);
+  }
+
+  async approvalsAt(rows: readonly number[]): Promise<readonly TabledApproval[]> {
+    const { kept } = await this.counters();
+    const digests = new Map(kept.map(({ id, digest }) => [id, digest]));
+    const asked = [ask("walkedApprovals", this.#ledger, [...rows]), ask("holdsOf", this.#ledger, [...rows])];
+    const [found = [], holds = []] = await this.#read(...asked);
+    const held = Map.groupBy(holds, (columns) => Number(columns[3]));
+    return found.map(([seq, attach, key, place, status, ends, record]) => ({
+      row: Number(seq),
+      attach: hexOf(attach),
+      key: String(key),
+      place: hexOf(place),
+      status: String(status),
+      ends: ends === null ? null : Number(ends),
+      record: String(record),
+      holds: (held.get(Number(seq)) ?? []).map(([counter, of, at, , amount]) => ({
+        counter: digests.get(Number(counter)) ?? "?",
+        key: hexOf(of),
+        at: Number(at),
+        amount: String(amount),
+      })),
+    }));
+  }
+
+  async approvalRows(after: number): Promise<readonly (Pick<StoredRow, "seq"> & Partial<StoredRow>)[]> {
+    const rows = await this.#ask("walkedApprovalRows", after, sliceRows);
+    return rows.map((columns) => (columns[1] === null ? { seq: Number(columns[0]) } : storedRow(columns)));
+  }
+
+  async strayHold(): Promise<number | undefined> {
+    const [row] = await this.#ask("strayHold");
+    return row === undefined ? undefined : Number(row[0]);
+  }
+
+  async rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]> {
+    return (await this.#ask("rowsAt", [...rows])).map(storedRow);
+  }
+
   async levels(): Promise<Levels> {
     const [counted = [], head] = await this.#read(ask("countNodes", this.#ledger), ask("readHead", this.#ledger));
     const counts = new Map(counted.map(([level, count]) => [Number(level), Number(count)]));
     return { counts, last: headRow(head?.[0] ?? []).seq };
   }
+}
+
+function hexOf(value: unknown): string {
+  return Buffer.from(value as Uint8Array).toString("hex");
 }

@@ -1,5 +1,6 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
+import { keyDigester } from "../../key-digests.ts";
 import type { Leaf } from "../../entry/leaf.ts";
 import type { Broken, StoredRow } from "../../entry/row.ts";
 import { wrongCheck } from "../../entry/verifier.ts";
@@ -16,6 +17,7 @@ import {
   type RecordedCount,
   type StoredTotals,
 } from "../../history/counter-walk.ts";
+import type { TabledApproval } from "../../history/approval-walk.ts";
 import { BrokenHere, type StoreReader, type Walked, type WalkedRow, type WalkedSlice } from "../../history/walk.ts";
 import type { TreeNode } from "../../tree/merkle.ts";
 import { wrongNode, type Levels } from "../../tree/walk.ts";
@@ -72,6 +74,7 @@ export class SqliteWalk implements StoreReader {
   readonly #leavesAlone: boolean;
   readonly #statements = new Map<string, StatementSync>();
   #count: number;
+  #digest: ((text: string) => string) | undefined;
   #counters: { readonly version: unknown; readonly counters: Counters } | undefined;
   /** The row that the walk reads, or whose data the walk reads. */
   #at = 1;
@@ -248,6 +251,60 @@ export class SqliteWalk implements StoreReader {
     return this.#ask(sql, after ?? null).map(([digest, text]) => [String(digest), String(text)]);
   }
 
+  digest(text: string): string {
+    this.#digest ??= keyDigester(readMeta(this.#database)?.counterSecret ?? "");
+    return this.#digest(text);
+  }
+
+  async approvalsAt(rows: readonly number[]): Promise<readonly TabledApproval[]> {
+    const { kept } = await this.counters();
+    const digests = new Map(kept.map(({ id, digest }) => [id, digest]));
+    return rows.flatMap((row) => {
+      this.#at = row;
+      const holds = this.#ask("SELECT counter, key, at, amount FROM holds WHERE seq = ?", row);
+      const found = this.#ask("SELECT attach, key, place, status, ends, record FROM approvals WHERE seq = ?", row);
+      return found.map(([attach, key, place, status, ends, record]) => ({
+        row,
+        attach: hexOf(attach),
+        key: textOf(key) ?? "?",
+        place: hexOf(place),
+        status: textOf(status) ?? "?",
+        ends: ends === null ? null : Number(ends),
+        record: textOf(record) ?? "?",
+        holds: holds.map(([counter, of, at, amount]) => ({
+          counter: digests.get(Number(counter)) ?? "?",
+          key: hexOf(of),
+          at: Number(at),
+          amount: textOf(amount) ?? "?",
+        })),
+      }));
+    });
+  }
+
+  async approvalRows(after: number): Promise<readonly (Pick<StoredRow, "seq"> & Partial<StoredRow>)[]> {
+    await setImmediate();
+    this.#at = after;
+    const sql = `SELECT approvals.seq, leaf, evidence, session, tool, verdict FROM approvals LEFT JOIN receipts USING (seq)
+      WHERE approvals.seq > ? ORDER BY approvals.seq LIMIT ${sliceRows}`;
+    const found = this.#ask(sql, after) as unknown as readonly StoredColumns[];
+    return found.map((each) => (isRow(each, false) ? rowOf(each) : { seq: each[0] }));
+  }
+
+  async strayHold(): Promise<number | undefined> {
+    const sql = `SELECT min(seq) FROM holds WHERE seq NOT IN
+      (SELECT seq FROM approvals WHERE status IN ('pending', 'approved'))`;
+    const seq = this.#ask(sql)[0]?.[0];
+    return seq === null ? undefined : Number(seq);
+  }
+
+  async rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]> {
+    return rows.flatMap((row) => {
+      this.#at = row;
+      const found = this.#ask(`SELECT ${columns} FROM receipts WHERE seq = ?`, row);
+      return (found as unknown as readonly StoredColumns[]).map(rowOf);
+    });
+  }
+
   async levels(): Promise<Levels> {
     const rows = this.#ask(
       "SELECT level, count(*), 0 FROM nodes GROUP BY level UNION ALL SELECT NULL, 0, max(seq) FROM receipts",
@@ -255,6 +312,10 @@ export class SqliteWalk implements StoreReader {
     const counts = rows.slice(0, -1).map(([level, count]) => [Number(level), Number(count)] as const);
     return { counts: new Map(counts), last: Number(rows.at(-1)?.[2] ?? 0) };
   }
+}
+
+function hexOf(value: unknown): string {
+  return value instanceof Uint8Array ? Buffer.from(value).toString("hex") : "?";
 }
 
 function fail(error: unknown): never {

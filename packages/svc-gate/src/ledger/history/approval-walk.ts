@@ -1,0 +1,228 @@
+import { applyAct, attach, cancelledBy, isOpen, rowsOf, type Approval } from "../../approvals/mod.ts";
+import { actOf, askOf, endedBy, isLoss, openedBy, ownAmounts, storedApproval } from "../entry/approval-rows.ts";
+import { missingParts } from "../entry/evidence.ts";
+import type { Leaf } from "../entry/leaf.ts";
+import type { Broken, StoredRow } from "../entry/row.ts";
+import { readEffects, type RecordedEffect } from "../entry/verifier.ts";
+import type { StoredApproval } from "../store/store.ts";
+
+/** An approval as the tables of a store have it. Each column that is not of its type is the text "?". */
+export interface TabledApproval extends StoredApproval {
+  /** What it holds: counter and key are digests. */
+  readonly holds: readonly (RecordedEffect & { readonly at: number })[];
+}
+
+/** Reads the tables of approvals of a store. */
+export interface ApprovalReader {
+  /** Returns a keyed digest of a text, in hex. */
+  digest(text: string): string;
+  /** Returns the approvals of some rows. */
+  approvalsAt(rows: readonly number[]): Promise<readonly TabledApproval[]>;
+  /** Returns some rows that have an approval, after a row, in order; none at the end. */
+  approvalRows(after: number): Promise<readonly (Pick<StoredRow, "seq"> & Partial<StoredRow>)[]>;
+  /** Returns the lowest row that holds amounts although it has no open approval. */
+  strayHold(): Promise<number | undefined>;
+  /** Returns some rows by their numbers. */
+  rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]>;
+}
+
+/** A row and the row that it is about; of a use, also the approval that this row must have used. */
+interface Unmet {
+  readonly seq: number;
+  readonly row: number;
+  readonly approval?: number;
+}
+
+interface Opened {
+  readonly approval: Approval;
+  readonly holds: TabledApproval["holds"];
+}
+
+const sliceApprovals = 64;
+
+/**
+ * Verifies approvals during a walk from the first row. Each act must be lawful for the rows before it, each use must
+ * belong to one check, and the tables must have what the rows say. Memory grows only with the approvals that are open.
+ */
+export class ApprovalWalk {
+  readonly #reader: ApprovalReader;
+  readonly #open = new Map<number, Opened>();
+  /** The row of the check that used an approval, until the act that says so. */
+  readonly #used = new Map<number, number>();
+  #ended: Approval[] = [];
+  /** Rows about the approval of a row that opened none, as far as the walk knows. */
+  #unmet: Unmet[] = [];
+
+  constructor(reader: ApprovalReader) {
+    this.#reader = reader;
+  }
+
+  /** Takes the next row, whose evidence is verified. */
+  take(leaf: Leaf, row: StoredRow): Broken | undefined {
+    if (leaf.kind === "change") return this.#act(leaf, row);
+    if (leaf.kind === "check" && mayAsk(leaf)) this.#check(leaf, row);
+    return undefined;
+  }
+
+  #check({ at, seq }: Leaf, row: StoredRow): void {
+    const { how, approval: about } = askOf(row.evidence) ?? {};
+    const opened = how === "opened" && missingParts(row.evidence).length === 0 ? openedBy(row) : undefined;
+    if (opened !== undefined) {
+      const held = (readEffects(row.evidence) ?? []).filter((effect) => effect.held === true);
+      this.#open.set(seq, { approval: opened, holds: held.map((effect) => ({ ...effect, at })) });
+    }
+    if (about === undefined) return;
+    const known = this.#open.get(about);
+    if (how === "attached") {
+      if (known === undefined) this.#unmet.push({ seq, row: about });
+      else this.#open.set(about, { ...known, approval: attach(known.approval, seq, ownAmounts(row)) });
+    }
+    if (how === "used") this.#used.set(about, seq);
+  }
+
+  #act(leaf: Leaf, { evidence }: StoredRow): Broken | undefined {
+    const { seq, at, key } = leaf;
+    const act = actOf(leaf, evidence);
+    if (act === undefined) {
+      for (const [from, to] of endedBy(leaf, evidence))
+        this.#endAll(from, to, isLoss(leaf, evidence) ? seq : undefined);
+      const isUnknown = leaf.act?.startsWith("approval.") === true;
+      return isUnknown ? unlawful(seq, "an act that this version knows", leaf.act ?? "") : undefined;
+    }
+    for (const row of rowsOf(act)) {
+      const known = this.#open.get(row);
+      const after = known && applyAct(known.approval, act, { seq, at, by: key ?? "" });
+      if (known === undefined) this.#unmet.push({ seq, row });
+      else if (after === undefined)
+        return unlawful(seq, `${act.act} of an approval that permits it`, `row ${row} is ${known.approval.status}`);
+      else if (isOpen(after)) this.#open.set(row, { ...known, approval: after });
+      else {
+        this.#open.delete(row);
+        this.#ended.push(after);
+      }
+    }
+    for (const { approval, row } of act.act === "approval.use" ? act.uses : []) {
+      if (this.#used.get(approval) !== row) this.#unmet.push({ seq, row, approval });
+      this.#used.delete(approval);
+    }
+    return undefined;
+  }
+
+  /** @param cancelledAt the row that cancelled them; undefined if it erased a part of their rows */
+  #endAll(from: number, to: number, cancelledAt: number | undefined): void {
+    for (const [row, { approval }] of this.#open) {
+      if (row < from || row > to) continue;
+      this.#open.delete(row);
+      if (cancelledAt !== undefined) this.#ended.push(cancelledBy(approval, cancelledAt));
+    }
+  }
+
+  /** Compares what ended since the last step. */
+  async step(): Promise<Broken | undefined> {
+    const [ended, unmet] = [this.#ended, this.#unmet];
+    this.#ended = [];
+    this.#unmet = [];
+    for (const { seq, row, approval } of unmet) {
+      const [found] = await this.#reader.rowsAt([row]);
+      const { how, approval: used } = askOf(found?.evidence ?? "") ?? {};
+      const isUse = approval !== undefined && how === "used" && used === approval;
+      const isErased = found !== undefined && missingParts(found.evidence).length > 0;
+      if (!isUse && !isErased) return unlawful(seq, `an approval or a use in row ${row}`, "a row without it");
+    }
+    return this.#compare(
+      ended.map((approval) => ({ approval, holds: [] })),
+      undefined,
+    );
+  }
+
+  /**
+   * Compares what is open at the end, and looks for approvals that no row opened.
+   *
+   * @param through the last row of the walk; changes by later rows are ignored
+   */
+  async end(through: number): Promise<Broken | undefined> {
+    for (const [approval, row] of this.#used)
+      return unlawful(row, "an act that records the use", `no act about the approval of row ${approval}`);
+    const open = [...this.#open.values()];
+    for (let from = 0; from < open.length; from += sliceApprovals) {
+      const broken = await this.#compare(open.slice(from, from + sliceApprovals), through);
+      if (broken !== undefined) return broken;
+    }
+    for (let after = 0; ;) {
+      const rows = await this.#reader.approvalRows(after);
+      for (const row of rows) {
+        after = row.seq;
+        const opened = row.leaf === undefined ? undefined : openedBy(row as StoredRow);
+        if (opened === undefined && (row.seq <= through || row.leaf === undefined))
+          return {
+            seq: row.seq,
+            problem: "an approval is kept for a row that opened none",
+            expected: "none",
+            found: "one",
+          };
+      }
+      if (rows.length === 0) break;
+    }
+    const stray = await this.#reader.strayHold();
+    if (stray === undefined || stray > through) return undefined;
+    return { seq: stray, problem: "an amount is held by no open approval", expected: "none", found: "one" };
+  }
+
+  /** @param through the last row of the walk if the approvals are open; undefined if they have ended */
+  async #compare(approvals: readonly Opened[], through: number | undefined): Promise<Broken | undefined> {
+    if (approvals.length === 0) return undefined;
+    const rows = approvals.map(({ approval }) => approval.row);
+    const tabled = new Map((await this.#reader.approvalsAt(rows)).map((each) => [each.row, each]));
+    for (const { approval, holds } of approvals) {
+      const expected = shown(
+        storedApproval(approval, (text) => this.#reader.digest(text)),
+        holds,
+      );
+      const kept = tabled.get(approval.row);
+      const held = through === undefined ? (kept?.holds ?? []) : recordedIn(kept?.holds ?? [], holds);
+      const found = kept === undefined ? "no such approval" : shown(kept, held);
+      if (found === expected || (await this.#isLater(approval.row, kept, through))) continue;
+      const seq = approval.closed ?? approval.row;
+      return { seq, problem: "the tables of approvals differ from the rows", expected, found };
+    }
+    return undefined;
+  }
+
+  /** True if a row after the walk changed the approval, or erased a part of its row. */
+  async #isLater(row: number, kept: TabledApproval | undefined, through: number | undefined): Promise<boolean> {
+    if (kept !== undefined) return through !== undefined && changedBy(kept.record) > through;
+    const [found] = await this.#reader.rowsAt([row]);
+    return found !== undefined && missingParts(found.evidence).length > 0;
+  }
+}
+
+function unlawful(seq: number, expected: string, found: string): Broken {
+  return { seq, problem: "the row about an approval does not follow from the rows before it", expected, found };
+}
+
+/** Returns the amounts under the counters of the row. A counter that came into force later may hold more. */
+function recordedIn(holds: TabledApproval["holds"], recorded: TabledApproval["holds"]): TabledApproval["holds"] {
+  const counters = new Set(recorded.map(({ counter }) => counter));
+  return holds.filter(({ counter }) => counters.has(counter));
+}
+
+/** False if the leaf alone says that the call met no approval, or that its approval ends with an act. */
+function mayAsk({ answered, mode, verdict }: Leaf): boolean {
+  return answered === "ESCALATE" || (answered === "ALLOW" && verdict !== "ALLOW" && mode !== "observe");
+}
+
+function shown(
+  { row, attach: digest, key, place, status, ends, record }: StoredApproval,
+  holds: TabledApproval["holds"],
+): string {
+  const held = holds.map(({ counter, key: of, at, amount }) => [counter, of, at, amount].join(" ")).toSorted();
+  return JSON.stringify([row, digest, key, place, status, ends, record, held]);
+}
+
+function changedBy(record: string): number {
+  try {
+    return Number((JSON.parse(record) as { readonly changed?: unknown }).changed);
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,18 @@
+import { createHmac } from "node:crypto";
+
+/** A cache of 4,096 keys of this length takes a few megabytes. A longer key is digested each time. */
+const keyCachedMax = 512;
+
+/** Digests counters' keys: HMAC-SHA256 with the ledger's own secret, in hex. Recent short keys are cached. */
+export function keyDigester(secret: string): (key: string) => string {
+  const digests = new Map<string, string>();
+  return (key) => {
+    const known = digests.get(key);
+    if (known !== undefined) return known;
+    const digest = createHmac("sha256", secret).update(key).digest("hex");
+    if (key.length > keyCachedMax) return digest;
+    if (digests.size >= 4096) digests.clear();
+    digests.set(key, digest);
+    return digest;
+  };
+}

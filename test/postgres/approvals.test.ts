@@ -1,0 +1,113 @@
+/**
+ * Goal: gates that share a ledger park a call once, hear every decision, and let the decided call through once. Method:
+ * two gates as processes on the test's own PostgreSQL. Positive control: a gate that does not close what was used.
+ * REDEEM_ROUNDS sets how often both gates are asked for one approval at the same time.
+ */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, suite, test, type TestContext } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import { migratePostgres } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
+import { approved, large, naming, startDesk, type Desk } from "../support/approvals.ts";
+import { ask, temporaryFolder } from "../support/gate.ts";
+import type { Mutation } from "../support/mutation/mutate.ts";
+import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+
+const rounds = Number(process.env["REDEEM_ROUNDS"] ?? 20);
+const server = await startPostgres({ after }, { max_connections: 80 });
+
+if (typeof server === "string")
+  test("PostgreSQL is available to the tests of approvals", { skip: server }, () => undefined);
+else {
+  await server.run("CREATE ROLE gate LOGIN PASSWORD 'gate'");
+  approvals(server);
+}
+
+/** Starts two gates on one new database. */
+async function twoDesks(
+  t: TestContext,
+  there: PostgresServer,
+  name: string,
+  defects?: readonly Mutation[],
+): Promise<readonly [Desk, Desk]> {
+  await there.run(`CREATE DATABASE ${name}`);
+  const at = (url: string): string => url.replace(/\/postgres$/, `/${name}`);
+  await migratePostgres({ url: at(there.url()), servingRole: "gate" });
+  const env = {
+    SVC_DATABASE_URL: at(there.url({ user: "gate", password: "gate" })),
+    SVC_SIGNING_KEY: join(temporaryFolder(t), "signing.key"),
+  };
+  const options = { env, ...(defects !== undefined && { defects }) };
+  const one = await startDesk(t, options);
+  return [one, await startDesk(t, { ...options, peer: one })];
+}
+
+/** Asks both gates for one approval at the same time, in each round with another call. Returns the ALLOWs of each round. */
+async function redeem([one, other]: readonly [Desk, Desk], times: number): Promise<readonly number[]> {
+  const allowed: number[] = [];
+  for (let round = 0; round < times; round += 1) {
+    const call = { ...large, session_id: `s${round}`, platform_state: { wallet: `w${round}` } };
+    const id = await approved(one, call);
+    const asked = Array.from({ length: 6 }, (_, n) => (n % 2 === 0 ? one : other).asks(naming(id, call)));
+    const answers = await Promise.all(asked);
+    allowed.push(answers.filter(({ verdict }) => verdict === "ALLOW").length);
+  }
+  return allowed;
+}
+
+function approvals(there: PostgresServer): void {
+  suite("PostgreSQL: approvals of two gates", () => {
+    test("[issue 16] a call that two gates are asked for at the same time is let through once", async (t) => {
+      const desks = await twoDesks(t, there, "redeemed");
+      assert.deepEqual(new Set(await redeem(desks, rounds)), new Set([1]));
+      assert.equal((await ask(desks[1], "/ledger/verify")).json.ok, true);
+    });
+
+    test("positive control: gates that do not close what was used let a call through again", async (t) => {
+      const defects = [
+        { within: "JudgedBatch.#closeLater", find: "this.#end({ ...approval, status }, approval);", put: "" },
+      ];
+      await assert.rejects(async () => {
+        const desks = await twoDesks(t, there, "redeemed_twice", defects);
+        assert.deepEqual(new Set(await redeem(desks, 10)), new Set([1]));
+      });
+    });
+
+    test("a call is parked once, whichever gate is asked, and its amount counts at both", async (t) => {
+      const [one, other] = await twoDesks(t, there, "parked");
+      const [first, second] = [await one.asks(large), await other.asks(large)];
+      assert.deepEqual([second.approval.id, second.approval.new], [first.approval.id, false]);
+      const more = { ...large, tool_input: { amount: 1301, to: "x" } };
+      assert.equal((await other.asks(more)).verdict, "BLOCK", "1,200 of 2,500 are held");
+    });
+
+    test("a decision at one gate ends the wait at the other, and a person's groups are those of now", async (t) => {
+      const [one, other] = await twoDesks(t, there, "heard");
+      const { approval } = await one.asks(large);
+      const waiting = ask(other, `/approvals/${approval.id}?wait=30`);
+      await wait(200);
+      const begun = performance.now();
+      assert.equal((await one.decides("anna", approval.id, "approve")).status, 200);
+      const heard = (await waiting).json;
+      t.diagnostic(`heard after ${Math.round(performance.now() - begun)} ms`);
+      assert.deepEqual([heard.status, heard.next], ["approved", "check"]);
+      const groups = { groups: ["legal"] };
+      assert.equal((await one.operates("/admin/keys/anna-laptop/update", groups)).status, 200);
+      assert.equal((await other.asks(naming(approval.id))).verdict, "ESCALATE", "anna no longer speaks for finance");
+    });
+
+    test("a denial at one gate holds at the other, also after an erasure of another call", async (t) => {
+      const [one, other] = await twoDesks(t, there, "denied");
+      const { approval } = await one.asks(large);
+      const parked = await one.asks({ ...large, session_id: "s2", tool_input: { amount: 1100, to: "x" } });
+      assert.equal((await other.decides("anna", approval.id, "deny")).status, 200);
+      assert.equal((await one.asks(large)).verdict, "BLOCK");
+      const erase = { session_id: "s2", parts: ["input"], reason: "a person asked for it" };
+      const erased = await one.operates("/admin/erase", erase);
+      assert.deepEqual([erased.status, erased.json.rows], [200, 1], erased.text);
+      assert.equal((await other.as("anna", `/approvals/${parked.approval.id}`)).status, 404);
+      assert.equal((await other.asks(large)).verdict, "BLOCK");
+      assert.equal((await ask(other, "/ledger/verify")).json.ok, true);
+    });
+  });
+}
