@@ -267,7 +267,7 @@ function verifyFolder(folder, keys, chainOnly, found) {
   const first = missing.findIndex((names) => names !== "");
   need(first === -1, "erasure", first, "a part is missing, and no later row says that it was erased");
   const [used] = lenient;
-  need(!used, "use", used, "the answer is more lenient than the verdict, and no later row names an approval for it");
+  need(!used, "use", used, "the answer is more lenient than the verdict, and no row names an approval");
 }
 /** The root of a tree of `size` leaves, from one leaf's hash and its siblings on the way up (RFC 6962, section 2.1.1). */
 function climb(node, index, size, path) {

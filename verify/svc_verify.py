@@ -267,7 +267,7 @@ def verify_folder(folder, keys, chain_only, found):
     need(node == root, "root", 0, "the rows' root hash differs from the checkpoint's")
     first = next((row for row, lacks in enumerate(missing) if lacks), 0)
     need(not first, "erasure", first, "a part is missing, and no later row says that it was erased")
-    need(not lenient, "use", next(iter(lenient), 0), "the answer is more lenient than the verdict, and no later row names an approval for it")
+    need(not lenient, "use", next(iter(lenient), 0), "the answer is more lenient than the verdict, and no row names an approval")
 
 def climb(node, index, size, path):
     """The root of a tree of `size` leaves, from one leaf's hash and its siblings on the way up (RFC 6962, section 2.1.1)."""

@@ -93,7 +93,7 @@ function otherValue(dice: Dice, value: Json): Json {
 function otherList(dice: Dice, list: readonly Json[]): Json {
   const at = Math.floor(dice.between(0, list.length));
   const changed = list.map((each, index) => (index === at ? otherValue(dice, each) : each));
-  return dice.oneOf([changed, list.slice(1), [...list, null], [...list].reverse(), [list]]);
+  return dice.oneOf([changed, list.slice(1), [...list, null], list.toReversed(), [list]]);
 }
 
 function otherMembers(dice: Dice, members: Members): Members {
