@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { suite, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -65,9 +66,50 @@ suite("a client settles a verdict with a real gate", () => {
   }
 });
 
+const root = fileURLToPath(new URL("../../..", import.meta.url));
+const contract = readFileSync(`${root}/contracts/payments.yaml`, "utf8");
+/** The lines of README.md, as a program that prints the result. */
+const readme = [
+  "import sys; sys.path.insert(0, sys.argv[1] + '/python')",
+  "from svc_gate import SvcGate",
+  "gate, name = SvcGate(sys.argv[2], api_key=sys.argv[3]), 'payment.send'",
+  "arguments = dict(amount=20, currency='USD', payee_address='p', offer_expires_epoch=2)",
+  "facts = lambda: dict(monthly_spend_usd=0, approved_payees=['p'], historical_price_usd=10, now_epoch=1)",
+  "run_tool = lambda *_: 'ran'",
+  /<!-- docs: settle -->\n```python\n([\s\S]*?)```/.exec(readFileSync(`${root}/README.md`, "utf8"))?.[1] ?? "",
+  "print(result)",
+].join("\n");
+
+suite("examples of a call that a person decides", () => {
+  for (const { name, command } of latest) {
+    const isPython = name.startsWith("python");
+    const example = isPython ? "approved_payment.py" : "approved-payment.mjs";
+    for (const decision of ["approve", "deny"] as const)
+      test(`examples/${example}: the person's answer is ${decision}`, async (t) => {
+        const desk = await startDesk(t, { contract });
+        const printed = printedBy(command[0] ?? "", [`${root}/examples/${example}`, desk.address]);
+        await decide(desk, decision);
+        says(decision, (await printed).join("\n"));
+      });
+    if (isPython)
+      test("the lines of README.md run a call after a person approves it", async (t) => {
+        const desk = await startDesk(t, { contract });
+        const printed = printedBy(command[0] ?? "", ["-c", readme, clients, desk.address, key]);
+        await decide(desk, "approve");
+        assert.deepEqual(await printed, ["ran"]);
+      });
+  }
+});
+
 async function settle({ address }: Desk, program: string): Promise<readonly string[]> {
   const script = /python/.test(program) ? ["-c", scripts.python] : ["--input-type=module", "-e", scripts.node];
-  const child = spawn(program, [...script, clients, address, key]);
+  return printedBy(program, [...script, clients, address, key]);
+}
+
+/** Runs a program to its end. Returns the lines that it prints. */
+async function printedBy(program: string, args: readonly string[]): Promise<readonly string[]> {
+  const env = { PATH: process.env["PATH"] ?? "", PYTHONDONTWRITEBYTECODE: "1", SVC_API_KEY: key };
+  const child = spawn(program, args, { env });
   let text = "";
   child.stdout.on("data", (chunk) => (text += chunk));
   child.stderr.on("data", (chunk) => (text += chunk));
