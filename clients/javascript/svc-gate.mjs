@@ -127,7 +127,7 @@ export class SvcGate {
         const asked = { limit: verdictMax, whole: false, waitMs: wait * 1000, signal };
         const found = approvalIn(await this.#ask("GET", `/approvals/${id}?wait=${wait}`, asked), id);
         latest = Object.freeze({ ...verdict, approval: found });
-        if (ends.has(found.status)) return ended(latest, ends.get(found.status));
+        if (ends.has(found.status)) return ended(latest, endOf(found));
         if (found.status === "approved" && found.next !== "wait") return latest;
         if (found.status === "pending") pauseMs = 200;
       } catch (error) {
@@ -414,6 +414,12 @@ function verdictOf(verdict, reason, mode, { unreached = true, receipt = null, ap
 /** Returns the BLOCK that ends the wait for a person. */
 function ended({ mode, unreached, receipt, approval }, what) {
   return verdictOf("BLOCK", `Svc: ${what}; the action is blocked.`, mode, { unreached, receipt, approval });
+}
+
+/** A person's comment says why the call was denied. */
+function endOf({ status, comment }) {
+  const words = ends.get(status);
+  return typeof comment === "string" && comment !== "" ? `${words}: ${comment}` : words;
 }
 
 function approvalIn(answer, id) {

@@ -201,7 +201,8 @@ class SvcGate:
                 found = _approval_in(answer, name)
                 verdict = replace(verdict, approval=found)
                 if found["status"] in _ENDS:
-                    return _ended(verdict, _ENDS[found["status"]])
+                    said = found.get("comment")
+                    return _ended(verdict, _ENDS[found["status"]] + (": " + said if type(said) is str and said else ""))
                 if found["status"] == "approved" and found.get("next") != "wait":
                     return verdict
                 pause = 0.2 if found["status"] == "pending" else 1.0

@@ -177,7 +177,7 @@ const scenarios: readonly Scenario[] = [
     },
     defect: {
       within: "judgeAsk",
-      find: 'if (denial !== undefined) return { how: "denied", mismatch, approval: denial };',
+      find: 'if (denial !== undefined) return { how: "denied", mismatch, ...denial };',
       put: "",
     },
   },
@@ -198,6 +198,7 @@ const scenarios: readonly Scenario[] = [
         tool_input: { amount: 1300, to: "y" },
       });
       assert.equal(fourth.verdict, "BLOCK");
+      assert.match(fourth.reason, /^Svc: persons denied 3 calls under this rule within an hour/);
     },
     defect: { within: "denialsMax", value: "99" },
   },

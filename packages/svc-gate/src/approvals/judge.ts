@@ -36,8 +36,20 @@ export type Judgement =
   | { readonly how: undefined; readonly mismatch: boolean }
   | { readonly how: "opened"; readonly mismatch: boolean; readonly supersedes: Approval | undefined }
   | { readonly how: "attached"; readonly mismatch: boolean; readonly approval: Approval; readonly isSame: boolean }
-  | { readonly how: "used"; readonly mismatch: boolean; readonly approval: Approval; readonly needed: boolean }
-  | { readonly how: "denied"; readonly mismatch: boolean; readonly approval: Approval }
+  | {
+      readonly how: "used";
+      readonly mismatch: boolean;
+      readonly approval: Approval;
+      readonly needed: boolean;
+      readonly by: readonly string[];
+    }
+  | {
+      readonly how: "denied";
+      readonly mismatch: boolean;
+      readonly approval: Approval;
+      /** How many calls were denied under the rule within an hour, if that is why; else 0. */
+      readonly denials: number;
+    }
   | { readonly how: "closed"; readonly mismatch: boolean; readonly approval: Approval; readonly status: Status }
   | { readonly how: "capped"; readonly mismatch: boolean; readonly waiting: number };
 
@@ -59,17 +71,18 @@ export function judgeAsk(
   const { at, answered } = ask;
   const named = ask.named === undefined ? undefined : namedBy(ask, book);
   const mismatch = ask.named !== undefined && named === undefined;
-  if (named !== undefined && statusAt(named, at) === "approved" && quorumNow(named).isMet) {
-    if (answered === "ALLOW") return { how: "used", mismatch, approval: named, needed: false };
-    if (ask.asking !== undefined && isWithin(ask.asking, named.asking))
-      return { how: "used", mismatch, approval: named, needed: true };
+  const quorum = named !== undefined && statusAt(named, at) === "approved" ? quorumNow(named) : undefined;
+  if (named !== undefined && quorum?.isMet === true) {
+    const used = { how: "used", mismatch, approval: named, by: quorum.persons } as const;
+    if (answered === "ALLOW") return { ...used, needed: false };
+    if (ask.asking !== undefined && isWithin(ask.asking, named.asking)) return { ...used, needed: true };
   }
   if (answered !== "ESCALATE" || ask.asking === undefined) return { how: undefined, mismatch };
   const denial = denialFor(ask, book);
-  if (denial !== undefined) return { how: "denied", mismatch, approval: denial };
+  if (denial !== undefined) return { how: "denied", mismatch, ...denial };
   if (named !== undefined) {
     const status = statusAt(named, at);
-    if (status === "denied") return { how: "denied", mismatch, approval: named };
+    if (status === "denied") return { how: "denied", mismatch, approval: named, denials: 0 };
     if (status !== "pending" && status !== "approved") return { how: "closed", mismatch, approval: named, status };
   }
   const open = book.open(ask.attach, at);
@@ -144,8 +157,14 @@ function negated(text: string): string {
   return text.startsWith("-") ? text.slice(1) : `-${text}`;
 }
 
-/** A denial that holds for the call: of the same call, of its tool in its session, or of its rule for its key. */
-function denialFor({ at, key, session, tool, rule, attach }: Ask, book: ApprovalBook): Approval | undefined {
+/**
+ * A denial that holds for the call: of the same call, of its tool in its session, or of its rule for its key. After a few
+ * denials under one rule, the last of them holds for further calls.
+ */
+function denialFor(
+  { at, key, session, tool, rule, attach }: Ask,
+  book: ApprovalBook,
+): { readonly approval: Approval; readonly denials: number } | undefined {
   const denied = book.denied(key);
   const found = denied.find(({ asking, denial, ...of }) => {
     if (denial === null || at >= denial.until) return false;
@@ -153,9 +172,10 @@ function denialFor({ at, key, session, tool, rule, attach }: Ask, book: Approval
     if (denial.scope === "tool") return of.tool === tool && of.session === session;
     return denial.scope === "rule" && of.rule === rule;
   });
-  if (found !== undefined) return found;
+  if (found !== undefined) return { approval: found, denials: 0 };
   const recent = denied.filter((each) => each.rule === rule && at < (each.denial?.at ?? 0) + hourMs);
-  return recent.length >= denialsMax ? recent.at(-1) : undefined;
+  const last = recent.at(-1);
+  return last === undefined || recent.length < denialsMax ? undefined : { approval: last, denials: recent.length };
 }
 
 /**

@@ -13,6 +13,8 @@ export interface Quorum {
   readonly needs: number;
   readonly has: number;
   readonly isMet: boolean;
+  /** The persons whose votes count. */
+  readonly persons: readonly string[];
 }
 
 /**
@@ -46,7 +48,7 @@ export function quorumOf(
   });
   const largest = Math.max(1, ...needs.map(({ of }) => of));
   const short = Math.min(largest, Math.max(0, ...missing));
-  return { needs: largest, has: largest - short, isMet: short === 0 };
+  return { needs: largest, has: largest - short, isMet: short === 0, persons: counted.map(({ person }) => person) };
 }
 
 /** True if the voter belongs to one of the groups that an approval needs. */

@@ -429,7 +429,8 @@ class ContractCompiler {
     const decidesAlone =
       route.otherwise !== "ESCALATE" && !rules.some(({ verdict, observed }) => verdict === "ESCALATE" && !observed);
     const plan = { tool, routes: [route], observing, writers, readers, worstCost: compiler.cost };
-    const unbound = this.#unbound(document?.approval ?? this.#document.approval, plan, input?.type ?? noFields);
+    const listing = document?.approval?.unbound === undefined ? this.#document.approval : document.approval;
+    const unbound = this.#unbound(listing, plan, input?.type ?? noFields);
     return { ...plan, canEscalate: !decidesAlone, unbound, subject: this.#subject(plan) };
   }
 

@@ -53,7 +53,7 @@ function readOnce(file: SourceFile, report: Report, repaired?: Repaired): Contra
     platform: root.entries.get("platform")?.value,
     sensitive: reader.members(root, "sensitive"),
     subject: reader.members(root, "subject"),
-    approval: reader.approval(root),
+    approval: reader.approval(root, true),
     requires: reader.requires(root),
     lets: reader.lets(root),
     tools: new Map(tools.map(([tool, node, span]) => [tool, reader.tool(tool, node, span)])),
@@ -96,7 +96,7 @@ export function readMandate(file: SourceFile, report: Report): MandateDocument |
         : (reader.asList(contracts, "`contracts`")?.items ?? []).flatMap((node) => reader.mandateEntry(node) ?? []),
     limits: submaps("limits"),
     counters: submaps("counters"),
-    approval: reader.approval(root),
+    approval: reader.approval(root, false),
     approvals: reader.approvals(root),
   };
 }
@@ -189,13 +189,22 @@ class Reader {
     return value === undefined || this.asList(value, `\`${key}\``) === undefined ? [] : this.texts(map, key);
   }
 
-  approval(map: YamlMap): ApprovalDocument | undefined {
+  /** @param isOfTool a tool or a contract may say what an approval is not bound to; a rule and a mandate may not */
+  approval(map: YamlMap, isOfTool: boolean): ApprovalDocument | undefined {
     const value = map.entries.get("approval")?.value;
     const inner = this.asMap(value, "`approval`");
     if (inner === undefined) return undefined;
     this.known(inner, documentKeys.approval, "`approval`");
     const texts = (key: string): readonly YamlScalar[] | undefined =>
       inner.entries.has(key) ? this.texts(inner, key) : undefined;
+    const unbound = texts("unbound");
+    if (unbound !== undefined && !isOfTool)
+      this.#report.add(
+        "approval",
+        unbound[0]?.span ?? inner.span,
+        "`unbound` belongs to a tool or a contract",
+        "write it in the `approval` of the tool",
+      );
     return {
       span: inner.span,
       by: texts("by"),
@@ -205,7 +214,7 @@ class Reader {
       batch: inner.entries.has("batch") ? this.#flag(inner, "batch") : undefined,
       pins: texts("pins"),
       drift: this.text(inner, "drift"),
-      unbound: texts("unbound"),
+      unbound,
     };
   }
 
@@ -298,7 +307,7 @@ class Reader {
         "a JSON Schema, the same as an MCP tool's `inputSchema`",
       );
     const otherwise = this.#otherwise(map, span);
-    return { span, input, requires: this.requires(map), approval: this.approval(map), otherwise };
+    return { span, input, requires: this.requires(map), approval: this.approval(map, true), otherwise };
   }
 
   #otherwise(map: YamlMap, span: Span): OutcomeDocument | undefined {
@@ -411,7 +420,7 @@ class Reader {
       verdict: verdict ?? "BLOCK",
       final,
       observed: mode !== undefined,
-      approval: this.approval(map),
+      approval: this.approval(map, false),
       reason: sentence ?? [],
     };
   }

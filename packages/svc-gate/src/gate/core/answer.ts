@@ -56,16 +56,16 @@ function answeredReason(check: Reasoned): string {
   switch (judgement?.how) {
     case "used":
       return judgement.needed
-        ? `Svc: ${votersOf(judgement.approval)} approved this call, which a rule held: ${own}`
+        ? `Svc: ${judgement.by.join(" and ")} approved this call, which a rule held: ${own}`
         : reason;
     case "denied":
-      return deniedReason(judgement.approval);
+      return deniedReason(judgement);
     case "closed": {
       const id = approvalId(judgement.approval.row, judgement.approval.hash);
       return `Svc: the approval ${id} ${closedWords[judgement.status] ?? "is closed"}, and a rule holds this call: ${own}`;
     }
     case "capped":
-      return `${reason}; ${judgement.waiting} calls already wait for a person, so this call was not added: ask again later`;
+      return `${reason}; ${waitingText(judgement.waiting)} for a person, so this call was not added: ask again later`;
     case "opened":
     case "attached":
     case undefined:
@@ -82,13 +82,16 @@ const closedWords: Readonly<Record<string, string>> = {
   superseded: "was replaced by another",
 };
 
-function votersOf({ votes }: Extract<Judgement, { readonly how: "used" }>["approval"]): string {
-  return [...new Set(votes.map(({ person }) => person))].join(" and ");
+function waitingText(count: number): string {
+  return count === 1 ? "1 call already waits" : `${count} calls already wait`;
 }
 
 const deniedWhat = { call: "this call", tool: "this tool in this session", rule: "calls under this rule" };
 
-function deniedReason({ denial }: Extract<Judgement, { readonly how: "denied" }>["approval"]): string {
+function deniedReason({ approval, denials }: Extract<Judgement, { readonly how: "denied" }>): string {
+  if (denials > 0)
+    return `Svc: persons denied ${denials} calls under this rule within an hour, so it blocks further calls`;
+  const { denial } = approval;
   if (denial === null) return "Svc: a person denied this call";
   const { person, comment, scope } = denial;
   return `Svc: ${person} denied ${deniedWhat[scope]}${comment === "" ? "" : `: ${comment}`}`;

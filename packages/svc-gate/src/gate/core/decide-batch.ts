@@ -84,8 +84,8 @@ export async function decideBatch(
   const timed = { transaction, at };
   const looked = transaction.look(planned.flatMap(({ lookups }) => lookups));
   const judging = new Judging(timed, policy, options.deciders);
-  if (transaction.hasApprovals) await judging.open(planned);
-  await looked;
+  // Both are awaited together, so that no failure of one is left unhandled while the other runs.
+  await Promise.all([looked, transaction.hasApprovals ? judging.open(planned) : undefined]);
   const ahead = transaction.head.seq - first; // A row before the checks ends approvals whose time is over.
   const decisions = planned.map((call, index) => decideCall(judging, call, index, options));
   const changed = judging.batch?.finish() ?? [];

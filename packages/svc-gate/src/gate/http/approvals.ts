@@ -121,9 +121,8 @@ async function waitFor(
   seconds: number,
 ): Promise<Result<Approval, Refusal>> {
   const gone = new AbortController();
-  const left = Math.max(1, approval.asking.decide_by - Date.now());
   reply.raw.once("close", () => gone.abort());
-  return gate.approvals.wait(approval, key?.id ?? "", Math.min(seconds * 1000, left), gone.signal);
+  return gate.approvals.wait(approval, key?.id ?? "", seconds * 1000, gone.signal);
 }
 
 /** Handles POST /approvals/{id}/approve. */
@@ -267,6 +266,7 @@ function standing({ gate }: RouteCall, approval: Approval): readonly (readonly [
     ["needs", needs],
     ["has", has],
     ["next", next],
+    ...(approval.denial === null ? [] : [["comment", approval.denial.comment] as const]),
   ];
 }
 

@@ -1,0 +1,134 @@
+/**
+ * Goal: what a contract says about approvals is read exactly, and each mistake is an error at its place. Method: a table
+ * of contracts with their errors, and what the compiled rules then need.
+ */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { compileContracts, compileMandate, type PolicySet } from "../../../../packages/svc-gate/src/contract/mod.ts";
+import { good } from "../../../../packages/svc-gate/src/wire/mod.ts";
+import { sentencesOf } from "../../../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
+
+interface Parts {
+  readonly contract?: string;
+  readonly tool?: string;
+  readonly rule?: string;
+}
+
+function textOf({ contract = "", tool = "", rule = "" }: Parts): string {
+  return `contract: c
+platform: { type: object, properties: { price: { type: number }, wallet: { type: string } } }
+${contract}
+tools:
+  pay:
+    input:
+      type: object
+      additionalProperties: false
+      required: [amount]
+      properties: { amount: { type: number, minimum: 0 }, note: { type: string }, memo: { type: string }, cents: { type: integer } }
+    ${tool}
+    otherwise: ALLOW
+counters:
+  spent: { of: pay, per: key, sum: input.amount }
+rules:
+  - rule: large
+    on: pay
+    when: input.amount > 100 && input.?memo.orValue("") != "x" && counters.spent < 1000
+    verdict: ESCALATE
+    ${rule}
+    reason: it is large
+`;
+}
+
+function compiled(parts: Parts): PolicySet {
+  const found = compileContracts([{ name: "c.yaml", text: textOf(parts) }]);
+  return found.ok ? found.value : assert.fail(found.problem.map(({ message }) => message).join("; "));
+}
+
+function errorOf(parts: Parts): string {
+  const text = textOf(parts);
+  const found = compileContracts([{ name: "c.yaml", text }]);
+  if (found.ok) return "no error";
+  return found.problem
+    .map(({ code, message, span }) => `${text.slice(span.from, span.to)}: ${code}: ${message}`)
+    .join("; ");
+}
+
+/** What an approval of the rule `large` needs. */
+function termsOf(policySet: PolicySet): object {
+  const [route] = policySet.tools.get("pay")?.routes ?? [];
+  const { by, of, decideWithinMs, useWithinMs, batch, pins, drift } = route?.rules[0]?.terms ?? assert.fail("no rule");
+  return { by, of, decideWithinMs, useWithinMs, batch, pins, drift };
+}
+
+const byDefault = {
+  by: null,
+  of: 1,
+  decideWithinMs: 3_600_000,
+  useWithinMs: 600_000,
+  batch: true,
+  pins: [],
+  drift: "0",
+};
+
+suite("`approval:` in a contract", () => {
+  test("a contract that says nothing needs one person within an hour", () => {
+    assert.deepEqual(termsOf(compiled({})), byDefault);
+  });
+
+  test("each part comes from the rule, else the tool, else the contract", () => {
+    const terms = termsOf(
+      compiled({
+        contract: "approval: { by: [legal], of: 2, decide_within: 2d }",
+        tool: "approval: { of: 3, batch: false, use_within: 30m }",
+        rule: "approval: { by: [finance, board], drift: 1.50, pins: [platform.price, counters.spent] }",
+      }),
+    );
+    assert.deepEqual(terms, {
+      by: ["board", "finance"],
+      of: 3,
+      decideWithinMs: 172_800_000,
+      useWithinMs: 1_800_000,
+      batch: false,
+      pins: ["counters.spent", "platform.price"],
+      drift: "1.5",
+    });
+  });
+
+  test("a tool's other parts leave the contract's `unbound` in force", () => {
+    const contract = "approval: { unbound: [input.note] }";
+    for (const tool of ["", "approval: { of: 2 }"])
+      assert.deepEqual(compiled({ contract, tool }).tools.get("pay")?.unbound, ["input.note"]);
+    const none = { contract, tool: "approval: { unbound: [] }" };
+    assert.deepEqual(compiled(none).tools.get("pay")?.unbound, []);
+  });
+
+  const wrong: readonly (readonly [name: string, parts: Parts])[] = [
+    ["another member", { rule: "approval: { who: [finance] }" }],
+    ["no persons", { rule: "approval: { of: 0 }" }],
+    ["too many persons", { rule: "approval: { of: 1000 }" }],
+    ["a group with a space", { rule: 'approval: { by: ["a b"] }' }],
+    ["a length without a unit", { rule: "approval: { decide_within: 30 }" }],
+    ["a month to decide", { rule: "approval: { decide_within: 30d }" }],
+    ["a drift below 0", { rule: "approval: { drift: -1 }" }],
+    ["a pin of another fact", { rule: "approval: { pins: [platform.cost] }" }],
+    ["a pin of the input", { rule: "approval: { pins: [input.amount] }" }],
+    ["a pin of another counter", { rule: "approval: { pins: [counters.tries] }" }],
+    ["`unbound` in a rule", { rule: "approval: { unbound: [input.note] }" }],
+    ["an unbound number", { tool: "approval: { unbound: [input.cents] }" }],
+    ["an unbound member that must be there", { tool: "approval: { unbound: [input.amount] }" }],
+    ["an unbound member that a rule reads", { tool: "approval: { unbound: [input.memo] }" }],
+    ["an unbound member that the tool does not have", { tool: "approval: { unbound: [input.other] }" }],
+    ["an unbound fact", { tool: "approval: { unbound: [platform.wallet] }" }],
+    ["a subject that the platform does not send", { contract: "subject: [platform.user]" }],
+    ["a subject in the input", { contract: "subject: [input.amount]" }],
+  ];
+  for (const [name, parts] of wrong) test(`an error names ${name}`, () => says(name, errorOf(parts)));
+
+  test("`unbound` in a mandate is an error", () => {
+    const text = "mandate: m\ncontracts: [c.yaml]\napproval: { unbound: [input.note] }\n";
+    const found = compileMandate({ name: "mandate.yaml", text }, (name) => good({ name, text: textOf({}) }));
+    says("`unbound` in a mandate", found.ok ? "no error" : found.problem.map(({ message }) => message).join("; "));
+  });
+});
