@@ -85,7 +85,8 @@ export async function decideBatch(
   const looked = transaction.look(planned.flatMap(({ lookups }) => lookups));
   const judging = new Judging(timed, policy, options.deciders);
   // Both are awaited together, so that no failure of one is left unhandled while the other runs.
-  await Promise.all([looked, transaction.hasApprovals ? judging.open(planned) : undefined]);
+  if (transaction.hasApprovals) await Promise.all([looked, judging.open(planned)]);
+  else await looked;
   const ahead = transaction.head.seq - first; // A row before the checks ends approvals whose time is over.
   const decisions = planned.map((call, index) => decideCall(judging, call, index, options));
   const changed = judging.batch?.finish() ?? [];
