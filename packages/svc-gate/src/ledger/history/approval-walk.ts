@@ -50,6 +50,8 @@ export class ApprovalWalk {
   /** The row of the check that used an approval, until the act that says so. */
   readonly #used = new Map<number, number>();
   #ended: Approval[] = [];
+  /** The last check whose outcome was erased: it may have been a repeat of any call that waited then. */
+  #erasedRepeat = 0;
   /** Rows about the approval of a row that opened none, as far as the walk knows. */
   #unmet: Unmet[] = [];
 
@@ -60,7 +62,10 @@ export class ApprovalWalk {
   /** Takes the next row, whose evidence is verified. */
   take(leaf: Leaf, row: StoredRow): Broken | undefined {
     if (leaf.kind === "change") return this.#act(leaf, row);
-    if (leaf.kind === "check" && mayAsk(leaf)) this.#check(leaf, row);
+    if (leaf.kind === "check" && mayAsk(leaf)) {
+      if (missingParts(row.evidence).includes("outcome")) this.#erasedRepeat = leaf.seq;
+      this.#check(leaf, row);
+    }
     return undefined;
   }
 
@@ -174,13 +179,11 @@ export class ApprovalWalk {
     const rows = approvals.map(({ approval }) => approval.row);
     const tabled = new Map((await this.#reader.approvalsAt(rows)).map((each) => [each.row, each]));
     for (const { approval, holds } of approvals) {
-      const expected = shown(
-        storedApproval(approval, (text) => this.#reader.digest(text)),
-        holds,
-      );
+      const view = approval.row < this.#erasedRepeat ? withoutRepeats : asKept;
+      const expected = shown(view(storedApproval(approval, (text) => this.#reader.digest(text))), holds);
       const kept = tabled.get(approval.row);
       const held = through === undefined ? (kept?.holds ?? []) : recordedIn(kept?.holds ?? [], holds);
-      const found = kept === undefined ? "no such approval" : shown(kept, held);
+      const found = kept === undefined ? "no such approval" : shown(view(kept), held);
       if (found === expected || (await this.#isLater(approval.row, kept, through))) continue;
       const seq = approval.closed ?? approval.row;
       return { seq, problem: "the tables of approvals differ from the rows", expected, found };
@@ -219,10 +222,23 @@ function shown(
   return JSON.stringify([row, digest, key, place, status, ends, record, held]);
 }
 
+const asKept = (approval: StoredApproval): StoredApproval => approval;
+
+/** Leaves out what the repeats of a call change, for a call of which a repeat may have been erased. */
+function withoutRepeats(approval: StoredApproval): StoredApproval {
+  const { asked: _asked, changed: _changed, own: _own, ...rest } = progressIn(approval.record);
+  return { ...approval, record: JSON.stringify(rest) };
+}
+
 function changedBy(record: string): number {
+  return Number(progressIn(record)["changed"] ?? 0);
+}
+
+/** A changed table may have any text. */
+function progressIn(record: string): Readonly<Record<string, unknown>> {
   try {
-    return Number((JSON.parse(record) as { readonly changed?: unknown }).changed);
+    return Object(JSON.parse(record)) as Readonly<Record<string, unknown>>;
   } catch {
-    return 0;
+    return { record };
   }
 }
