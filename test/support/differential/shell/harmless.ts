@@ -131,7 +131,12 @@ function isEmpty(list: readonly unknown[]): boolean {
 /** @returns the effects that break the promise, one line each */
 export function brokenPromises(promised: Promised, record: ShellRecord, effects: Effects): readonly string[] {
   const mayChange = promised === "lists" ? record.writes : [];
-  const changed = effects.changed.filter((path) => !mayChange.includes(path.replace(/^[^/]*\//, "")));
+  // After a `cd`, which goes to a folder below, a path in the record begins there.
+  const moves = record.commands.some(({ name }) => name === "cd");
+  const isListedAs = (file: string, path: string): boolean => path === file || (moves && path.endsWith(`/${file}`));
+  const changed = effects.changed.filter(
+    (path) => !mayChange.some((file) => isListedAs(file, path.replace(/^[^/]*\//, ""))),
+  );
   const isSure = (promised !== "lists" || isSureOfReads(record)) && !readsFolders(record);
   const shown = isSure ? effects.shown : [];
   return [
