@@ -53,11 +53,9 @@ const dayMs = 86_400_000;
 const askEveryMs = 500;
 
 interface Waiter {
-  readonly row: number;
-  readonly wake: (approval: Approval) => void;
-  /** Ends the wait with what was known at its beginning. */
-  readonly stop: () => void;
-  readonly erased: () => void;
+  /** What was known at the beginning of the wait. */
+  readonly approval: Approval;
+  readonly end: (latest: Approval) => void;
 }
 
 /** Where persons decide the calls of one ledger. Every decision is a row, in a transaction like that of a check. */
@@ -311,8 +309,6 @@ export class ApprovalDesk {
       const untilItEnds = Math.max(0, endsAt(approval) - Date.now());
       const timer = setTimeout(() => end(approval), Math.min(ms, untilItEnds));
       const stop = (): void => end(approval);
-      const erased = (): void => end({ ...approval, status: "cancelled" });
-      const waiter: Waiter = { row: approval.row, wake: (latest) => end(latest), stop, erased };
       const end = (latest: Approval): void => {
         clearTimeout(timer);
         this.#waiters.delete(waiter);
@@ -323,6 +319,7 @@ export class ApprovalDesk {
         }
         resolve(latest);
       };
+      const waiter: Waiter = { approval, end };
       signal.addEventListener("abort", stop);
       if (signal.aborted || this.#closed) return stop();
       this.#waiters.add(waiter);
@@ -334,19 +331,19 @@ export class ApprovalDesk {
   /** Reads the approvals that somebody waits for, in one query. An approval that was erased is cancelled. */
   async look(): Promise<void> {
     const asked = [...this.#waiters];
-    const rows = [...new Set(asked.map(({ row }) => row))];
+    const rows = [...new Set(asked.map(({ approval: { row } }) => row))];
     if (rows.length === 0) return;
     const query = { before: Number.MAX_SAFE_INTEGER, limit: rows.length, rows };
     const found = await this.list(query).catch(() => undefined);
     if (found === undefined) return;
     this.#wake(found.filter(({ status }) => status !== "pending"));
     const there = new Set(found.map(({ row }) => row));
-    for (const waiter of asked) if (!there.has(waiter.row)) waiter.erased();
+    for (const { approval, end } of asked) if (!there.has(approval.row)) end({ ...approval, status: "cancelled" });
   }
 
   #wake(changed: readonly Approval[]): void {
-    for (const approval of changed)
-      for (const waiter of this.#waiters) if (waiter.row === approval.row) waiter.wake(approval);
+    for (const latest of changed)
+      for (const { approval, end } of this.#waiters) if (approval.row === latest.row) end(latest);
   }
 
   /** Tells waiters about approvals that have changed, after their rows are on disk. */
@@ -358,7 +355,7 @@ export class ApprovalDesk {
   close(): void {
     this.#closed = true;
     clearInterval(this.#asking);
-    for (const { stop } of this.#waiters) stop();
+    for (const { approval, end } of this.#waiters) end(approval);
   }
 }
 

@@ -95,9 +95,7 @@ export class JudgedBatch {
     due: readonly Approval[],
   ): Promise<JudgedBatch> {
     const { transaction, at } = timed;
-    const reason = due.length === 1 ? "Svc: an approval expired" : `Svc: ${due.length} approvals expired`;
-    const expire = (rows: readonly number[]): ApprovalAct => ({ act: "approval.expire", rows });
-    const expired = await endTogether(timed, policy, gateName, due, { act: expire, reason });
+    const expired = await expire(timed, policy, due);
     const named = calls.flatMap(({ request: { approvalId: id } }) =>
       id === undefined ? [] : [readApprovalId(id)?.row],
     );
@@ -329,25 +327,24 @@ export function recordAct(
 }
 
 /**
- * Ends open approvals with one row, and what they hold with them.
+ * Ends the approvals whose time is over with one row, and what they hold with them.
  *
  * @returns them afterwards
  */
-export async function endTogether(
+async function expire(
   { transaction, at }: { readonly transaction: AppendTransaction; readonly at: number },
-  inForce: Pick<ActivePolicy, "contract" | "mode">,
-  by: string,
-  open: readonly Approval[],
-  { act, reason }: { readonly act: (rows: readonly number[]) => ApprovalAct; readonly reason: string },
+  policy: ActivePolicy,
+  due: readonly Approval[],
 ): Promise<readonly Approval[]> {
-  if (open.length === 0) return [];
-  const rows = open.map(({ row }) => row).toSorted((a, b) => a - b);
+  if (due.length === 0) return [];
+  const rows = due.map(({ row }) => row).toSorted((a, b) => a - b);
   const { holds } = await transaction.approvals({ attaches: [], rows, keys: [], at });
   const held = Map.groupBy(holds, ({ seq }) => seq);
-  const ends = act(rows);
-  recordAct(transaction, at, inForce, by, ends, reason);
-  return open.map((approval) => {
-    const after = applyAct(approval, ends, { seq: transaction.head.seq, at, by });
+  const act: ApprovalAct = { act: "approval.expire", rows };
+  const reason = due.length === 1 ? "Svc: an approval expired" : `Svc: ${due.length} approvals expired`;
+  recordAct(transaction, at, policy, gateName, act, reason);
+  return due.map((approval) => {
+    const after = applyAct(approval, act, { seq: transaction.head.seq, at, by: gateName });
     if (after === undefined) throw new Fault(`the approval of row ${approval.row} cannot end as its state says`);
     transaction.release(after.row, held.get(after.row) ?? []);
     transaction.keepApproval(after);
