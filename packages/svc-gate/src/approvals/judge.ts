@@ -5,7 +5,8 @@ import type { ApprovalBook } from "./book.ts";
 import type { Quorum } from "./quorum.ts";
 
 /** What became of an ESCALATE, or of an approval that a call named. */
-export type How = "opened" | "attached" | "used" | "denied" | "capped" | "closed";
+export const hows = ["opened", "attached", "used", "denied", "capped", "closed"] as const;
+export type How = (typeof hows)[number];
 
 /** A call that the contract has judged, and that a person may have to decide. */
 export interface Ask {
@@ -178,19 +179,23 @@ function denialFor(
   return last === undefined || recent.length < denialsMax ? undefined : { approval: last, denials: recent.length };
 }
 
+function capped({ key, session }: Ask, book: ApprovalBook, limits: AskLimits): number | undefined {
+  const { ledger, byKey } = book.counts;
+  return waitingIfFull({ ledger, key: byKey.get(key) ?? 0, session: book.ofSession(key, session) }, limits);
+}
+
 /**
  * Returns how many calls wait if no more may; undefined if there is room. A session gets at most a quarter of its key's
  * room, and the first card of a session finds a reserve of a quarter.
+ *
+ * @param open the approvals that are open in the call's session, with its key and in its ledger
  */
-function capped({ key, session }: Ask, book: ApprovalBook, limits: AskLimits): number | undefined {
-  const { counts } = book;
-  const ofKey = counts.byKey.get(key) ?? 0;
-  const ofSession = book.ofSession(key, session);
+export function waitingIfFull(open: AskLimits, limits: AskLimits): number | undefined {
   const sessionMax = Math.max(1, Math.min(limits.session, Math.floor(limits.key / 4)));
-  if (counts.ledger >= limits.ledger) return counts.ledger;
-  if (ofSession >= sessionMax) return ofSession;
-  const keyMax = ofSession === 0 ? limits.key : Math.max(1, Math.floor((limits.key * 3) / 4));
-  return ofKey >= keyMax ? ofKey : undefined;
+  if (open.ledger >= limits.ledger) return open.ledger;
+  if (open.session >= sessionMax) return open.session;
+  const keyMax = open.session === 0 ? limits.key : Math.max(1, Math.floor((limits.key * 3) / 4));
+  return open.key >= keyMax ? open.key : undefined;
 }
 
 /** The value of a counter without the amounts that the approval's own calls added in its window. */

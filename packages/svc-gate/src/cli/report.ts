@@ -1,5 +1,9 @@
 import { wholeText } from "../ledger/entry/mod.ts";
 import { isStricter, visible } from "../wire/mod.ts";
+import { DecidedApprovals } from "./report/decided.ts";
+import { Forecast } from "./report/forecast.ts";
+import { linesMax } from "./report/lines.ts";
+import { momentText } from "./report/moment.ts";
 import { openHistory, type ReceiptSource, type RecordedRow } from "./history.ts";
 import type { Outcome } from "./outcome.ts";
 import { showProgress } from "./progress.ts";
@@ -34,13 +38,18 @@ interface Example {
   readonly reason: string;
 }
 
-/** `svc-gate report`: prints the calls that enforce mode would have refused, by rule, with examples. */
+/**
+ * `svc-gate report`: prints the calls that enforce mode would have refused, by rule, with examples, and the approvals
+ * that persons decided or would have had to decide.
+ */
 export async function reportCommand(folder: string, options: ReportOptions): Promise<Outcome> {
   const from = readWhole("--from", options.from, 1);
-  const summary = new Summary(readWhole("--examples", options.examples, 0));
+  const examples = readWhole("--examples", options.examples, 0);
   const asked = readSpan(options, Date.now());
   const history = await openHistory({ ...options, folder });
   const progress = showProgress(history.rows);
+  const forecast = new Forecast(history);
+  const summary = new Summary(examples, forecast);
   try {
     const { first, end } = await rowsWithin(history, asked);
     walk: for await (const slice of history.scan(Math.max(from, first))) {
@@ -52,7 +61,10 @@ export async function reportCommand(folder: string, options: ReportOptions): Pro
         else if (recorded === "result") summary.results += 1;
         else if (recorded === erasedPart) summary.erased += 1;
         else if (typeof recorded === "string") summary.unreadable += 1;
-        else summary.add(recorded);
+        else {
+          summary.add(recorded);
+          await forecast.add(recorded);
+        }
       }
     }
   } finally {
@@ -61,9 +73,6 @@ export async function reportCommand(folder: string, options: ReportOptions): Pro
   }
   return { exitCode: 0, text: options.json ? JSON.stringify(summary.json) : summary.text, forPrograms: options.json };
 }
-
-/** Lines of one kind beyond this number are counted together: bounds memory for any history. */
-const linesMax = 10_000;
 
 class Summary {
   readonly #examplesMax: number;
@@ -83,9 +92,12 @@ class Summary {
   #changes = 0;
   /** Rows that reset counters: each has weakened a limit. */
   readonly #resets: Reset[] = [];
+  readonly #decided = new DecidedApprovals();
+  readonly #forecast: Forecast;
 
-  constructor(examplesMax: number) {
+  constructor(examplesMax: number, forecast: Forecast) {
     this.#examplesMax = examplesMax;
+    this.#forecast = forecast;
   }
 
   add(recorded: Recorded): void {
@@ -95,6 +107,7 @@ class Summary {
     if (this.#receipts === 0) this.#first = leaf.at;
     this.#receipts += 1;
     this.#last = leaf.at;
+    this.#decided.add(recorded);
     if (leaf.answered !== verdict && leaf.answered === "ALLOW") this.#letThrough += 1;
     else if (leaf.answered !== verdict) this.#sentToPerson += 1;
     const reason = (): string => recorded.reason.replace(/^Svc: /, "");
@@ -111,6 +124,7 @@ class Summary {
 
   addChange(row: RecordedRow): void {
     this.#changes += 1;
+    this.#decided.addChange(row);
     const counters = [...resetIn(row).values()];
     if (counters.length === 0) return;
     const reason = String(JSON.parse(wholeText(row.evidence, "reason") ?? '""')).replace(/^Svc: /, "");
@@ -137,7 +151,7 @@ class Summary {
   get text(): string {
     if (this.#receipts === 0) return "no receipts match --from, --since, --last and --until";
     return [
-      `${plural(this.#receipts)}, ${moment(this.#first)} to ${moment(this.#last)}`,
+      `${plural(this.#receipts)}, ${momentText(this.#first)} to ${momentText(this.#last)}`,
       ...softenedText(this.#letThrough, "let through because the gate only observes", "stopped"),
       ...softenedText(this.#sentToPerson, "sent to a person because of assist mode", "blocked"),
       ...(this.erased === 0 ? [] : [`${this.erased} more have erased parts, and are not counted`]),
@@ -156,6 +170,8 @@ class Summary {
       ...table("refused or held, by rule", ["rule", "verdict", "receipts"], this.#rules),
       ...table("refused or held, by tool", ["tool", "verdict", "receipts"], this.#tools),
       ...table("observing rules: the result if they decided", ["rule", "effect", "receipts"], this.#observing),
+      ...this.#decided.text,
+      ...this.#forecast.text,
     ].join("\n");
   }
 
@@ -180,6 +196,8 @@ class Summary {
       by_rule: lines(this.#rules, "rule", "verdict"),
       by_tool: lines(this.#tools, "tool", "verdict"),
       observing: lines(this.#observing, "rule", "effect"),
+      approvals: this.#decided.json,
+      forecast: this.#forecast.json,
     };
   }
 }
@@ -201,8 +219,4 @@ function table(title: string, head: readonly string[], lines: ReadonlyMap<string
 
 function exampleText({ seq, tool, session, reason }: Example): string {
   return `      receipt ${seq}, ${visible(tool)}${session === null ? "" : `, session ${visible(session)}`}: ${visible(reason)}`;
-}
-
-function moment(at: number): string {
-  return new Date(at).toISOString().replace(/\.[0-9]+Z$/, "Z");
 }

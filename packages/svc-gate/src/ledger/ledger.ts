@@ -14,6 +14,7 @@ import type {
   StoredCounter,
   StoredHead,
   Verification,
+  WaitingApprovals,
 } from "./store/store.ts";
 import type { Approval } from "../approvals/mod.ts";
 import { readApprovals } from "./entry/approval-rows.ts";
@@ -332,6 +333,11 @@ export class Ledger {
       if ((slice.at(-1)?.seq ?? Infinity) <= after) break;
     }
     return found.toReversed();
+  }
+
+  /** Counts the approvals that wait for a person at a time. */
+  waiting(at: number): Promise<WaitingApprovals> {
+    return this.#store.history.waiting(at);
   }
 
   /** Approvals, newest first. */

@@ -15,6 +15,7 @@ import {
   Metrics,
   toolsMax,
 } from "../../../../packages/svc-gate/src/gate/telemetry/metrics.ts";
+import type { Approval } from "../../../../packages/svc-gate/src/approvals/mod.ts";
 import type { CheckTimings } from "../../../../packages/svc-gate/src/gate/telemetry/observer.ts";
 import { lintExposition, readExposition } from "../../../support/exposition.ts";
 
@@ -25,6 +26,7 @@ const readings = {
   keys: 2,
   tenants: 1,
   ready: true,
+  waiting: { calls: 5, late: 2 },
   anchors: [
     { by: "file sink", lagRows: 2, behindMs: 1500, isDiverged: false },
     { by: "file sink", lagRows: 7, behindMs: 500, isDiverged: true },
@@ -74,6 +76,20 @@ suite("the metrics in the text format of Prometheus", () => {
     observer.defect();
     observer.reloaded("refused");
     observer.anchorFailed("file sink");
+    observer.asked("opened");
+    observer.asked("capped");
+    const asked = { at: 1000, votes: [], useBy: null, denial: null };
+    const [vote, late] = [13_000, 21_000].map((at) => ({ row: 1, at, key: "k", person: "p" }));
+    const changes = [
+      { ...asked, status: "approved", votes: [vote, late], useBy: 99 },
+      { ...asked, status: "used", votes: [vote, late], useBy: 99 },
+      { ...asked, status: "denied", denial: { at: 41_000 } },
+      { ...asked, status: "denied", votes: [vote], useBy: 99, denial: { at: 90_000 } },
+      { ...asked, status: "expired" },
+      { ...asked, status: "expired", votes: [vote] },
+      { ...asked, status: "expired", votes: [vote], useBy: 99 },
+    ] as unknown as readonly Approval[];
+    for (const approval of changes) observer.approvalChanged(approval);
     const families = readExposition(await textOf(observer));
     const value = (name: string, labels: Readonly<Record<string, string>> = {}): number | undefined =>
       families
@@ -106,6 +122,25 @@ suite("the metrics in the text format of Prometheus", () => {
     assert.equal(value("svc_gate_anchor_failures_total", { anchor }), 1);
     assert.equal(value("svc_gate_contract_info", { contract: "c".repeat(64), mode: "enforce" }), 1);
     assert.equal(value("svc_gate_ready"), 1);
+    const asks = ["opened", "attached", "capped"].map((how) => value("svc_gate_approval_asks_total", { how }));
+    assert.deepEqual(asks, [1, 0, 1]);
+    const reached = ["approved", "used", "denied", "expired", "cancelled", "superseded", "pending"];
+    const statuses = reached.map((status) => value("svc_gate_approvals_total", { status }));
+    assert.deepEqual(statuses, [1, 1, 2, 3, 0, 0, undefined]);
+    const expired = ["no-vote", "too-few", "unused"].map((why) => value("svc_gate_approvals_expired_total", { why }));
+    assert.deepEqual(expired, [1, 1, 1]);
+    // The last yes that was needed came after 20 seconds, and the first no after 40.
+    assert.equal(value("svc_gate_approval_decision_seconds_sum"), 60);
+    assert.equal(value("svc_gate_approval_decision_seconds_count"), 2);
+    assert.equal(value("svc_gate_approval_decision_seconds_bucket", { le: "30" }), 1);
+    assert.deepEqual([value("svc_gate_approvals_waiting"), value("svc_gate_approvals_late")], [5, 2]);
+  });
+
+  test("if the ledgers do not answer in time, only the gauges of waiting approvals are missing", async () => {
+    const families = readExposition(await exposition(new Metrics(), { ...readings, waiting: undefined }));
+    assert.deepEqual(lintExposition(families), []);
+    assert.ok(!families.has("svc_gate_approvals_waiting") && !families.has("svc_gate_approvals_late"));
+    assert.ok(families.has("svc_gate_ready"));
   });
 
   const announced = "# HELP a_total help\n# TYPE a_total counter\n";

@@ -42,6 +42,8 @@ interface WouldBe {
 export interface Trace {
   /** The counters that were read, with their values. */
   readonly counters: Readonly<Record<string, string>>;
+  /** The rules that fired. */
+  readonly fired: readonly string[];
   readonly observed: readonly WouldBe[];
   /** What became of the call if a person had to decide it. */
   readonly asked: RecordedAsk | undefined;
@@ -141,11 +143,12 @@ function readJsonText(text: string): unknown {
 }
 
 function traceOf(outcome: unknown, asked: RecordedAsk | undefined): Trace | undefined {
-  const { counters, observed = [] } = (outcome ?? {}) as { readonly [name: string]: unknown };
-  if (typeof counters !== "object" || counters === null || !Array.isArray(observed)) return undefined;
+  const { counters, fired = [], observed = [] } = (outcome ?? {}) as { readonly [name: string]: unknown };
+  if (typeof counters !== "object" || counters === null) return undefined;
+  if (!Array.isArray(observed) || !Array.isArray(fired)) return undefined;
   if (!Object.values(counters).every((value) => typeof value === "string")) return undefined;
   if (!observed.every(isWouldBe)) return undefined;
-  return { counters: counters as Trace["counters"], observed, asked };
+  return { counters: counters as Trace["counters"], fired: fired.map(String), observed, asked };
 }
 
 function isWouldBe(value: unknown): value is WouldBe {

@@ -22,7 +22,7 @@ export interface Cause {
  *
  * @param softened whether assist mode softened a BLOCK; then the rules that BLOCK are causes too
  */
-export function causesOf(plan: ToolPlan, { fired }: Decision, softened: boolean): readonly Cause[] {
+export function causesOf(plan: ToolPlan, { fired }: Pick<Decision, "fired">, softened: boolean): readonly Cause[] {
   const verdicts: readonly Verdict[] = softened ? ["ESCALATE", "BLOCK"] : ["ESCALATE"];
   return plan.routes.flatMap((route) => {
     const active = route.rules.filter(({ id }) => fired.includes(id));

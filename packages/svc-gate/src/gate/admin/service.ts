@@ -1,7 +1,9 @@
+import { setTimeout } from "node:timers/promises";
 import type { Logger } from "pino";
 import { bad, isMode, modes, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
 import { NoSuchFile } from "../core/contracts.ts";
 import type { Gate, Reloaded } from "../core/gate.ts";
+import type { WaitingApprovals } from "../../ledger/mod.ts";
 import type { KeyRing } from "./keys/keys.ts";
 import { loadPolicySet, type OpenGate, type GateSource } from "../start/gate-source.ts";
 import type { Rates } from "../admission/rate.ts";
@@ -100,6 +102,7 @@ export class Service {
       keys: this.keys.live,
       tenants: open.length,
       ready: (await this.root.unready()) === undefined,
+      waiting: await waitingIn(gates),
       anchors: gates.flatMap(({ anchorReadings }) => anchorReadings),
     };
   }
@@ -194,6 +197,16 @@ export class Service {
     log.info({ tenant, contract, mode, by }, changed ? "put in force" : "reloaded; nothing has changed");
     for (const counter of folded) log.info({ tenant, ...counter }, "a counter begins to be kept");
   }
+}
+
+/** How long metrics wait for the ledgers: a database that is down must not hide the other metrics. */
+const countMs = 1000;
+
+/** Counts the approvals that wait for a person; undefined if a ledger does not answer in time. */
+async function waitingIn(gates: readonly Gate[]): Promise<WaitingApprovals | undefined> {
+  const counting = Promise.all(gates.map((gate) => gate.approvals.open())).catch(() => undefined);
+  const counts = await Promise.race([counting, setTimeout(countMs, undefined, { ref: false })]);
+  return counts && { calls: sum(counts.map(({ calls }) => calls)), late: sum(counts.map(({ late }) => late)) };
 }
 
 function sum(numbers: readonly number[]): number {

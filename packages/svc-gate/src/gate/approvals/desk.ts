@@ -13,7 +13,7 @@ import {
   type Voter,
 } from "../../approvals/mod.ts";
 import type { ApprovalQuery, StoredEffect } from "../../ledger/entry/mod.ts";
-import { Fault, type AppendTransaction, type Ledger } from "../../ledger/mod.ts";
+import { Fault, type AppendTransaction, type Ledger, type WaitingApprovals } from "../../ledger/mod.ts";
 import { bad, good, limits, quote, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { ActivePolicy } from "../core/active-policy.ts";
 import type { TimedTransaction } from "../core/active-ledger.ts";
@@ -44,6 +44,8 @@ export interface DeskOptions {
   readonly ledger: Ledger;
   readonly deciders: Deciders;
   readonly policy: () => ActivePolicy;
+  /** Called for each approval that was approved or has ended, after its row is on disk. */
+  readonly onChange?: ((approval: Approval) => void) | undefined;
   /** Runs work in a transaction of its own. */
   readonly exclusive: (work: (timed: TimedTransaction) => Promise<void>) => Promise<Result<void, Refusal>>;
 }
@@ -101,23 +103,26 @@ export class ApprovalDesk {
   async decide(key: string, asked: readonly AskedDecision[]): Promise<Result<readonly Decided[], Refusal>> {
     let found: Result<readonly Decided[], Refusal> = bad(refuse("not-found", noSuchApproval));
     const changed: Approval[] = [];
+    const approved: Approval[] = [];
     const done = await this.#options.exclusive(async ({ transaction, at }) => {
-      found = await this.#decideIn({ transaction, at }, key, asked, changed);
+      found = await this.#decideIn({ transaction, at }, key, asked, { changed, approved });
       if (!found.ok || changed.length === 0) return transaction.abort();
       const receipts = await transaction.commit();
       const bySeq = new Map(receipts.map((receipt) => [receipt.seq, receipt]));
       found = good(found.value.map((each) => ({ ...each, receipt: each.receipt && bySeq.get(each.receipt.seq) })));
     });
     if (!done.ok) return done;
+    if (found.ok) for (const approval of approved) this.#options.onChange?.(approval);
     this.changed(changed);
     return found;
   }
 
+  /** @param into receives the approvals that change, and apart those that have the last vote that they need */
   async #decideIn(
     { transaction, at }: TimedTransaction,
     key: string,
     asked: readonly AskedDecision[],
-    changed: Approval[],
+    into: { readonly changed: Approval[]; readonly approved: Approval[] },
   ): Promise<Result<readonly Decided[], Refusal>> {
     const { deciders } = this.#options;
     await deciders.refresh();
@@ -143,7 +148,8 @@ export class ApprovalDesk {
       const after = this.#apply(approval, act, transaction, key, at);
       if (!isOpen(after)) transaction.release(after.row, open.holds.get(after.row) ?? []);
       transaction.keepApproval(after);
-      changed.push(after);
+      into.changed.push(after);
+      if (approval.status === "pending" && after.status === "approved") into.approved.push(after);
       const { seq, hash } = transaction.head;
       decided.push({ approval: after, quorum: this.quorum(after, at), receipt: { seq, hash } });
     }
@@ -299,6 +305,11 @@ export class ApprovalDesk {
     }
   }
 
+  /** Counts the approvals that wait for a person now. */
+  async open(): Promise<WaitingApprovals> {
+    return this.#options.ledger.waiting(Date.now());
+  }
+
   /** The number of requests that wait for a decision. */
   get waiting(): number {
     return this.#waiters.size;
@@ -349,6 +360,7 @@ export class ApprovalDesk {
   /** Tells waiters about approvals that have changed, after their rows are on disk. */
   changed(approvals: readonly Approval[]): void {
     this.#wake(approvals.filter(({ status }) => status !== "pending"));
+    for (const approval of approvals) if (!isOpen(approval)) this.#options.onChange?.(approval);
   }
 
   /** Ends the timers, and answers everyone who waits. */

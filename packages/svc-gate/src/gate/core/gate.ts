@@ -130,6 +130,7 @@ export class Gate implements AdminEvents {
       ledger: options.ledger,
       deciders: options.deciders ?? nobody,
       policy: () => this.policy,
+      onChange: options.observer && ((approval) => options.observer?.approvalChanged(approval)),
       exclusive: (work) => this.#sequencer.batcher.exclusive(work),
     });
     const { ledger, retention } = options;
@@ -167,12 +168,13 @@ export class Gate implements AdminEvents {
     const { sessionId, toolName } = request;
     const decided = await this.#sequencer.submit({ request, caller: { keyName, sessionId }, bytes, timings });
     if (!decided.ok) return decided;
-    const { decision, answered, mode, receipt, routed } = decided.value;
+    const { decision, answered, mode, receipt, routed, judgement } = decided.value;
     const body = answerBody(decided.value, digest);
     timings.answer = performance.now();
     const { verdict, rule } = decision;
     const check = { verdict, answered, mode, toolName, routed, rule, seq: receipt.seq, sessionId };
     this.#options.observer?.answered(check, timings);
+    if (judgement?.how !== undefined) this.#options.observer?.asked(judgement.how);
     onAnswer?.(check, timings);
     return good(body);
   }

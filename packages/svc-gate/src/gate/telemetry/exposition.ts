@@ -1,9 +1,11 @@
 import { collectDefaultMetrics, Counter, Gauge, Registry } from "prom-client";
+import { hows, statuses } from "../../approvals/mod.ts";
+import type { WaitingApprovals } from "../../ledger/mod.ts";
 import { modes, refusals, verdicts, type Mode, type RefusalCode } from "../../wire/mod.ts";
 import type { AnchorReading } from "../anchoring.ts";
 import { engine } from "../version.ts";
 import { histogramText, type HistogramOptions } from "./histogram-text.ts";
-import type { CheckCounts, Metrics } from "./metrics.ts";
+import { expiryReasons, type CheckCounts, type Metrics } from "./metrics.ts";
 import { reloadOutcomes } from "./observer.ts";
 
 /** Values that are read when the metrics are requested. */
@@ -17,6 +19,8 @@ export interface Readings {
   readonly keys: number;
   readonly tenants: number;
   readonly ready: boolean;
+  /** The approvals of open ledgers that wait for a person; undefined if the ledgers do not answer in time. */
+  readonly waiting: WaitingApprovals | undefined;
   /** The anchors of each open ledger. */
   readonly anchors: readonly AnchorReading[];
 }
@@ -25,7 +29,13 @@ export interface Readings {
 export async function exposition(metrics: Metrics, readings: Readings): Promise<string> {
   const anchors = anchorsRegistry(readings.anchors, metrics.anchorFailures);
   const checks = await checksRegistry(metrics).metrics();
-  const registries = [eventsRegistry(metrics), readingsRegistry(readings), anchors, ofProcess()];
+  const registries = [
+    eventsRegistry(metrics),
+    approvalsRegistry(metrics),
+    readingsRegistry(readings),
+    anchors,
+    ofProcess(),
+  ];
   const others = await Promise.all(registries.map((registry) => registry.metrics()));
   return [checks, ...histograms(metrics).map(histogramText), ...others].join("\n");
 }
@@ -61,6 +71,11 @@ function histograms(metrics: Metrics): readonly HistogramOptions[] {
       help: "The time until a batch was durable.",
       series: { flush: metrics.flushes },
     },
+    {
+      name: "svc_gate_approval_decision_seconds",
+      help: "From the check that asked for a person to the decision: the last yes that was needed, or the no.",
+      series: { decision: metrics.decisionTimes },
+    },
   ];
 }
 
@@ -90,6 +105,28 @@ function eventsRegistry(metrics: Metrics): Registry {
   return registry;
 }
 
+/** Adds every label at the start, so that a count of zero is visible. */
+function approvalsRegistry({ asks, approvals, expired }: Metrics): Registry {
+  const registry = new Registry();
+  const show = <Label extends string>(
+    name: string,
+    label: string,
+    help: string,
+    values: readonly Label[],
+    counts: ReadonlyMap<Label, number>,
+  ): void => {
+    const counter = new Counter({ name, help, labelNames: [label], registers: [registry] });
+    for (const value of values) counter.inc({ [label]: value }, counts.get(value) ?? 0);
+  };
+  const askHelp = "Checks that a person had to decide: it opened an approval, attached to one, was capped, and so on.";
+  show("svc_gate_approval_asks_total", "how", askHelp, hows, asks);
+  const reached = statuses.filter((status) => status !== "pending");
+  show("svc_gate_approvals_total", "status", "Approvals that a person approved, or that ended.", reached, approvals);
+  const expiredHelp = "Approvals that expired: nobody voted, too few persons voted, or nobody used the yes.";
+  show("svc_gate_approvals_expired_total", "why", expiredHelp, expiryReasons, expired);
+  return registry;
+}
+
 function showChecks(counts: CheckCounts, registry: Registry): void {
   const checks = new Counter({
     name: "svc_gate_checks_total",
@@ -112,7 +149,7 @@ function showAnswers(counts: CheckCounts, registry: Registry): void {
   for (const { count, verdict, mode } of counts.entries()) answers.inc({ verdict, mode }, count);
 }
 
-function readingsRegistry({ queue, rows, inForce, keys, tenants, ready }: Readings): Registry {
+function readingsRegistry({ queue, rows, inForce, keys, tenants, ready, waiting }: Readings): Registry {
   const registry = new Registry();
   const gauge = (name: string, help: string, value: number): void =>
     new Gauge({ name, help, registers: [registry] }).set(value);
@@ -122,6 +159,10 @@ function readingsRegistry({ queue, rows, inForce, keys, tenants, ready }: Readin
   gauge("svc_gate_keys", "Keys that are valid now.", keys);
   gauge("svc_gate_tenants", "Tenants whose ledger is open.", tenants);
   gauge("svc_gate_ready", "1 if checks can be answered, as in GET /ready.", ready ? 1 : 0);
+  if (waiting !== undefined) {
+    gauge("svc_gate_approvals_waiting", "Approvals in open ledgers that wait for a person.", waiting.calls);
+    gauge("svc_gate_approvals_late", "Those of them that have waited for more than half of their time.", waiting.late);
+  }
   const info = new Gauge({
     name: "svc_gate_contract_info",
     help: "1, with the digest of the contract in force, the mode and the engine: replicas must agree.",

@@ -1,3 +1,4 @@
+import type { Approval, How, Status } from "../../approvals/mod.ts";
 import { modes, verdicts, type Mode, type RefusalCode, type Verdict } from "../../wire/mod.ts";
 import { Series } from "./series.ts";
 import {
@@ -10,7 +11,16 @@ import {
 } from "./observer.ts";
 
 const secondsBounds = [50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 100e-3, 500e-3, 2.5];
+/** From seconds to the longest time that an approval may wait, 14 days. */
+const decisionBounds = [10, 30, 60, 300, 900, 3600, 14_400, 43_200, 86_400, 259_200, 604_800];
 const callsBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+
+/**
+ * Why an approval expired: nobody voted, some persons voted but too few, or it was approved and not used. The gate does not
+ * record who has read an approval, so `no-vote` is the closest measure of calls that nobody saw.
+ */
+export const expiryReasons = ["no-vote", "too-few", "unused"] as const;
+export type ExpiryReason = (typeof expiryReasons)[number];
 
 /** Counts events in plain arrays. The exposition is loaded only when metrics are requested. */
 export class Metrics implements GateObserver {
@@ -31,6 +41,12 @@ export class Metrics implements GateObserver {
   readonly refusals: Map<RefusalCode, number> = new Map();
   readonly reloads: Map<ReloadOutcome, number> = new Map();
   readonly anchorFailures: Map<string, number> = new Map();
+  /** Calls that a person had to decide. */
+  readonly asks: Map<How, number> = new Map();
+  readonly approvals: Map<Status, number> = new Map();
+  readonly expired: Map<ExpiryReason, number> = new Map();
+  /** Seconds from the row that asked to the last vote that was needed, or to the denial. */
+  readonly decisionTimes: Series = new Series(decisionBounds);
   defects = 0;
 
   answered({ verdict, answered, mode, toolName, routed }: AnsweredCheck, timings: CheckTimings): void {
@@ -50,8 +66,21 @@ export class Metrics implements GateObserver {
     this.flushes.add(ms / 1000);
   }
 
+  asked(how: How): void {
+    increment(this.asks, how);
+  }
+
+  approvalChanged({ status, at, votes, useBy, denial }: Approval): void {
+    increment(this.approvals, status);
+    const isUndecided = useBy === null;
+    if (status === "expired")
+      increment(this.expired, isUndecided ? (votes.length === 0 ? "no-vote" : "too-few") : "unused");
+    const decidedAt = status === "approved" ? votes.at(-1)?.at : isUndecided ? denial?.at : undefined;
+    if (decidedAt !== undefined) this.decisionTimes.add((decidedAt - at) / 1000);
+  }
+
   refused(code: RefusalCode): void {
-    this.refusals.set(code, (this.refusals.get(code) ?? 0) + 1);
+    increment(this.refusals, code);
   }
 
   defect(): void {
@@ -59,12 +88,16 @@ export class Metrics implements GateObserver {
   }
 
   reloaded(outcome: ReloadOutcome): void {
-    this.reloads.set(outcome, (this.reloads.get(outcome) ?? 0) + 1);
+    increment(this.reloads, outcome);
   }
 
   anchorFailed(by: string): void {
-    this.anchorFailures.set(by, (this.anchorFailures.get(by) ?? 0) + 1);
+    increment(this.anchorFailures, by);
   }
+}
+
+function increment<Name>(counts: Map<Name, number>, name: Name): void {
+  counts.set(name, (counts.get(name) ?? 0) + 1);
 }
 
 /** The number of tools with their own label. Each tool adds up to nine series. */

@@ -1,3 +1,4 @@
+import type { Approval, How } from "../../approvals/mod.ts";
 import type { Mode, RefusalCode, Verdict } from "../../wire/mod.ts";
 
 /** The stages of a check, in order. Each stage ends where the next begins. */
@@ -49,6 +50,10 @@ export type ReloadOutcome = (typeof reloadOutcomes)[number];
  */
 export interface GateObserver {
   answered(check: AnsweredCheck, timings: CheckTimings): void;
+  /** A person had to decide a call, or its approval changed its answer. Its row is durable. */
+  asked(how: How): void;
+  /** An approval was approved, or ended. Its row is durable. */
+  approvalChanged(approval: Approval): void;
   /**
    * A batch is durable.
    *

@@ -58,6 +58,13 @@ export interface ApprovalsFound {
 
 export const noApprovals: ApprovalsFound = { kept: [], holds: [], open: [], all: 0 };
 
+/** How many approvals wait for a person. */
+export interface WaitingApprovals {
+  readonly calls: number;
+  /** Those that have waited for more than half of their time. */
+  readonly late: number;
+}
+
 /** Which approvals to list, newest first. */
 export interface ApprovalQuery {
   /** Only approvals of rows below this one. */
@@ -337,6 +344,8 @@ export interface HistoryReader {
   leaves(from: number, count: number): Promise<readonly string[]>;
   /** Approvals, newest first. */
   approvals(query: ApprovalQuery): Promise<readonly KeptApproval[]>;
+  /** Counts the approvals that wait for a person at a time. */
+  waiting(at: number): Promise<WaitingApprovals>;
 }
 
 /** Notes about API keys. They are not part of the history. */

@@ -51,6 +51,11 @@ export function historyOf(reads: Pool, ledger: string): HistoryReader {
       const [rows = []] = await read(ask("listApprovals", ledger, before, ...filters, limit));
       return rows.map(keptApproval);
     },
+    waiting: async (at) => {
+      const [rows = []] = await read(ask("waitingApprovals", ledger, at));
+      const [calls, late] = rows[0] ?? [];
+      return { calls: Number(calls ?? 0), late: Number(late ?? 0) };
+    },
   };
 }
 

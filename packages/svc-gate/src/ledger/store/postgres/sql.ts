@@ -90,6 +90,10 @@ export const statements = {
     WHERE ledger = $1 AND seq < $2
     AND ($3::text[] IS NULL OR status = ANY($3)) AND ($4::text IS NULL OR key = $4) AND ($5::text IS NULL OR session = $5)
     AND ($6::bigint[] IS NULL OR seq = ANY($6)) ORDER BY seq DESC LIMIT $7`,
+  /** A leaf of a check begins with its answer and its time. Late: less time is left than has passed. */
+  waitingApprovals: `SELECT count(*), count(*) FILTER (WHERE 2 * $2::bigint - ends > substring(leaf from '"at":([0-9]+)')::bigint)
+    FROM svc_gate.approvals JOIN svc_gate.receipts USING (ledger, seq)
+    WHERE ledger = $1 AND status = 'pending' AND ends > $2::bigint`,
   keepApproval: `INSERT INTO svc_gate.approvals (ledger, seq, attach, key, place, status, ends, record)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
     ON CONFLICT (ledger, seq) DO UPDATE SET status = excluded.status, ends = excluded.ends, record = excluded.record`,

@@ -8,6 +8,7 @@ import type {
   KeptApproval,
   StoredApproval,
   StoredEffect,
+  WaitingApprovals,
 } from "../store.ts";
 import { columns, rowOf, type StoredColumns } from "./walk.ts";
 
@@ -140,6 +141,17 @@ export function listApprovals(database: DatabaseSync, query: ApprovalQuery): rea
   ];
   const condition = `${filters.map(([sql]) => sql).join(" AND ")} ORDER BY seq DESC LIMIT ?`;
   return select(database, condition, ...filters.flatMap(([, values]) => values), limit);
+}
+
+/** A leaf of a check begins with its answer and its time. Late: less time is left than has passed. */
+const waitingSql = `SELECT count(*) AS calls,
+  count(*) FILTER (WHERE 2 * ?1 - ends > CAST(substr(leaf, instr(leaf, '"at":') + 5, 15) AS INTEGER)) AS late
+  FROM approvals JOIN receipts USING (seq) WHERE status = 'pending' AND ends > ?1`;
+
+/** Counts the approvals that wait for a person. */
+export function waitingApprovals(database: DatabaseSync, at: number): WaitingApprovals {
+  const found = database.prepare(waitingSql).get(at);
+  return { calls: Number(found?.["calls"]), late: Number(found?.["late"]) };
 }
 
 type Value = string | number | Uint8Array;

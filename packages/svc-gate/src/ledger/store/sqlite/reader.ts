@@ -5,7 +5,7 @@ import type { KeptCounter } from "../store.ts";
 import { blockBits, explain, openForReading, readCounters, readMeta } from "./file.ts";
 import { walkStore } from "../../history/walk.ts";
 import { structureProblem } from "./structure.ts";
-import { listApprovals } from "./approval-tables.ts";
+import { listApprovals, waitingApprovals } from "./approval-tables.ts";
 import { columns, lastRow, rowOf, seqMax, SqliteWalk, unreadable, type StoredColumns } from "./walk.ts";
 import { joinHashes, LedgerRefused } from "../store.ts";
 import type {
@@ -17,6 +17,7 @@ import type {
   RowSlice,
   StoredHistory,
   Verification,
+  WaitingApprovals,
 } from "../store.ts";
 import { changeColumns, resultVerdict, type Broken, type StoredRow } from "../../entry/row.ts";
 
@@ -160,6 +161,10 @@ class Reader {
     return listApprovals(this.#database, query);
   }
 
+  waiting(at: number): WaitingApprovals {
+    return waitingApprovals(this.#database, at);
+  }
+
   close(): void {
     this.#database.close();
   }
@@ -204,6 +209,7 @@ serveOpened(
     counters: (reader: Reader) => reader.counters(),
     totals: (reader: Reader, places: readonly EventPosition[]) => reader.totals(places),
     approvals: (reader: Reader, query: ApprovalQuery) => reader.approvals(query),
+    waiting: (reader: Reader, at: number) => reader.waiting(at),
     structure: (reader: Reader) => reader.structure(),
     contractText: (reader: Reader, digest: string) => reader.contractText(digest),
     verify: (reader: Reader, from: number, anchors: readonly Anchor[]) => reader.verify(from, anchors),

@@ -85,9 +85,12 @@ class SqliteStore implements LedgerStore {
     this.#head = opened.head;
     this.#changed = opened.changed;
     this.#hasApprovals = opened.hasApprovals;
+    const history = historyOf((name, ...args) => this.#ask(name, ...args));
     this.history = {
-      ...historyOf((name, ...args) => this.#ask(name, ...args)),
+      ...history,
       counters: () => writer.call("counters"),
+      // Metrics ask often. A ledger that has parked no call needs no reading thread for the answer.
+      waiting: (at) => (this.#hasApprovals ? history.waiting(at) : Promise.resolve({ calls: 0, late: 0 })),
     };
     this.keyNotes = new KeyFile(folder, writer);
   }
@@ -287,6 +290,7 @@ function historyOf(ask: <Value>(name: string, ...args: readonly unknown[]) => Pr
     hashes: (level, from, count) => ask("hashes", level, from, count),
     leaves: (from, count) => ask("leaves", from, count),
     approvals: (query) => ask("approvals", query),
+    waiting: (at) => ask("waiting", at),
   };
 }
 

@@ -1,0 +1,240 @@
+/**
+ * Goal: `svc-gate report` and GET /metrics count what became of approvals, and observe mode forecasts them. Method: a
+ * gate over HTTP gets calls and decisions whose counts are known. Positive control: the same scenario fails on a gate
+ * with a planted defect.
+ */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import { reportCommand } from "../../packages/svc-gate/src/cli/report.ts";
+import { approved, large, naming, payments, startDesk, type Desk } from "../support/approvals.ts";
+import { readExposition } from "../support/exposition.ts";
+import { ask, type Answer } from "../support/gate.ts";
+import type { Mutation } from "../support/mutation/mutate.ts";
+
+async function reportOf({ folder }: Desk, examples = "0", json = true): Promise<any> {
+  const { text } = await reportCommand(join(folder, "data"), { from: "1", examples, json });
+  return json ? JSON.parse(text) : text;
+}
+
+const metricsKeys = new WeakMap<Desk, Promise<Answer>>();
+
+/** Reads the metrics about approvals, with a key that may only read metrics. */
+async function metricsOf(desk: Desk): Promise<Readonly<Record<string, number>>> {
+  const key = metricsKeys.get(desk) ?? desk.operates("/admin/keys", { name: "prometheus", scopes: ["metrics"] });
+  metricsKeys.set(desk, key);
+  const headers = { authorization: `Bearer ${(await key).json.key}` };
+  const families = readExposition((await ask(desk, "/metrics", { headers })).text);
+  const samples = [...families.values()].flatMap((family) => family.samples);
+  return Object.fromEntries(
+    samples
+      .filter(({ name }) => name.startsWith("svc_gate_approval"))
+      .map(({ name, labels, value }) => [[name.slice("svc_gate_".length), ...Object.values(labels)].join(" "), value]),
+  );
+}
+
+const call = (amount: number, more: object = {}): object => ({ ...large, tool_input: { amount, to: "x" }, ...more });
+const wallet = (name: string): object => ({ platform_state: { wallet: name }, session_id: name });
+const quick = payments.replace("use_within: 5m", "use_within: 5m, decide_within: 1s");
+const later = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Each way in which an approval can end, but for expiry. */
+async function decideAll(desk: Desk): Promise<void> {
+  const used = await approved(desk);
+  assert.equal((await desk.asks(naming(used))).verdict, "ALLOW");
+  const denied = await desk.asks(call(1300, wallet("b")));
+  await desk.asks(call(1300, wallet("b")));
+  await desk.decides("anna", denied.approval.id, "deny");
+  const cancelled = await desk.asks(call(1400, wallet("c")));
+  await desk.as("anna", `/approvals/${cancelled.approval.id}/cancel`, {});
+  // The second vote of one person is not counted again, and neither is a vote after the last that was needed.
+  const replaced = await approved(desk, call(1500, wallet("d")));
+  await desk.decides("bob", replaced, "approve");
+  assert.equal(
+    (await desk.asks({ ...naming(replaced, call(1500)), ...wallet("d"), platform_state: { wallet: "d", price: 11 } }))
+      .approval.new,
+    true,
+  );
+}
+
+const scenarios: readonly {
+  readonly what: string;
+  readonly contract?: string;
+  readonly run: (desk: Desk) => Promise<void>;
+  readonly defect: Mutation;
+}[] = [
+  {
+    what: "the metrics count how approvals were asked for and how they ended",
+    run: async (desk) => {
+      await decideAll(desk);
+      const found = await metricsOf(desk);
+      const of = (name: string, labels: readonly string[]): readonly unknown[] =>
+        labels.map((label) => found[`${name} ${label}`]);
+      assert.deepEqual(of("approval_asks_total", ["opened", "attached", "used", "capped"]), [5, 1, 1, 0]);
+      const statuses = ["approved", "used", "denied", "cancelled", "superseded", "expired"];
+      assert.deepEqual(of("approvals_total", statuses), [2, 1, 1, 1, 1, 0]);
+      assert.equal(found["approval_decision_seconds_count"], 3);
+      assert.ok((found["approval_decision_seconds_sum"] ?? -1) > 0);
+      assert.deepEqual([found["approvals_waiting"], found["approvals_late"]], [1, 0]);
+    },
+    defect: { within: "ApprovalDesk.#decideIn", find: 'approval.status === "pending"', put: "true" },
+  },
+  {
+    what: "the metrics count approvals that wait, that are late, and that expire without a vote",
+    contract: quick.replaceAll("decide_within: 1s", "decide_within: 3s"),
+    run: async (desk) => {
+      await desk.asks(large);
+      assert.equal((await metricsOf(desk))["approvals_late"], 0);
+      await later(1700);
+      await desk.asks(call(1300, wallet("b")));
+      const half = await metricsOf(desk);
+      assert.deepEqual([half["approvals_waiting"], half["approvals_late"]], [2, 1]);
+      await later(3200);
+      assert.equal((await metricsOf(desk))["approvals_waiting"], 0, "their time is over, even before a row says so");
+      await desk.asks(call(1, wallet("c")));
+      const found = await metricsOf(desk);
+      assert.deepEqual([found["approvals_total expired"], found["approvals_expired_total no-vote"]], [2, 2]);
+      assert.equal(found["approval_decision_seconds_count"], 0);
+    },
+    defect: { within: "waitingSql", text: "2 * ?1 - ends >", put: "?1 >" },
+  },
+];
+
+suite("metrics about approvals", { concurrency: 2 }, () => {
+  for (const { what, run, defect, contract } of scenarios) {
+    const options = contract === undefined ? {} : { contract };
+    test(what, async (t) => run(await startDesk(t, options)));
+    test(`positive control: a defect is noticed by "${what}"`, async (t) => {
+      const desk = await startDesk(t, { ...options, defects: [defect] });
+      await assert.rejects(async () => run(desk), { code: "ERR_ASSERTION" });
+    });
+  }
+
+  test("a gate that asked nobody shows each count as zero", async (t: TestContext) => {
+    const found = await metricsOf(await startDesk(t));
+    assert.ok(Object.keys(found).length > 25);
+    assert.deepEqual(
+      Object.entries(found).filter(([, value]) => value !== 0),
+      [],
+    );
+  });
+});
+
+const none = {
+  opened: 0,
+  attached: 0,
+  capped: 0,
+  approved: 0,
+  denied: 0,
+  expired: 0,
+  unvoted: 0,
+  used: 0,
+  cancelled: 0,
+  replaced: 0,
+};
+
+suite("approvals in svc-gate report", () => {
+  test("the report counts by rule what became of the approvals", async (t) => {
+    const desk = await startDesk(t);
+    await decideAll(desk);
+    const { approvals, forecast } = await reportOf(desk);
+    const counts = approvals.map(({ median_ms: _median, p90_ms: _p90, ...each }: any) => each);
+    assert.deepEqual(counts, [
+      {
+        rule: "pay.large",
+        ...none,
+        opened: 5,
+        attached: 1,
+        approved: 2,
+        denied: 1,
+        used: 1,
+        cancelled: 1,
+        replaced: 1,
+      },
+    ]);
+    assert.ok(approvals[0].median_ms > 0 && approvals[0].p90_ms >= approvals[0].median_ms);
+    assert.equal(forecast.calls, 0, "each of these calls asked a person");
+  });
+
+  test("the report counts approvals that expired, and those among them without a vote", async (t) => {
+    const desk = await startDesk(t, { contract: quick.replace("by: [finance]", "by: [finance], of: 2") });
+    const one = await desk.asks(large);
+    await desk.decides("anna", one.approval.id, "approve");
+    await desk.asks(call(1300, wallet("b")));
+    await later(1200);
+    await desk.asks(call(1, wallet("c")));
+    const { approvals } = await reportOf(desk);
+    const [{ opened, expired, unvoted, median_ms, p90_ms }] = approvals;
+    assert.deepEqual(
+      { opened, expired, unvoted, median_ms, p90_ms },
+      { opened: 2, expired: 2, unvoted: 1, median_ms: null, p90_ms: null },
+    );
+  });
+
+  test("the report names approvals that were opened before its first row", async (t) => {
+    const desk = await startDesk(t);
+    const id = await approved(desk);
+    await desk.asks(naming(id));
+    const opening = Number(id.split("_")[1]);
+    const { text } = await reportCommand(join(desk.folder, "data"), {
+      from: String(opening + 1),
+      examples: "0",
+      json: true,
+    });
+    const [{ rule, opened, approved: yes, used }] = JSON.parse(text).approvals;
+    assert.deepEqual({ rule, opened, yes, used }, { rule: "(opened earlier)", opened: 0, yes: 1, used: 1 });
+  });
+
+  test("an erased approval is cancelled in the report", async (t) => {
+    const desk = await startDesk(t);
+    const { receipt } = await desk.asks(large);
+    const { status, text } = await desk.operates("/admin/erase", {
+      rows: [[receipt.seq, receipt.seq]],
+      parts: ["input"],
+      reason: "asked",
+    });
+    assert.equal(status, 200, text);
+    const { approvals, erased } = await reportOf(desk);
+    assert.deepEqual([approvals, erased], [[], 1], "the row that asked cannot be read");
+  });
+
+  test("observe mode forecasts the approvals, and the report has them as a table", async (t) => {
+    const desk = await startDesk(t, {
+      mode: "observe",
+      mandate: "mandate: m\ncontracts: [contracts/pay.yaml]\napprovals: { open: { session: 2 } }\n",
+    });
+    const calls = [large, large, call(1300), call(1400), call(5), call(1400, { session_id: "s2" })];
+    // Each call has its own wallet, so the budget stops none. An approval is shared whatever the wallet.
+    for (const [place, each] of calls.map((one, at) => ({ ...one, platform_state: { wallet: `w${at}` } })).entries())
+      assert.equal((await desk.asks(each)).verdict, "ALLOW", `call ${place}`);
+    const { approvals, forecast } = await reportOf(desk);
+    assert.deepEqual(approvals, []);
+    const { calls, approvals: cards, shared, capped, without_contract, days, by_rule } = forecast;
+    assert.deepEqual(
+      { calls, cards, shared, capped, without_contract },
+      { calls: 5, cards: 3, shared: 1, capped: 1, without_contract: 0 },
+    );
+    assert.ok(days === 1 || days === 2, "the test may run at midnight");
+    assert.deepEqual(
+      by_rule.map(({ rule }: any) => rule),
+      ["pay.large"],
+    );
+    const table = (await reportOf(desk, "0", false)).split("approvals that enforce mode would have asked for\n")[1];
+    assert.match(
+      table,
+      /^ {2}rule +calls +approvals +a day +largest day +shared +capped\n {2}pay\.large +5 +3 +[0-9.]+ +[23] +1 +1\n/,
+    );
+  });
+
+  test("a change to enforce mode ends the forecast and begins the counts", async (t) => {
+    const desk = await startDesk(t, { mode: "observe" });
+    await desk.asks(large);
+    await desk.operates("/admin/reload", { mode: "enforce" });
+    await desk.asks(large);
+    const { approvals, forecast } = await reportOf(desk);
+    assert.deepEqual([approvals[0].opened, forecast.approvals], [1, 1]);
+    const text = await reportOf(desk, "0", false);
+    assert.match(text, /approvals that persons were asked for\n {2}rule +opened +attached/);
+    assert.match(text, /unvoted: expired without any vote/);
+  });
+});
