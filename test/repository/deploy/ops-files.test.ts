@@ -88,6 +88,7 @@ suite("ops/", () => {
     ["an unknown label", 'svc_gate_checks_total{verdcit="ALLOW"}', /no label verdcit/],
     ["a label of another metric", 'svc_gate_ready{code="x"} + svc_gate_refusals_total', /no label code/],
     ["an unknown refusal code", 'svc_gate_refusals_total{code=~"queue-full|busy"}', /no refusal has the code busy/],
+    ["an unknown outcome", 'svc_gate_approvals_total{status=~"approved|refused"}', /has the status refused/],
     ["a group by an unknown label", "sum by (tenant) (svc_gate_checks_total)", /no metric has the label tenant/],
     ["a syntax error", "sum(rate(svc_gate_checks_total[5m])", /not PromQL/],
     ["a counter used as a histogram", "svc_gate_checks_total_bucket", /no gate shows/],
