@@ -120,7 +120,11 @@ function addReport(program: Command): void {
     .option("--last <number>", "only count the last N of these rows")
     .option("--examples <number>", "receipts to show for each rule", "2")
     .option("--json", "for programs", false)
-    .addHelpText("after", "\nExit code 0, also if calls were refused.\n\nExample:\n  svc-gate report ./data --since 7d")
+    .addHelpText(
+      "after",
+      "\nIt also counts approvals by rule: those that persons were asked for, and those that enforce mode would need." +
+        "\n\nExit code 0, also if calls were refused.\n\nExample:\n  svc-gate report ./data --since 7d",
+    )
     .action((folder: string | undefined, options: ReportOptions & FolderOption) =>
       run(async () => (await import("../report.ts")).reportCommand(folder ?? options.dataDir, options)),
     );
