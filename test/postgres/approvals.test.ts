@@ -7,8 +7,9 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
+import { readSharedLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
 import { migratePostgres } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
-import { approved, large, naming, startDesk, type Desk } from "../support/approvals.ts";
+import { approvalMetrics, approved, large, naming, startDesk, type Desk } from "../support/approvals.ts";
 import { ask, temporaryFolder } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
@@ -79,6 +80,34 @@ function approvals(there: PostgresServer): void {
       assert.deepEqual([second.approval.id, second.approval.new], [first.approval.id, false]);
       const more = { ...large, tool_input: { amount: 1301, to: "x" } };
       assert.equal((await other.asks(more)).verdict, "BLOCK", "1,200 of 2,500 are held");
+    });
+
+    test("each gate shows the calls that wait, and only the gate that recorded a decision counts it", async (t) => {
+      const [one, other] = await twoDesks(t, there, "counted");
+      const { approval, receipt } = await one.asks(large);
+      await one.asks({
+        ...large,
+        session_id: "s2",
+        platform_state: { wallet: "v" },
+        tool_input: { amount: 1100, to: "x" },
+      });
+      const shown = await approvalMetrics(other);
+      assert.deepEqual([shown["approvals_waiting"], shown["approvals_late"]], [2, 0]);
+      assert.equal((await one.decides("anna", approval.id, "approve")).status, 200);
+      const later = await approvalMetrics(other);
+      assert.deepEqual([later["approvals_waiting"], later["approvals_total approved"]], [1, 0]);
+      const ledger = await readSharedLedger({
+        url: there.url().replace(/\/postgres$/, "/counted"),
+        ledger: "root",
+      });
+      t.after(() => ledger.close());
+      const { at } = (await ask(one, `/receipts/${receipt.seq}`)).json;
+      const shares = [0.4, 0.9, 2].map((share) => ledger.waiting(Math.round(at + share * 3_600_000)));
+      assert.deepEqual(await Promise.all(shares), [
+        { calls: 1, late: 0 },
+        { calls: 1, late: 1 },
+        { calls: 0, late: 0 },
+      ]);
     });
 
     test("a decision at one gate ends the wait at the other, and a person's groups are those of now", async (t) => {

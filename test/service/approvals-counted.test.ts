@@ -7,9 +7,9 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { reportCommand } from "../../packages/svc-gate/src/cli/report.ts";
-import { approved, large, naming, payments, startDesk, type Desk } from "../support/approvals.ts";
-import { readExposition } from "../support/exposition.ts";
-import { ask, type Answer } from "../support/gate.ts";
+import { readLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { approvalMetrics, approved, large, naming, payments, startDesk, type Desk } from "../support/approvals.ts";
+import { ask } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 
 async function reportOf({ folder }: Desk, examples = "0", json = true): Promise<any> {
@@ -17,26 +17,13 @@ async function reportOf({ folder }: Desk, examples = "0", json = true): Promise<
   return json ? JSON.parse(text) : text;
 }
 
-const metricsKeys = new WeakMap<Desk, Promise<Answer>>();
-
-/** Reads the metrics about approvals, with a key that may only read metrics. */
-async function metricsOf(desk: Desk): Promise<Readonly<Record<string, number>>> {
-  const key = metricsKeys.get(desk) ?? desk.operates("/admin/keys", { name: "prometheus", scopes: ["metrics"] });
-  metricsKeys.set(desk, key);
-  const headers = { authorization: `Bearer ${(await key).json.key}` };
-  const families = readExposition((await ask(desk, "/metrics", { headers })).text);
-  const samples = [...families.values()].flatMap((family) => family.samples);
-  return Object.fromEntries(
-    samples
-      .filter(({ name }) => name.startsWith("svc_gate_approval"))
-      .map(({ name, labels, value }) => [[name.slice("svc_gate_".length), ...Object.values(labels)].join(" "), value]),
-  );
-}
-
 const call = (amount: number, more: object = {}): object => ({ ...large, tool_input: { amount, to: "x" }, ...more });
 const wallet = (name: string): object => ({ platform_state: { wallet: name }, session_id: name });
-const quick = payments.replace("use_within: 5m", "use_within: 5m, decide_within: 1s");
-const later = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+const lasting = (length: string): string =>
+  payments.replace("use_within: 5m", `use_within: 5m, decide_within: ${length}`);
+/** Waits until the time to decide a call is over. */
+const until = ({ approval }: any): Promise<void> =>
+  new Promise((resolve) => setTimeout(resolve, Math.max(0, approval.decide_by - Date.now()) + 50));
 
 /** Each way in which an approval can end, but for expiry. */
 async function decideAll(desk: Desk): Promise<void> {
@@ -67,7 +54,7 @@ const scenarios: readonly {
     what: "the metrics count how approvals were asked for and how they ended",
     run: async (desk) => {
       await decideAll(desk);
-      const found = await metricsOf(desk);
+      const found = await approvalMetrics(desk);
       const of = (name: string, labels: readonly string[]): readonly unknown[] =>
         labels.map((label) => found[`${name} ${label}`]);
       assert.deepEqual(of("approval_asks_total", ["opened", "attached", "used", "capped"]), [5, 1, 1, 0]);
@@ -80,23 +67,22 @@ const scenarios: readonly {
     defect: { within: "ApprovalDesk.#decideIn", find: 'approval.status === "pending"', put: "true" },
   },
   {
-    what: "the metrics count approvals that wait, that are late, and that expire without a vote",
-    contract: quick.replaceAll("decide_within: 1s", "decide_within: 3s"),
+    what: "the metrics count approvals that expire without a vote",
+    contract: lasting("1s"),
     run: async (desk) => {
       await desk.asks(large);
-      assert.equal((await metricsOf(desk))["approvals_late"], 0);
-      await later(1700);
-      await desk.asks(call(1300, wallet("b")));
-      const half = await metricsOf(desk);
-      assert.deepEqual([half["approvals_waiting"], half["approvals_late"]], [2, 1]);
-      await later(3200);
-      assert.equal((await metricsOf(desk))["approvals_waiting"], 0, "their time is over, even before a row says so");
+      await until(await desk.asks(call(1300, wallet("b"))));
+      assert.equal(
+        (await approvalMetrics(desk))["approvals_waiting"],
+        0,
+        "their time is over, even before a row says so",
+      );
       await desk.asks(call(1, wallet("c")));
-      const found = await metricsOf(desk);
+      const found = await approvalMetrics(desk);
       assert.deepEqual([found["approvals_total expired"], found["approvals_expired_total no-vote"]], [2, 2]);
       assert.equal(found["approval_decision_seconds_count"], 0);
     },
-    defect: { within: "waitingSql", text: "2 * ?1 - ends >", put: "?1 >" },
+    defect: { within: "ApprovalDesk.changed", find: "!isOpen(approval)", put: "false" },
   },
 ];
 
@@ -110,8 +96,31 @@ suite("metrics about approvals", { concurrency: 2 }, () => {
     });
   }
 
+  test("a call that waits is late from the middle of its time on", async (t) => {
+    const desk = await startDesk(t);
+    const { approval, receipt } = await desk.asks(large);
+    await desk.asks(call(1300, wallet("b")));
+    const ledger = await readLedger(join(desk.folder, "data"));
+    t.after(() => ledger.close());
+    const { at } = (await ask(desk, `/receipts/${receipt.seq}`)).json;
+    assert.equal(approval.decide_by - at, 3_600_000);
+    const counts = (calls: number, late: number): object => ({ calls, late });
+    assert.deepEqual(await ledger.waiting(at), counts(2, 0));
+    assert.deepEqual(await ledger.waiting(at + 1_800_000), counts(2, 0));
+    assert.equal((await ledger.waiting(at + 1_800_001)).late > 0, true);
+    assert.deepEqual(await ledger.waiting(at + 3_590_000), counts(2, 2));
+    assert.equal((await ledger.waiting(approval.decide_by - 1)).calls, 2);
+    assert.equal((await ledger.waiting(approval.decide_by)).calls < 2, true);
+    await desk.decides("anna", approval.id, "approve");
+    assert.deepEqual(
+      await ledger.waiting(at + 3_590_000),
+      counts(1, 1),
+      "an approved call waits for its agent, not for a person",
+    );
+  });
+
   test("a gate that asked nobody shows each count as zero", async (t: TestContext) => {
-    const found = await metricsOf(await startDesk(t));
+    const found = await approvalMetrics(await startDesk(t));
     assert.ok(Object.keys(found).length > 25);
     assert.deepEqual(
       Object.entries(found).filter(([, value]) => value !== 0),
@@ -157,11 +166,10 @@ suite("approvals in svc-gate report", () => {
   });
 
   test("the report counts approvals that expired, and those among them without a vote", async (t) => {
-    const desk = await startDesk(t, { contract: quick.replace("by: [finance]", "by: [finance], of: 2") });
+    const desk = await startDesk(t, { contract: lasting("5s").replace("by: [finance]", "by: [finance], of: 2") });
     const one = await desk.asks(large);
-    await desk.decides("anna", one.approval.id, "approve");
-    await desk.asks(call(1300, wallet("b")));
-    await later(1200);
+    assert.equal((await desk.decides("anna", one.approval.id, "approve")).status, 200);
+    await until(await desk.asks(call(1300, wallet("b"))));
     await desk.asks(call(1, wallet("c")));
     const { approvals } = await reportOf(desk);
     const [{ opened, expired, unvoted, median_ms, p90_ms }] = approvals;

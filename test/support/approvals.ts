@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { ask, check, key, spawnGate, startGate, temporaryFolder, writeContracts, type Answer } from "./gate.ts";
 import type { Mutation } from "./mutation/mutate.ts";
+import { readExposition } from "./exposition.ts";
 import { mutatedEnvironment, preload } from "./mutation/sources.ts";
 
 /** Payments that a person decides if they are large, within a budget that counts what waits. */
@@ -199,3 +200,19 @@ export async function approved(desk: Desk, call: object = large): Promise<string
 
 /** A call that names an approval. */
 export const naming = (id: string, call: object = large): object => ({ ...call, approval: { id } });
+
+const metricsKeys = new WeakMap<Desk, Promise<Answer>>();
+
+/** Reads the metrics about approvals, with a key that may only read metrics. */
+export async function approvalMetrics(desk: Desk): Promise<Readonly<Record<string, number>>> {
+  const key = metricsKeys.get(desk) ?? desk.operates("/admin/keys", { name: "prometheus", scopes: ["metrics"] });
+  metricsKeys.set(desk, key);
+  const headers = { authorization: `Bearer ${(await key).json.key}` };
+  const families = readExposition((await ask(desk, "/metrics", { headers })).text);
+  const samples = [...families.values()].flatMap((family) => family.samples);
+  return Object.fromEntries(
+    samples
+      .filter(({ name }) => name.startsWith("svc_gate_approval"))
+      .map(({ name, labels, value }) => [[name.slice("svc_gate_".length), ...Object.values(labels)].join(" "), value]),
+  );
+}

@@ -7,6 +7,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
+import { setTimeout } from "node:timers/promises";
 import { explainCommand } from "../../../packages/svc-gate/src/cli/explain/command.ts";
 import { replayCommand, type ReplayOptions } from "../../../packages/svc-gate/src/cli/replay/command.ts";
 import { reportCommand } from "../../../packages/svc-gate/src/cli/report.ts";
@@ -70,6 +71,9 @@ suite("docs/guides/rollout.md", () => {
   test("docs/guides/rollout.md shows the real output of each step", async (t) => {
     const folder = temporaryFolder(t);
     const data = join(folder, "data");
+    // The report counts by day, so all calls must come on one.
+    const tomorrowIn = 86_400_000 - (Date.now() % 86_400_000);
+    if (tomorrowIn < 30_000) await setTimeout(tomorrowIn);
     const observing = await start(t, folder, "observe");
     assert.ok((await send(observing, traffic)).every(({ verdict }) => verdict === "ALLOW"));
     await observing.stop();
