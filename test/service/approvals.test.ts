@@ -373,7 +373,7 @@ const scenarios: readonly Scenario[] = [
         "ALLOW",
       );
     },
-    defect: { within: "capped", find: "if (ofSession >= sessionMax) return ofSession;", put: "" },
+    defect: { within: "waitingIfFull", find: "if (open.session >= sessionMax) return open.session;", put: "" },
     options: { mandate: "mandate: test\ncontracts: [contracts/pay.yaml]\napprovals: { open: { session: 2 } }\n" },
   },
   {
