@@ -1,5 +1,5 @@
-import { rowsOf, type ApprovalAct } from "../../approvals/mod.ts";
-import { actOf, endedBy } from "../../ledger/entry/mod.ts";
+import { readAct, rowsOf, type ApprovalAct } from "../../approvals/mod.ts";
+import { endedBy, wholeText } from "../../ledger/entry/mod.ts";
 import { visible } from "../../wire/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import { columns } from "../replay/print.ts";
@@ -55,8 +55,9 @@ export class DecidedApprovals {
   addChange(row: RecordedRow): void {
     const leaf = readLeaf(row);
     if (typeof leaf === "string") return;
-    const act = actOf(leaf, row.evidence);
-    if (act !== undefined) for (const asked of listOf(() => rowsOf(act))) this.#apply(act, asked, leaf.at);
+    const { act: name, at } = leaf;
+    const [act] = listOf(() => [readAct(name ?? "", wholeText(row.evidence, "input") ?? "null")]);
+    if (act !== undefined) for (const asked of listOf(() => rowsOf(act))) this.#apply(act, asked, at);
     else if (this.#open.size > 0)
       for (const [from, to] of listOf(() => endedBy(leaf, row.evidence))) this.#cancel(from, to);
   }

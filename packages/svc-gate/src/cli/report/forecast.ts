@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { attachText, waitingIfFull, type AskLimits } from "../../approvals/mod.ts";
-import { causesOf, defaultSettings, defaultTerms, requirementFor } from "../../contract/mod.ts";
+import { causesOf, requirementFor } from "../../contract/mod.ts";
 import { visible } from "../../wire/mod.ts";
 import type { History } from "../history.ts";
 import { Contracts } from "../replay/decide-again.ts";
@@ -21,6 +21,15 @@ interface Asked {
   shared: number;
   capped: number;
   readonly day: Busiest;
+}
+
+/** The parts of a contract that matter here. */
+interface Terms {
+  /** The members of the input that do not count. */
+  readonly unbound: readonly string[];
+  /** How long the call would wait for a person, in milliseconds. */
+  readonly lengthMs: number;
+  readonly limits: AskLimits;
 }
 
 /** An approval that would be open. */
@@ -71,7 +80,12 @@ export class Forecast {
   async #ask(recorded: Recorded): Promise<void> {
     const { leaf, request } = recorded;
     const { at } = leaf;
-    const { unbound, lengthMs, limits } = await this.#terms(recorded);
+    const terms = await this.#terms(recorded);
+    if (terms === undefined) {
+      this.#withoutContract += 1;
+      return;
+    }
+    const { unbound, lengthMs, limits } = terms;
     const key = leaf.key ?? "";
     const call = { log: leaf.log, key, tool: request.toolName, input: request.toolInput, unbound };
     const attach = hash("sha256", attachText(call), "hex");
@@ -88,18 +102,11 @@ export class Forecast {
     }
   }
 
-  /** What the contract of the check says about its approval. Without the contract, the defaults hold. */
-  async #terms({ leaf, request, trace }: Recorded): Promise<{
-    readonly unbound: readonly string[];
-    readonly lengthMs: number;
-    readonly limits: AskLimits;
-  }> {
+  /** What the contract of the check says about its approval; undefined if the contract cannot be read. */
+  async #terms({ leaf, request, trace }: Recorded): Promise<Terms | undefined> {
     const policySet = await this.#contracts.of(leaf.contract ?? "");
     const plan = typeof policySet === "string" ? undefined : policySet.tools.get(request.toolName);
-    if (typeof policySet === "string" || plan === undefined) {
-      this.#withoutContract += 1;
-      return { unbound: [], lengthMs: defaultTerms.decideWithinMs, limits: defaultSettings.open };
-    }
+    if (typeof policySet === "string" || plan === undefined) return undefined;
     const softened = leaf.verdict === "BLOCK";
     const { decideWithinMs } = requirementFor(plan, causesOf(plan, trace, softened), softened);
     return { unbound: plan.unbound, lengthMs: decideWithinMs, limits: policySet.approvals.open };
@@ -148,7 +155,12 @@ export class Forecast {
 
   get text(): readonly string[] {
     const lines = this.#rules.lines;
-    if (lines.length === 0) return [];
+    const title = ["", "approvals that enforce mode would have asked for"];
+    const missing = this.#withoutContract;
+    const [calls, whose] = missing === 1 ? ["call is", "its receipt"] : ["calls are", "their receipts"];
+    const without =
+      missing === 0 ? [] : [`  ${missing} ${calls} not counted here: the contract on ${whose} cannot be read`];
+    if (lines.length === 0) return without.length === 0 ? [] : [...title, ...without];
     const head = ["rule", "calls", "approvals", "a day", "largest day", "shared", "capped"];
     const row = (name: string, { calls, approvals, shared, capped }: Omit<Asked, "day">, largest: number) => [
       name,
@@ -156,8 +168,7 @@ export class Forecast {
     ];
     const { from, count } = this.#hour;
     return [
-      "",
-      "approvals that enforce mode would have asked for",
+      ...title,
       ...columns([
         head,
         ...lines.map(([rule, line]) => row(visible(rule), line, line.day.count)),
@@ -165,9 +176,7 @@ export class Forecast {
       ]),
       `  largest hour: ${count} from ${momentText(from)}; days with checks: ${this.#days}`,
       "  each approval is open for its whole decide_within here, because nobody decided it",
-      ...(this.#withoutContract === 0
-        ? []
-        : [`  ${this.#withoutContract} of the calls have no readable contract: for them decide_within is 1h`]),
+      ...without,
     ];
   }
 

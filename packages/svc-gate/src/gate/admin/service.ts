@@ -3,7 +3,6 @@ import type { Logger } from "pino";
 import { bad, isMode, modes, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
 import { NoSuchFile } from "../core/contracts.ts";
 import type { Gate, Reloaded } from "../core/gate.ts";
-import type { WaitingApprovals } from "../../ledger/mod.ts";
 import type { KeyRing } from "./keys/keys.ts";
 import { loadPolicySet, type OpenGate, type GateSource } from "../start/gate-source.ts";
 import type { Rates } from "../admission/rate.ts";
@@ -203,7 +202,7 @@ export class Service {
 const countMs = 1000;
 
 /** Counts the approvals that wait for a person; undefined if a ledger does not answer in time. */
-async function waitingIn(gates: readonly Gate[]): Promise<WaitingApprovals | undefined> {
+async function waitingIn(gates: readonly Gate[]): Promise<Readings["waiting"]> {
   const counting = Promise.all(gates.map((gate) => gate.approvals.open())).catch(() => undefined);
   const counts = await Promise.race([counting, setTimeout(countMs, undefined, { ref: false })]);
   return counts && { calls: sum(counts.map(({ calls }) => calls)), late: sum(counts.map(({ late }) => late)) };

@@ -13,7 +13,7 @@ import {
   type Voter,
 } from "../../approvals/mod.ts";
 import type { ApprovalQuery, StoredEffect } from "../../ledger/entry/mod.ts";
-import { Fault, type AppendTransaction, type Ledger, type WaitingApprovals } from "../../ledger/mod.ts";
+import { Fault, type AppendTransaction, type Ledger } from "../../ledger/mod.ts";
 import { bad, good, limits, quote, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { ActivePolicy } from "../core/active-policy.ts";
 import type { TimedTransaction } from "../core/active-ledger.ts";
@@ -306,7 +306,7 @@ export class ApprovalDesk {
   }
 
   /** Counts the approvals that wait for a person now. */
-  async open(): Promise<WaitingApprovals> {
+  async open(): ReturnType<Ledger["waiting"]> {
     return this.#options.ledger.waiting(Date.now());
   }
 

@@ -1,6 +1,5 @@
 import { collectDefaultMetrics, Counter, Gauge, Registry } from "prom-client";
 import { hows, statuses } from "../../approvals/mod.ts";
-import type { WaitingApprovals } from "../../ledger/mod.ts";
 import { modes, refusals, verdicts, type Mode, type RefusalCode } from "../../wire/mod.ts";
 import type { AnchorReading } from "../anchoring.ts";
 import { engine } from "../version.ts";
@@ -20,7 +19,7 @@ export interface Readings {
   readonly tenants: number;
   readonly ready: boolean;
   /** The approvals of open ledgers that wait for a person; undefined if the ledgers do not answer in time. */
-  readonly waiting: WaitingApprovals | undefined;
+  readonly waiting: { readonly calls: number; readonly late: number } | undefined;
   /** The anchors of each open ledger. */
   readonly anchors: readonly AnchorReading[];
 }
