@@ -205,9 +205,9 @@ const metricsKeys = new WeakMap<Desk, Promise<Answer>>();
 
 /** Reads the metrics about approvals, with a key that may only read metrics. */
 export async function approvalMetrics(desk: Desk): Promise<Readonly<Record<string, number>>> {
-  const key = metricsKeys.get(desk) ?? desk.operates("/admin/keys", { name: "prometheus", scopes: ["metrics"] });
-  metricsKeys.set(desk, key);
-  const headers = { authorization: `Bearer ${(await key).json.key}` };
+  const made = metricsKeys.get(desk) ?? desk.operates("/admin/keys", { name: "prometheus", scopes: ["metrics"] });
+  metricsKeys.set(desk, made);
+  const headers = { authorization: `Bearer ${(await made).json.key}` };
   const families = readExposition((await ask(desk, "/metrics", { headers })).text);
   const samples = [...families.values()].flatMap((family) => family.samples);
   return Object.fromEntries(

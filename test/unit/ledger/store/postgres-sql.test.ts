@@ -16,7 +16,17 @@ await loadModule();
 /** A node of the parser's tree: members by name, lists, texts and numbers. */
 type Tree = Readonly<Record<string, unknown>>;
 
-const functions = new Set(["unnest", "sum", "count", "floor", "extract", "clock_timestamp", "octet_length", "strpos"]);
+const functions = new Set([
+  "unnest",
+  "sum",
+  "count",
+  "floor",
+  "extract",
+  "clock_timestamp",
+  "octet_length",
+  "strpos",
+  "substring",
+]);
 /** Tables whose rows follow from receipts, or may be forgotten. */
 const deletable: ReadonlySet<string> = new Set(["approvals", "holds", "repeats"]);
 const tables: ReadonlySet<string> = new Set<string>(ledgerTables);

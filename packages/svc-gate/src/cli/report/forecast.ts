@@ -157,9 +157,9 @@ export class Forecast {
     const lines = this.#rules.lines;
     const title = ["", "approvals that enforce mode would have asked for"];
     const missing = this.#withoutContract;
-    const [calls, whose] = missing === 1 ? ["call is", "its receipt"] : ["calls are", "their receipts"];
+    const [noun, whose] = missing === 1 ? ["call is", "its receipt"] : ["calls are", "their receipts"];
     const without =
-      missing === 0 ? [] : [`  ${missing} ${calls} not counted here: the contract on ${whose} cannot be read`];
+      missing === 0 ? [] : [`  ${missing} ${noun} not counted here: the contract on ${whose} cannot be read`];
     if (lines.length === 0) return without.length === 0 ? [] : [...title, ...without];
     const head = ["rule", "calls", "approvals", "a day", "largest day", "shared", "capped"];
     const row = (name: string, { calls, approvals, shared, capped }: Omit<Asked, "day">, largest: number) => [
