@@ -8,6 +8,7 @@
  */
 export { analyze } from "./analyze.ts";
 export { findingKinds, severityOf, type Finding } from "./findings/finding.ts";
+export { type KnownKey } from "./findings/approvers.ts";
 export { looseningRules, type Loosening } from "./loosening.ts";
 export { compareContracts, type ToolDifference } from "./proof/compare.ts";
 export { type Compared, type Direction } from "./proof/call.ts";
