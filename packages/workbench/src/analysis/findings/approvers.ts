@@ -12,6 +12,8 @@ export interface KnownKey {
   readonly person: string | null;
   readonly groups: readonly string[];
   readonly scopes: readonly string[];
+  /** Returns true if the key may ask about this tool. */
+  readonly allowsTool: (name: string) => boolean;
 }
 
 /**
@@ -35,6 +37,7 @@ export function findInApprovers(
 /** A rule, or an `otherwise`, that asks a person. */
 interface Asker {
   readonly name: string;
+  readonly tool: string;
   readonly terms: ApprovalTerms;
   /** Its rule, or its tool. */
   readonly within: Span;
@@ -50,7 +53,7 @@ function askersOf({ document, tool, route, rules }: Subject): readonly Asker[] {
       const written = nearest.find((approval) => approval[member] !== undefined);
       return written === undefined ? within : memberPlace(written, member);
     };
-    return { name, terms, within, place };
+    return { name, tool, terms, within, place };
   };
   const asking = rules.filter(({ verdict }) => verdict === "ESCALATE");
   return [
@@ -68,24 +71,25 @@ function quorumWithSelf({ name, terms, within, place }: Asker): Finding {
     span: place("of"),
     within,
     message: `${name} needs ${terms.of} persons, but the mandate says \`self: true\`, so the asker may be one of them`,
-    hint: `write \`of: ${terms.of - 1}\` for the others alone, or remove \`self: true\` from the mandate`,
+    hint: "remove `self: true` from the mandate, or write `of: 1` if one person operates the gate",
   };
 }
 
 /** Too few persons with a key that may decide, for any call or for the calls of one person's key. */
 function missingApprovers(asker: Asker, keys: readonly KnownKey[], self: boolean): readonly Finding[] {
-  const { name, terms, within, place } = asker;
+  const { name, tool, terms, within, place } = asker;
   const { by, of } = terms;
   const able = keys.filter(
-    ({ person, groups, scopes }) =>
+    ({ person, groups: own, scopes }) =>
       person !== null &&
       scopes.includes("approve") &&
       !scopes.includes("check") &&
       !scopes.includes("admin") &&
-      (by === null || groups.some((group) => by.includes(group))),
+      (by === null || own.some((group) => by.includes(group))),
   );
-  const persons = [...new Set(able.map(({ person }) => person))].toSorted();
-  const wanted = `${of === 1 ? "a person" : `${of} persons`}${by === null ? "" : ` of ${by.map((group) => `\`${group}\``).join(" or ")}`}`;
+  const persons = [...new Set(able.flatMap(({ person }) => person ?? []))].toSorted();
+  const groups = by === null ? "" : ` of ${by.map((group) => `\`${group}\``).join(" or ")}`;
+  const wanted = `${of === 1 ? "a person" : `${of} persons`}${groups}`;
   const found = (message: string): readonly Finding[] => [
     {
       code: "no-approver",
@@ -100,11 +104,9 @@ function missingApprovers(asker: Asker, keys: readonly KnownKey[], self: boolean
       ? "no key belongs to one"
       : `only ${persons.join(", ")} ${persons.length === 1 ? "has" : "have"} a key`;
   if (persons.length < of) return found(`${name} needs ${wanted}, but ${has}: nobody can approve such a call`);
-  const barred = self
-    ? undefined
-    : keys.find(
-        ({ person, scopes }) => scopes.includes("check") && persons.includes(person) && persons.length - 1 < of,
-      );
+  const isBarred = ({ person, scopes, allowsTool }: KnownKey): boolean =>
+    scopes.includes("check") && allowsTool(tool) && person !== null && persons.includes(person);
+  const barred = self || persons.length > of ? undefined : keys.find(isBarred);
   if (barred === undefined) return [];
   return found(
     `${name} needs ${wanted}, and nobody approves their own call: ` +
