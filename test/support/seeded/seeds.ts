@@ -1,4 +1,5 @@
 import { parse } from "yaml";
+import { approvalEdits, type Edit } from "./approval-edits.ts";
 import { bases, published } from "./bases.ts";
 
 /** A defect put into a clean contract, and the finding that it must raise. */
@@ -18,7 +19,7 @@ export function seeds(): readonly Seed[] {
     ...Object.entries(bases).map(([base, text]) => ({ base, text, rules: rulesIn(text) })),
     ...Object.entries(published).map(([base, text]) => ({ base, text, rules: rulesIn(text).slice(0, publishedMax) })),
   ].flatMap(({ base, text, rules }) => rules.flatMap((rule) => ruleSeeds(base, text, rule)));
-  return [...perRule, ...edits.map(editSeed), ...additions.map(additionSeed)];
+  return [...perRule, ...[...edits, ...approvalEdits].map(editSeed), ...additions.map(additionSeed)];
 }
 
 /** The number of rules to break in one published contract; the published contracts have many rules. */
@@ -68,8 +69,6 @@ function ruleSeeds(base: string, text: string, rule: WrittenRule): readonly Seed
       : [added("stricter as well", { verdict: stricter }, "contradiction")]),
   ];
 }
-
-type Edit = readonly [base: string, expected: string, from: string | RegExp, to: string];
 
 function editSeed([base, expected, from, to]: Edit): Seed {
   const text = bases[base] ?? "";
@@ -234,43 +233,6 @@ const edits: readonly Edit[] = [
     "may-fail",
     "input.sku in platform.stock && platform.stock",
     "input.region in platform.stock && platform.stock",
-  ],
-  // Approvals.
-  [
-    "orders",
-    "unused-approval",
-    "verdict: BLOCK, reason: stale",
-    "verdict: BLOCK, final: true, approval: { of: 2 }, reason: stale",
-  ],
-  [
-    "orders",
-    "unused-approval",
-    "verdict: ESCALATE, reason: dear",
-    "verdict: ESCALATE, approval: { drift: 1 }, reason: dear",
-  ],
-  [
-    "session-flow",
-    "unused-approval",
-    /^tools:/m,
-    "approval: { of: 2 }\ntools:\n  page.read:\n    input: { type: object, additionalProperties: false }\n    approval: { unbound: [] }\n    otherwise: ALLOW",
-  ],
-  [
-    "orders",
-    "open-subject",
-    /spent_usd, stock, frozen\]([^]*)(frozen: \{ type: boolean \})([^]*)when: platform\.frozen/,
-    'spent_usd, stock, frozen, account_id]$1account_id: { type: string }\n    $2$3when: platform.frozen && platform.account_id != "a-1"',
-  ],
-  [
-    "orders",
-    "open-subject",
-    /spent_usd, stock, frozen\]([^]*)(frozen: \{ type: boolean \})([^]*)reason: dear/,
-    'spent_usd, stock, frozen, buyer]$1buyer: { type: string }\n    $2$3reason: "dear for {platform.buyer}"',
-  ],
-  [
-    "payments",
-    "open-subject",
-    /required: \[monthly_spend_usd([^]*)(now_epoch: \{ type: integer \})([^]*)when: platform\.monthly_spend_usd/,
-    'required: [wallet, monthly_spend_usd$1wallet: { type: string }\n    $2$3when: platform.wallet == "" || platform.monthly_spend_usd',
   ],
   // Tools.
   ["payments", "open-input", "additionalProperties: false", "additionalProperties: true"],

@@ -12,12 +12,11 @@ export { compileExpression } from "./check/expression.ts";
 export { functions } from "./functions/functions.ts";
 export type { Cause } from "./approval/causes.ts";
 export { isNumber, memberPath, readMembers } from "./approval/reads.ts";
-export { defaultSettings, type ApprovalSettings, type ApprovalTerms } from "./approval/terms.ts";
 export type { Requirement, Route, Rule, ToolPlan } from "./compile-tool.ts";
 export { children, type Core, walk } from "./check/core.ts";
 export { type Plan, type Probe, stepsMax } from "./run/plan.ts";
 export { constantValue } from "./check/constant.ts";
-export type { ApprovalDocument, ContractDocument, CounterDocument } from "./text/document.ts";
+export type { ContractDocument, CounterDocument } from "./text/document.ts";
 export {
   add,
   compare,

@@ -2,7 +2,6 @@ import type { PolicySet, Span } from "../../../../svc-gate/src/contract/mod.ts";
 import {
   isNumber,
   readMembers,
-  type ApprovalDocument,
   type ContractDocument,
   type Core,
   type ToolPlan,
@@ -32,6 +31,9 @@ interface Place {
   readonly subject: Subject;
   readonly plan: ToolPlan;
 }
+
+/** An `approval` as it is written. */
+type ApprovalDocument = NonNullable<ContractDocument["approval"]>;
 
 type Member = Exclude<keyof ApprovalDocument, "span">;
 

@@ -1,5 +1,5 @@
 import type { PolicySet, Span } from "../../../../svc-gate/src/contract/mod.ts";
-import type { ApprovalTerms } from "../../../../svc-gate/src/contract/ir.ts";
+import type { Route } from "../../../../svc-gate/src/contract/ir.ts";
 import type { Subject } from "../formula/subject.ts";
 import { shortName } from "../formula/subject.ts";
 import { memberPlace } from "./approvals.ts";
@@ -38,7 +38,7 @@ export function findInApprovers(
 interface Asker {
   readonly name: string;
   readonly tool: string;
-  readonly terms: ApprovalTerms;
+  readonly terms: Route["terms"];
   /** Its rule, or its tool. */
   readonly within: Span;
   readonly place: (member: "by" | "of") => Span;
@@ -46,7 +46,7 @@ interface Asker {
 
 function askersOf({ document, tool, route, rules }: Subject): readonly Asker[] {
   const own = document.tools.get(tool);
-  const askerOf = (name: string, terms: ApprovalTerms, ofRule?: (typeof document.rules)[number]): Asker => {
+  const askerOf = (name: string, terms: Route["terms"], ofRule?: (typeof document.rules)[number]): Asker => {
     const within = ofRule?.span ?? own?.span ?? document.span;
     const nearest = [ofRule?.approval, own?.approval, document.approval].filter((each) => each !== undefined);
     const place = (member: "by" | "of"): Span => {

@@ -1,11 +1,5 @@
 import type { PolicySet } from "../../../../svc-gate/src/contract/mod.ts";
-import {
-  compare,
-  isExact,
-  type ApprovalTerms,
-  type Core,
-  type ToolPlan,
-} from "../../../../svc-gate/src/contract/ir.ts";
+import { compare, isExact, type Route, type Core, type ToolPlan } from "../../../../svc-gate/src/contract/ir.ts";
 import { parseNumber } from "../../../../svc-gate/src/wire/mod.ts";
 import { covered, impossible } from "../formula/reasoner.ts";
 import { isTrue, subjectsOf, type Subject } from "../formula/subject.ts";
@@ -88,7 +82,7 @@ function valueText(value: PartValue): string {
 interface Terms {
   /** `contract.rule`, or `contract.$otherwise`. */
   readonly id: string;
-  readonly terms: ApprovalTerms;
+  readonly terms: Route["terms"];
 }
 
 /** A rule with ESCALATE, or an `otherwise`, because of which a person is asked. */
