@@ -49,7 +49,7 @@ export function answerBody(check: Omit<DecidedCheck, "routed">, request: string)
 type Reasoned = Pick<DecidedCheck, "answered" | "decision" | "judgement" | "mode">;
 
 /** The reason of the answer: the contract's, and what a person or an approval added. */
-function answeredReason(check: Reasoned): string {
+export function answeredReason(check: Reasoned): string {
   const { judgement, decision } = check;
   const reason = reasonByMode(check);
   const own = decision.reason.replace(/^Svc: /, "");
