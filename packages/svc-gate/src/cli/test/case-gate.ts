@@ -21,7 +21,7 @@ import { CaseLedger, type WatchedTransaction } from "./case-ledger.ts";
 import type { TestCall, TestDecision } from "./document.ts";
 
 /** The name of the approval that the latest answer spoke of. */
-export const last = "last";
+export const latest = "last";
 
 /** Why a step could not be made. */
 export interface Obstacle {
@@ -95,7 +95,7 @@ export class CaseGate {
     if (decided === undefined) throw new Error("the gate did not decide the call");
     const { decision, answered, judgement, approval: found } = decided;
     if (found !== undefined && found.id !== null)
-      for (const name of [last, as ?? last]) this.#named.set(name, found.id);
+      for (const name of [latest, as ?? latest]) this.#named.set(name, found.id);
     const how = judgement?.how;
     const isChanged = how !== undefined && how !== "opened" && how !== "attached";
     const values = this.#seen(planned, timed.transaction, holds);
@@ -159,7 +159,8 @@ function statusText({ code, detail }: Refusal): string {
 }
 
 function noApproval(name: string): Obstacle {
-  const came = name === last ? "no call above was answered with one" : `the call \`${name}\` was answered without one`;
+  const came =
+    name === latest ? "no call above was answered with one" : `the call \`${name}\` was answered without one`;
   return { what: "approval", came };
 }
 

@@ -4,7 +4,7 @@ import { printRule } from "../explain/print.ts";
 import type { AnswerApproval } from "../../gate/mod.ts";
 import { clip, locationText, textAt } from "../source-location.ts";
 import { nameOf, outcomes, type Coverage, type Target } from "./coverage.ts";
-import { last, type Answered } from "./case-gate.ts";
+import { latest, type Answered } from "./case-gate.ts";
 import type { TestCall, TestDecision, TestStep } from "./document.ts";
 import type { FileResult } from "./round.ts";
 import type { Failure, Mismatch } from "./run.ts";
@@ -51,7 +51,7 @@ function approvalLine({ status, new: isNew, needs, has, next }: AnswerApproval):
 }
 
 function decisionLine({ act, by, approval, comment }: TestDecision): string {
-  const which = approval === last ? "" : `, approval ${approval}`;
+  const which = approval === latest ? "" : `, approval ${approval}`;
   return `${act} by ${by}${which}${comment === "" ? "" : `: ${comment}`}`;
 }
 

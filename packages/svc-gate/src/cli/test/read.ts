@@ -2,7 +2,7 @@ import { Report, readYaml, toJson, type Diagnostic, type SourceFile } from "../.
 import type { YamlMap, YamlNode, YamlScalar } from "../../contract/mod.ts";
 import { bad, good, isMode, isVerdict, modes, nearest, verdicts } from "../../wire/mod.ts";
 import type { Json, JsonObject, Mode, Result, Verdict } from "../../wire/mod.ts";
-import { last } from "./case-gate.ts";
+import { latest } from "./case-gate.ts";
 import {
   approvalKeys,
   approvalStatuses,
@@ -188,7 +188,7 @@ class Reader {
     if (by !== undefined && act !== "cancel") this.#named(by, "person", this.#persons);
     const scope = this.#oneOf(sheet.scalar("scope"), "scope", ["call", "tool", "rule"] as const);
     if (scope !== undefined && act !== "deny") this.#report.add("literal", first, "`scope:` belongs to `deny:`");
-    const approval = this.#approvalName(sheet, progress) ?? last;
+    const approval = this.#approvalName(sheet, progress) ?? latest;
     if (!progress.names.has(approval) && !sheet.has("approval"))
       this.#report.add("missing", first, `no call comes before it, so there is nothing to ${act}`);
     const at = this.#time(sheet, progress, "a decision");
@@ -240,9 +240,9 @@ class Reader {
     const { key = "default", session = null } = draft;
     const approval = this.#approvalName(sheet, progress);
     const as = sheet.text("as");
-    if (as === last)
-      this.#report.add("literal", first, `\`${last}\` is the approval of the latest answer: take another name`);
-    for (const name of [last, as ?? last]) progress.names.add(name);
+    if (as === latest)
+      this.#report.add("literal", first, `\`${latest}\` is the approval of the latest answer: take another name`);
+    for (const name of [latest, as ?? latest]) progress.names.add(name);
     return Array.from({ length: repeat }, (_, at) => ({
       kind: "call",
       span,
