@@ -59,6 +59,7 @@ fixtures: { facts: { wallet: w } }
 templates:
   large: { tool: send, platform: facts, input: { usd: 1200, to: shop } }
   dear: { tool: send, platform: { wallet: w, price: 20 }, input: { usd: 10, to: shop } }
+  dearer: { tool: send, platform: { wallet: w, price: 21 }, input: { usd: 10, to: shop } }
   other: { tool: send, platform: facts, input: { usd: 900, to: x } }
 `;
 
@@ -131,23 +132,26 @@ const cases: readonly Case[] = [
       "{ like: other, expect: BLOCK }",
     ],
     wrong: [["spent: 1800", "spent: 3000"]],
-    defect: [{
+    defect: [
+      {
         within: "ApprovalDesk.#decideIn",
         find: "if (!isOpen(after)) transaction.release(after.row, open.holds.get(after.row) ?? []);",
         put: "",
-      }],
+      },
+    ],
   },
   {
     name: "a denial holds for a day",
     steps: [
       "{ like: large, as: first, expect: ESCALATE }",
       "{ deny: anna, comment: not this shop }",
-      "{ like: large, session: s2, after: 23h59m, expect: { verdict: ESCALATE, answered: BLOCK, reason: 'Svc: anna denied this call: not this shop', approval: { status: denied, next: none } } }",
+      "{ like: large, session: s2, after: 23h58m, expect: { answered: BLOCK, reason: 'Svc: anna denied this call: not this shop' } }",
+      "{ like: large, after: 1m, expect: { verdict: ESCALATE, answered: BLOCK, approval: { status: denied, next: none } } }",
       "{ approve: ben, approval: first, expect: approval-closed }",
       "{ like: large, after: 1m, expect: { answered: ESCALATE, approval: { status: pending, new: true } } }",
     ],
     wrong: [
-      ["not this shop',", "no',"],
+      ["not this shop' }", "no' }"],
       ["next: none", "next: wait"],
       ["expect: approval-closed", "expect: approved"],
     ],
@@ -200,10 +204,10 @@ const cases: readonly Case[] = [
     steps: [
       "{ like: dear, as: first, expect: ESCALATE }",
       "{ approve: anna }",
-      "{ like: dear, platform: { wallet: w, price: 21 }, approval: first, expect: { answered: ESCALATE, approval: { status: pending, new: true } }, as: second }",
-      "{ like: dear, platform: { wallet: w, price: 21 }, approval: first, expect: { answered: BLOCK, approval: superseded } }",
+      "{ like: dearer, approval: first, as: second, expect: { answered: ESCALATE, approval: { status: pending, new: true } } }",
+      "{ like: dearer, approval: first, expect: { answered: BLOCK, approval: superseded } }",
       "{ approve: ben, approval: second }",
-      "{ like: dear, platform: { wallet: w, price: 21 }, approval: second, expect: ALLOW }",
+      "{ like: dearer, approval: second, expect: ALLOW }",
     ],
     wrong: [["approval: superseded", "approval: used"]],
     defect: [{ within: "isNoRisk", find: "return counters && facts;", put: "return counters;" }],

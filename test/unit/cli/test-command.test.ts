@@ -192,11 +192,6 @@ cases:
   });
 });
 
-/** A file with a call that waits, and another step. */
-function decided(step: string): string {
-  return `persons: { anna: finance, ben: [] }\ncases:\n  - { case: a, calls: [{ tool: look, as: first, expect: ESCALATE }, ${step}] }`;
-}
-
 suite("errors in a test file", () => {
   const cases: readonly (readonly [text: string, name: string])[] = [
     ["cases: []", "no cases"],
@@ -227,27 +222,6 @@ suite("errors in a test file", () => {
     ["mode: strict\ncases: [{ case: a, like: pay, expect: ALLOW }]", "an unknown mode"],
     ["mandate: m.yaml\ncases: [{ case: a, like: pay, expect: ALLOW }]", "a mandate and a contract"],
     ["cases: [{ case: a, like: &x pay, expect: ALLOW }]", "a YAML anchor"],
-    ["persons: { anna: }\ncases: [{ case: a, like: pay, expect: ALLOW }]", "a person without a list of groups"],
-    [decided("{ approve: zoe }"), "an unknown person"],
-    [decided("{ approve: an }"), "a misspelt person"],
-    [decided("{ approve: anna, deny: ben }"), "two decisions in one"],
-    [decided("{ approve: anna, tool: pay }"), "a decision with the key of a call"],
-    [decided("{ approve: anna, scope: tool }"), "a scope without a denial"],
-    [decided("{ deny: anna, scope: session }"), "an unknown scope"],
-    [decided("{ approve: anna, expect: approve }"), "an unknown result"],
-    [decided('{ approve: anna, at: "2026-01-15T11:59:59Z" }'), "a decision before the call"],
-    [decided("{ approve: anna, approval: second }"), "an approval that no call names"],
-    [decided("{ like: pay, approval: firs }"), "a misspelt approval"],
-    [decided("{ like: pay, as: last }"), "a name that means the latest approval"],
-    [decided("{ like: pay, expect: { approval: waiting } }"), "an unknown status"],
-    [decided("{ like: pay, expect: { approval: {} } }"), "an approval without members"],
-    [decided("{ like: pay, expect: { approval: { has: one } } }"), "a number of persons that is a word"],
-    [decided("{ like: pay, expect: { approval: { next: stop } } }"), "an unknown next step"],
-    [
-      "persons: { anna: [] }\ncases: [{ case: a, calls: [{ approve: anna, expect: approved }] }]",
-      "a decision before any call",
-    ],
-    ["cases: [{ case: a, calls: [{ like: pay, approval: last, expect: ALLOW }] }]", "an approval before any call"],
   ];
   for (const [text, name] of cases)
     test(`the command refuses a file with the error "${name}"`, async () => {

@@ -49,7 +49,7 @@ export {
 export { missingCheckpoint, otherSigningKey } from "./history/folder-check.ts";
 export { readPin, type PinReading } from "./history/pin.ts";
 export { firstSince, type ReceiptQuery } from "./history/query.ts";
-export type { ApprovalLookup, KeptCounter, StoredApproval, StoreTransaction } from "./store/store.ts";
+export type { KeptCounter } from "./store/store.ts";
 export {
   Fault,
   LedgerRefused,

@@ -1,21 +1,16 @@
 import { createHash } from "node:crypto";
 import type { Approval } from "../../approvals/mod.ts";
 import type { Counter } from "../../contract/mod.ts";
-import { AppendTransaction, type ApprovalLookup, type StoreTransaction } from "../../ledger/mod.ts";
-import type { CounterLookup, StoredApproval } from "../../ledger/mod.ts";
-import {
-  changeColumns,
-  readApprovals,
-  zeroHash,
-  type ApprovalQuery,
-  type StoredEffect,
-  type StoredRow,
-} from "../../ledger/entry/mod.ts";
+import { AppendTransaction, type CounterLookup } from "../../ledger/mod.ts";
+import type { ApprovalQuery, StoredEffect, StoredRow } from "../../ledger/entry/mod.ts";
 import { Frontier } from "../../ledger/tree/mod.ts";
-import { addDecimals } from "../../wire/mod.ts";
+import { addDecimals, isVerdict } from "../../wire/mod.ts";
 import { InMemoryCounters } from "../in-memory-counters.ts";
 
-type CommitOptions = Parameters<StoreTransaction["commit"]>[2];
+type StoreTransaction = ConstructorParameters<typeof AppendTransaction>[0]["store"];
+type CommitOptions = NonNullable<Parameters<StoreTransaction["commit"]>[2]>;
+type StoredApproval = NonNullable<CommitOptions["approvals"]>[number];
+type ApprovalLookup = Parameters<StoreTransaction["approvals"]>[0];
 type KeptApprovals = Awaited<ReturnType<StoreTransaction["dueApprovals"]>>;
 
 /**
@@ -31,7 +26,7 @@ export class CaseLedger {
   readonly #rows = new Map<number, StoredRow>();
   readonly #approvals = new Map<number, StoredApproval>();
   readonly #holds = new Map<number, readonly StoredEffect[]>();
-  #head = { seq: 0, hash: zeroHash, at: 0 };
+  #head = { seq: 0, hash: "0".repeat(64), at: 0 };
   #tree = new Frontier();
   #lastCheck: StoredRow | undefined;
 
@@ -72,9 +67,9 @@ export class CaseLedger {
     });
   }
 
-  /** Reads the approvals of some rows, or all. */
-  approvals({ rows }: Pick<ApprovalQuery, "rows">): Promise<readonly Approval[]> {
-    return Promise.resolve(readApprovals(this.#kept(({ row }) => rows?.includes(row) !== false)));
+  /** Reads the approvals of some rows. */
+  async approvals({ rows = [] }: Pick<ApprovalQuery, "rows">): Promise<readonly Approval[]> {
+    return (await this.begin().approvals({ attaches: [], rows, keys: [], at: 0 })).approvals;
   }
 
   #store(): StoreTransaction {
@@ -105,13 +100,12 @@ export class CaseLedger {
     return addDecimals(this.#counters.value({ counter, key, after }), this.#given(counter));
   }
 
-  #commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], options: CommitOptions): void {
-    const { approvals = [], released = [] } = options ?? {};
+  #commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], options: CommitOptions = {}): void {
+    const { approvals = [], released = [] } = options;
     const opened = new Set(approvals.map(({ row }) => row));
-    // The rows of other checks are never read again.
-    for (const row of rows)
-      if (opened.has(row.seq) || row.verdict === changeColumns.verdict) this.#rows.set(row.seq, row);
-    this.#lastCheck = rows.findLast(({ verdict }) => verdict !== changeColumns.verdict) ?? this.#lastCheck;
+    // The rows of other checks are never read again. The row of an event has no verdict.
+    for (const row of rows) if (opened.has(row.seq) || !isVerdict(row.verdict)) this.#rows.set(row.seq, row);
+    this.#lastCheck = rows.findLast(({ verdict }) => isVerdict(verdict)) ?? this.#lastCheck;
     for (const { counter, key, amount, at, seq, held } of effects) {
       const update = { counter: this.#counterOf(counter), key, amount };
       if (held === true) this.#counters.hold(seq, [update], at);

@@ -72,6 +72,7 @@ export interface ExpectedDecision {
 export const decisionResults = [
   "pending",
   "approved",
+  "used",
   "denied",
   "cancelled",
   "not-an-approver",

@@ -3,7 +3,7 @@
  *
  * Does not: know other rows, files or databases.
  */
-export { askOf, endedBy, foldApproval, readApprovals, type RecordedAsk } from "./approval-rows.ts";
+export { askOf, endedBy, foldApproval, type RecordedAsk } from "./approval-rows.ts";
 export {
   erasableParts,
   eraseAct,
@@ -21,7 +21,7 @@ export { cutInputText, headBytesMax, readCutInput, type CutInput } from "./cut-i
 export { covers, evidenceDigest, missingParts, partText, presentParts, wholeText } from "./evidence.ts";
 export type { ApprovalQuery, StoredEffect } from "../store/store.ts";
 export type { PartName } from "./disclosure.ts";
-export { leafHash, leafKinds, parseLeaf, zeroHash, type Leaf, type LeafKind } from "./leaf.ts";
+export { leafHash, leafKinds, parseLeaf, type Leaf, type LeafKind } from "./leaf.ts";
 export type { Durable, Receipt } from "./receipt.ts";
-export { changeColumns, type Broken, type StoredRow } from "./row.ts";
+export type { Broken, StoredRow } from "./row.ts";
 export { readCall, readEffects, type RecordedEffect } from "./verifier.ts";
