@@ -17,7 +17,7 @@ import {
   type StoredLookup,
   type StoreTransaction,
 } from "./store/store.ts";
-import { readRepeat, storedRepeat, type RecordedAnswer, type StoredRepeat } from "./entry/repeat.ts";
+import { readRepeat, repeatId, storedRepeat, type RecordedAnswer, type StoredRepeat } from "./entry/repeat.ts";
 import { changeColumns, resultVerdict, type StoredRow } from "./entry/row.ts";
 import type { Checkpoint } from "./tree/checkpoint.ts";
 import type { Frontier, TreeNode } from "./tree/merkle.ts";
@@ -252,6 +252,11 @@ export class AppendTransaction {
   /** Keeps an approval with the rows of this transaction. */
   keepApproval(approval: Approval): void {
     this.#approvals.push(storedApproval(approval, (text) => this.digest(text)));
+  }
+
+  /** The id under which the answer of a check is recorded. */
+  repeatId(key: string, callId: string): string {
+    return repeatId(key, callId, (text) => this.digest(text));
   }
 
   /** Reads recorded answers of checks before this transaction, by their ids. @throws {Fault} if one was changed */

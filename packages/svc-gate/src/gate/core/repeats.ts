@@ -1,13 +1,5 @@
 import { readApprovalId } from "../../approvals/mod.ts";
-import {
-  leafHash,
-  ownReason,
-  parseLeaf,
-  repeatId,
-  wholeText,
-  type RecordedAnswer,
-  type StoredRow,
-} from "../../ledger/entry/mod.ts";
+import { leafHash, parseLeaf, wholeText, type StoredRow } from "../../ledger/entry/mod.ts";
 import type { AppendTransaction, Ledger } from "../../ledger/mod.ts";
 import { bad, good, limits, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Deciders } from "../approvals/deciders.ts";
@@ -15,6 +7,11 @@ import { quorumNow } from "../approvals/judged-batch.ts";
 import type { TimedTransaction } from "./active-ledger.ts";
 import type { ActivePolicy } from "./active-policy.ts";
 import { answerBody, answeredReason, repeatedBody, type DecidedCheck } from "./answer.ts";
+
+type RecordedAnswer = Parameters<AppendTransaction["recordAnswer"]>[1];
+
+/** Where the reason of the row belongs in a recorded reason. */
+const ownReason = "\0";
 
 /** The body of the answer that an exact repeat of a check gets. */
 export interface RepeatedAnswer {
@@ -62,11 +59,10 @@ export async function repetitionsOf(
   context: RepeatContext,
 ): Promise<readonly Repetition[]> {
   const { transaction, at } = timed;
-  const digest = (text: string): string => transaction.digest(text);
   const checks = calls.map(({ keyName, callId, digest: body }) =>
     callId === undefined
       ? undefined
-      : { id: repeatId(keyName, callId, digest), body: digest(`svc-gate/body/1\n${body}`) },
+      : { id: transaction.repeatId(keyName, callId), body: transaction.digest(`svc-gate/body/1\n${body}`) },
   );
   const ids = [...new Set(checks.flatMap((check) => check?.id ?? []))];
   const recorded = await transaction.recordedAnswers(ids);

@@ -128,7 +128,7 @@ export class Sequencer {
     return (await decideBatch(timed, planned, timings, this.policy, this.#options)).map(good);
   }
 
-  /** Decides only the calls that are no exact repeats. The others get the answer that was recorded. */
+  /** Decides the calls, except exact repeats, which get the answer that was recorded. */
   async #decideOnce(
     timed: TimedTransaction,
     calls: readonly WaitingCheck[],

@@ -23,6 +23,5 @@ export type { ApprovalQuery, StoredEffect } from "../store/store.ts";
 export type { PartName } from "./disclosure.ts";
 export { leafHash, leafKinds, parseLeaf, type Leaf, type LeafKind } from "./leaf.ts";
 export type { Durable, Receipt } from "./receipt.ts";
-export { ownReason, readRepeat, repeatId, storedRepeat, type RecordedAnswer, type StoredRepeat } from "./repeat.ts";
 export type { Broken, StoredRow } from "./row.ts";
 export { readCall, readEffects, type RecordedEffect } from "./verifier.ts";

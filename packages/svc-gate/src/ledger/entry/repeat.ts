@@ -9,14 +9,11 @@ export interface RecordedAnswer {
   readonly at: number;
   /** A keyed digest of the request's body, in hex. */
   readonly body: string;
-  /** The answer's reason, with `ownReason` in place of the row's reason. */
+  /** The answer's reason, with a placeholder for the row's reason. */
   readonly reason: string;
   /** The answer's member `approval`, as JSON; null if it has none. */
   readonly approval: string | null;
 }
-
-/** Where the row's reason belongs in the reason of an answer. */
-export const ownReason = "\0";
 
 /** A recorded answer as a store keeps it. */
 export interface StoredRepeat {
