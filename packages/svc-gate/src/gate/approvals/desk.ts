@@ -41,7 +41,7 @@ export interface Decided {
 }
 
 export interface DeskOptions {
-  readonly ledger: Ledger;
+  readonly ledger: Pick<Ledger, "approvals" | "isShared">;
   readonly deciders: Deciders;
   readonly policy: () => ActivePolicy;
   /** Runs work in a transaction of its own. */
