@@ -33,9 +33,9 @@ function settle(gate, verdict, { toolName, tool_input: toolInput, facts, timeout
 }
 
 async function run({ id, calls, at_once, options }) {
-  const { url, api_key: apiKey, session_id: sessionId, timeout_ms: timeoutMs, fail_open, retries } = built(options);
+  const { url, api_key: apiKey, session_id: sessionId, timeout_ms: timeoutMs, fail_open, ...others } = built(options);
   try {
-    const gate = new SvcGate(url, { apiKey, sessionId, timeoutMs, failOpen: fail_open, retries });
+    const gate = new SvcGate(url, { apiKey, sessionId, timeoutMs, failOpen: fail_open, ...others });
     const results = at_once ? await Promise.all(calls.map((one) => call(gate, one))) : [];
     if (!at_once) for (const one of calls) results.push(await call(gate, one));
     return { id, session_id: gate.sessionId, results };

@@ -63,6 +63,7 @@ export type Options = {
   readonly timeout_ms?: Json;
   readonly retries?: Json;
   readonly fail_open?: Json;
+  readonly idempotent?: Json;
 };
 
 export type Case = {
@@ -77,6 +78,8 @@ export type Case = {
   readonly attempts?: number;
   readonly connections?: number;
   readonly requests?: readonly ExpectedRequest[];
+  /** A label for the `call_id` of each request: the same label means the same id, null means none. */
+  readonly call_ids?: readonly (string | null)[];
 };
 
 /** The expected reason, the result with fail-open, and whether another attempt may follow. */

@@ -148,8 +148,24 @@ function requestProblems(run: Run, result: ClientResult): string[] {
         ...(wanted.body === undefined ? [] : memberProblems("body", wanted.body, parsedBody(seen))),
       ];
     }),
+    ...callIdProblems(run),
     ...requests.flatMap((seen) => [...keyProblems(run.options, seen), ...sessionProblems(result, seen)]),
   ];
+}
+
+/** Compares which requests share a `call_id`, and the form of each. */
+function callIdProblems({ case: one, server: { requests } }: Run): string[] {
+  if (one.call_ids === undefined) return [];
+  const labels = new Map<string, string>();
+  const found = requests.map((seen) => {
+    const id = parsedBody(seen)["call_id"];
+    if (id === undefined) return null;
+    if (!/^[0-9a-f]{32}$/.test(shown(id))) return `not a call_id: ${shown(id)}`;
+    const label = labels.get(shown(id)) ?? String.fromCodePoint(97 + labels.size);
+    labels.set(shown(id), label);
+    return label;
+  });
+  return difference("call_ids", [...one.call_ids], found);
 }
 
 /** Checks that every request but one carries the key. */

@@ -60,6 +60,8 @@ export interface SvcGateOptions {
   readonly retries?: number | undefined;
   /** Lets actions run while the gate cannot be reached: only for the observe phase. Default false. */
   readonly failOpen?: boolean | undefined;
+  /** A retry of a check adds no second row: the gate answers it as the first attempt. Default false. */
+  readonly idempotent?: boolean | undefined;
 }
 
 export interface ReceiptsQuery {

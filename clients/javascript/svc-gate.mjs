@@ -14,7 +14,7 @@
  *
  * spec/client.md defines a client's behaviour, case by case. Types and promises of each function: svc-gate.d.mts.
  */
-import { createHash, randomUUID } from "node:crypto";
+import { createHash, randomBytes, randomUUID } from "node:crypto";
 
 const requestMax = 262144; // bytes: the gate's own limit; past it the agent could choose an error instead of a verdict
 const verdictMax = 1048576; // bytes of an answer to a check
@@ -32,7 +32,7 @@ const ends = new Map([
   ["superseded", "the approval of this call was replaced by another"],
   ["unknown", "the gate does not know the approval"],
 ]);
-const optionNames = ["apiKey", "sessionId", "timeoutMs", "retries", "failOpen"];
+const optionNames = ["apiKey", "sessionId", "timeoutMs", "retries", "failOpen", "idempotent"];
 
 export class SvcGateError extends Error {
   constructor(message, status = null, code = null, detail = null) {
@@ -51,13 +51,14 @@ export class SvcGate {
   #timeoutMs;
   #retries;
   #failOpen;
+  #idempotent;
 
   constructor(url, options = {}) {
     const unknown = Object.keys(options).find((name) => !optionNames.includes(name));
     if (unknown !== undefined) {
       throw new TypeError(`unknown option ${quoted(unknown)}: the options are ${optionNames.join(", ")}`);
     }
-    const { apiKey, sessionId, timeoutMs = 10_000, retries = 1, failOpen = false } = options;
+    const { apiKey, sessionId, timeoutMs = 10_000, retries = 1, failOpen = false, idempotent = false } = options;
     const address = parsedAddress(url);
     if (apiKey != null && !(typeof apiKey === "string" && /^[\x21-\x7e]+$/.test(apiKey))) {
       throw new TypeError("apiKey must be one or more visible ASCII characters, without spaces or line breaks");
@@ -71,13 +72,16 @@ export class SvcGate {
     if (!Number.isInteger(retries) || retries < 0 || retries > 100) {
       throw new RangeError("retries must be a whole number from 0 to 100");
     }
-    if (typeof failOpen !== "boolean") throw new TypeError("failOpen must be true or false");
+    for (const [name, value] of Object.entries({ failOpen, idempotent })) {
+      if (typeof value !== "boolean") throw new TypeError(`${name} must be true or false`);
+    }
     this.#base = address.origin + address.pathname.replace(/\/+$/, "");
     this.#origin = address.origin;
     this.#key = apiKey ?? null;
     this.#timeoutMs = timeoutMs;
     this.#retries = retries;
     this.#failOpen = failOpen;
+    this.#idempotent = idempotent;
     Object.defineProperty(this, "sessionId", { value: sessionId ?? randomUUID(), enumerable: true });
     for (const name of ["check", "settle"]) {
       Object.defineProperty(this, name, { value: this[name].bind(this) }); // also safe as a function without its object
@@ -85,7 +89,7 @@ export class SvcGate {
   }
 
   async check(toolName, toolInput, platformState, approval) {
-    return this.#checked({ toolName, toolInput, platformState, approval });
+    return this.#checked({ toolName, toolInput, platformState, approval, idempotent: this.#idempotent });
   }
 
   async settle(verdict, toolName, toolInput, facts, options) {
@@ -99,7 +103,8 @@ export class SvcGate {
         latest = await this.#decided(latest, end, signal);
         if (!latest.escalated) break;
         const platformState = typeof facts === "function" ? await facts() : facts;
-        latest = await this.#checked({ toolName, toolInput, platformState, approval: latest.approval.id, signal });
+        const call = { toolName, toolInput, platformState, approval: latest.approval.id };
+        latest = await this.#checked({ ...call, idempotent: true, signal });
         if (signal?.aborted) return ended(latest, stopped);
         if (!latest.escalated) break;
         await pause(Math.min(pauseMs, end - performance.now()), signal);
@@ -140,9 +145,10 @@ export class SvcGate {
     return late === null ? ended(latest, "nobody decided this call in time") : this.#unreached(late.what, false);
   }
 
-  async #checked({ toolName, toolInput, platformState, approval, signal }) {
+  async #checked({ toolName, toolInput, platformState, approval, idempotent, signal }) {
     try {
-      const body = requestBody(toolName, toolInput, this.sessionId, { platformState, approval });
+      const callId = idempotent ? randomBytes(16).toString("hex") : undefined;
+      const body = requestBody(toolName, toolInput, this.sessionId, { platformState, approval, callId });
       const answer = await this.#ask("POST", "/check", { body, limit: verdictMax, whole: false, signal });
       return verdictIn(answer, createHash("sha256").update(body).digest("hex"));
     } catch (error) {
@@ -215,7 +221,8 @@ export class SvcGate {
     const request = { method, headers, body, redirect: "manual", dispatcher: direct() };
     for (let attempt = 0; ; attempt += 1) {
       try {
-        return await this.#attempt(this.#base + path, request, { limit, whole, waitMs, signal });
+        const answer = await this.#attempt(this.#base + path, request, { limit, whole, waitMs, signal });
+        return { ...answer, isFirst: attempt === 0 };
       } catch (error) {
         if (!(Trouble.is(error) && error.retried) || attempt === this.#retries) throw error;
         if (waitMs > 0 || signal?.aborted) throw error;
@@ -387,7 +394,7 @@ function problemIn(answer, key) {
 
 function verdictIn(answer, requestDigest) {
   if (answer.status !== 200) throw refusal(answer.status);
-  const { verdict, reason, mode, receipt = null, approval = null } = objectIn(answer);
+  const { verdict, reason, mode, receipt = null, approval = null, repeated } = objectIn(answer);
   if (!["ALLOW", "BLOCK", "ESCALATE"].includes(verdict)) {
     throw unreadable("its verdict is not ALLOW, BLOCK or ESCALATE");
   }
@@ -400,6 +407,9 @@ function verdictIn(answer, requestDigest) {
   }
   if (receipt !== null && Object.hasOwn(receipt, "request") && receipt.request !== requestDigest) {
     throw new Trouble("$GATE answered another request than the one sent");
+  }
+  if (answer.isFirst && repeated === true) {
+    throw new Trouble("$GATE repeated an answer that this check did not ask for");
   }
   return verdictOf(verdict, reason, mode, { unreached: false, receipt, approval });
 }
@@ -438,7 +448,7 @@ function approvalIn(answer, id) {
 
 function refusal(status) {
   if (status === 401 || status === 403) return new Trouble(`$GATE refused the key (${status})`);
-  if ([400, 413, 415, 422, 429].includes(status)) {
+  if ([400, 409, 413, 415, 422, 429].includes(status)) {
     return new Trouble(`$GATE refused the request (${status})`, { failsOpen: false });
   }
   if (status >= 300 && status < 400) {
@@ -447,7 +457,7 @@ function refusal(status) {
   return new Trouble(`$GATE answered ${status} instead of a verdict`);
 }
 
-function requestBody(toolName, toolInput, sessionId, { platformState, approval }) {
+function requestBody(toolName, toolInput, sessionId, { platformState, approval, callId }) {
   const text = new JsonText();
   if (typeof toolName !== "string") throw notPlain(["tool_name"], "is not a text");
   if (!isObject(toolInput)) throw notPlain(["tool_input"], "is not an object");
@@ -457,6 +467,7 @@ function requestBody(toolName, toolInput, sessionId, { platformState, approval }
   text.member(",", "session_id", sessionId, []);
   if (platformState != null) text.member(",", "platform_state", platformState, []);
   if (approval != null) text.member(",", "approval", { id: approval }, []);
+  if (callId !== undefined) text.member(",", "call_id", callId, []);
   text.put("}");
   const body = new TextEncoder().encode(text.parts.join(""));
   if (body.byteLength > requestMax) throw tooLong();

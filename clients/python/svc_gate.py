@@ -119,13 +119,15 @@ class SvcGate:
     ``timeout`` is the number of seconds for one attempt, from the look-up of the name to the last byte. ``retries`` is the
     number of more attempts after a transport error; a call with an answer is never repeated. The longest wait is
     ``timeout * (1 + retries)`` and 0.15 s for each retry. ``fail_open`` lets actions run while the gate cannot be reached:
-    only for the observe phase. ``ssl_context`` replaces the default one for https, for a CA of your own.
+    only for the observe phase. ``ssl_context`` replaces the default one for https, for a CA of your own. With ``idempotent``
+    a retry of a check adds no second row: the gate answers it as the first attempt.
     Raises TypeError or ValueError for invalid options, because they are mistakes in the program.
     """
 
     def __init__(
         self, url: str, api_key: Optional[str] = None, session_id: Optional[str] = None,
         timeout: float = 10.0, retries: int = 1, fail_open: bool = False, ssl_context: Optional[ssl.SSLContext] = None,
+        idempotent: bool = False,
     ) -> None:
         self._secure, self._host, self._port, self._authority, self._prefix = _address(url)
         self._origin = ("https://" if self._secure else "http://") + self._authority
@@ -137,13 +139,14 @@ class SvcGate:
             raise ValueError("timeout must be a number of seconds over 0, at most %d" % _TIMEOUT_MAX)
         if type(retries) is not int or not 0 <= retries <= 100:
             raise ValueError("retries must be a whole number from 0 to 100")
-        if type(fail_open) is not bool:
-            raise TypeError("fail_open must be True or False")
+        for name, value in (("fail_open", fail_open), ("idempotent", idempotent)):
+            if type(value) is not bool:
+                raise TypeError(name + " must be True or False")
         if not isinstance(ssl_context, (ssl.SSLContext, type(None))):
             raise TypeError("ssl_context must be an ssl.SSLContext or None")
         self.session_id = str(uuid.uuid4()) if session_id is None else session_id
         self._secret = _Secret(api_key)
-        self._timeout, self._retries, self._fail_open = timeout, retries, fail_open
+        self._timeout, self._retries, self._fail_open, self._idempotent = timeout, retries, fail_open, idempotent
         self._tls = (ssl_context or ssl.create_default_context()) if self._secure else None
         self._idle: collections.deque[_Connection] = collections.deque()  # its operations are atomic: no lock to fork
         self._open = True
@@ -157,8 +160,12 @@ class SvcGate:
         and None, of exactly these types. Anything else, NaN, and a float of 2**53 or more is a BLOCK that names the member.
         ``approval`` is the id of an approval of this call; ``settle`` sends it itself.
         """
+        return self._checked(tool_name, tool_input, platform_state, approval, self._idempotent)
+
+    def _checked(self, tool_name: Any, tool_input: Any, platform_state: Any, approval: Any, idempotent: bool) -> Verdict:
         try:
-            body = _request_body(tool_name, tool_input, self.session_id, platform_state, approval)
+            call_id = os.urandom(16).hex() if idempotent else None
+            body = _request_body(tool_name, tool_input, self.session_id, platform_state, approval, call_id)
             answer = self._ask("POST", "/check", body, _VERDICT_MAX, whole=False)
             return _verdict_in(answer, hashlib.sha256(body).hexdigest())
         except _Trouble as trouble:
@@ -181,7 +188,8 @@ class SvcGate:
             while verdict.escalated:
                 verdict = self._decided(verdict, end)
                 if verdict.escalated and verdict.approval is not None:
-                    verdict = self.check(tool_name, tool_input, facts() if callable(facts) else facts, verdict.approval["id"])
+                    state = facts() if callable(facts) else facts
+                    verdict = self._checked(tool_name, tool_input, state, verdict.approval["id"], True)
                     if verdict.escalated:
                         time.sleep(max(0.0, min(pause, end - time.monotonic())))
                         pause = min(2 * pause, _WAIT_MAX)  # each check adds a row to the ledger
@@ -282,14 +290,15 @@ class SvcGate:
         if body is not None:
             head += ["Content-Type: application/json", "Content-Length: %d" % len(body)]
         request = "\r\n".join(head + ["", ""]).encode("ascii") + (body or b"")
-        for attempt in range(self._retries + 1):
+        for attempt in itertools.count():
             try:
-                return self._attempt(request, limit, whole, self._timeout + wait)
+                answer = self._attempt(request, limit, whole, self._timeout + wait)
+                answer.is_first = attempt == 0
+                return answer
             except _Transport:
                 if attempt == self._retries or wait > 0:
                     raise
             time.sleep(0.05 + random.random() / 10)
-        raise AssertionError("unreachable")
 
     def _attempt(self, request: bytes, limit: int, whole: bool, seconds: float) -> _Answer:
         deadline = _Deadline(seconds)
@@ -520,7 +529,7 @@ def _resolved(host: str, port: int, deadline: _Deadline) -> list[Any]:
 
 class _Answer:
     def __init__(self, status: int, body: bytes, unreadable: Optional[str]):
-        self.status, self._body, self._unreadable = status, body, unreadable
+        self.status, self._body, self._unreadable, self.is_first = status, body, unreadable, True
 
     def text(self) -> str:
         if self._unreadable is not None:
@@ -588,6 +597,8 @@ def _verdict_in(answer: _Answer, request_digest: str) -> Verdict:
             raise _unreadable("its %s is not an object" % name)
     if receipt is not None and "request" in receipt and receipt["request"] != request_digest:
         raise _Trouble("$GATE answered another request than the one sent")
+    if answer.is_first and found.get("repeated") is True:
+        raise _Trouble("$GATE repeated an answer that this check did not ask for")
     return Verdict(verdict, reason, mode, False, receipt, approval)
 
 
@@ -610,14 +621,14 @@ def _ended(verdict: Verdict, what: str) -> Verdict:
 def _refusal(status: int) -> _Trouble:
     if status in (401, 403):
         return _Trouble("$GATE refused the key (%d)" % status)
-    if status in (400, 413, 415, 422, 429):
+    if status in (400, 409, 413, 415, 422, 429):
         return _Trouble("$GATE refused the request (%d)" % status, fails_open=False)
     if 300 <= status < 400:
         return _Trouble("$GATE answered with a redirect (%d), which is never followed" % status)
     return _Trouble("$GATE answered %d instead of a verdict" % status)
 
 
-def _request_body(tool_name: Any, tool_input: Any, session_id: str, platform_state: Any, approval: Any) -> bytes:
+def _request_body(tool_name: Any, tool_input: Any, session_id: str, platform_state: Any, approval: Any, call_id: Any) -> bytes:
     members = {"tool_name": tool_name, "tool_input": tool_input, "session_id": session_id}
     if platform_state is not None:
         members["platform_state"] = platform_state
@@ -627,6 +638,8 @@ def _request_body(tool_name: Any, tool_input: Any, session_id: str, platform_sta
         if type(value) is not (str if name in ("tool_name", "session_id") else dict):
             raise _not_plain((name,), "is not a text" if name == "tool_name" else "is not an object")
         _refuse_unplain(value, (name,), itertools.count())
+    if call_id is not None:
+        members["call_id"] = call_id
     body = json.dumps(members, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
     if len(body) > _REQUEST_MAX:
         raise _too_long()

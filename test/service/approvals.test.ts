@@ -4,18 +4,8 @@
  * over HTTP. Positive control: the same scenario fails on a gate with a planted defect.
  */
 import assert from "node:assert/strict";
-import { suite, test, type TestContext } from "node:test";
-import type { Mutation } from "../support/mutation/mutate.ts";
-import { approved, large, naming, payments, startDesk, type Desk, type DeskOptions } from "../support/approvals.ts";
+import { approved, large, naming, payments, runScenarios, type Scenario } from "../support/approvals.ts";
 import { ask } from "../support/gate.ts";
-
-interface Scenario {
-  readonly rule: string;
-  readonly run: (desk: Desk, t: TestContext) => Promise<void>;
-  /** A defect that the scenario must notice; several where two checks back each other. */
-  readonly defect: Mutation | readonly Mutation[];
-  readonly options?: DeskOptions;
-}
 
 const scenarios: readonly Scenario[] = [
   {
@@ -473,12 +463,4 @@ const scenarios: readonly Scenario[] = [
   },
 ];
 
-suite("a person decides", { concurrency: 2 }, () => {
-  for (const { rule, run, defect, options } of scenarios) {
-    test(rule, async (t) => run(await startDesk(t, options), t));
-    test(`positive control: a defect is noticed by "${rule}"`, async (t) => {
-      const desk = await startDesk(t, { ...options, defects: [defect].flat() });
-      await assert.rejects(async () => run(desk, t));
-    });
-  }
-});
+runScenarios("a person decides", scenarios);

@@ -5,10 +5,12 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { limits, parseCheckRequest, quote } from "../../packages/svc-gate/src/wire/mod.ts";
+import { startClockedGate } from "../support/clocked-gate.ts";
 import { fading, linePast, slowReader, valveBurst, valveFull, valveWait } from "../support/limits-of-load.ts";
 import {
   ask,
   check,
+  desk,
   hold,
   post,
   requestText,
@@ -72,6 +74,13 @@ const atLimit: Readonly<Record<keyof typeof limits, (gate: Running, over: 0 | 1,
     refusalsPerSecond: async (_gate, over) => valveBurst(over),
     refusalWaitMs: async (_gate, over) => valveWait(over),
     refusalsWaitingMax: async (_gate, over) => valveFull(over),
+    repeatWithinMs: async (_gate, over, t) => {
+      const gate = await startClockedGate(t, desk);
+      const identified = { tool_name: "note.add", tool_input: {}, call_id: "0".repeat(32) };
+      await gate.asks(identified);
+      gate.pass(limits.repeatWithinMs - 1 + over);
+      return (await gate.asks(identified)).repeated === true ? undefined : "decided again";
+    },
     waitSecondsMax: async (gate, over) => {
       const id = await park(gate);
       // A decided approval is answered at once.

@@ -43,6 +43,12 @@ const raise: Readonly<Record<RefusalCode, Raise>> = {
     return send(gate, post(call).replace(key, mailer));
   },
   forbidden: (gate) => send(gate, requestText("GET /admin/keys HTTP/1.1")),
+  "call-id-used": async (gate) => {
+    const identified = (input: string): string =>
+      post(`{"tool_name":"note.add","tool_input":${input},"call_id":"${"0".repeat(32)}"}`);
+    await send(gate, identified("{}"));
+    return send(gate, identified('{"a":1}'));
+  },
   conflict: (gate) => send(gate, operated(gate, post('{"name":"default"}').replace("/check", "/admin/keys"))),
   "not-found": (gate) => send(gate, requestText("GET /rule HTTP/1.1")),
   "method-not-allowed": (gate) => send(gate, requestText("PUT /check HTTP/1.1")),
@@ -181,6 +187,7 @@ const withLegal = desk.replace(
 );
 
 const kept: ReadonlyMap<string, number> = new Map([
+  ["call-id-used", 1],
   ["queue-full", 2],
   ["approval-closed", 4],
   ["approval-changed", 3],

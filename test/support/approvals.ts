@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { TestContext } from "node:test";
+import { suite, test, type TestContext } from "node:test";
 import { ask, check, key, spawnGate, startGate, temporaryFolder, writeContracts, type Answer } from "./gate.ts";
 import type { Mutation } from "./mutation/mutate.ts";
 import { mutatedEnvironment, preload } from "./mutation/sources.ts";
@@ -199,3 +199,25 @@ export async function approved(desk: Desk, call: object = large): Promise<string
 
 /** A call that names an approval. */
 export const naming = (id: string, call: object = large): object => ({ ...call, approval: { id } });
+
+/** A rule as a scenario, and a defect that the scenario must notice. */
+export interface Scenario {
+  readonly rule: string;
+  readonly run: (desk: Desk, t: TestContext) => Promise<void>;
+  /** Several where two checks back each other. */
+  readonly defect: Mutation | readonly Mutation[];
+  readonly options?: DeskOptions;
+}
+
+/** Runs each scenario against a gate, and as a positive control against a gate with its defect. */
+export function runScenarios(name: string, scenarios: readonly Scenario[]): void {
+  suite(name, { concurrency: 2 }, () => {
+    for (const { rule, run, defect, options } of scenarios) {
+      test(rule, async (t) => run(await startDesk(t, options), t));
+      test(`positive control: a defect is noticed by "${rule}"`, async (t) => {
+        const desk = await startDesk(t, { ...options, defects: [defect].flat() });
+        await assert.rejects(async () => run(desk, t));
+      });
+    }
+  });
+}

@@ -237,6 +237,72 @@ export const mutants: readonly Mutant[] = [
     ],
     noticed: ["settle-503+fail-open", "settle-broken+fail-open", "settle-hung+fail-open"],
   },
+  {
+    fault: "draws a new call_id for a retry",
+    client: "python",
+    mutations: [
+      {
+        within: "SvcGate._ask",
+        find: "answer = self._attempt(request, limit, whole, self._timeout + wait)",
+        put: "answer = self._attempt(request[:-3] + b'%x\"}' % attempt if b'call_id' in request else request, limit, whole, 9)",
+      },
+    ],
+    noticed: ["repeat-lost", "repeat-settle"],
+  },
+  {
+    fault: "accepts a repeated answer that it did not ask for",
+    client: "python",
+    mutations: [{ within: "_verdict_in", find: 'answer.is_first and found.get("repeated") is True', put: "False" }],
+    noticed: ["repeat-not-asked", "repeat-not-asked-default"],
+  },
+  {
+    fault: "refuses every repeated answer",
+    client: "python",
+    mutations: [
+      {
+        within: "_verdict_in",
+        find: 'answer.is_first and found.get("repeated") is True',
+        put: 'found.get("repeated") is True',
+      },
+    ],
+    noticed: ["repeat-lost", "repeat-settle"],
+  },
+  {
+    fault: "sends no call_id with an approval",
+    client: "python",
+    mutations: [
+      {
+        within: "SvcGate.settle",
+        find: 'self._checked(tool_name, tool_input, state, verdict.approval["id"], True)',
+        put: 'self._checked(tool_name, tool_input, state, verdict.approval["id"], False)',
+      },
+    ],
+    noticed: ["repeat-settle", "repeat-settle-second"],
+  },
+  {
+    fault: "draws one call_id for the whole client",
+    client: "javascript",
+    mutations: [{ within: "SvcGate.#checked", find: 'randomBytes(16).toString("hex")', put: '"0".repeat(32)' }],
+    noticed: ["repeat-own", "repeat-settle-second"],
+  },
+  {
+    fault: "accepts a repeated answer that it did not ask for",
+    client: "javascript",
+    mutations: [{ within: "verdictIn", find: "answer.isFirst && repeated === true", put: "false" }],
+    noticed: ["repeat-not-asked", "repeat-not-asked-default"],
+  },
+  {
+    fault: "sends no call_id with an approval",
+    client: "javascript",
+    mutations: [
+      {
+        within: "SvcGate.settle",
+        find: "{ ...call, idempotent: true, signal }",
+        put: "{ ...call, idempotent: false, signal }",
+      },
+    ],
+    noticed: ["repeat-settle", "repeat-settle-second"],
+  },
 ];
 
 /** Writes the mutant's source to a file, calls `use` with its path for an adapter's command, and removes the file. */

@@ -92,7 +92,8 @@ test(
   "a client without settings waits 10 seconds and retries once",
   { tags: ["limit.client-timeout", "limit.client-retries"] },
   (t) => {
-    const declared = "const { apiKey, sessionId, timeoutMs = 10_000, retries = 1, failOpen = false } = options;";
+    const declared =
+      "const { apiKey, sessionId, timeoutMs = 10_000, retries = 1, failOpen = false, idempotent = false } = options;";
     const places = sweptFile(fileOf("../../../clients/javascript/svc-gate.mjs"), { find: declared, put: "" });
     assert.equal(places.length, 1, declared);
     if (python === undefined) return t.skip("no Python is installed here");

@@ -33,6 +33,7 @@ export {
   type KeyJson,
 } from "./admin/keys/keys.ts";
 export { type OfflinePlace } from "./admin/offline.ts";
+export { toolMatcher } from "./admin/keys/tool-patterns.ts";
 export { readOperatorFile } from "./start/operator-file.ts";
 export { StartRefused } from "./start/gate-source.ts";
 export { resetCounters, resumeAfterRestore, type Resumed, type ResumedCounter } from "./admin/resume.ts";

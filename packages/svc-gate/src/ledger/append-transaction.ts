@@ -6,6 +6,7 @@ import { makeEvidence, type SensitiveMember } from "./entry/evidence.ts";
 import { leafHash, leafText, type Leaf } from "./entry/leaf.ts";
 import { asDurable, type Durable, type Receipt } from "./entry/receipt.ts";
 import {
+  Fault,
   noApprovals,
   type ApprovalLookup,
   type ApprovalsFound,
@@ -16,6 +17,7 @@ import {
   type StoredLookup,
   type StoreTransaction,
 } from "./store/store.ts";
+import { readRepeat, repeatId, storedRepeat, type RecordedAnswer, type StoredRepeat } from "./entry/repeat.ts";
 import { changeColumns, resultVerdict, type StoredRow } from "./entry/row.ts";
 import type { Checkpoint } from "./tree/checkpoint.ts";
 import type { Frontier, TreeNode } from "./tree/merkle.ts";
@@ -145,6 +147,7 @@ export class AppendTransaction {
   readonly #erasures: Erasure[] = [];
   readonly #approvals: StoredApproval[] = [];
   readonly #released: number[] = [];
+  readonly #repeats: StoredRepeat[] = [];
   /** The amounts that this transaction has added, by counter and key: one sum for each moment. */
   readonly #moved = new Map<string, { readonly at: number; sum: string }[]>();
   #head: LedgerHead;
@@ -249,6 +252,29 @@ export class AppendTransaction {
   /** Keeps an approval with the rows of this transaction. */
   keepApproval(approval: Approval): void {
     this.#approvals.push(storedApproval(approval, (text) => this.digest(text)));
+  }
+
+  /** The id under which the answer of a check is recorded. */
+  repeatId(key: string, callId: string): string {
+    return repeatId(key, callId, (text) => this.digest(text));
+  }
+
+  /** Reads recorded answers of checks before this transaction, by their ids. @throws {Fault} if one was changed */
+  async recordedAnswers(ids: readonly string[]): Promise<ReadonlyMap<string, RecordedAnswer>> {
+    const found = await this.#context.store.repeats(ids);
+    return new Map(
+      found.map((stored) => {
+        const answer = readRepeat(stored, (text) => this.digest(text));
+        if (answer === undefined)
+          throw new Fault("the recorded answer of a check was changed: restore the ledger from a backup");
+        return [stored.id, answer];
+      }),
+    );
+  }
+
+  /** Records the answer of a check, for exact repeats. */
+  recordAnswer(id: string, answer: RecordedAnswer): void {
+    this.#repeats.push(storedRepeat(id, answer, (text) => this.digest(text)));
   }
 
   /** Ends the amounts that a row holds: from here on they do not count. */
@@ -374,7 +400,12 @@ export class AppendTransaction {
       const signed = this.#sign();
       signed.catch(() => undefined); // If nothing is kept, nobody awaits it.
       const tree = { frontier: this.#tree.text(), nodes: this.#nodes, signed };
-      const kept = { erasures: this.#erasures, approvals: this.#approvals, released: this.#released };
+      const kept = {
+        erasures: this.#erasures,
+        approvals: this.#approvals,
+        released: this.#released,
+        repeats: this.#repeats,
+      };
       await store.commit(this.#rows, this.#effects, { inForce, signer, tree, ...kept });
       committed({ head: this.#head, leaf, tree: this.#tree, checkpoint: await signed });
     }

@@ -56,6 +56,8 @@ export const limits = {
   batchCallsMax: 512,
   /** Counter values read and updated by the calls of one batch: bounds its time if many calls remember many values. */
   batchEventsMax: 4096,
+  /** How long an exact repeat of a check gets the recorded answer: longer than any client retries a lost answer. */
+  repeatWithinMs: 600_000,
   /** How long one request may wait for a decision: below the time after which most clients and proxies give up. */
   waitSecondsMax: 55,
   /** Requests that wait for a decision: of one key, and of the process. */

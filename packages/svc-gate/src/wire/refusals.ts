@@ -12,6 +12,7 @@ const table = {
   "not-found": { status: 404, title: "There is nothing at this path" },
   "method-not-allowed": { status: 405, title: "This path does not take that method" },
   conflict: { status: 409, title: "The API key is not in a state for that" },
+  "call-id-used": { status: 409, title: "The call id was used already" },
   "approval-closed": { status: 409, title: "The approval is closed" },
   "approval-changed": { status: 409, title: "The approval is not the one that was shown" },
   "not-an-approver": { status: 403, title: "The API key may not decide this call" },

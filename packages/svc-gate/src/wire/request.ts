@@ -18,9 +18,11 @@ export interface CheckRequest {
   readonly platformText: string | null;
   /** The id of an approval that the caller names; undefined if it names none. */
   readonly approvalId?: string | undefined;
+  /** The random id of this check, 32 hex digits; undefined if the caller draws none. */
+  readonly callId?: string | undefined;
 }
 
-const members = ["tool_name", "tool_input", "session_id", "platform_state", "approval"] as const;
+const members = ["tool_name", "tool_input", "session_id", "platform_state", "approval", "call_id"] as const;
 
 /**
  * Reads the body of POST /check, or refuses it with `invalid-json` or `invalid-request`.
@@ -39,6 +41,7 @@ export function parseCheckRequest(text: string): Result<CheckRequest, Refusal> {
   const sessionId = body.get("session_id");
   const platformState = body.get("platform_state") ?? null;
   const approval = body.get("approval");
+  const callId = body.get("call_id");
   const problem =
     unknownMember(body) ??
     nameProblem("tool_name", toolName, limits.toolNameBytesMax) ??
@@ -47,7 +50,8 @@ export function parseCheckRequest(text: string): Result<CheckRequest, Refusal> {
     (platformState === null || platformState instanceof Map
       ? undefined
       : wrongType("platform_state", "an object", platformState)) ??
-    approvalProblem(approval);
+    approvalProblem(approval) ??
+    callIdProblem(callId);
   if (problem !== undefined) return bad(refuse("invalid-request", problem));
   return good({
     toolName: toolName as string,
@@ -57,6 +61,7 @@ export function parseCheckRequest(text: string): Result<CheckRequest, Refusal> {
     inputText: document.value.source("tool_input") ?? "",
     platformText: platformState === null ? null : (document.value.source("platform_state") ?? null),
     ...(approval instanceof Map && { approvalId: (approval as JsonObject).get("id") as string }),
+    ...(callId !== undefined && { callId: callId as string }),
   });
 }
 
@@ -69,6 +74,11 @@ function approvalProblem(approval: Json | undefined): string | undefined {
   const stranger = named.keys().find((name) => name !== "id");
   if (stranger !== undefined) return `"approval" has no member ${quote(stranger)}, only "id"`;
   return nameProblem("id", named.get("id"), approvalIdCharactersMax);
+}
+
+function callIdProblem(callId: Json | undefined): string | undefined {
+  if (callId === undefined || (typeof callId === "string" && /^[0-9a-f]{32}$/.test(callId))) return undefined;
+  return '"call_id" must be 32 lowercase hex digits, drawn at random for this check';
 }
 
 function unknownMember(body: JsonObject): string | undefined {

@@ -37,19 +37,44 @@ export function answeredVerdict({ verdict, final }: Pick<Decision, "verdict" | "
  * Returns the body of a 200 on POST /check. It needs a durable receipt, so no answer exists without one.
  *
  * @param request SHA-256 of the received body, in hex: the caller compares it with the body that it sent
+ * @param isRepeat true if an earlier call had the same body and is answered too
  */
-export function answerBody(check: Omit<DecidedCheck, "routed">, request: string): string {
-  const { answered, mode, receipt, approval } = check;
-  const { seq, hash } = receipt;
-  const proof = `{"seq":${seq},"hash":"${hash}","request":"${request}"}`;
+export function answerBody(check: Omit<DecidedCheck, "routed">, request: string, isRepeat = false): string {
+  const { approval } = check;
   const parked = approval === undefined ? "" : `,"approval":${JSON.stringify(approval)}`;
-  return `{"verdict":"${answered}","reason":${JSON.stringify(answeredReason(check))},"mode":"${mode}","receipt":${proof}${parked}}`;
+  return `${bodyStart(check, answeredReason(check), request)}${parked}${isRepeat ? repeatedMember : ""}}`;
+}
+
+/**
+ * Returns the body of the answer to an exact repeat of a check, whose row is on disk.
+ *
+ * @param approval JSON; null if the answer has no such member
+ */
+export function repeatedBody(
+  said: SaidAnswer & { readonly reason: string; readonly approval: string | null },
+  request: string,
+): string {
+  const parked = said.approval === null ? "" : `,"approval":${said.approval}`;
+  return `${bodyStart(said, said.reason, request)}${parked}${repeatedMember}}`;
+}
+
+const repeatedMember = ',"repeated":true';
+
+interface SaidAnswer {
+  readonly answered: Verdict;
+  readonly mode: Mode;
+  readonly receipt: Receipt;
+}
+
+function bodyStart({ answered, mode, receipt: { seq, hash } }: SaidAnswer, reason: string, request: string): string {
+  const proof = `{"seq":${seq},"hash":"${hash}","request":"${request}"}`;
+  return `{"verdict":"${answered}","reason":${JSON.stringify(reason)},"mode":"${mode}","receipt":${proof}`;
 }
 
 type Reasoned = Pick<DecidedCheck, "answered" | "decision" | "judgement" | "mode">;
 
 /** The reason of the answer: the contract's, and what a person or an approval added. */
-function answeredReason(check: Reasoned): string {
+export function answeredReason(check: Reasoned): string {
   const { judgement, decision } = check;
   const reason = reasonByMode(check);
   const own = decision.reason.replace(/^Svc: /, "");

@@ -21,6 +21,7 @@ import { digestOf, type ActivePolicy } from "./active-policy.ts";
 import { answeredVerdict, type DecidedCheck } from "./answer.ts";
 import { outcomeOf } from "./outcome.ts";
 import type { StoredCall, RefusedCall } from "./refused-inputs.ts";
+import { recordAnswer, type IdentifiedCheck } from "./repeats.ts";
 import { sensitiveOf } from "./sensitive.ts";
 
 /** A call as the policy sees it, before any counter is read. */
@@ -33,6 +34,8 @@ export interface PreparedCall {
 export interface PlannedCall {
   readonly lookupPlan: LookupPlan;
   readonly lookups: readonly CounterLookup[];
+  /** Set if the answer is recorded for exact repeats. */
+  readonly identified?: IdentifiedCheck | undefined;
 }
 
 export interface DecideOptions {
@@ -89,6 +92,7 @@ export async function decideBatch(
   else await looked;
   const ahead = transaction.head.seq - first; // A row before the checks ends approvals whose time is over.
   const decisions = planned.map((call, index) => decideCall(judging, call, index, options));
+  if (planned.some(isIdentified)) recordAnswers(timed, planned, decisions, first + ahead + 1);
   const changed = judging.batch?.finish() ?? [];
   const decided = performance.now();
   const receipts = await transaction.commit(takeOver(transaction, policy));
@@ -101,6 +105,24 @@ export async function decideBatch(
   }
   if (changed.length > 0) options.onApprovals?.(changed);
   return decisions.map((decision, index) => ({ ...decision, receipt: receipts[ahead + index] as Durable<Receipt> }));
+}
+
+function isIdentified({ identified }: PlannedCall): boolean {
+  return identified !== undefined;
+}
+
+/** Records the answers for exact repeats. @param from the row of the first call */
+function recordAnswers(
+  { transaction, at }: TimedTransaction,
+  planned: readonly PlannedCall[],
+  decisions: readonly Omit<DecidedCheck, "receipt">[],
+  from: number,
+): void {
+  for (const [index, { identified }] of planned.entries()) {
+    const decision = decisions[index];
+    if (identified !== undefined && decision !== undefined)
+      recordAnswer(transaction, identified, decision, { row: from + index, at });
+  }
 }
 
 /** What approvals need to know about a batch. A batch that meets none makes nothing for them. */

@@ -165,8 +165,9 @@ export class Gate implements AdminEvents {
   async check(request: CheckRequest, context: RequestContext): Promise<Result<string, Refusal>> {
     const { keyName, bytes, digest, timings = beginTimings(), onAnswer } = context;
     const { sessionId, toolName } = request;
-    const decided = await this.#sequencer.submit({ request, caller: { keyName, sessionId }, bytes, timings });
+    const decided = await this.#sequencer.submit({ request, caller: { keyName, sessionId }, digest, bytes, timings });
     if (!decided.ok) return decided;
+    if ("body" in decided.value) return good(decided.value.body);
     const { decision, answered, mode, receipt, routed } = decided.value;
     const body = answerBody(decided.value, digest);
     timings.answer = performance.now();

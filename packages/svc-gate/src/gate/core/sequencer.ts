@@ -7,6 +7,7 @@ import type { CheckTimings } from "../telemetry/observer.ts";
 import { ActiveLedger, type ActiveLedgerOptions, type TimedTransaction } from "./active-ledger.ts";
 import type { ActivePolicy } from "./active-policy.ts";
 import type { DecidedCheck } from "./answer.ts";
+import { answerAs, repetitionsOf, type RepeatedAnswer } from "./repeats.ts";
 import {
   decideBatch,
   eventsOf,
@@ -22,6 +23,8 @@ import { RefusedInputs, type StoredCall, type RefusedCall } from "./refused-inpu
 export interface Submission {
   readonly request: CheckRequest;
   readonly caller: Caller;
+  /** SHA-256 of its body, in hex. */
+  readonly digest: string;
   /** The size of its body, which is in memory while it waits. */
   readonly bytes: number;
   readonly timings: CheckTimings;
@@ -30,8 +33,11 @@ export interface Submission {
 interface WaitingCheck extends WaitingCall {
   readonly submission: Submission;
   readonly prepared: PreparedCall;
-  readonly settle: (result: Result<DecidedCheck, Refusal>) => void;
+  readonly settle: (result: Result<SettledCheck, Refusal>) => void;
 }
+
+/** A check that was decided, or the answer of a check that it repeats. */
+export type SettledCheck = DecidedCheck | RepeatedAnswer;
 
 export interface SequencerOptions extends ActiveLedgerOptions, Omit<DecideOptions, "deciders" | "keepRefused"> {
   /** Who may decide a call; by default nobody. */
@@ -48,7 +54,7 @@ export interface SequencerOptions extends ActiveLedgerOptions, Omit<DecideOption
  * A failure of the ledger is a fault: `failed` rejects, and the sequencer answers nothing more.
  */
 export class Sequencer {
-  readonly #options: DecideOptions;
+  readonly #options: DecideOptions & Pick<ActiveLedgerOptions, "ledger">;
   readonly #active: ActiveLedger;
   /** Runs exclusive work between two batches, and counts waiting calls. */
   readonly batcher: Batcher<WaitingCheck, TimedTransaction>;
@@ -85,7 +91,7 @@ export class Sequencer {
   }
 
   /** Decides and records a call. Refuses it immediately if the queue is full or the gate is stopping. */
-  submit(submission: Submission): Promise<Result<DecidedCheck, Refusal>> {
+  submit(submission: Submission): Promise<Result<SettledCheck, Refusal>> {
     const { request, caller, timings } = submission;
     const prepared = prepareCall(this.policy, request, caller);
     timings.prepare = performance.now();
@@ -106,8 +112,46 @@ export class Sequencer {
       planned.push(next);
       return true;
     });
+    const isPlain = calls.every(({ submission: { request } }) => request.callId === undefined);
+    const settled = isPlain
+      ? await this.#decideAll(timed, calls, planned)
+      : await this.#decideOnce(timed, calls, planned);
+    for (const [index, { settle }] of calls.entries()) settle(settled[index] as Result<SettledCheck, Refusal>);
+  }
+
+  async #decideAll(
+    timed: TimedTransaction,
+    calls: readonly WaitingCheck[],
+    planned: readonly PlannedCall[],
+  ): Promise<readonly Result<DecidedCheck, Refusal>[]> {
     const timings = calls.map(({ submission }) => submission.timings);
-    const checks = await decideBatch(timed, planned, timings, policy, this.#options);
-    for (const [index, { settle }] of calls.entries()) settle(good(checks[index] as DecidedCheck));
+    return (await decideBatch(timed, planned, timings, this.policy, this.#options)).map(good);
+  }
+
+  /** Decides the calls, except exact repeats, which get the answer that was recorded. */
+  async #decideOnce(
+    timed: TimedTransaction,
+    calls: readonly WaitingCheck[],
+    planned: readonly PlannedCall[],
+  ): Promise<readonly Result<SettledCheck, Refusal>[]> {
+    const identities = calls.map(({ submission: { request, caller, digest } }) => {
+      return { keyName: caller.keyName, callId: request.callId, digest };
+    });
+    const repetitions = await repetitionsOf(timed, identities, { ...this.#options, policy: this.policy });
+    const decidedCalls: WaitingCheck[] = [];
+    const toDecide: PlannedCall[] = [];
+    const places = repetitions.map((repetition, index) => {
+      if (repetition.how !== "decide") return undefined;
+      decidedCalls.push(calls[index] as WaitingCheck);
+      return toDecide.push({ ...(planned[index] as PlannedCall), identified: repetition.check }) - 1;
+    });
+    const decided = toDecide.length === 0 ? [] : await this.#decideAll(timed, decidedCalls, toDecide);
+    if (toDecide.length === 0) await timed.transaction.abort();
+    return repetitions.map((repetition, index) => {
+      if (repetition.how === "answered") return repetition.answer;
+      const check = decided[places[repetition.how === "same" ? repetition.as : index] as number];
+      if (repetition.how === "decide" || check?.ok !== true) return check as Result<DecidedCheck, Refusal>;
+      return good(answerAs(check.value, (calls[index] as WaitingCheck).submission.digest));
+    });
   }
 }

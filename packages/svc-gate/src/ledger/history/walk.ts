@@ -9,6 +9,7 @@ import type { TreeNode } from "../tree/merkle.ts";
 import { strayNodes, TreeWalk, type Levels } from "../tree/walk.ts";
 import { blame, anchorMismatch, tooShort } from "./anchors.ts";
 import { ApprovalWalk, type ApprovalReader } from "./approval-walk.ts";
+import { changedRepeat, type RepeatReader } from "./repeats.ts";
 import { CounterWalk, type CounterReader, type Counters, type RecordedEvent } from "./counter-walk.ts";
 
 /** A row for a walk. It has no evidence if only the chain is walked, and no columns in an export. */
@@ -54,7 +55,7 @@ export interface WalkReader {
 }
 
 /** A reader of a store, which has counters and to which others may add rows during the walk. */
-export interface StoreReader extends WalkReader, CounterReader, ApprovalReader {
+export interface StoreReader extends WalkReader, CounterReader, ApprovalReader, RepeatReader {
   /** The last row now. */
   last(): Promise<number>;
   /** Returns the number of inner hashes of each level, and the last row at that moment. */
@@ -265,6 +266,7 @@ export class Walk {
       counters?.damaged(link.seq + 1) ??
       (tree && (await counters?.rest(link.seq))) ??
       (await this.#approvals?.end(link.seq)) ??
+      (tree && store && (await changedRepeat(store, link.seq))) ??
       (tree && store && strayNodes(await store.levels(), link.seq))
     );
   }

@@ -1,5 +1,6 @@
 import type { Broken, StoredRow } from "../entry/row.ts";
 import type { Erasure } from "../entry/erasure.ts";
+import type { StoredRepeat } from "../entry/repeat.ts";
 import type { TreeNode } from "../tree/merkle.ts";
 
 /** A call's addition to a counter. The counter and the key are digests, so that no plain value is stored. */
@@ -206,6 +207,8 @@ export interface CommitOptions {
   readonly approvals?: readonly StoredApproval[] | undefined;
   /** Rows whose held amounts count no more. */
   readonly released?: readonly number[] | undefined;
+  /** Answers that exact repeats of the checks get. Those that are too old for a repeat may be deleted with them. */
+  readonly repeats?: readonly StoredRepeat[] | undefined;
 }
 
 /**
@@ -261,6 +264,8 @@ export interface StoreTransaction {
   dueApprovals(at: number): Promise<readonly KeptApproval[]>;
   /** Reads rows by their numbers, in order. */
   rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]>;
+  /** Reads recorded answers by their ids. */
+  repeats(ids: readonly string[]): Promise<readonly StoredRepeat[]>;
   /** Like `LedgerStore.keepCounter`, but becomes durable no later than the rows of this transaction. */
   keepCounter(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void>;
   /**

@@ -3,6 +3,7 @@ import type { Counters } from "../../history/counter-walk.ts";
 import { isWhole } from "../checksums.ts";
 import type { KeptCounters } from "../running-totals.ts";
 import { LedgerRefused, type KeptCounter } from "../store.ts";
+import type { StoredRepeat } from "../../entry/repeat.ts";
 import type { StoredRow } from "../../entry/row.ts";
 
 /** The ledger's own row, which describes its last row. */
@@ -50,6 +51,10 @@ export function frontierOf({ seq, frontier }: HeadRow): string | undefined {
 
 export function sameHead(left: HeadRow, right: HeadRow): boolean {
   return (Object.keys(left) as (keyof HeadRow)[]).every((name) => left[name] === right[name]);
+}
+
+export function storedRepeatOf([id, at, record]: readonly unknown[]): StoredRepeat {
+  return { id: Buffer.from(id as Uint8Array).toString("hex"), at: Number(at), record: String(record) };
 }
 
 /** A checksum that reveals a changed description of a ledger. */

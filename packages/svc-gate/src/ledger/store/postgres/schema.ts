@@ -13,6 +13,7 @@ export const ledgerTables = [
   "nodes",
   "approvals",
   "holds",
+  "repeats",
 ] as const;
 
 /** The tables of the first migration. */
@@ -62,7 +63,10 @@ export const migrations: readonly Migration[] = [
       ledger text NOT NULL, counter int NOT NULL, key bytea NOT NULL, at bigint NOT NULL, seq bigint NOT NULL, amount text NOT NULL,
       PRIMARY KEY (ledger, counter, key, at, seq))`,
     "CREATE INDEX holds_by_row ON svc_gate.holds (ledger, seq)",
-    ...["approvals", "holds"].flatMap(apart),
+    `CREATE TABLE svc_gate.repeats (
+      ledger text NOT NULL, id bytea NOT NULL, at bigint NOT NULL, record text NOT NULL, PRIMARY KEY (ledger, id))`,
+    "CREATE INDEX repeats_by_time ON svc_gate.repeats (ledger, at)",
+    ...["approvals", "holds", "repeats"].flatMap(apart),
   ],
 ];
 
@@ -94,6 +98,7 @@ function grants(role: string): readonly string[] {
     `GRANT SELECT, INSERT, UPDATE (at) ON svc_gate.key_uses TO ${role}`,
     `GRANT SELECT, INSERT, UPDATE (status, ends, record), DELETE ON svc_gate.approvals TO ${role}`,
     `GRANT SELECT, INSERT, DELETE ON svc_gate.holds TO ${role}`,
+    `GRANT SELECT, INSERT, UPDATE (at, record), DELETE ON svc_gate.repeats TO ${role}`,
   ];
 }
 

@@ -102,6 +102,12 @@ export const statements = {
   release: `DELETE FROM svc_gate.holds WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
   eraseApprovals: `DELETE FROM svc_gate.approvals WHERE ledger = $1 AND seq BETWEEN $2 AND $3`,
   eraseHolds: `DELETE FROM svc_gate.holds WHERE ledger = $1 AND seq BETWEEN $2 AND $3`,
+  repeatsOf: `SELECT id, at, record FROM svc_gate.repeats WHERE ledger = $1 AND id = ANY($2::bytea[])`,
+  keepRepeat: `INSERT INTO svc_gate.repeats (ledger, id, at, record) VALUES ($1, $2, $3, $4)
+    ON CONFLICT (ledger, id) DO UPDATE SET at = excluded.at, record = excluded.record`,
+  deleteRepeats: `DELETE FROM svc_gate.repeats WHERE ledger = $1 AND at < $2`,
+  walkedRepeats: `SELECT id, at, record FROM svc_gate.repeats WHERE ledger = $1 AND ($2::bytea IS NULL OR id > $2)
+    ORDER BY id LIMIT $3`,
   rowsAt: `SELECT seq, leaf, evidence, session, tool, verdict FROM svc_gate.receipts
     WHERE ledger = $1 AND seq = ANY($2::bigint[]) ORDER BY seq`,
   leaves: `SELECT leaf FROM svc_gate.receipts WHERE ledger = $1 AND seq BETWEEN $2 AND $3 ORDER BY seq`,

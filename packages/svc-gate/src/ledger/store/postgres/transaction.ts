@@ -2,7 +2,9 @@ import { Client, DatabaseError, type ClientBase, type ClientConfig, type PoolCli
 import { setTimeout as wait } from "node:timers/promises";
 import type { Erasure } from "../../entry/erasure.ts";
 import { withoutParts } from "../../entry/evidence.ts";
-import { frontierOf, headRow, sameHead, storedRow, type HeadRow } from "./rows.ts";
+import { limits } from "../../../wire/mod.ts";
+import type { StoredRepeat } from "../../entry/repeat.ts";
+import { frontierOf, headRow, sameHead, storedRepeatOf, storedRow, type HeadRow } from "./rows.ts";
 import { keptApproval, openApprovals } from "./approvals.ts";
 import { beginOn, explained, rollBack, send, settleAll } from "./session.ts";
 import { ask, commit, insertions, rollback, withoutTimeout, type BoundStatement } from "./sql.ts";
@@ -110,6 +112,12 @@ export class PostgresTransaction implements StoreTransaction {
     return found.map(keptApproval);
   }
 
+  async repeats(ids: readonly string[]): Promise<readonly StoredRepeat[]> {
+    const { client, ledger } = this.#parts;
+    const digests = ids.map((id) => Buffer.from(id, "hex"));
+    return (await this.#serially(() => send(client, ask("repeatsOf", ledger, digests)))).map(storedRepeatOf);
+  }
+
   async rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]> {
     const { client, ledger } = this.#parts;
     const found = await this.#serially(() => send(client, ask("rowsAt", ledger, [...rows])));
@@ -156,7 +164,7 @@ export class PostgresTransaction implements StoreTransaction {
   async commit(
     rows: readonly StoredRow[],
     effects: readonly StoredEffect[],
-    { inForce, tree, signer, erasures = [], approvals = [], released = [] }: CommitOptions = {},
+    { inForce, tree, signer, erasures = [], approvals = [], released = [], repeats = [] }: CommitOptions = {},
   ): Promise<void> {
     const { head } = this.#parts;
     const next: HeadRow = {
@@ -179,7 +187,8 @@ export class PostgresTransaction implements StoreTransaction {
       return ask("keepApproval", this.#parts.ledger, row, ...digests, status, ends, record);
     });
     const release = released.length === 0 ? [] : [ask("release", this.#parts.ledger, [...released])];
-    const written = [...release, ...(await this.#prepare(rows, effects, tree?.nodes ?? [], next)), ...kept];
+    const answers = keepRepeats(this.#parts.ledger, repeats);
+    const written = [...release, ...(await this.#prepare(rows, effects, tree?.nodes ?? [], next)), ...kept, ...answers];
     await this.#end(written, next);
     this.#parts.kept(this.#version, this.#counters);
   }
@@ -278,6 +287,14 @@ export class PostgresTransaction implements StoreTransaction {
       throw explained(error);
     }
   }
+}
+
+/** The statements that keep recorded answers and delete old ones. */
+function keepRepeats(ledger: string, repeats: readonly StoredRepeat[]): readonly BoundStatement[] {
+  const [first] = repeats;
+  if (first === undefined) return [];
+  const kept = repeats.map(({ id, at, record }) => ask("keepRepeat", ledger, Buffer.from(id, "hex"), at, record));
+  return [...kept, ask("deleteRepeats", ledger, first.at - limits.repeatWithinMs)];
 }
 
 /** Rows must follow the locked head. Another order is a programmer's error. */

@@ -1,5 +1,6 @@
 import { leafHash, type Leaf } from "../../entry/leaf.ts";
 import { keyDigester } from "../../key-digests.ts";
+import type { StoredRepeat } from "../../entry/repeat.ts";
 import type { Broken, StoredRow } from "../../entry/row.ts";
 import type { TabledApproval } from "../../history/approval-walk.ts";
 import { wrongCheck, type Link } from "../../entry/verifier.ts";
@@ -21,7 +22,7 @@ import { walkStore, type StoreReader, type Walked, type WalkedSlice } from "../.
 import type { TreeNode } from "../../tree/merkle.ts";
 import { wrongNode, type Levels, type TreeWalk } from "../../tree/walk.ts";
 import type { Anchor, Verification } from "../store.ts";
-import { frontierOf, headRow, ledgerSeal, parseCounters, storedRow, type HeadRow } from "./rows.ts";
+import { frontierOf, headRow, ledgerSeal, parseCounters, storedRepeatOf, storedRow, type HeadRow } from "./rows.ts";
 import { ask, type BoundStatement } from "./sql.ts";
 
 /** Rows that a walk reads at once, and characters. */
@@ -210,6 +211,11 @@ class PostgresReader implements StoreReader {
   async strayHold(): Promise<number | undefined> {
     const [row] = await this.#ask("strayHold");
     return row === undefined ? undefined : Number(row[0]);
+  }
+
+  async repeats(after: string | undefined): Promise<readonly StoredRepeat[]> {
+    const from = after === undefined ? null : Buffer.from(after, "hex");
+    return (await this.#ask("walkedRepeats", from, sliceRows)).map(storedRepeatOf);
   }
 
   async rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]> {

@@ -50,6 +50,8 @@ CREATE TABLE holds (
   PRIMARY KEY (counter, key, at, seq)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX holds_by_row ON holds (seq);
+CREATE TABLE repeats (id BLOB PRIMARY KEY, at INTEGER NOT NULL, record TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE INDEX repeats_by_time ON repeats (at);
 CREATE TABLE nodes (level INTEGER NOT NULL, place INTEGER NOT NULL, hash BLOB NOT NULL, PRIMARY KEY (level, place)) STRICT, WITHOUT ROWID;
 `;
 

@@ -105,6 +105,7 @@ class SqliteStore implements LedgerStore {
       hasApprovals: this.#hasApprovals,
       approvals: (lookup) => this.#writer.call("approvals", lookup),
       dueApprovals: (at) => this.#dueApprovals(at),
+      repeats: (ids) => this.#writer.call("repeats", ids),
       rowsAt: (rows) => this.#writer.call("rowsAt", rows),
       values: (lookups) => (lookups.length === 0 ? nothing : this.#writer.call("values", lookups)),
       keepCounter: (counter, folded) => {
@@ -247,9 +248,9 @@ class KeyFile implements KeyNotes {
 
 function writeOptionsOf(
   counters: readonly KeptTogether[],
-  { inForce, tree, signer, erasures = [], approvals = [], released = [] }: CommitOptions = {},
+  { inForce, tree, signer, erasures = [], approvals = [], released = [], repeats = [] }: CommitOptions = {},
 ): WriteOptions {
-  return { counters, nodes: tree?.nodes ?? [], signer, mode: inForce?.mode, erasures, approvals, released };
+  return { counters, nodes: tree?.nodes ?? [], signer, mode: inForce?.mode, erasures, approvals, released, repeats };
 }
 
 async function startReader({ readers }: Pick<SqliteThreads, "readers">, folder: string): Promise<Remote> {

@@ -2,6 +2,7 @@ import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import { keyDigester } from "../../key-digests.ts";
 import type { Leaf } from "../../entry/leaf.ts";
+import type { StoredRepeat } from "../../entry/repeat.ts";
 import type { Broken, StoredRow } from "../../entry/row.ts";
 import { wrongCheck } from "../../entry/verifier.ts";
 import {
@@ -295,6 +296,12 @@ export class SqliteWalk implements StoreReader {
       (SELECT seq FROM approvals WHERE status IN ('pending', 'approved'))`;
     const seq = this.#ask(sql)[0]?.[0];
     return seq === null ? undefined : Number(seq);
+  }
+
+  async repeats(after: string | undefined): Promise<readonly StoredRepeat[]> {
+    const sql = `SELECT id, at, record FROM repeats WHERE ?1 IS NULL OR id > ?1 ORDER BY id LIMIT ${sliceRows}`;
+    const found = this.#ask(sql, after === undefined ? null : Buffer.from(after, "hex"));
+    return found.map(([id, at, record]) => ({ id: hexOf(id), at: Number(at), record: textOf(record) ?? "?" }));
   }
 
   async rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]> {

@@ -21,6 +21,8 @@ import { counterChecksum } from "../checksums.ts";
 import { keepIn, queryFor, RunningTotals, type KeptCounters, type TotalQuery } from "../running-totals.ts";
 import { ApprovalTables, type DueApprovals } from "./approval-tables.ts";
 import { changeColumns, type StoredRow } from "../../entry/row.ts";
+import type { StoredRepeat } from "../../entry/repeat.ts";
+import { RepeatTable } from "./repeat-table.ts";
 import { columns, rowOf, type StoredColumns } from "./walk.ts";
 import type { TreeNode } from "../../tree/merkle.ts";
 import { LedgerRefused, NotKept } from "../store.ts";
@@ -60,6 +62,7 @@ export interface WriteOptions {
   readonly approvals: readonly StoredApproval[];
   /** Rows whose held amounts count no more. */
   readonly released: readonly number[];
+  readonly repeats: readonly StoredRepeat[];
 }
 
 /** The only connection that writes. It is synchronous and runs in its own thread. */
@@ -81,6 +84,7 @@ class Writer {
   /** Totals that `values` has read, so that the commit does not read them again. */
   readonly #totals = new RunningTotals();
   readonly #approvals: ApprovalTables;
+  readonly #repeats: RepeatTable;
   /** The leaf that this owner wrote last. Each commit checks that it is still the last one. */
   #headLeaf: string | undefined;
   #meta: Meta;
@@ -118,6 +122,7 @@ class Writer {
     this.#log = this.#database.prepare("PRAGMA wal_checkpoint(NOOP)");
     this.#counters = this.#readCounters();
     this.#approvals = new ApprovalTables(this.#database);
+    this.#repeats = new RepeatTable(this.#database);
     const head = this.#readHead();
     this.#headLeaf = head?.leaf;
     const changed = this.#database
@@ -147,6 +152,10 @@ class Writer {
     return this.#approvals.due(at);
   }
 
+  repeats(ids: readonly string[]): readonly StoredRepeat[] {
+    return this.#repeats.find(ids);
+  }
+
   rowsAt(rows: readonly number[]): readonly StoredRow[] {
     const row = this.#database.prepare(`SELECT ${columns} FROM receipts WHERE seq = ?`);
     row.setReturnArrays(true);
@@ -166,7 +175,7 @@ class Writer {
   commit(
     packed: PackedRows,
     effects: readonly StoredEffect[],
-    { counters, nodes, signer, mode, erasures, approvals, released }: WriteOptions,
+    { counters, nodes, signer, mode, erasures, approvals, released, repeats }: WriteOptions,
   ): void {
     this.#requireRoom();
     this.#begin.run();
@@ -187,6 +196,7 @@ class Writer {
       this.#approvals.erase(erasure);
     }
     this.#approvals.keep(approvals, released);
+    this.#repeats.keep(repeats);
     // Rows name the mode.
     const keptMode = headLeaf === undefined ? (mode ?? this.#meta.mode) : undefined;
     const isOther = signer !== undefined || keptMode !== this.#meta.mode;
@@ -227,7 +237,15 @@ class Writer {
   /** Records the key unless one is on record. Returns the key on record. */
   keepSigner(verifier: string): string {
     if (this.#meta.signer !== undefined) return this.#meta.signer;
-    const nothing = { counters: [], nodes: [], mode: undefined, erasures: [], approvals: [], released: [] };
+    const nothing = {
+      counters: [],
+      nodes: [],
+      mode: undefined,
+      erasures: [],
+      approvals: [],
+      released: [],
+      repeats: [],
+    };
     this.commit(packRows([]), [], { ...nothing, signer: verifier });
     return verifier;
   }
@@ -331,6 +349,7 @@ serveOpened(
   {
     approvals: (writer: Writer, lookup: ApprovalLookup) => writer.approvals(lookup),
     dueApprovals: (writer: Writer, at: number) => writer.dueApprovals(at),
+    repeats: (writer: Writer, ids: readonly string[]) => writer.repeats(ids),
     rowsAt: (writer: Writer, rows: readonly number[]) => writer.rowsAt(rows),
     values: (writer: Writer, lookups: readonly StoredLookup[]) => writer.values(lookups),
     commit: (writer: Writer, packed: PackedRows, effects: readonly StoredEffect[], options: WriteOptions) =>
