@@ -59,7 +59,9 @@ async function starter(name: string): Promise<Starter> {
   const tests = file.replace(/\.yaml$/, ".test.yaml");
   const read = readTests({ name: tests, text: readFileSync(tests, "utf8") });
   if (!read.ok) throw new Error(`${tests} cannot be read`);
-  const bodies = read.value.cases.flatMap(({ calls }) => calls.map(({ body }) => body));
+  const bodies = read.value.cases.flatMap(({ steps }) =>
+    steps.flatMap((step) => (step.kind === "call" ? step.body : [])),
+  );
   const requests = bodies.flatMap((body) => {
     const parsed = parseCheckRequest(body);
     return parsed.ok ? [parsed.value] : [];

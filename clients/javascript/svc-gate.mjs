@@ -296,15 +296,21 @@ function transportOf(error) {
   );
 }
 
-/** Resolves after that time, or at once if the signal is aborted. */
+/** Resolves after that time and never before, or at once if the signal is aborted. */
 function pause(ms, signal) {
+  const due = performance.now() + ms;
   return new Promise((resolve) => {
     const end = () => {
       clearTimeout(timer);
       signal?.removeEventListener("abort", end);
       resolve();
     };
-    const timer = setTimeout(end, Math.max(0, ms));
+    const turn = () => {
+      const left = due - performance.now(); // a timer may be some milliseconds early
+      if (left > 0) timer = setTimeout(turn, Math.ceil(left));
+      else end();
+    };
+    let timer = setTimeout(turn, Math.max(0, ms));
     signal?.addEventListener("abort", end);
     if (signal?.aborted) end();
   });

@@ -36,8 +36,8 @@ function copiedLedgerIn(t: TestContext, changes: readonly Mutation[] = []): Copi
 /** Makes this many calls at one gate on a folder, and stops it in order. */
 async function serveCalls(settings: CopiedLedger["settings"], load: Load, calls: number): Promise<void> {
   const gate = await startGate({ settings });
-  await load.run(gate.url, 1, calls);
-  assert.equal(await gate.stop(), 0, gate.stderr());
+  await load.run(gate.url, 1, calls).finally(() => gate.stop());
+  assert.equal((await gate.ended).code, 0, gate.stderr());
 }
 
 function putBack(from: string, to: string): void {
@@ -98,9 +98,12 @@ const cases: readonly Case[] = [
     change: async ({ data, copy, settings }, load) => {
       const { SVC_PIN: _, ...others } = settings;
       const gate = await startGate({ settings: others });
-      await load.run(gate.url, 1, 3);
-      cpSync(data, copy, { recursive: true });
-      await gate.stop();
+      try {
+        await load.run(gate.url, 1, 3);
+        cpSync(data, copy, { recursive: true });
+      } finally {
+        await gate.stop();
+      }
       cpSync(join(copy, "ledger.db"), join(data, "ledger.db"));
     },
     pinned: "inside",

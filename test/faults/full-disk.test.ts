@@ -18,6 +18,8 @@ import type { Mutation } from "../support/mutation/mutate.ts";
 
 const clients = 4;
 const fillMebibytes = 4;
+/** The load's answers before the disk fills, however slow the machine. */
+const answersBefore = 6 * clients;
 /** Longer than the head pin and the checkpoint may trail, so that they meet the full disk too. */
 const trailMs = 2500;
 
@@ -58,8 +60,9 @@ async function filled(t: TestContext, disk: string, changes: readonly Mutation[]
   const place = placeIn(temporaryFolder(t), { data: join(disk, "data"), changes });
   const load = new Load();
   const gate = await startGate({ settings: place.settings });
+  t.after(() => gate.kill());
   const working = load.run(gate.url, clients);
-  await wait(300);
+  await load.reaches(answersBefore, working);
   await fill(filler);
   await working;
   const refusals = [...load.refusals];

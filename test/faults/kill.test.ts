@@ -62,10 +62,9 @@ async function killLoop({ data, settings }: Place, count: number, dice: Dice): P
 
 /** Waits for some answers, however slow the machine: a gate that has answered nobody can lose nothing. */
 async function loadAndKill(gate: GateProcess, load: Load, afterMs: number): Promise<void> {
-  const before = load.answers.length;
-  const over = new AbortController();
-  const working = load.run(gate.url, clients).finally(() => over.abort());
-  while (!over.signal.aborted && load.answers.length < before + clients) await wait(5);
+  const wanted = load.answers.length + clients;
+  const working = load.run(gate.url, clients);
+  await load.reaches(wanted, working);
   await wait(afterMs);
   await gate.kill();
   await working;

@@ -4,7 +4,16 @@
  * exported; then the test reads each file's mode.
  */
 import assert from "node:assert/strict";
-import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join, relative } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
@@ -78,7 +87,12 @@ suite("the files of a data folder", { tags: ["attack-11"], skip: process.platfor
         };
         await asked("/check", readFileSync(join(data, "first-key"), "utf8").trim());
         await asked("/t/acme/check", await done("keys", "create", "agent", "--tenant", "acme", "--quiet"));
-        await wait(1500); // pin and checkpoint follow within a second
+        // Pin and checkpoint follow soon.
+        const trailing = [data, join(data, "tenants", "acme")].flatMap((of) => [
+          join(of, "head.pin"),
+          join(of, "checkpoint"),
+        ]);
+        while (!trailing.every((file) => existsSync(file))) await wait(50);
         await done("backup", join(place, "backup"), "--with-signing-key");
         const ofRoot = [...ofLedger, "first-key", "keys.json", "operator.json"];
         const expected = [...ofRoot, ...ofLedger.map((name) => join("tenants", "acme", name))].toSorted();

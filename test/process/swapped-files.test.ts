@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
@@ -39,7 +39,9 @@ async function live(t: TestContext, cwd: string, keys: readonly string[], env = 
   const gate = await spawnGate(t, [], { cwd, env: { SVC_DATA_DIR: join(cwd, "data"), ...env } });
   const answers: number[] = [];
   for (const key of keys) answers.push(await statusOf(gate.address, key));
-  await wait(1200); // pin and checkpoint follow within a second
+  // Pin and checkpoint follow soon; the stop brings them up to the last row.
+  const trailing = ["head.pin", "checkpoint"].map((name) => join(cwd, "data", name));
+  while (!trailing.every((file) => existsSync(file))) await wait(50);
   gate.kill("SIGTERM");
   assert.equal(await gate.exit, 0);
   const warnings = [...gate.stdout().matchAll(/^ *warning +(.+)$/gm)].map(([, warning = ""]) => warning);

@@ -87,6 +87,23 @@ runScenarios("how metrics count approvals", [
     },
     defect: { within: "ApprovalDesk.changed", find: "!isOpen(approval)", put: "false" },
   },
+  {
+    rule: "a request that decides nothing, because one of its approvals is stale, wakes nobody and is not counted",
+    run: async (desk) => {
+      const [one, other] = [await desk.asks(large), await desk.asks(call(1300, wallet("b")))];
+      const waiting = ask(desk, `/approvals/${one.approval.id}?wait=2`);
+      const decisions = [one, other].map(({ approval, receipt }, at) => ({
+        id: approval.id,
+        hash: at === 0 ? receipt.hash : "0".repeat(64),
+        decision: "deny",
+        comment: "no",
+      }));
+      assert.equal((await desk.as("anna", "/approvals/decide", { decisions })).status, 409);
+      assert.equal((await waiting).json.status, "pending");
+      assert.equal((await approvalMetrics(desk))["approvals_total denied"], 0);
+    },
+    defect: { within: "ApprovalDesk.decide", find: "if (!found.ok) return found;", put: "" },
+  },
 ]);
 
 suite("metrics about approvals", () => {

@@ -68,6 +68,12 @@ export const large = {
   platform_state: { wallet: "w" },
 };
 
+/** Makes the batches of a control slow, so that calls which arrive meanwhile share the next one. */
+export const slowBatches: Mutation = {
+  within: "decideBatch",
+  first: "await new Promise((resolve) => setTimeout(resolve, 300));",
+};
+
 /** A gate with persons who decide. */
 export interface Desk {
   readonly address: string;

@@ -370,7 +370,6 @@ test(
     t.diagnostic(`resident MiB after requests: ${memory.join(", ")}`);
     t.diagnostic(`${tally.allowed} ALLOW; statuses ${JSON.stringify(Object.fromEntries(tally.statuses))}`);
     assert.deepEqual(tally.faults.slice(0, 5), [], `${tally.faults.length} faults`);
-    assert.ok(tally.allowed > runs / 50, "hardly anything was allowed: the generator no longer finds the good path");
     const health = await ask(gate, "/health");
     assert.equal(health.status, 200);
     const walk = (await ask(gate, "/ledger/verify")).json;
@@ -378,6 +377,13 @@ test(
     assert.ok(existsSync(join(folder, "data", "ledger.db")));
   },
 );
+
+test("more than one in fifty of the requests may pass", () => {
+  const random = chance(1);
+  const requests = Array.from({ length: 1000 }, () => generate(random));
+  const passing = requests.filter(({ body, status }) => status === undefined && mayPass(body)).length;
+  assert.ok(passing > 20, `${passing} of 1000 requests find the good path`);
+});
 
 test("positive control: a contract that allows everything is noticed", async (t) => {
   const folder = temporaryFolder(t);
@@ -387,6 +393,6 @@ test("positive control: a contract that allows everything is noticed", async (t)
     .replace(/properties: \{ amount.*\n/, "properties: { amount: {}, payee: {} }\n");
   writeContracts(folder, { contracts: { "purse.yaml": lax } });
   const gate = await spawnGate(t, ["--mode", "enforce", "--log", "silent"], { cwd: folder, env: { SVC_API_KEY: key } });
-  const { faults } = await attack(gate, seed, 300);
+  const { faults } = await attack(gate, 1, 300);
   assert.ok(faults.filter((each) => each.startsWith("ALLOW against the oracle")).length > 10, faults.join("\n"));
 });

@@ -119,7 +119,7 @@ async function printedBy(program: string, args: readonly string[]): Promise<read
 
 /** Waits until a call waits for a person, and decides it. */
 async function decide(desk: Desk, decision: "approve" | "deny"): Promise<void> {
-  for (let turn = 0; turn < 300; turn += 1) {
+  for (let turn = 0; turn < 2000; turn += 1) {
     const { json } = await desk.as("anna", "/approvals?state=pending");
     const [open] = json.approvals;
     if (open !== undefined) {

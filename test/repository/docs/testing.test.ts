@@ -1,14 +1,26 @@
 /**
  * Goal: docs/guides/testing.md shows real output. Method: its files are written, its commands run, and each block of
- * output is compared. UPDATE_GOLDEN=1 writes the blocks. Its list of members is compared with the reader's.
+ * output is compared. UPDATE_GOLDEN=1 writes the blocks. Its list of members is compared with the reader's. The tests of
+ * a contract in docs/guides/approvals.md run in the same way.
  */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { explainCommand } from "../../../packages/svc-gate/src/cli/explain/command.ts";
+import type { Outcome } from "../../../packages/svc-gate/src/cli/outcome.ts";
 import { testCommand, type TestOptions } from "../../../packages/svc-gate/src/cli/test/command.ts";
-import { caseKeys, expectKeys, fileKeys, sessionKeys } from "../../../packages/svc-gate/src/cli/test/document.ts";
+import {
+  approvalKeys,
+  approvalStatuses,
+  callKeys,
+  caseKeys,
+  decisionKeys,
+  decisionResults,
+  expectKeys,
+  fileKeys,
+  sessionKeys,
+} from "../../../packages/svc-gate/src/cli/test/document.ts";
 import { temporaryFolder } from "../../support/gate.ts";
 import { ShownPage } from "../../support/shown-page.ts";
 
@@ -42,6 +54,14 @@ suite("docs/guides/testing.md", () => {
     write("shop.test.yaml", `${block("shop.test.yaml")}\n${block("more.yaml")}`);
     assert.equal((await testCommand(tests, { ...plain, min: "100" })).exitCode, 0);
 
+    const persons = `${block("anna.yaml")}${block("shop.test.yaml")}\n${block("persons.yaml")}`;
+    write("shop.test.yaml", persons);
+    const decided = await testCommand(tests, plain);
+    assert.equal(decided.exitCode, 0, decided.text);
+    write("shop.test.yaml", persons.replace("approve: anna, after: 1m", "deny: anna, after: 1m"));
+    assert.equal((await testCommand(tests, plain)).exitCode, 1, "positive control: a denied call does not run");
+
+    write("shop.test.yaml", block("shop.test.yaml"));
     write("shop.yaml", block("shop.yaml").replace("usd: 50", "usd: 30"));
     const failing = await testCommand(tests, { ...plain, filter: "over the budget" });
     assert.equal(failing.exitCode, 1);
@@ -71,7 +91,52 @@ suite("docs/guides/testing.md", () => {
     );
     assert.deepEqual(
       [...named].toSorted(),
-      [...new Set([...fileKeys, ...caseKeys, ...sessionKeys, ...expectKeys])].toSorted(),
+      [
+        ...new Set([
+          ...fileKeys,
+          ...caseKeys,
+          ...sessionKeys,
+          ...callKeys,
+          ...decisionKeys,
+          ...expectKeys,
+          ...approvalKeys,
+        ]),
+      ].toSorted(),
     );
   });
+
+  test("the page names every status of an approval and every result of a decision", () => {
+    for (const word of [...approvalStatuses, ...decisionResults]) assert.ok(page.text.includes(`\`${word}\``), word);
+  });
+});
+
+suite("docs/guides/approvals.md", () => {
+  const guide = new ShownPage("guides/approvals.md", "approvals");
+  const run = async (folder: string, tests: string): Promise<Outcome> => {
+    writeFileSync(join(folder, "refunds.yaml"), guide.block("refunds.yaml"));
+    writeFileSync(join(folder, "refunds.test.yaml"), tests);
+    return testCommand([folder], { ...plain, min: "0" });
+  };
+
+  test("the guide's tests print the text that is shown", async (t) => {
+    const folder = temporaryFolder(t);
+    const { exitCode, text } = await run(folder, guide.block("refunds.test.yaml"));
+    assert.equal(exitCode, 0, text);
+    guide.assertShown("tested", text.replaceAll(folder, "refunds"));
+  });
+
+  const wrong: readonly (readonly [from: string, to: string])[] = [
+    ["approval: last, after: 2m", "approval: last, after: 11m"],
+    ["counters: { today: 80 } } }\n\n", "counters: { today: 160 } } }\n\n"],
+    ["deny: ben, ", "approve: ben, "],
+    ["after: 11m", "after: 9m"],
+    ["approve: lee, expect: not-an-approver", "approve: lee"],
+    ["key: anna #", "key: agent #"],
+  ];
+  for (const [from, to] of wrong)
+    test(`positive control: the change to ${to.trim()} fails a case of the guide`, async (t) => {
+      const tests = guide.block("refunds.test.yaml");
+      assert.ok(tests.includes(from), from);
+      assert.equal((await run(temporaryFolder(t), tests.replace(from, to))).exitCode, 1);
+    });
 });

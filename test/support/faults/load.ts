@@ -1,4 +1,5 @@
 import { Agent, request } from "node:http";
+import { setTimeout as wait } from "node:timers/promises";
 import { apiKey } from "../gate-process.ts";
 
 /** A client's answer and its time. */
@@ -61,6 +62,13 @@ export class Load {
    */
   async run(url: string, clients: number, calls = Number.POSITIVE_INFINITY): Promise<void> {
     await Promise.all(Array.from({ length: clients }, () => this.#client(url, calls)));
+  }
+
+  /** Waits until there are this many answers, however slow the machine, or until the load is over. */
+  async reaches(answers: number, working: Promise<void>): Promise<void> {
+    const over = new AbortController();
+    void working.finally(() => over.abort());
+    while (!over.signal.aborted && this.answers.length < answers) await wait(5);
   }
 
   /** Amounts are in hundredths, so that the sum has fractions. */

@@ -34,11 +34,11 @@ export function placeIn(
   return { data, settings };
 }
 
-/** A gate that answers before it commits; every campaign must notice it. */
+/** A gate that answers a second before it commits, so that each kill under load loses an answer. */
 export const answersEarly: Mutation = {
   within: "SqliteStore.#commit",
   find: 'await this.#writer.call("commit", $$batch);',
-  put: 'setTimeout(() => void this.#writer.call("commit", $$batch), 30);',
+  put: 'setTimeout(() => void this.#writer.call("commit", $$batch), 1000);',
 };
 
 /** A store that never flushes. */

@@ -164,6 +164,8 @@ async function runBeside(command: string, ...args: readonly string[]): Promise<v
 }
 
 const clients = 4;
+/** The answers that a load has at least, however slow the machine. */
+const answersMin = 400;
 
 /** Runs a gate under load on a disk that begins as the image, and kills it; the log has everything. */
 async function underLoad(
@@ -185,6 +187,7 @@ async function underLoad(
     const gate = await startGate({ settings });
     const working = load.run(gate.url, clients);
     await wait(loadMs);
+    await load.reaches(answersMin, working);
     await gate.kill();
     await working;
   } finally {

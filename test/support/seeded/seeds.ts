@@ -1,4 +1,5 @@
 import { parse } from "yaml";
+import { approvalEdits, type Edit } from "./approval-edits.ts";
 import { bases, published } from "./bases.ts";
 
 /** A defect put into a clean contract, and the finding that it must raise. */
@@ -18,7 +19,7 @@ export function seeds(): readonly Seed[] {
     ...Object.entries(bases).map(([base, text]) => ({ base, text, rules: rulesIn(text) })),
     ...Object.entries(published).map(([base, text]) => ({ base, text, rules: rulesIn(text).slice(0, publishedMax) })),
   ].flatMap(({ base, text, rules }) => rules.flatMap((rule) => ruleSeeds(base, text, rule)));
-  return [...perRule, ...edits.map(editSeed), ...additions.map(additionSeed)];
+  return [...perRule, ...[...edits, ...approvalEdits].map(editSeed), ...additions.map(additionSeed)];
 }
 
 /** The number of rules to break in one published contract; the published contracts have many rules. */
@@ -68,8 +69,6 @@ function ruleSeeds(base: string, text: string, rule: WrittenRule): readonly Seed
       : [added("stricter as well", { verdict: stricter }, "contradiction")]),
   ];
 }
-
-type Edit = readonly [base: string, expected: string, from: string | RegExp, to: string];
 
 function editSeed([base, expected, from, to]: Edit): Seed {
   const text = bases[base] ?? "";

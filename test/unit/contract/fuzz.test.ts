@@ -39,8 +39,10 @@ suite("the compiler and the engine on random texts and calls", { tags: ["contrac
   test("no contract with random edits makes the compiler throw or the engine fail", () => {
     const edit = fc.record({ at: fc.nat(10_000), remove: fc.nat(12), insert: pieces });
     let compiledCount = 0;
-    fc.assert(
-      fc.property(fc.constantFrom(...sources), fc.array(edit, { minLength: 1, maxLength: 3 }), (source, edits) => {
+    const holds = fc.property(
+      fc.constantFrom(...sources),
+      fc.array(edit, { minLength: 1, maxLength: 3 }),
+      (source, edits) => {
         let text = source;
         for (const { at, remove, insert } of edits) {
           const from = at % (text.length + 1);
@@ -59,11 +61,12 @@ suite("the compiler and the engine on random texts and calls", { tags: ["contrac
             assert.match(renderDiagnostic(problem), /^error\[[a-z-]+\]: ./);
           }
         }
-      }),
-      { numRuns: 400 },
+      },
     );
-    // one edited contract in twenty does
-    assert.ok(compiledCount > 0, "none compiled");
+    fc.assert(holds, { numRuns: 400 });
+    compiledCount = 0;
+    fc.assert(holds, { numRuns: 100, seed: 1 });
+    assert.ok(compiledCount > 0, "none of the edited contracts of seed 1 compiled");
   });
 
   test("no random call causes a defect in the engine", () => {
@@ -116,16 +119,16 @@ suite("the compiler and the engine on random texts and calls", { tags: ["contrac
       { nil: undefined },
     );
     const verdictsSeen = new Set<string>();
-    fc.assert(
-      fc.property(input, platform, fc.nat(9), (sent, state, k) => {
-        const decision = judge(policySet, { input: sent, platform: state, counters: { "c.k": `${k}` } });
-        assert.equal(decision.defect, undefined, decision.reason);
-        assert.match(decision.reason, /^Svc: \S[^\n]*$/);
-        verdictsSeen.add(`${decision.verdict} ${decision.rule.split(".")[1]}`);
-      }),
-      { numRuns: 3000 },
-    );
-    // The calls reach deep: both schemas refuse some, and several rules are the first to fire.
+    const holds = fc.property(input, platform, fc.nat(9), (sent, state, k) => {
+      const decision = judge(policySet, { input: sent, platform: state, counters: { "c.k": `${k}` } });
+      assert.equal(decision.defect, undefined, decision.reason);
+      assert.match(decision.reason, /^Svc: \S[^\n]*$/);
+      verdictsSeen.add(`${decision.verdict} ${decision.rule.split(".")[1]}`);
+    });
+    fc.assert(holds, { numRuns: 3000 });
+    verdictsSeen.clear();
+    fc.assert(holds, { numRuns: 1000, seed: 1 });
+    // The calls of seed 1 reach deep: both schemas refuse some, and several rules are the first to fire.
     for (const seen of ["BLOCK $input", "BLOCK $platform"]) assert.ok(verdictsSeen.has(seen), [...verdictsSeen].join());
     assert.ok(verdictsSeen.size >= 6, [...verdictsSeen].join());
   });

@@ -13,10 +13,15 @@ import { fileURLToPath } from "node:url";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import { parse } from "yaml";
 import {
+  approvalKeys,
+  approvalStatuses,
   callKeys,
   caseKeys,
+  decisionKeys,
+  decisionResults,
   expectKeys,
   fileKeys,
+  nextSteps,
   sessionKeys,
   templateKeys,
 } from "../../../packages/svc-gate/src/cli/test/document.ts";
@@ -130,6 +135,16 @@ suite("files with mistakes", () => {
     ["test", "cases: [{ case: a, tool: t, expect: Allow }]", /\/cases\/0\/expect/],
     ["test", "cases: [{ case: a, calls: [{ tool: t, calls: [] }] }]", /^\/cases\/0\/calls\/0 additionalProperties: /m],
     ["test", "cases: [{ case: a, tool: t, after: soon, expect: ALLOW }]", /\/cases\/0\/after/],
+    ["test", "persons: { anna: null }\ncases: [{ case: a, tool: t, expect: ALLOW }]", /^\/persons\/anna type: /m],
+    ["test", "cases: [{ case: a, calls: [{ approve: anna, deny: ben }] }]", /^\/cases\/0\/calls\/0 oneOf: /m],
+    ["test", "cases: [{ case: a, calls: [{ approve: anna, tool: t }] }]", /calls\/0 additionalProperties: /],
+    [
+      "test",
+      "cases: [{ case: a, calls: [{ approve: anna, expect: ALLOW }] }]",
+      /^\/cases\/0\/calls\/0\/expect enum: /m,
+    ],
+    ["test", "cases: [{ case: a, tool: t, expect: { approval: waiting } }]", /\/cases\/0\/expect\/approval/],
+    ["test", "cases: [{ case: a, tool: t, approval: last, expect: ALLOW }]", /^\/cases\/0 additionalProperties: /m],
   ];
   test("the texts that the cases change are valid", () => {
     for (const text of [base, rule(""), rule("mode: observe"), `${base}sensitive: [input.a]`])
@@ -168,7 +183,9 @@ suite("the keys in the schemas", () => {
     ["a case", testDefs["case"], caseKeys],
     ["a case of several calls", testDefs["session"], sessionKeys],
     ["a call", testDefs["call"], callKeys],
+    ["a decision", testDefs["decision"], decisionKeys],
     ["an expectation", map(testDefs["expect"]), expectKeys],
+    ["an expected approval", testDefs["approval"], approvalKeys],
   ];
   for (const [what, node, wanted] of table)
     test(`the schema has the reader's keys for ${what}`, () => assert.deepEqual(keys(node), wanted.toSorted()));
@@ -184,6 +201,9 @@ suite("the keys in the schemas", () => {
       calendarUnits.toSorted(),
     );
     assert.deepEqual(words(tests.properties?.["mode"]), modes.toSorted());
+    assert.deepEqual(words(testDefs["status"]), approvalStatuses.toSorted());
+    assert.deepEqual(words(testDefs["approval"]?.properties?.["next"]), nextSteps.toSorted());
+    assert.deepEqual(words(testDefs["decision"]?.properties?.["expect"]), decisionResults.toSorted());
     assert.deepEqual(
       words({ enum: (defs["jsonType"]?.enum ?? []).filter((type) => type !== null) }),
       jsonTypes.toSorted(),

@@ -187,18 +187,19 @@ suite("fmt on every contract", () => {
   });
 
   test("fmt keeps the value and the comments of a contract in any spelling", () => {
-    const values = [...ours.map(read), ...blocks].map((text): unknown => parse(text));
-    let valid = 0;
-    const property = fc.property(fc.constantFrom(...values), spellings, notes, (value, spelling, inserted) => {
-      const before = withNotes(new Document(value).toString(spelling), inserted);
+    const property = fc.property(spelled(), (before) => {
       if (valueOf(before) === undefined) return;
-      valid += 1;
       const after = laidOut(before);
       assert.deepEqual(faults(before, after), []);
       assert.equal(laidOut(after), after, "the second time");
     });
     fc.assert(property, { numRuns: Math.ceil(150 * share) });
-    assert.ok(valid > 60 * share, `only ${valid} of the texts were YAML`);
+  });
+
+  test("more than two in five of the random spellings are YAML", () => {
+    const texts = fc.sample(spelled(), { seed: 1, numRuns: 150 });
+    const valid = texts.filter((text) => valueOf(text) !== undefined).length;
+    assert.ok(valid > 60, `only ${valid} of the texts were YAML`);
   });
 
   test("positive control: a layout that loses a comment or changes a word is noticed", () => {
@@ -208,6 +209,14 @@ suite("fmt on every contract", () => {
     assert.deepEqual(faults(before, "a: b # note 1 end\nc: e\n"), ["it says something else"]);
   });
 });
+
+/** Our contracts in any spelling, with comments in random places; some of these break the YAML. */
+function spelled(): fc.Arbitrary<string> {
+  const values = [...ours.map(read), ...blocks].map((text): unknown => parse(text));
+  return fc
+    .tuple(fc.constantFrom(...values), spellings, notes)
+    .map(([value, spelling, inserted]) => withNotes(new Document(value).toString(spelling), inserted));
+}
 
 const spellings = fc.record({
   indent: fc.integer({ min: 1, max: 7 }),

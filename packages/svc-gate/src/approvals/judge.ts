@@ -73,13 +73,14 @@ export function judgeAsk(
   const named = ask.named === undefined ? undefined : namedBy(ask, book);
   const mismatch = ask.named !== undefined && named === undefined;
   const quorum = named !== undefined && statusAt(named, at) === "approved" ? quorumNow(named) : undefined;
-  if (named !== undefined && quorum?.isMet === true) {
-    const used = { how: "used", mismatch, approval: named, by: quorum.persons } as const;
-    if (answered === "ALLOW") return { ...used, needed: false };
-    if (ask.asking !== undefined && isWithin(ask.asking, named.asking)) return { ...used, needed: true };
-  }
+  const used = named !== undefined && quorum?.isMet === true && { approval: named, by: quorum.persons };
+  if (used !== false && answered === "ALLOW") return { how: "used", mismatch, ...used, needed: false };
   if (answered !== "ESCALATE" || ask.asking === undefined) return { how: undefined, mismatch };
-  const denial = denialFor(ask, book);
+  const denial = denialFor(ask, ask.asking, book);
+  const isDenied = denial !== undefined && denial.denials === 0;
+  // A person's yes to this call counts more than the number of denials, but not more than a denial that holds for it.
+  if (used !== false && !isDenied && isWithin(ask.asking, used.approval.asking))
+    return { how: "used", mismatch, ...used, needed: true };
   if (denial !== undefined) return { how: "denied", mismatch, ...denial };
   if (named !== undefined) {
     const status = statusAt(named, at);
@@ -159,11 +160,12 @@ function negated(text: string): string {
 }
 
 /**
- * A denial that holds for the call: of the same call, of its tool in its session, or of its rule for its key. After a few
- * denials under one rule, the last of them holds for further calls.
+ * A denial that holds for the call: of the same call, of its tool in its session, or of one of its rules for its key. After
+ * a few denials under one rule, the last of them holds for further calls.
  */
 function denialFor(
-  { at, key, session, tool, rule, attach }: Ask,
+  { at, key, session, tool, attach }: Ask,
+  { causes }: Asking,
   book: ApprovalBook,
 ): { readonly approval: Approval; readonly denials: number } | undefined {
   const denied = book.denied(key);
@@ -171,12 +173,16 @@ function denialFor(
     if (denial === null || at >= denial.until) return false;
     if (asking.attach === attach) return true;
     if (denial.scope === "tool") return of.tool === tool && of.session === session;
-    return denial.scope === "rule" && of.rule === rule;
+    return denial.scope === "rule" && Object.hasOwn(causes, of.rule);
   });
   if (found !== undefined) return { approval: found, denials: 0 };
-  const recent = denied.filter((each) => each.rule === rule && at < (each.denial?.at ?? 0) + hourMs);
-  const last = recent.at(-1);
-  return last === undefined || recent.length < denialsMax ? undefined : { approval: last, denials: recent.length };
+  const recent = denied.filter(({ denial }) => at < (denial?.at ?? 0) + hourMs);
+  for (const rule of Object.keys(causes)) {
+    const under = recent.filter((each) => each.rule === rule);
+    const last = under.at(-1);
+    if (last !== undefined && under.length >= denialsMax) return { approval: last, denials: under.length };
+  }
+  return undefined;
 }
 
 function capped({ key, session }: Ask, book: ApprovalBook, limits: AskLimits): number | undefined {

@@ -1,7 +1,7 @@
-import { planLookups, count, decide, prepare } from "../contract/mod.ts";
-import type { LookupPlan, PolicySet, Decision, Lookup, CounterUpdate, Prepared } from "../contract/mod.ts";
+import { planLookups, decide, prepare } from "../contract/mod.ts";
+import type { LookupPlan, PolicySet, Decision, Lookup, Prepared } from "../contract/mod.ts";
 import { answeredVerdict } from "../gate/mod.ts";
-import { bad, good, parseCheckRequest, type CheckRequest } from "../wire/mod.ts";
+import { bad, good, parseCheckRequest } from "../wire/mod.ts";
 import type { Mode, Result, Verdict } from "../wire/mod.ts";
 
 /** A call as it reaches the gate, with its time. */
@@ -30,8 +30,6 @@ export interface Evaluation {
   readonly answered: Verdict;
   /** The counters that the tool's rules may read; empty if the call is refused before any rule. */
   readonly counters: readonly CounterSeen[];
-  /** The counter updates of the call. */
-  readonly updates: readonly CounterUpdate[];
 }
 
 /**
@@ -47,32 +45,33 @@ export type ValueOf = (lookup: Lookup, read: string) => string | undefined;
  *
  * @returns the decision, or the sentence of the gate's 400 response
  */
-export function evaluate(policySet: PolicySet, call: Call, valueOf: ValueOf): Result<Evaluation, string> {
-  const request = parseCheckRequest(call.body);
-  return request.ok ? good(evaluateRequest(policySet, request.value, call, valueOf)) : bad(request.problem.detail);
-}
-
-/** Decides a request that was read before. */
-export function evaluateRequest(
+export function evaluate(
   policySet: PolicySet,
-  request: CheckRequest,
-  { key, at, mode }: Omit<Call, "body">,
+  { body, key, at, mode }: Call,
   valueOf: ValueOf,
-): Evaluation {
-  const prepared = prepare(policySet, request, { keyName: key, sessionId: request.sessionId });
+): Result<Evaluation, string> {
+  const request = parseCheckRequest(body);
+  if (!request.ok) return bad(request.problem.detail);
+  const prepared = prepare(policySet, request.value, { keyName: key, sessionId: request.value.sessionId });
   const lookupPlan = planLookups(prepared, at);
-  const counterReads = [...lookupPlan.sources].flatMap(([name, source]) => soughtOf(name, source));
-  const reads = new Map(counterReads.map(({ index, read }) => [index, read]));
+  const reads = new Map(readsOf(lookupPlan).map(({ index, read }) => [index, read]));
   const values = lookupPlan.lookups.map((lookup, index) => valueOf(lookup, reads.get(index) ?? ""));
   const decision = decide(lookupPlan, values);
-  const out = answeredVerdict(decision, mode);
-  const counters = counterReads.map(({ name, index }) => ({
+  const answered = answeredVerdict(decision, mode);
+  return good({ prepared, decision, answered, counters: countersSeen(lookupPlan, values) });
+}
+
+/** The counters that the tool's rules may read, with the values that were looked up. */
+export function countersSeen(lookupPlan: LookupPlan, values: readonly (string | undefined)[]): readonly CounterSeen[] {
+  return readsOf(lookupPlan).map(({ name, index }) => ({
     name,
     value: index === undefined ? "0" : values[index],
     lookup: index === undefined ? undefined : lookupPlan.lookups[index],
   }));
-  const updates = count(prepared, { verdict: decision.verdict, answered: out });
-  return { prepared, decision, answered: out, counters, updates };
+}
+
+function readsOf({ sources }: LookupPlan): readonly CollectedValues[] {
+  return [...sources].flatMap(([name, source]) => soughtOf(name, source));
 }
 
 interface CollectedValues {

@@ -11,4 +11,4 @@ export { type FileKind, fileKinds, schemaText } from "./file-schemas.ts";
 export { BadInput, type Outcome } from "./outcome.ts";
 export { run } from "./run.ts";
 export { readTests } from "./test/read.ts";
-export { NoSuchFile, loadContracts, renderDiagnostics, version, whyNot } from "../gate/mod.ts";
+export { NoSuchFile, loadContracts, renderDiagnostics, toolMatcher, version, whyNot } from "../gate/mod.ts";

@@ -11,6 +11,7 @@ export { documentKeys } from "./text/document-keys.ts";
 export { compileExpression } from "./check/expression.ts";
 export { functions } from "./functions/functions.ts";
 export type { Cause } from "./approval/causes.ts";
+export { isNumber, memberPath, readMembers } from "./approval/reads.ts";
 export type { Requirement, Route, Rule, ToolPlan } from "./compile-tool.ts";
 export { children, type Core, walk } from "./check/core.ts";
 export { type Plan, type Probe, stepsMax } from "./run/plan.ts";

@@ -7,7 +7,13 @@
  * Does not: print, read a command line, or know the workbench for contracts.
  */
 export { parseSinks } from "./anchoring.ts";
-export { answeredVerdict } from "./core/answer.ts";
+export { activePolicy, digestOf, type ActivePolicy } from "./core/active-policy.ts";
+export type { TimedTransaction } from "./core/active-ledger.ts";
+export { answeredReason, answeredVerdict } from "./core/answer.ts";
+export type { Deciders } from "./approvals/deciders.ts";
+export { ApprovalDesk } from "./approvals/desk.ts";
+export type { AnswerApproval } from "./approvals/judged-batch.ts";
+export { decideBatch, planCall, prepareCall, type PlannedCall } from "./core/decide-batch.ts";
 export { readConfig, settings } from "./start/config.ts";
 export { loadContracts, NoSuchFile, renderDiagnostics, whyNot } from "./core/contracts.ts";
 export type { Erased, NotPresent, Preview } from "./admin/erasure/eraser.ts";
@@ -33,6 +39,7 @@ export {
   type KeyJson,
 } from "./admin/keys/keys.ts";
 export { type OfflinePlace } from "./admin/offline.ts";
+export { toolMatcher } from "./admin/keys/tool-patterns.ts";
 export { readOperatorFile } from "./start/operator-file.ts";
 export { StartRefused } from "./start/gate-source.ts";
 export { resetCounters, resumeAfterRestore, type Resumed, type ResumedCounter } from "./admin/resume.ts";

@@ -1,9 +1,12 @@
 import type { PolicySet } from "../../../svc-gate/src/contract/mod.ts";
+import { findInApprovals } from "./findings/approvals.ts";
+import { findInApprovers, type KnownKey } from "./findings/approvers.ts";
 import { findInCounters } from "./findings/counters.ts";
 import { findInFacts } from "./findings/facts.ts";
 import { findFailures } from "./findings/failures.ts";
 import { findInNames } from "./findings/names.ts";
 import { findInRules } from "./findings/rules.ts";
+import { findInSubjects } from "./findings/subjects.ts";
 import { findInTexts } from "./findings/texts.ts";
 import { findInTools } from "./findings/tools.ts";
 import type { Finding } from "./findings/finding.ts";
@@ -13,8 +16,10 @@ import { withoutSuppressed } from "./findings/suppressions.ts";
 /**
  * The findings about contracts that compile, in the order of the files and of their text, without those that comments
  * allow. A finding that something is impossible is proven. Without a proof it is not reported.
+ *
+ * @param keys the valid keys of the gate; without them, nothing is said about who can approve
  */
-export function analyze(policySet: PolicySet): readonly Finding[] {
+export function analyze(policySet: PolicySet, keys?: readonly KnownKey[]): readonly Finding[] {
   const subjects = subjectsOf(policySet);
   const found = [
     ...findInRules(subjects),
@@ -22,6 +27,9 @@ export function analyze(policySet: PolicySet): readonly Finding[] {
     ...findInCounters(subjects),
     ...findInFacts(subjects),
     ...findInTools(subjects, policySet),
+    ...findInApprovals(subjects, policySet),
+    ...findInApprovers(subjects, policySet, keys),
+    ...findInSubjects(subjects, policySet),
     ...findInNames(policySet.documents),
     ...findInTexts(subjects),
   ];

@@ -3,18 +3,21 @@ import { position, renderPlace } from "../../../svc-gate/src/contract/mod.ts";
 import { loadContracts } from "../../../svc-gate/src/cli/mod.ts";
 import { badInput } from "../../../svc-gate/src/cli/mod.ts";
 import type { Outcome } from "../../../svc-gate/src/cli/mod.ts";
+import { readKeys } from "./keys-file.ts";
 
 export interface AnalyzeOptions {
   readonly json: boolean;
   /** Notes fail, like warnings. */
   readonly deny: boolean;
+  /** A file with the keys of the gate, from `svc-gate keys list --json`. */
+  readonly keys?: string;
 }
 
 /** `svc-gate analyze`: reports defects of contracts that compile. */
-export async function analyzeCommand(file: string, { json, deny }: AnalyzeOptions): Promise<Outcome> {
+export async function analyzeCommand(file: string, { json, deny, keys }: AnalyzeOptions): Promise<Outcome> {
   const compiled = await loadContracts(file);
   if (!compiled.ok) return badInput(compiled.problem, json);
-  const findings = analyze(compiled.value);
+  const findings = analyze(compiled.value, keys === undefined ? undefined : await readKeys(keys));
   const failing = findings.filter(({ code }) => deny || severityOf(code) === "warning");
   const exitCode = failing.length > 0 ? 1 : 0;
   const loosening = looseningRules(compiled.value);

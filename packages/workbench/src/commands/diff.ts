@@ -1,5 +1,14 @@
 import { createTwoFilesPatch } from "diff";
-import { compareContracts, openSolver, type Compared, type Direction, type ToolDifference } from "../analysis/mod.ts";
+import {
+  changeText,
+  compareContracts,
+  compareSettings,
+  openSolver,
+  type ApprovalChange,
+  type Compared,
+  type Direction,
+  type ToolDifference,
+} from "../analysis/mod.ts";
 import type { PolicySet } from "../../../svc-gate/src/contract/mod.ts";
 import { loadContracts, renderDiagnostics } from "../../../svc-gate/src/cli/mod.ts";
 import { BadInput, type Outcome } from "../../../svc-gate/src/cli/mod.ts";
@@ -22,11 +31,19 @@ export async function diffCommand(before: string, after: string, options: DiffOp
   const [a, b] = sides;
   if (!a.ok || !b.ok) return { exitCode: 2, text: renderDiagnostics(problems) };
   const tools = await compared(a.value, b.value, timeMs);
-  const isRefused = !options.weaker && tools.some(({ answer }) => !["equivalent", "stricter"].includes(answer));
+  const settings = compareSettings(a.value, b.value);
+  const isWeaker =
+    tools.some(({ answer }) => !["equivalent", "stricter"].includes(answer)) ||
+    settings.some(({ direction }) => direction !== "stricter");
+  const isRefused = !options.weaker && isWeaker;
   const exitCode = isRefused || tools.some(({ defects }) => defects.length > 0) ? 1 : 0;
-  if (options.json) return { exitCode, text: JSON.stringify({ tools: tools.map(forProgram) }), forPrograms: true };
+  if (options.json) {
+    const report = { tools: tools.map(forProgram), settings: settings.map(changeForProgram) };
+    return { exitCode, text: JSON.stringify(report), forPrograms: true };
+  }
   const patch = options.text ? [patchOf([before, a.value], [after, b.value])] : [];
-  return { exitCode, text: [...patch, ...tools.map(block), total(tools)].join("\n\n"), forPrograms: true };
+  const blocks = [...patch, ...tools.map(block), ...settingsBlock(settings), total(tools)];
+  return { exitCode, text: blocks.join("\n\n"), forPrograms: true };
 }
 
 function milliseconds(seconds: string): number {
@@ -55,10 +72,11 @@ function patchOf(
     .trimEnd();
 }
 
-/** The result for one tool: the answer, the example calls, and further notes. */
-function block({ tool, answer, shown, notes, defects }: ToolDifference): string {
+/** The result for one tool: the answer, what approvals need, the example calls, and further notes. */
+function block({ tool, answer, shown, approvals, notes, defects }: ToolDifference): string {
   return [
     `${tool}: ${answer}`,
+    ...approvals.map((change) => `  approval${causeText(change)}: ${changeText(change)}`),
     ...[...shown].flatMap(([direction, found]) => shownLines(direction, found)),
     ...notes.map((note) => `  note: ${note}`),
     ...defects.flatMap((found) => [
@@ -67,6 +85,17 @@ function block({ tool, answer, shown, notes, defects }: ToolDifference): string 
       ...shownLines("weaker", found).slice(1),
     ]),
   ].join("\n");
+}
+
+/** The rule that asks, before and after; nothing for a part that belongs to the tool. */
+function causeText({ rule, instead }: ApprovalChange): string {
+  if (rule === null) return "";
+  return instead === null ? ` for ${rule}` : ` for ${rule}, where ${instead} may ask instead`;
+}
+
+function settingsBlock(settings: readonly ApprovalChange[]): readonly string[] {
+  if (settings.length === 0) return [];
+  return [["approvals of the mandate:", ...settings.map((change) => `  ${changeText(change)}`)].join("\n")];
 }
 
 function shownLines(direction: Direction, { call, before, after }: Compared): readonly string[] {
@@ -92,14 +121,19 @@ function total(tools: readonly ToolDifference[]): string {
   return `${tools.length} ${tools.length === 1 ? "tool" : "tools"}: ${counts.flat().join(", ")}`;
 }
 
-function forProgram({ tool, answer, shown, notes, defects }: ToolDifference): object {
+function forProgram({ tool, answer, shown, approvals, notes, defects }: ToolDifference): object {
   return {
     tool,
     answer,
+    approvals: approvals.map((change) => ({ rule: change.rule, instead: change.instead, ...changeForProgram(change) })),
     shown: Object.fromEntries([...shown].map(([direction, found]) => [direction, callForProgram(found)])),
     notes,
     defects: defects.map(callForProgram),
   };
+}
+
+function changeForProgram({ part, direction, before, after }: ApprovalChange): object {
+  return { part, direction: direction ?? "changed", before, after };
 }
 
 /** Inputs and facts are JSON texts, so that their numbers stay exact. */

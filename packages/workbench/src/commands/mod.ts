@@ -46,6 +46,7 @@ function addAnalyze(program: Command): void {
     .argument("[file]", "a mandate or a contract", "mandate.yaml")
     .option("--json", "for editors and CI", false)
     .option("--deny", "let notes fail, like warnings", false)
+    .option("--keys <file>", "the gate's keys, from `svc-gate keys list --json`: report approvals that nobody can give")
     .addHelpText(
       "after",
       "\nA comment before a line allows a finding there: # svc-gate: allow never-fires because ..." +
@@ -110,12 +111,17 @@ function addLsp(program: Command): void {
 function addDiff(program: Command): void {
   program
     .command("diff")
-    .description("show how two contracts or mandates differ: in their text, and for which calls in their verdicts")
+    .description(
+      "show how two contracts or mandates differ: in their text, in their verdicts, and in what approvals need",
+    )
     .argument("<before>", "a mandate or a contract")
     .argument("<after>", "another, or another version")
     .option("--json", "for programs", false)
     .option("--no-text", "only show differences in decisions, not in the texts")
-    .option("--no-weaker", "for CI: exit code 1 unless every tool is equivalent or stricter")
+    .option(
+      "--no-weaker",
+      "for CI: exit code 1 unless every tool, and each setting of approvals, is equivalent or stricter",
+    )
     .option("--time <seconds>", "the time for each tool; after that its result is unknown", "10")
     .addHelpText(
       "after",

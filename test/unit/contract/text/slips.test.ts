@@ -324,10 +324,11 @@ suite("operators and functions of other languages", { tags: ["first-use-7"] }, (
 
 suite("a file that is made to be slow to read", { tags: ["attack-12.i-1"] }, () => {
   const size = 200_000;
+  /** Processor time, because other processes may hold up this one. */
   const msOf = (work: () => unknown): number => {
-    const from = performance.now();
+    const from = process.cpuUsage();
     work();
-    return performance.now() - from;
+    return process.cpuUsage(from).user / 1000;
   };
   const texts: Readonly<Record<string, string>> = {
     "spaces inside a condition": `when: a${" ".repeat(size)}x`,
@@ -336,7 +337,7 @@ suite("a file that is made to be slow to read", { tags: ["attack-12.i-1"] }, () 
     "maps in maps": `x: ${"{ a: ".repeat(size / 10)}${"}".repeat(size / 10)}`,
   };
   for (const [name, text] of Object.entries(texts)) {
-    test(`a file with ${name} is read within 10 seconds`, () => {
+    test(`a file with ${name} takes less than 10 seconds of the processor`, () => {
       const ms = msOf(() => findSlips({ name: "x", text }));
       assert.ok(ms < 10_000, `took ${ms} ms`);
     });

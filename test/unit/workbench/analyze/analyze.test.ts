@@ -10,20 +10,41 @@ import { dirname, join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { analyze, findingKinds, type Finding } from "../../../../packages/workbench/src/analysis/mod.ts";
 import { analyzeCommand } from "../../../../packages/workbench/src/commands/analyze.ts";
-import { loadFunctions } from "../../../../packages/svc-gate/src/contract/mod.ts";
+import { readKeys } from "../../../../packages/workbench/src/commands/keys-file.ts";
+import {
+  loadFunctions,
+  recompile,
+  renderDiagnostic,
+  type PolicySet,
+} from "../../../../packages/svc-gate/src/contract/mod.ts";
 import { looksLike } from "../../../../packages/svc-gate/src/wire/mod.ts";
 import { compile, conditionText } from "../../../support/contract-kit.ts";
 
 const folder = new URL("../../../../docs/findings/", import.meta.url);
 
-async function findings(text: string): Promise<readonly Finding[]> {
-  const policySet = compile(text);
+/** @param keys the output of `svc-gate keys list --json` */
+async function findings(text: string, keys?: string): Promise<readonly Finding[]> {
+  const policySet = text.startsWith("--- # ") ? compileFiles(text) : compile(text);
   await loadFunctions(policySet);
-  return analyze(policySet);
+  if (keys === undefined) return analyze(policySet);
+  const file = join(mkdtempSync(join(tmpdir(), "svc-gate-analyze-")), "keys.json");
+  writeFileSync(file, keys);
+  try {
+    return analyze(policySet, await readKeys(file));
+  } finally {
+    rmSync(dirname(file), { recursive: true });
+  }
 }
 
-async function codes(text: string): Promise<string[]> {
-  return (await findings(text)).map(({ code }) => code);
+/** Compiles a mandate and its contracts, each after a line with its name, as in GET /rules. */
+function compileFiles(text: string): PolicySet {
+  const compiled = recompile(text);
+  if (!compiled.ok) assert.fail(compiled.problem.map(renderDiagnostic).join("\n\n"));
+  return compiled.value;
+}
+
+async function codes(text: string, keys?: string): Promise<string[]> {
+  return (await findings(text, keys)).map(({ code }) => code);
 }
 
 suite("the pages of docs/findings", () => {
@@ -34,8 +55,10 @@ suite("the pages of docs/findings", () => {
       const examples = [...page.matchAll(/```yaml\n(.*?)```/gs)].map((match) => match[1] ?? "");
       assert.equal(examples.length, 2);
       const [bad = "", good = ""] = examples;
-      assert.equal((await codes(bad)).includes(code), true, `the bad example has ${(await codes(bad)).join(", ")}`);
-      assert.deepEqual(await codes(good), []);
+      const [badKeys, goodKeys] = [...page.matchAll(/```json\n(.*?)```/gs)].map((match) => match[1] ?? "");
+      const found = await codes(bad, badKeys);
+      assert.equal(found.includes(code), true, `the bad example has ${found.join(", ")}`);
+      assert.deepEqual(await codes(good, goodKeys), []);
     });
   }
 

@@ -1,3 +1,4 @@
+import { statuses, type Denial, type Status } from "../../approvals/mod.ts";
 import type { SourceFile, Span } from "../../contract/mod.ts";
 import type { Mode, Verdict } from "../../wire/mod.ts";
 
@@ -8,6 +9,8 @@ export interface TestFile {
   /** The contract or mandate under test, as the command line would name it. */
   readonly subject: string;
   readonly mode: Mode;
+  /** The persons who may decide calls, each with its groups. */
+  readonly persons: ReadonlyMap<string, readonly string[]>;
   readonly cases: readonly TestCase[];
 }
 
@@ -17,10 +20,13 @@ export interface TestCase {
   readonly span: Span;
   /** The values of counters before the first call, under every key: decimals by name. */
   readonly given: ReadonlyMap<string, string>;
-  readonly calls: readonly TestCall[];
+  readonly steps: readonly TestStep[];
 }
 
+export type TestStep = TestCall | TestDecision;
+
 export interface TestCall {
+  readonly kind: "call";
   readonly span: Span;
   readonly tool: string;
   /** The body of POST /check, as a client would send it. */
@@ -28,14 +34,59 @@ export interface TestCall {
   /** The API key's name. */
   readonly key: string;
   readonly session: string | null;
+  /** The name of the approval that the call names; `last` is that of the latest answer. */
+  readonly approval: string | undefined;
+  /** A name for the approval of the call's answer. */
+  readonly as: string | undefined;
   /** Milliseconds since the epoch. */
   readonly at: number;
   readonly expect: Expectation | undefined;
 }
 
+/** A person decides a call that waits, or the key that asked cancels it. */
+export interface TestDecision {
+  readonly kind: "decision";
+  readonly span: Span;
+  readonly act: DecisionAct;
+  /** The person; for `cancel` also the name of the key that asked. */
+  readonly by: string;
+  /** The approval's name; `last` is that of the latest answer. */
+  readonly approval: string;
+  readonly comment: string;
+  readonly scope: Denial["scope"];
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  /** Undefined if the gate must accept the decision. */
+  readonly expect: ExpectedDecision | undefined;
+}
+
+export const decisionActs = ["approve", "deny", "cancel"] as const;
+export type DecisionAct = (typeof decisionActs)[number];
+
+export interface ExpectedDecision {
+  readonly span: Span;
+  readonly result: DecisionResult;
+}
+
+/** The approval's status after a decision, or the code of the gate's refusal. */
+export const decisionResults = [
+  "pending",
+  "approved",
+  "used",
+  "denied",
+  "cancelled",
+  "not-an-approver",
+  "self-approval",
+  "approval-closed",
+  "not-found",
+] as const;
+export type DecisionResult = (typeof decisionResults)[number];
+
 /** The expected result of a call; undefined members are not compared. */
 export interface Expectation {
   readonly span: Span;
+  /** The verdict; or the answer, if a person's decision changed it. */
+  readonly result: Verdict | undefined;
   readonly verdict: Verdict | undefined;
   /** The answer after the mode is applied. */
   readonly answered: Verdict | undefined;
@@ -50,7 +101,25 @@ export interface Expectation {
   readonly observed: readonly string[] | undefined;
   /** Decimals by name: the values that the call's rules read. */
   readonly counters: ReadonlyMap<string, string>;
+  /** The member `approval` of the answer; null if it has none. */
+  readonly approval: ExpectedApproval | null | undefined;
 }
+
+/** Undefined members are not compared. */
+export interface ExpectedApproval {
+  readonly status: ApprovalStatus | undefined;
+  /** True if the call opened the approval. */
+  readonly new: boolean | undefined;
+  /** The persons that are needed, and those whose votes count: decimals. */
+  readonly needs: string | undefined;
+  readonly has: string | undefined;
+  readonly next: NextStep | undefined;
+}
+
+export const approvalStatuses: readonly ApprovalStatus[] = [...statuses, "capped"];
+export type ApprovalStatus = Status | "capped";
+export const nextSteps = ["wait", "check", "retry", "none"] as const;
+export type NextStep = (typeof nextSteps)[number];
 
 export const fileKeys: readonly string[] = [
   "tests",
@@ -60,6 +129,7 @@ export const fileKeys: readonly string[] = [
   "mode",
   "key",
   "session",
+  "persons",
   "fixtures",
   "templates",
   "cases",
@@ -67,8 +137,18 @@ export const fileKeys: readonly string[] = [
 /** The members of a call; in a case with `calls:`, those that all its calls share. */
 const draftKeys = ["like", "tool", "input", "platform", "key", "session"];
 export const templateKeys: readonly string[] = draftKeys.slice(1);
-export const callKeys: readonly string[] = [...draftKeys, "without", "at", "after", "repeat", "every", "expect"];
-export const caseKeys: readonly string[] = ["case", "given", ...callKeys];
+const singleKeys = [...draftKeys, "without", "at", "after", "repeat", "every", "expect"];
+export const callKeys: readonly string[] = [...singleKeys, "approval", "as"];
+export const decisionKeys: readonly string[] = [
+  ...decisionActs,
+  "approval",
+  "comment",
+  "scope",
+  "at",
+  "after",
+  "expect",
+];
+export const caseKeys: readonly string[] = ["case", "given", ...singleKeys];
 export const sessionKeys: readonly string[] = ["case", "given", "calls", ...draftKeys];
 export const expectKeys: readonly string[] = [
   "verdict",
@@ -79,4 +159,6 @@ export const expectKeys: readonly string[] = [
   "fired",
   "observed",
   "counters",
+  "approval",
 ];
+export const approvalKeys: readonly string[] = ["status", "new", "needs", "has", "next"];

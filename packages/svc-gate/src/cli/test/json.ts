@@ -1,5 +1,5 @@
-import type { Evaluation } from "../evaluate.ts";
 import { locationRow, textAt } from "../source-location.ts";
+import type { Answered } from "./case-gate.ts";
 import { outcomes, type Coverage } from "./coverage.ts";
 import { percent } from "./print.ts";
 import type { Round } from "./round.ts";
@@ -29,31 +29,37 @@ export function roundJson({ files, subjects }: Round, { ok, without }: RoundStat
 }
 
 function caseJson({ case: testCase, failure, ms }: CaseResult): object {
-  const { name, span, calls } = testCase;
+  const { name, span, steps } = testCase;
+  const calls = steps.filter(({ kind }) => kind === "call").length;
   return {
     case: name,
     ok: failure === undefined,
     ...locationRow(span),
-    calls: calls.length,
+    calls,
+    decisions: steps.length - calls,
     ms: Math.round(ms * 1000) / 1000,
     failure: failure === undefined ? null : failureJson(failure),
   };
 }
 
-function failureJson({ call, number, mismatches, evaluation }: Failure): object {
+function failureJson({ step, number, mismatches, answered }: Failure): object {
+  const made =
+    step.kind === "call"
+      ? { key: step.key, body: step.body }
+      : { decision: step.act, by: step.by, approval: step.approval };
   return {
     call: number,
-    ...locationRow(call.expect?.span ?? call.span),
-    at: new Date(call.at).toISOString(),
-    key: call.key,
-    body: call.body,
+    ...locationRow(step.expect?.span ?? step.span),
+    at: new Date(step.at).toISOString(),
+    ...made,
     mismatches,
-    came: evaluation === undefined ? null : cameJson(evaluation),
+    came: answered === undefined ? null : cameJson(answered),
   };
 }
 
-function cameJson({ decision, answered, counters }: Evaluation): object {
-  const { verdict, rule, reason, final, fired, observed, errors } = decision;
+function cameJson({ decision, answered, reason, counters, approval }: Answered): object {
+  const { verdict, rule, final, fired, observed, errors } = decision;
+  const { id: _id, ...told } = approval ?? { id: null };
   return {
     verdict,
     answered,
@@ -64,6 +70,7 @@ function cameJson({ decision, answered, counters }: Evaluation): object {
     observed,
     errors: Object.fromEntries(errors),
     counters: Object.fromEntries(counters.map(({ name, value }) => [name, value ?? null])),
+    approval: approval === undefined ? null : told,
   };
 }
 

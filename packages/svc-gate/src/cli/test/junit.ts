@@ -35,12 +35,12 @@ function counts(results: readonly CaseResult[]): string {
 function caseText({ case: testCase, failure, ms }: CaseResult, file: string): string {
   const open = `    <testcase${attribute("name", testCase.name)}${attribute("classname", file)}${seconds(ms)}`;
   if (failure === undefined) return `${open}/>`;
-  const { mismatches, call } = failure;
+  const { mismatches, step } = failure;
   const sentence = mismatches
     .map(({ what, expected, came }) => `${what}: expected ${expected}, came ${came}`)
     .join("; ");
-  const message = `${locationText(call.expect?.span ?? call.span)}: ${sentence}`;
-  const details = stripVTControlCharacters(printFailure(failure, testCase.calls.length).join("\n"));
+  const message = `${locationText(step.expect?.span ?? step.span)}: ${sentence}`;
+  const details = stripVTControlCharacters(printFailure(failure, testCase.steps).join("\n"));
   return `${open}>\n      <failure${attribute("message", message)}>${xml(details)}</failure>\n    </testcase>`;
 }
 

@@ -1,10 +1,11 @@
 import { styleText } from "node:util";
 import { renderPlace } from "../../contract/mod.ts";
 import { printRule } from "../explain/print.ts";
-import type { Evaluation } from "../evaluate.ts";
+import type { AnswerApproval } from "../../gate/mod.ts";
 import { clip, locationText, textAt } from "../source-location.ts";
 import { nameOf, outcomes, type Coverage, type Target } from "./coverage.ts";
-import type { TestCall } from "./document.ts";
+import { latest, type Answered } from "./case-gate.ts";
+import type { TestCall, TestDecision, TestStep } from "./document.ts";
 import type { FileResult } from "./round.ts";
 import type { Failure, Mismatch } from "./run.ts";
 import { counted } from "../counted.ts";
@@ -14,38 +15,54 @@ export function printFile({ file, results }: FileResult): string {
   const lines = results.flatMap(({ case: testCase, failure, ms }) => {
     const slow = ms > 1000 ? paint("yellow", ` (${(ms / 1000).toFixed(1)} s)`) : "";
     if (failure === undefined) return [`  ${paint("green", "✔")} ${testCase.name}${slow}`];
-    return [`  ${paint("red", `✖ ${testCase.name}`)}${slow}`, ...printFailure(failure, testCase.calls.length)];
+    return [`  ${paint("red", `✖ ${testCase.name}`)}${slow}`, ...printFailure(failure, testCase.steps)];
   });
   return [paint("bold", file.source.name), ...lines].join("\n").trimEnd();
 }
 
-/** The expected and the actual result of a call, and the rules that applied or were expected to. */
+/** The expected and the actual result of a step, and the rules that applied or were expected to. */
 export function printFailure(
-  { call, number, mismatches, evaluation, explanation }: Failure,
-  calls: number,
+  { step, number, mismatches, answered, explanation }: Failure,
+  steps: readonly TestStep[],
 ): readonly string[] {
-  const which = calls === 1 ? "" : `, call ${number} of ${calls}`;
+  const word = steps.every(({ kind }) => kind === "call") ? "call" : "step";
+  const which = steps.length === 1 ? "" : `, ${word} ${number} of ${steps.length}`;
   const lines = [
-    `at ${locationText(call.expect?.span ?? call.span)}${which}, ${new Date(call.at).toISOString()}`,
-    ...callLines(call, evaluation),
+    `at ${locationText(step.expect?.span ?? step.span)}${which}, ${new Date(step.at).toISOString()}`,
+    ...(step.kind === "call" ? callLines(step, answered) : [decisionLine(step)]),
     "",
     `${paint("green", "- expected")}  ${paint("red", "+ came")}`,
     ...mismatches.flatMap(printMismatch),
   ];
-  if (explanation !== undefined && evaluation !== undefined) {
+  if (step.kind === "call" && explanation !== undefined && answered !== undefined) {
     const { rules } = explanation;
-    const shown = rules.filter(({ id, speaks }) => speaks !== undefined || isNamed(call.expect?.rule, id));
-    const { rule, reason } = evaluation.decision;
+    const shown = rules.filter(({ id, speaks }) => speaks !== undefined || isNamed(step.expect?.rule, id));
+    const { rule, reason } = answered.decision;
     lines.push("", `decided by ${rule}: ${reason.replace(/^Svc: /, "")}`, ...shown.flatMap(printRule));
-    for (const { name, value } of evaluation.counters) lines.push(`counter ${name}  ${value ?? "not known"}`);
+    if (answered.isChanged) lines.push(`answered ${answered.answered}: ${answered.reason.replace(/^Svc: /, "")}`);
+    for (const { name, value } of answered.counters) lines.push(`counter ${name}  ${value ?? "not known"}`);
+    if (answered.approval !== undefined) lines.push(`approval  ${approvalLine(answered.approval)}`);
   }
   return ["", ...lines, ""].map((line) => (line === "" ? "" : `      ${line}`));
 }
 
-function callLines({ tool, body, session, key }: TestCall, evaluation: Evaluation | undefined): readonly string[] {
-  const who = `${tool}  ${session === null ? "no session" : `session ${session}`}, key ${key}`;
-  if (evaluation === undefined) return [who, `  body      ${cut(body)}`];
-  const { inputText, platformText } = evaluation.prepared.request;
+function approvalLine({ status, new: isNew, needs, has, next }: AnswerApproval): string {
+  return `${status}, ${has} of ${needs} persons, next: ${next}${isNew ? ", new" : ""}`;
+}
+
+function decisionLine({ act, by, approval, comment }: TestDecision): string {
+  const which = approval === latest ? "" : `, approval ${approval}`;
+  return `${act} by ${by}${which}${comment === "" ? "" : `: ${comment}`}`;
+}
+
+function callLines(
+  { tool, body, session, key, approval }: TestCall,
+  answered: Answered | undefined,
+): readonly string[] {
+  const named = approval === undefined ? "" : `, approval ${approval}`;
+  const who = `${tool}  ${session === null ? "no session" : `session ${session}`}, key ${key}${named}`;
+  if (answered === undefined) return [who, `  body      ${cut(body)}`];
+  const { inputText, platformText } = answered.prepared.request;
   return [who, `  input     ${cut(inputText)}`, `  platform  ${cut(platformText ?? "none")}`];
 }
 
@@ -85,7 +102,8 @@ function wordsOf(text: string): readonly string[] {
 export function printTotal(files: readonly FileResult[]): string {
   const all = files.flatMap(({ results }) => results);
   const failed = all.filter(({ failure }) => failure !== undefined).length;
-  const calls = all.reduce((sum, { case: { calls: wanted }, failure }) => sum + (failure?.number ?? wanted.length), 0);
+  const steps = all.flatMap(({ case: { steps: wanted }, failure }) => wanted.slice(0, failure?.number));
+  const calls = steps.filter(({ kind }) => kind === "call").length;
   const passed = paint(
     failed === 0 ? "green" : "red",
     `${all.length - failed} of ${counted(all.length, "case")} passed`,

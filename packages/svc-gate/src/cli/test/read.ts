@@ -2,8 +2,30 @@ import { Report, readYaml, toJson, type Diagnostic, type SourceFile } from "../.
 import type { YamlMap, YamlNode, YamlScalar } from "../../contract/mod.ts";
 import { bad, good, isMode, isVerdict, modes, nearest, verdicts } from "../../wire/mod.ts";
 import type { Json, JsonObject, Mode, Result, Verdict } from "../../wire/mod.ts";
-import { callKeys, caseKeys, expectKeys, fileKeys, sessionKeys, templateKeys } from "./document.ts";
-import type { Expectation, TestCall, TestCase, TestFile } from "./document.ts";
+import { latest } from "./case-gate.ts";
+import {
+  approvalKeys,
+  approvalStatuses,
+  callKeys,
+  caseKeys,
+  decisionActs,
+  decisionKeys,
+  decisionResults,
+  expectKeys,
+  fileKeys,
+  nextSteps,
+  sessionKeys,
+  templateKeys,
+} from "./document.ts";
+import type {
+  ExpectedApproval,
+  Expectation,
+  TestCall,
+  TestCase,
+  TestDecision,
+  TestFile,
+  TestStep,
+} from "./document.ts";
 import { jsonText, Sheet, sheetOf } from "./sheet.ts";
 import { momentOf, pauseOf } from "./time.ts";
 
@@ -20,7 +42,8 @@ export function readTests(source: SourceFile): Result<TestFile, readonly Diagnos
   return file === undefined || report.size > 0 ? bad(report.sorted([source])) : good(file);
 }
 
-const expectsNothing: Omit<Expectation, "span" | "verdict"> = {
+const expectsNothing: Omit<Expectation, "result" | "span"> = {
+  verdict: undefined,
   answered: undefined,
   rule: undefined,
   reason: undefined,
@@ -28,6 +51,7 @@ const expectsNothing: Omit<Expectation, "span" | "verdict"> = {
   fired: undefined,
   observed: undefined,
   counters: new Map(),
+  approval: undefined,
 };
 
 /** The members of a call in one part of the file, before the body of the check is written. */
@@ -43,10 +67,19 @@ interface Draft {
 
 const nothing: JsonObject = new Map();
 
+/** How far the steps of a case are read. */
+interface Progress {
+  /** The time of the last step. */
+  now: number;
+  /** The names of approvals that a step may use. */
+  readonly names: Set<string>;
+}
+
 class Reader {
   readonly #report: Report;
   readonly #fixtures = new Map<string, JsonObject>();
   readonly #templates = new Map<string, Draft>();
+  readonly #persons = new Map<string, readonly string[]>();
   #count = 0;
 
   constructor(report: Report) {
@@ -59,13 +92,34 @@ class Reader {
       const template = sheetOf(node, "a template", this.#report)?.known(templateKeys);
       if (template !== undefined) this.#templates.set(name, this.#own(template));
     }
+    this.#readPersons(sheet);
     const start = { draft: this.#own(sheet), now: this.#moment(sheet, "now") ?? defaultNow };
     const cases = sheet.items("cases").flatMap((node) => this.#case(node, start) ?? []);
     if (cases.length === 0 && this.#report.size === 0)
       this.#report.add("missing", sheet.map.span, "the file has no cases", "list them under `cases:`");
     this.#names(cases);
     const title = sheet.text("tests") ?? source.name.replace(/^.*[/\\]/, "").replace(/\.test\.ya?ml$/, "");
-    return { source, title, subject: this.#subject(sheet, source), mode: this.#mode(sheet), cases };
+    const subject = this.#subject(sheet, source);
+    return { source, title, subject, mode: this.#mode(sheet), persons: this.#persons, cases };
+  }
+
+  /** The persons who decide, each with its groups: `anna: [finance]`. */
+  #readPersons(sheet: Sheet): void {
+    const persons = sheet.inner("persons", "`persons`");
+    for (const name of persons?.map.entries.keys() ?? [])
+      this.#persons.set(
+        name,
+        (persons?.texts(name) ?? []).map(({ text, value, span }) => {
+          if (value === null)
+            this.#report.add(
+              "shape",
+              span,
+              `\`${name}\` is a list of groups`,
+              "write `[]` for a person without groups",
+            );
+          return text;
+        }),
+      );
   }
 
   /** The file that the tests name, or the one next to them: `x.yaml` for `x.test.yaml`. */
@@ -101,33 +155,75 @@ class Reader {
     if (/\p{Cc}/u.test(name)) this.#report.add("shape", span, "a case's name is one line");
     const given =
       sheet.inner("given", "`given`")?.known(["counters"]).decimals("counters") ?? new Map<string, string>();
-    const clock = { now };
-    const calls = sheet.has("calls")
-      ? this.#calls(sheet, this.#draft(sheet, draft), clock)
-      : this.#call(sheet, draft, clock);
-    return { name, span, given, calls: this.#expected(calls, sheet) };
+    const progress = { now, names: new Set<string>() };
+    const steps = sheet.has("calls")
+      ? this.#steps(sheet, this.#draft(sheet, draft), progress)
+      : this.#call(sheet, draft, progress);
+    return { name, span, given, steps: this.#expected(steps, sheet) };
   }
 
-  #calls(sheet: Sheet, draft: Draft, clock: { now: number }): readonly TestCall[] {
-    return sheet.items("calls").flatMap((item) => {
-      const call = sheetOf(item, "a call", this.#report)?.known(callKeys);
-      return call === undefined ? [] : this.#call(call, draft, clock);
+  #steps(sheet: Sheet, draft: Draft, progress: Progress): readonly TestStep[] {
+    return sheet.items("calls").flatMap((item): readonly TestStep[] => {
+      const step = sheetOf(item, "a call", this.#report);
+      if (step === undefined) return [];
+      return decisionActs.some((act) => step.has(act))
+        ? this.#decision(step, progress)
+        : this.#call(step.known(callKeys), draft, progress);
     });
   }
 
+  /** A person decides a call of the case, or its key cancels it. */
+  #decision(sheet: Sheet, progress: Progress): readonly TestDecision[] {
+    new Sheet(sheet.map, "a decision", this.#report).known(decisionKeys);
+    const { span } = sheet.map;
+    const first = { ...span, to: span.from + 1 };
+    const [act = "approve", ...others] = decisionActs.filter((name) => sheet.has(name));
+    if (others.length > 0)
+      this.#report.add(
+        "twice",
+        first,
+        `a decision has one of ${decisionActs.map((name) => `\`${name}:\``).join(", ")}`,
+      );
+    const by = sheet.scalar(act);
+    if (by !== undefined && act !== "cancel") this.#named(by, "person", this.#persons);
+    const scope = this.#oneOf(sheet.scalar("scope"), "scope", ["call", "tool", "rule"] as const);
+    if (scope !== undefined && act !== "deny") this.#report.add("literal", first, "`scope:` belongs to `deny:`");
+    const approval = this.#approvalName(sheet, progress) ?? latest;
+    if (!progress.names.has(approval) && !sheet.has("approval"))
+      this.#report.add("missing", first, `no call comes before it, so there is nothing to ${act}`);
+    const at = this.#time(sheet, progress, "a decision");
+    progress.now = at;
+    const result = this.#oneOf(sheet.scalar("expect"), "result of a decision", decisionResults);
+    const expect = result === undefined ? undefined : { span: sheet.node("expect")?.span ?? span, result };
+    const comment = sheet.text("comment") ?? "";
+    return [{ kind: "decision", span, act, by: by?.text ?? "", approval, comment, scope: scope ?? "call", at, expect }];
+  }
+
+  /** The name of an approval that a call above was answered with. */
+  #approvalName(sheet: Sheet, { names }: Progress): string | undefined {
+    const scalar = sheet.scalar("approval");
+    if (scalar === undefined || names.has(scalar.text)) return scalar?.text;
+    const near = nearest(scalar.text, names);
+    const hint = near === undefined ? "name the approval of a call with `as:`" : `did you mean \`${near}\`?`;
+    const none = "no call comes before it, so there is no approval";
+    if (names.size === 0) this.#report.add("unknown-name", scalar.span, none);
+    else this.#report.add("unknown-name", scalar.span, `no call above has \`as: ${scalar.text}\``, hint);
+    return undefined;
+  }
+
   /** A case without expectations could not fail. */
-  #expected(calls: readonly TestCall[], { map }: Sheet): readonly TestCall[] {
-    if (calls.every(({ expect }) => expect === undefined))
+  #expected(steps: readonly TestStep[], { map }: Sheet): readonly TestStep[] {
+    if (steps.every(({ expect }) => expect === undefined))
       this.#report.add(
         "missing",
         { ...map.span, to: map.span.from + 1 },
         "a case needs an expectation, under `expect:`",
       );
-    return calls;
+    return steps;
   }
 
   /** One call, as often as it is repeated; the clock advances with it. */
-  #call(sheet: Sheet, base: Draft, clock: { now: number }): readonly TestCall[] {
+  #call(sheet: Sheet, base: Draft, progress: Progress): readonly TestCall[] {
     const draft = this.#without(sheet, this.#draft(sheet, base));
     const { span } = sheet.map;
     const first = { ...span, to: span.from + 1 };
@@ -137,24 +233,44 @@ class Reader {
     const expect = this.#expectation(sheet);
     const repeat = this.#repeat(sheet);
     const every = this.#pause(sheet, "every") ?? 0;
-    if (sheet.has("at") && sheet.has("after"))
-      this.#report.add("twice", first, "a call has `at:` or `after:`, not both");
     if (sheet.has("every") && !sheet.has("repeat"))
       this.#report.add("missing", first, "`every:` is the time between repetitions: `repeat:` is their number");
-    const from = this.#moment(sheet, "at") ?? clock.now + (this.#pause(sheet, "after") ?? 0);
-    if (from < clock.now)
-      this.#report.add("literal", first, "the call is earlier than the one above it: time goes forward");
-    clock.now = from + every * (repeat - 1);
+    const from = this.#time(sheet, progress, "a call");
+    progress.now = from + every * (repeat - 1);
     const { key = "default", session = null } = draft;
+    const approval = this.#approvalName(sheet, progress);
+    const as = sheet.text("as");
+    if (as === latest)
+      this.#report.add("literal", first, `\`${latest}\` is the approval of the latest answer: take another name`);
+    for (const name of [latest, as ?? latest]) progress.names.add(name);
     return Array.from({ length: repeat }, (_, at) => ({
+      kind: "call",
       span,
       tool,
       body,
       key,
       session,
+      approval,
+      as,
       at: from + every * at,
       expect,
     }));
+  }
+
+  /** The time of a step. Time goes forward. */
+  #time(sheet: Sheet, { now }: Progress, what: string): number {
+    const { span } = sheet.map;
+    const first = { ...span, to: span.from + 1 };
+    if (sheet.has("at") && sheet.has("after"))
+      this.#report.add("twice", first, `${what} has \`at:\` or \`after:\`, not both`);
+    const at = this.#moment(sheet, "at") ?? now + (this.#pause(sheet, "after") ?? 0);
+    if (at < now)
+      this.#report.add(
+        "literal",
+        first,
+        `${what.replace("a ", "the ")} is earlier than the one above it: time goes forward`,
+      );
+    return at;
   }
 
   #repeat(sheet: Sheet): number {
@@ -250,12 +366,13 @@ class Reader {
   #expectation(sheet: Sheet): Expectation | undefined {
     const node = sheet.node("expect");
     if (node === undefined) return undefined;
-    if (node.kind === "scalar") return { ...expectsNothing, span: node.span, verdict: this.#verdict(node) };
+    if (node.kind === "scalar") return { ...expectsNothing, span: node.span, result: this.#verdict(node) };
     const inner = sheetOf(node, "`expect`", this.#report)?.known(expectKeys);
     if (inner === undefined) return undefined;
     if (inner.map.entries.size === 0) this.#report.add("missing", node.span, "`expect` is empty");
     return {
       span: node.span,
+      result: undefined,
       verdict: this.#verdict(inner.scalar("verdict")),
       answered: this.#verdict(inner.scalar("answered")),
       rule: inner.text("rule"),
@@ -264,7 +381,38 @@ class Reader {
       fired: this.#rules(inner, "fired"),
       observed: this.#rules(inner, "observed"),
       counters: inner.decimals("counters"),
+      approval: this.#approval(inner),
     };
+  }
+
+  /** A status, null for an answer without approval, or members of the answer's `approval`. */
+  #approval(sheet: Sheet): ExpectedApproval | null | undefined {
+    const node = sheet.node("approval");
+    if (node === undefined) return undefined;
+    const status = (scalar: YamlScalar | undefined): ExpectedApproval["status"] =>
+      this.#oneOf(scalar, "status of an approval", approvalStatuses);
+    const others = { new: undefined, needs: undefined, has: undefined, next: undefined };
+    if (node.kind === "scalar") return node.value === null ? null : { status: status(node), ...others };
+    const inner = sheetOf(node, "`approval`", this.#report)?.known(approvalKeys);
+    if (inner === undefined) return undefined;
+    if (inner.map.entries.size === 0) this.#report.add("missing", node.span, "`approval` is empty");
+    return {
+      status: status(inner.scalar("status")),
+      new: inner.has("new") ? inner.flag("new") : undefined,
+      needs: inner.decimal("needs"),
+      has: inner.decimal("has"),
+      next: this.#oneOf(inner.scalar("next"), "next step", nextSteps),
+    };
+  }
+
+  #oneOf<Name extends string>(scalar: YamlScalar | undefined, what: string, names: readonly Name[]): Name | undefined {
+    if (scalar === undefined) return undefined;
+    const found = names.find((name) => name === scalar.text);
+    if (found !== undefined) return found;
+    const near = nearest(scalar.text, names);
+    const hint = near === undefined ? `it is one of ${names.join(", ")}` : `did you mean \`${near}\`?`;
+    this.#report.add("unknown-name", scalar.span, `\`${scalar.text}\` is not a ${what}`, hint);
+    return undefined;
   }
 
   #rules(sheet: Sheet, name: string): readonly string[] | undefined {

@@ -44,11 +44,12 @@ export async function runRound(paths: readonly string[], filter: string): Promis
   }
   if (problems.length > 0) return { files: [], names, subjects, problems };
   const isWanted = (name: string): boolean => name.toLowerCase().includes(filter.toLowerCase());
-  const results = files.flatMap((file): FileResult[] => {
+  const results: FileResult[] = [];
+  for (const file of files) {
     const name = subjectOf(file);
     const subject = subjects.get(name);
-    return subject === undefined ? [] : [{ file, subject: name, results: runTests(file, subject, isWanted) }];
-  });
+    if (subject !== undefined) results.push({ file, subject: name, results: await runTests(file, subject, isWanted) });
+  }
   return { files: results.filter((file) => file.results.length > 0), names, subjects, problems };
 }
 

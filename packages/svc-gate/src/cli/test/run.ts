@@ -1,11 +1,18 @@
-import type { PolicySet, Lookup } from "../../contract/mod.ts";
-import { addDecimals } from "../../wire/mod.ts";
-import { InMemoryCounters } from "../in-memory-counters.ts";
+import type { Counter, PolicySet } from "../../contract/mod.ts";
+import type { AnswerApproval } from "../../gate/mod.ts";
 import { explain, type Explanation } from "../explain/explanation.ts";
-import { evaluate, type Evaluation } from "../evaluate.ts";
 import type { EvaluationTrace } from "../evaluation-trace.ts";
+import { CaseGate, type Answered, type Obstacle } from "./case-gate.ts";
 import type { Coverage } from "./coverage.ts";
-import type { Expectation, TestCall, TestCase, TestFile } from "./document.ts";
+import type {
+  Expectation,
+  ExpectedApproval,
+  TestCall,
+  TestCase,
+  TestDecision,
+  TestFile,
+  TestStep,
+} from "./document.ts";
 
 /** The contract under test, with its trace and coverage. */
 export interface Subject {
@@ -22,58 +29,77 @@ export interface Mismatch {
 }
 
 export interface Failure {
-  readonly call: TestCall;
-  /** The number of the call in the case, from 1. */
+  readonly step: TestStep;
+  /** The number of the step in the case, from 1. */
   readonly number: number;
   readonly mismatches: readonly Mismatch[];
-  /** Undefined if the gate would refuse the body itself. */
-  readonly evaluation: Evaluation | undefined;
+  /** Undefined if the step is a decision, or the gate would refuse the body itself. */
+  readonly answered: Answered | undefined;
   readonly explanation: Explanation | undefined;
 }
 
 export interface CaseResult {
   readonly case: TestCase;
-  /** The first call with another result; the calls after it were not made. */
+  /** The first step with another result; the steps after it were not made. */
   readonly failure: Failure | undefined;
   readonly ms: number;
 }
 
-/** Runs the cases of a file, each with separate counters. */
-export function runTests(file: TestFile, subject: Subject, isWanted: (name: string) => boolean): readonly CaseResult[] {
-  return file.cases
-    .filter(({ name }) => isWanted(`${file.title} ${name}`))
-    .map((testCase) => {
-      const began = performance.now();
-      const failure = runCase(testCase, file, subject);
-      return { case: testCase, failure, ms: performance.now() - began };
-    });
+/** Runs the cases of a file one after another, each with a separate gate. */
+export async function runTests(
+  file: TestFile,
+  subject: Subject,
+  isWanted: (name: string) => boolean,
+): Promise<readonly CaseResult[]> {
+  const results: CaseResult[] = [];
+  for (const testCase of file.cases.filter(({ name }) => isWanted(`${file.title} ${name}`))) {
+    const began = performance.now();
+    const failure = await runCase(testCase, file, subject);
+    results.push({ case: testCase, failure, ms: performance.now() - began });
+  }
+  return results;
 }
 
-function runCase({ calls, given }: TestCase, { mode }: TestFile, subject: Subject): Failure | undefined {
-  const { policySet, trace, coverage } = subject;
-  const counters = new InMemoryCounters();
+async function runCase(
+  { steps, given }: TestCase,
+  { mode, persons }: TestFile,
+  subject: Subject,
+): Promise<Failure | undefined> {
+  const { policySet } = subject;
   const wrong = unknownCounter(given, policySet);
-  if (wrong !== undefined && calls[0] !== undefined)
-    return { call: calls[0], number: 1, mismatches: [wrong], evaluation: undefined, explanation: undefined };
-  const valueOf = (lookup: Lookup): string => addDecimals(counters.value(lookup), givenOf(lookup, given));
-  for (const [index, call] of calls.entries()) {
-    trace.forget();
-    const evaluation = evaluate(policySet, { ...call, mode }, valueOf);
-    const failed = { call, number: index + 1 };
-    if (!evaluation.ok)
-      return {
-        ...failed,
-        mismatches: [refused(call, evaluation.problem)],
-        evaluation: undefined,
-        explanation: undefined,
-      };
-    coverage.note(evaluation.value, trace);
-    for (const move of evaluation.value.updates) counters.add(move, call.at);
-    const mismatches = call.expect === undefined ? [] : compare(call.expect, evaluation.value);
-    if (mismatches.length > 0)
-      return { ...failed, mismatches, evaluation: evaluation.value, explanation: explain(evaluation.value, trace) };
+  const [first] = steps;
+  if (wrong !== undefined && first !== undefined)
+    return { ...nothingCame, step: first, number: 1, mismatches: [wrong] };
+  const gate = new CaseGate(policySet, { mode, persons, given: (counter) => givenOf(counter, given) });
+  for (const [index, step] of steps.entries()) {
+    const failure = step.kind === "call" ? await runCall(step, gate, subject) : await runDecision(step, gate);
+    if (failure !== undefined) return { ...failure, step, number: index + 1 };
   }
   return undefined;
+}
+
+type StepFailure = Omit<Failure, "number" | "step">;
+
+const nothingCame = { answered: undefined, explanation: undefined };
+
+async function runCall(call: TestCall, gate: CaseGate, { trace, coverage }: Subject): Promise<StepFailure | undefined> {
+  trace.forget();
+  const answered = await gate.call(call);
+  if (!answered.ok) return { ...nothingCame, mismatches: [prevented(call.expect, answered.problem)] };
+  coverage.note(answered.value, trace);
+  const mismatches = call.expect === undefined ? [] : compare(call.expect, answered.value);
+  if (mismatches.length === 0) return undefined;
+  return { mismatches, answered: answered.value, explanation: explain(answered.value, trace) };
+}
+
+async function runDecision(decision: TestDecision, gate: CaseGate): Promise<StepFailure | undefined> {
+  const { act, expect } = decision;
+  const decided = await gate.decide(decision);
+  if (!decided.ok) return { ...nothingCame, mismatches: [prevented(undefined, decided.problem)] };
+  const { result, refusal } = decided.value;
+  if (expect === undefined ? refusal === undefined : expect.result === result) return undefined;
+  const came = refusal === undefined ? result : `${result}: ${refusal}`;
+  return { ...nothingCame, mismatches: [{ what: act, expected: expect?.result ?? "a decision that counts", came }] };
 }
 
 function unknownCounter(given: ReadonlyMap<string, string>, { counters }: PolicySet): Mismatch | undefined {
@@ -85,20 +111,23 @@ function unknownCounter(given: ReadonlyMap<string, string>, { counters }: Policy
   return undefined;
 }
 
-function givenOf({ counter }: Lookup, given: ReadonlyMap<string, string>): string {
+function givenOf(counter: Counter, given: ReadonlyMap<string, string>): string {
   return given.get(counter.name) ?? given.get(afterDot(counter.name)) ?? "0";
 }
 
-function refused({ expect }: TestCall, problem: string): Mismatch {
-  return { what: "verdict", expected: expect?.verdict ?? "a decision", came: `refused with 400: ${problem}` };
+function prevented(expect: Expectation | undefined, { what, came }: Obstacle): Mismatch {
+  const expected = what === "approval" ? "an approval" : (expect?.result ?? expect?.verdict ?? "a decision");
+  return { what, expected, came };
 }
 
-function compare(expect: Expectation, { decision, answered, counters }: Evaluation): readonly Mismatch[] {
-  const { verdict, rule, reason, final, fired } = decision;
+function compare(expect: Expectation, came: Answered): readonly Mismatch[] {
+  const { decision, answered, counters, reason, isChanged } = came;
+  const { verdict, rule, final, fired } = decision;
   const found: Mismatch[] = [];
-  const check = (what: string, expected: string | undefined, came: string, same = expected === came): void => {
-    if (expected !== undefined && !same) found.push({ what, expected, came });
+  const check = (what: string, expected: string | undefined, is: string, same = expected === is): void => {
+    if (expected !== undefined && !same) found.push({ what, expected, came: is });
   };
+  check("verdict", expect.result, isChanged ? answered : verdict);
   check("verdict", expect.verdict, verdict);
   check("answered", expect.answered, answered);
   check("rule", expect.rule, rule, isRule(expect.rule, rule));
@@ -120,7 +149,27 @@ function compare(expect: Expectation, { decision, answered, counters }: Evaluati
       counter?.value ?? (counter === undefined ? "no rule of this tool reads it" : "not known"),
     );
   }
-  return found;
+  return [...found, ...compareApproval(expect.approval, came.approval)];
+}
+
+function compareApproval(expected: Expectation["approval"], came: AnswerApproval | undefined): readonly Mismatch[] {
+  if (expected === undefined) return [];
+  if (expected === null || came === undefined) {
+    if (expected === null && came === undefined) return [];
+    return [
+      { what: "approval", expected: expected === null ? "none" : approvalText(expected), came: came?.status ?? "none" },
+    ];
+  }
+  return (["status", "new", "needs", "has", "next"] as const).flatMap((name) => {
+    const [wanted, is] = [expected[name], String(came[name])];
+    return wanted === undefined || String(wanted) === is
+      ? []
+      : [{ what: `approval.${name}`, expected: String(wanted), came: is }];
+  });
+}
+
+function approvalText({ status }: ExpectedApproval): string {
+  return status ?? "an approval";
 }
 
 function listed(names: readonly string[]): string {

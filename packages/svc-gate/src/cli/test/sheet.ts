@@ -90,12 +90,22 @@ export class Sheet {
   decimals(name: string): ReadonlyMap<string, string> {
     return new Map(
       this.entries(name).flatMap(([key, node]) => {
-        const decimal = node.kind === "scalar" ? decimalOf(node.value) : undefined;
-        if (decimal !== undefined) return [[key, decimal] as const];
-        this.#report.add("shape", node.span, `\`${key}\` is a number that is not negative`);
-        return [];
+        const decimal = this.#decimal(key, node);
+        return decimal === undefined ? [] : [[key, decimal] as const];
       }),
     );
+  }
+
+  /** A decimal in the shortest form. */
+  decimal(name: string): string | undefined {
+    const node = this.node(name);
+    return node === undefined ? undefined : this.#decimal(name, node);
+  }
+
+  #decimal(name: string, node: YamlNode): string | undefined {
+    const decimal = node.kind === "scalar" ? decimalOf(node.value) : undefined;
+    if (decimal === undefined) this.#report.add("shape", node.span, `\`${name}\` is a number that is not negative`);
+    return decimal;
   }
 }
 

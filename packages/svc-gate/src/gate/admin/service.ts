@@ -203,7 +203,7 @@ const countMs = 1000;
 
 /** Counts the approvals that wait for a person; undefined if a ledger does not answer in time. */
 async function waitingIn(gates: readonly Gate[]): Promise<Readings["waiting"]> {
-  const counting = Promise.all(gates.map((gate) => gate.approvals.open())).catch(() => undefined);
+  const counting = Promise.all(gates.map((gate) => gate.waiting())).catch(() => undefined);
   const counts = await Promise.race([counting, setTimeout(countMs, undefined, { ref: false })]);
   return counts && { calls: sum(counts.map(({ calls }) => calls)), late: sum(counts.map(({ late }) => late)) };
 }

@@ -41,7 +41,7 @@ export interface Decided {
 }
 
 export interface DeskOptions {
-  readonly ledger: Ledger;
+  readonly ledger: Pick<Ledger, "approvals" | "isShared">;
   readonly deciders: Deciders;
   readonly policy: () => ActivePolicy;
   /** Called for each approval that was approved or has ended, after its row is on disk. */
@@ -112,7 +112,8 @@ export class ApprovalDesk {
       found = good(found.value.map((each) => ({ ...each, receipt: each.receipt && bySeq.get(each.receipt.seq) })));
     });
     if (!done.ok) return done;
-    if (found.ok) for (const approval of approved) this.#options.onChange?.(approval);
+    if (!found.ok) return found;
+    for (const approval of approved) this.#options.onChange?.(approval);
     this.changed(changed);
     return found;
   }
@@ -303,11 +304,6 @@ export class ApprovalDesk {
       this.#byKey.set(key, (this.#byKey.get(key) ?? 1) - 1);
       if (this.#byKey.get(key) === 0) this.#byKey.delete(key);
     }
-  }
-
-  /** Counts the approvals that wait for a person now. */
-  async open(): ReturnType<Ledger["waiting"]> {
-    return this.#options.ledger.waiting(Date.now());
   }
 
   /** The number of requests that wait for a decision. */

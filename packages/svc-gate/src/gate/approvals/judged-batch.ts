@@ -290,7 +290,8 @@ export function quorumNow(
   const asker = deciders.personOf(key);
   return quorumOf(asking.needs, votes, (vote) => {
     const voter = deciders.voter(vote.key, at);
-    return voter === undefined || (!self && voter.person === asker) ? undefined : voter;
+    const isOwn = voter?.person === asker || voter?.maker === asker;
+    return isOwn && !self ? undefined : voter;
   });
 }
 

@@ -153,10 +153,11 @@ class Judging {
       this.#batch = await JudgedBatch.open(this.timed, this.policy, this.#deciders, toJudge, due);
   }
 
-  /** The call if an approval can matter before its verdict is known. */
-  known(index: number): Judged | undefined {
-    const call = this.#calls?.[index];
-    return call === undefined || this.#batch === undefined ? undefined : { call, batch: this.#batch };
+  /** The call if an approval can matter before its verdict is known, also one that an earlier call of the batch opened. */
+  known(planned: PlannedCall, index: number): Judged | undefined {
+    if (this.#batch === undefined) return undefined;
+    const call = this.#calls === undefined ? this.#callToJudge(planned) : this.#calls[index];
+    return call && { call, batch: this.#batch };
   }
 
   /** The call if a person may have to decide it after all; undefined if nobody can. */
@@ -193,7 +194,7 @@ function decideCall(
   const { policy, timed } = judging;
   const { transaction, at } = timed;
   const { lookupPlan, lookups } = planned;
-  const known = judging.known(index);
+  const known = judging.known(planned, index);
   const own = known?.batch.own(known.call.call);
   const values = known?.call.call.values(own?.holds ?? []) ?? lookups.map((lookup) => transaction.value(lookup));
   const decision = decide(lookupPlan, values);

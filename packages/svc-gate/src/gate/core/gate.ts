@@ -404,6 +404,11 @@ export class Gate implements AdminEvents {
     return this.#sequencer.batcher.queued;
   }
 
+  /** Counts the approvals that wait for a person now. */
+  async waiting(): ReturnType<Ledger["waiting"]> {
+    return this.#ledger.waiting(Date.now());
+  }
+
   /** The number of the ledger's last row. */
   get rows(): number {
     return this.#ledger.head.seq;

@@ -6,6 +6,7 @@
  */
 export { openCheckpoint, parseCheckpointText } from "./checkpoint.ts";
 export { claimedText, openNote, parseVerifierKey, signatureLine, signatureTypes, type VerifierKey } from "./note.ts";
+export { Frontier } from "./merkle.ts";
 export { proofText, verifyProof, type Proven } from "./proof-file.ts";
 export {
   isKeyText,

@@ -36,7 +36,8 @@ function factsOf({ platform }: ContractDocument): readonly Named[] {
 }
 
 function unusedIn(document: ContractDocument): readonly Finding[] {
-  const conditions = readIn(conditionsOf(document));
+  const bound = boundIn(document);
+  const conditions = new Set([...readIn(conditionsOf(document)), ...bound]);
   const anywhere = new Set([...conditions, ...readIn(reasonsOf(document))]);
   const limits = [...document.limits].map(([name, { span }]) => ({ name, span }));
   const counters = [...document.counters].map(([name, { span }]) => ({ name, span }));
@@ -75,6 +76,14 @@ function conditionsOf({ rules, requires, lets, tools, counters }: ContractDocume
       [...per, when, sum, since, remembers].flatMap((expression) => expression?.syntax ?? []),
     ),
   ];
+}
+
+/** The facts and counters that an approval is bound to, as `root.name`. */
+function boundIn({ subject, approval, tools, rules }: ContractDocument): readonly string[] {
+  const approvals = [approval, ...[...tools.values(), ...rules].map((part) => part.approval)];
+  return [...subject, ...approvals.flatMap((part) => part?.pins ?? [])].map(({ text }) =>
+    text.split(".").slice(0, 2).join("."),
+  );
 }
 
 function reasonsOf({ rules, requires, tools }: ContractDocument): readonly Syntax[] {

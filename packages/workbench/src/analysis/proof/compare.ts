@@ -1,5 +1,6 @@
 import type { PolicySet } from "../../../../svc-gate/src/contract/mod.ts";
 import type { ToolPlan } from "../../../../svc-gate/src/contract/ir.ts";
+import { assistNotes, compareApprovals, type ApprovalChange } from "./approvals.ts";
 import { compareCall, directionOf, type Compared, type Direction } from "./call.ts";
 import { Guesser } from "./guess.ts";
 import { questionOf, type Question } from "./question.ts";
@@ -16,6 +17,8 @@ export interface ToolDifference {
   readonly answer: Answer;
   /** For each direction an example call, which the engine decided on both sides. */
   readonly shown: ReadonlyMap<Direction, Compared>;
+  /** What an approval of its calls needs that differs. */
+  readonly approvals: readonly ApprovalChange[];
   /** Further information: why the result is unknown, and what was left out. */
   readonly notes: readonly string[];
   /** Calls that differ in an exact translation, but not in the engine. */
@@ -52,15 +55,35 @@ async function compareTool(pair: Pair, tool: string, options: CompareOptions): P
   const [a, b] = [planOf(pair.before, tool), planOf(pair.after, tool)];
   const notes = [
     ...(sameFinality(a, b) ? [] : ["other rules are final: in assist mode, different BLOCKs may be softened"]),
+    ...assistNotes(a, b),
     ...sensitiveNotes(pair, tool),
   ];
-  if (samePlans(a, b)) return { tool, answer: "equivalent", shown: new Map(), notes, defects: [] };
-  const search = new Search(pair, [a, b], options);
+  const approvals = compareApprovals({ policySet: pair.before, plan: a }, { policySet: pair.after, plan: b });
+  const found = samePlans(a, b) ? noDifference(tool) : await searched(pair, [a, b], options);
+  return { ...found, answer: together(found.answer, approvals), approvals, notes: [...found.notes, ...notes] };
+}
+
+type Found = Omit<ToolDifference, "approvals">;
+
+function noDifference(tool: string): Found {
+  return { tool, answer: "equivalent", shown: new Map(), notes: [], defects: [] };
+}
+
+async function searched(pair: Pair, plans: readonly [ToolPlan, ToolPlan], options: CompareOptions): Promise<Found> {
+  const search = new Search(pair, plans, options);
   search.guess();
   await search.prove();
   search.guessOn();
-  const found = search.difference();
-  return { ...found, notes: [...found.notes, ...notes] };
+  return search.difference();
+}
+
+/** The answer for verdicts and approvals together. */
+function together(verdicts: Answer, approvals: readonly ApprovalChange[]): Answer {
+  if (verdicts === "unknown") return verdicts;
+  const found = new Set<Answer>([verdicts, ...approvals.map(({ direction }) => direction ?? "changed")]);
+  found.delete("equivalent");
+  const [only] = found;
+  return found.size > 1 ? "changed" : (only ?? "equivalent");
 }
 
 /** The members that receipts store as separate parts: no verdict depends on them. */
@@ -215,7 +238,7 @@ class Search {
     this.#isUnconfirmed = true;
   }
 
-  difference(): ToolDifference {
+  difference(): Found {
     const answer = this.#answer();
     return {
       tool: this.#plans[0].tool,

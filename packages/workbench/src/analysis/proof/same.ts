@@ -23,7 +23,8 @@ function finalRules(plan: ToolPlan): readonly string[] {
     .toSorted();
 }
 
-function namesOf(plan: ToolPlan): KeyNames {
+/** The names under which expressions of two plans have the same spelling. */
+export function namesOf(plan: Pick<ToolPlan, "readers">): KeyNames {
   return {
     variable: (slot) => `$${slot}`,
     counter: (name) => plan.readers.get(name)?.counter.identity ?? name,

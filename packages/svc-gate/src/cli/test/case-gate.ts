@@ -1,0 +1,177 @@
+import { withoutOwn } from "../../approvals/mod.ts";
+import type { Counter, PolicySet } from "../../contract/mod.ts";
+import {
+  activePolicy,
+  answeredReason,
+  ApprovalDesk,
+  decideBatch,
+  digestOf,
+  planCall,
+  prepareCall,
+  type ActivePolicy,
+  type AnswerApproval,
+  type Deciders,
+  type PlannedCall,
+  type TimedTransaction,
+} from "../../gate/mod.ts";
+import { askOf } from "../../ledger/entry/mod.ts";
+import { bad, good, parseCheckRequest, refusals, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
+import { countersSeen, type Evaluation } from "../evaluate.ts";
+import { CaseLedger, type WatchedTransaction } from "./case-ledger.ts";
+import type { TestCall, TestDecision } from "./document.ts";
+
+/** The name of the approval that the latest answer spoke of. */
+export const latest = "last";
+
+/** Why a step could not be made. */
+export interface Obstacle {
+  readonly what: "approval" | "verdict";
+  readonly came: string;
+}
+
+/** A call as the gate has decided and answered it. */
+export interface Answered extends Evaluation {
+  /** True if a person's decision, or its absence, changed the answer. */
+  readonly isChanged: boolean;
+  /** The reason of the answer. */
+  readonly reason: string;
+  /** The member `approval` of the answer. */
+  readonly approval: AnswerApproval | undefined;
+}
+
+/** The settings of a test file that hold for all calls of a case. */
+export interface CaseSettings {
+  readonly mode: Mode;
+  /** The groups of each person. */
+  readonly persons: ReadonlyMap<string, readonly string[]>;
+  /** The value of a counter before the first call, a decimal. */
+  readonly given: (counter: Counter) => string;
+}
+
+/** The gate of one test case. It decides with the gate's own code, over a ledger in memory. */
+export class CaseGate {
+  readonly #policy: ActivePolicy;
+  readonly #ledger: CaseLedger;
+  readonly #deciders: Deciders;
+  readonly #desk: ApprovalDesk;
+  readonly #named = new Map<string, string>();
+  #at = 0;
+
+  constructor(policySet: PolicySet, { mode, persons, given }: CaseSettings) {
+    const policy = activePolicy(policySet, mode);
+    const counters = new Map(policySet.counters.map((counter) => [digestOf(policy, counter), counter]));
+    this.#policy = policy;
+    this.#ledger = new CaseLedger(policy.engine, (digest) => counters.get(digest) as Counter, given);
+    this.#deciders = decidersOf(persons);
+    this.#desk = new ApprovalDesk({
+      ledger: this.#ledger,
+      deciders: this.#deciders,
+      policy: () => policy,
+      exclusive: async (work) => good(await work(this.#begin())),
+    });
+  }
+
+  #begin(): TimedTransaction & { readonly transaction: WatchedTransaction } {
+    return { transaction: this.#ledger.begin(), at: this.#at };
+  }
+
+  /** @returns the answer, or why there is none: the call names no approval, or the gate refuses the request */
+  async call({ body, key, at, approval, as }: TestCall): Promise<Result<Answered, Obstacle>> {
+    const id = approval === undefined ? undefined : this.#named.get(approval);
+    if (approval !== undefined && id === undefined) return bad(noApproval(approval));
+    const text = id === undefined ? body : `${body.slice(0, -1)},"approval":{"id":${JSON.stringify(id)}}}`;
+    const request = parseCheckRequest(text);
+    if (!request.ok) return bad({ what: "verdict", came: `refused with ${statusText(request.problem)}` });
+    this.#at = at;
+    const caller = { keyName: key, sessionId: request.value.sessionId };
+    const planned = planCall(prepareCall(this.#policy, request.value, caller), at);
+    const holds = this.#ledger.holds;
+    const timed = this.#begin();
+    const [decided] = await decideBatch(timed, [planned], [], this.#policy, {
+      keepRefused: (call) => call,
+      onDefect: () => undefined,
+      deciders: this.#deciders,
+    });
+    if (decided === undefined) throw new Error("the gate did not decide the call");
+    const { decision, answered, judgement, approval: found } = decided;
+    if (found !== undefined && found.id !== null)
+      for (const name of [latest, as ?? latest]) this.#named.set(name, found.id);
+    const how = judgement?.how;
+    const isChanged = how !== undefined && how !== "opened" && how !== "attached";
+    const values = this.#seen(planned, timed.transaction, holds);
+    return good({
+      prepared: planned.lookupPlan.prepared,
+      decision,
+      answered,
+      counters: countersSeen(planned.lookupPlan, values),
+      isChanged,
+      reason: isChanged ? answeredReason(decided) : decision.reason,
+      approval: found,
+    });
+  }
+
+  /** The values of counters that the rules saw: without the amounts that the call's own approval held. */
+  #seen(
+    { lookups }: PlannedCall,
+    transaction: WatchedTransaction,
+    holds: CaseLedger["holds"],
+  ): readonly (string | undefined)[] {
+    const own = holds.get(askOf(this.#ledger.lastCheck?.evidence ?? "")?.own ?? 0) ?? [];
+    return transaction.seen.map((value, index) => {
+      const lookup = lookups[index];
+      if (value === undefined || lookup === undefined) return value;
+      return withoutOwn(value, own, { ...lookup, key: transaction.digest(lookup.key) });
+    });
+  }
+
+  /** @returns the approval's status afterwards, or the refusal; an obstacle if there is no approval to decide */
+  async decide({ act, by, approval: name, comment, scope, at }: TestDecision): Promise<Result<Decided, Obstacle>> {
+    const id = this.#named.get(name);
+    this.#at = at;
+    const approval = id === undefined ? undefined : await this.#desk.find(id);
+    if (id === undefined || approval === undefined) return bad(noApproval(name));
+    if (act === "cancel") {
+      const isAsker = this.#deciders.voter(by, at) === undefined;
+      const done = await this.#desk.cancel(by, id, isAsker, approval.session);
+      return good(done.ok ? { result: done.value.approval.status } : refusedAs(done.problem));
+    }
+    const done = await this.#desk.decide(by, [{ id, hash: approval.hash, decision: act, comment, scope }]);
+    if (!done.ok) return good(refusedAs(done.problem));
+    const [decided] = done.value;
+    return good({ result: decided?.approval.status ?? "not-found" });
+  }
+}
+
+/** What became of a person's decision. */
+export interface Decided {
+  /** The approval's status afterwards, or the code of the refusal. */
+  readonly result: string;
+  /** The gate's sentence about a refusal. */
+  readonly refusal?: string;
+}
+
+function refusedAs(problem: Refusal): Decided {
+  return { result: problem.code, refusal: `refused with ${statusText(problem)}` };
+}
+
+function statusText({ code, detail }: Refusal): string {
+  return `${refusals[code].status}: ${detail}`;
+}
+
+function noApproval(name: string): Obstacle {
+  const came =
+    name === latest ? "no call above was answered with one" : `the call \`${name}\` was answered without one`;
+  return { what: "approval", came };
+}
+
+/** Every person has one key, with the person's name, that nobody made lately. */
+function decidersOf(persons: CaseSettings["persons"]): Deciders {
+  return {
+    voter: (name) => {
+      const groups = persons.get(name);
+      return groups && { person: name, groups, maker: undefined };
+    },
+    personOf: (key) => key,
+    refresh: () => Promise.resolve(),
+  };
+}

@@ -1,0 +1,173 @@
+import type { PolicySet, Span } from "../../../../svc-gate/src/contract/mod.ts";
+import {
+  isNumber,
+  readMembers,
+  type ContractDocument,
+  type Core,
+  type ToolPlan,
+} from "../../../../svc-gate/src/contract/ir.ts";
+import { impossible } from "../formula/reasoner.ts";
+import { isTrue, rulesOf, shortName, type RuleOnTools, type Subject } from "../formula/subject.ts";
+import type { Finding } from "./finding.ts";
+
+/** Parts of `approval` that change nothing. */
+export function findInApprovals(subjects: readonly Subject[], policySet: PolicySet): readonly Finding[] {
+  const places = subjects.flatMap((subject) => {
+    const plan = policySet.tools.get(subject.tool);
+    return plan === undefined ? [] : [{ subject, plan }];
+  });
+  return [
+    ...[...Map.groupBy(places, ({ subject }) => subject.document)].flatMap(([document, own]) => [
+      ...rulesWithoutAsking(document),
+      ...sharedApprovals(document, own),
+    ]),
+    ...rulesOf(subjects)
+      .filter(({ rule }) => rule.verdict === "ESCALATE")
+      .flatMap((each) => [...pinFindings(each, policySet), ...driftFindings(each)]),
+  ];
+}
+
+interface Place {
+  readonly subject: Subject;
+  readonly plan: ToolPlan;
+}
+
+/** An `approval` as it is written. */
+type ApprovalDocument = NonNullable<ContractDocument["approval"]>;
+
+type Member = Exclude<keyof ApprovalDocument, "span">;
+
+const memberNames: Readonly<Record<Member, string>> = {
+  by: "by",
+  of: "of",
+  decideWithin: "decide_within",
+  useWithin: "use_within",
+  batch: "batch",
+  pins: "pins",
+  drift: "drift",
+  unbound: "unbound",
+};
+
+/** Rules with an approval and a verdict that no mode turns into ESCALATE. */
+function rulesWithoutAsking({ rules }: ContractDocument): readonly Finding[] {
+  return rules.flatMap(({ name, span, verdict, final, approval }) => {
+    if (approval === undefined || verdict === "ESCALATE" || (verdict === "BLOCK" && !final)) return [];
+    const why = verdict === "ALLOW" ? "has the verdict ALLOW" : "is a final BLOCK";
+    return [unused(approval.span, span, `\`${name}\` ${why}, so in no mode a person is asked because of it`)];
+  });
+}
+
+/** The approvals of the contract and its tools: the defaults of their rules. */
+function sharedApprovals(document: ContractDocument, places: readonly Place[]): readonly Finding[] {
+  const found: Finding[] = [];
+  for (const place of places) {
+    const tool = document.tools.get(place.subject.tool);
+    if (tool?.approval === undefined) continue;
+    const uses = (member: Member): boolean => isUsed(place, member);
+    found.push(...unusedMembers(tool.approval, tool.span, { of: `\`${place.subject.tool}\``, uses }));
+  }
+  if (document.approval === undefined) return found;
+  const uses = (member: Member): boolean =>
+    places.some((place) => {
+      const own = document.tools.get(place.subject.tool)?.approval;
+      return own?.[member] === undefined && isUsed(place, member);
+    });
+  const { span } = document.approval;
+  return [...found, ...unusedMembers(document.approval, span, { of: `\`${document.name}\``, uses })];
+}
+
+/** Does an approval of the tool use the default of a member? Rules in observe mode count: they may decide later. */
+function isUsed({ subject, plan }: Place, member: Member): boolean {
+  const { route, document } = subject;
+  // In assist mode a softened BLOCK needs everything that the tool's approvals need.
+  if (plan.routes.some(({ rules }) => rules.some(({ verdict, final }) => verdict === "BLOCK" && !final))) return true;
+  const asking = route.rules.filter(({ verdict }) => verdict === "ESCALATE");
+  if (member === "unbound") return plan.canEscalate || asking.length > 0;
+  return (
+    route.otherwise === "ESCALATE" ||
+    asking.some(({ id }) => {
+      const rule = document.rules.find(({ name }) => name === shortName(id));
+      return rule?.approval?.[member] === undefined;
+    })
+  );
+}
+
+function unusedMembers(
+  approval: ApprovalDocument,
+  within: Span,
+  { of, uses }: { readonly of: string; readonly uses: (member: Member) => boolean },
+): readonly Finding[] {
+  const written = (Object.keys(memberNames) as Member[]).filter((member) => approval[member] !== undefined);
+  const dead = written.filter((member) => !uses(member));
+  if (dead.length > 0 && dead.length === written.length)
+    return [unused(approval.span, within, `no rule of ${of} that asks a person takes anything from it`)];
+  return dead.map((member) =>
+    unused(
+      memberPlace(approval, member),
+      within,
+      `each rule of ${of} that asks a person has \`${memberNames[member]}\` from a nearer \`approval\``,
+    ),
+  );
+}
+
+/** The place of a member's value; of the whole `approval` if the value has no place. */
+export function memberPlace(approval: ApprovalDocument, member: Member): Span {
+  const value = approval[member];
+  if (typeof value !== "object") return approval.span;
+  return ("span" in value ? value : value[0])?.span ?? approval.span;
+}
+
+/** Pins of a rule that hold nothing: the fact is absent, or every approval of the tool is bound to it. */
+function pinFindings({ id, document, places }: RuleOnTools, policySet: PolicySet): readonly Finding[] {
+  const written = document.rules.find(({ name }) => name === shortName(id));
+  return (written?.approval?.pins ?? []).flatMap(({ text, span }) => {
+    const path = text.split(".");
+    if (path[0] !== "platform") return [];
+    const within = written?.span ?? span;
+    const isAbsent = places.every(({ subject, rule }) =>
+      presences(path, rule.when).some((present) => impossible(subject, isTrue(rule.when), isTrue(present))),
+    );
+    if (isAbsent) return [unused(span, within, `whenever \`${shortName(id)}\` fires, \`${text}\` is absent`)];
+    const isBound = places.every(({ subject: { tool } }) =>
+      policySet.tools.get(tool)?.subject.some((fact) => text === fact || text.startsWith(`${fact}.`)),
+    );
+    return isBound ? [unused(span, within, `an approval is already bound to \`${text}\`, which is a \`subject\``)] : [];
+  });
+}
+
+/** The tests for each member on the way to a fact. */
+function presences([, ...path]: readonly string[], { span }: Core): readonly Core[] {
+  const boolean = { kind: "boolean" } as const;
+  const record = { kind: "record", fields: new Map(), others: undefined, open: false } as const;
+  let of: Core = { op: "root", root: "platform", type: record, span };
+  const found: Core[] = [{ op: "root", root: "platform.present", type: boolean, span }];
+  for (const name of path) {
+    found.push({ op: "has", of, name, type: boolean, span });
+    of = { op: "member", of, name, type: record, span };
+  }
+  return found;
+}
+
+/** A `drift` of a rule that reads no number that may move. */
+function driftFindings({ id, document, places }: RuleOnTools): readonly Finding[] {
+  const written = document.rules.find(({ name }) => name === shortName(id));
+  const drift = written?.approval?.drift;
+  if (written === undefined || drift === undefined) return [];
+  const moves = places.some(({ rule: { when, shows, terms } }) =>
+    readMembers([when, ...shows]).some(
+      ({ path, type }) => path.startsWith("platform.") && isNumber(type) && !terms.pins.includes(path),
+    ),
+  );
+  if (moves) return [];
+  return [unused(drift.span, written.span, `\`${shortName(id)}\` reads no numeric fact that its pins leave free`)];
+}
+
+function unused(span: Span, within: Span, why: string): Finding {
+  return {
+    code: "unused-approval",
+    span,
+    within,
+    message: `${why}: this part of \`approval\` changes nothing`,
+    hint: "remove it, or write it where a person is asked",
+  };
+}

@@ -1,0 +1,115 @@
+import type { PolicySet, Span } from "../../../../svc-gate/src/contract/mod.ts";
+import type { Route } from "../../../../svc-gate/src/contract/ir.ts";
+import type { Subject } from "../formula/subject.ts";
+import { shortName } from "../formula/subject.ts";
+import { memberPlace } from "./approvals.ts";
+import type { Finding } from "./finding.ts";
+
+/** A valid key of a gate: who uses it, and for which calls. */
+export interface KnownKey {
+  readonly name: string;
+  /** The person who uses the key; null for a key of a program. */
+  readonly person: string | null;
+  readonly groups: readonly string[];
+  readonly scopes: readonly string[];
+  /** Returns true if the key may ask about this tool. */
+  readonly allowsTool: (name: string) => boolean;
+}
+
+/**
+ * Approvals that nobody can give.
+ *
+ * @param keys the gate's valid keys; undefined if they are not known
+ */
+export function findInApprovers(
+  subjects: readonly Subject[],
+  { approvals: { self } }: PolicySet,
+  keys: readonly KnownKey[] | undefined,
+): readonly Finding[] {
+  return subjects
+    .flatMap(askersOf)
+    .flatMap((asker) => [
+      ...(self && asker.terms.of > 1 ? [quorumWithSelf(asker)] : []),
+      ...(keys === undefined ? [] : missingApprovers(asker, keys, self)),
+    ]);
+}
+
+/** A rule, or an `otherwise`, that asks a person. */
+interface Asker {
+  readonly name: string;
+  readonly tool: string;
+  readonly terms: Route["terms"];
+  /** Its rule, or its tool. */
+  readonly within: Span;
+  readonly place: (member: "by" | "of") => Span;
+}
+
+function askersOf({ document, tool, route, rules }: Subject): readonly Asker[] {
+  const own = document.tools.get(tool);
+  const askerOf = (name: string, terms: Route["terms"], ofRule?: (typeof document.rules)[number]): Asker => {
+    const within = ofRule?.span ?? own?.span ?? document.span;
+    const nearest = [ofRule?.approval, own?.approval, document.approval].filter((each) => each !== undefined);
+    const place = (member: "by" | "of"): Span => {
+      const written = nearest.find((approval) => approval[member] !== undefined);
+      return written === undefined ? within : memberPlace(written, member);
+    };
+    return { name, tool, terms, within, place };
+  };
+  const asking = rules.filter(({ verdict }) => verdict === "ESCALATE");
+  return [
+    ...asking.map(({ id, terms }) => {
+      const written = document.rules.find(({ name }) => name === shortName(id));
+      return askerOf(`\`${shortName(id)}\``, terms, written);
+    }),
+    ...(route.otherwise === "ESCALATE" ? [askerOf(`the \`otherwise\` of \`${tool}\``, route.terms)] : []),
+  ];
+}
+
+function quorumWithSelf({ name, terms, within, place }: Asker): Finding {
+  return {
+    code: "quorum-with-self",
+    span: place("of"),
+    within,
+    message: `${name} needs ${terms.of} persons, but the mandate says \`self: true\`, so the asker may be one of them`,
+    hint: "remove `self: true` from the mandate, or write `of: 1` if one person operates the gate",
+  };
+}
+
+/** Too few persons with a key that may decide, for any call or for the calls of one person's key. */
+function missingApprovers(asker: Asker, keys: readonly KnownKey[], self: boolean): readonly Finding[] {
+  const { name, tool, terms, within, place } = asker;
+  const { by, of } = terms;
+  const able = keys.filter(
+    ({ person, groups: own, scopes }) =>
+      person !== null &&
+      scopes.includes("approve") &&
+      !scopes.includes("check") &&
+      !scopes.includes("admin") &&
+      (by === null || own.some((group) => by.includes(group))),
+  );
+  const persons = [...new Set(able.flatMap(({ person }) => person ?? []))].toSorted();
+  const groups = by === null ? "" : ` of ${by.map((group) => `\`${group}\``).join(" or ")}`;
+  const wanted = `${of === 1 ? "a person" : `${of} persons`}${groups}`;
+  const found = (message: string): readonly Finding[] => [
+    {
+      code: "no-approver",
+      span: place(persons.length === 0 && by !== null ? "by" : "of"),
+      within,
+      message,
+      hint: "make a key of scope `approve` for one more person, or change `by` and `of`",
+    },
+  ];
+  const has =
+    persons.length === 0
+      ? "no key belongs to one"
+      : `only ${persons.join(", ")} ${persons.length === 1 ? "has" : "have"} a key`;
+  if (persons.length < of) return found(`${name} needs ${wanted}, but ${has}: nobody can approve such a call`);
+  const isBarred = ({ person, scopes, allowsTool }: KnownKey): boolean =>
+    scopes.includes("check") && allowsTool(tool) && person !== null && persons.includes(person);
+  const barred = self || persons.length > of ? undefined : keys.find(isBarred);
+  if (barred === undefined) return [];
+  return found(
+    `${name} needs ${wanted}, and nobody approves their own call: ` +
+      `for calls of the key \`${barred.name}\`, which belongs to ${barred.person ?? ""}, too few persons are left`,
+  );
+}

@@ -1,0 +1,247 @@
+import type { PolicySet } from "../../../../svc-gate/src/contract/mod.ts";
+import { compare, isExact, type Route, type Core, type ToolPlan } from "../../../../svc-gate/src/contract/ir.ts";
+import { parseNumber } from "../../../../svc-gate/src/wire/mod.ts";
+import { covered, impossible } from "../formula/reasoner.ts";
+import { isTrue, subjectsOf, type Subject } from "../formula/subject.ts";
+import type { Direction } from "./call.ts";
+import { keyOf } from "./key.ts";
+import { namesOf } from "./same.ts";
+
+/** A part of the approvals that differs between two contracts. */
+export interface ApprovalChange {
+  /** The rule that asks, such as `payments.large`; null if the part belongs to the tool or the mandate. */
+  readonly rule: string | null;
+  /** The rule after the change, if another rule may ask for the same call; else null. */
+  readonly instead: string | null;
+  /** As a contract writes it, such as `use_within`. */
+  readonly part: string;
+  /** Null if neither of the two values is stricter. */
+  readonly direction: Direction | null;
+  readonly before: PartValue;
+  readonly after: PartValue;
+}
+
+/** Times are lengths, such as `30m`. Null is everyone with the scope `approve`. */
+export type PartValue = boolean | number | string | readonly string[] | null;
+
+interface Side {
+  readonly policySet: PolicySet;
+  readonly plan: ToolPlan;
+}
+
+/**
+ * Compares what approvals of one tool need. Nothing is asked of a solver: if a rule may ask for fewer calls than before,
+ * it is compared with each rule that may ask in its place.
+ */
+export function compareApprovals(before: Side, after: Side): readonly ApprovalChange[] {
+  const [had, has] = [causesOf(before.plan), causesOf(after.plan)];
+  const kept = had.flatMap((cause) => {
+    const same = counterpart(cause, has);
+    return same === undefined ? [] : termChanges(cause, same);
+  });
+  const lost = replaced(had, has, new Rules(after));
+  const gained = replaced(has, had, new Rules(before)).map(reversed);
+  return distinct([...kept, ...lost, ...gained, ...boundChanges(before.plan, after.plan)]);
+}
+
+/** Compares the mandates' settings for all approvals. */
+export function compareSettings({ approvals: a }: PolicySet, { approvals: b }: PolicySet): readonly ApprovalChange[] {
+  const caps = ["key", "session", "ledger"] as const;
+  return changes([
+    ["self", a.self, b.self, order(Number(a.self), Number(b.self))],
+    ...caps.map((cap): Part => [`open.${cap}`, a.open[cap], b.open[cap], order(a.open[cap], b.open[cap])]),
+  ]);
+}
+
+/** In assist mode, approvals of softened BLOCKs need more or less: a sentence for each rule. */
+export function assistNotes(before: ToolPlan, after: ToolPlan): readonly string[] {
+  const softened = ({ routes }: ToolPlan): readonly Terms[] =>
+    routes.flatMap(({ rules }) =>
+      rules
+        .filter(({ verdict, observed, final }) => verdict === "BLOCK" && !observed && !final)
+        .map((rule) => ({ id: rule.id, terms: rule.terms })),
+    );
+  const has = softened(after);
+  return softened(before).flatMap((cause) => {
+    const same = has.find(({ id }) => id === cause.id);
+    const parts = same === undefined ? [] : termChanges(cause, same).map(changeText);
+    return parts.length === 0 ? [] : [`in assist mode, for a BLOCK by ${cause.id}: ${parts.join("; ")}`];
+  });
+}
+
+/** `of: 2 -> 1 (weaker)` */
+export function changeText({ part, before, after, direction }: Omit<ApprovalChange, "rule" | "instead">): string {
+  return `${part}: ${valueText(before)} -> ${valueText(after)} (${direction ?? "changed"})`;
+}
+
+function valueText(value: PartValue): string {
+  if (value === null) return "everyone";
+  return typeof value === "object" ? `[${value.join(", ")}]` : String(value);
+}
+
+interface Terms {
+  /** `contract.rule`, or `contract.$otherwise`. */
+  readonly id: string;
+  readonly terms: Route["terms"];
+}
+
+/** A rule with ESCALATE, or an `otherwise`, because of which a person is asked. */
+interface Cause extends Terms {
+  readonly contract: string;
+  /** Undefined for an `otherwise`. */
+  readonly when: Core | undefined;
+  /** The condition in one spelling. */
+  readonly key: string;
+}
+
+function causesOf(plan: ToolPlan): readonly Cause[] {
+  const names = namesOf(plan);
+  return plan.routes.flatMap(({ contract, rules, otherwise, terms }) => [
+    ...rules
+      .filter(({ verdict, observed }) => verdict === "ESCALATE" && !observed)
+      .map(({ id, when, terms: own }) => ({ id, contract, terms: own, when, key: keyOf(when, names) })),
+    ...(otherwise === "ESCALATE"
+      ? [{ id: `${contract}.$otherwise`, contract, terms, when: undefined, key: `${contract}.$otherwise` }]
+      : []),
+  ]);
+}
+
+/** The rule of the same name; else the one with the same condition. */
+function counterpart(cause: Cause, others: readonly Cause[]): Cause | undefined {
+  return others.find(({ id }) => id === cause.id) ?? others.find(({ key }) => key === cause.key);
+}
+
+/** Proofs about the rules of one side, under its schemas and requirements. */
+class Rules {
+  readonly #subjects: readonly Subject[];
+
+  constructor({ policySet, plan }: Side) {
+    this.#subjects = subjectsOf(policySet).filter(({ tool }) => tool === plan.tool);
+  }
+
+  /** Is it proven that each call for which the rule asks is refused, or asked for by its counterpart? */
+  keep(cause: Cause, same: Cause | undefined): boolean {
+    if (cause.key === same?.key) return true;
+    const subject = this.#subject(cause);
+    if (subject === undefined || cause.when === undefined) return false;
+    const blocks = subject.rules.filter(({ verdict }) => verdict === "BLOCK").map(({ when }) => when);
+    const by = same?.when === undefined ? blocks : [...blocks, same.when];
+    return covered(subject, by.map(isTrue), isTrue(cause.when));
+  }
+
+  /** Is it proven that the two never ask for the same call? */
+  exclude(cause: Cause, other: Cause): boolean {
+    const subject = this.#subject(cause);
+    if (subject === undefined || cause.when === undefined || other.when === undefined) return false;
+    return impossible(subject, isTrue(cause.when), isTrue(other.when));
+  }
+
+  #subject({ contract }: Cause): Subject | undefined {
+    return this.#subjects.find(({ route }) => route.contract === contract);
+  }
+}
+
+/**
+ * The weaker terms under which other rules may ask, for calls for which a rule asks no longer. An `otherwise` asks only
+ * if no rule fires, so only rules with another condition can take its place.
+ */
+function replaced(had: readonly Cause[], has: readonly Cause[], rules: Rules): readonly ApprovalChange[] {
+  return had.flatMap((cause) => {
+    const same = counterpart(cause, has);
+    const isOtherwise = cause.when === undefined;
+    if (!isOtherwise && rules.keep(cause, same)) return [];
+    const known = isOtherwise ? new Set(had.map(({ key }) => key)) : new Set<string>();
+    return has
+      .filter((other) => other !== same && !known.has(other.key) && !rules.exclude(cause, other))
+      .flatMap((other) =>
+        termChanges(cause, other)
+          .filter(({ direction }) => direction !== "stricter")
+          .map((change) => ({ ...change, instead: other.id })),
+      );
+  });
+}
+
+function reversed(change: ApprovalChange): ApprovalChange {
+  const direction = change.direction === "weaker" ? "stricter" : change.direction;
+  const { before, after } = change;
+  return { ...change, rule: change.instead, instead: change.rule, direction, before: after, after: before };
+}
+
+type Part = readonly [part: string, before: PartValue, after: PartValue, direction: Direction | null];
+
+function termChanges(before: Terms, after: Terms): readonly ApprovalChange[] {
+  const [a, b] = [before.terms, after.terms];
+  const parts: readonly Part[] = [
+    ["by", a.by, b.by, groupsDirection(a.by, b.by)],
+    ["of", a.of, b.of, order(b.of, a.of)],
+    [
+      "decide_within",
+      lengthText(a.decideWithinMs),
+      lengthText(b.decideWithinMs),
+      order(a.decideWithinMs, b.decideWithinMs),
+    ],
+    ["use_within", lengthText(a.useWithinMs), lengthText(b.useWithinMs), order(a.useWithinMs, b.useWithinMs)],
+    ["batch", a.batch, b.batch, order(Number(a.batch), Number(b.batch))],
+    ["pins", a.pins, b.pins, moreIs("stricter", a.pins, b.pins)],
+    ["drift", a.drift, b.drift, driftDirection(a.drift, b.drift)],
+  ];
+  return changes(parts).map((change) => ({
+    ...change,
+    rule: before.id,
+    instead: after.id === before.id ? null : after.id,
+  }));
+}
+
+/** The members and facts that an approval of the tool is, and is not, bound to. Only if both can ask a person. */
+function boundChanges(before: ToolPlan, after: ToolPlan): readonly ApprovalChange[] {
+  if (!before.canEscalate || !after.canEscalate) return [];
+  return changes([
+    ["unbound", before.unbound, after.unbound, moreIs("weaker", before.unbound, after.unbound)],
+    ["subject", before.subject, after.subject, moreIs("stricter", before.subject, after.subject)],
+  ]);
+}
+
+function changes(parts: readonly Part[]): readonly ApprovalChange[] {
+  return parts
+    .filter(([, before, after]) => JSON.stringify(before) !== JSON.stringify(after))
+    .map(([part, before, after, direction]) => ({ rule: null, instead: null, part, direction, before, after }));
+}
+
+/** The direction if a larger number is weaker. */
+function order(before: number, after: number): Direction {
+  return after > before ? "weaker" : "stricter";
+}
+
+function moreIs(more: Direction, before: readonly string[], after: readonly string[]): Direction | null {
+  const [a, b] = [new Set(before), new Set(after)];
+  if (a.isSubsetOf(b)) return more;
+  if (b.isSubsetOf(a)) return more === "weaker" ? "stricter" : "weaker";
+  return null;
+}
+
+function groupsDirection(before: readonly string[] | null, after: readonly string[] | null): Direction | null {
+  if (before === null) return "stricter";
+  return after === null ? "weaker" : moreIs("weaker", before, after);
+}
+
+function driftDirection(before: string, after: string): Direction {
+  const [a, b] = [parseNumber(before), parseNumber(after)];
+  return isExact(a) && isExact(b) && compare(a, b) > 0 ? "stricter" : "weaker";
+}
+
+const units = [
+  ["d", 86_400_000],
+  ["h", 3_600_000],
+  ["m", 60_000],
+  ["s", 1000],
+] as const;
+
+/** A length as a contract writes it, in the largest unit that has no fraction. */
+function lengthText(ms: number): string {
+  const [unit, size] = units.find(([, each]) => ms % each === 0) ?? ["ms", 1];
+  return `${ms / size}${unit}`;
+}
+
+function distinct(all: readonly ApprovalChange[]): readonly ApprovalChange[] {
+  return [...new Map(all.map((change) => [JSON.stringify(change), change])).values()];
+}
