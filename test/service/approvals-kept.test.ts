@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { cpSync, renameSync } from "node:fs";
 import { test } from "node:test";
+import { reportCommand } from "../../packages/svc-gate/src/cli/report.ts";
 import { approved, large, naming, startDesk } from "../support/approvals.ts";
 import { ask, finish } from "../support/gate.ts";
 
@@ -122,6 +123,13 @@ test("R17: a restore cancels what is open, because lost rows may have decided ot
     const { json } = await ask(later, `/approvals/${open}`);
     assert.equal(json.status, "cancelled", JSON.stringify(json));
   }
+  const { text } = await reportCommand(data, { from: "1", examples: "0", json: true });
+  const [{ opened, cancelled }] = JSON.parse(text).approvals;
+  assert.deepEqual(
+    { opened, cancelled },
+    { opened: 2, cancelled: 2 },
+    "the report counts what the restore has cancelled",
+  );
   assert.notEqual((await later.asks(naming(id))).verdict, "ALLOW", "it was used in a row that is lost");
   assert.equal((await ask(later, "/ledger/verify")).json.ok, true);
 });

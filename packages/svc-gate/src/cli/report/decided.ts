@@ -51,7 +51,7 @@ export class DecidedApprovals {
     if (how === "opened") this.#open.set(leaf.seq, { rule, at: leaf.at, votes: 0, isApproved: false });
   }
 
-  /** Adds an administrative event. An erasure cancels approvals, and so does a restore. */
+  /** Adds an administrative event. The row that resumes after a restore cancels every open approval. */
   addChange(row: RecordedRow): void {
     const leaf = readLeaf(row);
     if (typeof leaf === "string") return;
