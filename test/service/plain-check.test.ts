@@ -125,7 +125,7 @@ function patiently({ gate, port }: Running, bytes: string | Uint8Array): Promise
       while (quiet < 10 && !socket.destroyed) {
         await wait(40);
         // A process that the machine holds up may take one turn in this time, and an answer takes several.
-        for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+        for (let turn = 0; turn < 20; turn += 1) await new Promise((next) => setImmediate(next));
         quiet = gate.isIdle && !socket.connecting ? quiet + 1 : 0;
       }
       socket.destroy();
