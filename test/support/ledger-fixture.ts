@@ -122,8 +122,8 @@ export const sampleRows = 15;
 export const [deniedRow, openRow] = [13, 15];
 
 /**
- * Makes a closed ledger of fifteen rows, two contracts, three counters of which two were folded later, and two
- * approvals.
+ * Makes a closed ledger of fifteen rows, two contracts, three counters of which two were folded later, two approvals,
+ * and two recorded answers.
  */
 export async function makeSample(folder: string, pinFile?: string): Promise<void> {
   const ledger = await openLedger({ folder, engine, pinFile, name: "example.org/sample" });
@@ -158,7 +158,7 @@ export async function fillSample(ledger: Ledger): Promise<void> {
   await park(ledger);
 }
 
-/** Appends a call that waits for a person. It holds an amount. */
+/** Appends a call that waits for a person. It holds an amount, and its answer is recorded for repeats. */
 async function park(ledger: Ledger): Promise<Approval> {
   const transaction = await ledger.begin();
   const row = transaction.head.seq + 1;
@@ -187,6 +187,8 @@ async function park(ledger: Ledger): Promise<Approval> {
   const opening = { row, hash, at, key: keyName, session: sessionId, tool: toolName, rule, asking, own: [] };
   const approval = openApproval(opening);
   transaction.keepApproval(approval);
+  const answer = { row, at, body: sha256(`body ${row}`), reason: "Svc: \0", approval: null };
+  transaction.recordAnswer(transaction.repeatId(keyName, sha256(`call ${row}`).slice(0, 32)), answer);
   await transaction.commit();
   return approval;
 }
