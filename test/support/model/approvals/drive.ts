@@ -313,7 +313,11 @@ interface Answer {
 }
 
 /** An answer of the gate in the model's words. */
-type Shown = Omit<Answered, "denials">;
+type Shown = Omit<Answered, "approval" | "denials" | "how" | "verdict"> & {
+  readonly verdict: string;
+  readonly how: string | undefined;
+  readonly approval: object | undefined;
+};
 
 interface Outcome {
   readonly asked?: {
@@ -334,8 +338,9 @@ function shown(decided: GateDecided | undefined): Decided {
 }
 
 /** Says of the approval of a denied call only what every denial says, because the gate may name any that holds. */
-function withoutName<Said extends Pick<Answered, "approval" | "of">>({ of, approval, ...said }: Said): object {
-  return { ...said, approval: approval && { status: approval.status, new: approval.new, next: approval.next } };
+function withoutName({ of: _of, approval, ...said }: Shown): object {
+  const unnamed = Object.entries(approval ?? {}).filter(([name]) => ["status", "new", "next"].includes(name));
+  return { ...said, approval: Object.fromEntries(unnamed) };
 }
 
 function bodyOf(call: Call, id: string | undefined): string {
@@ -373,6 +378,7 @@ export async function run(folder: string, steps: readonly Step[], met: Met = new
   } catch (error) {
     return `the gate failed: ${error instanceof Error ? (error.stack ?? error.message) : JSON.stringify(error)}`;
   } finally {
-    await pair.close().catch(() => undefined);
+    // A gate that failed never ends its batches.
+    await Promise.race([pair.close(), pair.gate.failed]).catch(() => undefined);
   }
 }

@@ -36,6 +36,15 @@ export const kept: readonly { readonly name: string; readonly steps: readonly St
       uses(0),
     ],
   },
+  {
+    name: "an approval that replaced another one, whose rule reads how often the call was tried",
+    steps: [
+      asks({ amount: "5", to: "often", price: "12" }),
+      { do: "ask", asks: [{ call, names: 0, change: {} }] },
+      decides(0, "approve"),
+      uses(0),
+    ],
+  },
 ];
 
 /** Acts on one approval, of which every order must leave the counters as a recount finds them. */

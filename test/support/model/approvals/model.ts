@@ -66,7 +66,9 @@ type Event =
       readonly scope: Scope;
       readonly useBy: number | null;
     }
-  | { readonly kind: "cancel" | "expire" | "erase"; readonly at: number; readonly of: number };
+  | { readonly kind: "cancel"; readonly at: number; readonly of: number }
+  | { readonly kind: "expire"; readonly at: number; readonly of: number }
+  | { readonly kind: "erase"; readonly at: number; readonly of: number };
 
 /** What an approval is, as its events say. */
 interface State {
