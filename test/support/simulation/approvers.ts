@@ -99,7 +99,7 @@ async function use(serving: Serving, outside: Outside, id: string): Promise<void
 }
 
 /** The states of all approvals, as the rows alone say. */
-function fold(rows: readonly Row[]): ReadonlyMap<number, string> {
+export function statesOf(rows: readonly Row[]): ReadonlyMap<number, string> {
   const states = new Map<number, string>();
   for (const row of rows) {
     const outcome = part(row, "outcome") as { readonly asked?: { readonly how: string } } | undefined;
@@ -112,6 +112,7 @@ function fold(rows: readonly Row[]): ReadonlyMap<number, string> {
 }
 
 interface Body {
+  readonly person: string;
   readonly row: number;
   readonly rows: readonly number[];
   readonly use_by: number | null;
@@ -141,18 +142,22 @@ function endsOf(row: Row): readonly (readonly [approval: number, state: string])
   }
 }
 
+function decisionsOf(row: Row): readonly string[] {
+  const { act } = leafOf(row);
+  const { row: voted, rows, person = "" } = (part(row, "input") ?? {}) as Partial<Body>;
+  if (act === "approval.cancel") return (rows ?? []).map((each) => `${act} ${each} `);
+  return act === "approval.approve" || act === "approval.deny" ? [`${act} ${voted} ${person}`] : [];
+}
+
 /**
  * Checks that an answered decision is in a row, that one row used each approval, in the transaction of the check, and
  * that nothing changed an approval after its end.
  */
-export function decisionProblem(rows: readonly Row[], { decided }: Outside): string | undefined {
+export function decisionProblem(rows: readonly Row[], { decided }: Pick<Outside, "decided">): string | undefined {
+  const recorded = new Set(rows.flatMap(decisionsOf));
   for (const { row, act, person } of decided) {
-    const isThere = rows.some((each) => {
-      if (leafOf(each).act !== act) return false;
-      const body = part(each, "input") as Body & { readonly person?: string };
-      return (body.row === row || body.rows?.includes(row)) && (person === undefined || body.person === person);
-    });
-    if (!isThere) return `LOST: ${act} of row ${row} by ${person ?? "a person"} was answered, and no row has it`;
+    if (!recorded.has(`${act} ${row} ${person ?? ""}`))
+      return `LOST: ${act} of row ${row} by ${person ?? "a person"} was answered, and no row has it`;
   }
   const ended = new Map<number, string>();
   for (const row of rows) {
@@ -187,7 +192,7 @@ function useProblem(rows: readonly Row[]): string | undefined {
 
 /** Checks that a gate that has just started knows each approval as its rows say. */
 export async function stateProblem({ gate, machine }: Serving, rows: readonly Row[]): Promise<string | undefined> {
-  const states = fold(rows);
+  const states = statesOf(rows);
   for (const row of rows) {
     const id = `apr_${row.seq}_${hashOf(row).slice(0, 32)}`;
     const state = (await gate.approvals.find(id))?.status;

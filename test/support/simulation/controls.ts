@@ -1,3 +1,4 @@
+import { decidesEarly } from "../faults/place.ts";
 import type { Mutation } from "../mutation/mutate.ts";
 import type { Defect } from "./disk.ts";
 
@@ -25,24 +26,7 @@ const lost = /LOST|rows are missing|is gone or empty/;
 export const controls: readonly Control[] = [
   {
     name: "a vote is answered before its row is durable",
-    mutations: [
-      {
-        within: "ApprovalDesk.decide",
-        first: "let early; const isEarly = new Promise((resolve) => (early = resolve));",
-      },
-      {
-        within: "ApprovalDesk.decide",
-        find: "const done = await this.#options.exclusive($work);",
-        put: `
-          const work = $work;
-          const answered = (timed) => {
-            const commit = timed.transaction.commit.bind(timed.transaction);
-            timed.transaction.commit = (...all) => (early(), commit(...all));
-            return work(timed);
-          };
-          const done = await Promise.race([this.#options.exclusive(answered), isEarly.then(() => ({ ok: true }))]);`,
-      },
-    ],
+    mutations: decidesEarly,
     isOfVotes: true,
     noticed: lost,
   },

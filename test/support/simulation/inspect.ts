@@ -107,7 +107,7 @@ async function rowsOf(ledger: Serving["ledger"]): Promise<readonly Row[]> {
 }
 
 /** Recomputes the chain row by row: each names the hash of the previous row and the digests of its evidence. */
-function chainProblem(rows: readonly Row[]): string | undefined {
+export function chainProblem(rows: readonly Row[]): string | undefined {
   let prev = "0".repeat(64);
   let last = 0;
   for (const [index, row] of rows.entries()) {
