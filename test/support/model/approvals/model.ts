@@ -118,7 +118,7 @@ export interface Asking {
   readonly names: number | "unknown" | undefined;
 }
 
-/** Only a call that asks a person anew, or would without a cap, is an asking. */
+/** Only a call that asks a person again, or would do so without a cap, counts as an asking. */
 const isAsking = (how: How | undefined): boolean => how === "opened" || how === "capped";
 const isOpen = (state: State | undefined): boolean => state?.status === "pending" || state?.status === "approved";
 
@@ -340,7 +340,7 @@ export class ApprovalsModel {
     return open.length >= room.ledger || ofSession.length >= sessionMax || ofKey.length >= keyMax;
   }
 
-  /** The persons whose votes count now. Of two votes that are one voice, the one that meets more needs counts. */
+  /** The persons whose votes count now. If two votes are one voice, the vote that meets more needs counts. */
   #counted(state: State, extra: readonly string[]): readonly string[] {
     const asker = this.#personOf(state.check.call.key);
     const meets = (person: string): number => state.opening.needs.filter(({ by }) => this.#isIn(person, by)).length;
