@@ -2,8 +2,8 @@
  * Goal: an answered check and its counters survive the sudden end of the gate. Method: the real gate under load is
  * killed (SIGKILL) at random moments, sometimes during its start, and started again at once. The test looks for each
  * received answer in the file, walks the chain, and sums the counters with independent code. A gate that answers before
- * it commits must be caught. KILL_RUNS and KILL_SEED set the number of kills and the seed; a new ledger begins after
- * 100 kills, so that a thousand end in time.
+ * it commits must be caught. The same happens to parked calls, decisions and uses of approvals. KILL_RUNS and KILL_SEED
+ * set the number of kills and the seed; a new ledger begins after 100 kills, so that a thousand end in time.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -12,8 +12,9 @@ import { test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { Dice } from "../support/campaign/random.ts";
 import { temporaryFolder } from "../support/ledger-fixture.ts";
+import { ApprovalLoad, placeOfApprovals } from "../support/faults/approval-load.ts";
 import { Load, type Answered } from "../support/faults/load.ts";
-import { answersEarly, placeIn, verifies, type Place } from "../support/faults/place.ts";
+import { answersEarly, decidesEarly, placeIn, verifies, type Place } from "../support/faults/place.ts";
 import { LedgerComparison } from "../support/faults/ledger-comparison.ts";
 import { spawnGate, startGate, type GateProcess } from "../support/gate-process.ts";
 
@@ -105,6 +106,48 @@ test(
     assert.ok(rows >= answered);
   },
 );
+
+/** Kills a gate under a load of approvals again and again. @returns the first broken promise */
+async function killApprovals(place: Place, count: number, dice: Dice): Promise<[string | undefined, ApprovalLoad]> {
+  const load = new ApprovalLoad(place.data, dice);
+  for (let run = 0; run <= count; run += 1) {
+    const gate = await startGate({ settings: place.settings });
+    try {
+      if (run === 0) await load.prepare(gate.url);
+      const problem = await load.problem(gate.url);
+      if (problem !== undefined || run === count) return [problem, load];
+      const working = load.run(gate.url, clients);
+      const before = load.counts.used;
+      const over = new AbortController();
+      working.catch(() => undefined).finally(() => over.abort());
+      while (!over.signal.aborted && load.counts.used < before + 2) await wait(5);
+      await wait(dice.between(20, 420));
+      await gate.kill();
+      await working;
+    } finally {
+      await gate.kill();
+    }
+  }
+  return [undefined, load];
+}
+
+test(`${runs} kills lose no decision, and no approval is used twice`, async (t) => {
+  const dice = new Dice(seed);
+  const sum = { answers: 0, decided: 0, used: 0 };
+  for (let done = 0; done < runs; done += 20) {
+    const kills = Math.min(20, runs - done);
+    const [problem, load] = await killApprovals(placeOfApprovals(temporaryFolder(t)), kills, dice);
+    assert.equal(problem, undefined, `seed ${seed}`);
+    for (const name of ["answers", "decided", "used"] as const) sum[name] += load.counts[name];
+  }
+  t.diagnostic(`seed ${seed}: ${runs} kills, ${JSON.stringify(sum)}`);
+  assert.ok(sum.used >= 2 * runs && sum.decided > 0, "the load was a load");
+});
+
+test("positive control: decisions that are answered before they are committed are noticed", async (t) => {
+  const [problem] = await killApprovals(placeOfApprovals(temporaryFolder(t), decidesEarly), 12, new Dice(seed));
+  assert.match(problem ?? "", /^LOST/);
+});
 
 test("positive control: a gate that answers before it commits is noticed", async (t) => {
   const place = placeIn(temporaryFolder(t), { changes: [answersEarly] });

@@ -41,6 +41,7 @@ export const samples: readonly Sample[] = [
  */
 export const left: readonly string[] = [
   "test/faults/bounds.test.ts",
+  "test/faults/campaigns/approvals-model.test.ts",
   "test/faults/campaigns/git-runs-nothing.test.ts",
   "test/faults/campaigns/library.test.ts",
   "test/faults/campaigns/postgres.test.ts",

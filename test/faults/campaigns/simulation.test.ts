@@ -25,7 +25,17 @@ const crashesWanted = Number(process.env["SIMULATION_RUNS"] ?? 250);
 const seed = Number(process.env["SIMULATION_SEED"] ?? Date.now() % 1_000_000_000);
 
 /** The report over all histories. */
-const counted = ["answers", "rows", "erased", "rotations", "refusals", "faults", "refusedStarts"] as const;
+const counted = [
+  "answers",
+  "rows",
+  "erased",
+  "rotations",
+  "decided",
+  "used",
+  "refusals",
+  "faults",
+  "refusedStarts",
+] as const;
 const zeros = Object.fromEntries(counted.map((name) => [name, 0])) as Record<(typeof counted)[number], number>;
 
 /** Minimises the history, keeps it, and fails. */
@@ -107,8 +117,8 @@ async function notice(sources: Sources, control: Control): Promise<string> {
   return assert.fail(`not noticed in ${crashes} crashes; others: ${others.slice(0, 5).join("\n")}`);
 }
 
-function planFor({ isOfErrands, isRare }: Control, from: number): Plan {
+function planFor({ isOfErrands, isOfVotes, isRare }: Control, from: number): Plan {
   const plan = planOf(from, isRare === true ? 1 : 0);
-  if (isOfErrands !== true) return plan;
-  return { ...plan, lives: plan.lives.map((life) => ({ ...life, errands: 3 })) };
+  const more = { ...(isOfErrands === true && { errands: 3 }), ...(isOfVotes === true && { votes: 25 }) };
+  return { ...plan, lives: plan.lives.map((life) => ({ ...life, ...more })) };
 }

@@ -41,6 +41,30 @@ export const answersEarly: Mutation = {
   put: 'setTimeout(() => void this.#writer.call("commit", $$batch), 1000);',
 };
 
+/** A gate that answers a decision while its transaction still waits. */
+export const decidesEarly: readonly Mutation[] = [
+  {
+    within: "ApprovalDesk.decide",
+    first: "let early; const isEarly = new Promise((resolve) => (early = resolve));",
+  },
+  {
+    within: "ApprovalDesk.decide",
+    find: "const done = await this.#options.exclusive($work);",
+    put: `
+      const work = $work;
+      const answered = (timed) => {
+        const commit = timed.transaction.commit.bind(timed.transaction);
+        timed.transaction.commit = async (...all) => {
+          early();
+          await new Promise((resolve) => setTimeout(resolve, 300));
+          return commit(...all);
+        };
+        return work(timed);
+      };
+      const done = await Promise.race([this.#options.exclusive(answered), isEarly.then(() => ({ ok: true }))]);`,
+  },
+];
+
 /** A store that never flushes. */
 export const flushesNever: readonly Mutation[] = [
   { within: "openForWriting", text: "synchronous = FULL", put: "synchronous = OFF" },

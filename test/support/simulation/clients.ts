@@ -38,24 +38,44 @@ export async function ask(
   await Promise.all(Array.from({ length: sessions }, (_, number) => session(number)));
 }
 
-export function bodyOf(call: string, session: string, amount: number): string {
-  return JSON.stringify({ tool_name: "pay", session_id: session, tool_input: { amount, call } });
+export function bodyOf(call: string, session: string, amount: number, tool = "pay"): string {
+  return JSON.stringify({ tool_name: tool, session_id: session, tool_input: { amount, call } });
 }
 
 /** @param asked undefined if the call was made before, and may have been answered then */
 export async function askOnce(
   { gate, machine }: Serving,
   outside: Outside,
-  { body, name }: { readonly body: string; readonly name: string | undefined },
+  { body, name, keyName = body.length % 2 === 0 ? "even" : "odd" }: Asked,
 ): Promise<void> {
   const { process } = machine;
   const request = parseCheckRequest(body);
   if (!request.ok) throw new Error(request.problem.detail);
-  const keyName = body.length % 2 === 0 ? "even" : "odd";
   const answer = await gate.check(request.value, { keyName, bytes: body.length, digest: "0".repeat(64) });
   if (!process.isAlive) return;
-  if (answer.ok) outside.answered((JSON.parse(answer.value) as { readonly receipt: Receipt }).receipt, machine.now);
-  else if (name !== undefined) outside.refused.add(name);
+  if (answer.ok) {
+    const { receipt, approval } = JSON.parse(answer.value) as {
+      readonly receipt: Receipt;
+      readonly approval?: Parking;
+    };
+    outside.answered(receipt, machine.now);
+    if (approval?.new === true) outside.parked.set(approval.id, { body, keyName });
+    if (approval?.status === "used") outside.used += 1;
+  } else if (name !== undefined) outside.refused.add(name);
+}
+
+interface Asked {
+  readonly body: string;
+  readonly name: string | undefined;
+  /** By default one of two keys, by the length of the body. */
+  readonly keyName?: string;
+}
+
+/** The member `approval` of an answer. */
+interface Parking {
+  readonly id: string;
+  readonly new: boolean;
+  readonly status: string;
 }
 
 interface Receipt {

@@ -1,3 +1,4 @@
+import { decidesEarly } from "../faults/place.ts";
 import type { Mutation } from "../mutation/mutate.ts";
 import type { Defect } from "./disk.ts";
 
@@ -10,6 +11,8 @@ export interface Control {
   readonly isRare?: boolean;
   /** True if an operator's actions show the defect. Each life then has some actions. */
   readonly isOfErrands?: boolean;
+  /** True if decisions show the defect. Each life then has many. */
+  readonly isOfVotes?: boolean;
   /** The fault that reports it, at least once. */
   readonly noticed: RegExp;
 }
@@ -21,6 +24,30 @@ const keepsRows = "await store.commit(this.#rows, $$beside);";
 const lost = /LOST|rows are missing|is gone or empty/;
 
 export const controls: readonly Control[] = [
+  {
+    name: "a vote is answered before its row is durable",
+    mutations: decidesEarly,
+    isOfVotes: true,
+    noticed: lost,
+  },
+  {
+    name: "the row of a use is not written with the row of its check",
+    mutations: [{ within: "JudgedBatch.finish", find: "this.#uses.length > 0", put: "false" }],
+    isOfVotes: true,
+    noticed: /no row names an approval for it|used the approval/,
+  },
+  {
+    name: "the table of approvals is not written with the row of a use",
+    mutations: [
+      {
+        within: "JudgedBatch.finish",
+        find: "for (const approval of changed) this.#transaction.keepApproval(approval);",
+        put: 'for (const approval of changed) if (approval.status !== "used") this.#transaction.keepApproval(approval);',
+      },
+    ],
+    isOfVotes: true,
+    noticed: /does not follow from the rows before it|the approval of row/,
+  },
   {
     name: "the disk says that it has flushed, and has not",
     mutations: [],

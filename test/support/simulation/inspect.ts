@@ -1,4 +1,5 @@
 import { holdAgainstItself, standsOnErased } from "../../../packages/svc-gate/src/cli/replay/replay.ts";
+import { deciders, decisionProblem, stateProblem } from "./approvers.ts";
 import { ask, type Serving } from "./clients.ts";
 import { contracts } from "./contracts.ts";
 import type { Disk } from "./disk.ts";
@@ -61,6 +62,7 @@ async function promises(sources: Sources, place: Place): Promise<string | undefi
     totalsProblem(before) ??
     pinProblem(before, { ...place, disk: left }) ??
     erasureProblem(before, outside) ??
+    decisionProblem(before, outside) ??
     remainsProblem(left, forgotten(before, outside, outside.cleared), "after it was said to be nowhere") ??
     remainsProblem(disk, forgotten(before, outside, outside.texts.keys()), "after the next start") ??
     headProblem(before, [...outside.heads.values(), ...here]) ??
@@ -80,10 +82,13 @@ async function promises(sources: Sources, place: Place): Promise<string | undefi
     clock,
     policySet,
     mode: "enforce",
+    deciders,
     onDefect: ({ defect }) => Promise.reject(defect),
   });
   if (!opened.ok) return `the gate does not serve: ${opened.problem.detail}`;
   const { gate } = opened.value;
+  const changed = await stateProblem({ gate, ledger, machine }, before);
+  if (changed !== undefined) return changed;
   // The next decision shows the counters' values.
   await Promise.race([ask({ gate, ledger, machine }, new Outside(), { life: -1, calls: 3 }), gate.failed]);
   const { broken, rows } = await ledger.verify();
@@ -102,7 +107,7 @@ async function rowsOf(ledger: Serving["ledger"]): Promise<readonly Row[]> {
 }
 
 /** Recomputes the chain row by row: each names the hash of the previous row and the digests of its evidence. */
-function chainProblem(rows: readonly Row[]): string | undefined {
+export function chainProblem(rows: readonly Row[]): string | undefined {
   let prev = "0".repeat(64);
   let last = 0;
   for (const [index, row] of rows.entries()) {

@@ -1,3 +1,4 @@
+import type { Answered, Parked } from "./approvers.ts";
 import { headOf, type Head } from "./heads.ts";
 
 /** The knowledge of people outside the gate, which survives its crashes. */
@@ -18,6 +19,11 @@ export class Outside {
   readonly erased = new Set<string>();
   /** The erased parts of which no file contains anything, as confirmed. */
   readonly cleared = new Set<string>();
+  /** The calls that wait for a person, by the ids of their approvals, and the decisions that were answered. */
+  readonly parked = new Map<string, Parked>();
+  readonly decided: Answered[] = [];
+  /** The number of checks that were let through by an approval. */
+  used = 0;
   /** The number of rows at the last inspection, and of those that rotate the signing key. */
   rows = 0;
   rotations = 0;

@@ -17,6 +17,8 @@ export interface Life {
   readonly roomBytes: number | null;
   /** How often its operator has receipts erased, or changes the signing key; never by default. */
   readonly errands?: number;
+  /** How often persons decide parked calls, or clients use what was approved; never by default. */
+  readonly votes?: number;
 }
 
 /** A ledger's whole history: the content of a file in `regressions/simulation`. */
@@ -52,6 +54,7 @@ function lifeOf(chance: Chance): Life {
     skewMs: chance.often(0.3) ? chance.whole(-30_000, 30_000) : 0,
     roomBytes: chance.often(0.05) ? chance.whole(0, 200_000) : null,
     errands: chance.often(0.4) ? chance.whole(1, 3) : 0,
+    votes: chance.often(0.7) ? chance.whole(3, 20) : 0,
   };
 }
 

@@ -1,4 +1,5 @@
 import { Chance } from "../model/chance.ts";
+import { deciders, deciding } from "./approvers.ts";
 import { ask, administer, type Serving } from "./clients.ts";
 import { Disk, type Defect } from "./disk.ts";
 import { contracts } from "./contracts.ts";
@@ -27,6 +28,9 @@ export interface Came {
   /** The number of parts whose erasure was confirmed, and of rows that rotate the signing key. */
   erased: number;
   rotations: number;
+  /** The number of answered decisions, and of checks that used an approval. */
+  decided: number;
+  used: number;
   refusals: number;
   faults: number;
   refusedStarts: number;
@@ -46,6 +50,8 @@ export function live(sources: Sources, plan: Plan, defect: Defect = {}): Promise
       rows: 0,
       erased: 0,
       rotations: 0,
+      decided: 0,
+      used: 0,
       refusals: 0,
       faults: 0,
       refusedStarts: 0,
@@ -71,6 +77,8 @@ export function live(sources: Sources, plan: Plan, defect: Defect = {}): Promise
     came.rows = outside.rows;
     came.erased = outside.erased.size;
     came.rotations = outside.rotations;
+    came.decided = outside.decided.length;
+    came.used = outside.used;
     return came;
   });
 }
@@ -155,6 +163,7 @@ class Lived {
       await Promise.all([
         ask(serving, outside, { life: index, calls: life.calls }),
         administer(serving, outside),
+        deciding(serving, outside, { life: index, votes: life.votes ?? 0 }),
         operate(serving, outside, { life: index, errands: life.errands ?? 0, keys: this.#sources }),
       ]);
       if (life.ending !== "stop") {
@@ -184,6 +193,7 @@ class Lived {
       clock,
       policySet: chance.pick(contracts),
       mode: chance.pick(["enforce", "assist"] as const),
+      deciders,
       onDefect: ({ defect }) => {
         throw defect;
       },

@@ -38,6 +38,8 @@ export interface JudgedAnswer {
   readonly judgement: Judgement;
   /** The members that its outcome gets. */
   readonly outcome: Readonly<Record<string, Canonical>>;
+  /** What a person is asked if the call opens an approval. */
+  readonly asking: Asking | undefined;
 }
 
 /** The member `approval` of an answer. */
@@ -146,23 +148,29 @@ export class JudgedBatch {
   /**
    * Judges a call after the contract. The row that says so is not there yet.
    *
+   * @param askingOf what a person would be asked, without what an approval's own askings added to counters
    * @returns undefined if no approval can change the answer. The call's digests are not made then.
    */
   judge(
     { request, keyName, call }: CallToJudge,
     answered: Verdict,
     rule: string,
-    asking: Asking | undefined,
+    askingOf: (open: Approval | undefined) => Asking | undefined,
   ): JudgedAnswer | undefined {
     const own = this.own(call);
     const left = own.approval !== undefined && own.holds.length > 0 ? own.approval.row : undefined;
     if (answered !== "ESCALATE" && request.approvalId === undefined && left === undefined) return undefined;
     const { approvalId: named, sessionId: session, toolName: tool } = request;
-    const ask = { at: this.#at, key: keyName, session, tool, rule, answered, named, asking };
+    const repeat = askingOf(own.approval);
+    const ask = { at: this.#at, key: keyName, session, tool, rule, answered, named, asking: repeat };
     const digests = { attach: call.attach, binding: call.binding };
     const { open } = this.#policy.policySet.approvals;
     const judgement = judgeAsk({ ...ask, ...digests }, this.#book, open, (approval) => this.quorum(approval));
-    return { answered: answeredAfter(judgement, answered), judgement, outcome: outcomeOf(judgement, asking, left) };
+    // The askings of an approval that is replaced are not those of the new one, so its person is shown them.
+    const isReplacing = judgement.how === "opened" && judgement.supersedes !== undefined;
+    const asking = isReplacing ? askingOf(undefined) : repeat;
+    const outcome = outcomeOf(judgement, asking, left);
+    return { answered: answeredAfter(judgement, answered), judgement, asking, outcome };
   }
 
   quorum(approval: Approval): Quorum {
@@ -176,9 +184,8 @@ export class JudgedBatch {
    */
   appended(
     { request, keyName }: CallToJudge,
-    { judgement }: JudgedAnswer,
+    { judgement, asking }: JudgedAnswer,
     rule: string,
-    asking: Asking | undefined,
     row: { readonly seq: number; readonly hash: string; readonly effects: readonly StoredEffect[] },
   ): AnswerApproval | undefined {
     const { seq, hash, effects } = row;

@@ -11,7 +11,7 @@ import {
 import type { CheckEntry, CounterLookup, CounterEvent, InForce, AppendTransaction } from "../../ledger/mod.ts";
 import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
 import type { CheckRequest } from "../../wire/mod.ts";
-import type { Approval } from "../../approvals/mod.ts";
+import type { Approval, Asking } from "../../approvals/mod.ts";
 import { ApprovableCall } from "../approvals/call.ts";
 import type { Deciders } from "../approvals/deciders.ts";
 import { JudgedBatch, type CallToJudge } from "../approvals/judged-batch.ts";
@@ -205,9 +205,9 @@ function decideCall(
   const isMet = byMode === "ESCALATE" || lookupPlan.prepared.request.approvalId !== undefined;
   const judged = known ?? (isMet ? judging.met(planned) : undefined);
   const softened = verdict === "BLOCK" && byMode === "ESCALATE";
-  const asking =
-    byMode === "ESCALATE" ? judged?.call.call.asking(decision, values, softened, own?.approval) : undefined;
-  const judgement = judged?.batch.judge(judged.call, byMode, rule, asking);
+  const askingOf = (open: Approval | undefined): Asking | undefined =>
+    byMode === "ESCALATE" ? judged?.call.call.asking(decision, values, softened, open) : undefined;
+  const judgement = judged?.batch.judge(judged.call, byMode, rule, askingOf);
   const answered = judgement?.answered ?? byMode;
   const { prepared } = lookupPlan;
   const { request, caller, plan, early } = prepared;
@@ -247,8 +247,7 @@ function decideCall(
       counter: digestOf(policy, counter),
     })),
   );
-  const approval =
-    judgement === undefined ? undefined : judged?.batch.appended(judged.call, judgement, rule, asking, row);
+  const approval = judgement === undefined ? undefined : judged?.batch.appended(judged.call, judgement, rule, row);
   return { decision, answered, mode, routed, judgement: judgement?.judgement, approval };
 }
 
