@@ -102,7 +102,7 @@ const defects: readonly { readonly name: string; readonly defect: Mutation }[] =
   { name: "a pinned fact may change", defect: { within: "isWithin", find: "arePinned(now, shown)", put: "true" } },
   {
     name: "a session has no room of its own",
-    defect: { within: "capped", find: "if (ofSession >= sessionMax) return ofSession;", put: "" },
+    defect: { within: "waitingIfFull", find: "if (open.session >= sessionMax) return open.session;", put: "" },
   },
   {
     name: "an approval that replaces another one shows less than the person reads",

@@ -205,9 +205,12 @@ function decideCall(
   const isMet = byMode === "ESCALATE" || lookupPlan.prepared.request.approvalId !== undefined;
   const judged = known ?? (isMet ? judging.met(planned) : undefined);
   const softened = verdict === "BLOCK" && byMode === "ESCALATE";
-  const askingOf = (open: Approval | undefined): Asking | undefined =>
-    byMode === "ESCALATE" ? judged?.call.call.asking(decision, values, softened, open) : undefined;
-  const judgement = judged?.batch.judge(judged.call, byMode, rule, askingOf);
+  const judgement = judged?.batch.judge(
+    judged.call,
+    byMode,
+    rule,
+    byMode === "ESCALATE" ? askingOf(judged, decision, values, softened) : askNobody,
+  );
   const answered = judgement?.answered ?? byMode;
   const { prepared } = lookupPlan;
   const { request, caller, plan, early } = prepared;
@@ -249,6 +252,20 @@ function decideCall(
   );
   const approval = judgement === undefined ? undefined : judged?.batch.appended(judged.call, judgement, rule, row);
   return { decision, answered, mode, routed, judgement: judgement?.judgement, approval };
+}
+
+type AskingOf = (open: Approval | undefined) => Asking | undefined;
+
+const askNobody: AskingOf = () => undefined;
+
+/** A check that meets no approval makes no closure: this is called only for a call that a person may decide. */
+function askingOf(
+  { call: { call } }: Judged,
+  decision: Decision,
+  values: readonly (string | undefined)[],
+  softened: boolean,
+): AskingOf {
+  return (open) => call.asking(decision, values, softened, open);
 }
 
 /**
