@@ -26,7 +26,7 @@ export const firstKeyName = "default";
  */
 export async function loadFirstKey(folder: string, configured: string | undefined): Promise<FirstKey> {
   const file = join(folder, dataFolder.files.keys);
-  if (configured !== undefined) return configuredKey(configured, await readDigest(file).catch(() => undefined), folder);
+  if (configured !== undefined) return configuredKey(configured, await digestUnlessDamaged(file), folder);
   const kept = await readDigest(file);
   if (kept !== undefined)
     return { digest: kept, source: "keys.json", made: undefined, ...(await otherKey(folder, kept)) };
@@ -68,6 +68,16 @@ async function otherKey(folder: string, kept: string): Promise<Pick<FirstKey, "w
     `the key in ${file} is refused with 401, because keys.json has the digest of another key: restore the two files ` +
     "together, or make a key with `svc-gate keys create`";
   return { warning };
+}
+
+/** A configured key replaces a damaged file. A disk that fails is not ignored: the other files are on it too. */
+async function digestUnlessDamaged(file: string): Promise<string | undefined> {
+  try {
+    return await readDigest(file);
+  } catch (error) {
+    if (error instanceof KeyFileDamaged) return undefined;
+    throw error;
+  }
 }
 
 async function readDigest(file: string): Promise<string | undefined> {
