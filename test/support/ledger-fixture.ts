@@ -187,7 +187,7 @@ async function park(ledger: Ledger): Promise<Approval> {
   const opening = { row, hash, at, key: keyName, session: sessionId, tool: toolName, rule, asking, own: [] };
   const approval = openApproval(opening);
   transaction.keepApproval(approval);
-  const answer = { row, at, body: sha256(`body ${row}`), reason: "Svc: \0", approval: null };
+  const answer = { row, at, bodyDigest: sha256(`body ${row}`), reason: "Svc: \0", approval: null };
   transaction.recordAnswer(transaction.repeatId(keyName, sha256(`call ${row}`).slice(0, 32)), answer);
   await transaction.commit();
   return approval;

@@ -22,8 +22,8 @@ export interface RepeatedAnswer {
 export interface IdentifiedCheck {
   /** The digest of the key and the `call_id`. */
   readonly id: string;
-  /** A keyed digest of the body. */
-  readonly body: string;
+  /** A keyed digest of the body, in hex. */
+  readonly bodyDigest: string;
 }
 
 /** What identifies a check, before it is decided. */
@@ -59,11 +59,11 @@ export async function repetitionsOf(
   context: RepeatContext,
 ): Promise<readonly Repetition[]> {
   const { transaction, at } = timed;
-  const checks = calls.map(({ keyName, callId, digest: body }) =>
-    callId === undefined
-      ? undefined
-      : { id: transaction.repeatId(keyName, callId), body: transaction.digest(`svc-gate/body/1\n${body}`) },
-  );
+  const checks = calls.map(({ keyName, callId, digest }): IdentifiedCheck | undefined => {
+    if (callId === undefined) return undefined;
+    const bodyDigest = transaction.digest(`svc-gate/body/1\n${digest}`);
+    return { id: transaction.repeatId(keyName, callId), bodyDigest };
+  });
   const ids = [...new Set(checks.flatMap((check) => check?.id ?? []))];
   const recorded = await transaction.recordedAnswers(ids);
   const firsts = new Map<string, number>();
@@ -74,12 +74,14 @@ export async function repetitionsOf(
     if (check === undefined) found.push({ how: "decide", check });
     else if (first !== undefined)
       found.push(
-        checks[first]?.body === check.body ? { how: "same", as: first } : { how: "answered", answer: bad(otherBody) },
+        checks[first]?.bodyDigest === check.bodyDigest
+          ? { how: "same", as: first }
+          : { how: "answered", answer: bad(otherBody) },
       );
     else if (answer !== undefined && at < answer.at + limits.repeatWithinMs) {
-      const digestOfBody = (calls[index] as CheckIdentity).digest;
+      const { digest } = calls[index] as CheckIdentity;
       const again =
-        answer.body === check.body ? await answerAgain(timed, answer, digestOfBody, context) : bad(otherBody);
+        answer.bodyDigest === check.bodyDigest ? await answerAgain(timed, answer, digest, context) : bad(otherBody);
       found.push({ how: "answered", answer: again });
     } else {
       firsts.set(check.id, index);
@@ -153,13 +155,13 @@ async function endOfAllow(
 /** Records the answer of a decided check, in the transaction that decides it. */
 export function recordAnswer(
   transaction: AppendTransaction,
-  { id, body }: IdentifiedCheck,
+  { id, bodyDigest }: IdentifiedCheck,
   check: Omit<DecidedCheck, "receipt">,
   { row, at }: Pick<RecordedAnswer, "at" | "row">,
 ): void {
   const decision = { ...check.decision, reason: `Svc: ${ownReason}` };
   const approval = check.approval === undefined ? null : JSON.stringify(check.approval);
-  transaction.recordAnswer(id, { row, at, body, reason: answeredReason({ ...check, decision }), approval });
+  transaction.recordAnswer(id, { row, at, bodyDigest, reason: answeredReason({ ...check, decision }), approval });
 }
 
 /** Answers a call as another call of the same batch, which has the same body. */

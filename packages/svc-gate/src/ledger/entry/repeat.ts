@@ -8,7 +8,7 @@ export interface RecordedAnswer {
   /** Milliseconds since the epoch. */
   readonly at: number;
   /** A keyed digest of the request's body, in hex. */
-  readonly body: string;
+  readonly bodyDigest: string;
   /** The answer's reason, with a placeholder for the row's reason. */
   readonly reason: string;
   /** The answer's member `approval`, as JSON; null if it has none. */
