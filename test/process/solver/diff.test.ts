@@ -305,6 +305,34 @@ suite("the comparison of two contracts", () => {
     });
   }
 
+  const slips: readonly (readonly [what: string, answer: Awaited<ReturnType<Solver["ask"]>>])[] = [
+    ["gives up early", { kind: "unknown" }],
+    ["chooses values that no call can have", { kind: "yes", model: "" }],
+  ];
+  for (const [what, slip] of slips) {
+    /** Each different question gets the wrong answer as often as `times` says, and then the real one. */
+    const slipping =
+      (times: number) =>
+      (solver: Solver): Solver => {
+        const asked = new Map<string, number>();
+        return {
+          ready: solver.ready,
+          close: solver.close,
+          ask: async (text, constants, timeMs) => {
+            const question = text.replace(/random_seed [0-9]+/, "");
+            const before = asked.get(question) ?? 0;
+            asked.set(question, before + 1);
+            return constants.length > 0 && before < times ? slip : await solver.ask(text, constants, timeMs);
+          },
+        };
+      };
+    test(`a solver that ${what} is asked again`, async () => {
+      const [before, other] = [whole(rule("input.many.exists(x, x > 5)")), whole(rule("input.many.exists(x, x > 4)"))];
+      assert.equal((await solved(before, other, 0, slipping(1))).answer, "stricter");
+      assert.equal((await solved(before, other, 0, slipping(9))).answer, "unknown", "positive control");
+    });
+  }
+
   test("a contract whose counter may have a key that is too long is stricter", async () => {
     const found = await solved(base, base.replace("per: gate, sum", "per: input.text, sum"), 500);
     assert.deepEqual([found.answer, found.shown.get("stricter")?.after.rule], ["stricter", "c.$counters.spent"]);

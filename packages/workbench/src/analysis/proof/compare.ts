@@ -115,6 +115,9 @@ const noPlan: Omit<ToolPlan, "tool"> = {
 /** How many values of a function without a translation are tried one by one, before all of them together. */
 const roundsMax = 6;
 
+/** How often a question is asked, each time with another seed, until an answer settles it. */
+const seedsMax = 3;
+
 const directions: readonly Direction[] = ["weaker", "stricter"];
 
 /** Searches for calls that are decided differently, and for the proof that there are none. */
@@ -220,22 +223,41 @@ class Search {
     }
   }
 
-  /** @param isWhole the question includes every call: if no model fulfils it, no call does */
+  /**
+   * Asks until an answer settles the direction. A second answer often helps: the solver may give up early, or choose
+   * values that no call can have.
+   *
+   * @param isWhole the question includes every call: if no model fulfils it, no call does
+   */
   async #ask(solver: Solver, question: Question, direction: Direction, isWhole: boolean): Promise<void> {
-    const left = (this.#until - performance.now()) * 0.6;
-    if (left <= 0) {
-      this.#notes.add(`not decided: the time limit was reached (--time)`);
-      return;
+    for (let seed = 0; seed < seedsMax; seed += 1) {
+      const left = (this.#until - performance.now()) * 0.6;
+      if (left <= 0) {
+        this.#notes.add(`not decided: the time limit was reached (--time)`);
+        return;
+      }
+      const text = `(set-option :smt.random_seed ${seed})\n${question.text(direction)}`;
+      const answer = await solver.ask(text, question.constants, left);
+      if (answer.kind === "no") {
+        if (isWhole && question.redefined.length === 0) this.#excluded.add(direction);
+        return;
+      }
+      const isLast = seed === seedsMax - 1;
+      if (answer.kind === "yes" && this.#confirm(question, direction, answer.model, isLast)) return;
+      if (answer.kind === "unknown" && isLast)
+        this.#notes.add("not decided: the solver found no answer in time (--time)");
     }
-    const answer = await solver.ask(question.text(direction), question.constants, left);
-    if (answer.kind === "no" && isWhole && question.redefined.length === 0) this.#excluded.add(direction);
-    if (answer.kind === "unknown") this.#notes.add("not decided: the solver found no answer in time (--time)");
-    if (answer.kind !== "yes") return;
-    const { call, isFaithful } = question.call(answer.model);
+  }
+
+  /** Does the engine's decision settle the question? A call with the solver's exact values that contradicts it does. */
+  #confirm(question: Question, direction: Direction, model: string, isLast: boolean): boolean {
+    const { call, isFaithful } = question.call(model);
     const compared = compareCall(this.#pair.before, this.#pair.after, call);
-    if (compared !== undefined && this.#show(compared) === direction) return;
-    if (question.isExact && isFaithful && compared !== undefined) this.#defects.push(compared);
-    this.#isUnconfirmed = true;
+    if (compared !== undefined && this.#show(compared) === direction) return true;
+    const isDefect = question.isExact && isFaithful && compared !== undefined;
+    if (isDefect) this.#defects.push(compared);
+    this.#isUnconfirmed ||= isDefect || isLast;
+    return isDefect;
   }
 
   difference(): Found {
