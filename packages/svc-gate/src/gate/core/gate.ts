@@ -228,7 +228,7 @@ export class Gate implements AdminEvents {
 
   /** Waits until every batch that began before has ended. The next one follows the root's stops. */
   passHead(): Promise<Result<void, Refusal>> {
-    return this.#sequencer.batcher.exclusive(({ transaction }) => transaction.abort(), true);
+    return this.#sequencer.batcher.exclusive(({ transaction }) => transaction.abort());
   }
 
   /** Erases parts of receipts, between batches; see docs/guides/erasure.md. */
