@@ -1,6 +1,6 @@
 import { addDecimals } from "../wire/mod.ts";
 import { readApprovalId } from "./binding.ts";
-import { statusAt, type Approval, type Asking, type OwnAmount, type Shown, type Status } from "./approval.ts";
+import { statusAt, type Approval, type Asking, type Denial, type OwnAmount, type Shown, type Status } from "./approval.ts";
 import type { ApprovalBook } from "./book.ts";
 import type { Quorum } from "./quorum.ts";
 
@@ -48,7 +48,7 @@ export type Judgement =
       readonly how: "denied";
       readonly mismatch: boolean;
       readonly approval: Approval;
-      /** How many calls were denied under the rule within an hour, if that is why; else 0. */
+      /** The number of denials under a rule within an hour that blocks further calls, if that is why; else 0. */
       readonly denials: number;
     }
   | { readonly how: "closed"; readonly mismatch: boolean; readonly approval: Approval; readonly status: Status }
@@ -180,9 +180,27 @@ function denialFor(
   for (const rule of Object.keys(causes)) {
     const under = recent.filter((each) => each.rule === rule);
     const last = under.at(-1);
-    if (last !== undefined && under.length >= denialsMax) return { approval: last, denials: under.length };
+    if (last !== undefined && under.length >= denialsMax) return { approval: last, denials: denialsMax };
   }
   return undefined;
+}
+
+/** What says whether a denial can matter to other calls of its key. */
+export interface DenialSummary extends Pick<Denial, "at" | "scope"> {
+  /** The rule that decided the denied call. */
+  readonly rule: string;
+  /** Milliseconds since the epoch: until then the denial matters. */
+  readonly ends: number;
+}
+
+/**
+ * Returns the denials of a key that can matter to a call which was not denied itself: those of a tool or a rule, and the
+ * last ones under each rule within an hour. A key may have thousands of others.
+ */
+export function denialsThatMatter<Each extends DenialSummary>(denials: readonly Each[], at: number): readonly Each[] {
+  const recent = denials.filter((each) => at < each.at + hourMs);
+  const last = new Set(Map.groupBy(recent, ({ rule }) => rule).values().flatMap((under) => under.slice(-denialsMax)));
+  return denials.filter((each) => at < each.ends && (each.scope !== "call" || last.has(each)));
 }
 
 function capped({ key, session }: Ask, book: ApprovalBook, limits: AskLimits): number | undefined {

@@ -331,13 +331,12 @@ export class ApprovalDesk {
       if (signal.aborted || this.#closed) return stop();
       this.#waiters.add(waiter);
       if (this.#options.ledger.isShared) this.#asking ??= setInterval(() => void this.look(), askEveryMs).unref();
-      else void this.look(); // A decision may have come between the caller's look and this moment.
+      else void this.look([waiter]); // A decision may have come between the caller's look and this moment.
     });
   }
 
-  /** Reads the approvals that somebody waits for, in one query. An approval that was erased is cancelled. */
-  async look(): Promise<void> {
-    const asked = [...this.#waiters];
+  /** Reads the approvals that waiters wait for, in one query. An approval that was erased is cancelled. */
+  async look(asked: readonly Waiter[] = [...this.#waiters]): Promise<void> {
     const rows = [...new Set(asked.map(({ approval: { row } }) => row))];
     if (rows.length === 0) return;
     const query = { before: Number.MAX_SAFE_INTEGER, limit: rows.length, rows };

@@ -1,5 +1,7 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { denialsThatMatter, type Approval, type DenialSummary } from "../../../approvals/mod.ts";
 import type { Erasure } from "../../entry/erasure.ts";
+import { parseLeaf } from "../../entry/leaf.ts";
 import { holdRows, withHeld, type KeptCounters, type TotalQuery } from "../running-totals.ts";
 import type {
   ApprovalLookup,
@@ -23,6 +25,10 @@ export interface DueApprovals {
   readonly next: number;
 }
 
+interface KeptDenial extends DenialSummary {
+  readonly seq: number;
+}
+
 /** The tables of approvals and of the amounts that they hold, for the connection that writes. */
 export class ApprovalTables {
   readonly #database: DatabaseSync;
@@ -31,6 +37,8 @@ export class ApprovalTables {
   readonly #release: StatementSync;
   readonly #keep: StatementSync;
   #hasApprovals: boolean;
+  /** The denials of each key that a call has asked for since the key's last denial, by their end. */
+  readonly #denials = new Map<string, readonly KeptDenial[]>();
 
   constructor(database: DatabaseSync) {
     this.#database = database;
@@ -67,6 +75,7 @@ export class ApprovalTables {
 
   /** Forgets the approvals of erased rows and what they hold, within a transaction of the caller. */
   erase({ rows }: Pick<Erasure, "rows">): void {
+    this.#denials.clear();
     for (const table of ["approvals", "holds"]) {
       const forget = this.#database.prepare(`DELETE FROM ${table} WHERE seq BETWEEN ? AND ?`);
       for (const [from, to] of rows) forget.run(from, to);
@@ -76,8 +85,10 @@ export class ApprovalTables {
   /** Keeps approvals and ends holds, within a transaction of the caller. */
   keep(approvals: readonly StoredApproval[], released: readonly number[]): void {
     for (const row of released) this.#release.run(row);
-    for (const { row, attach, key, place, status, ends, record } of approvals)
+    for (const { row, attach, key, place, status, ends, record } of approvals) {
+      if (status === "denied") this.#denials.delete(key);
       this.#keep.run(row, Buffer.from(attach, "hex"), key, Buffer.from(place, "hex"), status, ends, record);
+    }
     this.#hasApprovals ||= approvals.length > 0;
   }
 
@@ -87,9 +98,29 @@ export class ApprovalTables {
       for (const each of select(this.#database, condition, ...values)) found.set(each.row.seq, each);
     };
     for (const attach of attaches) add("attach = ? AND ends IS NOT NULL", Buffer.from(attach, "hex"));
-    for (const row of rows) add("seq = ?", row);
-    for (const key of keys) add("key = ? AND status = 'denied' AND ends > ?", key, at);
+    const denials = keys.flatMap((key) => denialsThatMatter(this.#denialsOf(key, at), at).map(({ seq }) => seq));
+    for (const row of [...rows, ...denials]) add("seq = ?", row);
     return { kept: [...found.values()], holds: this.#holdsOf([...found.keys()], counters), ...this.#open(keys, at) };
+  }
+
+  /** Reads them once after each denial: a key may have thousands, and few of them matter to a call. */
+  #denialsOf(key: string, at: number): readonly KeptDenial[] {
+    const known = this.#denials.get(key);
+    if (known !== undefined) return known;
+    const found = this.#database
+      .prepare(
+        `SELECT seq, ends, record, leaf FROM approvals JOIN receipts USING (seq)
+           WHERE key = ? AND status = 'denied' AND ends > ? ORDER BY ends`,
+      )
+      .all(key, at);
+    const denials = found.flatMap(({ seq, ends, record, leaf }) => {
+      const { denial } = JSON.parse(String(record)) as Pick<Approval, "denial">;
+      if (denial === null) return [];
+      const rule = parseLeaf(String(leaf))?.rule ?? "";
+      return { seq: Number(seq), ends: Number(ends), at: denial.at, scope: denial.scope, rule };
+    });
+    this.#denials.set(key, denials);
+    return denials;
   }
 
   #holdsOf(rows: readonly number[], counters: KeptCounters): readonly StoredEffect[] {

@@ -1,0 +1,31 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { measureHolds } from "./approvals/holds.ts";
+import { measureSteps } from "./approvals/steps.ts";
+import { conclude, type Measures } from "./report.ts";
+
+const sized = (name: string, fallback: number): number => Number(process.env[name] ?? fallback);
+
+/** Each part with its own gates. */
+const parts: Readonly<Record<string, (folder: string) => Promise<Measures>>> = {
+  steps: (folder) => measureSteps(folder, sized("BENCH_ROUNDS", 600)),
+  holds: (folder) => measureHolds(folder, sized("BENCH_HOLDS", 10_000)),
+};
+
+export async function benchApprovals(): Promise<void> {
+  const asked = process.argv.slice(3);
+  const names = asked.length > 0 ? asked : Object.keys(parts);
+  const folder = mkdtempSync(join(tmpdir(), "svc-gate-bench-"));
+  try {
+    const measures: Record<string, Measures[string]> = {};
+    for (const name of names) {
+      const part = parts[name];
+      if (part === undefined) throw new Error(`the parts are ${Object.keys(parts).join(", ")}`);
+      Object.assign(measures, await part(join(folder, name)));
+    }
+    conclude("approvals", measures);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
