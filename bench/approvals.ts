@@ -1,8 +1,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { measureCpu } from "./approvals/cpu.ts";
 import { measureHolds } from "./approvals/holds.ts";
 import { measureSteps } from "./approvals/steps.ts";
+import { measureVerify } from "./approvals/verify.ts";
+import { measureWaiters } from "./approvals/waiters.ts";
 import { conclude, type Measures } from "./report.ts";
 
 const sized = (name: string, fallback: number): number => Number(process.env[name] ?? fallback);
@@ -11,6 +14,9 @@ const sized = (name: string, fallback: number): number => Number(process.env[nam
 const parts: Readonly<Record<string, (folder: string) => Promise<Measures>>> = {
   steps: (folder) => measureSteps(folder, sized("BENCH_ROUNDS", 600)),
   holds: (folder) => measureHolds(folder, sized("BENCH_HOLDS", 10_000)),
+  waiters: (folder) => measureWaiters(folder, sized("BENCH_WAITERS", 1000), 5),
+  verify: (folder) => measureVerify(folder, sized("BENCH_ROWS", 16_000)),
+  cpu: (folder) => measureCpu(folder, sized("BENCH_ROUNDS", 30)),
 };
 
 export async function benchApprovals(): Promise<void> {

@@ -160,7 +160,7 @@ export async function load(
 }
 
 /** Returns a process's user and system time so far (proc(5), fields 14 and 15 in clock ticks of 10 ms). */
-function cpuMicros({ pid }: ChildProcess): number {
+export function cpuMicros({ pid }: ChildProcess): number {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
   return (Number(fields[11]) + Number(fields[12])) * 10_000;
 }

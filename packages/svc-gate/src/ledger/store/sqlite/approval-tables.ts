@@ -39,6 +39,8 @@ export class ApprovalTables {
   #hasApprovals: boolean;
   /** The denials of each key that a call has asked for since the key's last denial, by their end. */
   readonly #denials = new Map<string, readonly KeptDenial[]>();
+  /** Statements that batches repeat, by their text. */
+  readonly #statements = new Map<string, StatementSync>();
 
   constructor(database: DatabaseSync) {
     this.#database = database;
@@ -53,6 +55,12 @@ export class ApprovalTables {
     );
     this.#hasApprovals = database.prepare("SELECT 1 FROM approvals LIMIT 1").get() !== undefined;
   }
+
+  readonly #statement: Prepare = (sql) => {
+    const known = this.#statements.get(sql) ?? this.#database.prepare(sql);
+    this.#statements.set(sql, known);
+    return known;
+  };
 
   /** True if a call was ever parked for a person. */
   get hasApprovals(): boolean {
@@ -95,7 +103,7 @@ export class ApprovalTables {
   find({ attaches, rows, keys, at }: ApprovalLookup, counters: KeptCounters): ApprovalsFound {
     const found = new Map<number, KeptApproval>();
     const add = (condition: string, ...values: readonly Value[]): void => {
-      for (const each of select(this.#database, condition, ...values)) found.set(each.row.seq, each);
+      for (const each of select(this.#statement, condition, ...values)) found.set(each.row.seq, each);
     };
     for (const attach of attaches) add("attach = ? AND ends IS NOT NULL", Buffer.from(attach, "hex"));
     const denials = keys.flatMap((key) => denialsThatMatter(this.#denialsOf(key, at), at).map(({ seq }) => seq));
@@ -125,7 +133,7 @@ export class ApprovalTables {
 
   #holdsOf(rows: readonly number[], counters: KeptCounters): readonly StoredEffect[] {
     const digests = new Map([...counters.values()].map(({ id, digest }) => [id, digest]));
-    const holds = this.#database.prepare("SELECT counter, key, at, seq, amount FROM holds WHERE seq = ?");
+    const holds = this.#statement("SELECT counter, key, at, seq, amount FROM holds WHERE seq = ?");
     return rows.flatMap((seq) =>
       holds.all(seq).map(({ counter, key, at, amount }) => ({
         seq,
@@ -138,7 +146,7 @@ export class ApprovalTables {
   }
 
   #open(keys: readonly string[], at: number): Pick<ApprovalsFound, "all" | "open"> {
-    const counts = this.#database.prepare(
+    const counts = this.#statement(
       `SELECT place, count(*) AS count FROM approvals WHERE key = ? AND ${isOpen} AND ends > ? GROUP BY place`,
     );
     const open = keys.flatMap((key) =>
@@ -146,15 +154,13 @@ export class ApprovalTables {
         .all(key, at)
         .map(({ place, count }) => [key, Buffer.from(place as Uint8Array).toString("hex"), Number(count)] as const),
     );
-    const all = this.#database
-      .prepare(`SELECT count(*) AS count FROM approvals WHERE ${isOpen} AND ends > ?`)
-      .get(at)?.["count"];
+    const all = this.#statement(`SELECT count(*) AS count FROM approvals WHERE ${isOpen} AND ends > ?`).get(at)?.["count"];
     return { open, all: Number(all) };
   }
 
   /** Open approvals whose time has ended, and when the next of the others ends. */
   due(at: number): DueApprovals {
-    const kept = select(this.#database, `ends <= ? AND ${isOpen} ORDER BY ends LIMIT ${dueMax}`, at);
+    const kept = select(this.#statement, `ends <= ? AND ${isOpen} ORDER BY ends LIMIT ${dueMax}`, at);
     const next = this.#database.prepare(`SELECT min(ends) AS next FROM approvals WHERE ends > ? AND ${isOpen}`).get(at);
     return { kept, next: next?.["next"] == null ? Infinity : Number(next["next"]) };
   }
@@ -171,7 +177,7 @@ export function listApprovals(database: DatabaseSync, query: ApprovalQuery): rea
     ...(rows === undefined ? [] : [[`seq IN (${rows.map(() => "?").join(", ")})`, rows] as const]),
   ];
   const condition = `${filters.map(([sql]) => sql).join(" AND ")} ORDER BY seq DESC LIMIT ?`;
-  return select(database, condition, ...filters.flatMap(([, values]) => values), limit);
+  return select((sql) => database.prepare(sql), condition, ...filters.flatMap(([, values]) => values), limit);
 }
 
 /** A leaf of a check begins with its answer and its time. Late: less time is left than has passed. */
@@ -186,12 +192,11 @@ export function waitingApprovals(database: DatabaseSync, at: number): WaitingApp
 }
 
 type Value = string | number | Uint8Array;
+type Prepare = (sql: string) => StatementSync;
 
 /** Reads approvals together with the rows that asked. */
-function select(database: DatabaseSync, condition: string, ...values: readonly Value[]): readonly KeptApproval[] {
-  const found = database.prepare(
-    `SELECT ${columns}, record FROM approvals JOIN receipts USING (seq) WHERE ${condition}`,
-  );
+function select(prepare: Prepare, condition: string, ...values: readonly Value[]): readonly KeptApproval[] {
+  const found = prepare(`SELECT ${columns}, record FROM approvals JOIN receipts USING (seq) WHERE ${condition}`);
   found.setReturnArrays(true);
   return found.all(...values).map((each) => {
     const read = each as unknown as readonly [...StoredColumns, string];
