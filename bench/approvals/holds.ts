@@ -23,11 +23,7 @@ export async function measureHolds(folder: string, count: number): Promise<Measu
     const from = performance.now();
     await desk.decide(await desk.park(largeCalls("withdrawn", count), denied), "deny");
     const deniedMs = performance.now() - from;
-    const after = await readsMs(desk, [
-      fresh,
-      { wallet: "withdrawn", key: agent },
-      { wallet: "other", key: denied },
-    ]);
+    const after = await readsMs(desk, [fresh, { wallet: "withdrawn", key: agent }, { wallet: "other", key: denied }]);
     await desk.park(largeCalls("held", count), waiting);
     const open = await readsMs(desk, [fresh, { wallet: "held", key: agent }]);
     const more = (all: readonly (readonly number[])[], place: number): ReturnType<typeof medianInterval> =>
@@ -44,7 +40,11 @@ export async function measureHolds(folder: string, count: number): Promise<Measu
       ["before any approval", round(p50(before, 0)), ""],
       ["unused key of the counter, after the denials", round(p50(after, 0)), ""],
       ["the counter's key with withdrawn amounts", round(p50(after, 1)), shown(withdrawn)],
-      ["an unused key of the counter, asked by the agent whose calls were denied", round(p50(after, 2)), shown(ofDenied)],
+      [
+        "an unused key of the counter, asked by the agent whose calls were denied",
+        round(p50(after, 2)),
+        shown(ofDenied),
+      ],
       ["unused key of the counter, while the others wait", round(p50(open, 0)), ""],
       ["the counter's key with held amounts", round(p50(open, 1)), shown(held)],
     ]);

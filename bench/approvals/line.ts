@@ -45,9 +45,7 @@ export class Line {
       `${body === undefined ? "GET" : "POST"} ${path} HTTP/1.1`,
       `host: ${this.#host}`,
       `authorization: Bearer ${key}`,
-      ...(body === undefined
-        ? []
-        : ["content-type: application/json", `content-length: ${Buffer.byteLength(body)}`]),
+      ...(body === undefined ? [] : ["content-type: application/json", `content-length: ${Buffer.byteLength(body)}`]),
     ];
     const request = `${head.join("\r\n")}\r\n\r\n${body ?? ""}`;
     return new Promise((resolve, reject) => {

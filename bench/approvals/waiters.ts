@@ -105,7 +105,8 @@ async function beginToWait(
     const key = keys[Math.floor(at / waitersOfKey)] as string;
     const heard = await line.ask(`/approvals/${id}?wait=${waiterSeconds}`, key);
     answered += 1;
-    if (heard.status !== 200 || !heard.body.includes('"status":"approved"')) throw new Error(`not heard: ${heard.body}`);
+    if (heard.status !== 200 || !heard.body.includes('"status":"approved"'))
+      throw new Error(`not heard: ${heard.body}`);
     return heard;
   });
   // A waiter that never hears a decision ends with its connection.

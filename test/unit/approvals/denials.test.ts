@@ -105,7 +105,10 @@ function agree(all: readonly Denied[], choose: typeof denialsThatMatter): void {
 }
 
 test("a call is judged by the denials that matter as by all denials of its key", () => {
-  fc.assert(fc.property(fc.array(denied, { maxLength: 40 }), (all) => agree(all, denialsThatMatter)), { numRuns: 400 });
+  fc.assert(
+    fc.property(fc.array(denied, { maxLength: 40 }), (all) => agree(all, denialsThatMatter)),
+    { numRuns: 400 },
+  );
 });
 
 test("positive control: without one of the last denials under a rule, or those of a tool, a call is judged otherwise", () => {

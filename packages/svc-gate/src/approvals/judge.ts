@@ -1,6 +1,14 @@
 import { addDecimals } from "../wire/mod.ts";
 import { readApprovalId } from "./binding.ts";
-import { statusAt, type Approval, type Asking, type Denial, type OwnAmount, type Shown, type Status } from "./approval.ts";
+import {
+  statusAt,
+  type Approval,
+  type Asking,
+  type Denial,
+  type OwnAmount,
+  type Shown,
+  type Status,
+} from "./approval.ts";
 import type { ApprovalBook } from "./book.ts";
 import type { Quorum } from "./quorum.ts";
 
@@ -199,7 +207,11 @@ export interface DenialSummary extends Pick<Denial, "at" | "scope"> {
  */
 export function denialsThatMatter<Each extends DenialSummary>(denials: readonly Each[], at: number): readonly Each[] {
   const recent = denials.filter((each) => at < each.at + hourMs);
-  const last = new Set(Map.groupBy(recent, ({ rule }) => rule).values().flatMap((under) => under.slice(-denialsMax)));
+  const last = new Set(
+    Map.groupBy(recent, ({ rule }) => rule)
+      .values()
+      .flatMap((under) => under.slice(-denialsMax)),
+  );
   return denials.filter((each) => at < each.ends && (each.scope !== "call" || last.has(each)));
 }
 

@@ -26,7 +26,13 @@ interface Fixture {
 async function open(t: TestContext, isShared: boolean): Promise<Fixture> {
   const ledger = await openLedger({ folder: temporaryFolder(t), engine });
   const clock = new Clock(systemTime);
-  const opened = await openGate({ ledger, policySet: noContracts(), mode: "observe", clock, onDefect: () => undefined });
+  const opened = await openGate({
+    ledger,
+    policySet: noContracts(),
+    mode: "observe",
+    clock,
+    onDefect: () => undefined,
+  });
   assert.ok(opened.ok);
   const { gate } = opened.value;
   let reads = 0;

@@ -154,7 +154,9 @@ export class ApprovalTables {
         .all(key, at)
         .map(({ place, count }) => [key, Buffer.from(place as Uint8Array).toString("hex"), Number(count)] as const),
     );
-    const all = this.#statement(`SELECT count(*) AS count FROM approvals WHERE ${isOpen} AND ends > ?`).get(at)?.["count"];
+    const all = this.#statement(`SELECT count(*) AS count FROM approvals WHERE ${isOpen} AND ends > ?`).get(at)?.[
+      "count"
+    ];
     return { open, all: Number(all) };
   }
 
