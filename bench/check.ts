@@ -172,14 +172,23 @@ export function residentMb({ child }: Server): number {
 
 /** Returns the median time to append 4 KiB and flush it, on the ledger's disk. */
 export function measureFlush(folder: string): number {
+  const flush = openFlush(folder);
+  const times = Array.from({ length: 400 }, flush.once);
+  flush.close();
+  return median(times);
+}
+
+/** A file on the ledger's disk. `once` appends 4 KiB, flushes it and returns the milliseconds that this took. */
+export function openFlush(folder: string): { readonly once: () => number; readonly close: () => void } {
   const file = openSync(join(folder, "flush"), "w");
   const page = Buffer.alloc(4096, 1);
-  const times = Array.from({ length: 400 }, () => {
-    const from = performance.now();
-    writeSync(file, page);
-    fdatasyncSync(file);
-    return performance.now() - from;
-  });
-  closeSync(file);
-  return median(times);
+  return {
+    once: () => {
+      const from = performance.now();
+      writeSync(file, page);
+      fdatasyncSync(file);
+      return performance.now() - from;
+    },
+    close: () => closeSync(file),
+  };
 }

@@ -1,5 +1,5 @@
-import { measureFlush } from "../check.ts";
-import { atMost, medianInterval, printTable, round, shown, type Interval, type Measures } from "../report.ts";
+import { openFlush } from "../check.ts";
+import { atMost, median, medianInterval, printTable, round, shown, type Interval, type Measures } from "../report.ts";
 import { callText, parkedIn, withDesk, type Call, type Desk } from "./desk.ts";
 
 /** What a check may meet: each is measured beside a plain check. */
@@ -19,18 +19,23 @@ const warmUps = 150;
 
 /**
  * Measures checks that meet an approval, one at a time: the first ESCALATE, the same call while it waits, and the call
- * that uses the approval. A plain check comes before each of them. Each approval is used before the next one opens.
+ * that uses the approval. A plain check comes before each of them, and one flush of the disk after each round. Each
+ * approval is used before the next one opens.
  */
 export async function measureSteps(folder: string, rounds: number): Promise<Measures> {
+  const flushes: number[] = [];
   const pairs = await withDesk(folder, async (desk) => {
+    const flush = openFlush(folder);
     const found = Object.fromEntries(names.map((name) => [name, [] as Pair[]])) as Record<Name, Pair[]>;
     for (let index = -warmUps; index < rounds; index += 1) {
       const one = await oneRound(desk, index + warmUps);
+      flushes.push(flush.once());
       if (index >= 0) for (const name of names) found[name].push(one[name]);
     }
+    flush.close();
     return found;
   });
-  const flushMs = measureFlush(folder);
+  const flushMs = median(flushes);
   const found = stepFigures(pairs);
   console.log(`\nOne check at a time, ${rounds} rounds; one flush of this disk: ${round(flushMs)} ms`);
   printTable([

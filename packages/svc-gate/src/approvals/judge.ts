@@ -204,15 +204,19 @@ export interface DenialSummary extends Pick<Denial, "at" | "scope"> {
 /**
  * Returns the denials of a key that can matter to a call which was not denied itself: those of a tool or a rule, and the
  * last ones under each rule within an hour. A key may have thousands of others.
+ *
+ * @param denials by their end
  */
 export function denialsThatMatter<Each extends DenialSummary>(denials: readonly Each[], at: number): readonly Each[] {
-  const recent = denials.filter((each) => at < each.at + hourMs);
-  const last = new Set(
-    Map.groupBy(recent, ({ rule }) => rule)
-      .values()
-      .flatMap((under) => under.slice(-denialsMax)),
-  );
-  return denials.filter((each) => at < each.ends && (each.scope !== "call" || last.has(each)));
+  const found: Each[] = [];
+  const counts = new Map<string, number>();
+  for (const each of denials.toReversed()) {
+    const count = counts.get(each.rule) ?? 0;
+    const isLast = at < each.at + hourMs && count < denialsMax;
+    if (at < each.ends && (each.scope !== "call" || isLast)) found.push(each);
+    if (isLast) counts.set(each.rule, count + 1);
+  }
+  return found.toReversed();
 }
 
 function capped({ key, session }: Ask, book: ApprovalBook, limits: AskLimits): number | undefined {

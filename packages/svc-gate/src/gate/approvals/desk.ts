@@ -172,7 +172,7 @@ export class ApprovalDesk {
     const rows = asked.flatMap(({ id }) => readApprovalId(id)?.row ?? []);
     const found = await transaction.approvals({ attaches: [], rows: [...new Set(rows)], keys: [], at });
     const { approvals } = found;
-    await requireRows(transaction, approvals.filter(isOpen));
+    requireRows(approvals.filter(isOpen), found);
     return {
       approvals: new Map(approvals.map((approval) => [approval.row, approval])),
       holds: Map.groupBy(found.holds, ({ seq }) => seq),

@@ -1,7 +1,9 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { denialsThatMatter, type Approval, type DenialSummary } from "../../../approvals/mod.ts";
+import { denialsThatMatter, type DenialSummary } from "../../../approvals/mod.ts";
 import type { Erasure } from "../../entry/erasure.ts";
+import { readProgress, voteRows } from "../../entry/approval-rows.ts";
 import { parseLeaf } from "../../entry/leaf.ts";
+import type { StoredRow } from "../../entry/row.ts";
 import { holdRows, withHeld, type KeptCounters, type TotalQuery } from "../running-totals.ts";
 import type {
   ApprovalLookup,
@@ -108,7 +110,9 @@ export class ApprovalTables {
     for (const attach of attaches) add("attach = ? AND ends IS NOT NULL", Buffer.from(attach, "hex"));
     const denials = keys.flatMap((key) => denialsThatMatter(this.#denialsOf(key, at), at).map(({ seq }) => seq));
     for (const row of [...rows, ...denials]) add("seq = ?", row);
-    return { kept: [...found.values()], holds: this.#holdsOf([...found.keys()], counters), ...this.#open(keys, at) };
+    const kept = [...found.values()];
+    const holds = this.#holdsOf([...found.keys()], counters);
+    return { kept, votes: this.rowsAt(voteRows(kept)), holds, ...this.#open(keys, at) };
   }
 
   /** Reads them once after each denial: a key may have thousands, and few of them matter to a call. */
@@ -121,14 +125,24 @@ export class ApprovalTables {
            WHERE key = ? AND status = 'denied' AND ends > ? ORDER BY ends`,
       )
       .all(key, at);
-    const denials = found.flatMap(({ seq, ends, record, leaf }) => {
-      const { denial } = JSON.parse(String(record)) as Pick<Approval, "denial">;
-      if (denial === null) return [];
+    const denials = found.map(({ seq, ends, record, leaf }) => {
+      const { denial } = readProgress(String(record));
       const rule = parseLeaf(String(leaf))?.rule ?? "";
-      return { seq: Number(seq), ends: Number(ends), at: denial.at, scope: denial.scope, rule };
+      const kept = { seq: Number(seq), ends: Number(ends), rule };
+      // A record that is damaged is read with its row, which reports it.
+      return { ...kept, at: denial?.at ?? at, scope: denial?.scope ?? ("rule" as const) };
     });
     this.#denials.set(key, denials);
     return denials;
+  }
+
+  rowsAt(rows: readonly number[]): readonly StoredRow[] {
+    const row = this.#statement(`SELECT ${columns} FROM receipts WHERE seq = ?`);
+    row.setReturnArrays(true);
+    return rows.flatMap((seq) => {
+      const found = row.get(seq) as unknown as StoredColumns | undefined;
+      return found === undefined ? [] : [rowOf(found)];
+    });
   }
 
   #holdsOf(rows: readonly number[], counters: KeptCounters): readonly StoredEffect[] {
