@@ -34,9 +34,8 @@ export async function measureHolds(folder: string, count: number): Promise<Measu
     const ofDenied = more(after, 2);
     const ofHeld = more(open, 1);
     const p50 = (all: readonly (readonly number[])[], place: number): number => medianInterval(all[place] ?? []).median;
-    console.log(
-      `\n${count} denied calls of one counter key (parked and denied in ${round(deniedMs / 1000)} s), then ${held} that wait; ${rounds} rounds`,
-    );
+    const took = `parked and denied in ${round(deniedMs / 1000)} s`;
+    console.log(`\n${count} denied calls of one counter key (${took}), then ${held} that wait; ${rounds} rounds`);
     printTable([
       ["a check that reads the counter", "p50 ms", "more than an unused key of the counter, ms"],
       ["before any approval", round(p50(before, 0)), ""],

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Approval } from "../../approvals/mod.ts";
 import type { Counter } from "../../contract/mod.ts";
 import { AppendTransaction, type CounterLookup } from "../../ledger/mod.ts";
-import { voteRows, type ApprovalQuery, type StoredEffect, type StoredRow } from "../../ledger/entry/mod.ts";
+import type { ApprovalQuery, StoredEffect, StoredRow } from "../../ledger/entry/mod.ts";
 import { Frontier } from "../../ledger/tree/mod.ts";
 import { addDecimals, isVerdict } from "../../wire/mod.ts";
 import { InMemoryCounters } from "../in-memory-counters.ts";
@@ -129,9 +129,10 @@ export class CaseLedger {
         (keys.includes(each.key) && each.status === "denied" && isAfter(each, at)),
     );
     const open = [...this.#approvals.values()].filter((each) => isOpen(each) && isAfter(each, at));
+    const votes = kept.flatMap(({ record }) => (JSON.parse(record) as Pick<Approval, "votes">).votes);
     return {
       kept,
-      votes: voteRows(kept).flatMap((row) => this.#rows.get(row) ?? []),
+      votes: votes.flatMap(({ row }) => this.#rows.get(row) ?? []),
       holds: kept.flatMap(({ row }) => this.#holds.get(row.seq) ?? []),
       open: open.filter(({ key }) => keys.includes(key)).map(({ key, place }) => [key, place, 1] as const),
       all: open.length,

@@ -17,7 +17,7 @@ import {
   type OwnAmount,
   type Quorum,
 } from "../../approvals/mod.ts";
-import { foldApproval, type ApprovalsFound, type StoredEffect } from "../../ledger/entry/mod.ts";
+import { foldApproval, type StoredEffect } from "../../ledger/entry/mod.ts";
 import { Fault, type AppendTransaction } from "../../ledger/mod.ts";
 import type { Canonical, CheckRequest, Verdict } from "../../wire/mod.ts";
 import type { ActivePolicy } from "../core/active-policy.ts";
@@ -383,12 +383,14 @@ function outcomeOf(
   return { asked, ...(how === "opened" && asking !== undefined && { approval: asking as unknown as Canonical }) };
 }
 
+type FoundApprovals = Awaited<ReturnType<AppendTransaction["approvals"]>>;
+
 /**
  * Folds approvals from their rows again before they are used. The table only says where to look.
  *
  * @param read what the look-up of the approvals read in this transaction
  */
-export function requireRows(approvals: readonly Approval[], read: Pick<ApprovalsFound, "kept" | "votes">): void {
+export function requireRows(approvals: readonly Approval[], read: Pick<FoundApprovals, "kept" | "votes">): void {
   const rows = new Map([...read.kept.map(({ row }) => row), ...read.votes].map((row) => [row.seq, row]));
   for (const approval of approvals) {
     const numbers = [approval.row, ...approval.votes.map(({ row }) => row)];

@@ -3,7 +3,7 @@
  *
  * Does not: know other rows, files or databases.
  */
-export { askOf, endedBy, foldApproval, voteRows, type RecordedAsk } from "./approval-rows.ts";
+export { askOf, endedBy, foldApproval, type RecordedAsk } from "./approval-rows.ts";
 export {
   erasableParts,
   eraseAct,
@@ -19,7 +19,7 @@ export {
 } from "./erasure.ts";
 export { cutInputText, headBytesMax, readCutInput, type CutInput } from "./cut-input.ts";
 export { covers, evidenceDigest, missingParts, partText, presentParts, wholeText } from "./evidence.ts";
-export type { ApprovalQuery, ApprovalsFound, StoredEffect } from "../store/store.ts";
+export type { ApprovalQuery, StoredEffect } from "../store/store.ts";
 export type { PartName } from "./disclosure.ts";
 export { leafHash, leafKinds, parseLeaf, type Leaf, type LeafKind } from "./leaf.ts";
 export type { Durable, Receipt } from "./receipt.ts";
