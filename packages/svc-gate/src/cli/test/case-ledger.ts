@@ -130,8 +130,10 @@ export class CaseLedger {
         (keys.includes(each.key) && each.status === "denied" && isAfter(each, at)),
     );
     const open = [...this.#approvals.values()].filter((each) => isOpen(each) && isAfter(each, at));
+    const votes = kept.flatMap(({ record }) => (JSON.parse(record) as Pick<Approval, "votes">).votes);
     return {
       kept,
+      votes: votes.flatMap(({ row }) => this.#rows.get(row) ?? []),
       holds: kept.flatMap(({ row }) => this.#holds.get(row.seq) ?? []),
       open: open.filter(({ key }) => keys.includes(key)).map(({ key, place }) => [key, place, 1] as const),
       all: open.length,

@@ -49,6 +49,8 @@ export interface ApprovalLookup {
 
 export interface ApprovalsFound {
   readonly kept: readonly KeptApproval[];
+  /** The rows of their votes. */
+  readonly votes: readonly StoredRow[];
   /** The amounts that these approvals hold. */
   readonly holds: readonly StoredEffect[];
   /** Open approvals of the keys. */
@@ -57,7 +59,7 @@ export interface ApprovalsFound {
   readonly all: number;
 }
 
-export const noApprovals: ApprovalsFound = { kept: [], holds: [], open: [], all: 0 };
+export const noApprovals: ApprovalsFound = { kept: [], votes: [], holds: [], open: [], all: 0 };
 
 /** How many approvals wait for a person. */
 export interface WaitingApprovals {

@@ -23,7 +23,6 @@ import { ApprovalTables, type DueApprovals } from "./approval-tables.ts";
 import { changeColumns, type StoredRow } from "../../entry/row.ts";
 import type { StoredRepeat } from "../../entry/repeat.ts";
 import { RepeatTable } from "./repeat-table.ts";
-import { columns, rowOf, type StoredColumns } from "./walk.ts";
 import type { TreeNode } from "../../tree/merkle.ts";
 import { LedgerRefused, NotKept } from "../store.ts";
 import type {
@@ -157,12 +156,7 @@ class Writer {
   }
 
   rowsAt(rows: readonly number[]): readonly StoredRow[] {
-    const row = this.#database.prepare(`SELECT ${columns} FROM receipts WHERE seq = ?`);
-    row.setReturnArrays(true);
-    return rows.flatMap((seq) => {
-      const found = row.get(seq) as unknown as StoredColumns | undefined;
-      return found === undefined ? [] : [rowOf(found)];
-    });
+    return this.#approvals.rowsAt(rows);
   }
 
   #sum(query: TotalQuery): string {
