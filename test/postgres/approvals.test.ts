@@ -4,14 +4,12 @@
  * REDEEM_ROUNDS sets how often both gates are asked for one approval at the same time.
  */
 import assert from "node:assert/strict";
-import { join } from "node:path";
-import { after, suite, test, type TestContext } from "node:test";
+import { after, suite, test } from "node:test";
 import { readSharedLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
-import { migratePostgres } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
-import { approvalMetrics, approved, large, naming, slowBatches, startDesk, type Desk } from "../support/approvals.ts";
-import { ask, temporaryFolder } from "../support/gate.ts";
-import type { Mutation } from "../support/mutation/mutate.ts";
+import { approvalMetrics, approved, large, naming, slowBatches, type Desk } from "../support/approvals.ts";
+import { ask } from "../support/gate.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { twoDesks } from "../support/two-desks.ts";
 
 const rounds = Number(process.env["REDEEM_ROUNDS"] ?? 20);
 const server = await startPostgres({ after }, { max_connections: 80 });
@@ -21,25 +19,6 @@ if (typeof server === "string")
 else {
   await server.run("CREATE ROLE gate LOGIN PASSWORD 'gate'");
   approvals(server);
-}
-
-/** Starts two gates on one new database. */
-async function twoDesks(
-  t: TestContext,
-  there: PostgresServer,
-  name: string,
-  defects?: readonly Mutation[],
-): Promise<readonly [Desk, Desk]> {
-  await there.run(`CREATE DATABASE ${name}`);
-  const at = (url: string): string => url.replace(/\/postgres$/, `/${name}`);
-  await migratePostgres({ url: at(there.url()), servingRole: "gate" });
-  const env = {
-    SVC_DATABASE_URL: at(there.url({ user: "gate", password: "gate" })),
-    SVC_SIGNING_KEY: join(temporaryFolder(t), "signing.key"),
-  };
-  const options = { env, ...(defects !== undefined && { defects }) };
-  const one = await startDesk(t, options);
-  return [one, await startDesk(t, { ...options, peer: one })];
 }
 
 /** Asks both gates for one approval at the same time, in each round with another call. Returns the ALLOWs of each round. */
