@@ -7,11 +7,14 @@ import fc from "fast-check";
 import {
   LedgerRefused,
   NotKept,
+  repeatsDeletedMax,
   type LedgerStore,
   type RowQuery,
   type StoredEffect,
   type StoredLookup,
 } from "../../packages/svc-gate/src/ledger/store/store.ts";
+import type { StoredRepeat } from "../../packages/svc-gate/src/ledger/entry/repeat.ts";
+import { limits } from "../../packages/svc-gate/src/wire/mod.ts";
 import { changeColumns, type StoredRow } from "../../packages/svc-gate/src/ledger/entry/row.ts";
 import { sha256, temporaryFolder } from "./ledger-fixture.ts";
 
@@ -260,6 +263,23 @@ export function storeSuite(name: string, engine: Engine): void {
         undefined,
       ]);
       await store.close();
+    });
+
+    test("a commit deletes recorded answers that are too old for a repeat, the oldest first, and only so many", async (t) => {
+      const store = await openFor(t, temporaryFolder(t));
+      const repeat = (at: number): StoredRepeat => ({ id: keyOf(`repeat ${at}`), at, record: "r" });
+      const times = Array.from({ length: 1100 }, (_, at) => at);
+      const keep = async (seq: number, repeats: readonly StoredRepeat[]): Promise<readonly number[]> => {
+        await (await store.begin()).commit([storedRow(seq)], [], { repeats });
+        const transaction = await store.begin();
+        const found = await transaction.repeats([...times, ...repeats.map(({ at }) => at)].map((at) => repeat(at).id));
+        await transaction.abort();
+        return [...new Set(found.map(({ at }) => at))].toSorted((a, b) => a - b);
+      };
+      assert.deepEqual(await keep(1, times.map(repeat)), times);
+      const last = limits.repeatWithinMs + 1090;
+      assert.deepEqual(await keep(2, [repeat(last)]), [...times.slice(repeatsDeletedMax), last]);
+      assert.deepEqual(await keep(3, [repeat(last + 1)]), [...times.slice(1091), last + 1]);
     });
 
     test("an event of a counter that is not stored is a fault, and nothing of its batch is stored", async (t) => {

@@ -59,6 +59,9 @@ export interface ApprovalsFound {
 
 export const noApprovals: ApprovalsFound = { kept: [], holds: [], open: [], all: 0 };
 
+/** The most old answers that one commit deletes: more than a batch adds, and so few that no commit takes long. */
+export const repeatsDeletedMax = 1024;
+
 /** How many approvals wait for a person. */
 export interface WaitingApprovals {
   readonly calls: number;
