@@ -157,7 +157,7 @@ function repeats(there: PostgresServer): void {
         assert.equal((await ask(other, "/ledger/verify")).json.ok, true);
       });
       test(`positive control: a defect is noticed by "${rule}"`, async (t) => {
-        const [one, other] = await twoDesks(t, there, `wrong_${index}`, [defect]);
+        const [one, other] = await twoDesks(t, there, `wrong_${index}`, { defects: [defect] });
         await assert.rejects(() => run(one, other));
       });
     }

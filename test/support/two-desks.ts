@@ -1,9 +1,8 @@
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { migratePostgres } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
-import { startDesk, type Desk } from "./approvals.ts";
+import { startDesk, type Desk, type DeskOptions } from "./approvals.ts";
 import { temporaryFolder } from "./gate.ts";
-import type { Mutation } from "./mutation/mutate.ts";
 import type { PostgresServer } from "./postgres-server.ts";
 
 /** Starts two gates as processes on one new database, whose server has the role "gate". */
@@ -11,7 +10,7 @@ export async function twoDesks(
   t: TestContext,
   there: PostgresServer,
   name: string,
-  defects?: readonly Mutation[],
+  given: Pick<DeskOptions, "contract" | "defects"> = {},
 ): Promise<readonly [Desk, Desk]> {
   await there.run(`CREATE DATABASE ${name}`);
   const at = (url: string): string => url.replace(/\/postgres$/, `/${name}`);
@@ -20,7 +19,7 @@ export async function twoDesks(
     SVC_DATABASE_URL: at(there.url({ user: "gate", password: "gate" })),
     SVC_SIGNING_KEY: join(temporaryFolder(t), "signing.key"),
   };
-  const options = { env, ...(defects !== undefined && { defects }) };
+  const options = { env, ...given };
   const one = await startDesk(t, options);
   return [one, await startDesk(t, { ...options, peer: one })];
 }
