@@ -131,6 +131,10 @@ function approvals(there: PostgresServer): void {
         ledger: "root",
       });
       t.after(() => ledger.close());
+      const held = (await ledger.openHolds([receipt.seq, receipt.seq + 100])).map(({ row, holds }) => {
+        return [row, holds.map(({ amount }) => amount)];
+      });
+      assert.deepEqual(held, [[receipt.seq, ["1200"]]]);
       const { at } = (await ask(one, `/receipts/${receipt.seq}`)).json;
       const shares = [0.4, 0.9, 2].map((share) => ledger.waiting(Math.round(at + share * 3_600_000)));
       assert.deepEqual(await Promise.all(shares), [

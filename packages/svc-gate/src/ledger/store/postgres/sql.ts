@@ -88,6 +88,8 @@ export const statements = {
   openAll: `SELECT count(*) AS count FROM svc_gate.approvals
     WHERE ledger = $1 AND status IN ('pending', 'approved') AND ends > $2`,
   holdsOf: `SELECT counter, key, at, seq, amount FROM svc_gate.holds WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
+  openHolds: `SELECT seq, counter, holds.key, at, amount FROM svc_gate.approvals LEFT JOIN svc_gate.holds USING (ledger, seq)
+    WHERE ledger = $1 AND seq = ANY($2::bigint[]) AND status IN ('pending', 'approved') ORDER BY seq`,
   dueApprovals: `SELECT seq, leaf, evidence, session, tool, verdict, record
     FROM svc_gate.approvals JOIN svc_gate.receipts USING (ledger, seq)
     WHERE ledger = $1 AND status IN ('pending', 'approved') AND ends <= $2 ORDER BY ends LIMIT 10000`,

@@ -284,6 +284,7 @@ function historyOf(ask: <Value>(name: string, ...args: readonly unknown[]) => Pr
     hashes: (level, from, count) => ask("hashes", level, from, count),
     leaves: (from, count) => ask("leaves", from, count),
     approvals: (query) => ask("approvals", query),
+    openHolds: (rows) => ask("openHolds", rows),
     waiting: (at) => ask("waiting", at),
   };
 }
