@@ -245,7 +245,8 @@ export function statusAt(approval: Approval, at: number): Status {
   return isOpen(approval) && at >= endsAt(approval) ? "expired" : approval.status;
 }
 
-export function isOpen({ status }: Pick<Approval, "status">): boolean {
+/** True if a person may decide the approval, or a call may use it. A store keeps the same statuses as texts. */
+export function isOpen({ status }: { readonly status: string }): boolean {
   return status === "pending" || status === "approved";
 }
 

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { noStops, type Approval } from "../../approvals/mod.ts";
+import { isOpen, noStops, type Approval } from "../../approvals/mod.ts";
 import type { Counter } from "../../contract/mod.ts";
 import { AppendTransaction, type CounterLookup } from "../../ledger/mod.ts";
 import type { ApprovalQuery, StoredEffect, StoredRow } from "../../ledger/entry/mod.ts";
@@ -157,10 +157,6 @@ export class WatchedTransaction extends AppendTransaction {
     this.seen.push(value);
     return value;
   }
-}
-
-function isOpen({ status }: StoredApproval): boolean {
-  return status === "pending" || status === "approved";
 }
 
 function isAfter({ ends }: StoredApproval, at: number): boolean {

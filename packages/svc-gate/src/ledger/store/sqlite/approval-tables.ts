@@ -207,6 +207,15 @@ export function waitingApprovals(database: DatabaseSync, at: number): WaitingApp
   return { calls: Number(found?.["calls"]), late: Number(found?.["late"]) };
 }
 
+/** Reads those rows whose approvals are open, each with row, counter, key, time and amount of what it holds. */
+export function openHoldsIn(database: DatabaseSync, rows: readonly number[]): readonly (readonly unknown[])[] {
+  const found = database.prepare(
+    `SELECT seq, counter, holds.key, at, amount FROM approvals LEFT JOIN holds USING (seq) WHERE seq = ? AND ${isOpen}`,
+  );
+  found.setReturnArrays(true);
+  return rows.flatMap((row) => found.all(row) as unknown as readonly (readonly unknown[])[]);
+}
+
 type Value = string | number | Uint8Array;
 type Prepare = (sql: string) => StatementSync;
 
