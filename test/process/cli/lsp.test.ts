@@ -291,6 +291,8 @@ suite("svc-gate lsp", () => {
     await has("size(input.to)\n", "input.|CURSOR|\n", ["to", "folder"]);
     await has("per: session", "per: platform.|CURSOR|", ["wallet"]);
     await has("requires: platform.present", "requires: |CURSOR|", ["platform", "session"]);
+    await has("    requires: platform.present", "    |CURSOR|\n    requires: platform.present", ["numbers"]);
+    await has("requires: platform.present", "numbers: |CURSOR|", ["double"], ["ALLOW"]);
   });
 
   test("completion, hover and definition work for the members under `sensitive:`", async () => {

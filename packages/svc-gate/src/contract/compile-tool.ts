@@ -42,7 +42,9 @@ export interface Route {
   readonly presence: readonly Requirement[];
   /** The schemas as written, `platform` if there is one: for programs that reason about values. */
   readonly schemas: { readonly input: Json | undefined; readonly platform: Json | undefined };
+  /** Refuses the input; with `onlyDoubles` also a number that a program reading IEEE doubles would change. */
   readonly validateInput: Validator;
+  readonly onlyDoubles: boolean;
   readonly validatePlatform: Validator | undefined;
   readonly requires: readonly Requirement[];
   readonly rules: readonly Rule[];

@@ -12,7 +12,7 @@ import { limitDeclarations, limitValues, type Limits } from "./check/limits.ts";
 import type { Probe } from "./run/plan.ts";
 import { readContract, readMandate } from "./text/read-document.ts";
 import { readSchema } from "./schema/read.ts";
-import type { Validator } from "./schema/schema.ts";
+import { onlyDoubles, type Validator } from "./schema/schema.ts";
 import { newBudget, type Scope } from "./check/scope.ts";
 import { nothingSensitive, readSensitive, type Sensitive } from "./check/sensitive.ts";
 import type { Syntax } from "./text/syntax.ts";
@@ -408,6 +408,7 @@ class ContractCompiler {
     const said = compiler.otherwise(otherwise, facts);
     const terms = this.#terms.terms(shared);
     compiler.pin(terms);
+    const validate = input?.validate ?? (() => undefined);
     const route: Route = {
       contract: this.#document.name,
       presence,
@@ -415,7 +416,8 @@ class ContractCompiler {
         input: document?.input && toJson(document.input),
         platform: this.#document.platform && toJson(this.#document.platform),
       },
-      validateInput: input?.validate ?? (() => undefined),
+      validateInput: document?.onlyDoubles === true ? onlyDoubles(validate) : validate,
+      onlyDoubles: document?.onlyDoubles === true,
       validatePlatform: this.#platform?.validate,
       requires,
       rules: rules.flatMap((rule) => rule ?? []),
