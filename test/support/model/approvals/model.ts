@@ -197,7 +197,7 @@ export class ApprovalsModel {
 
   #values({ call, at }: Asking, own: number | undefined): Values {
     const states = this.states();
-    const values = { spent: 0, freed: 0, tries: 0, asked: 0 };
+    const values = { spent: 0, held: 0, parked: 0, freed: 0, tries: 0, asked: 0 };
     for (const event of this.#events) {
       if (event.kind !== "check") continue;
       const { call: past, at: then, verdict, answered, how, n } = event;
@@ -205,6 +205,9 @@ export class ApprovalsModel {
       const isHeld = how === "opened" && isOpen(states.get(n)) && n !== own;
       const isOfWallet = isSend && past.wallet === call.wallet;
       if (isOfWallet && then > at - day && (answered === "ALLOW" || isHeld)) values.spent += Number(past.amount);
+      if (isOfWallet && then > at - day && isHeld) values.held += Number(past.amount);
+      const isOfSession = call.session !== null && past.session === call.session && past.key === call.key;
+      if (isSend && isOfSession && then > at - 20 * minute && isHeld) values.parked += 1;
       if (isSend && past.key === call.key && then > at - 2 * hour && answered === "ALLOW")
         values.freed += Number(past.amount);
       if (isOfWallet && then > at - 10 * minute) values.tries += 1;

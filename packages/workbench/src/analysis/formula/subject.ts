@@ -1,5 +1,12 @@
 import type { PolicySet, Span } from "../../../../svc-gate/src/contract/mod.ts";
-import type { ContractDocument, Core, Requirement, Route, Rule } from "../../../../svc-gate/src/contract/ir.ts";
+import {
+  heldName,
+  type ContractDocument,
+  type Core,
+  type Requirement,
+  type Route,
+  type Rule,
+} from "../../../../svc-gate/src/contract/ir.ts";
 import type { Finding } from "../findings/finding.ts";
 import { shapeOf } from "./shapes.ts";
 import type { World } from "./world.ts";
@@ -45,7 +52,7 @@ function subjectOf(document: ContractDocument, tool: string, route: Route): Subj
       input: shapeOf(route.schemas.input),
       platform: shapeOf(route.schemas.platform),
       ranges: new Map(),
-      whole: new Set(counting.map(([name]) => `${document.name}.${name}`)),
+      whole: new Set(counting.map(([name]) => `${document.name}.${name}`).flatMap((name) => [name, heldName(name)])),
     },
     context: requirements.map(({ when }) => ({ core: when, holds: true })),
   };
