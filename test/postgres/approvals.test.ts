@@ -8,7 +8,16 @@ import { join } from "node:path";
 import { after, suite, test, type TestContext } from "node:test";
 import { readSharedLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
 import { migratePostgres } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
-import { approvalMetrics, approved, large, naming, slowBatches, startDesk, type Desk } from "../support/approvals.ts";
+import {
+  approvalMetrics,
+  approved,
+  large,
+  naming,
+  payments,
+  slowBatches,
+  startDesk,
+  type Desk,
+} from "../support/approvals.ts";
 import { ask, temporaryFolder } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
@@ -29,6 +38,7 @@ async function twoDesks(
   there: PostgresServer,
   name: string,
   defects?: readonly Mutation[],
+  contract = payments,
 ): Promise<readonly [Desk, Desk]> {
   await there.run(`CREATE DATABASE ${name}`);
   const at = (url: string): string => url.replace(/\/postgres$/, `/${name}`);
@@ -37,7 +47,7 @@ async function twoDesks(
     SVC_DATABASE_URL: at(there.url({ user: "gate", password: "gate" })),
     SVC_SIGNING_KEY: join(temporaryFolder(t), "signing.key"),
   };
-  const options = { env, ...(defects !== undefined && { defects }) };
+  const options = { env, contract, ...(defects !== undefined && { defects }) };
   const one = await startDesk(t, options);
   return [one, await startDesk(t, { ...options, peer: one })];
 }
@@ -80,6 +90,21 @@ function approvals(there: PostgresServer): void {
       assert.deepEqual([second.approval.id, second.approval.new], [first.approval.id, false]);
       const more = { ...large, tool_input: { amount: 1301, to: "x" } };
       assert.equal((await other.asks(more)).verdict, "BLOCK", "1,200 of 2,500 are held");
+    });
+
+    test("R8: what parked calls hold is the same at both gates, and ends at both", async (t) => {
+      const contract = payments.replace(
+        "rules:\n",
+        'rules:\n  - { rule: queue, on: [pay.send], when: counters.spent.held > 1000, verdict: BLOCK, reason: "{counters.spent.held} wait" }\n',
+      );
+      const [one, other] = await twoDesks(t, there, "held", undefined, contract);
+      const { approval } = await one.asks(large);
+      const small = { ...large, tool_input: { amount: 5, to: "x" } };
+      const blocked = await other.asks(small);
+      assert.deepEqual([blocked.verdict, blocked.reason], ["BLOCK", "Svc: 1200 wait"]);
+      assert.equal((await one.decides("anna", approval.id, "deny")).status, 200);
+      assert.equal((await other.asks(small)).verdict, "ALLOW");
+      assert.equal((await ask(other, "/ledger/verify")).json.ok, true);
     });
 
     test("each gate shows the calls that wait, and only the gate that recorded a decision counts it", async (t) => {

@@ -280,6 +280,7 @@ suite("svc-gate lsp", () => {
     await has(condition, "|CURSOR|", ["input", "limits", "many", "size", "duration"], ["mails", "folder"]);
     await has(condition, "limits.|CURSOR|", ["recipients"], ["mails", "size"]);
     await has(condition, "counters.|CURSOR|", ["mails"]);
+    await has(condition, "counters.mails.|CURSOR|", ["held"]);
     await has(condition, "input.|CURSOR|", ["to", "size"], ["folder"]);
     await has('input.folder == "x"', "input.|CURSOR|", ["folder"], ["to"]);
     await has(condition, "platform.|CURSOR|", ["wallet", "present"]);
