@@ -95,7 +95,13 @@ function approvals(there: PostgresServer): void {
     test("R8: what parked calls hold is the same at both gates, and ends at both", async (t) => {
       const contract = payments.replace(
         "rules:\n",
-        'rules:\n  - { rule: queue, on: [pay.send], when: counters.spent.held > 1000, verdict: BLOCK, reason: "{counters.spent.held} wait" }\n',
+        `rules:
+  - rule: queue
+    on: [pay.send]
+    when: counters.spent.held > 1000
+    verdict: BLOCK
+    reason: "{counters.spent.held} wait"
+`,
       );
       const [one, other] = await twoDesks(t, there, "held", undefined, contract);
       const { approval } = await one.asks(large);

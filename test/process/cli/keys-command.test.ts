@@ -83,7 +83,7 @@ test("keys create, list, rotate and revoke reach the gate through a file that on
   await run("persons", "add", "anna");
   await run("keys", "create", "anna-phone", "--scopes", "approve", "--person", "anna", "--groups", "legal,finance");
   const table = (await run("keys", "list")).stdout.split("\n");
-  const [head = "", row = ""] = [table[0], table.find((line) => line.startsWith("anna-phone "))];
+  const [head = "", row = ""] = [table[0], table.find((each) => each.startsWith("anna-phone "))];
   assert.match(row, /^anna-phone +active +approve +anna +finance,legal +all tools /);
   // The cells are below their headings.
   for (const [heading, cell] of [

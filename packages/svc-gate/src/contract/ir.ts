@@ -5,7 +5,6 @@
  *
  * Does not: decide. A service that decides only needs mod.ts.
  */
-export { heldName } from "./counters/counter.ts";
 export type { KeyPart } from "./counters/keys.ts";
 export { diagnosticCodes } from "./text/diagnostic-codes.ts";
 export { documentKeys } from "./text/document-keys.ts";

@@ -21,7 +21,7 @@ export {
 } from "./compile.ts";
 export { type Caller } from "./counters/keys.ts";
 export { windowStart } from "./counters/counters.ts";
-export { mayHold, type Counter } from "./counters/counter.ts";
+export type { Counter } from "./counters/counter.ts";
 export {
   lookupsOf,
   planLookups,

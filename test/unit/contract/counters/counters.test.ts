@@ -158,7 +158,7 @@ suite("the part of a counter that parked calls hold", () => {
         ["c.k.held", "held"],
       ],
     );
-    assert.equal(new Set(read.counters.map(({ identity }) => identity)).size, 2);
+    assert.equal(new Set(read.counters.map((each) => each.identity)).size, 2);
     const caller = { keyName: "k", sessionId: null };
     const call = request({ platform: snapshot });
     assert.equal(prepare(plain, call, caller).updates.length, 1);

@@ -1,4 +1,4 @@
-import { mayHold, type PolicySet, type Lookup } from "../../contract/mod.ts";
+import type { PolicySet, Lookup } from "../../contract/mod.ts";
 import {
   readResume,
   resetThroughOf,
@@ -182,7 +182,7 @@ class DeepReplay {
 
   /** A counter that comes into force counts what open approvals hold. */
   #holdAgain(policySet: PolicySet): void {
-    const coming = countersOf(policySet).filter(({ counter }) => mayHold(counter) && !counter.startsEmpty);
+    const coming = countersOf(policySet).filter(({ counter }) => counter.mayHold && !counter.startsEmpty);
     for (const owned of coming) {
       const counter = counterDigest(owned.counter.identity);
       for (const { leaf, row, holds } of this.#open.values()) {

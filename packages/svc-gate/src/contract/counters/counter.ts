@@ -16,6 +16,8 @@ export interface Counter {
   readonly identity: string;
   readonly of: readonly string[];
   readonly counting: Counting;
+  /** True if parked calls hold amounts in it. */
+  readonly mayHold: boolean;
   readonly window: Window;
   /** It adds up a `sum`; any other counter counts calls, in whole numbers. */
   readonly sums: boolean;
@@ -42,11 +44,6 @@ export function heldPart(counter: Counter): Counter {
     identity: canonical({ ...definition, counting: "held" }),
     counting: "held",
   };
-}
-
-/** True if parked calls hold amounts in the counter. */
-export function mayHold({ counting }: Pick<Counter, "counting">): boolean {
-  return counting === "possible" || counting === "held";
 }
 
 /** The events that count: all events, those of a rolling time, or those of a calendar period. */

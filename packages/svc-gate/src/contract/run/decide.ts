@@ -20,7 +20,7 @@ import {
 } from "./plan-lookups.ts";
 import type { Caller } from "../counters/keys.ts";
 import type { Decision, Observation } from "./decision.ts";
-import { mayHold, type Counter } from "../counters/counter.ts";
+import type { Counter } from "../counters/counter.ts";
 import { stepsMax, type EvaluationContext } from "./plan.ts";
 import { EvaluationError } from "./rational.ts";
 import { mismatchText } from "../schema/schema.ts";
@@ -95,7 +95,7 @@ export function count(prepared: Prepared, outcome: Outcome): readonly CounterUpd
   if (prepared.updates.length === 0) return noUpdates;
   const counted = prepared.updates.filter(({ counter }) => isCounted(counter, outcome));
   if (outcome.how !== "opened") return counted;
-  return counted.map((update) => (mayHold(update.counter) ? { ...update, held: true } : update));
+  return counted.map((update) => (update.counter.mayHold ? { ...update, held: true } : update));
 }
 
 /** Does the counter count calls with this decision and answer? */

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { mayHold, recount, type PolicySet, type Counter } from "../../contract/mod.ts";
+import { recount, type PolicySet, type Counter } from "../../contract/mod.ts";
 import { readResume, resumeOf, type FoldedEvent, type Ledger, type AppendTransaction } from "../../ledger/mod.ts";
 import { askOf, parseLeaf, readCall, readCutInput, wholeText, type Leaf } from "../../ledger/entry/mod.ts";
 import { isVerdict, visible } from "../../wire/mod.ts";
@@ -77,7 +77,7 @@ export async function alignCounters(
       ? { ...start, unknownThrough: lostThrough }
       : await catchUp(each, ledger, start, keep);
     await transaction.keepCounter({ definition, through: null, unknownThrough }, []);
-    if (mayHold(each.counter) && !startsEmpty) await holdOpen(each, transaction);
+    if (each.counter.mayHold && !startsEmpty) await holdOpen(each, transaction);
     folded.push({ counter: name, rows, events, unknownThrough, startsEmpty });
   }
   return folded;

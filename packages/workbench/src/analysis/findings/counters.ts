@@ -1,9 +1,9 @@
 import type { Span } from "../../../../svc-gate/src/contract/mod.ts";
-import { heldName, walk, type Core, type CounterDocument, type Syntax } from "../../../../svc-gate/src/contract/ir.ts";
+import { walk, type Core, type CounterDocument, type Syntax } from "../../../../svc-gate/src/contract/ir.ts";
 import { directionOf } from "../formula/direction.ts";
 import type { Finding } from "./finding.ts";
 import { impossible } from "../formula/reasoner.ts";
-import { isFalse, presenceOf, type Subject } from "../formula/subject.ts";
+import { heldName, isFalse, presenceOf, type Subject } from "../formula/subject.ts";
 
 /** Counters that the agent can escape, or that count the wrong calls. */
 export function findInCounters(subjects: readonly Subject[]): readonly Finding[] {

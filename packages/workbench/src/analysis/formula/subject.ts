@@ -1,12 +1,5 @@
 import type { PolicySet, Span } from "../../../../svc-gate/src/contract/mod.ts";
-import {
-  heldName,
-  type ContractDocument,
-  type Core,
-  type Requirement,
-  type Route,
-  type Rule,
-} from "../../../../svc-gate/src/contract/ir.ts";
+import type { ContractDocument, Core, Requirement, Route, Rule } from "../../../../svc-gate/src/contract/ir.ts";
 import type { Finding } from "../findings/finding.ts";
 import { shapeOf } from "./shapes.ts";
 import type { World } from "./world.ts";
@@ -37,6 +30,11 @@ export function subjectsOf(policySet: PolicySet): readonly Subject[] {
       return document === undefined ? [] : [subjectOf(document, tool, route)];
     }),
   );
+}
+
+/** The name of the part of a counter that parked calls hold: `counters.x.held` in a contract. */
+export function heldName(counter: string): string {
+  return `${counter}.held`;
 }
 
 function subjectOf(document: ContractDocument, tool: string, route: Route): Subject {
