@@ -151,7 +151,7 @@ export class ApprovalsModel {
           state.status = "denied";
           state.denial = event;
         } else {
-          state.votes.push(event.person);
+          state.votes = [...state.votes.filter((person) => person !== event.person), event.person];
           state.status = event.useBy === null ? "pending" : "approved";
           state.useBy = event.useBy;
         }
@@ -400,7 +400,9 @@ export class ApprovalsModel {
     const asker = this.#personOf(state.check.call.key);
     if (person === asker || voter.maker === asker) return { code: "self-approval" };
     const isApproved = state.votes.includes(person) && (isOpen(state) || state.status === "used");
-    const isAgain = decision === "approve" ? isApproved : state.denial?.person === person;
+    // A vote may complete the persons only later, when its key is not its maker's voice any more.
+    const isEnoughNow = state.status === "pending" && this.#isMet(state);
+    const isAgain = decision === "approve" ? isApproved && !isEnoughNow : state.denial?.person === person;
     if (isAgain && !isDue(state, at)) return this.#decided(of, false);
     if (!isOpen(state) || isDue(state, at)) return { code: "approval-closed" };
     const isMet = decision === "approve" && this.#isMet(state, [person]);
