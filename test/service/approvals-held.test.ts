@@ -125,6 +125,35 @@ runScenarios("what parked calls hold", [
   },
 ]);
 
+suite("svc-gate explain", () => {
+  test("it names the receipts that hold an amount now, and none whose approval has ended", async (t) => {
+    const desk = await startDesk(t, { contract: limiting });
+    const [first, second] = [await desk.asks(call(1200, "s1")), await desk.asks(call(1100, "s1", "v"))];
+    await desk.decides("anna", first.approval.id, "deny");
+    const reader = await desk.asks(call(5, "s1"));
+    const again = await desk.asks(call(1100, "s1", "v"));
+    await desk.stop();
+    const explained = async ({ receipt }: any): Promise<readonly unknown[]> => {
+      const args = ["explain", "--receipt", String(receipt.seq), "--data-dir", join(desk.folder, "data"), "--json"];
+      const { code, stdout, stderr } = await finish(t, args);
+      assert.equal(code, 0, stderr + stdout);
+      const { counters } = JSON.parse(stdout);
+      return counters
+        .filter(({ name }: any) => /held$/.test(name))
+        .map(({ name, value, counted }: any) => [name, value, counted.last.map(({ seq }: any) => seq)]);
+    };
+    assert.deepEqual(await explained(reader), [
+      ["pay.spent.held", "0", []],
+      ["pay.waiting.held", "1100", [second.receipt.seq]],
+    ]);
+    // The call's own approval is left out.
+    assert.deepEqual(await explained(again), [
+      ["pay.spent.held", "0", []],
+      ["pay.waiting.held", "0", []],
+    ]);
+  });
+});
+
 suite("the ledger of a contract that reads what parked calls hold", () => {
   test("it verifies, also after a reload, and each row is decided again to the same answer", async (t) => {
     const desk = await startDesk(t, { contract: counting });
