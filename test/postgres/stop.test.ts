@@ -167,7 +167,11 @@ else
     });
 
     test("positive control: a gate whose tenants do not read the root's stops is noticed", async (t) => {
-      const defect = { within: "missingActs", find: "if (root.acts.length === 0) return root.acts;", put: "return [];" };
+      const defect = {
+        within: "missingActs",
+        find: "if (root.acts.length === 0) return root.acts;",
+        put: "return [];",
+      };
       const pair = await startPair(t, server, defect);
       await assert.rejects(stopsAndLifts(pair, 0), /round 0/);
     });
