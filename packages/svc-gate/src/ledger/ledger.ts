@@ -102,8 +102,9 @@ export class Ledger {
   #checkpoint: string;
   readonly #headWatchers: ((head: SignedHead) => void)[] = [];
   #certain: LedgerParts["certain"];
-  /** The stops by the rows up to `through`. */
-  #stops: { readonly through: number; readonly stops: Stops } = { through: 0, stops: noStops };
+  /** The stops by the rows up to `#stopsThrough`. */
+  #stops: Stops = noStops;
+  #stopsThrough = 0;
 
   constructor(parts: LedgerParts) {
     this.#parts = parts;
@@ -170,7 +171,7 @@ export class Ledger {
     try {
       const head = this.#follow(store.head, store.frontier);
       await this.#followSigner(store.signer);
-      await this.#followStops(store.changed);
+      if (store.changed > this.#stopsThrough) await this.#followStops(store.changed);
       return new AppendTransaction({
         head,
         tree: this.#tree.copy(),
@@ -178,7 +179,7 @@ export class Ledger {
         log: this.name,
         engine: this.#parts.engine,
         store,
-        stops: this.#stops.stops,
+        stops: this.#stops,
         digest: this.keyDigest,
         counterOf: (counter) => ({ ...counter, digest: hash("sha256", counter.definition, "hex") }),
         committed: (reached) => this.#advance(reached),
@@ -236,7 +237,8 @@ export class Ledger {
    * @param changed the last row of a person's act: without a new one, nothing is read
    */
   async #followStops(changed: number): Promise<void> {
-    const { through, stops } = this.#stops;
+    const through = this.#stopsThrough;
+    const before = this.#stops;
     if (changed <= through) return;
     const found: StoredRow[] = [];
     for (const mark of stopMarks) {
@@ -245,12 +247,14 @@ export class Ledger {
     }
     const acts = found.toSorted((a, b) => a.seq - b.seq).flatMap((row) => stopActIn(row) ?? []);
     // Another call may have read more rows meanwhile.
-    if (this.#stops.through < changed) this.#stops = { through: changed, stops: acts.reduce(withStopAct, stops) };
+    if (this.#stopsThrough >= changed) return;
+    this.#stops = acts.reduce(withStopAct, before);
+    this.#stopsThrough = changed;
   }
 
   /** The stops when this gate last wrote or read the ledger. */
   get stopsAtHead(): Stops {
-    return this.#stops.stops;
+    return this.#stops;
   }
 
   /** The stops of the ledger now. On a shared ledger, another gate may have set one. */
@@ -259,7 +263,7 @@ export class Ledger {
       const [, size = "0"] = (await this.checkpoint()).split("\n");
       await this.#followStops(Number(size));
     }
-    return this.#stops.stops;
+    return this.#stops;
   }
 
   #sign(grown: TreeHead): string {
@@ -273,7 +277,8 @@ export class Ledger {
     this.#tree = tree;
     this.#checkpoint = checkpoint;
     this.#certain = head;
-    this.#stops = { through: head.seq, stops };
+    this.#stops = stops;
+    this.#stopsThrough = head.seq;
     this.pinHead();
     for (const watch of this.#headWatchers) watch({ size: head.seq, checkpoint });
   }
