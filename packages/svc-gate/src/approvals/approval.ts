@@ -155,7 +155,7 @@ export type ApprovalAct =
     }
   | { readonly act: "approval.supersede"; readonly pairs: readonly (readonly [old: number, by: number])[] };
 
-export type CancelReason = "asker" | "person";
+export type CancelReason = "asker" | "erased" | "person";
 
 /** The acts that change an approval. A gate that meets another act under `approval.` must not serve. */
 export const approvalActs: readonly string[] = [

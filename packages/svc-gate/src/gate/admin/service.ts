@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { bad, isMode, modes, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
 import { NoSuchFile } from "../core/contracts.ts";
 import type { Gate, Reloaded } from "../core/gate.ts";
+import { Streams } from "../events/streams.ts";
 import type { KeyRing } from "./keys/keys.ts";
 import { loadPolicySet, type OpenGate, type GateSource } from "../start/gate-source.ts";
 import type { Rates } from "../admission/rate.ts";
@@ -41,6 +42,8 @@ export interface ServiceOptions {
 /** The gates of one process, for the root and the tenants, and the keys that open them. */
 export class Service {
   readonly #options: ServiceOptions;
+  /** The streams of events that are open. */
+  readonly streams: Streams = new Streams();
   /** One reload at a time. */
   #reloading: Promise<unknown> = Promise.resolve();
 

@@ -23,7 +23,8 @@ import {
 } from "../../wire/mod.ts";
 import { compareWithAnchors, type AnchoredCheck, type AnchorReading, type Anchors } from "../anchoring.ts";
 import { nobody } from "../approvals/deciders.ts";
-import { ApprovalDesk } from "../approvals/desk.ts";
+import { ApprovalDesk, askEveryMs } from "../approvals/desk.ts";
+import { EventFeed } from "../events/feed.ts";
 import { answerBody } from "./answer.ts";
 import { alignCounters, foldAhead, type FoldedCounter, type Progress } from "./counters.ts";
 import { Eraser, type Erased } from "../admin/erasure/eraser.ts";
@@ -116,6 +117,8 @@ export class Gate implements AdminEvents {
   readonly #retention: Retention | undefined;
   /** Where persons decide this ledger's calls. */
   readonly approvals: ApprovalDesk;
+  /** What the ledger's rows say to those who listen. */
+  readonly events: EventFeed;
 
   constructor(options: GateOptions) {
     this.#options = options;
@@ -134,9 +137,14 @@ export class Gate implements AdminEvents {
       exclusive: (work) => this.#sequencer.batcher.exclusive(work),
     });
     const { ledger, retention } = options;
+    this.events = new EventFeed({ ledger, endDue: () => this.approvals.endDue(), askEveryMs });
     this.#eraser = new Eraser({
       ledger,
-      appendAdminEvent: (makeEvent) => this.appendAdminEvent(makeEvent),
+      appendAdminEvent: async (makeEvent) => {
+        const erased = await this.appendAdminEvent(makeEvent);
+        await this.approvals.look();
+        return erased;
+      },
       scrub: (rewrite) => this.#scrub(rewrite),
     });
     this.#retention = retention && new Retention({ ...retention, ledger, eraser: this.#eraser });
@@ -204,17 +212,15 @@ export class Gate implements AdminEvents {
         return transaction.abort();
       }
       const { contract, mode } = this.policy;
-      transaction.change({ ...act.value, at, contract, mode });
+      for (const each of [...(act.value.first ?? []), act.value]) transaction.change({ ...each, at, contract, mode });
       found = good((await transaction.commit()).at(-1) as Durable<Receipt>);
     });
     return done.ok ? (found as NonNullable<typeof found>) : done;
   }
 
   /** Erases parts of receipts, between batches; see docs/guides/erasure.md. */
-  async erase(request: EraseRequest, by: string): Promise<Result<Erased, Refusal>> {
-    const erased = await this.#eraser.erase(request, by);
-    await this.approvals.look();
-    return erased;
+  erase(request: EraseRequest, by: string): Promise<Result<Erased, Refusal>> {
+    return this.#eraser.erase(request, by);
   }
 
   async #scrub(rewrite: boolean): Promise<Scrubbed> {
@@ -228,6 +234,7 @@ export class Gate implements AdminEvents {
 
   async #endErasing(): Promise<void> {
     this.approvals.close();
+    this.events.close();
     this.#eraser.close();
     await this.#retention?.stop();
   }

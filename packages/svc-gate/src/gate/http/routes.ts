@@ -5,6 +5,7 @@ import { erase } from "./admin-erase.ts";
 import { create, createPerson, list, listPersons, revoke, rotate, update } from "./admin-keys.ts";
 import { approve, cancel, decideMany, deny, listApprovals, showApproval } from "./approvals.ts";
 import { sendJson } from "./body.ts";
+import { events } from "./events.ts";
 import { sendHealth, sendMetrics, sendReadiness } from "./ops.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { checkpoint, tile } from "./log.ts";
@@ -32,6 +33,7 @@ export const routes: readonly Route[] = [
   { method: "POST", path: "/approvals/:id/deny", scope: "approve", handle: deny },
   { method: "POST", path: "/approvals/:id/cancel", scope: "approve", orScopes: ["check"], handle: cancel },
   { method: "POST", path: "/approvals/decide", scope: "approve", handle: decideMany },
+  { method: "GET", path: "/events", scope: "receipts", orScopes: ["approve"], handle: events },
   { method: "POST", path: "/admin/reload", scope: "admin", handle: reload },
   { method: "POST", path: "/admin/erase", scope: "admin", handle: erase },
   { method: "GET", path: "/admin/keys", scope: "admin", handle: list },
