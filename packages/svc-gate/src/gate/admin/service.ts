@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { bad, isMode, modes, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
 import { NoSuchFile } from "../core/contracts.ts";
 import type { Gate, Reloaded } from "../core/gate.ts";
+import type { Notifier } from "../notify/notifier.ts";
 import { Streams } from "../events/streams.ts";
 import type { KeyRing } from "./keys/keys.ts";
 import { loadPolicySet, type OpenGate, type GateSource } from "../start/gate-source.ts";
@@ -33,6 +34,8 @@ export interface ServiceOptions {
   /** The tests that must pass before a reload takes effect. */
   readonly tests: ReloadTests | undefined;
   readonly metrics: Metrics;
+  /** Undefined if no endpoint of webhooks is set. */
+  readonly notifier?: Notifier | undefined;
   /** Undefined if no collector is set. */
   readonly traces: Traces | undefined;
   /** The rate limits of keys. */
@@ -105,6 +108,8 @@ export class Service {
       tenants: open.length,
       ready: (await this.root.unready()) === undefined,
       waiting: await waitingIn(gates),
+      streams: this.streams.open,
+      undelivered: undeliveredIn(gates, this.#options.notifier?.names ?? []),
       anchors: gates.flatMap(({ anchorReadings }) => anchorReadings),
     };
   }
@@ -209,6 +214,13 @@ async function waitingIn(gates: readonly Gate[]): Promise<Readings["waiting"]> {
   const counting = Promise.all(gates.map((gate) => gate.waiting())).catch(() => undefined);
   const counts = await Promise.race([counting, setTimeout(countMs, undefined, { ref: false })]);
   return counts && { calls: sum(counts.map(({ calls }) => calls)), late: sum(counts.map(({ late }) => late)) };
+}
+
+function undeliveredIn(gates: readonly Gate[], endpoints: readonly string[]): Readings["undelivered"] {
+  const states = gates.flatMap(({ senders }) => senders?.states ?? []);
+  const waiting = (name: string): number =>
+    sum(states.filter(({ endpoint }) => endpoint === name).map(({ waiting: events }) => events.length));
+  return new Map(endpoints.map((name) => [name, waiting(name)]));
 }
 
 function sum(numbers: readonly number[]): number {

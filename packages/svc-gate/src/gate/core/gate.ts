@@ -25,6 +25,7 @@ import { compareWithAnchors, type AnchoredCheck, type AnchorReading, type Anchor
 import { nobody } from "../approvals/deciders.ts";
 import { ApprovalDesk, askEveryMs } from "../approvals/desk.ts";
 import { EventFeed } from "../events/feed.ts";
+import type { Senders } from "../notify/notifier.ts";
 import { answerBody } from "./answer.ts";
 import { alignCounters, foldAhead, type FoldedCounter, type Progress } from "./counters.ts";
 import { Eraser, type Erased } from "../admin/erasure/eraser.ts";
@@ -53,6 +54,8 @@ export interface GateOptions extends SequencerOptions {
   readonly acceptWeakerMode?: boolean | undefined;
   /** On a shared ledger: keeps a stricter mode in force and does not refuse this start. */
   readonly keepsStricterMode?: boolean | undefined;
+  /** Makes what sends the ledger's events to endpoints. */
+  readonly senders?: ((events: EventFeed) => Senders) | undefined;
   /** The settings for erasing evidence by its age. */
   readonly retention?: Omit<RetentionOptions, "eraser" | "ledger"> | undefined;
 }
@@ -119,6 +122,8 @@ export class Gate implements AdminEvents {
   readonly approvals: ApprovalDesk;
   /** What the ledger's rows say to those who listen. */
   readonly events: EventFeed;
+  /** Sends the events to endpoints; undefined if there are none. */
+  readonly senders: Senders | undefined;
 
   constructor(options: GateOptions) {
     this.#options = options;
@@ -138,6 +143,7 @@ export class Gate implements AdminEvents {
     });
     const { ledger, retention } = options;
     this.events = new EventFeed({ ledger, endDue: () => this.approvals.endDue(), askEveryMs });
+    this.senders = options.senders?.(this.events);
     this.#eraser = new Eraser({
       ledger,
       appendAdminEvent: async (makeEvent) => {
@@ -161,9 +167,9 @@ export class Gate implements AdminEvents {
     return this.#sequencer.batcher.failed;
   }
 
-  /** True if nothing is waiting and nothing is being decided. */
+  /** True if nothing is waiting, nothing is being decided, and no event is on its way. */
   get isIdle(): boolean {
-    return this.#sequencer.batcher.isIdle;
+    return this.#sequencer.batcher.isIdle && this.senders?.isBusy !== true;
   }
 
   /**
@@ -234,8 +240,9 @@ export class Gate implements AdminEvents {
 
   async #endErasing(): Promise<void> {
     this.approvals.close();
-    this.events.close();
     this.#eraser.close();
+    await this.senders?.end();
+    this.events.close();
     await this.#retention?.stop();
   }
 
@@ -288,7 +295,10 @@ export class Gate implements AdminEvents {
     const isNothing = own === undefined && (told ?? this.policy.mode) === this.policy.mode;
     const wanted = { policySet: own, mode: told, setting, mayWeaken, yields };
     const put = isNothing ? good(undefined) : await this.#put(wanted, "start", true);
-    if (put.ok) this.#retention?.start();
+    if (put.ok) {
+      this.#retention?.start();
+      this.senders?.start();
+    }
     return put;
   }
 

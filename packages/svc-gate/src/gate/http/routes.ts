@@ -2,6 +2,7 @@ import type { FastifyReply } from "fastify";
 import { refuse } from "../../wire/mod.ts";
 import { reload } from "./admin.ts";
 import { erase } from "./admin-erase.ts";
+import { replay, showEndpoints } from "./admin-notify.ts";
 import { create, createPerson, list, listPersons, revoke, rotate, update } from "./admin-keys.ts";
 import { approve, cancel, decideMany, deny, listApprovals, showApproval } from "./approvals.ts";
 import { sendJson } from "./body.ts";
@@ -43,6 +44,8 @@ export const routes: readonly Route[] = [
   { method: "POST", path: "/admin/keys/:name/update", scope: "admin", handle: update },
   { method: "GET", path: "/admin/persons", scope: "admin", handle: listPersons },
   { method: "POST", path: "/admin/persons", scope: "admin", handle: createPerson },
+  { method: "GET", path: "/admin/notify", scope: "admin", handle: showEndpoints },
+  { method: "POST", path: "/admin/notify/replay", scope: "admin", handle: replay },
 ];
 
 async function check({ service, gate, tenant, request, reply }: RouteCall): Promise<FastifyReply> {

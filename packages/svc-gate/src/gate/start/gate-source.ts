@@ -9,6 +9,7 @@ import type { KeyDeciders } from "../approvals/deciders.ts";
 import { Clock, systemTime } from "../core/clock.ts";
 import { recompileContracts, loadContracts, noContracts, renderDiagnostics } from "../core/contracts.ts";
 import { resetWarnings } from "../core/counters.ts";
+import type { Notifier } from "../notify/notifier.ts";
 import { Gate, reloadCommand, type Reloaded } from "../core/gate.ts";
 import type { Rate } from "../admin/keys/record.ts";
 import type { Budget } from "../admission/queue.ts";
@@ -80,6 +81,8 @@ export interface SharedParts {
   readonly refusedInputs?: RefusedInputs | undefined;
   /** The anchors of the ledgers; undefined if there are none. */
   readonly sites?: AnchorSites | undefined;
+  /** Sends events to endpoints; undefined if there are none. */
+  readonly notifier?: Notifier | undefined;
   /** Who may decide calls; by default nobody. */
   readonly deciders?: KeyDeciders | undefined;
 }
@@ -146,8 +149,20 @@ interface Parts extends SharedParts {
 }
 
 function overLedger(parts: Parts): Gate {
-  const { source, log, observer, budget, refusedInputs, policySet, mode, ledger, anchors, acceptChange, deciders } =
-    parts;
+  const {
+    source,
+    log,
+    observer,
+    budget,
+    refusedInputs,
+    policySet,
+    mode,
+    ledger,
+    anchors,
+    acceptChange,
+    deciders,
+    notifier,
+  } = parts;
   const clock = new Clock(systemTime);
   const time = clock.read(ledger.head.at);
   if (!ledger.isShared && !time.ok && !source.acceptClock) {
@@ -170,6 +185,7 @@ function overLedger(parts: Parts): Gate {
     observer,
     budget,
     deciders: deciders?.of(tenant),
+    senders: notifier?.wants(tenant) ? (events) => notifier.sendersOf({ tenant, ledger, events }) : undefined,
     keepRefused: refusedInputs && ((call) => refusedInputs.kept(call, tenant)),
     retention:
       source.retentionDays === undefined ? undefined : { days: source.retentionDays, tenant: source.tenant, log },

@@ -4,7 +4,7 @@ import { keptApproval } from "./approvals.ts";
 import { readCounters, storedRow } from "./rows.ts";
 import { beginOn, connect, readOne } from "./session.ts";
 import { ask, commit, type BoundStatement } from "./sql.ts";
-import { joinHashes, type EventPosition, type HistoryReader, type KeyNotes } from "../store.ts";
+import { joinHashes, type DeliveryNotes, type EventPosition, type HistoryReader, type KeyNotes } from "../store.ts";
 import type { StoredRow } from "../../entry/row.ts";
 
 /** Rows of one slice of a long read, and characters, which limit memory if rows are large. */
@@ -72,6 +72,34 @@ async function* scan(read: Read, ledger: string, from: number): AsyncGenerator<r
 
 function columnsOf(places: readonly EventPosition[]): readonly (readonly (Buffer | number)[])[] {
   return [places.map(({ key }) => Buffer.from(key, "hex")), places.map(({ at }) => at), places.map(({ seq }) => seq)];
+}
+
+/** How far each endpoint of webhooks has got, in the database. */
+export function deliveriesOf(reads: Pool, ledger: string): DeliveryNotes {
+  const write = async (asked: BoundStatement): Promise<unknown> => {
+    const client = await connect(reads);
+    try {
+      const [rows] = await beginOn(client, ledger, [asked]);
+      await client.query(commit);
+      client.release();
+      return rows?.[0]?.[0];
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
+  };
+  return {
+    take: async (endpoint, owner, ms, byForce = false) => {
+      const note = await write(ask("takeDelivery", ledger, endpoint, owner, ms, byForce));
+      return note === undefined ? undefined : String(note);
+    },
+    keep: async (endpoint, owner, note) =>
+      (await write(ask("keepDelivery", ledger, endpoint, owner, note))) !== undefined,
+    all: async () => {
+      const [rows = []] = await readOne(reads, ledger, ask("deliveries", ledger));
+      return new Map(rows.map(([endpoint, note]) => [String(endpoint), String(note)]));
+    },
+  };
 }
 
 /** Notes about keys, in the database. */

@@ -6,6 +6,7 @@ import type { KeptTogether, OpenOptions, WriteOptions } from "./writer.ts";
 import type {
   Anchor,
   CommitOptions,
+  DeliveryNotes,
   HistoryReader,
   KeptApproval,
   KeyNotes,
@@ -65,6 +66,7 @@ class SqliteStore implements LedgerStore {
   readonly opened: OpenedStore;
   readonly history: HistoryReader;
   readonly keyNotes: KeyNotes;
+  readonly deliveries: DeliveryNotes;
   readonly #folder: string;
   readonly #writer: Remote;
   readonly #readers: Threads;
@@ -93,6 +95,16 @@ class SqliteStore implements LedgerStore {
       waiting: (at) => (this.#hasApprovals ? history.waiting(at) : Promise.resolve({ calls: 0, late: 0 })),
     };
     this.keyNotes = new KeyFile(folder, writer);
+    const all = (): Promise<ReadonlyMap<string, string>> => writer.call("deliveries");
+    // This process is the only owner, so nobody else can have the right to send.
+    this.deliveries = {
+      all,
+      take: async (endpoint) => (await all()).get(endpoint) ?? "",
+      keep: async (endpoint, _owner, note) => {
+        await writer.call("keepDelivery", endpoint, note);
+        return true;
+      },
+    };
   }
 
   /** This process is the only owner, so a transaction begins without a lock or a message. */
