@@ -12,63 +12,18 @@ import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import pino from "pino";
 import { Webhook } from "standardwebhooks";
+import { listCommand, replayCommand } from "../../packages/svc-gate/src/cli/notify.ts";
 import { readEndpoints, type Endpoint } from "../../packages/svc-gate/src/gate/notify/endpoints.ts";
 import { messageOf, signedHeaders } from "../../packages/svc-gate/src/gate/notify/message.ts";
 import { post } from "../../packages/svc-gate/src/gate/notify/send.ts";
 import { Sender } from "../../packages/svc-gate/src/gate/notify/sender.ts";
-import { large, naming, startDesk, type Desk } from "../support/approvals.ts";
+import { receive, type Received, type Receiver } from "../support/webhooks.ts";
+import { large, naming, payments, startDesk, type Desk } from "../support/approvals.ts";
+import type { Mutation } from "../support/mutation/mutate.ts";
 import { ask, check, startGate, temporaryFolder, type Running } from "../support/gate.ts";
 
 const secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
 const older = `whsec_${Buffer.alloc(32, 8).toString("base64")}`;
-
-interface Received {
-  readonly id: string;
-  readonly headers: Record<string, string>;
-  readonly text: string;
-  readonly body: any;
-}
-
-interface Receiver {
-  readonly url: string;
-  readonly received: Received[];
-  /** The status of each answer. */
-  status: number;
-  /** Waits until a message satisfies a test. */
-  readonly until: (test: (message: Received) => boolean) => Promise<Received>;
-}
-
-/** Starts a server that receives webhooks. */
-async function receive(t: TestContext, answerHeaders: Record<string, string> = {}): Promise<Receiver> {
-  const received: Received[] = [];
-  const server: Server = createServer((request, response) => {
-    let text = "";
-    request.on("data", (piece) => (text += String(piece)));
-    request.on("end", () => {
-      const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]));
-      if (receiver.status < 300)
-        received.push({ id: headers["webhook-id"] ?? "", headers, text, body: JSON.parse(text) });
-      response.writeHead(receiver.status, answerHeaders).end("x");
-    });
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  t.after(() => server.close());
-  const receiver: Receiver = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
-    received,
-    status: 200,
-    until: async (wanted) => {
-      for (let times = 0; times < 200; times += 1) {
-        const found = received.find(wanted);
-        if (found !== undefined) return found;
-        await new Promise((resolve) => setTimeout(resolve, 20));
-      }
-      throw new Error(`it did not come: ${JSON.stringify(received.map(({ id, body }) => [id, body.type]))}`);
-    },
-  };
-  return receiver;
-}
 
 const local = { allow_private: true, allow_http: true };
 
@@ -406,4 +361,122 @@ test("an endpoint of tenants does not get the root's events", async (t) => {
   await desk.asks(large);
   await receiver.until(isOf("approval.opened"));
   assert.equal((await desk.operates("/admin/notify/replay", { from: 1, endpoint: "acme" })).status, 404);
+});
+
+test("`svc-gate notify` shows how far an endpoint has got, repeats events, and shows no address", async (t) => {
+  const receiver = await receive(t);
+  const desk = await sending(t, [{ url: receiver.url }]);
+  const parked = await desk.asks(large);
+  await receiver.until(isOf("approval.opened"));
+  const place = { dataDir: join(desk.folder, "data"), json: false };
+  const shown = await listCommand(place);
+  assert.match(shown.text, /^ops: through row \d+ of \d+; 0 waiting; 0 dead$/);
+  const { seq } = parked.receipt;
+  const replayed = await replayCommand({ ...place, from: String(seq) });
+  assert.equal(replayed.text, `all events from row ${seq} on are sent again to ops; their ids stay the same`);
+  for (let times = 0; receiver.received.filter(isOf("approval.opened")).length < 2; times += 1) {
+    assert.ok(times < 100, "nothing was sent again");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  const ids = receiver.received.filter(isOf("approval.opened")).map(({ id }) => id);
+  assert.equal(ids[0], ids[1]);
+  await assert.rejects(replayCommand({ ...place, from: "x" }), /--from must be the number of a row/);
+  await desk.stop();
+  await assert.rejects(listCommand(place), /no gate serves/);
+});
+
+interface SentRule {
+  readonly rule: string;
+  readonly endpoint: object;
+  readonly contract?: string;
+  readonly run: (desk: Desk, receiver: Receiver) => Promise<void>;
+  readonly defect: Mutation;
+}
+
+const hasty = payments.replace("of: 2, batch: false }", "of: 2, batch: false, decide_within: 1s }");
+const legal = { ...large, tool_name: "pay.legal" };
+
+const rules: readonly SentRule[] = [
+  {
+    rule: "C14: an endpoint hears of a parked call within a second, and is reminded when a fifth of the time is left",
+    endpoint: {},
+    contract: hasty,
+    run: async (desk, receiver) => {
+      const parked = await desk.asks(legal);
+      const began = performance.now();
+      await receiver.until(isOf("approval.opened"));
+      assert.ok(performance.now() - began < 1000);
+      const reminder = await receiver.until(isOf("approval.expiring"));
+      assert.ok(Date.now() >= parked.approval.decide_by - 200);
+      assert.match(reminder.id, /-expiring$/);
+    },
+    defect: { within: "EventFeed.reminders", first: "return [];" },
+  },
+  {
+    rule: "C22: an endpoint hears of an approval whose time is over, without any check",
+    endpoint: { events: ["approval.closed"] },
+    contract: hasty,
+    run: async (desk, receiver) => {
+      await desk.asks(legal);
+      assert.equal((await receiver.until(isOf("approval.closed"))).body.data.status, "expired");
+    },
+    defect: { within: "EventFeed.#endDue", first: "return;" },
+  },
+  {
+    rule: "the gate sends nothing to a private address that the file does not allow",
+    endpoint: { allow_private: false },
+    run: async (desk, receiver) => {
+      await desk.asks(large);
+      await new Promise((resolve) => setTimeout(resolve, 600));
+      assert.equal(receiver.received.length, 0);
+    },
+    defect: { within: "resolveHost", find: "addresses.every(isPublic)", put: "true" },
+  },
+  {
+    rule: "an event is not sent before an earlier event about the same approval was taken",
+    endpoint: {},
+    run: async (desk, receiver) => {
+      receiver.status = 503;
+      const parked = await desk.asks(large);
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      receiver.status = 200;
+      await desk.decides("anna", parked.approval.id, "deny");
+      await desk.asks({ ...large, session_id: "s2", tool_input: { amount: 1300, to: "anna" } });
+      await receiver.until(({ body }) => body.data.approval !== parked.approval.id && body.type === "approval.opened");
+      assert.ok(!receiver.received.some(isOf("approval.decided")), "it came before the event that opened it");
+    },
+    defect: { within: "dueNow", find: "!isBehind && each.due <= now", put: "each.due <= now" },
+  },
+  {
+    rule: "during a rotation, a message is signed with both secrets",
+    endpoint: { secrets: [secret, older] },
+    run: async (desk, receiver) => {
+      await desk.asks(large);
+      const { text, headers } = await receiver.until(isOf("approval.opened"));
+      for (const each of [secret, older]) new Webhook(each).verify(text, headers);
+    },
+    defect: { within: "signedHeaders", find: "secrets.map($make)", put: "secrets.slice(0, 1).map($make)" },
+  },
+];
+
+suite("rules of webhooks, each with a planted defect", { concurrency: 2 }, () => {
+  for (const { rule, endpoint, contract, run, defect } of rules) {
+    const start = async (t: TestContext, defects?: readonly Mutation[]): Promise<readonly [Desk, Receiver]> => {
+      const receiver = await receive(t);
+      const folder = temporaryFolder(t);
+      const notify = fileOf(folder, [{ name: "ops", url: receiver.url, secrets: [secret], ...local, ...endpoint }]);
+      const options = {
+        folder,
+        env: { SVC_NOTIFY: notify },
+        ...(contract && { contract }),
+        ...(defects && { defects }),
+      };
+      return [await startDesk(t, options), receiver];
+    };
+    test(rule, async (t) => run(...(await start(t))));
+    test(`positive control: a defect is noticed by "${rule}"`, async (t) => {
+      const started = await start(t, [defect]);
+      await assert.rejects(run(...started));
+    });
+  }
 });

@@ -251,7 +251,7 @@ export class EventFeed {
       while (next >= this.#dropped && !this.#isOver(signal)) {
         const event = this.#recent[next - this.#dropped];
         if (event === undefined) {
-          if (!(await this.#wait(pauseMs, signal))) yield undefined;
+          if (!(await this.wait(pauseMs, signal))) yield undefined;
           continue;
         }
         next += 1;
@@ -266,12 +266,8 @@ export class EventFeed {
     return signal.aborted || this.#closed;
   }
 
-  /** Waits for new rows. Returns false if none came in time. */
+  /** Waits for new events. Returns false if none came in time. */
   wait(ms: number, signal: AbortSignal): Promise<boolean> {
-    return this.#wait(ms, signal);
-  }
-
-  #wait(ms: number, signal: AbortSignal): Promise<boolean> {
     if (this.#isOver(signal)) return Promise.resolve(true);
     return new Promise((resolve) => {
       const end = (isNew: boolean): void => {

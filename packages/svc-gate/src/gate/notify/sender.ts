@@ -56,6 +56,8 @@ export class Sender {
   readonly #options: SenderOptions;
   readonly #now: () => number;
   readonly #stop = new AbortController();
+  /** Ends a pause, so that a replay begins at once. */
+  #nudge = new AbortController();
   #progress: Progress | undefined;
   #heldAt = -Infinity;
   #isStored = true;
@@ -99,14 +101,14 @@ export class Sender {
     while (!signal.aborted && !feed.isClosed) {
       try {
         if (!(await this.#serially(() => this.#hold()))) {
-          await pause(renewMs, signal);
+          await this.#pause(renewMs);
           continue;
         }
         if (!isListening) await feed.listen();
         isListening = true;
         if (await this.step()) continue;
         const ms = Math.min(renewMs, Math.max(1, nextDue(this.#progress ?? begin(0)) - this.#now()));
-        await feed.wait(ms, signal);
+        await feed.wait(ms, AbortSignal.any([signal, this.#nudge.signal]));
       } catch (error) {
         if (signal.aborted || feed.isClosed) break;
         const { endpoint, log, origin } = this.#options;
@@ -114,11 +116,16 @@ export class Sender {
           { tenant: origin.tenant, endpoint: endpoint.name, err: error },
           "webhooks wait: the ledger does not answer",
         );
-        await pause(renewMs, signal);
+        await this.#pause(renewMs);
       }
     }
     if (isListening) feed.leave();
     await this.#release().catch(() => undefined); // Another gate takes over when the right ends.
+  }
+
+  async #pause(ms: number): Promise<void> {
+    const signal = AbortSignal.any([this.#stop.signal, this.#nudge.signal]);
+    await wait(ms, undefined, { signal, ref: false }).catch(() => undefined);
   }
 
   /** Lets another gate send at once. */
@@ -229,13 +236,15 @@ export class Sender {
   }
 
   /** Sends all events from a row on again. This gate takes over the endpoint. */
-  replay(row: number): Promise<void> {
-    return this.#serially(async () => {
+  async replay(row: number): Promise<void> {
+    await this.#serially(async () => {
       await this.#store();
       await this.#hold(true);
       this.#change(replayedFrom(this.#current, row));
       await this.#store();
     });
+    this.#nudge.abort();
+    this.#nudge = new AbortController();
   }
 
   #change(progress: Progress): void {
@@ -266,8 +275,4 @@ function wants({ events }: Endpoint, { type }: LedgerEvent): boolean {
 function queued(progress: Progress, { id, place, subject }: LedgerEvent): Progress {
   const about = subject?.row ?? null;
   return queue(progress, { id, row: place?.row ?? about ?? 0, about });
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await wait(ms, undefined, { signal, ref: false }).catch(() => undefined);
 }
