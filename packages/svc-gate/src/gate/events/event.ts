@@ -1,13 +1,6 @@
 import { approvalId, readAct, rowsOf, type ApprovalAct, type Need } from "../../approvals/mod.ts";
-import {
-  foldApproval,
-  isLoss,
-  leafHash,
-  parseLeaf,
-  partText,
-  type Leaf,
-  type StoredRow,
-} from "../../ledger/entry/mod.ts";
+import { resumeOf } from "../../ledger/mod.ts";
+import { foldApproval, leafHash, parseLeaf, partText, type Leaf, type StoredRow } from "../../ledger/entry/mod.ts";
 
 export const eventTypes = [
   "approval.opened",
@@ -161,8 +154,15 @@ export function eventsOf(row: StoredRow, subjects: ReadonlyMap<number, Subject>)
       return subject === undefined ? [] : [event(changed.type, index, changed.data, subject)];
     });
   }
-  const type = leaf.act === null ? undefined : isLoss(leaf, row.evidence) ? "ledger.broken" : byAct[leaf.act];
+  const type = typeOf(leaf, row);
   return type === undefined ? [] : [event(type, 0, { act: leaf.act })];
+}
+
+/** The type of an act's event; undefined if it has none. */
+function typeOf({ act }: Leaf, { evidence }: StoredRow): EventType | undefined {
+  if (act === null) return undefined;
+  const isLoss = resumeOf(act, partText(evidence, "input") ?? "{}")?.lost !== undefined;
+  return isLoss ? "ledger.broken" : byAct[act];
 }
 
 function named({ row, hash, tool, rules }: Subject): Readonly<Record<string, unknown>> {

@@ -53,7 +53,7 @@ export function signedHeaders(
 
 /** A line for people. It has nothing to press: a person decides where the whole call is shown. */
 function slackText({ type, data }: LedgerEvent, { tenant, publicUrl }: Origin): string {
-  const { approval, tool, rules, status, decide_by: decideBy, act } = data as Readonly<Record<string, unknown>>;
+  const { approval, tool, rules, status, decide_by: decideBy, act } = data;
   const of = tenant === null ? "" : ` of ${tenant}`;
   const parts =
     typeof approval === "string"

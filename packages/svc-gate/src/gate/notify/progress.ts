@@ -77,11 +77,6 @@ export function nextDue({ waiting }: Progress): number {
   return next;
 }
 
-/** Returns true if an earlier event about the same approval waits, so that this one must wait too. */
-export function isBehind({ waiting }: Progress, about: number | null): boolean {
-  return about !== null && waiting.some((each) => each.about === about);
-}
-
 export function queue(progress: Progress, event: Pick<Waiting, "about" | "id" | "row">): Progress {
   return { ...progress, waiting: [...progress.waiting, { ...event, tries: 0, due: 0 }] };
 }

@@ -3,7 +3,7 @@
  *
  * Does not: know other rows, files or databases.
  */
-export { askOf, endedBy, foldApproval, isLoss, type RecordedAsk } from "./approval-rows.ts";
+export { askOf, endedBy, foldApproval, type RecordedAsk } from "./approval-rows.ts";
 export {
   erasableParts,
   eraseAct,

@@ -76,23 +76,21 @@ function columnsOf(places: readonly EventPosition[]): readonly (readonly (Buffer
 
 /** How far each endpoint of webhooks has got, in the database. */
 export function deliveriesOf(reads: Pool, ledger: string): DeliveryNotes {
-  const write = async (asked: BoundStatement): Promise<unknown> => {
+  const write = async (asked: BoundStatement): Promise<string | undefined> => {
     const client = await connect(reads);
     try {
       const [rows] = await beginOn(client, ledger, [asked]);
       await client.query(commit);
       client.release();
-      return rows?.[0]?.[0];
+      const [found] = rows?.[0] ?? [];
+      return typeof found === "string" ? found : undefined;
     } catch (error) {
       client.release(true);
       throw error;
     }
   };
   return {
-    take: async (endpoint, owner, ms, byForce = false) => {
-      const note = await write(ask("takeDelivery", ledger, endpoint, owner, ms, byForce));
-      return note === undefined ? undefined : String(note);
-    },
+    take: (endpoint, owner, ms, byForce = false) => write(ask("takeDelivery", ledger, endpoint, owner, ms, byForce)),
     keep: async (endpoint, owner, note) =>
       (await write(ask("keepDelivery", ledger, endpoint, owner, note))) !== undefined,
     all: async () => {
