@@ -1,5 +1,5 @@
 import { approvalId, readAct, rowsOf, type ApprovalAct, type Need } from "../../approvals/mod.ts";
-import { resumeOf } from "../../ledger/mod.ts";
+import { readResume } from "../../ledger/mod.ts";
 import { foldApproval, leafHash, parseLeaf, partText, type Leaf, type StoredRow } from "../../ledger/entry/mod.ts";
 
 export const eventTypes = [
@@ -159,10 +159,9 @@ export function eventsOf(row: StoredRow, subjects: ReadonlyMap<number, Subject>)
 }
 
 /** The type of an act's event; undefined if it has none. */
-function typeOf({ act }: Leaf, { evidence }: StoredRow): EventType | undefined {
-  if (act === null) return undefined;
-  const isLoss = resumeOf(act, partText(evidence, "input") ?? "{}")?.lost !== undefined;
-  return isLoss ? "ledger.broken" : byAct[act];
+function typeOf(leaf: Leaf, { evidence }: StoredRow): EventType | undefined {
+  if (leaf.act === null) return undefined;
+  return readResume(leaf, evidence)?.lost === undefined ? byAct[leaf.act] : "ledger.broken";
 }
 
 function named({ row, hash, tool, rules }: Subject): Readonly<Record<string, unknown>> {

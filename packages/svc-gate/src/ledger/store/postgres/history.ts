@@ -76,23 +76,25 @@ function columnsOf(places: readonly EventPosition[]): readonly (readonly (Buffer
 
 /** How far each endpoint of webhooks has got, in the database. */
 export function deliveriesOf(reads: Pool, ledger: string): DeliveryNotes {
-  const write = async (asked: BoundStatement): Promise<string | undefined> => {
+  /** Writes, and returns the note if the owner has the right to send afterwards. */
+  const write = async (asked: BoundStatement, endpoint: string, owner: string): Promise<string | undefined> => {
     const client = await connect(reads);
     try {
-      const [rows] = await beginOn(client, ledger, [asked]);
+      const [, rows] = await beginOn(client, ledger, [asked, ask("deliveryOf", ledger, endpoint)]);
       await client.query(commit);
       client.release();
-      const [found] = rows?.[0] ?? [];
-      return typeof found === "string" ? found : undefined;
+      const [found, note] = rows?.[0] ?? [];
+      return found === owner ? String(note) : undefined;
     } catch (error) {
       client.release(true);
       throw error;
     }
   };
   return {
-    take: (endpoint, owner, ms, byForce = false) => write(ask("takeDelivery", ledger, endpoint, owner, ms, byForce)),
+    take: (endpoint, owner, ms, byForce = false) =>
+      write(ask("takeDelivery", ledger, endpoint, owner, ms, byForce), endpoint, owner),
     keep: async (endpoint, owner, note) =>
-      (await write(ask("keepDelivery", ledger, endpoint, owner, note))) !== undefined,
+      (await write(ask("keepDelivery", ledger, endpoint, owner, note), endpoint, owner)) !== undefined,
     all: async () => {
       const [rows = []] = await readOne(reads, ledger, ask("deliveries", ledger));
       return new Map(rows.map(([endpoint, note]) => [String(endpoint), String(note)]));
