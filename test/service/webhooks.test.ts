@@ -480,3 +480,38 @@ suite("rules of webhooks, each with a planted defect", { concurrency: 2 }, () =>
     });
   }
 });
+
+test("a ledger with an endpoint is not idle while an approval is open or an event is undelivered", async (t) => {
+  const receiver = await receive(t);
+  const notify = fileOf(temporaryFolder(t), [{ name: "ops", url: receiver.url, secrets: [secret], ...local }]);
+  const gate = await startGate(t, { flags: { notify } });
+  const without = await startGate(t);
+  const idle = async (): Promise<void> => {
+    for (let times = 0; !gate.gate.isIdle; times += 1) {
+      assert.ok(times < 100, "it does not become idle");
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  };
+  await idle();
+  const park = { tool_name: "mail.send", tool_input: {}, session_id: "s" };
+  const { json } = await check(gate, park);
+  await check(without, park);
+  await receiver.until(isOf("approval.opened"));
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  assert.equal(gate.gate.isIdle, false, "an open approval");
+  assert.equal(without.gate.isIdle, true, "control: without an endpoint nobody waits for it");
+  receiver.status = 503;
+  const cancel = { method: "POST", headers: { "content-type": "application/json" }, body: '{"session_id":"s"}' };
+  assert.equal((await ask(gate, `/approvals/${json.approval.id}/cancel`, cancel)).status, 200);
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  assert.equal(gate.gate.isIdle, false, "an undelivered event");
+});
+
+test("a start is refused if others can read the file of endpoints", async (t) => {
+  const notify = fileOf(
+    temporaryFolder(t),
+    [{ name: "ops", url: "https://hooks.example/x", secrets: [secret] }],
+    0o644,
+  );
+  await assert.rejects(startGate(t, { flags: { notify } }), /others can read the file .* run `chmod 600/);
+});
