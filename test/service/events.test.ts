@@ -237,6 +237,24 @@ runScenarios("streams of events", [
   },
 ]);
 
+test("a stop and each approval that it ends or opens again are events of one row", async (t) => {
+  const desk = await startDesk(t);
+  const stream = await openStream(desk, receiptsOf(desk));
+  const parked = await desk.asks(large);
+  await desk.decides("anna", parked.approval.id, "approve");
+  assert.equal((await desk.operates("/admin/stop", { scope: "all", why: "a test", approvals: "keep" })).status, 200);
+  const stopped = await stream.next("stop.set");
+  const again = await stream.next("approval.opened");
+  assert.deepEqual([again.data.row, again.data.approval], [stopped.data.row, parked.approval.id]);
+  assert.deepEqual([stopped.id?.split("-")[1], again.id?.split("-")[1]], ["0", "1"]);
+  assert.equal((await desk.operates("/admin/stop", { scope: "all", why: "again" })).status, 200);
+  const { data } = await stream.next("approval.closed");
+  assert.deepEqual([data.approval, data.status], [parked.approval.id, "cancelled"]);
+  assert.equal((await desk.operates("/admin/stop/lift", { scope: "all", why: "done" })).status, 200);
+  await stream.next("stop.lifted");
+  stream.close();
+});
+
 test("events of keys, contracts and acts come in the order of their rows, each with the row's number and hash", async (t) => {
   const desk = await startDesk(t);
   await desk.asks(small);

@@ -1,6 +1,7 @@
 import { addDecimals, canonical, type Canonical, type Mode, type Verdict } from "../wire/mod.ts";
-import { cancelledBy, type Approval } from "../approvals/mod.ts";
+import { cancelledBy, reopenedBy, withStopAct, type Approval, type Stops } from "../approvals/mod.ts";
 import { readApprovals, storedApproval } from "./entry/approval-rows.ts";
+import { stopActOf } from "./entry/stop-rows.ts";
 import type { Erasure } from "./entry/erasure.ts";
 import { makeEvidence, type SensitiveMember } from "./entry/evidence.ts";
 import { leafHash, leafText, type Leaf } from "./entry/leaf.ts";
@@ -68,6 +69,8 @@ export interface ChangeEntry {
   readonly erases?: Erasure | undefined;
   /** The open approvals that this row cancels. */
   readonly ends?: readonly Approval[] | undefined;
+  /** The open approvals whose votes this row ends. */
+  readonly reopens?: readonly Approval[] | undefined;
 }
 
 /** A tool's result for a check, as the calling code reports it. No gate accepts such reports yet. */
@@ -117,6 +120,7 @@ export interface TransactionContext {
   readonly log: string;
   readonly engine: string;
   readonly store: StoreTransaction;
+  readonly stops: Stops;
   readonly digest: (key: string) => string;
   readonly counterOf: (counter: Omit<StoredCounter, "digest">) => StoredCounter;
   readonly committed: (reached: Reached) => void;
@@ -132,6 +136,7 @@ export interface Reached {
   readonly tree: Frontier;
   /** The signed checkpoint over the tree. */
   readonly checkpoint: string;
+  readonly stops: Stops;
 }
 
 /**
@@ -153,11 +158,13 @@ export class AppendTransaction {
   #head: LedgerHead;
   readonly #tree: Frontier;
   readonly #nodes: TreeNode[] = [];
+  #stops: Stops;
 
   constructor(context: TransactionContext) {
     this.#context = context;
     this.#head = context.head;
     this.#tree = context.tree;
+    this.#stops = context.stops;
   }
 
   /** The last row, including the rows of this transaction. */
@@ -204,6 +211,11 @@ export class AppendTransaction {
     if (before === undefined) return undefined;
     const moved = this.#moved.get(`${counter} ${digest}`) ?? [];
     return moved.reduce((total, { at, sum }) => (at > after ? addDecimals(total, sum) : total), before);
+  }
+
+  /** The ledger's stops, including those of this transaction. */
+  get stops(): Stops {
+    return this.#stops;
   }
 
   /** The ledger's name. */
@@ -320,7 +332,7 @@ export class AppendTransaction {
   }
 
   /** Adds the row of a person's act, which changes no counter. */
-  change({ at, by, act, body, reason, contract, mode, erases, ends = [] }: ChangeEntry): void {
+  change({ at, by, act, body, reason, contract, mode, erases, ends = [], reopens = [] }: ChangeEntry): void {
     if (erases !== undefined) this.#erasures.push(erases);
     this.#checksum(
       {
@@ -343,6 +355,9 @@ export class AppendTransaction {
       this.release(approval.row, []);
       this.keepApproval(cancelledBy(approval, this.#head.seq));
     }
+    for (const approval of reopens) this.keepApproval(reopenedBy(approval, this.#head.seq));
+    const stop = stopActOf(act, canonical(body), by);
+    if (stop !== undefined) this.#stops = withStopAct(this.#stops, { seq: this.#head.seq, at, act: stop });
   }
 
   /** Adds the row of a tool's result, which changes no counter. */
@@ -407,7 +422,7 @@ export class AppendTransaction {
         repeats: this.#repeats,
       };
       await store.commit(this.#rows, this.#effects, { inForce, signer, tree, ...kept });
-      committed({ head: this.#head, leaf, tree: this.#tree, checkpoint: await signed });
+      committed({ head: this.#head, leaf, tree: this.#tree, checkpoint: await signed, stops: this.#stops });
     }
     return this.#receipts.map(asDurable);
   }

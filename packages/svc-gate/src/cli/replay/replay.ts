@@ -133,7 +133,8 @@ export async function decideAllAgain(
     observer.decided(recorded, again);
     const { decision, prepared } = again;
     // What a person did to the call stays, where the other contract leaves the call to a person too.
-    const how = again.answered === "ESCALATE" ? recorded.trace.asked?.how : undefined;
+    const asked = recorded.trace.asked?.how;
+    const how = again.answered === "ESCALATE" || asked === "stopped" ? asked : undefined;
     const answered = answeredWith(again, recorded);
     const { at, seq } = recorded.leaf;
     counters.add(count(prepared, { verdict: decision.verdict, answered, how }), at, seq);

@@ -15,6 +15,8 @@ export interface AdminEvent {
   readonly ends?: readonly Approval[] | undefined;
   /** Events that are recorded before this one, in the same transaction. */
   readonly first?: readonly AdminEvent[] | undefined;
+  /** The open approvals whose votes the event ends. */
+  readonly reopens?: readonly Approval[] | undefined;
 }
 
 /** Makes the event from the transaction and the time of the row, before the event is appended. */

@@ -184,7 +184,7 @@ export class ApprovalDesk {
     const rows = asked.flatMap(({ id }) => readApprovalId(id)?.row ?? []);
     const found = await transaction.approvals({ attaches: [], rows: [...new Set(rows)], keys: [], at });
     const { approvals } = found;
-    await requireRows(transaction, approvals.filter(isOpen));
+    requireRows(approvals.filter(isOpen), found);
     return {
       approvals: new Map(approvals.map((approval) => [approval.row, approval])),
       holds: Map.groupBy(found.holds, ({ seq }) => seq),
@@ -343,13 +343,12 @@ export class ApprovalDesk {
       if (signal.aborted || this.#closed) return stop();
       this.#waiters.add(waiter);
       if (this.#options.ledger.isShared) this.#asking ??= setInterval(() => void this.look(), askEveryMs).unref();
-      else void this.look(); // A decision may have come between the caller's look and this moment.
+      else void this.look([waiter]); // A decision may have come between the caller's look and this moment.
     });
   }
 
-  /** Reads the approvals that somebody waits for, in one query. An approval that was erased is cancelled. */
-  async look(): Promise<void> {
-    const asked = [...this.#waiters];
+  /** Reads the approvals that waiters wait for, in one query. An approval that was erased is cancelled. */
+  async look(asked: readonly Waiter[] = [...this.#waiters]): Promise<void> {
     const rows = [...new Set(asked.map(({ approval: { row } }) => row))];
     if (rows.length === 0) return;
     const query = { before: Number.MAX_SAFE_INTEGER, limit: rows.length, rows };

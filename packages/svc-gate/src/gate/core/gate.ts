@@ -22,10 +22,12 @@ import {
   type Result,
 } from "../../wire/mod.ts";
 import { compareWithAnchors, type AnchoredCheck, type AnchorReading, type Anchors } from "../anchoring.ts";
+import type { Stop } from "../../approvals/mod.ts";
 import { nobody } from "../approvals/deciders.ts";
 import { ApprovalDesk, askEveryMs } from "../approvals/desk.ts";
 import { EventFeed } from "../events/feed.ts";
 import type { Senders } from "../notify/notifier.ts";
+import { applied } from "../approvals/stops.ts";
 import { answerBody } from "./answer.ts";
 import { alignCounters, foldAhead, type FoldedCounter, type Progress } from "./counters.ts";
 import { Eraser, type Erased } from "../admin/erasure/eraser.ts";
@@ -147,9 +149,9 @@ export class Gate implements AdminEvents {
     this.#eraser = new Eraser({
       ledger,
       appendAdminEvent: async (makeEvent) => {
-        const erased = await this.appendAdminEvent(makeEvent);
-        await this.approvals.look();
-        return erased;
+        const appended = await this.appendAdminEvent(makeEvent);
+        await this.approvals.look(); // The erasure has ended the approvals of its rows.
+        return appended;
       },
       scrub: (rewrite) => this.#scrub(rewrite),
     });
@@ -183,13 +185,14 @@ export class Gate implements AdminEvents {
     const decided = await this.#sequencer.submit({ request, caller: { keyName, sessionId }, digest, bytes, timings });
     if (!decided.ok) return decided;
     if ("body" in decided.value) return good(decided.value.body);
-    const { decision, answered, mode, receipt, routed, judgement } = decided.value;
+    const { decision, answered, mode, receipt, routed, judgement, stop } = decided.value;
     const body = answerBody(decided.value, digest);
     timings.answer = performance.now();
     const { verdict, rule } = decision;
     const check = { verdict, answered, mode, toolName, routed, rule, seq: receipt.seq, sessionId };
     this.#options.observer?.answered(check, timings);
-    if (judgement?.how !== undefined) this.#options.observer?.asked(judgement.how);
+    const how = stop === undefined ? judgement?.how : "stopped";
+    if (how !== undefined) this.#options.observer?.asked(how);
     onAnswer?.(check, timings);
     return good(body);
   }
@@ -219,9 +222,27 @@ export class Gate implements AdminEvents {
       }
       const { contract, mode } = this.policy;
       for (const each of [...(act.value.first ?? []), act.value]) transaction.change({ ...each, at, contract, mode });
+      const row = transaction.head.seq;
       found = good((await transaction.commit()).at(-1) as Durable<Receipt>);
+      this.approvals.changed(applied(act.value, row));
     });
     return done.ok ? (found as NonNullable<typeof found>) : done;
+  }
+
+  /** The stops in force, including those of the root. */
+  async stops(): Promise<Result<readonly Stop[], Refusal>> {
+    const followed = this.#options.rootStops === undefined ? good(undefined) : await this.passHead();
+    return followed.ok ? good((await this.#ledger.stops()).active) : followed;
+  }
+
+  /** True if a stop was in force when this gate last wrote or read the ledger. */
+  get isStopped(): boolean {
+    return this.#ledger.stopsAtHead.active.length > 0;
+  }
+
+  /** Waits until every batch that began before has ended. The next one follows the root's stops. */
+  passHead(): Promise<Result<void, Refusal>> {
+    return this.#sequencer.batcher.exclusive(({ transaction }) => transaction.abort());
   }
 
   /** Erases parts of receipts, between batches; see docs/guides/erasure.md. */

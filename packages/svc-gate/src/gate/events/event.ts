@@ -106,7 +106,7 @@ export function subjectsOf(row: StoredRow): readonly number[] {
 }
 
 function actOf({ kind, act }: Leaf, { evidence }: StoredRow): ApprovalAct | undefined {
-  if (kind !== "change" || act === null || !act.startsWith("approval.")) return undefined;
+  if (kind !== "change" || act === null) return undefined;
   try {
     return readAct(act, partText(evidence, "input") ?? "null");
   } catch {
@@ -146,16 +146,15 @@ export function eventsOf(row: StoredRow, subjects: ReadonlyMap<number, Subject>)
     return [event("approval.opened", 0, { status: "pending", decide_by: subject.asking.decideBy }, subject)];
   }
   const act = actOf(leaf, row);
-  if (act !== undefined) {
-    const changed = changeOf(act);
-    if (changed === undefined) return [];
-    return rowsOf(act).flatMap((about, index) => {
-      const subject = subjects.get(about);
-      return subject === undefined ? [] : [event(changed.type, index, changed.data, subject)];
-    });
-  }
   const type = typeOf(leaf, row);
-  return type === undefined ? [] : [event(type, 0, { act: leaf.act })];
+  const own = type === undefined ? [] : [event(type, 0, { act: leaf.act })];
+  if (act === undefined) return own;
+  const changes = rowsOf(act).flatMap((about, index) => {
+    const subject = subjects.get(about);
+    const changed = subject && changeOf(act, subject);
+    return changed === undefined ? [] : [event(changed.type, own.length + index, changed.data, subject)];
+  });
+  return [...own, ...changes];
 }
 
 /** The type of an act's event; undefined if it has none. */
@@ -173,10 +172,14 @@ interface Change {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** What an act does to the approvals that it names; undefined if they still wait for the same persons. */
-function changeOf(act: ApprovalAct): Change | undefined {
+/** What an act does to an approval that it names; undefined if it still waits for the same persons. */
+function changeOf(act: ApprovalAct, { row, asking }: Subject): Change | undefined {
   const closed = (status: string): Change => ({ type: "approval.closed", data: { status } });
   switch (act.act) {
+    case "stop.set":
+      // A stop that keeps approvals ends their votes, so persons must decide again.
+      if (act.ends.includes(row)) return closed("cancelled");
+      return { type: "approval.opened", data: { status: "pending", decide_by: asking?.decideBy } };
     case "approval.approve":
       if (act.use_by === null) return undefined;
       return { type: "approval.decided", data: { status: "approved", use_by: act.use_by } };

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { basename } from "node:path";
 import type { Logger } from "pino";
+import type { Stops } from "../../approvals/mod.ts";
 import { Anchors, type AnchorSites } from "../anchoring.ts";
 import type { PolicySet } from "../../contract/mod.ts";
 import { openLedger, type InForce, type Ledger, type LedgerOptions } from "../../ledger/mod.ts";
@@ -85,6 +86,8 @@ export interface SharedParts {
   readonly notifier?: Notifier | undefined;
   /** Who may decide calls; by default nobody. */
   readonly deciders?: KeyDeciders | undefined;
+  /** The stops of the root, for the tenants; undefined for the root itself. */
+  readonly rootStops?: (() => Promise<Stops>) | undefined;
 }
 
 const defaultMandate = "mandate.yaml";
@@ -162,6 +165,7 @@ function overLedger(parts: Parts): Gate {
     acceptChange,
     deciders,
     notifier,
+    rootStops,
   } = parts;
   const clock = new Clock(systemTime);
   const time = clock.read(ledger.head.at);
@@ -186,6 +190,7 @@ function overLedger(parts: Parts): Gate {
     budget,
     deciders: deciders?.of(tenant),
     senders: notifier?.wants(tenant) ? (events) => notifier.sendersOf({ tenant, ledger, events }) : undefined,
+    rootStops,
     keepRefused: refusedInputs && ((call) => refusedInputs.kept(call, tenant)),
     retention:
       source.retentionDays === undefined ? undefined : { days: source.retentionDays, tenant: source.tenant, log },

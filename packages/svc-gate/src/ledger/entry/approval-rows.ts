@@ -42,6 +42,20 @@ export function readApprovals(kept: readonly KeptApproval[]): readonly Approval[
   });
 }
 
+/** The numbers of the rows of votes, as the table names them. It may have been changed to any text. */
+export function voteRows(kept: Iterable<Pick<KeptApproval, "record">>): readonly number[] {
+  return [...kept].flatMap(({ record }) => readProgress(record).votes?.map(({ row }) => row) ?? []);
+}
+
+/** What became of an approval, as its table says; nothing if that is not JSON. */
+export function readProgress(record: string): Partial<Approval> {
+  try {
+    return Object(JSON.parse(record)) as Partial<Approval>;
+  } catch {
+    return {};
+  }
+}
+
 /** Until when the approval matters to other calls: a denial for an hour at least, because denials of a rule are counted. */
 function endOf(approval: Approval): number | null {
   if (isOpen(approval)) return endsAt(approval);
@@ -58,6 +72,8 @@ export interface RecordedAsk {
   readonly approval?: number;
   /** The row of the call's own open approval: what that holds did not count against the call. */
   readonly own?: number;
+  /** The row that set the stop which blocked the call. */
+  readonly stop?: number;
 }
 
 /** Returns what became of a call if a person had to decide it; undefined if not, or if that part was erased. */
@@ -83,7 +99,7 @@ function outcomeOf(evidence: string): RecordedOutcome | undefined {
 
 /** Reads the act about approvals in a row; undefined if the row has none. */
 export function actOf(leaf: Leaf, evidence: string): ApprovalAct | undefined {
-  if (leaf.kind !== "change" || leaf.act === null || !leaf.act.startsWith("approval.")) return undefined;
+  if (leaf.kind !== "change" || leaf.act === null) return undefined;
   try {
     return readAct(leaf.act, partText(evidence, "input") ?? "null");
   } catch {
@@ -99,7 +115,8 @@ export function endedBy(leaf: Leaf, evidence: string): readonly RowRange[] {
   if (leaf.act === eraseAct) return readErasure(evidence, leaf.seq)?.rows ?? [];
   if (isLoss(leaf, evidence)) return [[1, leaf.seq - 1]];
   const act = actOf(leaf, evidence);
-  return act === undefined || act.act === "approval.approve" ? [] : rowsOf(act).map((row) => [row, row]);
+  if (act === undefined || act.act === "approval.approve") return [];
+  return (act.act === "stop.set" ? act.ends : rowsOf(act)).map((row) => [row, row]);
 }
 
 /** The act of a row that resumes a ledger after a restore, or that resets counters later. */

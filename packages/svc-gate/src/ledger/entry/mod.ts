@@ -24,4 +24,4 @@ export type { PartName } from "./disclosure.ts";
 export { leafHash, leafKinds, parseLeaf, type Leaf, type LeafKind } from "./leaf.ts";
 export type { Durable, Receipt } from "./receipt.ts";
 export type { Broken, StoredRow } from "./row.ts";
-export { readCall, readEffects, type RecordedEffect } from "./verifier.ts";
+export { readCall, readEffects } from "./verifier.ts";

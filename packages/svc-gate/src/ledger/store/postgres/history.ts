@@ -4,7 +4,14 @@ import { keptApproval } from "./approvals.ts";
 import { readCounters, storedRow } from "./rows.ts";
 import { beginOn, connect, readOne } from "./session.ts";
 import { ask, commit, type BoundStatement } from "./sql.ts";
-import { joinHashes, type DeliveryNotes, type EventPosition, type HistoryReader, type KeyNotes } from "../store.ts";
+import {
+  joinHashes,
+  openHoldsOf,
+  type DeliveryNotes,
+  type EventPosition,
+  type HistoryReader,
+  type KeyNotes,
+} from "../store.ts";
 import type { StoredRow } from "../../entry/row.ts";
 
 /** Rows of one slice of a long read, and characters, which limit memory if rows are large. */
@@ -50,6 +57,10 @@ export function historyOf(reads: Pool, ledger: string): HistoryReader {
       const filters = [statuses ?? null, key ?? null, session ?? null, numbers ?? null];
       const [rows = []] = await read(ask("listApprovals", ledger, before, ...filters, limit));
       return rows.map(keptApproval);
+    },
+    openHolds: async (rows) => {
+      const [found = []] = await read(ask("openHolds", ledger, [...rows]));
+      return openHoldsOf(found, [...(await counters()).values()]);
     },
     waiting: async (at) => {
       const [rows = []] = await read(ask("waitingApprovals", ledger, at));

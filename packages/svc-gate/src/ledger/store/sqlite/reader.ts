@@ -5,14 +5,15 @@ import type { KeptCounter } from "../store.ts";
 import { blockBits, explain, openForReading, readCounters, readMeta } from "./file.ts";
 import { walkStore } from "../../history/walk.ts";
 import { structureProblem } from "./structure.ts";
-import { listApprovals, waitingApprovals } from "./approval-tables.ts";
+import { listApprovals, openHoldsIn, waitingApprovals } from "./approval-tables.ts";
 import { columns, lastRow, rowOf, seqMax, SqliteWalk, unreadable, type StoredColumns } from "./walk.ts";
-import { joinHashes, LedgerRefused } from "../store.ts";
+import { joinHashes, LedgerRefused, openHoldsOf } from "../store.ts";
 import type {
   Anchor,
   ApprovalQuery,
   KeptApproval,
   EventPosition,
+  OpenHolds,
   RowQuery,
   RowSlice,
   StoredHistory,
@@ -161,6 +162,10 @@ class Reader {
     return listApprovals(this.#database, query);
   }
 
+  openHolds(rows: readonly number[]): readonly OpenHolds[] {
+    return openHoldsOf(openHoldsIn(this.#database, rows), this.counters());
+  }
+
   waiting(at: number): WaitingApprovals {
     return waitingApprovals(this.#database, at);
   }
@@ -209,6 +214,7 @@ serveOpened(
     counters: (reader: Reader) => reader.counters(),
     totals: (reader: Reader, places: readonly EventPosition[]) => reader.totals(places),
     approvals: (reader: Reader, query: ApprovalQuery) => reader.approvals(query),
+    openHolds: (reader: Reader, rows: readonly number[]) => reader.openHolds(rows),
     waiting: (reader: Reader, at: number) => reader.waiting(at),
     structure: (reader: Reader) => reader.structure(),
     contractText: (reader: Reader, digest: string) => reader.contractText(digest),

@@ -1,11 +1,12 @@
 import { readFile, rename, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { isOpen } from "../../../approvals/mod.ts";
 import { files, hasLedger } from "../../data-folder.ts";
 import { gone, reserveBytes } from "./file.ts";
-import type { KeptTogether, OpenOptions, WriteOptions } from "./writer.ts";
+import { writeOptionsOf, type KeptTogether, type WriteOptions } from "./write-options.ts";
+import type { OpenOptions } from "./writer.ts";
 import type {
   Anchor,
-  CommitOptions,
   DeliveryNotes,
   HistoryReader,
   KeptApproval,
@@ -150,8 +151,7 @@ class SqliteStore implements LedgerStore {
     this.#changed = rows.findLast(({ verdict }) => verdict === changeColumns.verdict)?.seq ?? this.#changed;
     this.#hasApprovals ||= options.approvals.length > 0;
     for (const { status, ends } of options.approvals)
-      if ((status === "pending" || status === "approved") && ends !== null)
-        this.#nextEnd = Math.min(this.#nextEnd, ends);
+      if (isOpen({ status }) && ends !== null) this.#nextEnd = Math.min(this.#nextEnd, ends);
   }
 
   async hasRoom(): Promise<boolean> {
@@ -261,13 +261,6 @@ class KeyFile implements KeyNotes {
   }
 }
 
-function writeOptionsOf(
-  counters: readonly KeptTogether[],
-  { inForce, tree, signer, erasures = [], approvals = [], released = [], repeats = [] }: CommitOptions = {},
-): WriteOptions {
-  return { counters, nodes: tree?.nodes ?? [], signer, mode: inForce?.mode, erasures, approvals, released, repeats };
-}
-
 async function startReader({ readers }: Pick<SqliteThreads, "readers">, folder: string): Promise<Remote> {
   return (await readers.open(folder)).remote;
 }
@@ -303,6 +296,7 @@ function historyOf(ask: <Value>(name: string, ...args: readonly unknown[]) => Pr
     hashes: (level, from, count) => ask("hashes", level, from, count),
     leaves: (from, count) => ask("leaves", from, count),
     approvals: (query) => ask("approvals", query),
+    openHolds: (rows) => ask("openHolds", rows),
     waiting: (at) => ask("waiting", at),
   };
 }
