@@ -112,6 +112,27 @@ function approvals(there: PostgresServer): void {
       assert.equal((await other.asks(more)).verdict, "BLOCK", "1,200 of 2,500 are held");
     });
 
+    test("R8: what parked calls hold is the same at both gates, and ends at both", async (t) => {
+      const contract = payments.replace(
+        "rules:\n",
+        `rules:
+  - rule: queue
+    on: [pay.send]
+    when: counters.spent.held > 1000
+    verdict: BLOCK
+    reason: "{counters.spent.held} wait"
+`,
+      );
+      const [one, other] = await twoDesks(t, there, "held", { contract });
+      const { approval } = await one.asks(large);
+      const small = { ...large, tool_input: { amount: 5, to: "x" } };
+      const blocked = await other.asks(small);
+      assert.deepEqual([blocked.verdict, blocked.reason], ["BLOCK", "Svc: 1200 wait"]);
+      assert.equal((await one.decides("anna", approval.id, "deny")).status, 200);
+      assert.equal((await other.asks(small)).verdict, "ALLOW");
+      assert.equal((await ask(other, "/ledger/verify")).json.ok, true);
+    });
+
     test("each gate shows the calls that wait, and only the gate that recorded a decision counts it", async (t) => {
       const [one, other] = await twoDesks(t, there, "counted");
       const { approval, receipt } = await one.asks(large);

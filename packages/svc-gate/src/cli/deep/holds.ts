@@ -63,7 +63,7 @@ export class Holds {
     for (const owned of countersOf(policySet)) {
       const counter = counterDigest(owned.counter.identity);
       this.#counters.set(counter, owned);
-      if (owned.counter.counting !== "possible" || owned.counter.startsEmpty) continue;
+      if (!owned.counter.mayHold || owned.counter.startsEmpty) continue;
       for (const approval of this.#open.values())
         if (!approval.holds.some((hold) => hold.counter === counter))
           approval.holds.push(...this.#recount(counter, approval));
