@@ -3,6 +3,7 @@ import { benchCheck } from "./check.ts";
 import { benchContracts } from "./contracts.ts";
 import { benchDecide } from "./decide.ts";
 import { benchDeep } from "./deep.ts";
+import { benchEvents } from "./events.ts";
 import { benchExports } from "./exports.ts";
 import { benchOverload } from "./overload.ts";
 import { benchPairs } from "./pairs.ts";
@@ -23,6 +24,7 @@ const benches: Readonly<Record<string, () => Promise<void>>> = {
   contracts: benchContracts,
   decide: benchDecide,
   deep: benchDeep,
+  events: benchEvents,
   exports: benchExports,
   overload: benchOverload,
   pairs: benchPairs,

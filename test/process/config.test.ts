@@ -89,6 +89,14 @@ const cases: Readonly<Record<string, Case>> = {
     fallback: undefined,
     bad: ["0", "-1", "1.5", "month", "30d"],
   },
+  SVC_NOTIFY: { field: "notify", value: "notify.json", read: "notify.json", fallback: undefined, bad: [] },
+  SVC_PUBLIC_URL: {
+    field: "publicUrl",
+    value: "https://gate.example/",
+    read: "https://gate.example",
+    fallback: undefined,
+    bad: ["gate.example", "ftp://gate.example", "https://u:p@gate.example", "https://gate.example/?q=1"],
+  },
   SVC_RELOAD_TESTS: { field: "reloadTests", value: "tests", read: "tests", fallback: undefined, bad: [] },
   SVC_DATABASE_URL: {
     field: "databaseUrl",

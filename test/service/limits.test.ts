@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
+import { Streams } from "../../packages/svc-gate/src/gate/events/streams.ts";
 import { limits, parseCheckRequest, quote } from "../../packages/svc-gate/src/wire/mod.ts";
 import { startClockedGate } from "../support/clocked-gate.ts";
 import { fading, linePast, slowReader, valveBurst, valveFull, valveWait } from "../support/limits-of-load.ts";
@@ -89,6 +90,8 @@ const atLimit: Readonly<Record<keyof typeof limits, (gate: Running, over: 0 | 1,
     },
     waitersOfKeyMax: (gate, over) => waited(gate, limits.waitersOfKeyMax + over, () => "one key"),
     waitersMax: (gate, over) => waited(gate, limits.waitersMax + over, (at) => `key ${at}`),
+    streamsOfKeyMax: (_gate, over) => Promise.resolve(streamed(limits.streamsOfKeyMax + over, () => "one key")),
+    streamsMax: (_gate, over) => Promise.resolve(streamed(limits.streamsMax + over, (at) => `key ${at}`)),
     queueCallsMax: (gate, over, t) => queued(gate, t, { calls: limits.queueCallsMax - 1 + over, bytes: 0 }),
     queueBytesMax: (gate, over, t) => queued(gate, t, { calls: 1, bytes: limits.queueBytesMax + over }),
     batchCallsMax: async (gate, over, t) => {
@@ -118,6 +121,13 @@ async function waited(gate: Running, waiters: number, keyOf: (at: number) => str
   );
   gone.abort();
   const last = (await Promise.all(ends)).at(-1);
+  return last?.ok === false ? last.problem.code : undefined;
+}
+
+/** Opens so many streams of events; returns the refusal of the last. */
+function streamed(count: number, keyOf: (at: number) => string): string | undefined {
+  const streams = new Streams();
+  const last = Array.from({ length: count }, (_, at) => streams.enter(keyOf(at))).at(-1);
   return last?.ok === false ? last.problem.code : undefined;
 }
 

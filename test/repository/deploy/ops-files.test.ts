@@ -4,7 +4,7 @@
  * docs/guides/observe.md lists both.
  */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { parse } from "yaml";
@@ -43,7 +43,10 @@ function filledIn(query: string): string {
 /** Returns the metrics of a gate that has answered requests; all tests share one gate. */
 async function shownBy(t: TestContext): Promise<ReadonlyMap<string, Family>> {
   const sinks = `file:${join(temporaryFolder(t), "heads")}`;
-  const gate = await startGate(t, { flags: { "ops-port": "0", sinks } });
+  const notify = join(temporaryFolder(t), "notify.json");
+  const endpoint = { name: "pager", url: "https://hooks.example/", secrets: [`whsec_${"A".repeat(43)}=`] };
+  writeFileSync(notify, JSON.stringify({ endpoints: [endpoint] }), { mode: 0o600 });
+  const gate = await startGate(t, { flags: { "ops-port": "0", sinks, notify } });
   await check(gate, { tool_name: "note.add", tool_input: {} });
   return readExposition(await (await fetch(`${gate.ops}/metrics`)).text());
 }

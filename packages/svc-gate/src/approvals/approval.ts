@@ -157,7 +157,7 @@ export type ApprovalAct =
   | { readonly act: "approval.supersede"; readonly pairs: readonly (readonly [old: number, by: number])[] }
   | { readonly act: "stop.set"; readonly ends: readonly number[]; readonly reopens: readonly number[] };
 
-export type CancelReason = "asker" | "person";
+export type CancelReason = "asker" | "erased" | "person";
 
 /** The acts that change approvals. A gate that meets another act under `approval.` must not serve. */
 export const approvalActs: readonly string[] = [

@@ -8,6 +8,7 @@ import { rowQuery, type ReceiptQuery } from "./history/query.ts";
 import { receiptJson } from "./entry/receipt.ts";
 import type {
   ApprovalQuery,
+  DeliveryNotes,
   LedgerStore,
   RowQuery,
   Scrubbed,
@@ -399,6 +400,11 @@ export class Ledger {
   /** Returns a contract's text by its SHA-256 in hex; undefined if no row was decided under it. */
   contractText(digest: string): Promise<string | undefined> {
     return this.#store.history.contractText(digest);
+  }
+
+  /** How far each endpoint of webhooks has got. */
+  get deliveries(): DeliveryNotes {
+    return this.#store.deliveries;
   }
 
   /** Verifies the whole chain during normal work, and compares it with the last certain row. */

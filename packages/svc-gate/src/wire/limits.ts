@@ -63,4 +63,7 @@ export const limits = {
   /** Requests that wait for a decision: of one key, and of the process. */
   waitersOfKeyMax: 64,
   waitersMax: 4096,
+  /** Open streams of events: of one key, and of the process. Each holds a connection. */
+  streamsOfKeyMax: 64,
+  streamsMax: 4096,
 } as const;

@@ -27,7 +27,7 @@ const table = {
   "rate-limited": { status: 429, title: "The API key has asked too often" },
   "tenant-unavailable": { status: 503, title: "The tenant cannot be served" },
   "queue-full": { status: 503, title: "The gate has too many calls waiting" },
-  "too-many-waiting": { status: 503, title: "Too many requests wait for decisions" },
+  "too-many-waiting": { status: 503, title: "Too many requests wait" },
   stopping: { status: 503, title: "The gate is stopping" },
   "ledger-unavailable": { status: 503, title: "The ledger cannot be written" },
   superseded: { status: 503, title: "A later gate serves this ledger" },

@@ -27,6 +27,8 @@ const readings = {
   tenants: 1,
   ready: true,
   waiting: { calls: 5, late: 2 },
+  streams: 3,
+  undelivered: new Map([["ops", 2]]),
   anchors: [
     { by: "file sink", lagRows: 2, behindMs: 1500, isDiverged: false },
     { by: "file sink", lagRows: 7, behindMs: 500, isDiverged: true },

@@ -3,15 +3,17 @@ import { run } from "../run.ts";
 import { many, operating } from "./options.ts";
 import type { EraseOptions } from "../erase.ts";
 import type { CreateOptions, KeysOptions, RotateOptions, UpdateOptions } from "../keys.ts";
+import type { NotifyOptions, ReplayOptions } from "../notify.ts";
 import type { ReloadOptions } from "../reload.ts";
 import type { StopOptions } from "../stop.ts";
 
-/** Adds the commands with which an operator changes a gate: each writes a row in its ledger. */
+/** Adds the commands with which an operator changes a gate. Each but `notify` writes a row in its ledger. */
 export function addOperatorCommands(program: Command): void {
   addKeys(program);
   addPersons(program);
   addReload(program);
   addErase(program);
+  addNotify(program);
   addStop(program);
 }
 
@@ -112,6 +114,27 @@ function addReload(program: Command): void {
         "\n\nExample:\n  svc-gate reload --mode enforce",
     )
     .action((options: ReloadOptions) => run(async () => (await import("../reload.ts")).reloadCommand(options)));
+}
+
+function addNotify(program: Command): void {
+  const notify = program
+    .command("notify")
+    .description("show and repeat the webhooks of a serving gate")
+    .helpCommand(false)
+    .addHelpText(
+      "after",
+      "\nExit code 0: done. 2: refused, and nothing changed.\n\nExample:\n  svc-gate notify replay --from 1200",
+    );
+  operating(
+    notify.command("list").description("list how far each endpoint has got, and the events that were given up"),
+  ).action((options: NotifyOptions) => run(async () => (await import("../notify.ts")).listCommand(options)));
+  operating(
+    notify
+      .command("replay")
+      .description("send all events from a row on again; their ids stay the same")
+      .requiredOption("--from <row>", "the number of the first row")
+      .option("--endpoint <name>", "only to this endpoint"),
+  ).action((options: ReplayOptions) => run(async () => (await import("../notify.ts")).replayCommand(options)));
 }
 
 function addErase(program: Command): void {

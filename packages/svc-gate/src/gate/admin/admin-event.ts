@@ -13,6 +13,8 @@ export interface AdminEvent {
   readonly erases?: Erasure | undefined;
   /** The open approvals that the event ends. */
   readonly ends?: readonly Approval[] | undefined;
+  /** Events that are recorded before this one, in the same transaction. */
+  readonly first?: readonly AdminEvent[] | undefined;
   /** The open approvals whose votes the event ends. */
   readonly reopens?: readonly Approval[] | undefined;
 }

@@ -62,7 +62,7 @@ export class OfflineAdminEvents implements AdminEvents {
     if (!act.ok) return act;
     const change = recordsSigner ? this.#ledger.signerChange : undefined;
     if (change !== undefined) transaction.change({ ...entry, ...signerEvent(change, act.value.by) });
-    transaction.change({ ...entry, ...act.value });
+    for (const each of [...(act.value.first ?? []), act.value]) transaction.change({ ...entry, ...each });
     const receipts = await transaction.commit(undefined, change?.to);
     return good(receipts.at(-1) as Durable<Receipt>);
   }

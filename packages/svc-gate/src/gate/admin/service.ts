@@ -4,6 +4,8 @@ import { bad, good, isMode, modes, refuse, type Mode, type Refusal, type Result 
 import { NotKept } from "../../ledger/mod.ts";
 import { NoSuchFile } from "../core/contracts.ts";
 import type { Gate, Reloaded } from "../core/gate.ts";
+import type { Notifier } from "../notify/notifier.ts";
+import { Streams } from "../events/streams.ts";
 import type { KeyRing } from "./keys/keys.ts";
 import { loadPolicySet, type OpenGate, type GateSource } from "../start/gate-source.ts";
 import type { Rates } from "../admission/rate.ts";
@@ -33,6 +35,8 @@ export interface ServiceOptions {
   /** The tests that must pass before a reload takes effect. */
   readonly tests: ReloadTests | undefined;
   readonly metrics: Metrics;
+  /** Undefined if no endpoint of webhooks is set. */
+  readonly notifier?: Notifier | undefined;
   /** Undefined if no collector is set. */
   readonly traces: Traces | undefined;
   /** The rate limits of keys. */
@@ -42,6 +46,8 @@ export interface ServiceOptions {
 /** The gates of one process, for the root and the tenants, and the keys that open them. */
 export class Service {
   readonly #options: ServiceOptions;
+  /** The streams of events that are open. */
+  readonly streams: Streams = new Streams();
   /** One reload at a time. */
   #reloading: Promise<unknown> = Promise.resolve();
 
@@ -118,6 +124,8 @@ export class Service {
       tenants: open.length,
       ready: (await this.root.unready()) === undefined,
       waiting: await waitingIn(gates),
+      streams: this.streams.open,
+      undelivered: undeliveredIn(gates, this.#options.notifier?.names ?? []),
       anchors: gates.flatMap(({ anchorReadings }) => anchorReadings),
     };
   }
@@ -222,6 +230,13 @@ async function waitingIn(gates: readonly Gate[]): Promise<Readings["waiting"]> {
   const counting = Promise.all(gates.map((gate) => gate.waiting())).catch(() => undefined);
   const counts = await Promise.race([counting, setTimeout(countMs, undefined, { ref: false })]);
   return counts && { calls: sum(counts.map(({ calls }) => calls)), late: sum(counts.map(({ late }) => late)) };
+}
+
+function undeliveredIn(gates: readonly Gate[], endpoints: readonly string[]): Readings["undelivered"] {
+  const states = gates.flatMap(({ senders }) => senders?.states ?? []);
+  const waiting = (name: string): number =>
+    sum(states.filter(({ endpoint }) => endpoint === name).map(({ waiting: events }) => events.length));
+  return new Map(endpoints.map((name) => [name, waiting(name)]));
 }
 
 function sum(numbers: readonly number[]): number {

@@ -19,7 +19,7 @@ import { bad, good, limits, quote, refuse, type Refusal, type Result } from "../
 import type { ActivePolicy } from "../core/active-policy.ts";
 import type { TimedTransaction } from "../core/active-ledger.ts";
 import type { Deciders } from "./deciders.ts";
-import { quorumNow, recordAct, requireRows } from "./judged-batch.ts";
+import { expire, quorumNow, recordAct, requireRows } from "./judged-batch.ts";
 
 /** What a person decides about one approval. */
 export interface AskedDecision {
@@ -52,8 +52,8 @@ export interface DeskOptions {
 }
 
 const dayMs = 86_400_000;
-/** How often a gate asks for the approvals that somebody waits for, if other gates may change them. */
-const askEveryMs = 500;
+/** How often a gate asks for changes that somebody waits for, if other gates may make them. */
+export const askEveryMs = 500;
 
 interface Waiter {
   /** What was known at the beginning of the wait. */
@@ -91,9 +91,21 @@ export class ApprovalDesk {
   }
 
   /** Returns true if a key may decide this approval. */
-  mayDecide(key: string, approval: Approval, at: number): boolean {
+  mayDecide(key: string, approval: { readonly asking: Pick<Approval["asking"], "needs"> }, at: number): boolean {
     const voter = this.#options.deciders.voter(key, at);
     return voter !== undefined && mayDecide(approval.asking.needs, voter);
+  }
+
+  /** Records the end of approvals whose time is over, as a batch of checks would do. */
+  async endDue(): Promise<void> {
+    const ended: Approval[] = [];
+    await this.#options.exclusive(async (timed) => {
+      const { transaction, at } = timed;
+      ended.push(...(await expire(timed, this.#options.policy(), await transaction.dueApprovals(at))));
+      if (ended.length === 0) return transaction.abort();
+      await transaction.commit();
+    });
+    this.changed(ended);
   }
 
   /**

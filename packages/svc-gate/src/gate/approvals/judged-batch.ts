@@ -339,7 +339,7 @@ export function recordAct(
  *
  * @returns them afterwards
  */
-async function expire(
+export async function expire(
   { transaction, at }: { readonly transaction: AppendTransaction; readonly at: number },
   policy: ActivePolicy,
   due: readonly Approval[],

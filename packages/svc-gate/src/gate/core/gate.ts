@@ -24,8 +24,10 @@ import {
 import { compareWithAnchors, type AnchoredCheck, type AnchorReading, type Anchors } from "../anchoring.ts";
 import type { Stop } from "../../approvals/mod.ts";
 import { nobody } from "../approvals/deciders.ts";
+import { ApprovalDesk, askEveryMs } from "../approvals/desk.ts";
+import { EventFeed } from "../events/feed.ts";
+import type { Senders } from "../notify/notifier.ts";
 import { applied } from "../approvals/stops.ts";
-import { ApprovalDesk } from "../approvals/desk.ts";
 import { answerBody } from "./answer.ts";
 import { alignCounters, foldAhead, type FoldedCounter, type Progress } from "./counters.ts";
 import { Eraser, type Erased } from "../admin/erasure/eraser.ts";
@@ -54,6 +56,8 @@ export interface GateOptions extends SequencerOptions {
   readonly acceptWeakerMode?: boolean | undefined;
   /** On a shared ledger: keeps a stricter mode in force and does not refuse this start. */
   readonly keepsStricterMode?: boolean | undefined;
+  /** Makes what sends the ledger's events to endpoints. */
+  readonly senders?: ((events: EventFeed) => Senders) | undefined;
   /** The settings for erasing evidence by its age. */
   readonly retention?: Omit<RetentionOptions, "eraser" | "ledger"> | undefined;
 }
@@ -118,6 +122,10 @@ export class Gate implements AdminEvents {
   readonly #retention: Retention | undefined;
   /** Where persons decide this ledger's calls. */
   readonly approvals: ApprovalDesk;
+  /** What the ledger's rows say to those who listen. */
+  readonly events: EventFeed;
+  /** Sends the events to endpoints; undefined if there are none. */
+  readonly senders: Senders | undefined;
 
   constructor(options: GateOptions) {
     this.#options = options;
@@ -136,6 +144,8 @@ export class Gate implements AdminEvents {
       exclusive: (work) => this.#sequencer.batcher.exclusive(work),
     });
     const { ledger, retention } = options;
+    this.events = new EventFeed({ ledger, endDue: () => this.approvals.endDue(), askEveryMs });
+    this.senders = options.senders?.(this.events);
     this.#eraser = new Eraser({
       ledger,
       appendAdminEvent: async (makeEvent) => {
@@ -159,9 +169,9 @@ export class Gate implements AdminEvents {
     return this.#sequencer.batcher.failed;
   }
 
-  /** True if nothing is waiting and nothing is being decided. */
+  /** True if nothing is waiting, nothing is being decided, and no event is on its way. */
   get isIdle(): boolean {
-    return this.#sequencer.batcher.isIdle;
+    return this.#sequencer.batcher.isIdle && this.senders?.isBusy !== true;
   }
 
   /**
@@ -211,7 +221,7 @@ export class Gate implements AdminEvents {
         return transaction.abort();
       }
       const { contract, mode } = this.policy;
-      transaction.change({ ...act.value, at, contract, mode });
+      for (const each of [...(act.value.first ?? []), act.value]) transaction.change({ ...each, at, contract, mode });
       const row = transaction.head.seq;
       found = good((await transaction.commit()).at(-1) as Durable<Receipt>);
       this.approvals.changed(applied(act.value, row));
@@ -252,6 +262,8 @@ export class Gate implements AdminEvents {
   async #endErasing(): Promise<void> {
     this.approvals.close();
     this.#eraser.close();
+    await this.senders?.end();
+    this.events.close();
     await this.#retention?.stop();
   }
 
@@ -304,7 +316,10 @@ export class Gate implements AdminEvents {
     const isNothing = own === undefined && (told ?? this.policy.mode) === this.policy.mode;
     const wanted = { policySet: own, mode: told, setting, mayWeaken, yields };
     const put = isNothing ? good(undefined) : await this.#put(wanted, "start", true);
-    if (put.ok) this.#retention?.start();
+    if (put.ok) {
+      this.#retention?.start();
+      this.senders?.start();
+    }
     return put;
   }
 

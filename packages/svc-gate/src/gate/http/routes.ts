@@ -2,9 +2,11 @@ import type { FastifyReply } from "fastify";
 import { refuse } from "../../wire/mod.ts";
 import { reload } from "./admin.ts";
 import { erase } from "./admin-erase.ts";
+import { replay, showEndpoints } from "./admin-notify.ts";
 import { create, createPerson, list, listPersons, revoke, rotate, update } from "./admin-keys.ts";
 import { approve, cancel, decideMany, deny, listApprovals, showApproval } from "./approvals.ts";
 import { sendJson } from "./body.ts";
+import { events } from "./events.ts";
 import { sendHealth, sendMetrics, sendReadiness } from "./ops.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { checkpoint, tile } from "./log.ts";
@@ -33,6 +35,7 @@ export const routes: readonly Route[] = [
   { method: "POST", path: "/approvals/:id/deny", scope: "approve", handle: deny },
   { method: "POST", path: "/approvals/:id/cancel", scope: "approve", orScopes: ["check"], handle: cancel },
   { method: "POST", path: "/approvals/decide", scope: "approve", handle: decideMany },
+  { method: "GET", path: "/events", scope: "receipts", orScopes: ["approve"], handle: events },
   { method: "GET", path: "/stop", scope: "admin", orScopes: ["receipts", "approve"], handle: showStops },
   { method: "POST", path: "/admin/stop", scope: "admin", orScopes: ["approve"], handle: stop },
   { method: "POST", path: "/admin/stop/lift", scope: "admin", handle: lift },
@@ -45,6 +48,8 @@ export const routes: readonly Route[] = [
   { method: "POST", path: "/admin/keys/:name/update", scope: "admin", handle: update },
   { method: "GET", path: "/admin/persons", scope: "admin", handle: listPersons },
   { method: "POST", path: "/admin/persons", scope: "admin", handle: createPerson },
+  { method: "GET", path: "/admin/notify", scope: "admin", handle: showEndpoints },
+  { method: "POST", path: "/admin/notify/replay", scope: "admin", handle: replay },
 ];
 
 async function check({ service, gate, tenant, request, reply }: RouteCall): Promise<FastifyReply> {

@@ -209,6 +209,20 @@ const entries = {
     doc: "how many heads pass before witnesses and sinks receive one; at most one per second, at least one in ten",
     read: countFrom(1),
   } as Entry<number>,
+  notify: {
+    variable: "SVC_NOTIFY",
+    kind: "file",
+    fallback: "",
+    doc: "the file that names the endpoints of webhooks and their secrets; only its owner may read it",
+    read: optional,
+  } as Entry<string | undefined>,
+  publicUrl: {
+    variable: "SVC_PUBLIC_URL",
+    kind: "url",
+    fallback: "",
+    doc: "the address under which persons reach this gate, for links in messages; by default messages have no link",
+    read: ifGiven(readPublicUrl),
+  } as Entry<string | undefined>,
   retentionDays: {
     variable: "SVC_RETENTION_DAYS",
     kind: "number",
@@ -391,6 +405,14 @@ function readRate({ variable, text }: GivenSetting): Result<Rate, string> {
 function readBytes({ variable, text }: GivenSetting): Result<number, string> {
   const bytes = parseBytes(text);
   return bytes.ok ? bytes : bad(`${variable}: ${bytes.problem}`);
+}
+
+/** Returns the address without a slash at its end. */
+function readPublicUrl({ variable, text }: GivenSetting): Result<string, string> {
+  const url = URL.parse(text);
+  const isPlain = url !== null && url.username + url.password + url.search + url.hash === "";
+  if (isPlain && (url.protocol === "https:" || url.protocol === "http:")) return good(url.href.replace(/\/+$/, ""));
+  return bad(`${variable} is "${text}"; it must be an address such as https://gate.example`);
 }
 
 function readBasePath({ variable, text }: GivenSetting): Result<string, string> {

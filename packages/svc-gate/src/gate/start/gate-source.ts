@@ -10,6 +10,7 @@ import type { KeyDeciders } from "../approvals/deciders.ts";
 import { Clock, systemTime } from "../core/clock.ts";
 import { recompileContracts, loadContracts, noContracts, renderDiagnostics } from "../core/contracts.ts";
 import { resetWarnings } from "../core/counters.ts";
+import type { Notifier } from "../notify/notifier.ts";
 import { Gate, reloadCommand, type Reloaded } from "../core/gate.ts";
 import type { Rate } from "../admin/keys/record.ts";
 import type { Budget } from "../admission/queue.ts";
@@ -81,6 +82,8 @@ export interface SharedParts {
   readonly refusedInputs?: RefusedInputs | undefined;
   /** The anchors of the ledgers; undefined if there are none. */
   readonly sites?: AnchorSites | undefined;
+  /** Sends events to endpoints; undefined if there are none. */
+  readonly notifier?: Notifier | undefined;
   /** Who may decide calls; by default nobody. */
   readonly deciders?: KeyDeciders | undefined;
   /** The stops of the root, for the tenants; undefined for the root itself. */
@@ -161,6 +164,7 @@ function overLedger(parts: Parts): Gate {
     anchors,
     acceptChange,
     deciders,
+    notifier,
     rootStops,
   } = parts;
   const clock = new Clock(systemTime);
@@ -185,6 +189,7 @@ function overLedger(parts: Parts): Gate {
     observer,
     budget,
     deciders: deciders?.of(tenant),
+    senders: notifier?.wants(tenant) ? (events) => notifier.sendersOf({ tenant, ledger, events }) : undefined,
     rootStops,
     keepRefused: refusedInputs && ((call) => refusedInputs.kept(call, tenant)),
     retention:

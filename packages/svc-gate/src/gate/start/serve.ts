@@ -35,6 +35,8 @@ import { Rates } from "../admission/rate.ts";
 import { RefusedInputs } from "../core/refused-inputs.ts";
 import { Service, type ContractTests, type ReloadTests } from "../admin/service.ts";
 import { readTenants, type TenantEntry } from "./tenants-file.ts";
+import { readEndpoints, type Endpoint } from "../notify/endpoints.ts";
+import { Notifier } from "../notify/notifier.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { areTracesAsked, openTraces, type Traces } from "../telemetry/traces.ts";
 import { Tenants } from "./tenants.ts";
@@ -124,7 +126,9 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
     });
     const begun = await root.begin();
     if (first !== undefined) await recordFirstKey(root, first, log);
-    const service = new Service({ log, keys, root, rootSource, tenants, readSources, tests, metrics, traces, rates });
+    const { notifier } = opened;
+    const parts = { log, keys, root, rootSource, tenants, readSources, tests, metrics, notifier, traces, rates };
+    const service = new Service(parts);
     const server = makeServer({ service, basePath: config.basePath, connections: config.connections, log, tls });
     const ops = await openOps(service, config, log);
     const address = await listen(server, config).catch(async (error: unknown) => {
@@ -132,6 +136,7 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
       throw error;
     });
     const door = await openOperatorDoor(config.dataDir, { address, key: keys.makeOperatorKey(), cert: tls?.cert }, log);
+    void tenants?.openForSenders(notifier);
     // This is last, so that a refused start leaves no timer behind.
     told.end();
     const refreshing = database && setInterval(() => keys.refresh().catch(noRefresh), refreshMs).unref();
@@ -173,6 +178,7 @@ interface OpenLedgers extends OpenTenants {
   readonly tenantsAtStart: number;
   readonly metrics: Metrics;
   readonly deciders: KeyDeciders;
+  readonly notifier: Notifier | undefined;
   readonly close: () => Promise<void>;
 }
 
@@ -181,6 +187,7 @@ async function openLedgers(config: Config, log: Logger): Promise<OpenLedgers> {
   const entries = await tenantEntries(config);
   if (!entries.ok) throw new StartRefused(entries.problem, 2);
   const sites = await sitesOf(config);
+  const endpoints = await endpointsOf(config);
   await requireFreePorts(config);
   if (config.databaseUrl === undefined) await readFirstKeyDigest(config.dataDir); // A damaged file refuses the start here.
   const database = await openDatabase(config, log);
@@ -191,7 +198,8 @@ async function openLedgers(config: Config, log: Logger): Promise<OpenLedgers> {
     bytesPerDay: config.refusedInputPerDay,
   });
   const deciders = new KeyDeciders();
-  const shared = { log, observer: metrics, budget: new Budget(), refusedInputs, sites, deciders };
+  const notifier = endpoints && new Notifier({ endpoints, publicUrl: config.publicUrl, log, observer: metrics });
+  const shared = { log, observer: metrics, budget: new Budget(), refusedInputs, sites, deciders, notifier };
   const root = await openFrom(rootSource, shared).catch(async (error: unknown) => {
     await database?.close();
     throw error instanceof NoLedger ? noKey : error;
@@ -204,7 +212,7 @@ async function openLedgers(config: Config, log: Logger): Promise<OpenLedgers> {
     await database?.close();
   };
   const tenantsAtStart = entries.value.length;
-  return { ...opened, database, root, rootSource, tenantsAtStart, metrics, deciders, close };
+  return { ...opened, database, root, rootSource, tenantsAtStart, metrics, deciders, notifier, close };
 }
 
 interface OpenTenants {
@@ -291,6 +299,14 @@ async function sitesOf(config: Config): Promise<AnchorSites | undefined> {
   const sites = await anchorSites(config);
   if (!sites.ok) throw new StartRefused(sites.problem, 2);
   return sites.value;
+}
+
+/** @throws {StartRefused} if the file of endpoints cannot be used */
+async function endpointsOf({ notify }: Config): Promise<readonly Endpoint[] | undefined> {
+  if (notify === undefined) return undefined;
+  const endpoints = await readEndpoints(notify);
+  if (!endpoints.ok) throw new StartRefused(endpoints.problem, 2);
+  return endpoints.value;
 }
 
 /** Opens the database of the ledgers, if they are not in the data folder. */

@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http";
 import type { InForce } from "../../ledger/mod.ts";
 import { bad, good, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Gate } from "../core/gate.ts";
+import type { Notifier } from "../notify/notifier.ts";
 import { openFrom, type OpenGate, type GateSource, type SharedParts } from "./gate-source.ts";
 
 export interface TenantsOptions extends SharedParts {
@@ -41,6 +42,7 @@ export class Tenants {
   /** Tenants that could not be opened, with the time of the next attempt. */
   readonly #failed = new Map<string, { readonly until: number; readonly refusal: Refusal }>();
   readonly #sweep: NodeJS.Timeout;
+  #isClosed = false;
 
   constructor(sources: readonly GateSource[], options: TenantsOptions) {
     this.#options = options;
@@ -100,6 +102,15 @@ export class Tenants {
     }
   }
 
+  /** Opens each tenant whose events are sent, one after another, so that events from before this start are sent. */
+  async openForSenders(notifier: Notifier | undefined): Promise<void> {
+    for (const id of this.#sources.keys()) {
+      if (this.#isClosed) return;
+      // If a tenant cannot be opened, its log line says why.
+      if (notifier?.wants(id) === true) await this.#opened(id).catch(() => undefined);
+    }
+  }
+
   /**
    * Waits until each ledger has ended the batches that began before, so that the next ones follow the root's stops. A tenant
    * that is not open here has none, unless other gates share its ledger.
@@ -139,6 +150,7 @@ export class Tenants {
 
   /** Answers the waiting calls, then closes all tenants. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     clearInterval(this.#sweep);
     await Promise.all(this.#opening.values());
     await Promise.all([...this.#open.keys()].map((id) => this.#close(id)));

@@ -5,7 +5,7 @@ import type { AnchorReading } from "../anchoring.ts";
 import { engine } from "../version.ts";
 import { histogramText, type HistogramOptions } from "./histogram-text.ts";
 import { expiryReasons, type CheckCounts, type Metrics } from "./metrics.ts";
-import { reloadOutcomes } from "./observer.ts";
+import { deliveryOutcomes, reloadOutcomes } from "./observer.ts";
 
 /** Values that are read when the metrics are requested. */
 export interface Readings {
@@ -20,6 +20,10 @@ export interface Readings {
   readonly ready: boolean;
   /** The approvals of open ledgers that wait for a person; undefined if the ledgers do not answer in time. */
   readonly waiting: { readonly calls: number; readonly late: number } | undefined;
+  /** The number of open streams of events. */
+  readonly streams: number;
+  /** Events that the endpoints of webhooks have not taken yet, by endpoint: the sum over open ledgers. */
+  readonly undelivered: ReadonlyMap<string, number>;
   /** The anchors of each open ledger. */
   readonly anchors: readonly AnchorReading[];
 }
@@ -32,6 +36,7 @@ export async function exposition(metrics: Metrics, readings: Readings): Promise<
     eventsRegistry(metrics),
     approvalsRegistry(metrics),
     readingsRegistry(readings),
+    webhooksRegistry(metrics, readings),
     anchors,
     ofProcess(),
   ];
@@ -148,13 +153,14 @@ function showAnswers(counts: CheckCounts, registry: Registry): void {
   for (const { count, verdict, mode } of counts.entries()) answers.inc({ verdict, mode }, count);
 }
 
-function readingsRegistry({ queue, rows, inForce, keys, tenants, ready, waiting }: Readings): Registry {
+function readingsRegistry({ queue, rows, inForce, keys, tenants, ready, waiting, streams }: Readings): Registry {
   const registry = new Registry();
   const gauge = (name: string, help: string, value: number): void =>
     new Gauge({ name, help, registers: [registry] }).set(value);
   gauge("svc_gate_queue_calls", "Calls that wait for a verdict.", queue.calls);
   gauge("svc_gate_queue_bytes", "Bytes of the bodies of calls that wait.", queue.bytes);
   gauge("svc_gate_ledger_rows", "Rows in open ledgers.", rows);
+  gauge("svc_gate_event_streams", "Streams of events that are open.", streams);
   gauge("svc_gate_keys", "Keys that are valid now.", keys);
   gauge("svc_gate_tenants", "Tenants whose ledger is open.", tenants);
   gauge("svc_gate_ready", "1 if checks can be answered, as in GET /ready.", ready ? 1 : 0);
@@ -169,6 +175,29 @@ function readingsRegistry({ queue, rows, inForce, keys, tenants, ready, waiting 
     registers: [registry],
   });
   info.set({ ...inForce, engine }, 1);
+  return registry;
+}
+
+/** Adds every endpoint of the file and every outcome at the start, so that a count of zero is visible. */
+function webhooksRegistry({ deliveries }: Metrics, { undelivered }: Readings): Registry {
+  const registry = new Registry();
+  const attempts = new Counter({
+    name: "svc_gate_webhook_attempts_total",
+    help: "Attempts to send a webhook: the endpoint took it, it is sent again later, or it is given up after three days.",
+    labelNames: ["endpoint", "outcome"],
+    registers: [registry],
+  });
+  const waits = new Gauge({
+    name: "svc_gate_webhook_waiting",
+    help: "Events that an endpoint has not taken yet and that are sent again.",
+    labelNames: ["endpoint"],
+    registers: [registry],
+  });
+  for (const [endpoint, count] of undelivered) {
+    waits.set({ endpoint }, count);
+    for (const outcome of deliveryOutcomes)
+      attempts.inc({ endpoint, outcome }, deliveries.get(endpoint)?.get(outcome) ?? 0);
+  }
   return registry;
 }
 

@@ -5,6 +5,7 @@ import {
   stages,
   type AnsweredCheck,
   type CheckTimings,
+  type DeliveryOutcome,
   type ReloadOutcome,
   type Stage,
   type GateObserver,
@@ -47,6 +48,8 @@ export class Metrics implements GateObserver {
   readonly expired: Map<ExpiryReason, number> = new Map();
   /** Seconds from the row that asked to the last vote that was needed, or to the denial. */
   readonly decisionTimes: Series = new Series(decisionBounds);
+  /** Attempts to send webhooks, by endpoint. */
+  readonly deliveries: Map<string, Map<DeliveryOutcome, number>> = new Map();
   defects = 0;
 
   answered({ verdict, answered, mode, toolName, routed }: AnsweredCheck, timings: CheckTimings): void {
@@ -89,6 +92,12 @@ export class Metrics implements GateObserver {
 
   reloaded(outcome: ReloadOutcome): void {
     increment(this.reloads, outcome);
+  }
+
+  delivered(endpoint: string, outcome: DeliveryOutcome): void {
+    const counts = this.deliveries.get(endpoint) ?? new Map<DeliveryOutcome, number>();
+    this.deliveries.set(endpoint, counts);
+    increment(counts, outcome);
   }
 
   anchorFailed(by: string): void {

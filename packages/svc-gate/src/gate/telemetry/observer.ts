@@ -44,6 +44,10 @@ export interface AnsweredCheck {
 export const reloadOutcomes = ["applied", "refused"] as const;
 export type ReloadOutcome = (typeof reloadOutcomes)[number];
 
+/** The outcomes of an attempt to send a webhook: the endpoint took it, it is sent again later, or it is given up. */
+export const deliveryOutcomes = ["delivered", "failed", "dead"] as const;
+export type DeliveryOutcome = (typeof deliveryOutcomes)[number];
+
 /**
  * Observes the gate, for metrics. The methods are called during each check: they must not wait, throw or keep their
  * arguments.
@@ -65,6 +69,8 @@ export interface GateObserver {
   /** The engine failed on a rule. The call was blocked, and somebody must investigate. */
   defect(): void;
   reloaded(outcome: ReloadOutcome): void;
+  /** An attempt to send a webhook has ended. */
+  delivered(endpoint: string, outcome: DeliveryOutcome): void;
   /** An anchor did not receive or accept a head. */
   anchorFailed(by: string): void;
 }

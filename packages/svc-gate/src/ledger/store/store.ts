@@ -327,6 +327,7 @@ export interface LedgerStore {
   readonly opened: OpenedStore;
   readonly history: HistoryReader;
   readonly keyNotes: KeyNotes;
+  readonly deliveries: DeliveryNotes;
   /** @throws {NotKept} if the database cannot be reached now. Any other rejection is a fault. */
   begin(): Promise<StoreTransaction>;
   /** True if there is room for a batch. */
@@ -383,6 +384,24 @@ export interface HistoryReader {
   openHolds(rows: readonly number[]): Promise<readonly OpenHolds[]>;
   /** Counts the approvals that wait for a person at a time. */
   waiting(at: number): Promise<WaitingApprovals>;
+}
+
+/**
+ * How far each endpoint of webhooks has got. The rows say what is sent, so these notes are not part of the history: a changed
+ * one only repeats or skips messages.
+ */
+export interface DeliveryNotes {
+  /**
+   * Takes or extends the right to send to an endpoint, for some milliseconds.
+   *
+   * @param byForce takes it from another gate
+   * @returns the note, empty before the first; undefined if another gate has the right
+   */
+  take(endpoint: string, owner: string, ms: number, byForce?: boolean): Promise<string | undefined>;
+  /** Stores a note, durably. Returns false if the owner does not have the right any more. */
+  keep(endpoint: string, owner: string, note: string): Promise<boolean>;
+  /** All notes, by endpoint. */
+  all(): Promise<ReadonlyMap<string, string>>;
 }
 
 /** Notes about API keys. They are not part of the history. */

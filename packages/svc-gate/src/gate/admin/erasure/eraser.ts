@@ -19,7 +19,8 @@ import {
   readCutInput,
 } from "../../../ledger/entry/mod.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../../wire/mod.ts";
-import type { AdminEvents } from "../admin-event.ts";
+import { actBody, type ApprovalAct } from "../../../approvals/mod.ts";
+import type { AdminEvent, AdminEvents } from "../admin-event.ts";
 import type { EraseRequest, EraseTarget } from "./request.ts";
 import { hasValues, type Where } from "./where.ts";
 
@@ -169,7 +170,11 @@ export class Eraser {
   #eraseSlice({ parts, seqs }: Slice, { reason, by }: Work): Promise<Result<Durable<Receipt>, Refusal>> {
     const erases = { parts, rows: rangesOf(seqs.toSorted((a, b) => a - b)) };
     const act = { by, act: eraseAct, body: erasureBody(erases), reason: reason({ parts, seqs }), erases };
-    return this.#options.appendAdminEvent(() => Promise.resolve(good(act)));
+    return this.#options.appendAdminEvent(async (transaction) => {
+      const erased = new Set(seqs);
+      const open = (await transaction.openApprovals()).map(({ seq }) => seq).filter((seq) => erased.has(seq));
+      return good({ ...act, first: open.length === 0 ? [] : [cancelled(open, by)] });
+    });
   }
 
   #find(target: EraseTarget, skipped: Skipped): AsyncIterable<readonly StoredRow[]> {
@@ -226,6 +231,13 @@ const sentences: Readonly<Record<Scrubbed, string | null>> = {
     "PostgreSQL keeps the old rows until VACUUM (FULL, ANALYZE) svc_gate.receipts and then VACUUM FULL pg_statistic have " +
     "run. Its write-ahead log keeps them until the segments are removed. Standbys, archives and backups have copies too",
 };
+
+/** An approval ends with a row of its own, so that everyone who waits for it hears of the end. */
+function cancelled(rows: readonly number[], by: string): AdminEvent {
+  const cancel: ApprovalAct = { act: "approval.cancel", rows: rows.toSorted((a, b) => a - b), why: "erased" };
+  const what = rows.length === 1 ? "an approval" : `${rows.length} approvals`;
+  return { by, act: cancel.act, body: actBody(cancel), reason: `Svc: ${what} ended, because the call is erased` };
+}
 
 async function* olderThan(
   slices: AsyncIterable<readonly StoredRow[]>,

@@ -4,7 +4,14 @@ import { keptApproval } from "./approvals.ts";
 import { readCounters, storedRow } from "./rows.ts";
 import { beginOn, connect, readOne } from "./session.ts";
 import { ask, commit, type BoundStatement } from "./sql.ts";
-import { joinHashes, openHoldsOf, type EventPosition, type HistoryReader, type KeyNotes } from "../store.ts";
+import {
+  joinHashes,
+  openHoldsOf,
+  type DeliveryNotes,
+  type EventPosition,
+  type HistoryReader,
+  type KeyNotes,
+} from "../store.ts";
 import type { StoredRow } from "../../entry/row.ts";
 
 /** Rows of one slice of a long read, and characters, which limit memory if rows are large. */
@@ -76,6 +83,34 @@ async function* scan(read: Read, ledger: string, from: number): AsyncGenerator<r
 
 function columnsOf(places: readonly EventPosition[]): readonly (readonly (Buffer | number)[])[] {
   return [places.map(({ key }) => Buffer.from(key, "hex")), places.map(({ at }) => at), places.map(({ seq }) => seq)];
+}
+
+/** How far each endpoint of webhooks has got, in the database. */
+export function deliveriesOf(reads: Pool, ledger: string): DeliveryNotes {
+  /** Writes, and returns the note if the owner has the right to send afterwards. */
+  const write = async (asked: BoundStatement, endpoint: string, owner: string): Promise<string | undefined> => {
+    const client = await connect(reads);
+    try {
+      const [, rows] = await beginOn(client, ledger, [asked, ask("deliveryOf", ledger, endpoint)]);
+      await client.query(commit);
+      client.release();
+      const [found, note] = rows?.[0] ?? [];
+      return found === owner ? String(note) : undefined;
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
+  };
+  return {
+    take: (endpoint, owner, ms, byForce = false) =>
+      write(ask("takeDelivery", ledger, endpoint, owner, ms, byForce), endpoint, owner),
+    keep: async (endpoint, owner, note) =>
+      (await write(ask("keepDelivery", ledger, endpoint, owner, note), endpoint, owner)) !== undefined,
+    all: async () => {
+      const [rows = []] = await readOne(reads, ledger, ask("deliveries", ledger));
+      return new Map(rows.map(([endpoint, note]) => [String(endpoint), String(note)]));
+    },
+  };
 }
 
 /** Notes about keys, in the database. */

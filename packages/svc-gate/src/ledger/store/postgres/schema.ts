@@ -14,6 +14,7 @@ export const ledgerTables = [
   "approvals",
   "holds",
   "repeats",
+  "deliveries",
 ] as const;
 
 /** The tables of the first migration. */
@@ -66,7 +67,10 @@ export const migrations: readonly Migration[] = [
     `CREATE TABLE svc_gate.repeats (
       ledger text NOT NULL, id bytea NOT NULL, at bigint NOT NULL, record text NOT NULL, PRIMARY KEY (ledger, id))`,
     "CREATE INDEX repeats_by_time ON svc_gate.repeats (ledger, at)",
-    ...["approvals", "holds", "repeats"].flatMap(apart),
+    `CREATE TABLE svc_gate.deliveries (
+      ledger text NOT NULL, endpoint text NOT NULL, owner text NOT NULL, until bigint NOT NULL, note text NOT NULL,
+      PRIMARY KEY (ledger, endpoint))`,
+    ...["approvals", "holds", "repeats", "deliveries"].flatMap(apart),
   ],
 ];
 
@@ -99,6 +103,7 @@ function grants(role: string): readonly string[] {
     `GRANT SELECT, INSERT, UPDATE (status, ends, record), DELETE ON svc_gate.approvals TO ${role}`,
     `GRANT SELECT, INSERT, DELETE ON svc_gate.holds TO ${role}`,
     `GRANT SELECT, INSERT, UPDATE (at, record), DELETE ON svc_gate.repeats TO ${role}`,
+    `GRANT SELECT, INSERT, UPDATE (owner, until, note) ON svc_gate.deliveries TO ${role}`,
   ];
 }
 

@@ -114,6 +114,14 @@ export const statements = {
   release: `DELETE FROM svc_gate.holds WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
   eraseApprovals: `DELETE FROM svc_gate.approvals WHERE ledger = $1 AND seq BETWEEN $2 AND $3`,
   eraseHolds: `DELETE FROM svc_gate.holds WHERE ledger = $1 AND seq BETWEEN $2 AND $3`,
+  /** The right to send has an end, by the database's clock. */
+  takeDelivery: `INSERT INTO svc_gate.deliveries (ledger, endpoint, owner, until, note)
+    VALUES ($1, $2, $3, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint + $4::bigint, '')
+    ON CONFLICT (ledger, endpoint) DO UPDATE SET owner = excluded.owner, until = excluded.until
+    WHERE svc_gate.deliveries.owner = excluded.owner OR svc_gate.deliveries.until < excluded.until - $4::bigint OR $5::boolean`,
+  keepDelivery: `UPDATE svc_gate.deliveries SET note = $4 WHERE ledger = $1 AND endpoint = $2 AND owner = $3`,
+  deliveryOf: `SELECT owner, note FROM svc_gate.deliveries WHERE ledger = $1 AND endpoint = $2`,
+  deliveries: `SELECT endpoint, note FROM svc_gate.deliveries WHERE ledger = $1`,
   repeatsOf: `SELECT id, at, record FROM svc_gate.repeats WHERE ledger = $1 AND id = ANY($2::bytea[])`,
   keepRepeat: `INSERT INTO svc_gate.repeats (ledger, id, at, record) VALUES ($1, $2, $3, $4)
     ON CONFLICT (ledger, id) DO UPDATE SET at = excluded.at, record = excluded.record`,

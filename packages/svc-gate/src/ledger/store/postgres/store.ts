@@ -3,7 +3,7 @@ import { Worker } from "node:worker_threads";
 import type { ClientConfig, Pool, PoolClient } from "pg";
 import { setTimeout as wait } from "node:timers/promises";
 import { Caller } from "../calls.ts";
-import { historyOf, keyNotesOf, slice } from "./history.ts";
+import { deliveriesOf, historyOf, keyNotesOf, slice } from "./history.ts";
 import { headRow, ledgerSeal, readCounters, storedRow } from "./rows.ts";
 import { beginOn, connect, explained, readOne, rollBack, send } from "./session.ts";
 import { ask, commit, readRows, type BoundStatement } from "./sql.ts";
@@ -13,6 +13,7 @@ import type { KeptCounters } from "../running-totals.ts";
 import { LedgerRefused, NoLedger, NotKept } from "../store.ts";
 import type {
   Anchor,
+  DeliveryNotes,
   HistoryReader,
   KeyNotes,
   LedgerStore,
@@ -111,6 +112,7 @@ class PostgresStore implements LedgerStore {
   readonly opened: OpenedStore;
   readonly history: HistoryReader;
   readonly keyNotes: KeyNotes;
+  readonly deliveries: DeliveryNotes;
   readonly #pools: Pools;
   readonly #ledger: string;
   #counters: KeptCounters;
@@ -125,6 +127,7 @@ class PostgresStore implements LedgerStore {
     this.#counters = counters;
     this.history = historyOf(pools.reads, ledger);
     this.keyNotes = keyNotesOf(pools.reads, ledger);
+    this.deliveries = deliveriesOf(pools.reads, ledger);
   }
 
   begin(): Promise<StoreTransaction> {

@@ -7,6 +7,7 @@ import { writeOptionsOf, type KeptTogether, type WriteOptions } from "./write-op
 import type { OpenOptions } from "./writer.ts";
 import type {
   Anchor,
+  DeliveryNotes,
   HistoryReader,
   KeptApproval,
   KeyNotes,
@@ -66,6 +67,7 @@ class SqliteStore implements LedgerStore {
   readonly opened: OpenedStore;
   readonly history: HistoryReader;
   readonly keyNotes: KeyNotes;
+  readonly deliveries: DeliveryNotes;
   readonly #folder: string;
   readonly #writer: Remote;
   readonly #readers: Threads;
@@ -94,6 +96,16 @@ class SqliteStore implements LedgerStore {
       waiting: (at) => (this.#hasApprovals ? history.waiting(at) : Promise.resolve({ calls: 0, late: 0 })),
     };
     this.keyNotes = new KeyFile(folder, writer);
+    const all = (): Promise<ReadonlyMap<string, string>> => writer.call("deliveries");
+    // This process is the only owner, so nobody else can have the right to send.
+    this.deliveries = {
+      all,
+      take: async (endpoint) => (await all()).get(endpoint) ?? "",
+      keep: async (endpoint, _owner, note) => {
+        await writer.call("keepDelivery", endpoint, note);
+        return true;
+      },
+    };
   }
 
   /** This process is the only owner, so a transaction begins without a lock or a message. */

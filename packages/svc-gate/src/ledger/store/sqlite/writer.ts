@@ -264,6 +264,15 @@ class Writer {
     }
   }
 
+  keepDelivery(endpoint: string, note: string): void {
+    this.#database.prepare("INSERT OR REPLACE INTO deliveries (endpoint, note) VALUES (?, ?)").run(endpoint, note);
+  }
+
+  deliveries(): ReadonlyMap<string, string> {
+    const found = this.#database.prepare("SELECT endpoint, note FROM deliveries").all();
+    return new Map(found.map(({ endpoint, note }) => [String(endpoint), String(note)]));
+  }
+
   #addEffects(effects: readonly StoredEffect[], isFolded: boolean): void {
     for (const query of this.#totals.missing(effects, this.#counters)) this.#sum(query);
     for (const row of this.#totals.add(effects, this.#counters, isFolded)) this.#insertEffect.run(...row);
@@ -322,6 +331,8 @@ serveOpened(
     scrub: (writer: Writer, rewrite: boolean) => writer.scrub(rewrite),
     keepSigner: (writer: Writer, verifier: string) => writer.keepSigner(verifier),
     keepFirstKey: (writer: Writer, note: string) => writer.keepFirstKey(note),
+    keepDelivery: (writer: Writer, endpoint: string, note: string) => writer.keepDelivery(endpoint, note),
+    deliveries: (writer: Writer) => writer.deliveries(),
     keepContract: (writer: Writer, digest: string, text: string) => writer.keepContract(digest, text),
     keepCounter: (writer: Writer, counter: StoredCounter, folded: readonly StoredEffect[]) =>
       writer.keepCounter(counter, folded),

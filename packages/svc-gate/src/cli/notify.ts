@@ -1,0 +1,62 @@
+import { visible } from "../wire/mod.ts";
+import { accepted, adminPath, findGate, type GateDoor, type GatePlace } from "./operator.ts";
+import { BadInput, type Outcome } from "./outcome.ts";
+
+export interface NotifyOptions extends GatePlace {
+  readonly tenant?: string | undefined;
+  readonly json: boolean;
+}
+
+export interface ReplayOptions extends NotifyOptions {
+  readonly from: string;
+  readonly endpoint?: string;
+}
+
+interface EndpointJson {
+  readonly endpoint: string;
+  readonly row: number | null;
+  readonly waiting: readonly { readonly id: string; readonly tries: number; readonly due: number | null }[];
+  readonly died: number;
+  readonly dead: readonly { readonly id: string; readonly at: number; readonly why: string }[];
+}
+
+/** `svc-gate notify list` */
+export async function listCommand(options: NotifyOptions): Promise<Outcome> {
+  const gate = await serving(options);
+  const body = accepted(await gate.ask("GET", adminPath(options.tenant, "notify")));
+  if (options.json) return { exitCode: 0, text: JSON.stringify(body) };
+  const { rows, endpoints } = body as { readonly rows: number; readonly endpoints: readonly EndpointJson[] };
+  if (endpoints.length === 0) return { exitCode: 0, text: "no endpoint gets the events of this ledger" };
+  return { exitCode: 0, text: endpoints.flatMap((endpoint) => linesOf(endpoint, rows)).join("\n") };
+}
+
+function linesOf({ endpoint, row, waiting, died, dead }: EndpointJson, rows: number): readonly string[] {
+  const reached = row === null ? "another gate sends" : `through row ${row} of ${rows}`;
+  const [first] = waiting.filter(({ due }) => due !== null).toSorted((a, b) => Number(a.due) - Number(b.due));
+  const next = first === undefined ? "" : `, the next attempt at ${timeOf(Number(first.due))}`;
+  return [
+    `${endpoint}: ${reached}; ${waiting.length} waiting${next}; ${died} dead`,
+    ...dead.map(({ id, at, why }) => `  ${id}  given up at ${timeOf(at)}: ${visible(why)}`),
+  ];
+}
+
+/** `svc-gate notify replay` */
+export async function replayCommand({ from, endpoint, ...options }: ReplayOptions): Promise<Outcome> {
+  if (!/^[1-9][0-9]{0,15}$/.test(from)) throw new BadInput("--from must be the number of a row");
+  const gate = await serving(options);
+  const asked = { from: Number(from), ...(endpoint !== undefined && { endpoint }) };
+  const body = accepted(await gate.ask("POST", adminPath(options.tenant, "notify/replay"), asked));
+  if (options.json) return { exitCode: 0, text: JSON.stringify(body) };
+  const names = (body["endpoints"] as readonly string[]).join(", ");
+  return { exitCode: 0, text: `all events from row ${from} on are sent again to ${names}; their ids stay the same` };
+}
+
+async function serving(options: NotifyOptions): Promise<GateDoor> {
+  const gate = await findGate(options);
+  if (gate !== undefined) return gate;
+  throw new BadInput(`no gate serves ${options.dataDir}, so nothing is sent: start it, or name a gate with --url`);
+}
+
+function timeOf(at: number): string {
+  return new Date(at).toISOString();
+}

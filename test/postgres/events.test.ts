@@ -1,0 +1,104 @@
+/**
+ * Goal: gates that share a ledger stream each other's events, and one of them sends to an endpoint. Method: two gates as
+ * processes on the test's own PostgreSQL. Positive controls: planted defects.
+ */
+import assert from "node:assert/strict";
+import { chmodSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, suite, test, type TestContext } from "node:test";
+import { migratePostgres } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
+import { large, startDesk, type Desk } from "../support/approvals.ts";
+import { openStream } from "../support/events.ts";
+import { temporaryFolder } from "../support/gate.ts";
+import type { Mutation } from "../support/mutation/mutate.ts";
+import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { receive, type Receiver } from "../support/webhooks.ts";
+
+const server = await startPostgres({ after }, { max_connections: 80 });
+
+if (typeof server === "string")
+  test("PostgreSQL is available to the tests of events", { skip: server }, () => undefined);
+else {
+  await server.run("CREATE ROLE gate LOGIN PASSWORD 'gate'");
+  events(server);
+}
+
+/** Starts two gates on one new database, with one endpoint. */
+async function twoDesks(
+  t: TestContext,
+  there: PostgresServer,
+  name: string,
+  defects?: readonly Mutation[],
+): Promise<readonly [Desk, Desk, Receiver]> {
+  await there.run(`CREATE DATABASE ${name}`);
+  const at = (url: string): string => url.replace(/\/postgres$/, `/${name}`);
+  await migratePostgres({ url: at(there.url()), servingRole: "gate" });
+  const receiver = await receive(t);
+  const folder = temporaryFolder(t);
+  const notify = join(folder, "notify.json");
+  const secrets = [`whsec_${Buffer.alloc(32, 7).toString("base64")}`];
+  const endpoint = { name: "ops", url: receiver.url, secrets, allow_private: true, allow_http: true };
+  writeFileSync(notify, JSON.stringify({ endpoints: [endpoint] }));
+  chmodSync(notify, 0o600);
+  const env = {
+    SVC_DATABASE_URL: at(there.url({ user: "gate", password: "gate" })),
+    SVC_SIGNING_KEY: join(folder, "signing.key"),
+    SVC_NOTIFY: notify,
+  };
+  const options = { env, ...(defects !== undefined && { defects }) };
+  const one = await startDesk(t, options);
+  return [one, await startDesk(t, { ...options, peer: one }), receiver];
+}
+
+function events(there: PostgresServer): void {
+  suite("two gates on one ledger", { concurrency: 2 }, () => {
+    const heard = async ([one, other]: readonly [Desk, Desk, Receiver]): Promise<void> => {
+      const stream = await openStream(other, other.keys["anna"] ?? "");
+      const began = performance.now();
+      const parked = await one.asks(large);
+      const { data } = await stream.next("approval.opened");
+      assert.ok(performance.now() - began < 1000, "it came too late");
+      assert.equal(data.approval, parked.approval.id);
+      stream.close();
+    };
+
+    test("a stream hears of an event of the other gate within a second", async (t) => {
+      await heard(await twoDesks(t, there, "streams"));
+    });
+
+    test("positive control: without a look at the database, a stream does not hear of the other gate's events", async (t) => {
+      const defect: Mutation = { within: "EventFeed.#head", find: "!ledger.isShared", put: "true" };
+      const desks = await twoDesks(t, there, "deaf_streams", [defect]);
+      await assert.rejects(heard(desks));
+    });
+
+    const once = async ([one, other, receiver]: readonly [Desk, Desk, Receiver]): Promise<void> => {
+      await one.asks(large);
+      await other.asks({ ...large, session_id: "s2", tool_input: { amount: 1300, to: "anna" } });
+      await receiver.until(({ body }) => body.type === "approval.opened");
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+      const opened = receiver.received.filter(({ body }) => body.type === "approval.opened");
+      assert.deepEqual([opened.length, new Set(opened.map(({ id }) => id)).size], [2, 2]);
+    };
+
+    test("one of the gates sends each event once, and a replay at the other gate takes over", async (t) => {
+      const desks = await twoDesks(t, there, "hooks");
+      await once(desks);
+      const [one, other, receiver] = desks;
+      for (const desk of [one, other]) {
+        const before = receiver.received.length;
+        assert.equal((await desk.operates("/admin/notify/replay", { from: 7 })).status, 200);
+        await receiver.until(() => receiver.received.length >= before + 2);
+      }
+    });
+
+    test("positive control: without the right to send, both gates send each event", async (t) => {
+      const defects: readonly Mutation[] = [
+        { within: "Sender.#hold", find: "note === undefined", put: "false" },
+        { within: "Sender.#store", find: "!isOurs", put: "false" },
+      ];
+      const desks = await twoDesks(t, there, "doubled_hooks", defects);
+      await assert.rejects(once(desks));
+    });
+  });
+}

@@ -1,0 +1,517 @@
+/**
+ * Goal: an endpoint gets every event at least once and in order, and nobody can aim the gate at another server. Method:
+ * gates over HTTP that send to a server of this process, which reads with the official package of Standard Webhooks; and
+ * senders whose clock the test moves. Each rule is also run with a planted defect.
+ */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { chmodSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import pino from "pino";
+import { Webhook } from "standardwebhooks";
+import { listCommand, replayCommand } from "../../packages/svc-gate/src/cli/notify.ts";
+import { readEndpoints, type Endpoint } from "../../packages/svc-gate/src/gate/notify/endpoints.ts";
+import { messageOf, signedHeaders } from "../../packages/svc-gate/src/gate/notify/message.ts";
+import { post } from "../../packages/svc-gate/src/gate/notify/send.ts";
+import { Sender } from "../../packages/svc-gate/src/gate/notify/sender.ts";
+import { receive, type Received, type Receiver } from "../support/webhooks.ts";
+import { large, naming, payments, startDesk, type Desk } from "../support/approvals.ts";
+import type { Mutation } from "../support/mutation/mutate.ts";
+import { ask, check, startGate, temporaryFolder, type Running } from "../support/gate.ts";
+
+const secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
+const older = `whsec_${Buffer.alloc(32, 8).toString("base64")}`;
+
+const local = { allow_private: true, allow_http: true };
+
+/** Writes a file of endpoints. */
+function fileOf(folder: string, endpoints: readonly object[], mode = 0o600): string {
+  const file = join(folder, "notify.json");
+  writeFileSync(file, JSON.stringify({ endpoints }), { mode });
+  chmodSync(file, mode);
+  return file;
+}
+
+async function endpointOf(t: TestContext, endpoint: object): Promise<Endpoint> {
+  const read = await readEndpoints(
+    fileOf(temporaryFolder(t), [{ name: "ops", secrets: [secret], ...local, ...endpoint }]),
+  );
+  assert.ok(read.ok, read.ok ? "" : read.problem);
+  return read.value[0] ?? assert.fail();
+}
+
+const isOf = (type: string) => (message: Received) => message.body.type === type;
+
+/** Starts a gate whose events go to the receiver. */
+async function sending(
+  t: TestContext,
+  endpoints: readonly object[],
+  folder?: string,
+  persons?: Readonly<Record<string, readonly string[]>>,
+): Promise<Desk> {
+  const place = folder ?? temporaryFolder(t);
+  const notify = fileOf(
+    place,
+    endpoints.map((each) => ({ name: "ops", secrets: [secret], ...local, ...each })),
+  );
+  return startDesk(t, { folder: place, env: { SVC_NOTIFY: notify }, ...(persons && { persons }) });
+}
+
+test("C14, C22: an endpoint gets signed events, which the official package verifies, within a second", async (t) => {
+  const receiver = await receive(t);
+  const desk = await sending(t, [{ url: receiver.url, secrets: [secret, older] }]);
+  const began = performance.now();
+  const parked = await desk.asks(large);
+  const opened = await receiver.until(isOf("approval.opened"));
+  assert.ok(performance.now() - began < 1000);
+  for (const each of [secret, older])
+    assert.deepEqual(new Webhook(each).verify(opened.text, opened.headers), opened.body);
+  const wrong = new Webhook(`whsec_${Buffer.alloc(32, 9).toString("base64")}`);
+  assert.throws(() => wrong.verify(opened.text, opened.headers));
+  assert.equal(opened.body.data.approval, parked.approval.id);
+  assert.match(opened.id, /^evt_svc-gate-[0-9a-f]{32}_\d+-0-[0-9a-f]{16}$/);
+  await desk.decides("anna", parked.approval.id, "approve");
+  await desk.asks(naming(parked.approval.id));
+  const closed = await receiver.until(isOf("approval.closed"));
+  assert.equal(closed.body.data.status, "used");
+  assert.doesNotMatch(JSON.stringify(receiver.received), /anna|1200|large payment/);
+});
+
+test("a restart loses no event, also if the receiver was down before it", async (t) => {
+  const receiver = await receive(t);
+  receiver.status = 503;
+  const folder = temporaryFolder(t);
+  const desk = await sending(t, [{ url: receiver.url, events: ["approval.opened"] }], folder);
+  const parked = await desk.asks(large);
+  await new Promise((resolve) => setTimeout(resolve, 400));
+  await desk.stop();
+  receiver.status = 200;
+  const again = await sending(t, [{ url: receiver.url, events: ["approval.opened"] }], folder, {});
+  const listed = await again.operates("/admin/notify/replay", { from: parked.receipt.seq });
+  assert.equal(listed.status, 200, listed.text);
+  const opened = await receiver.until(isOf("approval.opened"));
+  assert.equal(opened.body.data.approval, parked.approval.id);
+  const late = await again.operates("/admin/notify/replay", { from: 1, endpoint: "nobody" });
+  assert.deepEqual([late.status, late.json.code], [404, "not-found"]);
+});
+
+/** A gate, and senders on its ledger whose time the test moves. */
+interface Clocked {
+  readonly gate: Running;
+  now: number;
+  readonly sender: () => Sender;
+  /** Runs steps until nothing is to do now. */
+  readonly drain: (sender: Sender) => Promise<void>;
+}
+
+async function clocked(t: TestContext, endpoint: Endpoint): Promise<Clocked> {
+  const gate = await startGate(t);
+  const { events } = gate.gate;
+  await events.listen();
+  t.after(() => events.leave());
+  const origin = { log: gate.ledger.name, tenant: null };
+  const common = { endpoint, origin, feed: events, deliveries: gate.ledger.deliveries, log: pino({ level: "silent" }) };
+  const made: Clocked = {
+    gate,
+    now: Date.now(),
+    sender: () => new Sender({ ...common, owner: "test", now: () => made.now }),
+    drain: async (sender) => {
+      await events.look();
+      for (let steps = 0; steps < 10_000; steps += 1) if (!(await sender.step())) return;
+      assert.fail("the sender does not come to rest");
+    },
+  };
+  return made;
+}
+
+const minute = 60_000;
+
+test("the receiver is down for an hour, and the gate restarts meanwhile: every event comes, in order for each approval", async (t) => {
+  const receiver = await receive(t);
+  const made = await clocked(t, await endpointOf(t, { url: receiver.url }));
+  let sender = made.sender();
+  await made.drain(sender);
+  receiver.status = 503;
+  const call = (n: number): object => ({ tool_name: "mail.send", tool_input: { n }, session_id: `s${n}` });
+  const rows: number[] = [];
+  for (let at = 0; at < 60; at += 1) {
+    const { json } = await check(made.gate, call(at));
+    rows.push(json.receipt.seq);
+    const cancel = { method: "POST", headers: { "content-type": "application/json" }, body: `{"session_id":"s${at}"}` };
+    if (at % 2 === 0) assert.equal((await ask(made.gate, `/approvals/${json.approval.id}/cancel`, cancel)).status, 200);
+    made.now += minute;
+    await made.drain(sender);
+    if (at === 30) {
+      await sender.end();
+      sender = made.sender();
+    }
+  }
+  assert.equal(receiver.received.length, 0);
+  receiver.status = 200;
+  for (let hours = 0; hours < 8; hours += 1) {
+    made.now += 60 * minute;
+    await made.drain(sender);
+  }
+  const opened = receiver.received.filter(isOf("approval.opened")).map(({ body }) => body.data.row);
+  assert.deepEqual(new Set(opened), new Set(rows), "an event is missing");
+  const closed = receiver.received.filter(isOf("approval.closed"));
+  assert.equal(new Set(closed.map(({ id }) => id)).size, 30);
+  for (const { body } of closed) {
+    const { approval } = body.data;
+    const types = receiver.received
+      .filter((each) => each.body.data.approval === approval)
+      .map((each) => each.body.type);
+    assert.deepEqual([...new Set(types)], ["approval.opened", "approval.closed"], "an approval's events change places");
+  }
+  assert.equal(sender.state.waiting.length, 0);
+});
+
+test("an event that no attempt delivers within three days is a dead letter, and a replay sends it with a new time", async (t) => {
+  const receiver = await receive(t);
+  const made = await clocked(t, await endpointOf(t, { url: receiver.url, events: ["approval.opened"] }));
+  const sender = made.sender();
+  await made.drain(sender);
+  receiver.status = 500;
+  const { json } = await check(made.gate, { tool_name: "mail.send", tool_input: {}, session_id: "s" });
+  const began = made.now;
+  let attempts = 0;
+  for (; sender.state.died === 0; attempts += 1) {
+    await made.drain(sender);
+    made.now = Math.max(made.now + 1, sender.state.waiting[0]?.due ?? 0);
+    assert.ok(attempts < 20);
+  }
+  assert.ok(made.now - began > 3 * 24 * 60 * minute && made.now - began < 4 * 24 * 60 * minute);
+  assert.deepEqual(
+    sender.state.dead.map(({ row, why }) => [row, why]),
+    [[json.receipt.seq, "it answers 500"]],
+  );
+  receiver.status = 200;
+  await sender.replay(json.receipt.seq);
+  await made.drain(sender);
+  const [message] = receiver.received;
+  assert.equal(message?.headers["webhook-timestamp"], String(Math.floor(made.now / 1000)));
+  assert.deepEqual([sender.state.dead.length, receiver.received.length], [0, 1]);
+});
+
+suite("a server is called only where the file says", () => {
+  const sent = async (t: TestContext, endpoint: object, resolve?: Parameters<typeof post>[1]["resolve"], ms = 1000) => {
+    const signal = new AbortController().signal;
+    const posting = { headers: {}, body: "{}", signal, timeoutMs: ms, ...(resolve && { resolve }) };
+    return post(await endpointOf(t, endpoint), posting);
+  };
+
+  test("addresses that are not public are refused, and a name is resolved once", async (t) => {
+    const addresses = [
+      "127.0.0.1",
+      "10.0.0.1",
+      "172.16.9.9",
+      "192.168.1.1",
+      "169.254.169.254",
+      "100.64.0.1",
+      "0.0.0.0",
+      "224.0.0.1",
+      "255.255.255.255",
+      "198.18.0.1",
+      "::1",
+      "::",
+      "fe80::1",
+      "fc00::1",
+      "ff02::1",
+      "::ffff:127.0.0.1",
+      "::ffff:10.0.0.1",
+      "64:ff9b::a00:1",
+      "2002:7f00:1::",
+      "2001:db8::1",
+    ];
+    for (const address of addresses) {
+      const resolve = async () => [{ address, family: address.includes(":") ? 6 : 4 }];
+      const result = await sent(t, { url: "https://hooks.example/x", allow_private: false }, resolve);
+      assert.ok(!result.ok && /not public/.test(result.problem), `${address}: ${JSON.stringify(result)}`);
+    }
+    for (const url of ["http://127.0.0.1:1/", "http://[::1]:1/", "http://2130706433:1/", "http://0x7f.1:1/"]) {
+      const result = await sent(t, { url, allow_private: false });
+      assert.ok(!result.ok && /not public/.test(result.problem), url);
+    }
+    const both = async () => [
+      { address: "93.184.216.34", family: 4 },
+      { address: "10.0.0.1", family: 4 },
+    ];
+    const mixed = await sent(t, { url: "https://hooks.example/x", allow_private: false }, both);
+    assert.ok(!mixed.ok && /not public/.test(mixed.problem));
+    const receiver = await receive(t);
+    let times = 0;
+    const once127 = async () => {
+      times += 1;
+      return [{ address: "127.0.0.1", family: 4 }];
+    };
+    const named = receiver.url.replace("127.0.0.1", "hooks.example");
+    assert.deepEqual(await sent(t, { url: named }, once127), { ok: true, value: undefined });
+    assert.equal(times, 1);
+    assert.match(receiver.received[0]?.headers["host"] ?? "", /^hooks\.example:/);
+  });
+
+  test("a redirect is not followed, a slow server is left, and a large answer is not read", async (t) => {
+    const other = await receive(t);
+    const receiver = await receive(t, { location: other.url });
+    receiver.status = 302;
+    const redirected = await sent(t, { url: receiver.url });
+    assert.deepEqual(redirected, { ok: false, problem: "it answers 302, a redirect" });
+    assert.equal(other.received.length, 0);
+    const slow = createServer(() => undefined).listen(0, "127.0.0.1");
+    const endless = createServer((_request, response) => {
+      let isOver = false;
+      response.on("error", () => undefined).on("close", () => (isOver = true));
+      const more = (): void => void (isOver || response.write("x".repeat(65_536), () => setImmediate(more)));
+      more();
+    }).listen(0, "127.0.0.1");
+    await Promise.all([once(slow, "listening"), once(endless, "listening")]);
+    t.after(() => [slow, endless].map((server) => (server.closeAllConnections(), server.close())));
+    const at = (server: Server): string => `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    assert.deepEqual(await sent(t, { url: at(slow) }, undefined, 200), {
+      ok: false,
+      problem: "it does not answer in time",
+    });
+    assert.deepEqual(await sent(t, { url: at(endless) }, undefined, 5000), { ok: true, value: undefined });
+  });
+
+  test("a proxy in the environment is not used", async (t) => {
+    const receiver = await receive(t);
+    const names = ["HTTP_PROXY", "http_proxy", "NODE_USE_ENV_PROXY"];
+    const before = names.map((name) => process.env[name]);
+    for (const name of names) process.env[name] = name.startsWith("NODE") ? "1" : "http://127.0.0.1:9";
+    t.after(() =>
+      names.forEach((name, at) =>
+        before[at] === undefined ? delete process.env[name] : (process.env[name] = before[at]),
+      ),
+    );
+    assert.ok((await sent(t, { url: receiver.url })).ok);
+  });
+});
+
+test("the file of endpoints is refused if others can read it, and no message shows an address or a secret", async (t) => {
+  const folder = temporaryFolder(t);
+  const good = { name: "ops", url: "https://hidden.example/token", secrets: [secret] };
+  for (const mode of [0o640, 0o604, 0o644]) {
+    const read = await readEndpoints(fileOf(folder, [good], mode));
+    assert.ok(!read.ok && /others can read/.test(read.problem));
+  }
+  const bad = [
+    { ...good, url: "http://hidden.example/token" },
+    { ...good, url: "https://user:hidden@hidden.example/" },
+    { ...good, url: "hidden" },
+    { ...good, url: "file:///hidden" },
+    { ...good, secrets: ["whsec_hidden"] },
+    { ...good, secrets: [secret, secret, secret] },
+    { ...good, secrets: undefined },
+    { ...good, name: "Ops" },
+    { ...good, event: ["approval.opened"] },
+    { ...good, events: ["approval.open"] },
+    { ...good, tenants: "acme" },
+    { ...good, format: "teams" },
+    { ...good, allow_private: "yes" },
+  ];
+  for (const endpoint of bad) {
+    const read = await readEndpoints(fileOf(folder, [endpoint]));
+    assert.ok(!read.ok, JSON.stringify(endpoint));
+    assert.doesNotMatch(read.problem, /hidden|whsec_[A-Za-z0-9]|token/);
+  }
+  assert.ok(!(await readEndpoints(fileOf(folder, [good, good]))).ok);
+  assert.ok((await readEndpoints(fileOf(folder, [good]))).ok);
+  assert.ok(!(await readEndpoints(join(folder, "nowhere.json"))).ok);
+});
+
+test("Slack gets text with its markup escaped and a link only if the gate has a public address, and no signature", async (t) => {
+  const endpoint = await endpointOf(t, { url: "https://hooks.slack.example/x", format: "slack", secrets: undefined });
+  const subject = {
+    row: 7,
+    hash: "a".repeat(64),
+    at: 0,
+    tool: "pay<!channel>&",
+    rules: ["pay.large"],
+    asking: undefined,
+  };
+  const data = {
+    row: 7,
+    hash: subject.hash,
+    approval: "apr_7_aa",
+    tool: subject.tool,
+    rules: subject.rules,
+    status: "pending",
+  };
+  const place = { row: 7, index: 0 };
+  const event = { id: "7-0-aaaaaaaaaaaaaaaa", type: "approval.opened", at: 0, place, subject, data } as const;
+  const plain = messageOf(event, endpoint, { log: "l", tenant: null });
+  const { text, ...others } = JSON.parse(plain.body);
+  assert.equal(text, "A call waits for a person: pay&lt;!channel&gt;&amp;; rules pay.large; apr_7_aa");
+  assert.deepEqual(others, {}, "nothing to press");
+  const linked = messageOf(event, endpoint, { log: "l", tenant: "acme", publicUrl: "https://gate.example" });
+  assert.match(JSON.parse(linked.body).text, / <https:\/\/gate\.example\/t\/acme\/console\/approvals\/apr_7_aa>$/);
+  assert.ok(!("webhook-signature" in signedHeaders(plain, endpoint, 0)));
+});
+
+test("an endpoint of tenants does not get the root's events", async (t) => {
+  const receiver = await receive(t);
+  const desk = await sending(t, [
+    { name: "root", url: receiver.url },
+    { name: "acme", url: receiver.url, tenants: ["acme"] },
+  ]);
+  await desk.asks(large);
+  await receiver.until(isOf("approval.opened"));
+  assert.equal((await desk.operates("/admin/notify/replay", { from: 1, endpoint: "acme" })).status, 404);
+});
+
+test("`svc-gate notify` shows how far an endpoint has got, repeats events, and shows no address", async (t) => {
+  const receiver = await receive(t);
+  const desk = await sending(t, [{ url: receiver.url }]);
+  const parked = await desk.asks(large);
+  await receiver.until(isOf("approval.opened"));
+  const place = { dataDir: join(desk.folder, "data"), json: false };
+  const shown = await listCommand(place);
+  assert.match(shown.text, /^ops: through row \d+ of \d+; 0 waiting; 0 dead$/);
+  const { seq } = parked.receipt;
+  const replayed = await replayCommand({ ...place, from: String(seq) });
+  assert.equal(replayed.text, `all events from row ${seq} on are sent again to ops; their ids stay the same`);
+  for (let times = 0; receiver.received.filter(isOf("approval.opened")).length < 2; times += 1) {
+    assert.ok(times < 100, "nothing was sent again");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  const ids = receiver.received.filter(isOf("approval.opened")).map(({ id }) => id);
+  assert.equal(ids[0], ids[1]);
+  await assert.rejects(replayCommand({ ...place, from: "x" }), /--from must be the number of a row/);
+  await desk.stop();
+  await assert.rejects(listCommand(place), /no gate serves/);
+});
+
+interface SentRule {
+  readonly rule: string;
+  readonly endpoint: object;
+  readonly contract?: string;
+  readonly run: (desk: Desk, receiver: Receiver) => Promise<void>;
+  readonly defect: Mutation;
+}
+
+const hasty = payments.replace("of: 2, batch: false }", "of: 2, batch: false, decide_within: 1s }");
+const legal = { ...large, tool_name: "pay.legal" };
+
+const rules: readonly SentRule[] = [
+  {
+    rule: "C14: an endpoint hears of a parked call within a second, and is reminded when a fifth of the time is left",
+    endpoint: {},
+    contract: hasty,
+    run: async (desk, receiver) => {
+      const parked = await desk.asks(legal);
+      const began = performance.now();
+      await receiver.until(isOf("approval.opened"));
+      assert.ok(performance.now() - began < 1000);
+      const reminder = await receiver.until(isOf("approval.expiring"));
+      assert.ok(Date.now() >= parked.approval.decide_by - 200);
+      assert.match(reminder.id, /-expiring$/);
+    },
+    defect: { within: "EventFeed.reminders", first: "return [];" },
+  },
+  {
+    rule: "C22: an endpoint hears of an approval whose time is over, without any check",
+    endpoint: { events: ["approval.closed"] },
+    contract: hasty,
+    run: async (desk, receiver) => {
+      await desk.asks(legal);
+      assert.equal((await receiver.until(isOf("approval.closed"))).body.data.status, "expired");
+    },
+    defect: { within: "EventFeed.#endDue", first: "return;" },
+  },
+  {
+    rule: "the gate sends nothing to a private address that the file does not allow",
+    endpoint: { allow_private: false },
+    run: async (desk, receiver) => {
+      await desk.asks(large);
+      await new Promise((resolve) => setTimeout(resolve, 600));
+      assert.equal(receiver.received.length, 0);
+    },
+    defect: { within: "resolveHost", find: "addresses.every(isPublic)", put: "true" },
+  },
+  {
+    rule: "an event is not sent before an earlier event about the same approval was taken",
+    endpoint: {},
+    run: async (desk, receiver) => {
+      receiver.status = 503;
+      const parked = await desk.asks(large);
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      receiver.status = 200;
+      await desk.decides("anna", parked.approval.id, "deny");
+      await desk.asks({ ...large, session_id: "s2", tool_input: { amount: 1300, to: "anna" } });
+      await receiver.until(({ body }) => body.data.approval !== parked.approval.id && body.type === "approval.opened");
+      assert.ok(!receiver.received.some(isOf("approval.decided")), "it came before the event that opened it");
+    },
+    defect: { within: "dueNow", find: "!isBehind && each.due <= now", put: "each.due <= now" },
+  },
+  {
+    rule: "during a rotation, a message is signed with both secrets",
+    endpoint: { secrets: [secret, older] },
+    run: async (desk, receiver) => {
+      await desk.asks(large);
+      const { text, headers } = await receiver.until(isOf("approval.opened"));
+      for (const each of [secret, older]) new Webhook(each).verify(text, headers);
+    },
+    defect: { within: "signedHeaders", find: "secrets.map($make)", put: "secrets.slice(0, 1).map($make)" },
+  },
+];
+
+suite("rules of webhooks, each with a planted defect", { concurrency: 2 }, () => {
+  for (const { rule, endpoint, contract, run, defect } of rules) {
+    const start = async (t: TestContext, defects?: readonly Mutation[]): Promise<readonly [Desk, Receiver]> => {
+      const receiver = await receive(t);
+      const folder = temporaryFolder(t);
+      const notify = fileOf(folder, [{ name: "ops", url: receiver.url, secrets: [secret], ...local, ...endpoint }]);
+      const options = {
+        folder,
+        env: { SVC_NOTIFY: notify },
+        ...(contract && { contract }),
+        ...(defects && { defects }),
+      };
+      return [await startDesk(t, options), receiver];
+    };
+    test(rule, async (t) => run(...(await start(t))));
+    test(`positive control: a defect is noticed by "${rule}"`, async (t) => {
+      const started = await start(t, [defect]);
+      await assert.rejects(run(...started));
+    });
+  }
+});
+
+test("a ledger with an endpoint is not idle while an approval is open or an event is undelivered", async (t) => {
+  const receiver = await receive(t);
+  const notify = fileOf(temporaryFolder(t), [{ name: "ops", url: receiver.url, secrets: [secret], ...local }]);
+  const gate = await startGate(t, { flags: { notify } });
+  const without = await startGate(t);
+  const idle = async (): Promise<void> => {
+    for (let times = 0; !gate.gate.isIdle; times += 1) {
+      assert.ok(times < 100, "it does not become idle");
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  };
+  await idle();
+  const park = { tool_name: "mail.send", tool_input: {}, session_id: "s" };
+  const { json } = await check(gate, park);
+  await check(without, park);
+  await receiver.until(isOf("approval.opened"));
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  assert.equal(gate.gate.isIdle, false, "an open approval");
+  assert.equal(without.gate.isIdle, true, "control: without an endpoint nobody waits for it");
+  receiver.status = 503;
+  const cancel = { method: "POST", headers: { "content-type": "application/json" }, body: '{"session_id":"s"}' };
+  assert.equal((await ask(gate, `/approvals/${json.approval.id}/cancel`, cancel)).status, 200);
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  assert.equal(gate.gate.isIdle, false, "an undelivered event");
+});
+
+test("a start is refused if others can read the file of endpoints", async (t) => {
+  const notify = fileOf(
+    temporaryFolder(t),
+    [{ name: "ops", url: "https://hooks.example/x", secrets: [secret] }],
+    0o644,
+  );
+  await assert.rejects(startGate(t, { flags: { notify } }), /others can read the file .* run `chmod 600/);
+});

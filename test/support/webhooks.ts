@@ -1,0 +1,54 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { TestContext } from "node:test";
+
+/** A message as it came. */
+export interface Received {
+  readonly id: string;
+  readonly headers: Record<string, string>;
+  readonly text: string;
+  readonly body: any;
+}
+
+/** A server that receives webhooks. */
+export interface Receiver {
+  readonly url: string;
+  readonly received: Received[];
+  /** The status of each answer. */
+  status: number;
+  /** Waits until a message satisfies a test. */
+  readonly until: (test: (message: Received) => boolean) => Promise<Received>;
+}
+
+/** Starts a server that receives webhooks. */
+export async function receive(t: TestContext, answerHeaders: Record<string, string> = {}): Promise<Receiver> {
+  const received: Received[] = [];
+  const server: Server = createServer((request, response) => {
+    let text = "";
+    request.on("data", (piece) => (text += String(piece)));
+    request.on("end", () => {
+      const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]));
+      if (receiver.status < 300)
+        received.push({ id: headers["webhook-id"] ?? "", headers, text, body: JSON.parse(text) });
+      response.writeHead(receiver.status, answerHeaders).end("x");
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  const receiver: Receiver = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
+    received,
+    status: 200,
+    until: async (wanted) => {
+      for (let times = 0; times < 200; times += 1) {
+        const found = received.find(wanted);
+        if (found !== undefined) return found;
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      throw new Error(`it did not come: ${JSON.stringify(received.map(({ id, body }) => [id, body.type]))}`);
+    },
+  };
+  return receiver;
+}
