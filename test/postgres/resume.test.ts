@@ -66,7 +66,7 @@ function goingOn(there: PostgresServer): void {
       ["restore", "b"],
     ])
       says(`${command[0]} of a PostgreSQL`, lastLine((await run(...command)).stderr));
-    const resumed = await run("resume", "--after-restore", "--reason", "a failover lost them");
+    const resumed = await run("resume", "--after-restore", "--reason", "a failover lost them", "--by", "Ada");
     says("rows are lost", resumed.stdout.split("\n")[0] ?? "");
     says("every call is stopped", (await reasonsOf(restored, 1))[0] ?? "");
     says("the stop is in force", (await run("stop", "--list")).stdout);

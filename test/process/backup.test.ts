@@ -200,6 +200,7 @@ test("resume records the rows lost since the backup, and sums stay unknown until
   const said = await done(site, "resume", "--after-restore", backup, "--reason", "the disk died", "--by", "Ada");
   const [recorded = ""] = said.split("\n");
   says("resume-after-a-loss", withNamed(recorded, rows));
+  says("resume-stops-every-call", lineWith("stop --lift", said));
   assert.match(said, /\bpurse\.spent {2}\d{4}-\d\d-\d\dT/);
   says("lifetime-counter-after-a-loss", /^.*\bpurse\.looks\b.*$/m.exec(said)?.[0].trim() ?? "");
   const verified = JSON.parse(await done(site, "verify", "--json"));

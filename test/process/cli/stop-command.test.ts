@@ -72,7 +72,7 @@ test("without a gate, stop writes to the ledger directly, and the next gate bloc
   let gate = await startGate(t, { folder });
   says("blocked-call", await answerOf(gate));
   await gate.stop();
-  says("lifted-every-call-later", await stop("--lift", "--why", "checked"));
+  says("lifted-every-call", await stop("--lift", "--why", "checked"));
   says("no-stop", await stop("--list"));
   gate = await startGate(t, { folder });
   assert.match(await answerOf(gate), /^ALLOW /);
