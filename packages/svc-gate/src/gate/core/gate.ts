@@ -15,7 +15,6 @@ import {
   good,
   isWeaker,
   refuse,
-  type Canonical,
   type CheckRequest,
   type Mode,
   type Refusal,
@@ -38,6 +37,7 @@ import { unavailable, type TimedTransaction } from "./active-ledger.ts";
 import { Sequencer, type SequencerOptions } from "./sequencer.ts";
 import { signerEvent } from "../admin/signer-event.ts";
 import { activePolicy, agrees, type ActivePolicy } from "./active-policy.ts";
+import { inForceJson, reloadReason } from "./reload-row.ts";
 import { beginTimings, type AnsweredCheck, type CheckTimings } from "../telemetry/observer.ts";
 
 export interface GateOptions extends SequencerOptions {
@@ -491,19 +491,6 @@ export class Gate implements AdminEvents {
     await this.#endErasing();
     await drained;
   }
-}
-
-function inForceJson({ contract, mode }: InForce): Canonical {
-  return { contract: `sha256:${contract}`, mode };
-}
-
-function reloadReason(before: InForce, now: InForce, by: string, setting: string | undefined): string {
-  const parts = [
-    before.mode === now.mode ? "" : `mode ${before.mode} to ${now.mode}`,
-    before.contract === now.contract ? "" : `contract ${before.contract.slice(0, 12)} to ${now.contract.slice(0, 12)}`,
-  ];
-  const told = before.mode === now.mode || setting === undefined ? "" : `, as set by ${setting}`;
-  return `Svc: ${parts.filter(Boolean).join(", ")}, put in force by ${by}${told}`;
 }
 
 /** Returns the command that reloads the root (null) or a tenant. */
