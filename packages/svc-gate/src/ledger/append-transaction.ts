@@ -2,6 +2,7 @@ import { addDecimals, canonical, type Canonical, type Mode, type Verdict } from 
 import { cancelledBy, type Approval } from "../approvals/mod.ts";
 import { readApprovals, storedApproval } from "./entry/approval-rows.ts";
 import type { Erasure } from "./entry/erasure.ts";
+import { outcomeAct, outcomeBody, type Outcome } from "./entry/outcome-rows.ts";
 import { makeEvidence, type SensitiveMember } from "./entry/evidence.ts";
 import { leafHash, leafText, type Leaf } from "./entry/leaf.ts";
 import { asDurable, type Durable, type Receipt } from "./entry/receipt.ts";
@@ -15,13 +16,14 @@ import {
   type StoredCounter,
   type StoredEffect,
   type StoredLookup,
+  type StoredOutcome,
   type StoreTransaction,
 } from "./store/store.ts";
 import { readRepeat, repeatId, storedRepeat, type RecordedAnswer, type StoredRepeat } from "./entry/repeat.ts";
 import { changeColumns, resultVerdict, type StoredRow } from "./entry/row.ts";
 import type { Checkpoint } from "./tree/checkpoint.ts";
 import type { Frontier, TreeNode } from "./tree/merkle.ts";
-import { callText } from "./entry/verifier.ts";
+import { callText, outcomeEffects } from "./entry/verifier.ts";
 
 /** One decided and answered check. */
 export interface CheckEntry {
@@ -70,6 +72,15 @@ export interface ChangeEntry {
   readonly ends?: readonly Approval[] | undefined;
 }
 
+/** The outcome of a call, and what it does to counters. Counters and keys are digests. */
+export interface OutcomeEntry extends Omit<ChangeEntry, "act" | "body" | "ends" | "erases"> {
+  readonly outcome: Outcome;
+  /** Amounts that count from this row on. */
+  readonly added: readonly Pick<StoredEffect, "amount" | "counter" | "key">[];
+  /** Events of earlier rows that count no more. */
+  readonly taken: readonly Omit<StoredEffect, "held" | "takenBy">[];
+}
+
 /** A tool's result for a check, as the calling code reports it. No gate accepts such reports yet. */
 export interface ResultEntry extends Pick<
   CheckEntry,
@@ -100,6 +111,8 @@ export interface CounterLookup {
 export interface FoldedEvent extends CounterEvent {
   readonly seq: number;
   readonly at: number;
+  /** The row of the outcome that takes the event back. */
+  readonly takenBy?: number;
 }
 
 export interface LedgerHead {
@@ -148,6 +161,7 @@ export class AppendTransaction {
   readonly #approvals: StoredApproval[] = [];
   readonly #released: number[] = [];
   readonly #repeats: StoredRepeat[] = [];
+  readonly #outcomes: StoredOutcome[] = [];
   /** The amounts that this transaction has added, by counter and key: one sum for each moment. */
   readonly #moved = new Map<string, { readonly at: number; sum: string }[]>();
   #head: LedgerHead;
@@ -254,6 +268,11 @@ export class AppendTransaction {
     this.#approvals.push(storedApproval(approval, (text) => this.digest(text)));
   }
 
+  /** Reads the last outcomes of calls before this transaction, by the rows of their checks. */
+  outcomes(rows: readonly number[]): Promise<readonly StoredOutcome[]> {
+    return this.#context.store.outcomes(rows);
+  }
+
   /** The id under which the answer of a check is recorded. */
   repeatId(key: string, callId: string): string {
     return repeatId(key, callId, (text) => this.digest(text));
@@ -320,8 +339,29 @@ export class AppendTransaction {
   }
 
   /** Adds the row of a person's act, which changes no counter. */
-  change({ at, by, act, body, reason, contract, mode, erases, ends = [] }: ChangeEntry): void {
+  change({ erases, ends = [], ...entry }: ChangeEntry): void {
     if (erases !== undefined) this.#erasures.push(erases);
+    this.#change(entry, "[]");
+    for (const approval of ends) {
+      this.release(approval.row, []);
+      this.keepApproval(cancelledBy(approval, this.#head.seq));
+    }
+  }
+
+  /** Adds the row of a call's outcome, and what it does to counters. */
+  outcome({ outcome, added, taken, ...entry }: OutcomeEntry): void {
+    const seq = this.#head.seq + 1;
+    const events = added.map((event): StoredEffect => ({ ...event, seq, at: entry.at }));
+    const takenBack = taken.map((event): StoredEffect => ({ ...event, takenBy: seq }));
+    this.#change({ ...entry, act: outcomeAct, body: outcomeBody(outcome) }, outcomeEffects(events, takenBack));
+    for (const event of events) this.#move(`${event.counter} ${event.key}`, event);
+    for (const event of takenBack)
+      this.#move(`${event.counter} ${event.key}`, { ...event, amount: `-${event.amount}` });
+    this.#effects.push(...events, ...takenBack);
+    this.#outcomes.push({ seq: outcome.row, row: seq, status: outcome.status });
+  }
+
+  #change({ at, by, act, body, reason, contract, mode }: Omit<ChangeEntry, "ends" | "erases">, effects: string): void {
     this.#checksum(
       {
         act,
@@ -336,13 +376,9 @@ export class AppendTransaction {
         tool: null,
         verdict: null,
       },
-      ["null", canonical(body), "null", JSON.stringify(reason), "{}", "[]"],
+      ["null", canonical(body), "null", JSON.stringify(reason), "{}", effects],
       changeColumns,
     );
-    for (const approval of ends) {
-      this.release(approval.row, []);
-      this.keepApproval(cancelledBy(approval, this.#head.seq));
-    }
   }
 
   /** Adds the row of a tool's result, which changes no counter. */
@@ -405,6 +441,7 @@ export class AppendTransaction {
         approvals: this.#approvals,
         released: this.#released,
         repeats: this.#repeats,
+        outcomes: this.#outcomes,
       };
       await store.commit(this.#rows, this.#effects, { inForce, signer, tree, ...kept });
       committed({ head: this.#head, leaf, tree: this.#tree, checkpoint: await signed });

@@ -15,6 +15,8 @@ import type {
   StoredHead,
   Verification,
   WaitingApprovals,
+  EventPosition,
+  StoredOutcome,
 } from "./store/store.ts";
 import type { Approval } from "../approvals/mod.ts";
 import { readApprovals } from "./entry/approval-rows.ts";
@@ -311,8 +313,26 @@ export class Ledger {
 
   /** Yields rows, newest first, as the JSON texts of GET /receipts, in slices. */
   async *receipts(query: ReceiptQuery): AsyncGenerator<readonly { readonly seq: number; readonly json: string }[]> {
-    for await (const slice of this.#store.read(await rowQuery(this.#store, query)))
-      yield slice.map((row) => ({ seq: row.seq, json: receiptJson(row) }));
+    for await (const slice of this.#store.read(await rowQuery(this.#store, query))) {
+      const outcomes = await this.#outcomesOf(slice);
+      yield slice.map((row) => ({ seq: row.seq, json: receiptJson(row, outcomes.get(row.seq)) }));
+    }
+  }
+
+  async #outcomesOf(rows: readonly StoredRow[]): Promise<ReadonlyMap<number, StoredOutcome>> {
+    const released = rows.filter(({ leaf }) => leaf.includes('"answered":"ALLOW"')).map(({ seq }) => seq);
+    const found = released.length === 0 ? [] : await this.#store.history.outcomes(released);
+    return new Map(found.map((outcome) => [outcome.seq, outcome]));
+  }
+
+  /** Reads rows by their numbers, in order. */
+  rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]> {
+    return this.#store.history.rowsAt(rows);
+  }
+
+  /** Reads the total of all events before each position; undefined if the counter is not kept. */
+  totals(places: readonly EventPosition[]): Promise<readonly (string | undefined)[]> {
+    return this.#store.history.totals(places);
   }
 
   /** Yields stored rows, oldest first, in slices, for folds over the history. */

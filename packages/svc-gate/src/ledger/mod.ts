@@ -18,6 +18,7 @@ export {
   type CounterLookup,
   type CounterEvent,
   type FoldedEvent,
+  type OutcomeEntry,
 } from "./append-transaction.ts";
 export type { Database } from "./store/postgres/postgres.ts";
 export { inspectSharedLedger, migratePostgres, openPostgres, readSharedLedger } from "./in-database.ts";
@@ -49,7 +50,7 @@ export {
 export { missingCheckpoint, otherSigningKey } from "./history/folder-check.ts";
 export { readPin, type PinReading } from "./history/pin.ts";
 export { firstSince, type ReceiptQuery } from "./history/query.ts";
-export type { KeptCounter } from "./store/store.ts";
+export type { KeptCounter, TakenQuery } from "./store/store.ts";
 export {
   Fault,
   LedgerRefused,

@@ -6,8 +6,24 @@ import {
   type KeptCounter,
   type LedgerHistory,
 } from "../../ledger/mod.ts";
-import { countersOf, recountRow } from "../../gate/mod.ts";
-import { askOf, endedBy, readEffects, type Leaf, type RecordedEffect } from "../../ledger/entry/mod.ts";
+import {
+  countersOf,
+  placedOutcome,
+  recountRow,
+  reportedCall,
+  rowsBehind,
+  settleCounters,
+  settledBy,
+} from "../../gate/mod.ts";
+import {
+  askOf,
+  endedBy,
+  outcomeEffects,
+  readEffects,
+  wholeText,
+  type Leaf,
+  type RecordedEffect,
+} from "../../ledger/entry/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import {
   askAgain,
@@ -17,7 +33,7 @@ import {
   type AskedAgain,
   type Difference,
 } from "../replay/decide-again.ts";
-import { inputNotKept, otherKind, readLeaf, readRecorded, type Recorded } from "../replay/recorded.ts";
+import { hasErasedPart, inputNotKept, otherKind, readLeaf, readRecorded, type Recorded } from "../replay/recorded.ts";
 import { standsOnErased } from "../replay/replay.ts";
 import { counterDigest } from "../replay/replay-counters.ts";
 import { Folds } from "./folds.ts";
@@ -82,6 +98,8 @@ class DeepReplay {
   #named: string | null = null;
   #policySet: PolicySet | string = "no contract";
   readonly #verdicts = new VerdictAccumulator();
+  /** True after the first outcome. */
+  #hasOutcomes = false;
   /** The open approvals by row. */
   readonly #open = new Map<number, OpenApproval>();
 
@@ -98,6 +116,7 @@ class DeepReplay {
       if (otherKind(row) !== undefined) {
         this.#act(row);
         this.#settle(row);
+        await this.#outcome(row);
         continue;
       }
       const next = await this.#pendingOf(row);
@@ -167,6 +186,22 @@ class DeepReplay {
     this.#acts = { lost, reset };
   }
 
+  /** Computes again what an outcome did to counters. */
+  async #outcome(row: RecordedRow): Promise<void> {
+    const leaf = readLeaf(row);
+    const outcome = typeof leaf === "string" ? undefined : placedOutcome(leaf, row.evidence);
+    if (typeof leaf === "string" || outcome === undefined) return;
+    this.#hasOutcomes = true;
+    const policySet = await this.#inForce({ leaf });
+    const behind = new Map((await this.#ledger.rowsAt(rowsBehind(outcome))).map((each) => [each.seq, each]));
+    const call = reportedCall(outcome, (seq) => behind.get(seq));
+    if (call === undefined || typeof policySet === "string" || hasErasedPart(call.evidence)) return;
+    const settled = settledBy(policySet, call, (key) => this.#ledger.keyDigest(key));
+    const { added, taken } = await settleCounters(settled, call.outcomes, this.#ledger);
+    const [was, is] = [wholeText(row.evidence, "effects") ?? "", outcomeEffects(added, taken)];
+    if (was !== is) this.#verdicts.differed(leaf.seq, { what: "effects", was, is });
+  }
+
   /** The contract in force for the row, or a clause with the reason why it is unavailable. */
   async #inForce({ leaf }: Pick<Recorded, "leaf">): Promise<PolicySet | string> {
     if (leaf.contract === this.#named) return this.#policySet;
@@ -193,6 +228,19 @@ class DeepReplay {
           if (held === true) holds.push({ counter, key: this.#ledger.keyDigest(key), amount, at: leaf.at });
       }
     }
+  }
+
+  /** What outcomes of rows before each row had taken back. A ledger without outcomes is not asked. */
+  async #takenBefore(
+    asked: readonly { readonly lookup: Lookup; readonly after: number; readonly leaf: Leaf }[],
+  ): Promise<readonly (readonly string[])[]> {
+    if (!this.#hasOutcomes) return [];
+    return this.#ledger.taken(
+      asked.map(({ lookup, after, leaf }) => {
+        const key = this.#ledger.keyDigest(lookup.key);
+        return { counter: counterOf(lookup), key, after, before: leaf.seq };
+      }),
+    );
   }
 
   #compare({ recorded, asked, acts: { lost } }: Pending, values: Values): void {
@@ -244,9 +292,14 @@ class DeepReplay {
         ];
       });
       const totals = await this.#ledger.totals(places);
+      const taken = await this.#takenBefore(some);
       for (const [index, { lookup, held }] of some.entries()) {
         const value = between(totals[index * 2], totals[index * 2 + 1]);
-        values.set(lookup, value === undefined ? undefined : addDecimals(value, held));
+        const whole = value === undefined ? undefined : addDecimals(value, held);
+        values.set(
+          lookup,
+          (taken[index] ?? []).reduce((sum, amount) => sum && addDecimals(sum, `-${amount}`), whole),
+        );
       }
     }
     return values;

@@ -36,6 +36,7 @@ export async function countersExplained(
       digest,
       of,
       after: lookup?.after ?? 0,
+      first: 0,
       receipts: 0,
       last: [] as { seq: number; amount: string }[],
     };
@@ -54,9 +55,12 @@ export async function countersExplained(
       const effects = readEffects(row.evidence) ?? [];
       if (effects.length === 0) continue;
       const at = recordedAt(row.leaf);
-      for (const { amount, counter, key } of effects) {
+      for (const { amount, counter, key, withdrawn } of effects) {
         for (const counts of tallies) {
-          if (counts.of !== `${counter} ${key}` || at <= counts.after) continue;
+          if (counts.of !== `${counter} ${key}`) continue;
+          if (withdrawn !== undefined) takeBack(counts, withdrawn);
+          if (withdrawn !== undefined || at <= counts.after) continue;
+          if (counts.receipts === 0) counts.first = row.seq;
           counts.receipts += 1;
           counts.last.push({ seq: row.seq, amount });
           if (counts.last.length > lastMax) counts.last.shift();
@@ -70,4 +74,18 @@ export async function countersExplained(
     ...counter,
     counted: of === undefined ? undefined : { receipts, last },
   }));
+}
+
+interface Tally {
+  /** The first receipt that counts. */
+  readonly first: number;
+  receipts: number;
+  last: { readonly seq: number; readonly amount: string }[];
+}
+
+/** An outcome took the event of a receipt back. Rows are in the order of time, so it counted if it is not before the first. */
+function takeBack(tally: Tally, seq: number): void {
+  if (tally.receipts === 0 || seq < tally.first) return;
+  tally.receipts -= 1;
+  tally.last = tally.last.filter((each) => each.seq !== seq);
 }

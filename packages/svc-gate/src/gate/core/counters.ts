@@ -2,6 +2,8 @@ import { hash } from "node:crypto";
 import { recount, type PolicySet, type Counter } from "../../contract/mod.ts";
 import { readResume, resumeOf, type FoldedEvent, type Ledger, type AppendTransaction } from "../../ledger/mod.ts";
 import { askOf, parseLeaf, readCall, readCutInput, wholeText, type Leaf } from "../../ledger/entry/mod.ts";
+import { foldOutcomes } from "../outcomes/fold.ts";
+import { isSettled } from "../outcomes/settle.ts";
 import { isVerdict, visible } from "../../wire/mod.ts";
 
 /** A counter that starts, for the answer and the log. */
@@ -139,6 +141,7 @@ type Keep = (progress: Pick<Progress, "through" | "unknownThrough">, found: read
 
 async function catchUp(owned: OwnedCounter, ledger: Ledger, start: Progress, keep: Keep): Promise<Progress> {
   const counter = hash("sha256", owned.counter.identity, "hex");
+  const from = start.through;
   let { through, unknownThrough, rows, events } = start;
   for await (const slice of ledger.rows(through + 1)) {
     const found: FoldedEvent[] = [];
@@ -151,9 +154,21 @@ async function catchUp(owned: OwnedCounter, ledger: Ledger, start: Progress, kee
       else
         for (const { key, amount, held } of updates) if (held !== true) found.push({ seq, at, counter, key, amount });
     }
+    if (isSettled(owned.counter)) {
+      for (const { outcome, settlement } of await foldOutcomes(owned, slice, ledger, { counter, through: from })) {
+        const { seq, at } = outcome;
+        if (settlement === undefined) unknownThrough = Math.max(unknownThrough, at);
+        else {
+          found.push(...settlement.added.map((event) => ({ ...event, seq, at, counter })));
+          found.push(...settlement.taken.map((event) => ({ ...event, counter, takenBy: seq })));
+        }
+      }
+    }
     through = slice.at(-1)?.seq ?? through;
     rows += slice.length;
     events += found.length;
+    // Each event is stored with the total before it, so the events must be in the order of their rows.
+    found.sort((one, other) => (one.takenBy ?? one.seq) - (other.takenBy ?? other.seq));
     await keep({ through, unknownThrough }, found);
   }
   return { through, unknownThrough, rows, events };
@@ -162,12 +177,14 @@ async function catchUp(owned: OwnedCounter, ledger: Ledger, start: Progress, kee
 /**
  * Recomputes the events of a counter for a recorded check.
  *
+ * @param isDone whether to compute what the outcome `done` of the call adds
  * @returns undefined if the receipt lacks the data, or records that earlier receipts are lost
  */
 export function recountRow(
   { counter, policySet }: OwnedCounter,
   leaf: Leaf,
   evidence: string,
+  isDone = false,
 ): ReturnType<typeof recount> {
   if (leaf.kind !== "check") return readResume(leaf, evidence)?.lost === undefined ? [] : undefined;
   const call = readCall(evidence);
@@ -186,5 +203,6 @@ export function recountRow(
     answered,
     rule: leaf.rule ?? "",
     how: askOf(evidence)?.how,
+    isDone,
   });
 }

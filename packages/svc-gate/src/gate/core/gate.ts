@@ -24,6 +24,7 @@ import {
 import { compareWithAnchors, type AnchoredCheck, type AnchorReading, type Anchors } from "../anchoring.ts";
 import { nobody } from "../approvals/deciders.ts";
 import { ApprovalDesk } from "../approvals/desk.ts";
+import { OutcomeDesk } from "../outcomes/desk.ts";
 import { answerBody } from "./answer.ts";
 import { alignCounters, foldAhead, type FoldedCounter, type Progress } from "./counters.ts";
 import { Eraser, type Erased } from "../admin/erasure/eraser.ts";
@@ -116,6 +117,8 @@ export class Gate implements AdminEvents {
   readonly #retention: Retention | undefined;
   /** Where persons decide this ledger's calls. */
   readonly approvals: ApprovalDesk;
+  /** Where the outcomes of this ledger's calls are reported. */
+  readonly outcomes: OutcomeDesk;
 
   constructor(options: GateOptions) {
     this.#options = options;
@@ -131,6 +134,11 @@ export class Gate implements AdminEvents {
       deciders: options.deciders ?? nobody,
       policy: () => this.policy,
       onChange: options.observer && ((approval) => options.observer?.approvalChanged(approval)),
+      exclusive: (work) => this.#sequencer.batcher.exclusive(work),
+    });
+    this.outcomes = new OutcomeDesk({
+      ledger: options.ledger,
+      policy: () => this.policy,
       exclusive: (work) => this.#sequencer.batcher.exclusive(work),
     });
     const { ledger, retention } = options;

@@ -6,6 +6,7 @@ import { create, createPerson, list, listPersons, revoke, rotate, update } from 
 import { approve, cancel, decideMany, deny, listApprovals, showApproval } from "./approvals.ts";
 import { sendJson } from "./body.ts";
 import { sendHealth, sendMetrics, sendReadiness } from "./ops.ts";
+import { reportOutcome } from "./outcomes.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { checkpoint, tile } from "./log.ts";
 import { receipts } from "./receipts.ts";
@@ -32,6 +33,7 @@ export const routes: readonly Route[] = [
   { method: "POST", path: "/approvals/:id/deny", scope: "approve", handle: deny },
   { method: "POST", path: "/approvals/:id/cancel", scope: "approve", orScopes: ["check"], handle: cancel },
   { method: "POST", path: "/approvals/decide", scope: "approve", handle: decideMany },
+  { method: "POST", path: "/outcomes", scope: "outcome", orScopes: ["check"], handle: reportOutcome },
   { method: "POST", path: "/admin/reload", scope: "admin", handle: reload },
   { method: "POST", path: "/admin/erase", scope: "admin", handle: erase },
   { method: "GET", path: "/admin/keys", scope: "admin", handle: list },

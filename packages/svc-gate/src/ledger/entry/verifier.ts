@@ -1,6 +1,7 @@
 import type { PartName } from "./disclosure.ts";
 import { erasedColumns, isErasable } from "./erasure.ts";
 import { evidenceDigest, isEmptyList, missingParts, partText } from "./evidence.ts";
+import { canonical } from "../../wire/mod.ts";
 import { leafHash, parseLeaf, zeroHash, type Leaf } from "./leaf.ts";
 import { changeColumns, resultVerdict, type Finding, type FindingCode, type StoredRow } from "./row.ts";
 
@@ -175,6 +176,28 @@ export interface RecordedEffect {
   readonly key: string;
   /** True if the amount is held until a person decides. It is not an event of the counter. */
   readonly held?: true;
+  /** The row whose event an outcome takes back. Then this is not an event of the counter either. */
+  readonly withdrawn?: number;
+}
+
+/** Returns true if a row's effect is an event of its counter. */
+export function isEvent({ held, withdrawn }: Pick<RecordedEffect, "held" | "withdrawn">): boolean {
+  return held !== true && withdrawn === undefined;
+}
+
+/** The part `effects` of an outcome's row: the amounts that it adds, and the events that it takes back. */
+export function outcomeEffects(
+  added: readonly Pick<RecordedEffect, "amount" | "counter" | "key">[],
+  taken: readonly (Pick<RecordedEffect, "amount" | "counter" | "key"> & { readonly seq: number })[],
+): string {
+  const effects = [
+    ...added.map(({ amount, counter, key }) => ({ amount, counter, key })),
+    ...taken.map(({ amount, counter, key, seq }) => ({ amount, counter, key, withdrawn: seq })),
+  ];
+  const place = ({ counter, key }: Pick<RecordedEffect, "counter" | "key">): string => `${counter} ${key}`;
+  return canonical(
+    effects.toSorted((one, other) => (place(one) < place(other) ? -1 : Number(place(one) > place(other)))),
+  );
 }
 
 /** Returns the counter events of a row; undefined if they were erased or are not valid. */
@@ -185,6 +208,8 @@ export function readEffects(evidence: string): readonly RecordedEffect[] | undef
 }
 
 function isEffect(effect: unknown): effect is RecordedEffect {
-  const { amount, counter, key, held = true } = (effect ?? {}) as Partial<RecordedEffect>;
-  return held && [amount, counter, key].every((member) => typeof member === "string");
+  const { amount, counter, key, held = true, withdrawn = 1 } = (effect ?? {}) as Partial<RecordedEffect>;
+  return (
+    held && Number.isSafeInteger(withdrawn) && [amount, counter, key].every((member) => typeof member === "string")
+  );
 }

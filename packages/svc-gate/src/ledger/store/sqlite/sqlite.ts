@@ -108,6 +108,7 @@ class SqliteStore implements LedgerStore {
       hasApprovals: this.#hasApprovals,
       approvals: (lookup) => this.#writer.call("approvals", lookup),
       dueApprovals: (at) => this.#dueApprovals(at),
+      outcomes: (rows) => this.#writer.call("outcomes", rows),
       repeats: (ids) => this.#writer.call("repeats", ids),
       rowsAt: (rows) => this.#writer.call("rowsAt", rows),
       values: (lookups) => (lookups.length === 0 ? nothing : this.#writer.call("values", lookups)),
@@ -251,9 +252,19 @@ class KeyFile implements KeyNotes {
 
 function writeOptionsOf(
   counters: readonly KeptTogether[],
-  { inForce, tree, signer, erasures = [], approvals = [], released = [], repeats = [] }: CommitOptions = {},
+  {
+    inForce,
+    tree,
+    signer,
+    erasures = [],
+    approvals = [],
+    released = [],
+    repeats = [],
+    outcomes = [],
+  }: CommitOptions = {},
 ): WriteOptions {
-  return { counters, nodes: tree?.nodes ?? [], signer, mode: inForce?.mode, erasures, approvals, released, repeats };
+  const derived = { approvals, released, repeats, outcomes };
+  return { counters, nodes: tree?.nodes ?? [], signer, mode: inForce?.mode, erasures, ...derived };
 }
 
 async function startReader({ readers }: Pick<SqliteThreads, "readers">, folder: string): Promise<Remote> {
@@ -291,6 +302,9 @@ function historyOf(ask: <Value>(name: string, ...args: readonly unknown[]) => Pr
     hashes: (level, from, count) => ask("hashes", level, from, count),
     leaves: (from, count) => ask("leaves", from, count),
     approvals: (query) => ask("approvals", query),
+    outcomes: (rows) => ask("outcomes", rows),
+    taken: (queries) => ask("taken", queries),
+    rowsAt: (rows) => ask("rowsAt", rows),
     waiting: (at) => ask("waiting", at),
   };
 }

@@ -22,8 +22,9 @@ import { keepIn, queryFor, RunningTotals, type KeptCounters, type TotalQuery } f
 import { ApprovalTables, type DueApprovals } from "./approval-tables.ts";
 import { changeColumns, type StoredRow } from "../../entry/row.ts";
 import type { StoredRepeat } from "../../entry/repeat.ts";
+import { OutcomeTables } from "./outcome-tables.ts";
 import { RepeatTable } from "./repeat-table.ts";
-import { columns, rowOf, type StoredColumns } from "./walk.ts";
+import { rowsAt } from "./walk.ts";
 import type { TreeNode } from "../../tree/merkle.ts";
 import { LedgerRefused, NotKept } from "../store.ts";
 import type {
@@ -36,6 +37,7 @@ import type {
   StoredEffect,
   StoredHead,
   StoredLookup,
+  StoredOutcome,
 } from "../store.ts";
 import { packRows, unpackRows, type PackedRows } from "./packed-rows.ts";
 
@@ -63,6 +65,7 @@ export interface WriteOptions {
   /** Rows whose held amounts count no more. */
   readonly released: readonly number[];
   readonly repeats: readonly StoredRepeat[];
+  readonly outcomes: readonly StoredOutcome[];
 }
 
 /** The only connection that writes. It is synchronous and runs in its own thread. */
@@ -84,6 +87,7 @@ class Writer {
   /** Totals that `values` has read, so that the commit does not read them again. */
   readonly #totals = new RunningTotals();
   readonly #approvals: ApprovalTables;
+  readonly #outcomes: OutcomeTables;
   readonly #repeats: RepeatTable;
   /** The leaf that this owner wrote last. Each commit checks that it is still the last one. */
   #headLeaf: string | undefined;
@@ -122,6 +126,7 @@ class Writer {
     this.#log = this.#database.prepare("PRAGMA wal_checkpoint(NOOP)");
     this.#counters = this.#readCounters();
     this.#approvals = new ApprovalTables(this.#database);
+    this.#outcomes = new OutcomeTables(this.#database);
     this.#repeats = new RepeatTable(this.#database);
     const head = this.#readHead();
     this.#headLeaf = head?.leaf;
@@ -140,7 +145,7 @@ class Writer {
   values(lookups: readonly StoredLookup[]): readonly (string | undefined)[] {
     return lookups.map((lookup) => {
       const query = queryFor(lookup, this.#counters);
-      return query && this.#approvals.withHeld(query, this.#sum(query));
+      return query && this.#outcomes.withoutTaken(query, this.#approvals.withHeld(query, this.#sum(query)));
     });
   }
 
@@ -152,17 +157,16 @@ class Writer {
     return this.#approvals.due(at);
   }
 
+  outcomes(rows: readonly number[]): readonly StoredOutcome[] {
+    return this.#outcomes.find(rows);
+  }
+
   repeats(ids: readonly string[]): readonly StoredRepeat[] {
     return this.#repeats.find(ids);
   }
 
   rowsAt(rows: readonly number[]): readonly StoredRow[] {
-    const row = this.#database.prepare(`SELECT ${columns} FROM receipts WHERE seq = ?`);
-    row.setReturnArrays(true);
-    return rows.flatMap((seq) => {
-      const found = row.get(seq) as unknown as StoredColumns | undefined;
-      return found === undefined ? [] : [rowOf(found)];
-    });
+    return rowsAt(this.#database, rows);
   }
 
   #sum(query: TotalQuery): string {
@@ -175,7 +179,7 @@ class Writer {
   commit(
     packed: PackedRows,
     effects: readonly StoredEffect[],
-    { counters, nodes, signer, mode, erasures, approvals, released, repeats }: WriteOptions,
+    { counters, nodes, signer, mode, erasures, approvals, released, repeats, outcomes }: WriteOptions,
   ): void {
     this.#requireRoom();
     this.#begin.run();
@@ -197,6 +201,7 @@ class Writer {
     }
     this.#approvals.keep(approvals, released);
     this.#repeats.keep(repeats);
+    this.#outcomes.keep(outcomes);
     // Rows name the mode.
     const keptMode = headLeaf === undefined ? (mode ?? this.#meta.mode) : undefined;
     const isOther = signer !== undefined || keptMode !== this.#meta.mode;
@@ -245,6 +250,7 @@ class Writer {
       approvals: [],
       released: [],
       repeats: [],
+      outcomes: [],
     };
     this.commit(packRows([]), [], { ...nothing, signer: verifier });
     return verifier;
@@ -303,6 +309,7 @@ class Writer {
     for (const query of this.#totals.missing(effects, this.#counters)) this.#sum(query);
     for (const row of this.#totals.add(effects, this.#counters, isFolded)) this.#insertEffect.run(...row);
     this.#approvals.hold(effects, this.#counters);
+    this.#outcomes.take(effects, this.#counters, isFolded);
   }
 
   #readHead(): StoredHead | undefined {
@@ -349,6 +356,7 @@ serveOpened(
   {
     approvals: (writer: Writer, lookup: ApprovalLookup) => writer.approvals(lookup),
     dueApprovals: (writer: Writer, at: number) => writer.dueApprovals(at),
+    outcomes: (writer: Writer, rows: readonly number[]) => writer.outcomes(rows),
     repeats: (writer: Writer, ids: readonly string[]) => writer.repeats(ids),
     rowsAt: (writer: Writer, rows: readonly number[]) => writer.rowsAt(rows),
     values: (writer: Writer, lookups: readonly StoredLookup[]) => writer.values(lookups),
