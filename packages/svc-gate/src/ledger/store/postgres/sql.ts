@@ -122,8 +122,8 @@ export const statements = {
   /** The events ($2 counters, $3 keys, $4 times, $5 rows) that outcomes took back. */
   walkedTakenAt: `SELECT w.counter, w.key, w.at, w.seq, w.amount, w.outcome, w.folded
     FROM unnest($2::int[], $3::bytea[], $4::bigint[], $5::bigint[]) AS asked (counter, key, at, seq)
-    JOIN svc_gate.withdrawals w ON w.ledger = $1 AND w.counter = asked.counter AND w.key = asked.key AND w.at = asked.at
-      AND w.seq = asked.seq`,
+    JOIN svc_gate.withdrawals w ON w.counter = asked.counter AND w.key = asked.key AND w.at = asked.at AND w.seq = asked.seq
+    WHERE w.ledger = $1`,
   walkedTaken: `SELECT counter, key, at, seq, amount, outcome, folded FROM svc_gate.withdrawals
     WHERE ledger = $1 AND (counter, key, at, seq) > ($2, $3, $4, $5) ORDER BY counter, key, at, seq LIMIT $6`,
   walkedRepeats: `SELECT id, at, record FROM svc_gate.repeats WHERE ledger = $1 AND ($2::bytea IS NULL OR id > $2)
