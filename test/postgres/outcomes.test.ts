@@ -74,7 +74,7 @@ function outcomes(there: PostgresServer): void {
       );
       const done = await ask(other, "/receipts?outcome=done");
       assert.deepEqual(done.json.receipts[0].outcome.status, "done");
-      const deep = await finish(t, ["verify", "--deep", "--database", tills.url]);
+      const deep = await finish(t, ["verify", "--deep", "--database"], { env: { SVC_DATABASE_URL: tills.url } });
       assert.equal(deep.code, 0, `${deep.stdout}${deep.stderr}`);
     });
 
