@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import { reportCommand } from "../../packages/svc-gate/src/cli/report.ts";
 import { approved, naming, large, runScenarios } from "../support/approvals.ts";
 import { ask, finish, key } from "../support/gate.ts";
 import { scenario, settled, startTill, type Till } from "../support/outcomes.ts";
@@ -307,6 +308,18 @@ suite("outcomes", () => {
       const { code: exit, stdout, stderr } = await finish(t, args);
       assert.equal(exit, 0, `${args.join(" ")}: ${stdout}${stderr}`);
     }
+  });
+
+  test("the report counts outcomes, and calls without one", async (t) => {
+    const till = await startTill(t);
+    await mixed(till);
+    await till.stop();
+    const options = { from: "1", examples: "0" };
+    const report = (json: boolean): ReturnType<typeof reportCommand> =>
+      reportCommand(`${till.folder}/data`, { ...options, json });
+    const { outcomes } = JSON.parse((await report(true)).text);
+    assert.deepEqual(outcomes, { let_through: 12, done: 6, failed: 4, unknown: 0, missing: 2 });
+    assert.match((await report(false)).text, /6 done, 4 failed, 0 unknown, 2 without one/);
   });
 
   test("an erased call still takes its outcome", async (t) => {
