@@ -18,7 +18,7 @@ export { readConfig, settings } from "./start/config.ts";
 export { loadContracts, NoSuchFile, renderDiagnostics, whyNot } from "./core/contracts.ts";
 export type { Erased, NotPresent, Preview } from "./admin/erasure/eraser.ts";
 export { eraseOffline } from "./admin/erasure/offline.ts";
-export { countersOf, recountRow, type OwnedCounter } from "./core/counters.ts";
+export { countersOf, recountRow, type OwnedCounter } from "./core/owned-counters.ts";
 export { OutcomeDesk } from "./outcomes/desk.ts";
 export { foldOutcomes } from "./outcomes/fold.ts";
 export { placedOutcome, reportedCall, rowsBehind } from "./outcomes/events.ts";

@@ -24,13 +24,5 @@ export type { PartName } from "./disclosure.ts";
 export { leafHash, leafKinds, parseLeaf, type Leaf, type LeafKind } from "./leaf.ts";
 export type { Durable, Receipt } from "./receipt.ts";
 export type { Broken, StoredRow } from "./row.ts";
-export {
-  hasOutcome,
-  mayFollow,
-  outcomeAct,
-  outcomeStatuses,
-  readOutcome,
-  type Outcome,
-  type OutcomeStatus,
-} from "./outcome-rows.ts";
+export { hasOutcome, mayFollow, outcomeStatuses, readOutcome, type Outcome } from "./outcome-rows.ts";
 export { isEvent, outcomeEffects, readCall, readEffects, type RecordedEffect } from "./verifier.ts";

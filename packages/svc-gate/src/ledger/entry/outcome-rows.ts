@@ -1,4 +1,4 @@
-import { canonical, type Canonical } from "../../wire/mod.ts";
+import type { Canonical } from "../../wire/mod.ts";
 import { partText } from "./evidence.ts";
 import type { Leaf } from "./leaf.ts";
 
@@ -7,7 +7,7 @@ export const outcomeAct = "outcome";
 
 /** What became of a call that was let through. `unknown` is not final. */
 export const outcomeStatuses = ["done", "failed", "unknown"] as const;
-export type OutcomeStatus = (typeof outcomeStatuses)[number];
+type OutcomeStatus = (typeof outcomeStatuses)[number];
 
 /** The outcome of a call: the part `input` of its row. */
 export interface Outcome {
@@ -76,9 +76,4 @@ export function mayFollow(standing: Outcome | undefined, next: Pick<Outcome, "ma
   if (standing === undefined) return true;
   if (next.status === "unknown") return false;
   return standing.status === "unknown" || (next.may_lower && !standing.may_lower);
-}
-
-/** Compares outcomes as texts. */
-export function outcomeText(outcome: Outcome): string {
-  return canonical(outcomeBody(outcome));
 }

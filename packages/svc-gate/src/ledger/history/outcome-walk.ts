@@ -111,9 +111,9 @@ export class OutcomeWalk {
   }
 
   /**
-   * Looks for entries of the tables that no row explains.
+   * Looks for entries of the tables that no row explains. An entry is written together with its row.
    *
-   * @param through the last row of the walk; entries of later rows are ignored
+   * @param through the last row of the walk
    */
   async end(through: number): Promise<Broken | undefined> {
     return (await this.#strayOutcome(through)) ?? (await this.#strayTaken(through));
@@ -122,18 +122,14 @@ export class OutcomeWalk {
   async #strayOutcome(through: number): Promise<Broken | undefined> {
     for (let after = 0; ;) {
       const entries = await this.#reader.outcomesAfter(after);
-      const known = entries.filter(({ row }) => row <= through);
-      const rowAt = await this.#rowsAt(known.map(({ row }) => row));
-      for (const { seq, row, status } of known) {
+      const rowAt = await this.#rowsAt(entries.map(({ row }) => row));
+      for (const { seq, row, status } of entries) {
         const found = rowAt(row);
         const outcome = found && readOutcome(found.leaf, found.evidence);
-        if (outcome?.row !== seq || outcome.status !== status)
-          return {
-            seq,
-            problem: "an outcome is kept that no row reports",
-            expected: "none",
-            found: `${status} in row ${row}`,
-          };
+        if (outcome?.row === seq && outcome.status === status) continue;
+        const problem = "an outcome is kept that no row reports";
+        const at = found === undefined ? through + 1 : seq;
+        return { seq: at, problem, expected: "none", found: `${status} of row ${seq} in row ${row}` };
       }
       const last = entries.at(-1);
       if (last === undefined) return undefined;
@@ -145,17 +141,18 @@ export class OutcomeWalk {
     const digests = new Map(this.#counters.kept.map(({ id, digest }) => [id, digest]));
     for (let after: EventKey | undefined; ;) {
       const entries = await this.#reader.takenAfter(after);
-      const known = entries.filter(({ outcome }) => outcome <= through);
-      const rowAt = await this.#rowsAt([...new Set(known.map(({ outcome }) => outcome))]);
-      for (const entry of known) {
+      const rowAt = await this.#rowsAt([...new Set(entries.flatMap(({ outcome, key }) => [outcome, key[3]]))]);
+      for (const entry of entries) {
         const counter = digests.get(entry.key[0]);
-        if (counter !== undefined && !isRecorded(entry, counter, rowAt(entry.outcome)?.evidence))
-          return {
-            seq: entry.outcome,
-            problem: "the counters took back an event that no outcome took back",
-            expected: "none",
-            found: `${entry.amount} of row ${entry.key[3]}`,
-          };
+        // A counter may have come into force after the walk has read the counters.
+        const isNew = counter === undefined && entry.checksum !== null;
+        const found = rowAt(entry.outcome);
+        const isEntry =
+          rowAt(entry.key[3])?.leaf.at === entry.key[2] && isRecorded(entry, counter ?? "", found?.evidence);
+        if (isNew || isEntry) continue;
+        const problem = "the counters took back an event that no outcome took back";
+        const at = found === undefined ? through + 1 : entry.outcome;
+        return { seq: at, problem, expected: "none", found: `${entry.amount} of row ${entry.key[3]}` };
       }
       after = entries.at(-1)?.key;
       if (after === undefined) return undefined;
