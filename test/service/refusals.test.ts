@@ -92,6 +92,7 @@ const raise: Readonly<Record<RefusalCode, Raise>> = {
       look: async () => undefined,
       append: () => undefined,
       value: () => "0",
+      stops: { acts: [], active: [] },
       commit,
       abort: async () => undefined,
     }));
@@ -108,6 +109,7 @@ const raise: Readonly<Record<RefusalCode, Raise>> = {
     await decide(gate, person, `${id}/deny`, { hash, comment: "no" });
     return decide(gate, person, `${id}/approve`, { hash });
   },
+  "stop-refused": (gate) => operate(gate, "/admin/stop/lift", '{"scope":"all"}'),
   "approval-changed": async (gate) => {
     const { id, person } = await park(gate);
     return decide(gate, person, `${id}/approve`, { hash: "0".repeat(64) });

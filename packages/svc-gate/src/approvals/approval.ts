@@ -153,11 +153,12 @@ export type ApprovalAct =
       readonly act: "approval.use";
       readonly uses: readonly { readonly approval: number; readonly needed: boolean; readonly row: number }[];
     }
-  | { readonly act: "approval.supersede"; readonly pairs: readonly (readonly [old: number, by: number])[] };
+  | { readonly act: "approval.supersede"; readonly pairs: readonly (readonly [old: number, by: number])[] }
+  | { readonly act: "stop.set"; readonly ends: readonly number[]; readonly reopens: readonly number[] };
 
 export type CancelReason = "asker" | "person";
 
-/** The acts that change an approval. A gate that meets another act under `approval.` must not serve. */
+/** The acts that change approvals. A gate that meets another act under `approval.` must not serve. */
 export const approvalActs: readonly string[] = [
   "approval.approve",
   "approval.deny",
@@ -165,11 +166,13 @@ export const approvalActs: readonly string[] = [
   "approval.expire",
   "approval.use",
   "approval.supersede",
+  "stop.set",
 ] satisfies readonly ApprovalAct["act"][];
 
 /** Returns the rows whose approvals an act changes. */
 export function rowsOf(act: ApprovalAct): readonly number[] {
   if (act.act === "approval.expire" || act.act === "approval.cancel") return act.rows;
+  if (act.act === "stop.set") return [...act.ends, ...act.reopens];
   if (act.act === "approval.use") return act.uses.map(({ approval }) => approval);
   return act.act === "approval.supersede" ? act.pairs.map(([old]) => old) : [act.row];
 }
@@ -215,6 +218,8 @@ export function applyAct(approval: Approval, act: ApprovalAct, { seq, at, by }: 
       const successor = act.pairs.find(([old]) => old === approval.row)?.[1] ?? null;
       return { ...approval, ...closed, status: "superseded", successor };
     }
+    case "stop.set":
+      return act.ends.includes(approval.row) ? cancelledBy(approval, seq) : reopenedBy(approval, seq);
     default:
       return act satisfies never;
   }
@@ -223,6 +228,11 @@ export function applyAct(approval: Approval, act: ApprovalAct, { seq, at, by }: 
 /** An open approval after a row that cancels it. */
 export function cancelledBy(approval: Approval, row: number): Approval {
   return { ...approval, status: "cancelled", closed: row, changed: row };
+}
+
+/** An open approval after a row that ends its votes. */
+export function reopenedBy(approval: Approval, row: number): Approval {
+  return { ...approval, status: "pending", votes: [], useBy: null, changed: row };
 }
 
 /** When an open approval ends if nothing else happens; milliseconds since the epoch. */

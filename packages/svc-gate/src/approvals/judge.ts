@@ -5,7 +5,7 @@ import type { ApprovalBook } from "./book.ts";
 import type { Quorum } from "./quorum.ts";
 
 /** What became of an ESCALATE, or of an approval that a call named. */
-export const hows = ["opened", "attached", "used", "denied", "capped", "closed"] as const;
+export const hows = ["opened", "attached", "used", "denied", "capped", "closed", "stopped"] as const;
 export type How = (typeof hows)[number];
 
 /** A call that the contract has judged, and that a person may have to decide. */

@@ -11,3 +11,4 @@ export * from "./binding.ts";
 export * from "./book.ts";
 export * from "./judge.ts";
 export * from "./quorum.ts";
+export * from "./stop.ts";

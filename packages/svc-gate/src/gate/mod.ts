@@ -11,6 +11,7 @@ export { activePolicy, digestOf, type ActivePolicy } from "./core/active-policy.
 export type { TimedTransaction } from "./core/active-ledger.ts";
 export { answeredReason, answeredVerdict } from "./core/answer.ts";
 export type { Deciders } from "./approvals/deciders.ts";
+export { stopOffline, stopsOffline } from "./approvals/offline-stops.ts";
 export { ApprovalDesk } from "./approvals/desk.ts";
 export type { AnswerApproval } from "./approvals/judged-batch.ts";
 export { decideBatch, planCall, prepareCall, type PlannedCall } from "./core/decide-batch.ts";

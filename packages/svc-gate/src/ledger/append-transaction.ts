@@ -1,8 +1,18 @@
-import { addDecimals, canonical, type Canonical, type Mode, type Verdict } from "../wire/mod.ts";
-import { cancelledBy, type Approval } from "../approvals/mod.ts";
+import { addDecimals, canonical, type Canonical } from "../wire/mod.ts";
+import { cancelledBy, reopenedBy, withStopAct, type Approval, type Stops } from "../approvals/mod.ts";
+import type {
+  CheckEntry,
+  ChangeEntry,
+  OutcomeEntry,
+  ResultEntry,
+  CounterEvent,
+  CounterLookup,
+  FoldedEvent,
+} from "./entries.ts";
 import { readApprovals, storedApproval } from "./entry/approval-rows.ts";
+import { stopActOf } from "./entry/stop-rows.ts";
 import type { Erasure } from "./entry/erasure.ts";
-import { outcomeAct, outcomeBody, type Outcome } from "./entry/outcome-rows.ts";
+import { outcomeAct, outcomeBody } from "./entry/outcome-rows.ts";
 import { makeEvidence, type SensitiveMember } from "./entry/evidence.ts";
 import { leafHash, leafText, type Leaf } from "./entry/leaf.ts";
 import { asDurable, type Durable, type Receipt } from "./entry/receipt.ts";
@@ -25,96 +35,6 @@ import type { Checkpoint } from "./tree/checkpoint.ts";
 import type { Frontier, TreeNode } from "./tree/merkle.ts";
 import { callText, outcomeEffects } from "./entry/verifier.ts";
 
-/** One decided and answered check. */
-export interface CheckEntry {
-  /** Milliseconds since the epoch, not less than in the previous row. */
-  readonly at: number;
-  readonly keyName: string;
-  readonly mode: Mode;
-  readonly toolName: string;
-  /** True if a contract routes the tool. Only then does the leaf name the tool. */
-  readonly routed: boolean;
-  readonly sessionId: string | null;
-  /** The received text, or its replacement from `cutInputText`. */
-  readonly inputText: string;
-  readonly platformText: string | null;
-  /** Members of `inputText` and `platformText` that become separate parts of the evidence. */
-  readonly sensitive?: readonly SensitiveMember[];
-  readonly verdict: Verdict;
-  readonly answered: Verdict;
-  readonly reason: string;
-  readonly rule: string;
-  /** SHA-256 of the body of GET /rules, in hex. */
-  readonly contract: string;
-  readonly outcome: Canonical;
-  /** The id of the approval that the caller named. */
-  readonly approvalId?: string | undefined;
-}
-
-/** A person's act, which is a row of its own and not a check. */
-export interface ChangeEntry {
-  /** Milliseconds since the epoch, not less than in the previous row. */
-  readonly at: number;
-  /** The name of the key that the person used. */
-  readonly by: string;
-  /** For example `keys.create`. */
-  readonly act: string;
-  /** The details of the act: the row's `tool_input`. */
-  readonly body: Canonical;
-  /** One sentence for a person. */
-  readonly reason: string;
-  /** SHA-256 of the contract in force after the act, in hex. */
-  readonly contract: string;
-  readonly mode: Mode;
-  /** The parts of earlier rows that this row reports as erased. */
-  readonly erases?: Erasure | undefined;
-  /** The open approvals that this row cancels. */
-  readonly ends?: readonly Approval[] | undefined;
-}
-
-/** The outcome of a call, and what it does to counters. Counters and keys are digests. */
-export interface OutcomeEntry extends Omit<ChangeEntry, "act" | "body" | "ends" | "erases"> {
-  readonly outcome: Outcome;
-  /** Amounts that count from this row on. */
-  readonly added: readonly Pick<StoredEffect, "amount" | "counter" | "key">[];
-  /** Events of earlier rows that count no more. */
-  readonly taken: readonly Omit<StoredEffect, "held" | "takenBy">[];
-}
-
-/** A tool's result for a check, as the calling code reports it. No gate accepts such reports yet. */
-export interface ResultEntry extends Pick<
-  CheckEntry,
-  "at" | "contract" | "keyName" | "mode" | "routed" | "sessionId" | "toolName"
-> {
-  /** The row of the check, which has the same key, tool and session. */
-  readonly check: number;
-  /** The values of the result as plain texts. The row holds only keyed digests of the values. */
-  readonly values: readonly string[];
-}
-
-/** An event of a counter: `counter` is the digest of the counter's definition, `key` is the plain text of the key. */
-export interface CounterEvent {
-  readonly counter: string;
-  readonly key: string;
-  readonly amount: string;
-  /** True if the amount is held until a person decides. */
-  readonly held?: true;
-}
-
-export interface CounterLookup {
-  readonly counter: string;
-  readonly key: string;
-  readonly after: number;
-}
-
-/** An event that a fold found in an existing row. */
-export interface FoldedEvent extends CounterEvent {
-  readonly seq: number;
-  readonly at: number;
-  /** The row of the outcome that takes the event back. */
-  readonly takenBy?: number;
-}
-
 export interface LedgerHead {
   readonly seq: number;
   readonly hash: string;
@@ -130,6 +50,7 @@ export interface TransactionContext {
   readonly log: string;
   readonly engine: string;
   readonly store: StoreTransaction;
+  readonly stops: Stops;
   readonly digest: (key: string) => string;
   readonly counterOf: (counter: Omit<StoredCounter, "digest">) => StoredCounter;
   readonly committed: (reached: Reached) => void;
@@ -145,6 +66,7 @@ export interface Reached {
   readonly tree: Frontier;
   /** The signed checkpoint over the tree. */
   readonly checkpoint: string;
+  readonly stops: Stops;
 }
 
 /**
@@ -167,11 +89,13 @@ export class AppendTransaction {
   #head: LedgerHead;
   readonly #tree: Frontier;
   readonly #nodes: TreeNode[] = [];
+  #stops: Stops;
 
   constructor(context: TransactionContext) {
     this.#context = context;
     this.#head = context.head;
     this.#tree = context.tree;
+    this.#stops = context.stops;
   }
 
   /** The last row, including the rows of this transaction. */
@@ -218,6 +142,11 @@ export class AppendTransaction {
     if (before === undefined) return undefined;
     const moved = this.#moved.get(`${counter} ${digest}`) ?? [];
     return moved.reduce((total, { at, sum }) => (at > after ? addDecimals(total, sum) : total), before);
+  }
+
+  /** The ledger's stops, including those of this transaction. */
+  get stops(): Stops {
+    return this.#stops;
   }
 
   /** The ledger's name. */
@@ -339,13 +268,16 @@ export class AppendTransaction {
   }
 
   /** Adds the row of a person's act, which changes no counter. */
-  change({ erases, ends = [], ...entry }: ChangeEntry): void {
+  change({ erases, ends = [], reopens = [], ...entry }: ChangeEntry): void {
     if (erases !== undefined) this.#erasures.push(erases);
     this.#change(entry, "[]");
     for (const approval of ends) {
       this.release(approval.row, []);
       this.keepApproval(cancelledBy(approval, this.#head.seq));
     }
+    for (const approval of reopens) this.keepApproval(reopenedBy(approval, this.#head.seq));
+    const stop = stopActOf(entry.act, canonical(entry.body), entry.by);
+    if (stop !== undefined) this.#stops = withStopAct(this.#stops, { seq: this.#head.seq, at: entry.at, act: stop });
   }
 
   /** Adds the row of a call's outcome, and what it does to counters. */
@@ -361,7 +293,10 @@ export class AppendTransaction {
     this.#outcomes.push({ seq: outcome.row, row: seq, status: outcome.status });
   }
 
-  #change({ at, by, act, body, reason, contract, mode }: Omit<ChangeEntry, "ends" | "erases">, effects: string): void {
+  #change(
+    { at, by, act, body, reason, contract, mode }: Omit<ChangeEntry, "ends" | "erases" | "reopens">,
+    effects: string,
+  ): void {
     this.#checksum(
       {
         act,
@@ -444,7 +379,7 @@ export class AppendTransaction {
         outcomes: this.#outcomes,
       };
       await store.commit(this.#rows, this.#effects, { inForce, signer, tree, ...kept });
-      committed({ head: this.#head, leaf, tree: this.#tree, checkpoint: await signed });
+      committed({ head: this.#head, leaf, tree: this.#tree, checkpoint: await signed, stops: this.#stops });
     }
     return this.#receipts.map(asDurable);
   }

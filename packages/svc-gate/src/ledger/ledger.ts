@@ -18,8 +18,9 @@ import type {
   EventPosition,
   StoredOutcome,
 } from "./store/store.ts";
-import type { Approval } from "../approvals/mod.ts";
+import { noStops, withStopAct, type Approval, type Stops } from "../approvals/mod.ts";
 import { readApprovals } from "./entry/approval-rows.ts";
+import { stopActIn, stopMarks } from "./entry/stop-rows.ts";
 import type { StoredRow } from "./entry/row.ts";
 import { keyDigester } from "./key-digests.ts";
 import { changeColumns } from "./entry/row.ts";
@@ -28,13 +29,8 @@ import { Frontier } from "./tree/merkle.ts";
 import type { VerifierKey } from "./tree/note.ts";
 import type { Signer } from "./tree/signing-key.ts";
 import { entryBundle, levelSize, tileWidth, type HashReader, type Tile } from "./tree/tiles.ts";
-import {
-  AppendTransaction,
-  type FoldedEvent,
-  type LedgerHead,
-  type Reached,
-  type TreeHead,
-} from "./append-transaction.ts";
+import { AppendTransaction, type LedgerHead, type Reached, type TreeHead } from "./append-transaction.ts";
+import type { FoldedEvent } from "./entries.ts";
 
 export interface LedgerCheck extends Verification {
   /** The last row that something outside the ledger vouches for; undefined if nothing does. */
@@ -103,6 +99,8 @@ export class Ledger {
   #checkpoint: string;
   readonly #headWatchers: ((head: SignedHead) => void)[] = [];
   #certain: LedgerParts["certain"];
+  /** The stops by the rows up to `through`. */
+  #stops: { readonly through: number; readonly stops: Stops } = { through: 0, stops: noStops };
 
   constructor(parts: LedgerParts) {
     this.#parts = parts;
@@ -169,6 +167,7 @@ export class Ledger {
     try {
       const head = this.#follow(store.head, store.frontier);
       await this.#followSigner(store.signer);
+      await this.#followStops(store.changed);
       return new AppendTransaction({
         head,
         tree: this.#tree.copy(),
@@ -176,6 +175,7 @@ export class Ledger {
         log: this.name,
         engine: this.#parts.engine,
         store,
+        stops: this.#stops.stops,
         digest: this.keyDigest,
         counterOf: (counter) => ({ ...counter, digest: hash("sha256", counter.definition, "hex") }),
         committed: (reached) => this.#advance(reached),
@@ -227,17 +227,50 @@ export class Ledger {
     );
   }
 
+  /**
+   * Reads the stops of the rows that this gate has not read yet.
+   *
+   * @param changed the last row of a person's act: without a new one, nothing is read
+   */
+  async #followStops(changed: number): Promise<void> {
+    const { through, stops } = this.#stops;
+    if (changed <= through) return;
+    const found: StoredRow[] = [];
+    for (const mark of stopMarks) {
+      const query = { before: changed + 1, from: through + 1, limit: changed, verdict: changeColumns.verdict };
+      for await (const slice of this.#store.read({ ...query, leafHas: [mark] })) found.push(...slice);
+    }
+    const acts = found.toSorted((a, b) => a.seq - b.seq).flatMap((row) => stopActIn(row) ?? []);
+    // Another call may have read more rows meanwhile.
+    if (this.#stops.through < changed) this.#stops = { through: changed, stops: acts.reduce(withStopAct, stops) };
+  }
+
+  /** The stops when this gate last wrote or read the ledger. */
+  get stopsAtHead(): Stops {
+    return this.#stops.stops;
+  }
+
+  /** The stops of the ledger now. On a shared ledger, another gate may have set one. */
+  async stops(): Promise<Stops> {
+    if (this.isShared) {
+      const [, size = "0"] = (await this.checkpoint()).split("\n");
+      await this.#followStops(Number(size));
+    }
+    return this.#stops.stops;
+  }
+
   #sign(grown: TreeHead): string {
     return this.#signer.sign({ origin: this.name, ...grown });
   }
 
   /** Moves to the head of a commit. The commit also makes all earlier rows certain, on every required standby. */
-  #advance({ head, leaf, tree, checkpoint }: Reached): void {
+  #advance({ head, leaf, tree, checkpoint, stops }: Reached): void {
     this.#head = head;
     this.#headLeaf = leaf;
     this.#tree = tree;
     this.#checkpoint = checkpoint;
     this.#certain = head;
+    this.#stops = { through: head.seq, stops };
     this.pinHead();
     for (const watch of this.#headWatchers) watch({ size: head.seq, checkpoint });
   }

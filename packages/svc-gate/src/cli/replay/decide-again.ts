@@ -100,6 +100,7 @@ export function difference(recorded: Recorded, again: Again, history: History): 
 /** The answer to a call, with what a person or an approval did to it. */
 export function answeredWith({ answered }: Pick<Again, "answered">, { trace }: Pick<Recorded, "trace">): Verdict {
   const how = trace.asked?.how;
+  if (how === "stopped") return "BLOCK";
   if (how === "used" && answered !== "BLOCK") return "ALLOW";
   return (how === "denied" || how === "closed") && answered === "ESCALATE" ? "BLOCK" : answered;
 }

@@ -134,7 +134,8 @@ export async function decideAllAgain(
     observer.decided(recorded, again);
     const { decision, prepared } = again;
     // What a person did to the call stays, where the other contract leaves the call to a person too.
-    const how = again.answered === "ESCALATE" ? recorded.trace.asked?.how : undefined;
+    const asked = recorded.trace.asked?.how;
+    const how = again.answered === "ESCALATE" || asked === "stopped" ? asked : undefined;
     const answered = answeredWith(again, recorded);
     countAgain(counters, prepared, { verdict: decision.verdict, answered, how }, recorded.leaf);
   }

@@ -78,7 +78,8 @@ export class DecidedApprovals {
       if (open?.isApproved === true) this.#rules.of(rule).denied += 1;
       else this.#decide(rule, "denied", open, at);
       this.#open.delete(row);
-    } else this.#end(row, rule, endings[act.act]);
+    } else if (act.act !== "stop.set" || act.ends.includes(row)) this.#end(row, rule, endings[act.act]);
+    else if (open !== undefined) Object.assign(open, { isApproved: false, votes: 0 });
   }
 
   #decide(rule: string, count: "approved" | "denied", open: Open | undefined, at: number): void {
@@ -123,6 +124,7 @@ export class DecidedApprovals {
 }
 
 const endings = {
+  "stop.set": "cancelled",
   "approval.cancel": "cancelled",
   "approval.expire": "expired",
   "approval.supersede": "replaced",

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Approval } from "../../approvals/mod.ts";
+import { noStops, type Approval } from "../../approvals/mod.ts";
 import type { Counter } from "../../contract/mod.ts";
 import { AppendTransaction, type CounterLookup } from "../../ledger/mod.ts";
 import type { ApprovalQuery, StoredEffect, StoredRow } from "../../ledger/entry/mod.ts";
@@ -58,6 +58,7 @@ export class CaseLedger {
       log: "test",
       engine: this.#engine,
       store: this.#store(),
+      stops: noStops,
       digest: digestOfText,
       counterOf: (counter) => ({ ...counter, digest: "" }),
       committed: ({ head, tree }) => {

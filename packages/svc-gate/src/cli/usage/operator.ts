@@ -4,6 +4,7 @@ import { many, operating } from "./options.ts";
 import type { EraseOptions } from "../erase.ts";
 import type { CreateOptions, KeysOptions, RotateOptions, UpdateOptions } from "../keys.ts";
 import type { ReloadOptions } from "../reload.ts";
+import type { StopOptions } from "../stop.ts";
 
 /** Adds the commands with which an operator changes a gate: each writes a row in its ledger. */
 export function addOperatorCommands(program: Command): void {
@@ -11,6 +12,7 @@ export function addOperatorCommands(program: Command): void {
   addPersons(program);
   addReload(program);
   addErase(program);
+  addStop(program);
 }
 
 function addKeys(program: Command): void {
@@ -146,4 +148,27 @@ function addErase(program: Command): void {
     .action((receipts: string[], options: EraseOptions) =>
       run(async () => (await import("../erase.ts")).eraseCommand(receipts, options)),
     );
+}
+
+function addStop(program: Command): void {
+  operating(
+    program
+      .command("stop")
+      .description("block calls until the stop is lifted: every call, or those of some tools, of a key or of a session")
+      .option("--why <text>", "why: each blocked call gets it as its reason, and it stays in the ledger forever")
+      .option("--tool <name>", "only calls of this tool; repeat it for several", many, [])
+      .option("--key <name>", "only calls of this key")
+      .option("--session <id>", "with --key: only calls of this session")
+      .option("--keep", "leave approvals open, without their votes; otherwise they are cancelled", false)
+      .option("--lift", "lift the stop that has these options", false)
+      .option("--list", "show the stops in force", false)
+      .addHelpText(
+        "after",
+        "\nA stop holds in every mode, on every gate of the ledger, and after a restart. A stop at the root of every call or of tools" +
+          "\nholds in each tenant too. With --url, a key of scope approve may set a stop; only a key of scope admin lifts one." +
+          "\nUses the gate that serves the data folder, or the ledger directly if no gate does." +
+          "\nExit code 0: done. 2: refused, and nothing changed." +
+          "\n\nExample:\n  svc-gate stop --why 'the agent pays the wrong people'\n  svc-gate stop --lift",
+      ),
+  ).action((options: StopOptions) => run(async () => (await import("../stop.ts")).stopCommand(options)));
 }

@@ -13,6 +13,8 @@ export interface AdminEvent {
   readonly erases?: Erasure | undefined;
   /** The open approvals that the event ends. */
   readonly ends?: readonly Approval[] | undefined;
+  /** The open approvals whose votes the event ends. */
+  readonly reopens?: readonly Approval[] | undefined;
 }
 
 /** Makes the event from the transaction and the time of the row, before the event is appended. */

@@ -1,6 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import type { Logger } from "pino";
-import { bad, isMode, modes, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
+import { bad, good, isMode, modes, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
+import { NotKept } from "../../ledger/mod.ts";
 import { NoSuchFile } from "../core/contracts.ts";
 import type { Gate, Reloaded } from "../core/gate.ts";
 import type { KeyRing } from "./keys/keys.ts";
@@ -79,6 +80,21 @@ export class Service {
 
   get log(): Logger {
     return this.#options.log;
+  }
+
+  /** Makes the tenants follow the root's stops; returns the tenants. */
+  async followRoot(): Promise<Result<readonly string[], Refusal>> {
+    try {
+      return (await this.tenants?.followRoot()) ?? good([]);
+    } catch (error) {
+      if (!(error instanceof NotKept)) throw error;
+      return bad(
+        refuse(
+          "ledger-unavailable",
+          "the stop is set, but a tenant's ledger cannot be reached: it follows with its next call",
+        ),
+      );
+    }
   }
 
   /** All metrics in the Prometheus text format. */

@@ -1,7 +1,9 @@
+import type { Approval, Stops } from "../../approvals/mod.ts";
 import { NotKept, type InForce, type Ledger, type AppendTransaction } from "../../ledger/mod.ts";
 import { bad, good, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
 import { activePolicy, agrees, isLater, type ActivePolicy } from "./active-policy.ts";
 import type { Clock } from "./clock.ts";
+import { applied, followedEvent, missingActs } from "../approvals/stops.ts";
 import { recompileContracts } from "./contracts.ts";
 
 /** A transaction of the ledger at a trusted time. */
@@ -16,6 +18,10 @@ export interface ActiveLedgerOptions {
   readonly clock: Clock;
   /** Called when another gate on the same ledger has changed the policy, and this gate now follows it. */
   readonly onFollow?: ((policy: ActivePolicy) => void) | undefined;
+  /** The stops of the root's ledger, which a tenant's ledger follows. */
+  readonly rootStops?: (() => Promise<Stops>) | undefined;
+  /** Called with the approvals that a transaction has changed, after their rows are on disk. */
+  readonly onApprovals?: ((changed: readonly Approval[]) => void) | undefined;
 }
 
 /** A ledger together with the policy that is in force on it. */
@@ -60,6 +66,7 @@ export class ActiveLedger {
         const isBehind = inForce !== undefined && !agrees(inForce, this.#policy);
         const isSuperseded = inForce !== undefined && isLater(inForce.engine);
         this.#isSuperseded = isSuperseded;
+        if (time.ok && !isBehind && !isSuperseded && (await this.#followStops(transaction, time.value))) continue;
         if ((time.ok || anyClock) && !isBehind && !isSuperseded) {
           await work({ transaction, at: time.ok ? time.value : transaction.head.at });
           return good(undefined);
@@ -78,6 +85,28 @@ export class ActiveLedger {
       await transaction?.abort();
       return bad(unavailable(error));
     }
+  }
+
+  /**
+   * Records the acts of the root about stops that the ledger does not have yet, in a transaction of their own.
+   *
+   * @returns true if there were any: then the transaction has ended
+   */
+  async #followStops(transaction: AppendTransaction, at: number): Promise<boolean> {
+    const { rootStops, onApprovals } = this.#options;
+    if (rootStops === undefined) return false;
+    const missing = missingActs(transaction, await rootStops());
+    if (missing.length === 0) return false;
+    const { contract, mode } = this.#policy;
+    const changed = new Map<number, Approval>();
+    for (const act of missing) {
+      const event = await followedEvent(transaction, act, changed);
+      transaction.change({ ...event, at, contract, mode });
+      for (const approval of applied(event, transaction.head.seq)) changed.set(approval.row, approval);
+    }
+    await transaction.commit();
+    onApprovals?.([...changed.values()]);
+    return true;
   }
 
   /** Loads the policy that another gate has put in force. The ledger keeps its text. */

@@ -1,4 +1,4 @@
-import { approvalId, type Judgement } from "../../approvals/mod.ts";
+import { approvalId, stoppedCalls, type Judgement, type Stop } from "../../approvals/mod.ts";
 import type { Decision } from "../../contract/mod.ts";
 import type { AnswerApproval } from "../approvals/judged-batch.ts";
 import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
@@ -17,6 +17,8 @@ export interface DecidedCheck {
   readonly judgement?: Judgement | undefined;
   /** The member `approval` of the answer. */
   readonly approval?: AnswerApproval | undefined;
+  /** The stop that blocked the call. */
+  readonly stop?: Stop | undefined;
 }
 
 /** The verdict that the caller gets (specification 3.1): the mode may soften a decision, and never makes one up. */
@@ -71,11 +73,12 @@ function bodyStart({ answered, mode, receipt: { seq, hash } }: SaidAnswer, reaso
   return `{"verdict":"${answered}","reason":${JSON.stringify(reason)},"mode":"${mode}","receipt":${proof}`;
 }
 
-type Reasoned = Pick<DecidedCheck, "answered" | "decision" | "judgement" | "mode">;
+type Reasoned = Pick<DecidedCheck, "answered" | "decision" | "judgement" | "mode" | "stop">;
 
 /** The reason of the answer: the contract's, and what a person or an approval added. */
 export function answeredReason(check: Reasoned): string {
-  const { judgement, decision } = check;
+  const { judgement, decision, stop } = check;
+  if (stop !== undefined) return `Svc: ${stop.person} stopped ${stoppedCalls(stop.scope)}: ${stop.why}`;
   const reason = reasonByMode(check);
   const own = decision.reason.replace(/^Svc: /, "");
   switch (judgement?.how) {

@@ -10,11 +10,11 @@ import {
 } from "../../contract/mod.ts";
 import type { CheckEntry, CounterLookup, CounterEvent, InForce, AppendTransaction } from "../../ledger/mod.ts";
 import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
-import type { CheckRequest } from "../../wire/mod.ts";
-import type { Approval, Asking } from "../../approvals/mod.ts";
+import type { Canonical, CheckRequest, Mode } from "../../wire/mod.ts";
+import { stopFor, type Approval, type Asking, type How, type Stop } from "../../approvals/mod.ts";
 import { ApprovableCall } from "../approvals/call.ts";
 import type { Deciders } from "../approvals/deciders.ts";
-import { JudgedBatch, type CallToJudge } from "../approvals/judged-batch.ts";
+import { JudgedBatch, type CallToJudge, type JudgedAnswer } from "../approvals/judged-batch.ts";
 import type { CheckTimings, GateObserver } from "../telemetry/observer.ts";
 import type { TimedTransaction } from "./active-ledger.ts";
 import { digestOf, type ActivePolicy } from "./active-policy.ts";
@@ -194,16 +194,18 @@ function decideCall(
   const { policy, timed } = judging;
   const { transaction, at } = timed;
   const { lookupPlan, lookups } = planned;
-  const known = judging.known(planned, index);
+  const stop = stopOf(transaction, lookupPlan);
+  const known = stop === undefined ? judging.known(planned, index) : undefined;
   const own = known?.batch.own(known.call.call);
   const values = known?.call.call.values(own?.holds ?? []) ?? lookups.map((lookup) => transaction.value(lookup));
   const decision = decide(lookupPlan, values);
   if (decision.defect !== undefined) onDefect(decision);
-  const { mode, contract } = policy;
+  const { contract } = policy;
+  const mode = modeOf(policy, stop);
   const { verdict, reason, rule } = decision;
-  const byMode = answeredVerdict(decision, mode);
+  const byMode = stop === undefined ? answeredVerdict(decision, mode) : "BLOCK";
   const isMet = byMode === "ESCALATE" || lookupPlan.prepared.request.approvalId !== undefined;
-  const judged = known ?? (isMet ? judging.met(planned) : undefined);
+  const judged = known ?? (isMet && stop === undefined ? judging.met(planned) : undefined);
   const softened = verdict === "BLOCK" && byMode === "ESCALATE";
   const judgement = judged?.batch.judge(
     judged.call,
@@ -239,10 +241,10 @@ function decideCall(
     reason,
     rule,
     contract,
-    outcome: outcomeOf(decision, judgement?.outcome),
+    outcome: outcomeOf(decision, stop === undefined ? judgement?.outcome : stopOutcome(stop)),
     approvalId: request.approvalId,
   };
-  const how = judgement?.judgement.how;
+  const how = howOf(judgement, stop);
   const row = transaction.append(
     entry,
     count(prepared, { verdict, answered, how }).map(({ counter, ...update }): CounterEvent => ({
@@ -251,7 +253,27 @@ function decideCall(
     })),
   );
   const approval = judgement === undefined ? undefined : judged?.batch.appended(judged.call, judgement, rule, row);
-  return { decision, answered, mode, routed, judgement: judgement?.judgement, approval };
+  return { decision, answered, mode, routed, judgement: judgement?.judgement, approval, stop };
+}
+
+/** The stop that blocks a call. */
+function stopOf({ stops: { active } }: AppendTransaction, { prepared }: LookupPlan): Stop | undefined {
+  if (active.length === 0) return undefined;
+  const { request, caller } = prepared;
+  return stopFor(active, { key: caller.keyName, session: request.sessionId, tool: request.toolName });
+}
+
+/** The mode of the row: a person set the stop, so it enforces in every mode. */
+function modeOf({ mode }: ActivePolicy, stop: Stop | undefined): Mode {
+  return stop === undefined ? mode : "enforce";
+}
+
+function howOf(judged: JudgedAnswer | undefined, stop: Stop | undefined): How | undefined {
+  return stop === undefined ? judged?.judgement.how : "stopped";
+}
+
+function stopOutcome({ row }: Stop): Readonly<Record<string, Canonical>> {
+  return { asked: { how: "stopped", stop: row } };
 }
 
 type AskingOf = (open: Approval | undefined) => Asking | undefined;

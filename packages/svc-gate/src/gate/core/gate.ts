@@ -22,8 +22,11 @@ import {
   type Result,
 } from "../../wire/mod.ts";
 import { compareWithAnchors, type AnchoredCheck, type AnchorReading, type Anchors } from "../anchoring.ts";
+import type { Stop } from "../../approvals/mod.ts";
+import type { Approval } from "../../approvals/mod.ts";
 import { nobody } from "../approvals/deciders.ts";
-import { ApprovalDesk } from "../approvals/desk.ts";
+import { applied } from "../approvals/stops.ts";
+import { ApprovalDesk, type DeskOptions } from "../approvals/desk.ts";
 import { OutcomeDesk } from "../outcomes/desk.ts";
 import { answerBody } from "./answer.ts";
 import { alignCounters, foldAhead, type FoldedCounter, type Progress } from "./counters.ts";
@@ -129,19 +132,13 @@ export class Gate implements AdminEvents {
       options.onApprovals?.(changed);
     };
     this.#sequencer = new Sequencer({ ...options, onApprovals }, activePolicy(options.policySet, mode));
-    this.approvals = new ApprovalDesk({
-      ledger: options.ledger,
-      deciders: options.deciders ?? nobody,
-      policy: () => this.policy,
-      onChange: options.observer && ((approval) => options.observer?.approvalChanged(approval)),
-      exclusive: (work) => this.#sequencer.batcher.exclusive(work),
-    });
-    this.outcomes = new OutcomeDesk({
-      ledger: options.ledger,
-      policy: () => this.policy,
-      exclusive: (work) => this.#sequencer.batcher.exclusive(work),
-    });
     const { ledger, retention } = options;
+    const policy = (): ActivePolicy => this.policy;
+    const exclusive: DeskOptions["exclusive"] = (work) => this.#sequencer.batcher.exclusive(work);
+    const deciders = options.deciders ?? nobody;
+    const onChange = options.observer && ((approval: Approval) => options.observer?.approvalChanged(approval));
+    this.approvals = new ApprovalDesk({ ledger, policy, exclusive, deciders, onChange });
+    this.outcomes = new OutcomeDesk({ ledger, policy, exclusive });
     this.#eraser = new Eraser({
       ledger,
       appendAdminEvent: (makeEvent) => this.appendAdminEvent(makeEvent),
@@ -177,13 +174,14 @@ export class Gate implements AdminEvents {
     const decided = await this.#sequencer.submit({ request, caller: { keyName, sessionId }, digest, bytes, timings });
     if (!decided.ok) return decided;
     if ("body" in decided.value) return good(decided.value.body);
-    const { decision, answered, mode, receipt, routed, judgement } = decided.value;
+    const { decision, answered, mode, receipt, routed, judgement, stop } = decided.value;
     const body = answerBody(decided.value, digest);
     timings.answer = performance.now();
     const { verdict, rule } = decision;
     const check = { verdict, answered, mode, toolName, routed, rule, seq: receipt.seq, sessionId };
     this.#options.observer?.answered(check, timings);
-    if (judgement?.how !== undefined) this.#options.observer?.asked(judgement.how);
+    const how = stop === undefined ? judgement?.how : "stopped";
+    if (how !== undefined) this.#options.observer?.asked(how);
     onAnswer?.(check, timings);
     return good(body);
   }
@@ -213,9 +211,27 @@ export class Gate implements AdminEvents {
       }
       const { contract, mode } = this.policy;
       transaction.change({ ...act.value, at, contract, mode });
+      const row = transaction.head.seq;
       found = good((await transaction.commit()).at(-1) as Durable<Receipt>);
+      this.approvals.changed(applied(act.value, row));
     });
     return done.ok ? (found as NonNullable<typeof found>) : done;
+  }
+
+  /** The stops in force, including those of the root. */
+  async stops(): Promise<Result<readonly Stop[], Refusal>> {
+    const followed = this.#options.rootStops === undefined ? good(undefined) : await this.passHead();
+    return followed.ok ? good((await this.#ledger.stops()).active) : followed;
+  }
+
+  /** True if a stop was in force when this gate last wrote or read the ledger. */
+  get isStopped(): boolean {
+    return this.#ledger.stopsAtHead.active.length > 0;
+  }
+
+  /** Waits until every batch that began before has ended. The next one follows the root's stops. */
+  passHead(): Promise<Result<void, Refusal>> {
+    return this.#sequencer.batcher.exclusive(({ transaction }) => transaction.abort(), true);
   }
 
   /** Erases parts of receipts, between batches; see docs/guides/erasure.md. */

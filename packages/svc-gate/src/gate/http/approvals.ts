@@ -8,7 +8,6 @@ import {
   quote,
   refuse,
   typeName,
-  utf8Bytes,
   type Json,
   type JsonObject,
   type Refusal,
@@ -16,14 +15,13 @@ import {
 } from "../../wire/mod.ts";
 import type { AskedDecision, Decided } from "../approvals/desk.ts";
 import type { Key } from "../admin/keys/keys.ts";
-import { readMembers, sendJson } from "./body.ts";
+import { isSentence, readMembers, sendJson, sentenceBytesMax } from "./body.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
 
 const listMax = 100;
 const decisionsMax = 50;
-const commentBytesMax = 1000;
 const dayMs = 86_400_000;
 const denialMsMax = 90 * dayMs;
 
@@ -199,12 +197,8 @@ function decisionOf(
   const [hash, comment = "", until, scope] = ["hash", "comment", "until", "scope"].map((name) => members.get(name));
   if (typeof hash !== "string" || !/^[0-9a-f]{64}$/.test(hash))
     return bad(invalid('"hash" must be the hash of the row that was shown, 64 hex digits'));
-  if (
-    typeof comment !== "string" ||
-    utf8Bytes(comment) > commentBytesMax ||
-    /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(comment)
-  )
-    return bad(invalid(`"comment" must be at most ${commentBytesMax} bytes of visible characters on one line`));
+  if (!isSentence(comment))
+    return bad(invalid(`"comment" must be at most ${sentenceBytesMax} bytes of visible characters on one line`));
   if (decision === "deny" && comment.trim() === "") return bad(invalid('"comment" must say why: the agent reads it'));
   if (until !== undefined && !(typeof until === "number" && until > Date.now() && until <= Date.now() + denialMsMax))
     return bad(invalid('"until" must be milliseconds since the epoch, in the next 90 days'));

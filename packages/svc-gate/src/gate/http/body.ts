@@ -1,7 +1,17 @@
 import { isAscii, isUtf8 } from "node:buffer";
 import type { Readable } from "node:stream";
 import type { FastifyReply } from "fastify";
-import { bad, findUtf8Fault, good, nearest, quote, readJson, refuse, type JsonObject } from "../../wire/mod.ts";
+import {
+  bad,
+  findUtf8Fault,
+  good,
+  nearest,
+  quote,
+  readJson,
+  refuse,
+  utf8Bytes,
+  type JsonObject,
+} from "../../wire/mod.ts";
 import type { Refusal, Result } from "../../wire/mod.ts";
 
 /** Reads a body that is one JSON object with only these members. An empty body is an empty object. */
@@ -30,6 +40,18 @@ export function textOf(body: unknown): string | Refusal {
   return refuse(
     "invalid-json",
     `line ${fault?.line ?? 1}, column ${fault?.column ?? 1}: ${fault?.sentence ?? "invalid UTF-8"}`,
+  );
+}
+
+/** The most bytes of a person's sentence. */
+export const sentenceBytesMax = 1000;
+
+/** True for a text on one line, at most `sentenceBytesMax` long, in which every character can be seen. */
+export function isSentence(value: unknown): value is string {
+  return (
+    typeof value === "string" &&
+    utf8Bytes(value) <= sentenceBytesMax &&
+    !/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(value)
   );
 }
 

@@ -74,6 +74,10 @@ export async function sendHealth(gate: Gate, reply: FastifyReply): Promise<Fasti
   const writable = await gate.isServing();
   return sendJson(
     reply.code(writable ? 200 : 503),
-    JSON.stringify({ status: writable ? "ok" : "unavailable", mode: gate.policy.mode }),
+    JSON.stringify({
+      status: writable ? "ok" : "unavailable",
+      mode: gate.policy.mode,
+      ...(gate.isStopped && { stopped: true }),
+    }),
   );
 }

@@ -13,6 +13,7 @@ import { receipts } from "./receipts.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall, Route } from "./route.ts";
 import { answerCheck } from "./check.ts";
+import { lift, showStops, stop } from "./stop.ts";
 import type { Exchange } from "./exchange.ts";
 import { verify } from "./verify.ts";
 
@@ -34,6 +35,9 @@ export const routes: readonly Route[] = [
   { method: "POST", path: "/approvals/:id/cancel", scope: "approve", orScopes: ["check"], handle: cancel },
   { method: "POST", path: "/approvals/decide", scope: "approve", handle: decideMany },
   { method: "POST", path: "/outcomes", scope: "outcome", orScopes: ["check"], handle: reportOutcome },
+  { method: "GET", path: "/stop", scope: "admin", orScopes: ["receipts", "approve"], handle: showStops },
+  { method: "POST", path: "/admin/stop", scope: "admin", orScopes: ["approve"], handle: stop },
+  { method: "POST", path: "/admin/stop/lift", scope: "admin", handle: lift },
   { method: "POST", path: "/admin/reload", scope: "admin", handle: reload },
   { method: "POST", path: "/admin/erase", scope: "admin", handle: erase },
   { method: "GET", path: "/admin/keys", scope: "admin", handle: list },

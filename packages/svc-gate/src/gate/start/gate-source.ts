@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { basename } from "node:path";
 import type { Logger } from "pino";
+import type { Stops } from "../../approvals/mod.ts";
 import { Anchors, type AnchorSites } from "../anchoring.ts";
 import type { PolicySet } from "../../contract/mod.ts";
 import { openLedger, type InForce, type Ledger, type LedgerOptions } from "../../ledger/mod.ts";
@@ -82,6 +83,8 @@ export interface SharedParts {
   readonly sites?: AnchorSites | undefined;
   /** Who may decide calls; by default nobody. */
   readonly deciders?: KeyDeciders | undefined;
+  /** The stops of the root, for the tenants; undefined for the root itself. */
+  readonly rootStops?: (() => Promise<Stops>) | undefined;
 }
 
 const defaultMandate = "mandate.yaml";
@@ -146,8 +149,20 @@ interface Parts extends SharedParts {
 }
 
 function overLedger(parts: Parts): Gate {
-  const { source, log, observer, budget, refusedInputs, policySet, mode, ledger, anchors, acceptChange, deciders } =
-    parts;
+  const {
+    source,
+    log,
+    observer,
+    budget,
+    refusedInputs,
+    policySet,
+    mode,
+    ledger,
+    anchors,
+    acceptChange,
+    deciders,
+    rootStops,
+  } = parts;
   const clock = new Clock(systemTime);
   const time = clock.read(ledger.head.at);
   if (!ledger.isShared && !time.ok && !source.acceptClock) {
@@ -170,6 +185,7 @@ function overLedger(parts: Parts): Gate {
     observer,
     budget,
     deciders: deciders?.of(tenant),
+    rootStops,
     keepRefused: refusedInputs && ((call) => refusedInputs.kept(call, tenant)),
     retention:
       source.retentionDays === undefined ? undefined : { days: source.retentionDays, tenant: source.tenant, log },

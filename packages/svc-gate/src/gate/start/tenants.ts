@@ -100,6 +100,26 @@ export class Tenants {
     }
   }
 
+  /**
+   * Waits until each ledger has ended the batches that began before, so that the next ones follow the root's stops. A tenant
+   * that is not open here has none, unless other gates share its ledger.
+   *
+   * @returns the tenants
+   * @throws {NotKept} if a ledger cannot be reached
+   */
+  async followRoot(): Promise<Result<readonly string[], Refusal>> {
+    const ids = [...this.#sources.keys()];
+    for (const id of ids) {
+      await this.#closing.get(id);
+      const { shared } = this.#sources.get(id)?.ledger ?? {};
+      await this.#opening.get(id);
+      if (shared !== undefined) await shared.database.passHead(shared.ledger);
+      const passed = await this.#open.get(id)?.source.gate.passHead();
+      if (passed?.ok === false) return passed;
+    }
+    return good(ids);
+  }
+
   sourceOf(id: string): GateSource | undefined {
     return this.#sources.get(id);
   }

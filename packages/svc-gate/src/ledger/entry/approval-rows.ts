@@ -58,6 +58,8 @@ export interface RecordedAsk {
   readonly approval?: number;
   /** The row of the call's own open approval: what that holds did not count against the call. */
   readonly own?: number;
+  /** The row that set the stop which blocked the call. */
+  readonly stop?: number;
 }
 
 /** Returns what became of a call if a person had to decide it; undefined if not, or if that part was erased. */
@@ -83,7 +85,7 @@ function outcomeOf(evidence: string): RecordedOutcome | undefined {
 
 /** Reads the act about approvals in a row; undefined if the row has none. */
 export function actOf(leaf: Leaf, evidence: string): ApprovalAct | undefined {
-  if (leaf.kind !== "change" || leaf.act === null || !leaf.act.startsWith("approval.")) return undefined;
+  if (leaf.kind !== "change" || leaf.act === null) return undefined;
   try {
     return readAct(leaf.act, partText(evidence, "input") ?? "null");
   } catch {
@@ -99,7 +101,8 @@ export function endedBy(leaf: Leaf, evidence: string): readonly RowRange[] {
   if (leaf.act === eraseAct) return readErasure(evidence, leaf.seq)?.rows ?? [];
   if (isLoss(leaf, evidence)) return [[1, leaf.seq - 1]];
   const act = actOf(leaf, evidence);
-  return act === undefined || act.act === "approval.approve" ? [] : rowsOf(act).map((row) => [row, row]);
+  if (act === undefined || act.act === "approval.approve") return [];
+  return (act.act === "stop.set" ? act.ends : rowsOf(act)).map((row) => [row, row]);
 }
 
 /** The act of a row that resumes a ledger after a restore, or that resets counters later. */

@@ -1,9 +1,24 @@
-import { applyAct, attach, cancelledBy, isOpen, rowsOf, type Approval } from "../../approvals/mod.ts";
+import {
+  applyAct,
+  attach,
+  cancelledBy,
+  isOpen,
+  noStops,
+  rowsOf,
+  stopFor,
+  stoppedApprovals,
+  withStopAct,
+  type Approval,
+  type ApprovalAct,
+  type StopAct,
+  type Stops,
+} from "../../approvals/mod.ts";
 import { actOf, askOf, endedBy, isLoss, openedBy, ownAmounts, storedApproval } from "../entry/approval-rows.ts";
 import { missingParts } from "../entry/evidence.ts";
 import type { Leaf } from "../entry/leaf.ts";
 import type { Broken, StoredRow } from "../entry/row.ts";
-import { readEffects, type RecordedEffect } from "../entry/verifier.ts";
+import { stopActIn } from "../entry/stop-rows.ts";
+import { readCall, readEffects, type RecordedEffect } from "../entry/verifier.ts";
 import type { StoredApproval } from "../store/store.ts";
 
 /** An approval as the tables of a store have it. Each column that is not of its type is the text "?". */
@@ -54,6 +69,7 @@ export class ApprovalWalk {
   #erasedRepeat = 0;
   /** Rows about the approval of a row that opened none, as far as the walk knows. */
   #unmet: Unmet[] = [];
+  #stops: Stops = noStops;
 
   constructor(reader: ApprovalReader) {
     this.#reader = reader;
@@ -62,6 +78,8 @@ export class ApprovalWalk {
   /** Takes the next row, whose evidence is verified. */
   take(leaf: Leaf, row: StoredRow): Broken | undefined {
     if (leaf.kind === "change") return this.#act(leaf, row);
+    const stray = leaf.kind === "check" ? this.#stopped(leaf, row) : undefined;
+    if (stray !== undefined) return stray;
     if (leaf.kind === "check" && mayAsk(leaf)) {
       if (missingParts(row.evidence).includes("outcome")) this.#erasedRepeat = leaf.seq;
       this.#check(leaf, row);
@@ -85,9 +103,47 @@ export class ApprovalWalk {
     if (how === "used") this.#used.set(about, seq);
   }
 
-  #act(leaf: Leaf, { evidence }: StoredRow): Broken | undefined {
+  /** A call in the scope of a stop must be blocked, and only such a call may say that it was stopped. */
+  #stopped({ answered, key, seq }: Leaf, row: StoredRow): Broken | undefined {
+    const { active } = this.#stops;
+    if (active.length === 0 && answered !== "BLOCK") return undefined;
+    const { how } = askOf(row.evidence) ?? {};
+    if (active.length === 0 && how !== "stopped") return undefined;
+    const call = readCall(row.evidence);
+    if (call === undefined) return undefined;
+    const stop = stopFor(active, { key: key ?? "", session: call.session_id, tool: call.tool_name });
+    const isRight = stop === undefined ? how !== "stopped" : answered === "BLOCK";
+    if (isRight) return undefined;
+    const expected = stop === undefined ? "a call that no stop covers" : `BLOCK, because row ${stop.row} stopped it`;
+    const found = stop === undefined ? "one that says that it was stopped" : String(answered);
+    return { seq, problem: "the answer does not follow from the stops before it", expected, found };
+  }
+
+  /** The row of an open approval that a stop ends or reopens without reason, or that it leaves out. */
+  #strayOf(
+    { approvals, scope }: Extract<StopAct, { readonly act: "stop.set" }>,
+    { ends, reopens }: Pick<Extract<ApprovalAct, { readonly act: "stop.set" }>, "ends" | "reopens">,
+  ): number | undefined {
+    const open = [...this.#open.values()].map(({ approval }) => approval);
+    const expected = stoppedApprovals(open, scope, approvals);
+    const stray = open.find(
+      (approval) =>
+        ends.includes(approval.row) !== expected.ends.includes(approval) ||
+        reopens.includes(approval.row) !== expected.reopens.includes(approval),
+    );
+    return stray?.row;
+  }
+
+  #act(leaf: Leaf, changed: StoredRow): Broken | undefined {
+    const { evidence } = changed;
     const { seq, at, key } = leaf;
     const act = actOf(leaf, evidence);
+    const stop = stopActIn(changed);
+    if (stop !== undefined) this.#stops = withStopAct(this.#stops, stop);
+    if (act?.act === "stop.set" && stop?.act.act === "stop.set") {
+      const stray = this.#strayOf(stop.act, act);
+      if (stray !== undefined) return unlawful(seq, "a stop of exactly the approvals in its scope", `row ${stray}`);
+    }
     if (act === undefined) {
       for (const [from, to] of endedBy(leaf, evidence))
         this.#endAll(from, to, isLoss(leaf, evidence) ? seq : undefined);

@@ -1,6 +1,17 @@
 import { Client, type ClientConfig } from "pg";
 import { migrate, migrations as all, newer, readVersion, type Migration } from "./schema.ts";
-import { bounds, clientConfig, explained, makePool, placeOf, type Bounds } from "./session.ts";
+import {
+  beginOn,
+  bounds,
+  clientConfig,
+  connect,
+  explained,
+  makePool,
+  placeOf,
+  rollBack,
+  type Bounds,
+} from "./session.ts";
+import { ask } from "./sql.ts";
 import { openStore, type DatabaseLedger, type Pools } from "./store.ts";
 import { LedgerRefused, NotKept, type LedgerStore } from "../store.ts";
 
@@ -17,6 +28,8 @@ export interface Database {
    * @throws {LedgerRefused} if the ledger must not be served
    */
   open(options: DatabaseLedger): Promise<LedgerStore>;
+  /** Waits until every transaction of a ledger that began before has ended; returns at once if there is no such ledger. */
+  passHead(ledger: string): Promise<void>;
   isReachable(): Promise<boolean>;
   /** Closes all connections, including those of the ledgers. */
   close(): Promise<void>;
@@ -210,6 +223,17 @@ class PostgresDatabase implements Database {
 
   open(place: DatabaseLedger): Promise<LedgerStore> {
     return openStore(this.#pools, place);
+  }
+
+  async passHead(ledger: string): Promise<void> {
+    const client = await connect(this.#pools.transactions);
+    try {
+      await beginOn(client, ledger, [ask("lockHead", ledger)]);
+    } catch (error) {
+      client.release(true);
+      throw explained(error);
+    }
+    await rollBack(client);
   }
 
   async isReachable(): Promise<boolean> {

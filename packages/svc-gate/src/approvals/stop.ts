@@ -1,0 +1,127 @@
+import { canonical, type Canonical } from "../wire/mod.ts";
+import { isOpen, type Approval } from "./approval.ts";
+
+/** The calls that a stop blocks: all, those of some tools, those of one key, or those of one session of a key. */
+export type StopScope =
+  | "all"
+  | { readonly tools: readonly string[] }
+  | { readonly key: string }
+  | { readonly session: { readonly key: string; readonly id: string } };
+
+/** The call of a check or of an approval, as far as a stop can name it. */
+export type StoppableCall = Pick<Approval, "key" | "session" | "tool">;
+
+/** A stop that is in force. */
+export interface Stop {
+  /** The row that set it. */
+  readonly row: number;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  /** Who set it. */
+  readonly person: string;
+  readonly scope: StopScope;
+  readonly why: string;
+  /** For a stop that the root set for its tenants: the row in the root's ledger. */
+  readonly root: number | null;
+}
+
+/** The row of an act that sets or lifts a stop. */
+export type StopAct =
+  | {
+      readonly act: "stop.set";
+      /** `keep` leaves approvals open but ends their votes; `end` cancels them. */
+      readonly approvals: "end" | "keep";
+      /** The rows whose approvals it cancels, in order. */
+      readonly ends: readonly number[];
+      readonly person: string;
+      /** The rows whose approvals are pending again, in order. */
+      readonly reopens: readonly number[];
+      readonly root: number | null;
+      readonly scope: StopScope;
+      readonly why: string;
+    }
+  | {
+      readonly act: "stop.lift";
+      readonly person: string;
+      readonly root: number | null;
+      readonly scope: StopScope;
+      readonly why: string;
+    };
+
+/** An act with its place. */
+export interface RecordedStopAct {
+  readonly seq: number;
+  readonly at: number;
+  readonly act: StopAct;
+}
+
+/** All stops of a ledger: the acts in their order, and what is in force after them. */
+export interface Stops {
+  readonly acts: readonly RecordedStopAct[];
+  readonly active: readonly Stop[];
+}
+
+export const noStops: Stops = { acts: [], active: [] };
+
+/** The most stops that can be in force on one ledger. */
+export const stopsMax = 100;
+
+/** Reads the body of an act about stops; undefined for another act. @throws {SyntaxError} if it is damaged */
+export function readStopAct(act: string, body: string): StopAct | undefined {
+  if (act !== "stop.set" && act !== "stop.lift") return undefined;
+  return { ...(JSON.parse(body) as object), act } as StopAct;
+}
+
+export function stopBody({ act: _act, ...body }: StopAct): Canonical {
+  return body;
+}
+
+/** The stops after one more act. A stop replaces an earlier one of the same scope. */
+export function withStopAct({ acts, active }: Stops, recorded: RecordedStopAct): Stops {
+  const { seq, at, act } = recorded;
+  const others = active.filter((stop) => !isSameStop(stop, act));
+  const { person, scope, why, root } = act;
+  const set = act.act === "stop.set" ? [{ row: seq, at, person, scope, why, root }] : [];
+  return { acts: [...acts, recorded], active: [...others, ...set] };
+}
+
+/** Do they have the same scope, and has the same ledger set them? */
+export function isSameStop(stop: Pick<Stop, "root" | "scope">, other: Pick<Stop, "root" | "scope">): boolean {
+  return (stop.root === null) === (other.root === null) && scopeText(stop.scope) === scopeText(other.scope);
+}
+
+function scopeText(scope: StopScope): string {
+  const sorted = typeof scope === "object" && "tools" in scope ? { tools: scope.tools.toSorted() } : scope;
+  return canonical(sorted);
+}
+
+/** The stop that blocks a call; undefined if none does. */
+export function stopFor(active: readonly Stop[], call: StoppableCall): Stop | undefined {
+  return active.find(({ scope }) => isStopped(scope, call));
+}
+
+export function isStopped(scope: StopScope, { key, session, tool }: StoppableCall): boolean {
+  if (scope === "all") return true;
+  if ("tools" in scope) return scope.tools.includes(tool);
+  if ("key" in scope) return scope.key === key;
+  return scope.session.key === key && scope.session.id === session;
+}
+
+/** What a stop of this scope does to open approvals. */
+export function stoppedApprovals(
+  open: readonly Approval[],
+  scope: StopScope,
+  approvals: "end" | "keep",
+): { readonly ends: readonly Approval[]; readonly reopens: readonly Approval[] } {
+  const stopped = open.filter((approval) => isOpen(approval) && isStopped(scope, approval));
+  if (approvals === "end") return { ends: stopped, reopens: [] };
+  return { ends: [], reopens: stopped.filter(({ votes }) => votes.length > 0) };
+}
+
+/** The calls of a scope, for a sentence. The texts of callers are in quotes. */
+export function stoppedCalls(scope: StopScope): string {
+  if (scope === "all") return "every call";
+  if ("tools" in scope) return `every call of ${scope.tools.map((tool) => JSON.stringify(tool)).join(", ")}`;
+  if ("key" in scope) return `every call of the key ${scope.key}`;
+  return `every call in the session ${JSON.stringify(scope.session.id)} of the key ${scope.session.key}`;
+}

@@ -1,0 +1,83 @@
+import { stoppedCalls, type Stop, type StopScope } from "../approvals/mod.ts";
+import { stopOffline, stopsOffline } from "../gate/mod.ts";
+import { visible } from "../wire/mod.ts";
+import { offlinePlace } from "./offline-place.ts";
+import { accepted, adminPath, findGate, type GatePlace } from "./operator.ts";
+import { BadInput, type Outcome } from "./outcome.ts";
+
+export interface StopOptions extends GatePlace {
+  readonly why?: string | undefined;
+  readonly tool: readonly string[];
+  readonly key?: string | undefined;
+  readonly session?: string | undefined;
+  /** Leaves approvals open, without their votes. */
+  readonly keep: boolean;
+  readonly list: boolean;
+  readonly lift: boolean;
+  readonly tenant?: string | undefined;
+  readonly json: boolean;
+}
+
+/** `svc-gate stop`: blocks calls until the stop is lifted. */
+export async function stopCommand(options: StopOptions): Promise<Outcome> {
+  const { json, keep, lift, list, why } = options;
+  if (list) return listStops(options);
+  const scope = scopeOf(options);
+  if (!lift && why === undefined) throw new BadInput("say why with --why: the reason of each blocked call repeats it");
+  if (lift && keep) throw new BadInput("--keep goes with setting a stop, not with --lift");
+  const body = { scope, ...(why !== undefined && { why }), ...(keep && { approvals: "keep" }) };
+  const done = await send(options, lift ? "lift" : "set", body);
+  if (json) return { exitCode: 0, text: JSON.stringify(done), forPrograms: true };
+  const { seq } = done["receipt"] as { readonly seq: number };
+  const calls = visible(stoppedCalls(scope));
+  const text = lift ? `the stop of ${calls} is lifted` : `stopped ${calls}`;
+  return { exitCode: 0, text: `${text}; row ${seq} records it` };
+}
+
+/** The scope that the options name; every call without any. */
+function scopeOf({ tool, key, session }: StopOptions): StopScope {
+  if (tool.length > 0 && key !== undefined)
+    throw new BadInput("a stop is for tools or for a key: leave out --tool or --key");
+  if (session !== undefined && key === undefined)
+    throw new BadInput("a session belongs to a key: add --key with the name of the key");
+  if (tool.length > 0) return { tools: tool };
+  if (key === undefined) return "all";
+  return session === undefined ? { key } : { session: { id: session, key } };
+}
+
+/** Asks the gate that serves the ledger, or else changes the ledger directly. */
+async function send(
+  options: StopOptions,
+  act: "lift" | "set",
+  body: object,
+): Promise<Readonly<Record<string, unknown>>> {
+  const { dataDir, tenant } = options;
+  const gate = await findGate(options);
+  if (gate !== undefined)
+    return accepted(await gate.ask("POST", adminPath(tenant, act === "set" ? "stop" : "stop/lift"), body));
+  const place = offlinePlace(dataDir, tenant ?? null);
+  const receipt = await stopOffline(place, act, Buffer.from(JSON.stringify(body)));
+  if (!receipt.ok) throw new BadInput(receipt.problem.detail);
+  return { receipt: receipt.value };
+}
+
+/** A stop as GET /stop shows it. */
+type ShownStop = Pick<Stop, "at" | "person" | "scope" | "why">;
+
+async function listStops(options: StopOptions): Promise<Outcome> {
+  const stops = await read(options);
+  if (options.json) return { exitCode: 0, text: JSON.stringify({ stops }), forPrograms: true };
+  const lines = stops.map(
+    ({ at, person, scope, why }) =>
+      `${visible(stoppedCalls(scope))}\n  since ${new Date(at).toISOString()}, by ${visible(person)}: ${visible(why)}`,
+  );
+  return { exitCode: 0, text: lines.length === 0 ? "no stop is in force" : lines.join("\n") };
+}
+
+async function read(options: StopOptions): Promise<readonly ShownStop[]> {
+  const { dataDir, tenant } = options;
+  const gate = await findGate(options);
+  if (gate === undefined) return stopsOffline(offlinePlace(dataDir, tenant ?? null));
+  const path = `${tenant === undefined ? "" : `/t/${encodeURIComponent(tenant)}`}/stop`;
+  return accepted(await gate.ask("GET", path))["stops"] as readonly ShownStop[];
+}

@@ -1,0 +1,124 @@
+import {
+  cancelledBy,
+  isSameStop,
+  reopenedBy,
+  stopBody,
+  stoppedApprovals,
+  stoppedCalls,
+  stopsMax,
+  type Approval,
+  type RecordedStopAct,
+  type StopAct,
+  type StopScope,
+  type Stops,
+} from "../../approvals/mod.ts";
+import type { AppendTransaction } from "../../ledger/mod.ts";
+import { bad, good, refuse } from "../../wire/mod.ts";
+import type { AdminEvent, MakeAdminEvent } from "../admin/admin-event.ts";
+import { gateName } from "./gate-name.ts";
+
+/** A stop that a person asks for. */
+export interface AskedStop {
+  readonly scope: StopScope;
+  readonly why: string;
+  /** `keep` leaves approvals open but ends their votes; `end` cancels them. */
+  readonly approvals: "end" | "keep";
+}
+
+/** Who asks for a stop, or for the end of one. */
+export interface Stopper {
+  /** The name of the key. */
+  readonly by: string;
+  readonly person: string;
+}
+
+/** Makes the event that sets a stop. With it, approvals in its scope end or lose their votes. */
+export function setStop(asked: AskedStop, { by, person }: Stopper): MakeAdminEvent {
+  return async (transaction) => {
+    const { active } = transaction.stops;
+    const isNew = !active.some((stop) => isSameStop(stop, { root: null, scope: asked.scope }));
+    if (isNew && active.length >= stopsMax)
+      return bad(refuse("stop-refused", `${stopsMax} stops are in force: lift some of them, or stop every call`));
+    return good(await stopEvent(transaction, { ...asked, person, root: null }, by));
+  };
+}
+
+/** Makes the event that lifts the stop of a scope. */
+export function liftStop({ scope, why }: Pick<AskedStop, "scope" | "why">, { by, person }: Stopper): MakeAdminEvent {
+  return (transaction) => {
+    const { active } = transaction.stops;
+    const isThere = active.some((stop) => isSameStop(stop, { root: null, scope }));
+    if (isThere) return Promise.resolve(good(liftEvent({ person, root: null, scope, why }, by)));
+    const isOfRoot = active.some((stop) => isSameStop(stop, { root: 1, scope }));
+    const sentence = isOfRoot
+      ? "this stop was set at the root, so it is lifted there"
+      : "no stop in force has this scope: GET /stop lists them";
+    return Promise.resolve(bad(refuse("stop-refused", sentence)));
+  };
+}
+
+/** @param changed the approvals that earlier rows of the transaction have changed */
+async function stopEvent(
+  transaction: AppendTransaction,
+  { approvals, person, root, scope, why }: AskedStop & { readonly person: string; readonly root: number | null },
+  by: string,
+  changed: ReadonlyMap<number, Approval> = new Map(),
+): Promise<AdminEvent> {
+  const found = await transaction.dueApprovals(Number.MAX_SAFE_INTEGER);
+  const open = found.map((approval) => changed.get(approval.row) ?? approval);
+  const { ends, reopens } = stoppedApprovals(open, scope, approvals);
+  const rows = { ends: rowsOf(ends), reopens: rowsOf(reopens) };
+  const act: StopAct = { act: "stop.set", approvals, person, root, scope, why, ...rows };
+  const reason = `Svc: ${person} stopped ${stoppedCalls(scope)}: ${why}`;
+  return { by, act: act.act, body: stopBody(act), reason, ends, reopens };
+}
+
+function liftEvent(
+  { person, root, scope, why }: Pick<StopAct, "person" | "root" | "scope" | "why">,
+  by: string,
+): AdminEvent {
+  const act: StopAct = { act: "stop.lift", person, root, scope, why };
+  const because = why === "" ? "" : `: ${why}`;
+  const reason = `Svc: ${person} lifted the stop of ${stoppedCalls(scope)}${because}`;
+  return { by, act: act.act, body: stopBody(act), reason };
+}
+
+function rowsOf(approvals: readonly Approval[]): readonly number[] {
+  return approvals.map(({ row }) => row).toSorted((a, b) => a - b);
+}
+
+/**
+ * The acts of the root's ledger that a tenant's ledger does not have yet. A ledger without rows needs only the stops in
+ * force, and the last act, from which it continues.
+ */
+export function missingActs({ head, stops }: AppendTransaction, root: Stops): readonly RecordedStopAct[] {
+  if (root.acts.length === 0) return root.acts;
+  const through = Math.max(0, ...stops.acts.map(({ act }) => act.root ?? 0));
+  const missing = root.acts.filter(({ seq, act: { scope } }) => seq > through && isForTenants(scope));
+  if (head.seq > 0) return missing;
+  return missing.filter((act) => act === missing.at(-1) || root.active.some(({ row }) => row === act.seq));
+}
+
+/** A key belongs to the ledger on which it asks, so a stop of a key or a session is for that ledger alone. */
+function isForTenants(scope: StopScope): boolean {
+  return scope === "all" || "tools" in scope;
+}
+
+/** The event with which a tenant's ledger follows an act of the root. */
+export async function followedEvent(
+  transaction: AppendTransaction,
+  { seq, act }: RecordedStopAct,
+  changed: ReadonlyMap<number, Approval>,
+): Promise<AdminEvent> {
+  const { person, scope, why } = act;
+  if (act.act === "stop.lift") return liftEvent({ person, root: seq, scope, why }, gateName);
+  return stopEvent(transaction, { approvals: act.approvals, person, root: seq, scope, why }, gateName, changed);
+}
+
+/** The approvals that an event ends or reopens, after its row. */
+export function applied({ ends = [], reopens = [] }: AdminEvent, row: number): readonly Approval[] {
+  return [
+    ...ends.map((approval) => cancelledBy(approval, row)),
+    ...reopens.map((approval) => reopenedBy(approval, row)),
+  ];
+}

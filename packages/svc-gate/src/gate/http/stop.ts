@@ -1,0 +1,51 @@
+import type { FastifyReply } from "fastify";
+import type { Stop } from "../../approvals/mod.ts";
+import { good, refuse } from "../../wire/mod.ts";
+import { readLift, readStop } from "../approvals/stop-request.ts";
+import { liftStop, setStop, type Stopper } from "../approvals/stops.ts";
+import { sendJson } from "./body.ts";
+import { badQuery, queryOf } from "./query.ts";
+import { refuseWith } from "./refusing.ts";
+import type { RouteCall } from "./route.ts";
+
+/** Handles GET /stop: the stops in force. */
+export async function showStops({ gate, reply, request }: RouteCall): Promise<FastifyReply> {
+  const problem = badQuery(queryOf(request), []);
+  if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
+  const stops = await gate.stops();
+  if (!stops.ok) return refuseWith(reply, stops.problem);
+  return sendJson(reply, JSON.stringify({ stopped: stops.value.length > 0, stops: stops.value.map(stopJson) }));
+}
+
+function stopJson({ at, person, root, row, scope, why }: Stop): Readonly<Record<string, unknown>> {
+  return { scope, why, person, at, receipt: row, root };
+}
+
+/** Handles POST /admin/stop. A stop of the root holds in each tenant too; the answer comes after it holds. */
+export async function stop(call: RouteCall): Promise<FastifyReply> {
+  const { gate, reply, request, service, tenant } = call;
+  const asked = readStop(request.body);
+  if (!asked.ok) return refuseWith(reply, asked.problem);
+  const set = await gate.appendAdminEvent(setStop(asked.value, stopperOf(call)));
+  if (!set.ok) return refuseWith(reply, set.problem);
+  const { scope } = asked.value;
+  const isOfTenants = tenant === null && (scope === "all" || "tools" in scope);
+  const tenants = isOfTenants ? await service.followRoot() : good([]);
+  if (!tenants.ok) return refuseWith(reply, tenants.problem);
+  return sendJson(reply, JSON.stringify({ receipt: set.value, ledgers: [tenant, ...tenants.value] }));
+}
+
+/** Handles POST /admin/stop/lift. */
+export async function lift(call: RouteCall): Promise<FastifyReply> {
+  const { gate, reply, request } = call;
+  const asked = readLift(request.body);
+  if (!asked.ok) return refuseWith(reply, asked.problem);
+  const lifted = await gate.appendAdminEvent(liftStop(asked.value, stopperOf(call)));
+  if (!lifted.ok) return refuseWith(reply, lifted.problem);
+  return sendJson(reply, JSON.stringify({ receipt: lifted.value }));
+}
+
+function stopperOf({ key }: RouteCall): Stopper {
+  const id = key?.id ?? "";
+  return { by: id, person: key?.person ?? id };
+}
