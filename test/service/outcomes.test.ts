@@ -184,7 +184,7 @@ runScenarios("outcomes", [
     { mandate: "mandate: test\ncontracts: [contracts/pay.yaml]\napprovals: { outcome_within: 1s }\n" },
   ),
   scenario(
-    "a call that a person approved is taken back as any other",
+    "a call that a person approved is taken back like every other call",
     async (till) => {
       const id = await approved(till);
       const used = await till.asks(naming(id, { ...large }));

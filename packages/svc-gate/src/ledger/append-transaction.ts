@@ -33,7 +33,8 @@ import { readRepeat, repeatId, storedRepeat, type RecordedAnswer, type StoredRep
 import { changeColumns, resultVerdict, type StoredRow } from "./entry/row.ts";
 import type { Checkpoint } from "./tree/checkpoint.ts";
 import type { Frontier, TreeNode } from "./tree/merkle.ts";
-import { callText, outcomeEffects } from "./entry/verifier.ts";
+import { callText } from "./entry/verifier.ts";
+import { outcomeEffects } from "./entry/outcome-rows.ts";
 
 export interface LedgerHead {
   readonly seq: number;

@@ -13,7 +13,7 @@ export { Ledger, type Change, type LedgerCheck } from "./ledger.ts";
 export { inspectLedger, openLedger, readLedger, type LedgerOptions } from "./opening.ts";
 export type { LedgerHistory } from "./history/history.ts";
 export { AppendTransaction } from "./append-transaction.ts";
-export type { CheckEntry, CounterLookup, CounterEvent, FoldedEvent, OutcomeEntry } from "./entries.ts";
+export type { CheckEntry, CounterLookup, CounterEvent, FoldedEvent } from "./entries.ts";
 export type { Database } from "./store/postgres/postgres.ts";
 export { inspectSharedLedger, migratePostgres, openPostgres, readSharedLedger } from "./in-database.ts";
 export { sqliteThreads, type SqliteThreads } from "./store/sqlite/sqlite.ts";
@@ -44,7 +44,7 @@ export {
 export { missingCheckpoint, otherSigningKey } from "./history/folder-check.ts";
 export { readPin, type PinReading } from "./history/pin.ts";
 export { firstSince, type ReceiptQuery } from "./history/query.ts";
-export type { KeptCounter, TakenQuery } from "./store/store.ts";
+export type { KeptCounter } from "./store/store.ts";
 export {
   Fault,
   LedgerRefused,

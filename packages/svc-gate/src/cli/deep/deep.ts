@@ -18,11 +18,11 @@ import {
 import {
   askOf,
   endedBy,
-  outcomeEffects,
   readEffects,
   wholeText,
   type Leaf,
   type RecordedEffect,
+  outcomeRows,
 } from "../../ledger/entry/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import {
@@ -198,7 +198,7 @@ class DeepReplay {
     if (call === undefined || typeof policySet === "string" || hasErasedPart(call.evidence)) return;
     const settled = settledBy(policySet, call, (key) => this.#ledger.keyDigest(key));
     const { added, taken } = await settleCounters(settled, call.outcomes, this.#ledger);
-    const [was, is] = [wholeText(row.evidence, "effects") ?? "", outcomeEffects(added, taken)];
+    const [was, is] = [wholeText(row.evidence, "effects") ?? "", outcomeRows.outcomeEffects(added, taken)];
     if (was !== is) this.#verdicts.differed(leaf.seq, { what: "effects", was, is });
   }
 

@@ -1,4 +1,4 @@
-import { hasOutcome, outcomeStatuses, readOutcome } from "../../ledger/entry/mod.ts";
+import { outcomeRows } from "../../ledger/entry/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import { readLeaf, type Recorded } from "../replay/recorded.ts";
 
@@ -10,13 +10,13 @@ export class ReportedOutcomes {
 
   /** Adds a check. */
   add({ leaf }: Recorded): void {
-    if (hasOutcome(leaf)) this.#released += 1;
+    if (outcomeRows.hasOutcome(leaf)) this.#released += 1;
   }
 
   /** Adds an administrative event. */
   addChange(row: RecordedRow): void {
     const leaf = readLeaf(row);
-    const outcome = typeof leaf === "string" ? undefined : readOutcome(leaf, row.evidence);
+    const outcome = typeof leaf === "string" ? undefined : outcomeRows.readOutcome(leaf, row.evidence);
     if (outcome !== undefined) this.#last.set(outcome.row, outcome.status);
   }
 
@@ -24,7 +24,7 @@ export class ReportedOutcomes {
   get text(): readonly string[] {
     if (this.#last.size === 0) return [];
     const { let_through: released, missing, ...counts } = this.json;
-    const reported = outcomeStatuses.map((status) => `${counts[status]} ${status}`).join(", ");
+    const reported = outcomeRows.outcomeStatuses.map((status) => `${counts[status]} ${status}`).join(", ");
     return [
       "",
       `outcomes of ${released} calls that were let through: ${reported}, ${missing} without one`,

@@ -1,5 +1,5 @@
 import type { FastifyReply } from "fastify";
-import { outcomeStatuses } from "../../ledger/entry/mod.ts";
+import { outcomeRows } from "../../ledger/entry/mod.ts";
 import {
   bad,
   Decimal,
@@ -46,7 +46,7 @@ function outcomeIn(members: JsonObject): Result<AskedOutcome, Refusal> {
   const [receipt, status, amount, ref] = ["receipt", "status", "amount", "ref"].map((name) => members.get(name));
   const place = receiptIn(receipt);
   if (!place.ok) return place;
-  const known = outcomeStatuses.find((each) => each === status);
+  const known = outcomeRows.outcomeStatuses.find((each) => each === status);
   if (known === undefined) return bad(invalid('"status" must be done, failed or unknown'));
   const text = amount === undefined ? undefined : amountText(amount);
   if (amount !== undefined && text === undefined)

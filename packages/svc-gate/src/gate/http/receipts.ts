@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import type { FastifyReply } from "fastify";
-import { leafKinds, outcomeStatuses, type LeafKind } from "../../ledger/entry/mod.ts";
+import { leafKinds, type LeafKind, outcomeRows } from "../../ledger/entry/mod.ts";
 import type { ReceiptQuery } from "../../ledger/mod.ts";
 import { bad, good, isMode, isVerdict, limits, refuse, utf8Bytes, type Result } from "../../wire/mod.ts";
 import { readMoment } from "../start/moment.ts";
@@ -10,7 +10,7 @@ import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
 
 /** `missing` means that no outcome of the call was reported. */
-const outcomes: readonly string[] = [...outcomeStatuses, "missing"];
+const outcomes: readonly string[] = [...outcomeRows.outcomeStatuses, "missing"];
 
 /** The parameters, each with a function that returns the mistake in a value; undefined if the value is valid. */
 const parameters: Readonly<Record<string, (value: string, name: string) => string | undefined>> = {

@@ -1,5 +1,5 @@
-import { hasOutcome, leafHash, mayFollow, parseLeaf, type Outcome } from "../../ledger/entry/mod.ts";
-import type { AppendTransaction, Ledger, OutcomeEntry } from "../../ledger/mod.ts";
+import { leafHash, parseLeaf, outcomeRows } from "../../ledger/entry/mod.ts";
+import type { AppendTransaction, Ledger } from "../../ledger/mod.ts";
 import { addDecimals, bad, good, quote, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { ActivePolicy } from "../core/active-policy.ts";
 import type { TimedTransaction } from "../core/active-ledger.ts";
@@ -12,7 +12,7 @@ export interface AskedOutcome {
   /** The row of the check, and its hash. */
   readonly seq: number;
   readonly hash: string;
-  readonly status: Outcome["status"];
+  readonly status: outcomeRows.Outcome["status"];
   /** A decimal that is not negative. */
   readonly amount?: string | undefined;
   /** The caller's own reference. Only its keyed digest is stored. */
@@ -28,7 +28,7 @@ export interface Reporter {
 
 /** The outcome that stands after a report. */
 export interface Reported {
-  readonly outcome: Pick<Outcome, "status">;
+  readonly outcome: Pick<outcomeRows.Outcome, "status">;
   /** The row of the outcome. */
   readonly receipt: { readonly seq: number; readonly hash: string };
 }
@@ -81,11 +81,12 @@ export class OutcomeDesk {
     if (row === undefined || leaf === undefined || leafHash(row.leaf) !== asked.hash) return bad(noSuchCheck);
     if (!reporter.mayLower && leaf.key !== reporter.name) return bad(notTheReporter(reporter.name));
     const mayLower = reporter.mayLower && leaf.key !== reporter.name;
-    if (!hasOutcome(leaf)) return bad(refused(`row ${asked.seq} let no call through, so it has no outcome`));
+    if (!outcomeRows.hasOutcome(leaf))
+      return bad(refused(`row ${asked.seq} let no call through, so it has no outcome`));
     const earlier = await outcomesOf(transaction, asked.seq);
     const standing = earlier.at(-1);
     if (standing !== undefined && isSame(standing.outcome, asked, mayLower)) return good(standing);
-    if (!mayFollow(standing?.outcome, { ...asked, may_lower: mayLower }))
+    if (!outcomeRows.mayFollow(standing?.outcome, { ...asked, may_lower: mayLower }))
       return bad(
         refused(`the outcome of row ${asked.seq} is ${standing?.outcome.status} already: nothing was changed`),
       );
@@ -93,7 +94,7 @@ export class OutcomeDesk {
     const { outcomeWithinMs } = policy.policySet.approvals;
     if (at > leaf.at + outcomeWithinMs)
       return bad(refused(`row ${asked.seq} is too old: an outcome is taken for ${hours(outcomeWithinMs)}`));
-    const outcome: Outcome & { readonly seq: number; readonly at: number } = {
+    const outcome: outcomeRows.Outcome & { readonly seq: number; readonly at: number } = {
       row: asked.seq,
       hash: asked.hash,
       status: asked.status,
@@ -118,13 +119,13 @@ export class OutcomeDesk {
     const settled = settledBy(policySet, call, (key) => transaction.digest(key));
     const of = outcome.amount === undefined ? undefined : memberOf(settled);
     if (of?.ok === false) return of;
-    const whole: Outcome = { ...outcome, ...(of?.value !== undefined && { of: of.value }) };
+    const whole: outcomeRows.Outcome = { ...outcome, ...(of?.value !== undefined && { of: of.value }) };
     const moves = await settleCounters(settled, [...call.outcomes, { ...whole, seq, at }], this.#options.ledger);
     return good({ outcome: whole, reason: `Svc: the outcome of row ${outcome.row} is ${outcome.status}`, ...moves });
   }
 }
 
-type NewOutcome = Pick<OutcomeEntry, "added" | "outcome" | "reason" | "taken">;
+type NewOutcome = Pick<Parameters<AppendTransaction["outcome"]>[0], "added" | "outcome" | "reason" | "taken">;
 
 const refDomain = "svc-gate/outcome-ref/1\n";
 
@@ -162,8 +163,8 @@ async function outcomesOf(
   });
 }
 
-/** The same outcome again. What the asking key said is confirmed by a row of a key that cannot ask. */
-function isSame(standing: Outcome, { status, amount }: AskedOutcome, mayLower: boolean): boolean {
+/** Returns true for the same outcome again. A key that cannot ask confirms with a row what the asking key said. */
+function isSame(standing: outcomeRows.Outcome, { status, amount }: AskedOutcome, mayLower: boolean): boolean {
   if (standing.status !== status) return false;
   if (amount !== undefined && addDecimals(amount, "0") !== standing.amount) return false;
   return status === "unknown" || !mayLower || standing.may_lower;

@@ -1,6 +1,6 @@
 import { isSettled, settlementOf, type Counted, type PlacedOutcome, type Settlement } from "./settle.ts";
 import { recountRow, type OwnedCounter } from "../core/owned-counters.ts";
-import { parseLeaf, readOutcome, type Leaf, type StoredRow } from "../../ledger/entry/mod.ts";
+import { parseLeaf, type Leaf, type StoredRow, outcomeRows } from "../../ledger/entry/mod.ts";
 
 /** A call that was let through, and all of its outcomes up to one. */
 export interface ReportedCall {
@@ -16,7 +16,7 @@ export function rowsBehind({ row, before }: Pick<PlacedOutcome, "before" | "row"
 
 /** Reads an outcome with its place; undefined if the row has none. */
 export function placedOutcome(leaf: Leaf, evidence: string): PlacedOutcome | undefined {
-  const outcome = readOutcome(leaf, evidence);
+  const outcome = outcomeRows.readOutcome(leaf, evidence);
   return outcome && { ...outcome, seq: leaf.seq, at: leaf.at };
 }
 

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import type { PolicySet } from "../../contract/mod.ts";
-import { isEvent, readEffects } from "../../ledger/entry/mod.ts";
-import type { EventPosition, OutcomeEntry } from "../../ledger/mod.ts";
+import { readEffects, outcomeRows } from "../../ledger/entry/mod.ts";
+import type { AppendTransaction, EventPosition } from "../../ledger/mod.ts";
 import { addDecimals } from "../../wire/mod.ts";
 import { countersOf, recountRow, type OwnedCounter } from "../core/owned-counters.ts";
 import type { ReportedCall } from "./events.ts";
@@ -32,7 +32,7 @@ export function settledBy(
   digest: (key: string) => string,
 ): readonly SettledCounter[] {
   const { seq, at } = leaf;
-  const effects = (readEffects(evidence) ?? []).filter(isEvent);
+  const effects = (readEffects(evidence) ?? []).filter(outcomeRows.isEvent);
   return countersOf(policySet)
     .filter((owned) => isSettled(owned.counter))
     .map((owned) => {
@@ -49,7 +49,7 @@ export async function settleCounters(
   settled: readonly SettledCounter[],
   outcomes: readonly PlacedOutcome[],
   source: TotalSource,
-): Promise<Pick<OutcomeEntry, "added" | "taken">> {
+): Promise<Pick<Parameters<AppendTransaction["outcome"]>[0], "added" | "taken">> {
   const moves = settled.map(({ owned, counter, called }) => {
     const { added, taken } = settlementOf(owned.counter, called, outcomes);
     return {

@@ -1,5 +1,5 @@
 import type { Counter } from "../../contract/mod.ts";
-import type { Outcome } from "../../ledger/entry/mod.ts";
+import type { outcomeRows } from "../../ledger/entry/mod.ts";
 import { addDecimals } from "../../wire/mod.ts";
 
 /** An amount that a call added to a counter under a key, and the row that added it. */
@@ -11,7 +11,7 @@ export interface Counted {
 }
 
 /** An outcome with its place. */
-export interface PlacedOutcome extends Outcome {
+export interface PlacedOutcome extends outcomeRows.Outcome {
   readonly seq: number;
   readonly at: number;
 }

@@ -1,6 +1,7 @@
-import type { Canonical } from "../../wire/mod.ts";
+import { canonical, type Canonical } from "../../wire/mod.ts";
 import { partText } from "./evidence.ts";
 import type { Leaf } from "./leaf.ts";
+import type { RecordedEffect } from "./verifier.ts";
 
 /** The act of a row that records the outcome of a call. */
 export const outcomeAct = "outcome";
@@ -76,4 +77,24 @@ export function mayFollow(standing: Outcome | undefined, next: Pick<Outcome, "ma
   if (standing === undefined) return true;
   if (next.status === "unknown") return false;
   return standing.status === "unknown" || (next.may_lower && !standing.may_lower);
+}
+
+/** Returns true if a row's effect is an event of its counter. */
+export function isEvent({ held, withdrawn }: Pick<RecordedEffect, "held" | "withdrawn">): boolean {
+  return held !== true && withdrawn === undefined;
+}
+
+/** The part `effects` of an outcome's row: the amounts that it adds, and the events that it takes back. */
+export function outcomeEffects(
+  added: readonly Pick<RecordedEffect, "amount" | "counter" | "key">[],
+  taken: readonly (Pick<RecordedEffect, "amount" | "counter" | "key"> & { readonly seq: number })[],
+): string {
+  const effects = [
+    ...added.map(({ amount, counter, key }) => ({ amount, counter, key })),
+    ...taken.map(({ amount, counter, key, seq }) => ({ amount, counter, key, withdrawn: seq })),
+  ];
+  const place = ({ counter, key }: Pick<RecordedEffect, "counter" | "key">): string => `${counter} ${key}`;
+  return canonical(
+    effects.toSorted((one, other) => (place(one) < place(other) ? -1 : Number(place(one) > place(other)))),
+  );
 }

@@ -1,7 +1,6 @@
 import type { PartName } from "./disclosure.ts";
 import { erasedColumns, isErasable } from "./erasure.ts";
 import { evidenceDigest, isEmptyList, missingParts, partText } from "./evidence.ts";
-import { canonical } from "../../wire/mod.ts";
 import { leafHash, parseLeaf, zeroHash, type Leaf } from "./leaf.ts";
 import { changeColumns, resultVerdict, type Finding, type FindingCode, type StoredRow } from "./row.ts";
 
@@ -178,26 +177,6 @@ export interface RecordedEffect {
   readonly held?: true;
   /** The row whose event an outcome takes back. Then this is not an event of the counter either. */
   readonly withdrawn?: number;
-}
-
-/** Returns true if a row's effect is an event of its counter. */
-export function isEvent({ held, withdrawn }: Pick<RecordedEffect, "held" | "withdrawn">): boolean {
-  return held !== true && withdrawn === undefined;
-}
-
-/** The part `effects` of an outcome's row: the amounts that it adds, and the events that it takes back. */
-export function outcomeEffects(
-  added: readonly Pick<RecordedEffect, "amount" | "counter" | "key">[],
-  taken: readonly (Pick<RecordedEffect, "amount" | "counter" | "key"> & { readonly seq: number })[],
-): string {
-  const effects = [
-    ...added.map(({ amount, counter, key }) => ({ amount, counter, key })),
-    ...taken.map(({ amount, counter, key, seq }) => ({ amount, counter, key, withdrawn: seq })),
-  ];
-  const place = ({ counter, key }: Pick<RecordedEffect, "counter" | "key">): string => `${counter} ${key}`;
-  return canonical(
-    effects.toSorted((one, other) => (place(one) < place(other) ? -1 : Number(place(one) > place(other)))),
-  );
 }
 
 /** Returns the counter events of a row; undefined if they were erased or are not valid. */

@@ -1,7 +1,8 @@
 import { hash } from "node:crypto";
 import { addDecimals } from "../../wire/mod.ts";
 import type { Broken } from "../entry/row.ts";
-import { isEvent, readEffects, type RecordedEffect } from "../entry/verifier.ts";
+import { readEffects, type RecordedEffect } from "../entry/verifier.ts";
+import { isEvent } from "../entry/outcome-rows.ts";
 import { foldChecksum } from "../store/checksums.ts";
 import type { KeptCounter } from "../store/store.ts";
 

@@ -1,7 +1,8 @@
 import { hasOutcome, mayFollow, outcomeAct, readOutcome, type Outcome } from "../entry/outcome-rows.ts";
 import { leafHash, parseLeaf, type Leaf } from "../entry/leaf.ts";
 import type { Broken, StoredRow } from "../entry/row.ts";
-import { isEvent, readEffects, type RecordedEffect } from "../entry/verifier.ts";
+import { readEffects, type RecordedEffect } from "../entry/verifier.ts";
+import { isEvent } from "../entry/outcome-rows.ts";
 import { takenChecksum } from "../store/checksums.ts";
 import type { StoredOutcome } from "../store/store.ts";
 import type { Counters, EventKey } from "./counter-walk.ts";
@@ -192,7 +193,7 @@ function wrongOutcome({ leaf, outcome, effects }: Pending, rowAt: RowAt): Broken
       String(leaf.key),
     );
   let standing: Outcome | undefined;
-  for (const [index, seq] of before.entries()) {
+  for (const [index, seq] of outcome.before.entries()) {
     const behind = rowAt(seq);
     const earlier = behind && readOutcome(behind.leaf, behind.evidence);
     const follows = earlier?.row === row && earlier.before.join() === before.slice(0, index).join();
