@@ -3,12 +3,17 @@
  * gate over HTTP gets calls and outcomes. Positive controls: each rule fails on a gate with a planted defect.
  */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { suite, test } from "node:test";
 import { reportCommand } from "../../packages/svc-gate/src/cli/report.ts";
 import { approved, naming, large, runScenarios } from "../support/approvals.ts";
-import { ask, finish, key } from "../support/gate.ts";
+import { ask, finish, key, temporaryFolder } from "../support/gate.ts";
 import { scenario, settled, startTill, type Till } from "../support/outcomes.ts";
 
+const root = fileURLToPath(new URL("../..", import.meta.url));
 const code = ({ status, json }: { readonly status: number; readonly json: any }): unknown => [status, json.code];
 
 runScenarios("outcomes", [
@@ -307,6 +312,18 @@ suite("outcomes", () => {
     ]) {
       const { code: exit, stdout, stderr } = await finish(t, args);
       assert.equal(exit, 0, `${args.join(" ")}: ${stdout}${stderr}`);
+    }
+    const to = join(temporaryFolder(t), "export");
+    assert.equal((await finish(t, ["export", to, "--data-dir", data])).code, 0);
+    const deep = await finish(t, ["verify", "--deep", to]);
+    assert.equal(deep.code, 0, `${deep.stdout}${deep.stderr}`);
+    const { vkeys } = JSON.parse(readFileSync(join(to, "log.json"), "utf8")) as { readonly vkeys: readonly string[] };
+    for (const [program, verifier] of [
+      [process.execPath, "svc-verify.mjs"],
+      ["python3", "svc_verify.py"],
+    ] as const) {
+      const given = [join(root, "verify", verifier), to, "--key", vkeys[0] ?? ""];
+      assert.equal(JSON.parse(spawnSync(program, given, { encoding: "utf8" }).stdout).ok, true, verifier);
     }
   });
 
