@@ -87,7 +87,8 @@ const tables: readonly Table[] = [
     name: "withdrawals",
     key: ["counter", "key", "at", "seq"],
     columns: ["counter", "key", "at", "seq", "amount", "outcome", "folded"],
-    rows: () => [failedRow + 1],
+    // The outcome; the call, if the entry cannot be read.
+    rows: () => [failedRow, failedRow + 1],
   },
   // Without its recorded answer, the repeat of a check is judged again, as after ten minutes.
   { name: "repeats", key: ["id"], columns: ["id", "at", "record"], rows: () => [sampleRows], mayVanish: true },
