@@ -13,6 +13,7 @@ export class OutcomeTables {
   constructor(database: DatabaseSync) {
     this.#database = database;
     this.#taken = database.prepare("SELECT amount FROM withdrawals WHERE counter = ? AND key = ? AND at > ?");
+    this.#taken.setReturnArrays(true); // Arrays cost a third of the driver's objects.
     this.#take = database.prepare(
       "INSERT INTO withdrawals (counter, key, at, seq, amount, outcome, folded) VALUES (?, ?, ?, ?, ?, ?, ?)",
     );
@@ -25,7 +26,7 @@ export class OutcomeTables {
     if (!this.#hasTaken) return value;
     return withoutTaken(
       value,
-      this.#taken.all(id, bytes, after).map(({ amount }) => String(amount)),
+      (this.#taken.all(id, bytes, after) as unknown as readonly (readonly [string])[]).map(([amount]) => amount),
     );
   }
 
