@@ -160,7 +160,7 @@ export async function load(
 }
 
 /** Returns a process's user and system time so far (proc(5), fields 14 and 15 in clock ticks of 10 ms). */
-function cpuMicros({ pid }: ChildProcess): number {
+export function cpuMicros({ pid }: ChildProcess): number {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
   return (Number(fields[11]) + Number(fields[12])) * 10_000;
 }
@@ -172,14 +172,23 @@ export function residentMb({ child }: Server): number {
 
 /** Returns the median time to append 4 KiB and flush it, on the ledger's disk. */
 export function measureFlush(folder: string): number {
+  const flush = openFlush(folder);
+  const times = Array.from({ length: 400 }, flush.once);
+  flush.close();
+  return median(times);
+}
+
+/** A file on the ledger's disk. `once` appends 4 KiB, flushes it and returns the milliseconds that this took. */
+export function openFlush(folder: string): { readonly once: () => number; readonly close: () => void } {
   const file = openSync(join(folder, "flush"), "w");
   const page = Buffer.alloc(4096, 1);
-  const times = Array.from({ length: 400 }, () => {
-    const from = performance.now();
-    writeSync(file, page);
-    fdatasyncSync(file);
-    return performance.now() - from;
-  });
-  closeSync(file);
-  return median(times);
+  return {
+    once: () => {
+      const from = performance.now();
+      writeSync(file, page);
+      fdatasyncSync(file);
+      return performance.now() - from;
+    },
+    close: () => closeSync(file),
+  };
 }

@@ -23,6 +23,30 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? (sorted[middle] ?? 0) : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
 }
 
+/** A median with the ends of its 95 % confidence interval. */
+export interface Interval {
+  readonly low: number;
+  readonly median: number;
+  readonly high: number;
+}
+
+/**
+ * Returns the median with its 95 % confidence interval. The interval's ends are values of the sample, so that it holds
+ * for every distribution (the binomial law of the ranks, by its normal approximation).
+ */
+export function medianInterval(values: readonly number[]): Interval {
+  const sorted = values.toSorted((a, b) => a - b);
+  const half = 0.98 * Math.sqrt(sorted.length);
+  const low = sorted[Math.max(0, Math.floor(sorted.length / 2 - half))] ?? Number.NaN;
+  const high = sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length / 2 + half))] ?? Number.NaN;
+  return { low, median: median(values), high };
+}
+
+/** Returns a median with its interval as text. */
+export function shown(interval: Interval): string {
+  return `${round(interval.median)} [${round(interval.low)}, ${round(interval.high)}]`;
+}
+
 /** Prints rows in columns as wide as their widest cell. */
 export function printTable(rows: readonly (readonly (string | number)[])[]): void {
   for (const line of tableLines(rows)) console.log(line);

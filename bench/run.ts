@@ -1,3 +1,4 @@
+import { benchApprovals } from "./approvals.ts";
 import { benchCheck } from "./check.ts";
 import { benchContracts } from "./contracts.ts";
 import { benchDecide } from "./decide.ts";
@@ -17,6 +18,7 @@ import { benchVerify } from "./verify.ts";
 
 // `npm run bench -- NAME`: one benchmark, a table, and a last line of JSON.
 const benches: Readonly<Record<string, () => Promise<void>>> = {
+  approvals: benchApprovals,
   check: benchCheck,
   contracts: benchContracts,
   decide: benchDecide,

@@ -4,14 +4,13 @@
  * REDEEM_ROUNDS sets how often both gates are asked for one approval at the same time.
  */
 import assert from "node:assert/strict";
-import { join } from "node:path";
-import { after, suite, test, type TestContext } from "node:test";
+import { randomUUID } from "node:crypto";
+import { after, suite, test } from "node:test";
 import { readSharedLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
-import { migratePostgres } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
-import { approvalMetrics, approved, large, naming, slowBatches, startDesk, type Desk } from "../support/approvals.ts";
-import { ask, temporaryFolder } from "../support/gate.ts";
-import type { Mutation } from "../support/mutation/mutate.ts";
+import { approvalMetrics, approved, large, naming, payments, slowBatches, type Desk } from "../support/approvals.ts";
+import { ask } from "../support/gate.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { twoDesks } from "../support/two-desks.ts";
 
 const rounds = Number(process.env["REDEEM_ROUNDS"] ?? 20);
 const server = await startPostgres({ after }, { max_connections: 80 });
@@ -21,25 +20,6 @@ if (typeof server === "string")
 else {
   await server.run("CREATE ROLE gate LOGIN PASSWORD 'gate'");
   approvals(server);
-}
-
-/** Starts two gates on one new database. */
-async function twoDesks(
-  t: TestContext,
-  there: PostgresServer,
-  name: string,
-  defects?: readonly Mutation[],
-): Promise<readonly [Desk, Desk]> {
-  await there.run(`CREATE DATABASE ${name}`);
-  const at = (url: string): string => url.replace(/\/postgres$/, `/${name}`);
-  await migratePostgres({ url: at(there.url()), servingRole: "gate" });
-  const env = {
-    SVC_DATABASE_URL: at(there.url({ user: "gate", password: "gate" })),
-    SVC_SIGNING_KEY: join(temporaryFolder(t), "signing.key"),
-  };
-  const options = { env, ...(defects !== undefined && { defects }) };
-  const one = await startDesk(t, options);
-  return [one, await startDesk(t, { ...options, peer: one })];
 }
 
 /** Asks both gates for one approval at the same time, in each round with another call. Returns the ALLOWs of each round. */
@@ -53,6 +33,45 @@ async function redeem([one, other]: readonly [Desk, Desk], times: number): Promi
     allowed.push(answers.filter(({ verdict }) => verdict === "ALLOW").length);
   }
   return allowed;
+}
+
+/** Contracts whose approvals expire while a test waits. */
+const soon = payments.replace("use_within: 5m", "decide_within: 8s, use_within: 5m");
+
+/** Returns how often the database was asked for expired approvals during the work. */
+async function lookups(there: PostgresServer, work: () => Promise<void>): Promise<number> {
+  const [from, to] = [randomUUID(), randomUUID()];
+  await there.run("ALTER SYSTEM SET log_statement TO 'all'");
+  await there.run("SELECT pg_reload_conf()");
+  while (!there.log().includes(from)) await there.run(`SELECT '${from}'`);
+  await work();
+  while (!there.log().includes(to)) await there.run(`SELECT '${to}'`);
+  await there.run("ALTER SYSTEM RESET log_statement");
+  await there.run("SELECT pg_reload_conf()");
+  const log = there.log();
+  assert.ok(log.includes(from), "the log has all statements of the work");
+  return log.slice(log.indexOf(from), log.indexOf(to)).split("execute dueApprovals").length - 1;
+}
+
+/** Lets an approval of one gate expire, and asserts that the other gate ends it. Gates look for it only then. */
+async function expiry(there: PostgresServer, [one, other]: readonly [Desk, Desk]): Promise<void> {
+  const small = { ...large, tool_input: { amount: 5, to: "anna" } };
+  const held = { ...large, tool_input: { amount: 1400, to: "x" } };
+  const { approval } = await one.asks(large);
+  const before = await lookups(there, async () => {
+    for (const desk of [one, other]) await desk.asks(small);
+    assert.equal((await other.asks(held)).verdict, "BLOCK", "1,200 of 2,500 are held");
+  });
+  assert.equal(before, 0);
+  await new Promise((resolve) => setTimeout(resolve, approval.decide_by - Date.now() + 50));
+  const rows = await one.rows();
+  const then = await lookups(there, async () => {
+    assert.equal((await other.asks(held)).verdict, "ESCALATE", "nothing is held any more");
+    assert.equal(await one.rows(), rows + 2, "one row says that the approval expired");
+    for (const desk of [one, other]) await desk.asks(small);
+  });
+  assert.equal(then, 1);
+  assert.equal((await one.as("anna", `/approvals/${approval.id}`)).json.status, "expired");
 }
 
 function approvals(there: PostgresServer): void {
@@ -69,10 +88,21 @@ function approvals(there: PostgresServer): void {
         slowBatches,
       ];
       await assert.rejects(async () => {
-        const desks = await twoDesks(t, there, "redeemed_twice", defects);
+        const desks = await twoDesks(t, there, "redeemed_twice", { defects });
         assert.deepEqual(new Set(await redeem(desks, 10)), new Set([1]));
       });
     });
+
+    test("a gate looks for expired approvals only after the time of one is over, also of another gate's", async (t) => {
+      await expiry(there, await twoDesks(t, there, "expired", { contract: soon }));
+    });
+
+    for (const [index, put] of ["true", "this.#parts.nextEnd > at + 60_000"].entries())
+      test(`positive control: a gate that looks for expired approvals ${index === 0 ? "never" : "too early"} is noticed`, async (t) => {
+        const defect = { within: "PostgresTransaction.dueApprovals", find: "this.#parts.nextEnd > at", put };
+        const desks = await twoDesks(t, there, `expired_wrong_${index}`, { contract: soon, defects: [defect] });
+        await assert.rejects(() => expiry(there, desks));
+      });
 
     test("a call is parked once, whichever gate is asked, and its amount counts at both", async (t) => {
       const [one, other] = await twoDesks(t, there, "parked");
@@ -80,6 +110,27 @@ function approvals(there: PostgresServer): void {
       assert.deepEqual([second.approval.id, second.approval.new], [first.approval.id, false]);
       const more = { ...large, tool_input: { amount: 1301, to: "x" } };
       assert.equal((await other.asks(more)).verdict, "BLOCK", "1,200 of 2,500 are held");
+    });
+
+    test("R8: what parked calls hold is the same at both gates, and ends at both", async (t) => {
+      const contract = payments.replace(
+        "rules:\n",
+        `rules:
+  - rule: queue
+    on: [pay.send]
+    when: counters.spent.held > 1000
+    verdict: BLOCK
+    reason: "{counters.spent.held} wait"
+`,
+      );
+      const [one, other] = await twoDesks(t, there, "held", { contract });
+      const { approval } = await one.asks(large);
+      const small = { ...large, tool_input: { amount: 5, to: "x" } };
+      const blocked = await other.asks(small);
+      assert.deepEqual([blocked.verdict, blocked.reason], ["BLOCK", "Svc: 1200 wait"]);
+      assert.equal((await one.decides("anna", approval.id, "deny")).status, 200);
+      assert.equal((await other.asks(small)).verdict, "ALLOW");
+      assert.equal((await ask(other, "/ledger/verify")).json.ok, true);
     });
 
     test("each gate shows the calls that wait, and only the gate that recorded a decision counts it", async (t) => {
@@ -101,6 +152,10 @@ function approvals(there: PostgresServer): void {
         ledger: "root",
       });
       t.after(() => ledger.close());
+      const held = (await ledger.openHolds([receipt.seq, receipt.seq + 100])).map(({ row, holds }) => {
+        return [row, holds.map(({ amount }) => amount)];
+      });
+      assert.deepEqual(held, [[receipt.seq, ["1200"]]]);
       const { at } = (await ask(one, `/receipts/${receipt.seq}`)).json;
       const shares = [0.4, 0.9, 2].map((share) => ledger.waiting(Math.round(at + share * 3_600_000)));
       assert.deepEqual(await Promise.all(shares), [

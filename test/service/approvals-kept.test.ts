@@ -6,8 +6,9 @@ import assert from "node:assert/strict";
 import { cpSync, renameSync } from "node:fs";
 import { test } from "node:test";
 import { reportCommand } from "../../packages/svc-gate/src/cli/report.ts";
-import { approved, large, naming, startDesk } from "../support/approvals.ts";
-import { ask, finish } from "../support/gate.ts";
+import { approved, large, naming, startDesk, type Desk } from "../support/approvals.ts";
+import { ask, finish, type Answer } from "../support/gate.ts";
+import type { Mutation } from "../support/mutation/mutate.ts";
 
 type Call = typeof large & Readonly<Record<string, unknown>>;
 
@@ -132,4 +133,32 @@ test("R17: a restore cancels what is open, because lost rows may have decided ot
   );
   assert.notEqual((await later.asks(naming(id))).verdict, "ALLOW", "it was used in a row that is lost");
   assert.equal((await ask(later, "/ledger/verify")).json.ok, true);
+});
+
+/** A gate that erases evidence every two seconds, as if two days had passed. */
+const hasty: readonly Mutation[] = [
+  { within: "everyMs", module: "erasure/retention", value: "2000" },
+  { within: "Retention.constructor", find: "options.now ?? Date.now", put: "() => Date.now() + 2 * dayMs" },
+];
+
+/** Waits for a decision about a parked call until its evidence is erased by its age. Returns the answer. */
+async function waitsForRetention(desk: Desk): Promise<Answer> {
+  for (let attempt = 0; ; attempt += 1) {
+    const { approval } = await desk.asks({ ...large, session_id: `s${attempt}` });
+    const answer = await ask(desk, `/approvals/${approval.id}?wait=10`);
+    if (answer.status !== 404) return answer; // The evidence was not erased before the wait began.
+  }
+}
+
+const retained = { env: { SVC_RETENTION_DAYS: "1" } };
+
+test("R18: an erasure by age ends the wait for the decision of a parked call", async (t) => {
+  const { status, json } = await waitsForRetention(await startDesk(t, { ...retained, defects: hasty }));
+  assert.deepEqual([status, json.status], [200, "cancelled"]);
+});
+
+test("positive control: an erasure by age that tells nobody is noticed", async (t) => {
+  const silent: Mutation = { within: "Gate.constructor", find: "await this.approvals.look();", put: "" };
+  const { json } = await waitsForRetention(await startDesk(t, { ...retained, defects: [...hasty, silent] }));
+  assert.notEqual(json.status, "cancelled");
 });

@@ -251,13 +251,14 @@ const scenarios: readonly Scenario[] = [
       assert.equal(approval.needs, 2);
       const votes = await Promise.all(Array.from({ length: 10 }, () => desk.decides("cleo", approval.id, "approve")));
       assert.ok(votes.every(({ status, json }) => status === 200 && json.status === "pending" && json.has === 1));
+      assert.equal(votes.filter(({ json }) => json.receipt !== null).length, 1);
       assert.equal((await desk.asks(naming(approval.id, call))).verdict, "ESCALATE");
     },
-    defect: {
-      within: "ApprovalDesk.#judge",
-      find: "approval.votes.some(({ person }) => person === voter.person)",
-      put: "false",
-    },
+    defect: [
+      { within: "ApprovalDesk.#isAgain", first: "return false;" },
+      { within: "withVote", find: "votes.filter($other)", put: "votes" },
+      { within: "quorumOf", find: "own.some($each)", put: "false" },
+    ],
   },
   {
     rule: "R12: two keys that one maker made within a day are one voice",

@@ -4,7 +4,6 @@
  * Positive control: the same scenario fails on a gate with a planted defect.
  */
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
@@ -21,25 +20,13 @@ import {
 } from "../support/approvals.ts";
 import { startClockedGate } from "../support/clocked-gate.ts";
 import { ask, check, type Answer } from "../support/gate.ts";
+import { assertRefused, assertRepeats, drawn } from "../support/repeats.ts";
 
-const drawn = (): string => randomBytes(16).toString("hex");
 const small = { ...large, tool_input: { amount: 5, to: "anna" } };
 
 /** Sends the same body several times at once, and returns the answers. */
 function together(desk: Pick<Desk, "address">, call: object, times: number): Promise<readonly Answer[]> {
   return Promise.all(Array.from({ length: times }, () => check(desk, call)));
-}
-
-/** Asserts that a second answer is the first one again. */
-function assertRepeats(first: Answer, second: Answer): void {
-  assert.equal(second.status, 200, second.text);
-  assert.deepEqual(second.json, { ...first.json, repeated: true });
-}
-
-async function assertRefused(desk: Pick<Desk, "address">, call: object, words: RegExp): Promise<void> {
-  const { status, json } = await check(desk, call);
-  assert.deepEqual([status, json.code], [409, "call-id-used"]);
-  assert.match(json.detail, words);
 }
 
 const scenarios: readonly Scenario[] = [

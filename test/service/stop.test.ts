@@ -199,7 +199,13 @@ const scenarios: readonly Scenario[] = [
         )
         .replace(
           "rules:\n",
-          'rules:\n  - { rule: busy, on: [pay.send], when: counters.asked > 0 || counters.tries > 3, verdict: BLOCK, reason: "{counters.asked} asked, {counters.tries} tried" }\n',
+          `rules:
+  - rule: busy
+    on: [pay.send]
+    when: counters.asked > 0 || counters.tries > 3
+    verdict: BLOCK
+    reason: "{counters.asked} asked, {counters.tries} tried"
+`,
         ),
     },
     run: async (desk) => {

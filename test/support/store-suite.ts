@@ -14,6 +14,7 @@ import {
 } from "../../packages/svc-gate/src/ledger/store/store.ts";
 import { changeColumns, type StoredRow } from "../../packages/svc-gate/src/ledger/entry/row.ts";
 import { sha256, temporaryFolder } from "./ledger-fixture.ts";
+import { storeRepeats } from "./store-repeats.ts";
 
 /** An engine and how to open it at a location; the same location gives the same ledger again. */
 interface AnyEngine {
@@ -42,7 +43,6 @@ export interface SharedEngine extends AnyEngine {
 
 export type Engine = OwnedEngine | SharedEngine;
 
-const digestOf = sha256;
 const keyOf = (name: string): string => sha256(`key ${name}`);
 
 export function storedRow(seq: number, over: Partial<StoredRow> = {}): StoredRow {
@@ -83,6 +83,7 @@ export function storeSuite(name: string, engine: Engine): void {
     return store;
   };
 
+  storeRepeats(name, engine);
   suite(`${name}: order and reopening`, { tags: ["receipts.limit"] }, () => {
     test("rows are read as they were written, oldest first and newest first, before and after a restart", async (t) => {
       const place = temporaryFolder(t);
@@ -155,10 +156,10 @@ export function storeSuite(name: string, engine: Engine): void {
 
     test("contracts are stored under their digests", async (t) => {
       const store = await openFor(t, temporaryFolder(t));
-      await store.keepContract(digestOf("目"), "目");
-      await store.keepContract(digestOf("目"), "目");
-      assert.equal(await store.history.contractText(digestOf("目")), "目");
-      assert.equal(await store.history.contractText(digestOf("other")), undefined);
+      await store.keepContract(sha256("目"), "目");
+      await store.keepContract(sha256("目"), "目");
+      assert.equal(await store.history.contractText(sha256("目")), "目");
+      assert.equal(await store.history.contractText(sha256("other")), undefined);
       await store.close();
     });
   });
@@ -182,7 +183,7 @@ export function storeSuite(name: string, engine: Engine): void {
             const store = await openFor(t, temporaryFolder(t));
             for (const counter of ["a", "b"])
               await store.keepCounter(
-                { digest: digestOf(counter), definition: counter, through: null, unknownThrough: -1 },
+                { digest: sha256(counter), definition: counter, through: null, unknownThrough: -1 },
                 [],
               );
             let at = 0;
@@ -201,14 +202,14 @@ export function storeSuite(name: string, engine: Engine): void {
               await commit(
                 store,
                 [storedRow(event.seq)],
-                [{ ...event, counter: digestOf(event.counter), key: keyOf(event.key) }],
+                [{ ...event, counter: sha256(event.counter), key: keyOf(event.key) }],
               );
             const lookups = afters.flatMap((after) =>
               ["a", "b"].flatMap((counter) => ["x", "y", "z"].map((key) => ({ counter, key, after }))),
             );
             const values = await look(
               store,
-              lookups.map(({ counter, key, after }) => ({ counter: digestOf(counter), key: keyOf(key), after })),
+              lookups.map(({ counter, key, after }) => ({ counter: sha256(counter), key: keyOf(key), after })),
             );
             for (const [index, { counter, key, after }] of lookups.entries()) {
               const inWindow = events.filter(
@@ -226,7 +227,7 @@ export function storeSuite(name: string, engine: Engine): void {
 
     test("an interrupted fold continues, and unknown amounts stay unknown", async (t) => {
       const place = temporaryFolder(t);
-      const digest = digestOf("late");
+      const digest = sha256("late");
       const event = (seq: number): StoredEffect => ({
         seq,
         at: seq * 10,
@@ -256,16 +257,14 @@ export function storeSuite(name: string, engine: Engine): void {
         [-1, 29, 30, 40, 60].map((after) => ({ counter: digest, key: keyOf("x"), after })),
       );
       assert.deepEqual(values, [undefined, undefined, "4.5", "3", "0"]);
-      assert.deepEqual(await look(store, [{ counter: digestOf("never kept"), key: keyOf("x"), after: -1 }]), [
-        undefined,
-      ]);
+      assert.deepEqual(await look(store, [{ counter: sha256("never kept"), key: keyOf("x"), after: -1 }]), [undefined]);
       await store.close();
     });
 
     test("an event of a counter that is not stored is a fault, and nothing of its batch is stored", async (t) => {
       const place = temporaryFolder(t);
       let store = await openFor(t, place);
-      const effect = { seq: 1, at: 1, counter: digestOf("unknown"), key: keyOf("x"), amount: "1" };
+      const effect = { seq: 1, at: 1, counter: sha256("unknown"), key: keyOf("x"), amount: "1" };
       await assert.rejects(commit(store, [storedRow(1)], [effect]), (error) => !(error instanceof NotKept));
       await store.close();
       store = await openFor(t, place);
@@ -374,7 +373,7 @@ function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open)
         "each turn saw the row and the sum before it",
       );
     }
-    assert.deepEqual(await look(store, [{ counter: digestOf("shared"), key: keyOf("k"), after: -1 }]), [
+    assert.deepEqual(await look(store, [{ counter: sha256("shared"), key: keyOf("k"), after: -1 }]), [
       String(transactions),
     ]);
   };
@@ -407,7 +406,7 @@ function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open)
       const [one, other] = [await openFor(t, place), await openFor(t, place)];
       const transaction = await one.begin();
       const waiting = other.begin();
-      await transaction.keepCounter({ digest: digestOf("n"), definition: "n", through: null, unknownThrough: -1 }, []);
+      await transaction.keepCounter({ digest: sha256("n"), definition: "n", through: null, unknownThrough: -1 }, []);
       await transaction.abort();
       const next = await waiting;
       assert.equal(next.head, undefined);
@@ -418,7 +417,7 @@ function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open)
     test("the next transaction receives the policy in force and the last administrative event", async (t) => {
       const place = temporaryFolder(t);
       const [one, other] = [await openFor(t, place), await openFor(t, place)];
-      const inForce = { contract: digestOf("c"), mode: "enforce", engine: "svc-gate/test" };
+      const inForce = { contract: sha256("c"), mode: "enforce", engine: "svc-gate/test" };
       const first = await one.begin();
       assert.deepEqual([first.inForce, first.changed], [undefined, 0]);
       await first.commit([storedRow(1), storedRow(2, changeColumns)], [], { inForce });
@@ -434,7 +433,7 @@ function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open)
     test("if two gates fold at once, each event counts once", async (t) => {
       const place = temporaryFolder(t);
       const [one, other] = [await openFor(t, place), await openFor(t, place)];
-      const digest = digestOf("late");
+      const digest = sha256("late");
       const event = (seq: number): StoredEffect => ({ seq, at: seq, counter: digest, key: keyOf("x"), amount: "1" });
       const counter = { digest, definition: "late", unknownThrough: -1 };
       await commit(one, [storedRow(1), storedRow(2), storedRow(3)]);
@@ -454,7 +453,7 @@ function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open)
 
 /** Makes transactions that each read the counter, record its value, and add one. */
 export async function shareTurns(store: LedgerStore, transactions: number): Promise<void> {
-  const counter = digestOf("shared");
+  const counter = sha256("shared");
   const key = keyOf("k");
   await store.keepCounter({ digest: counter, definition: "shared", through: null, unknownThrough: -1 }, []);
   for (let done = 0; done < transactions; done += 1) {

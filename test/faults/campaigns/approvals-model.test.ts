@@ -92,6 +92,14 @@ const defects: readonly { readonly name: string; readonly defect: Mutation }[] =
     defect: { within: "quorumOf", find: "own.some($each)", put: "false" },
   },
   {
+    name: "a person who has voted never votes again",
+    defect: { within: "ApprovalDesk.#isAgain", find: "if (!isOpen(approval)) return true;", put: "return true;" },
+  },
+  {
+    name: "a person who has voted votes again at any time",
+    defect: { within: "ApprovalDesk.#isAgain", first: "return false;" },
+  },
+  {
     name: "a fact may move freely",
     defect: { within: "isNoRisk", find: "return counters && facts;", put: "return counters;" },
   },

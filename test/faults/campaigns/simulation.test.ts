@@ -32,6 +32,7 @@ const counted = [
   "rotations",
   "decided",
   "used",
+  "repeated",
   "refusals",
   "faults",
   "refusedStarts",
@@ -117,8 +118,12 @@ async function notice(sources: Sources, control: Control): Promise<string> {
   return assert.fail(`not noticed in ${crashes} crashes; others: ${others.slice(0, 5).join("\n")}`);
 }
 
-function planFor({ isOfErrands, isOfVotes, isRare }: Control, from: number): Plan {
+function planFor({ isOfErrands, isOfRepeats, isOfVotes, isRare }: Control, from: number): Plan {
   const plan = planOf(from, isRare === true ? 1 : 0);
-  const more = { ...(isOfErrands === true && { errands: 3 }), ...(isOfVotes === true && { votes: 25 }) };
+  const more = {
+    ...(isOfErrands === true && { errands: 3 }),
+    ...(isOfRepeats === true && { repeats: 20 }),
+    ...(isOfVotes === true && { votes: 25 }),
+  };
   return { ...plan, lives: plan.lives.map((life) => ({ ...life, ...more })) };
 }

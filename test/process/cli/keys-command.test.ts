@@ -77,9 +77,21 @@ test("keys create, list, rotate and revoke reach the gate through a file that on
   assert.deepEqual([(await checkWith(gate, key)).status, (await checkWith(gate, keyIn(quiet))).status], [401, 200]);
   const listed = await run("keys", "list");
   says("head-of-list", String(listed.stdout.split("\n")[0]).replaceAll(/ +/g, " "));
-  assert.match(listed.stdout, /^.+\nci +active +check,rules +note\.\* +50\/s:90 +never +20\S+Z +Pay\n/);
+  assert.match(listed.stdout, /^.+\nci +active +check,rules +- +- +note\.\* +50\/s:90 +never +20\S+Z +Pay\n/);
   const rows = JSON.parse((await run("keys", "list", "--json")).stdout).keys;
   assert.deepEqual(rows[0].rate, { per_second: 50, burst: 90 });
+  await run("persons", "add", "anna");
+  await run("keys", "create", "anna-phone", "--scopes", "approve", "--person", "anna", "--groups", "legal,finance");
+  const table = (await run("keys", "list")).stdout.split("\n");
+  const [head = "", row = ""] = [table[0], table.find((each) => each.startsWith("anna-phone "))];
+  assert.match(row, /^anna-phone +active +approve +anna +finance,legal +all tools /);
+  // The cells are below their headings.
+  for (const [heading, cell] of [
+    ["person", "anna "],
+    ["groups", "finance,legal"],
+    ["tools", "all tools"],
+  ] as const)
+    assert.equal(row.indexOf(` ${cell}`), head.indexOf(` ${heading}`), heading);
   const revoked = await run("keys", "revoke", "ci");
   says("key-revoked", revoked.stdout);
   assert.equal((await checkWith(gate, keyIn(quiet))).status, 401);

@@ -280,6 +280,7 @@ suite("svc-gate lsp", () => {
     await has(condition, "|CURSOR|", ["input", "limits", "many", "size", "duration"], ["mails", "folder"]);
     await has(condition, "limits.|CURSOR|", ["recipients"], ["mails", "size"]);
     await has(condition, "counters.|CURSOR|", ["mails"]);
+    await has(condition, "counters.mails.|CURSOR|", ["held"]);
     await has(condition, "input.|CURSOR|", ["to", "size"], ["folder"]);
     await has('input.folder == "x"', "input.|CURSOR|", ["folder"], ["to"]);
     await has(condition, "platform.|CURSOR|", ["wallet", "present"]);
@@ -291,6 +292,8 @@ suite("svc-gate lsp", () => {
     await has("size(input.to)\n", "input.|CURSOR|\n", ["to", "folder"]);
     await has("per: session", "per: platform.|CURSOR|", ["wallet"]);
     await has("requires: platform.present", "requires: |CURSOR|", ["platform", "session"]);
+    await has("    requires: platform.present", "    |CURSOR|\n    requires: platform.present", ["numbers"]);
+    await has("requires: platform.present", "numbers: |CURSOR|", ["double"], ["ALLOW"]);
   });
 
   test("completion, hover and definition work for the members under `sensitive:`", async () => {

@@ -48,6 +48,7 @@ rules:
     when: platform.?price.orValue(0) > 10
     verdict: ESCALATE
     reason: "the price is {platform.?price}"
+  - { rule: waits, on: send, when: counters.spent.held > 5000, verdict: BLOCK, reason: "{counters.spent.held} USD wait" }
 `;
 
 const head = `contract: pay.yaml
@@ -91,6 +92,19 @@ const cases: readonly Case[] = [
       ["has: 0", "has: 1"],
     ],
     defect: [{ within: "JudgedBatch.#closeLater", find: "this.#end({ ...approval, status }, approval);", put: "" }],
+  },
+  {
+    name: "what parked calls hold is read apart from what was let through",
+    steps: [
+      "{ like: other, expect: { verdict: ALLOW, counters: { spent: 0, spent.held: 0 } } }",
+      "{ like: large, expect: ESCALATE }",
+      "{ like: other, input: { usd: 100 }, expect: { verdict: ALLOW, counters: { spent: 2100, spent.held: 1200 } } }",
+      "{ approve: anna }",
+      "{ like: large, approval: last, expect: { answered: ALLOW, counters: { spent: 1000, spent.held: 0 } } }",
+      "{ like: other, input: { usd: 100 }, expect: { verdict: ALLOW, counters: { spent: 2200, spent.held: 0 } } }",
+    ],
+    wrong: [["spent.held: 1200", "spent.held: 2100"]],
+    defect: [{ within: "isCounted", find: 'return how === "opened";', put: 'return answered === "ALLOW";' }],
   },
   {
     name: "a call without the id is not the approved call yet",

@@ -52,6 +52,7 @@ ${more}    otherwise: ALLOW
 counters:
   calls: { of: [t], per: session, within: 10m }
   spent: { of: [t], per: gate, sum: input.amount }
+  parked: { of: [t], per: gate, counting: possible }
 rules:
 ${rules}`;
 
@@ -67,6 +68,10 @@ async function load(text: string): Promise<PolicySet> {
 
 /** A rule that BLOCKs, before and after the change, and the expected comparison of the tool. */
 const cases: readonly (readonly [before: string, after: string, answer: string])[] = [
+  // What parked calls hold is another number than the counter
+  ["counters.parked > 5", "counters.parked.held > 5", "changed"],
+  ["counters.parked.held > 5", "counters.parked.held >= 6", "equivalent"],
+  ["counters.parked.held > 5", "counters.parked.held > 4", "stricter"],
   // Order and arithmetic
   ["input.amount > 5", "5 < input.amount", "equivalent"],
   ["input.amount > 5", "input.amount >= 5", "stricter"],

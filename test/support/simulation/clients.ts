@@ -1,4 +1,5 @@
 import { parseCheckRequest, type Result, type Refusal } from "../../../packages/svc-gate/src/wire/mod.ts";
+import type { Parked } from "./approvers.ts";
 import { contracts } from "./contracts.ts";
 import type { Machine } from "./machine.ts";
 import type { Outside } from "./outside.ts";
@@ -53,15 +54,20 @@ export async function askOnce(
   if (!request.ok) throw new Error(request.problem.detail);
   const answer = await gate.check(request.value, { keyName, bytes: body.length, digest: "0".repeat(64) });
   if (!process.isAlive) return;
-  if (answer.ok) {
-    const { receipt, approval } = JSON.parse(answer.value) as {
-      readonly receipt: Receipt;
-      readonly approval?: Parking;
-    };
-    outside.answered(receipt, machine.now);
-    if (approval?.new === true) outside.parked.set(approval.id, { body, keyName });
-    if (approval?.status === "used") outside.used += 1;
-  } else if (name !== undefined) outside.refused.add(name);
+  if (answer.ok) noteAnswer(machine, outside, JSON.parse(answer.value) as Answer, { body, keyName });
+  else if (name !== undefined) outside.refused.add(name);
+}
+
+/** Notes an answer of a check, and the call that now waits for a person. */
+export function noteAnswer(
+  { now }: Machine,
+  outside: Outside,
+  { receipt, approval }: Pick<Answer, "approval" | "receipt">,
+  call: Parked,
+): void {
+  outside.answered(receipt, now);
+  if (approval?.new === true) outside.parked.set(approval.id, call);
+  if (approval?.status === "used") outside.used += 1;
 }
 
 interface Asked {
@@ -69,6 +75,13 @@ interface Asked {
   readonly name: string | undefined;
   /** By default one of two keys, by the length of the body. */
   readonly keyName?: string;
+}
+
+/** The body of an answer. */
+export interface Answer {
+  readonly verdict: string;
+  readonly receipt: Receipt;
+  readonly approval?: Parking | undefined;
 }
 
 /** The member `approval` of an answer. */

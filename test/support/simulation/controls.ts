@@ -13,6 +13,8 @@ export interface Control {
   readonly isOfErrands?: boolean;
   /** True if decisions show the defect. Each life then has many. */
   readonly isOfVotes?: boolean;
+  /** True if repeats of checks show the defect. Each life then has many. */
+  readonly isOfRepeats?: boolean;
   /** The fault that reports it, at least once. */
   readonly noticed: RegExp;
 }
@@ -47,6 +49,28 @@ export const controls: readonly Control[] = [
     ],
     isOfVotes: true,
     noticed: /does not follow from the rows before it|the approval of row/,
+  },
+  {
+    name: "a recorded answer is written after the transaction of its row",
+    mutations: [
+      { within: "Writer.commit", find: "this.#repeats.keep(repeats);", put: "" },
+      { within: "Writer.commit", find: "this.#meta = meta;", put: "this.#repeats.keep(repeats); $found" },
+    ],
+    isOfRepeats: true,
+    noticed: /rows are of the repeats of/,
+  },
+  {
+    name: "a recorded answer names the first row of its batch although approvals expired in it",
+    mutations: [{ within: "decideBatch", find: "first + ahead + 1", put: "first + 1" }],
+    isOfRepeats: true,
+    isOfVotes: true,
+    noticed: /was answered with/,
+  },
+  {
+    name: "a recorded ALLOW outlives each act",
+    mutations: [{ within: "endOfAllow", find: "!harmlessActs.has(act)", put: "false" }],
+    isOfRepeats: true,
+    noticed: /its answer did not end/,
   },
   {
     name: "the disk says that it has flushed, and has not",

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { holdAgainstItself, standsOnErased } from "../../../packages/svc-gate/src/cli/replay/replay.ts";
 import { deciders, decisionProblem, stateProblem } from "./approvers.ts";
 import { ask, type Serving } from "./clients.ts";
@@ -7,7 +8,8 @@ import { erasureProblem, forgotten, remainsProblem } from "./erasure.ts";
 import { headOf, headProblem, signerProblem } from "./heads.ts";
 import { Process, type Machine } from "./machine.ts";
 import { Outside } from "./outside.ts";
-import { folder } from "./plan.ts";
+import { folder, type Life } from "./plan.ts";
+import { repeatProblem } from "./repeats.ts";
 import { evidenceOf, hashOf, leafOf, part, type Row } from "./rows.ts";
 import type { Sources } from "./sources.ts";
 import { closeAll, DatabaseSync } from "./sqlite.ts";
@@ -17,7 +19,8 @@ interface Place {
   /** A copy, so that the inspection's changes are discarded. */
   readonly disk: Disk;
   readonly outside: Outside;
-  readonly seed: number;
+  /** The life before. */
+  readonly life: Pick<Life, "repeats" | "seed">;
   readonly pinFile: string;
   /** The pin has each row that was known by then; undefined if it need not. */
   readonly pinnedFrom: number | undefined;
@@ -30,10 +33,10 @@ interface Place {
  * @returns the broken promises
  */
 export async function inspect(sources: Sources, place: Place): Promise<string | undefined> {
-  const { machine, disk, seed } = place;
+  const { machine, disk, life } = place;
   const process = new Process(disk, []);
   let found: string | undefined;
-  machine.reseed(seed + 1);
+  machine.reseed(life.seed + 1);
   const { now } = machine;
   const hasEnded = await machine.run(process, async () => {
     try {
@@ -75,13 +78,10 @@ async function promises(sources: Sources, place: Place): Promise<string | undefi
   outside.rows = before.length;
   outside.rotations = before.filter((row) => leafOf(row).act === "signer.rotate").length;
   const clock = new Clock({ wall: () => machine.now, monotonic: () => machine.now });
-  const [policySet] = contracts;
-  if (policySet === undefined) throw new Error("the gate has no contract");
   const opened = await openGate({
     ledger,
     clock,
-    policySet,
-    mode: "enforce",
+    ...policyAfter(before, place),
     deciders,
     onDefect: ({ defect }) => Promise.reject(defect),
   });
@@ -89,6 +89,8 @@ async function promises(sources: Sources, place: Place): Promise<string | undefi
   const { gate } = opened.value;
   const changed = await stateProblem({ gate, ledger, machine }, before);
   if (changed !== undefined) return changed;
+  const repeated = await repeatProblem({ gate, ledger, machine }, outside, () => rowsOf(ledger));
+  if (repeated !== undefined) return repeated;
   // The next decision shows the counters' values.
   await Promise.race([ask({ gate, ledger, machine }, new Outside(), { life: -1, calls: 3 }), gate.failed]);
   const { broken, rows } = await ledger.verify();
@@ -99,6 +101,22 @@ async function promises(sources: Sources, place: Place): Promise<string | undefi
   await ledger.close();
   return replayed;
 }
+
+/** The policy of the start. Half of the starts after repeats change nothing, because a reload ends each recorded ALLOW. */
+function policyAfter(rows: readonly Row[], { machine, life }: Place): Pick<Start, "mode" | "policySet"> {
+  const [first] = contracts;
+  if (first === undefined) throw new Error("the gate has no contract");
+  const last = rows.at(-1);
+  const keeps = (life.repeats ?? 0) > 0 && last !== undefined && machine.chance.often(0.5);
+  if (!keeps) return { policySet: first, mode: "enforce" };
+  const { contract } = leafOf(last);
+  const inForce = contracts.find(
+    ({ text }) => contract === `sha256:${createHash("sha256").update(text).digest("hex")}`,
+  );
+  return { policySet: inForce ?? first, mode: undefined };
+}
+
+type Start = Parameters<Sources["openGate"]>[0];
 
 async function rowsOf(ledger: Serving["ledger"]): Promise<readonly Row[]> {
   const rows: Row[] = [];

@@ -1,5 +1,6 @@
 import type { Answered, Parked } from "./approvers.ts";
 import { headOf, type Head } from "./heads.ts";
+import type { IdentifiedCall } from "./repeats.ts";
 
 /** The knowledge of people outside the gate, which survives its crashes. */
 export class Outside {
@@ -22,6 +23,9 @@ export class Outside {
   /** The calls that wait for a person, by the ids of their approvals, and the decisions that were answered. */
   readonly parked = new Map<string, Parked>();
   readonly decided: Answered[] = [];
+  /** The calls with a `call_id`, and the number of answers that said that they repeat another. */
+  readonly identified: IdentifiedCall[] = [];
+  repeated = 0;
   /** The number of checks that were let through by an approval. */
   used = 0;
   /** The number of rows at the last inspection, and of those that rotate the signing key. */

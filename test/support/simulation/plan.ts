@@ -19,6 +19,8 @@ export interface Life {
   readonly errands?: number;
   /** How often persons decide parked calls, or clients use what was approved; never by default. */
   readonly votes?: number;
+  /** How often clients send a check with a `call_id`, or send one again; never by default. */
+  readonly repeats?: number;
 }
 
 /** A ledger's whole history: the content of a file in `regressions/simulation`. */
@@ -55,6 +57,7 @@ function lifeOf(chance: Chance): Life {
     roomBytes: chance.often(0.05) ? chance.whole(0, 200_000) : null,
     errands: chance.often(0.4) ? chance.whole(1, 3) : 0,
     votes: chance.often(0.7) ? chance.whole(3, 20) : 0,
+    repeats: chance.often(0.5) ? chance.whole(2, 12) : 0,
   };
 }
 

@@ -12,6 +12,7 @@ export interface Row {
 export interface Leaf {
   readonly act: string | null;
   readonly at: number;
+  readonly contract: string;
   readonly evidence: string;
   readonly kind: string;
   readonly prev: string;

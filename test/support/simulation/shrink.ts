@@ -25,12 +25,13 @@ function smallerThan({ lives, hasPinOutside }: Plan): readonly Plan[] {
 }
 
 function simplerThan(life: Life): readonly Life[] {
-  const { mishaps, calls, skewMs, roomBytes, closes, errands = 0, votes = 0 } = life;
+  const { mishaps, calls, skewMs, roomBytes, closes, errands = 0, votes = 0, repeats = 0 } = life;
   return [
     ...mishaps.map((_, index) => ({ ...life, mishaps: mishaps.toSpliced(index, 1) })),
     ...(calls > 0 ? [0, Math.floor(calls / 2), calls - 1].map((fewer) => ({ ...life, calls: fewer })) : []),
     ...(errands > 0 ? [0, errands - 1].map((fewer) => ({ ...life, errands: fewer })) : []),
     ...(votes > 0 ? [0, votes - 1].map((fewer) => ({ ...life, votes: fewer })) : []),
+    ...(repeats > 0 ? [0, repeats - 1].map((fewer) => ({ ...life, repeats: fewer })) : []),
     ...(skewMs === 0 ? [] : [{ ...life, skewMs: 0 }]),
     ...(roomBytes === null ? [] : [{ ...life, roomBytes: null }]),
     ...(closes ? [{ ...life, closes: false }] : []),

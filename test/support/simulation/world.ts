@@ -9,6 +9,7 @@ import { Machine, onMachine, Process } from "./machine.ts";
 import { Outside } from "./outside.ts";
 import { inspect } from "./inspect.ts";
 import { folder, type Life, type Plan } from "./plan.ts";
+import { askAgain } from "./repeats.ts";
 import type { Sources } from "./sources.ts";
 import { closeAll } from "./sqlite.ts";
 import { reseed } from "./vfs.ts";
@@ -31,6 +32,8 @@ export interface Came {
   /** The number of answered decisions, and of checks that used an approval. */
   decided: number;
   used: number;
+  /** The number of answers that repeat another. */
+  repeated: number;
   refusals: number;
   faults: number;
   refusedStarts: number;
@@ -52,6 +55,7 @@ export function live(sources: Sources, plan: Plan, defect: Defect = {}): Promise
       rotations: 0,
       decided: 0,
       used: 0,
+      repeated: 0,
       refusals: 0,
       faults: 0,
       refusedStarts: 0,
@@ -64,7 +68,7 @@ export function live(sources: Sources, plan: Plan, defect: Defect = {}): Promise
       const lived = new Lived(sources, { machine, disk, outside, life, index, pinFile });
       const ran = await lived.run();
       const left = { disk: disk.copy(), pinFile, pinnedFrom: lived.pinnedFrom };
-      const what = ran ?? (await inspect(sources, { machine, outside, seed: life.seed, ...left }));
+      const what = ran ?? (await inspect(sources, { machine, outside, life, ...left }));
       came.crashes += lived.hasCrashed ? 1 : 0;
       came.faults += lived.fault === undefined ? 0 : 1;
       came.refusedStarts += lived.hasStarted ? 0 : 1;
@@ -79,6 +83,7 @@ export function live(sources: Sources, plan: Plan, defect: Defect = {}): Promise
     came.rotations = outside.rotations;
     came.decided = outside.decided.length;
     came.used = outside.used;
+    came.repeated = outside.repeated;
     return came;
   });
 }
@@ -164,6 +169,7 @@ class Lived {
         ask(serving, outside, { life: index, calls: life.calls }),
         administer(serving, outside),
         deciding(serving, outside, { life: index, votes: life.votes ?? 0 }),
+        askAgain(serving, outside, { life: index, repeats: life.repeats ?? 0 }),
         operate(serving, outside, { life: index, errands: life.errands ?? 0, keys: this.#sources }),
       ]);
       if (life.ending !== "stop") {

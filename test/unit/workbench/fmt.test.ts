@@ -63,6 +63,11 @@ suite("the layout that fmt writes", () => {
       "tools: {}\nrules: [ { when: a, rule: r, on: t } ]\ncontract: c",
       "contract: c\ntools: {}\nrules: [{ rule: r, on: t, when: a }]\n",
     ],
+    [
+      "fmt puts `numbers` between the schema and the requirements of a tool",
+      "contract: c\ntools:\n  t:\n    otherwise: ALLOW\n    requires: x\n    numbers: double\n    input: {}",
+      "contract: c\n\ntools:\n  t:\n    input: {}\n    numbers: double\n    requires: x\n    otherwise: ALLOW\n",
+    ],
     ["fmt removes quotes that have no effect", "contract: 'c'\nsummary: \"a b\"", "contract: c\nsummary: a b\n"],
     [
       "fmt keeps quotes that numbers, words of YAML 1.1 and special characters need",

@@ -54,6 +54,7 @@ export interface Vote {
   readonly at: number;
   readonly key: string;
   readonly person: string;
+  readonly comment: string;
 }
 
 export interface Denial {
@@ -196,8 +197,9 @@ export function applyAct(approval: Approval, act: ApprovalAct, { seq, at, by }: 
   const closed = { closed: seq, changed: seq };
   switch (act.act) {
     case "approval.approve": {
-      if (act.hash !== approval.hash || approval.votes.some(({ person }) => person === act.person)) return undefined;
-      const votes = [...approval.votes, { row: seq, at, key: by, person: act.person }];
+      if (act.hash !== approval.hash) return undefined;
+      const { person, comment } = act;
+      const votes = withVote(approval.votes, { row: seq, at, key: by, person, comment });
       const isApproved = act.use_by !== null;
       return { ...approval, votes, useBy: act.use_by, status: isApproved ? "approved" : "pending", changed: seq };
     }
@@ -225,6 +227,11 @@ export function applyAct(approval: Approval, act: ApprovalAct, { seq, at, by }: 
   }
 }
 
+/** The votes after one more. It replaces the vote of the same person. */
+export function withVote(votes: readonly Vote[], vote: Vote): readonly Vote[] {
+  return [...votes.filter(({ person }) => person !== vote.person), vote];
+}
+
 /** An open approval after a row that cancels it. */
 export function cancelledBy(approval: Approval, row: number): Approval {
   return { ...approval, status: "cancelled", closed: row, changed: row };
@@ -245,7 +252,8 @@ export function statusAt(approval: Approval, at: number): Status {
   return isOpen(approval) && at >= endsAt(approval) ? "expired" : approval.status;
 }
 
-export function isOpen({ status }: Pick<Approval, "status">): boolean {
+/** True if a person may decide the approval, or a call may use it. A store keeps the same statuses as texts. */
+export function isOpen({ status }: { readonly status: string }): boolean {
   return status === "pending" || status === "approved";
 }
 

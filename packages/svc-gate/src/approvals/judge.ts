@@ -1,6 +1,14 @@
 import { addDecimals } from "../wire/mod.ts";
 import { readApprovalId } from "./binding.ts";
-import { statusAt, type Approval, type Asking, type OwnAmount, type Shown, type Status } from "./approval.ts";
+import {
+  statusAt,
+  type Approval,
+  type Asking,
+  type Denial,
+  type OwnAmount,
+  type Shown,
+  type Status,
+} from "./approval.ts";
 import type { ApprovalBook } from "./book.ts";
 import type { Quorum } from "./quorum.ts";
 
@@ -48,7 +56,7 @@ export type Judgement =
       readonly how: "denied";
       readonly mismatch: boolean;
       readonly approval: Approval;
-      /** How many calls were denied under the rule within an hour, if that is why; else 0. */
+      /** The number of denials under a rule within an hour that blocks further calls, if that is why; else 0. */
       readonly denials: number;
     }
   | { readonly how: "closed"; readonly mismatch: boolean; readonly approval: Approval; readonly status: Status }
@@ -180,9 +188,35 @@ function denialFor(
   for (const rule of Object.keys(causes)) {
     const under = recent.filter((each) => each.rule === rule);
     const last = under.at(-1);
-    if (last !== undefined && under.length >= denialsMax) return { approval: last, denials: under.length };
+    if (last !== undefined && under.length >= denialsMax) return { approval: last, denials: denialsMax };
   }
   return undefined;
+}
+
+/** What says whether a denial can matter to other calls of its key. */
+export interface DenialSummary extends Pick<Denial, "at" | "scope"> {
+  /** The rule that decided the denied call. */
+  readonly rule: string;
+  /** Milliseconds since the epoch: until then the denial matters. */
+  readonly ends: number;
+}
+
+/**
+ * Returns the denials of a key that can matter to a call which was not denied itself: those of a tool or a rule, and the
+ * last ones under each rule within an hour. A key may have thousands of others.
+ *
+ * @param denials by their end
+ */
+export function denialsThatMatter<Each extends DenialSummary>(denials: readonly Each[], at: number): readonly Each[] {
+  const found: Each[] = [];
+  const counts = new Map<string, number>();
+  for (const each of denials.toReversed()) {
+    const count = counts.get(each.rule) ?? 0;
+    const isLast = at < each.at + hourMs && count < denialsMax;
+    if (at < each.ends && (each.scope !== "call" || isLast)) found.push(each);
+    if (isLast) counts.set(each.rule, count + 1);
+  }
+  return found.toReversed();
 }
 
 function capped({ key, session }: Ask, book: ApprovalBook, limits: AskLimits): number | undefined {

@@ -144,18 +144,22 @@ function idOf({ name, tenant }: KeyJson): string {
   return tenant === null ? name : `${tenant}/${name}`;
 }
 
+const headings = ["key", "state", "scopes", "person", "groups", "tools", "rate", "expires", "last used", "owner"];
+
 function tableOf(keys: readonly KeyJson[]): string {
   const rows = keys.map((key) => [
     idOf(key),
     key.previous_until === null ? key.state : `${key.state} until ${key.previous_until}`,
     key.scopes.join(","),
+    key.person ?? "-",
+    key.groups.join(",") || "-",
     key.tools?.join(",") ?? "all tools",
     key.rate === null ? "-" : rateText(key.rate),
     key.expires ?? "never",
     key.last_used ?? "-",
     key.owner ?? "-",
   ]);
-  const table = [["key", "state", "scopes", "tools", "rate", "expires", "last used", "owner"], ...rows];
+  const table = [headings, ...rows];
   const widths = table[0]?.map((_, column) => Math.max(...table.map((row) => visible(row[column] ?? "").length))) ?? [];
   return table
     .map((row) =>

@@ -3,6 +3,7 @@ import { readCounters } from "./approval/reads.ts";
 import { pinnedCounters, type ApprovalTerms } from "./approval/terms.ts";
 import { checkCondition } from "./check/check.ts";
 import { walk, worstCost, type Core } from "./check/core.ts";
+import { heldName } from "./counters/counter.ts";
 import { namesIn, type CounterWriter, type Reader } from "./counters/counters.ts";
 import type { OutcomeDocument, RequireDocument, RuleDocument } from "./text/document.ts";
 import type { Span } from "./text/diagnostic.ts";
@@ -42,7 +43,9 @@ export interface Route {
   readonly presence: readonly Requirement[];
   /** The schemas as written, `platform` if there is one: for programs that reason about values. */
   readonly schemas: { readonly input: Json | undefined; readonly platform: Json | undefined };
+  /** Refuses the input; with `onlyDoubles` also a number that a program reading IEEE doubles would change. */
   readonly validateInput: Validator;
+  readonly onlyDoubles: boolean;
   readonly validatePlatform: Validator | undefined;
   readonly requires: readonly Requirement[];
   readonly rules: readonly Rule[];
@@ -217,7 +220,9 @@ export class ToolCompiler {
 
 function meaningOf(when: Syntax, cores: readonly Core[], scope: Scope): Readonly<Record<string, Canonical>> {
   const counters = readCounters(cores).map((name) => {
-    const counter = [...(scope.counters?.values() ?? [])].find((candidate) => candidate.name === name);
+    const counter = [...(scope.counters?.values() ?? [])].find(
+      ({ name: own }) => own === name || heldName(own) === name,
+    );
     return [name, counter?.identity ?? ""] as const;
   });
   const called = cores.flatMap((core) =>

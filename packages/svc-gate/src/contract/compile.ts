@@ -1,18 +1,19 @@
 import { bad, good, nearest, type Result } from "../wire/mod.ts";
-import { memberPath, overlaps, readMembers } from "./approval/reads.ts";
+import { memberPath } from "./approval/reads.ts";
 import { fieldAt, readSettings, TermsReader, type ApprovalSettings } from "./approval/terms.ts";
+import { unboundMembers } from "./approval/unbound.ts";
 import { ToolCompiler, type Reads, type Route, type ToolPlan } from "./compile-tool.ts";
 import { planWriter, planReader, readCounter, type CounterWriter, type Reader } from "./counters/counters.ts";
-import type { Counter } from "./counters/counter.ts";
+import { heldName, heldPart, type Counter } from "./counters/counter.ts";
 import { Report, type Diagnostic, type SourceFile } from "./text/diagnostic.ts";
-import type { ApprovalDocument, ContractDocument, MandateDocument, MandateEntry } from "./text/document.ts";
+import type { ContractDocument, MandateDocument, MandateEntry } from "./text/document.ts";
 import type { Facts } from "./check/facts.ts";
 import type { ContractFunction } from "./functions/functions.ts";
 import { limitDeclarations, limitValues, type Limits } from "./check/limits.ts";
 import type { Probe } from "./run/plan.ts";
 import { readContract, readMandate } from "./text/read-document.ts";
 import { readSchema } from "./schema/read.ts";
-import type { Validator } from "./schema/schema.ts";
+import { onlyDoubles, type Validator } from "./schema/schema.ts";
 import { newBudget, type Scope } from "./check/scope.ts";
 import { nothingSensitive, readSensitive, type Sensitive } from "./check/sensitive.ts";
 import type { Syntax } from "./text/syntax.ts";
@@ -190,7 +191,7 @@ function link({ files, mandate, contracts, report, options }: Sources): PolicySe
     contracts: names,
     documents: contracts.map(({ document }) => document),
     tools,
-    counters: compilers.flatMap((compiler) => [...compiler.counters.values()]),
+    counters: compilers.flatMap((compiler) => [...compiler.counters.values(), ...compiler.held.values()]),
     sensitive: nothingSensitive,
     approvals: readSettings(mandate?.approvals, report),
     functions: new Set(compilers.flatMap((compiler) => [...compiler.calls])),
@@ -257,6 +258,8 @@ const noFields: RecordType = { kind: "record", fields: new Map(), others: undefi
 /** Compiles one contract; `tools` returns its part of each tool's plan. */
 class ContractCompiler {
   readonly counters = new Map<string, Counter>();
+  /** By name: the parts of counters that parked calls hold, if an expression reads them. */
+  readonly held = new Map<string, Counter>();
   readonly calls = new Set<ContractFunction>();
   readonly #probe: Probe | undefined;
   readonly #document: ContractDocument;
@@ -288,7 +291,8 @@ class ContractCompiler {
   }
 
   tools(): readonly ToolPlan[] {
-    const plans = [...this.#document.tools.keys()].map((tool) => this.#tool(tool));
+    // A tool holds amounts under a part that only another tool reads, so all expressions are checked before any plan.
+    const plans = [...this.#document.tools.keys()].map((tool) => this.#tool(tool)).map((planned) => planned());
     if (this.#report.size === 0) this.#checkUnusedLets();
     return plans;
   }
@@ -379,7 +383,8 @@ class ContractCompiler {
     }
   }
 
-  #tool(tool: string): ToolPlan {
+  /** @returns makes the plan, once the expressions of all tools are checked */
+  #tool(tool: string): () => ToolPlan {
     const document = this.#document.tools.get(tool);
     const input =
       document?.input === undefined ? undefined : readSchema(document.input, "input", this.#budget, this.#report);
@@ -408,6 +413,7 @@ class ContractCompiler {
     const said = compiler.otherwise(otherwise, facts);
     const terms = this.#terms.terms(shared);
     compiler.pin(terms);
+    const validate = input?.validate ?? (() => undefined);
     const route: Route = {
       contract: this.#document.name,
       presence,
@@ -415,7 +421,8 @@ class ContractCompiler {
         input: document?.input && toJson(document.input),
         platform: this.#document.platform && toJson(this.#document.platform),
       },
-      validateInput: input?.validate ?? (() => undefined),
+      validateInput: document?.onlyDoubles === true ? onlyDoubles(validate) : validate,
+      onlyDoubles: document?.onlyDoubles === true,
       validatePlatform: this.#platform?.validate,
       requires,
       rules: rules.flatMap((rule) => rule ?? []),
@@ -424,14 +431,19 @@ class ContractCompiler {
       otherwiseShows: said.shows,
       terms,
     };
-    const { writers, readers } = this.#counters(tool, scope, early, compiler.reads);
+    for (const [name, counter] of this.counters)
+      if (compiler.reads.has(heldName(counter.name))) this.held.set(name, heldPart(counter));
     const observing = route.rules.filter(({ observed }) => observed);
     const decidesAlone =
       route.otherwise !== "ESCALATE" && !rules.some(({ verdict, observed }) => verdict === "ESCALATE" && !observed);
-    const plan = { tool, routes: [route], observing, writers, readers, worstCost: compiler.cost };
     const listing = document?.approval?.unbound === undefined ? this.#document.approval : document.approval;
-    const unbound = this.#unbound(listing, plan, input?.type ?? noFields);
-    return { ...plan, canEscalate: !decidesAlone, unbound, subject: this.#subject(plan) };
+    return () => {
+      const { writers, readers } = this.#counters(tool, scope, early, compiler.reads);
+      const plan = { tool, routes: [route], observing, writers, readers, worstCost: compiler.cost };
+      const checked = { isOfTool: listing === document?.approval, report: this.#report };
+      const unbound = unboundMembers(listing, plan, input?.type ?? noFields, checked);
+      return { ...plan, canEscalate: !decidesAlone, unbound, subject: this.#subject(plan) };
+    };
   }
 
   /** The listed facts, and the facts that key a counter and are not numbers. */
@@ -444,50 +456,11 @@ class ContractCompiler {
     return [...new Set([...this.#document.subject.map(({ text }) => text), ...facts])].toSorted();
   }
 
-  /** A member may be left out of an approval only if nothing reads it: an optional text of the input. */
-  #unbound(
-    approval: ApprovalDocument | undefined,
-    { routes, writers, readers }: Pick<ToolPlan, "readers" | "routes" | "writers">,
-    input: RecordType,
-  ): readonly string[] {
-    const listed = approval?.unbound ?? [];
-    if (listed.length === 0 || this.#report.size > 0) return [];
-    const cores = [
-      ...routes.flatMap(({ rules, requires, otherwiseShows }) => [
-        ...rules.flatMap(({ when, shows }) => [when, ...shows]),
-        ...requires.map(({ when }) => when),
-        ...otherwiseShows,
-      ]),
-      ...writers.flatMap(({ reads }) => [reads.when, ...reads.per, ...reads.values]),
-      ...[...readers.values()].flatMap(({ per, since }) => [...per, since]),
-    ].filter((core) => core !== undefined && typeof core !== "string");
-    const read = readMembers(cores).map(({ path }) => path);
-    return listed.flatMap(({ text, span }) => {
-      const [root, ...path] = text.split(".");
-      const field = root === "input" ? fieldAt(input, path) : undefined;
-      // A list of a contract is for all its tools: a tool without the member has nothing to leave out.
-      if (field === undefined && approval === this.#document.approval) return [];
-      const problem =
-        field === undefined
-          ? "is not a member of the tool's input"
-          : field.required
-            ? "is required, so an approval must be bound to it"
-            : field.type.kind !== "string"
-              ? "is not a text, so an approval must be bound to it"
-              : read.some((other) => overlaps(other, text))
-                ? "is read by a rule or a counter, so an approval must be bound to it"
-                : undefined;
-      if (problem === undefined) return [text];
-      this.#report.add("approval", span, `\`${text}\` ${problem}`);
-      return [];
-    });
-  }
-
   #counters(tool: string, scope: Scope, early: Facts, reads: Reads): Pick<ToolPlan, "readers" | "writers"> {
     const writers: CounterWriter[] = [];
     const readers = new Map<string, Reader>();
     const ownScope: Scope = { ...scope, counters: undefined };
-    for (const [name, counter] of this.counters) {
+    for (const [name, counter] of [...this.counters, ...this.held]) {
       const document = this.#document.counters.get(name);
       if (document === undefined) continue;
       if (counter.of.includes(tool)) writers.push(planWriter(counter, document, ownScope, early));

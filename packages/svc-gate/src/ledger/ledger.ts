@@ -380,11 +380,9 @@ export class Ledger {
    */
   async changes(after: number): Promise<readonly Change[]> {
     const found: Change[] = [];
-    const newest = { before: Number.MAX_SAFE_INTEGER, limit: Number.MAX_SAFE_INTEGER };
-    for await (const slice of this.#store.read({ ...newest, verdict: changeColumns.verdict })) {
-      found.push(...slice.filter(({ seq }) => seq > after).flatMap(changeOf));
-      if ((slice.at(-1)?.seq ?? Infinity) <= after) break;
-    }
+    const later = { from: after + 1, before: Number.MAX_SAFE_INTEGER, limit: Number.MAX_SAFE_INTEGER };
+    for await (const slice of this.#store.read({ ...later, verdict: changeColumns.verdict }))
+      found.push(...slice.flatMap(changeOf));
     return found.toReversed();
   }
 

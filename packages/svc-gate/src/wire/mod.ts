@@ -11,7 +11,7 @@ export { canonical, type Canonical } from "./canonical.ts";
 export { findUtf8Fault, readJson, type Json, type JsonObject } from "./json.ts";
 export { limits } from "./limits.ts";
 export { looksLike, nearest } from "./nearest.ts";
-export { addDecimals, Decimal, decimalText, parseNumber } from "./number.ts";
+export { addDecimals, Decimal, decimalText, misreadAs, parseNumber } from "./number.ts";
 export { quote, quoteAscii, visible } from "./quote.ts";
 export { refusals, refuse, type Refusal, type RefusalCode } from "./refusals.ts";
 export { parseCheckRequest, typeName, utf8Bytes, type CheckRequest } from "./request.ts";

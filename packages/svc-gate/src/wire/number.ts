@@ -71,6 +71,20 @@ export function decimalText(coefficient: bigint, exponent: number): string {
   return `${sign}${whole}${fraction === "" ? "" : `.${fraction}`}`;
 }
 
+/**
+ * The number that a program with IEEE doubles may read instead: the shortest decimal of the nearest double, or
+ * `Infinity`. Undefined if it has the same value, as for `0.1`, `50.0` and `1e2`.
+ */
+export function misreadAs(number: JsonNumber): string | undefined {
+  if (typeof number === "number") return undefined;
+  const double = Number(number.text);
+  if (!Number.isFinite(double)) return String(double);
+  const read = new Decimal(String(double));
+  const exponent = Math.min(number.exponent, read.exponent);
+  const aligned = (of: Decimal): bigint => of.coefficient * 10n ** BigInt(of.exponent - exponent);
+  return aligned(number) === aligned(read) ? undefined : read.text;
+}
+
 function isSmallInteger(text: string): boolean {
   return text.length <= 15 && !text.includes(".");
 }

@@ -73,9 +73,10 @@ function patchOf(
 }
 
 /** The result for one tool: the answer, what approvals need, the example calls, and further notes. */
-function block({ tool, answer, shown, approvals, notes, defects }: ToolDifference): string {
+function block({ tool, answer, shown, approvals, numbers, notes, defects }: ToolDifference): string {
   return [
     `${tool}: ${answer}`,
+    ...(numbers === undefined ? [] : [`  numbers: ${numbers.before} -> ${numbers.after} (${numbers.direction})`]),
     ...approvals.map((change) => `  approval${causeText(change)}: ${changeText(change)}`),
     ...[...shown].flatMap(([direction, found]) => shownLines(direction, found)),
     ...notes.map((note) => `  note: ${note}`),
@@ -121,10 +122,11 @@ function total(tools: readonly ToolDifference[]): string {
   return `${tools.length} ${tools.length === 1 ? "tool" : "tools"}: ${counts.flat().join(", ")}`;
 }
 
-function forProgram({ tool, answer, shown, approvals, notes, defects }: ToolDifference): object {
+function forProgram({ tool, answer, shown, approvals, numbers, notes, defects }: ToolDifference): object {
   return {
     tool,
     answer,
+    numbers: numbers ?? null,
     approvals: approvals.map((change) => ({ rule: change.rule, instead: change.instead, ...changeForProgram(change) })),
     shown: Object.fromEntries([...shown].map(([direction, found]) => [direction, callForProgram(found)])),
     notes,

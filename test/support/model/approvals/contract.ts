@@ -58,8 +58,11 @@ counters:
   freed: { of: [pay.send], per: key, sum: input.amount, counting: released, within: 2h }
   tries: { of: [pay.send], per: platform.wallet, within: 10m }
   asked: { of: [pay.send, pay.legal], per: key, counting: escalated, within: 1h }
+  parked: { of: [pay.send], per: session, counting: possible, within: 20m }
+let:
+  waiting: counters.spent.held + counters.parked.held
 rules:
-  - { rule: seen, on: [pay.send], when: counters.freed + counters.asked + counters.tries < 0, verdict: BLOCK, reason: never }
+  - { rule: seen, on: [pay.send], when: counters.freed + counters.asked + counters.tries + waiting < 0, verdict: BLOCK, reason: never }
   - rule: budget
     on: [pay.send]
     when: counters.spent + input.amount > ${budget}
@@ -114,6 +117,10 @@ export interface Call {
 /** The counters' values before a call; only pay.send has rules that read them. */
 export interface Values {
   readonly spent: number;
+  /** The part of it that parked calls hold. */
+  readonly held: number;
+  /** Parked calls of the session. */
+  readonly parked: number;
   readonly freed: number;
   readonly tries: number;
   readonly asked: number;

@@ -188,6 +188,8 @@ class Pair {
           ? undefined
           : {
               spent: Number(counters["pay.spent"]),
+              held: Number(counters["pay.spent.held"]),
+              parked: Number(counters["pay.parked.held"]),
               freed: Number(counters["pay.freed"]),
               tries: Number(counters["pay.tries"]),
               asked: Number(counters["pay.asked"]),

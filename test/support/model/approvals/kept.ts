@@ -7,10 +7,15 @@ const asks = (...calls: readonly Partial<Call>[]): Step => ({
   asks: calls.map((of): Ask => ({ call: { ...call, ...of }, names: null })),
 });
 const uses = (of: number, change: Partial<Call> = {}): Step => ({ do: "ask", asks: [{ call, names: of, change }] });
-const decides = (of: number, decision: "approve" | "deny", scope: "call" | "tool" | "rule" = "call"): Step => ({
+const decides = (
+  of: number,
+  decision: "approve" | "deny",
+  scope: "call" | "tool" | "rule" = "call",
+  person = "bob",
+): Step => ({
   do: "decide",
   of,
-  person: "bob",
+  person,
   decision,
   scope,
   forMs: null,
@@ -34,6 +39,19 @@ export const kept: readonly { readonly name: string; readonly steps: readonly St
       decides(0, "approve"),
       { do: "key", person: "bob", isActive: true, groups: ["finance"], maker: "anna" },
       uses(0),
+    ],
+  },
+  {
+    name: "a vote that completes the persons only when its key is older than a day",
+    steps: [
+      asks({ tool: "pay.legal" }),
+      decides(0, "approve", "call", "fay"),
+      decides(0, "approve", "call", "gus"),
+      decides(0, "approve", "call", "fay"),
+      { do: "key", person: "fay", isActive: true, groups: ["legal"] },
+      decides(0, "approve", "call", "fay"),
+      decides(0, "approve", "call", "gus"),
+      uses(0, { tool: "pay.legal" }),
     ],
   },
   {

@@ -151,7 +151,7 @@ export class ApprovalsModel {
           state.status = "denied";
           state.denial = event;
         } else {
-          state.votes.push(event.person);
+          state.votes = [...state.votes.filter((person) => person !== event.person), event.person];
           state.status = event.useBy === null ? "pending" : "approved";
           state.useBy = event.useBy;
         }
@@ -197,7 +197,7 @@ export class ApprovalsModel {
 
   #values({ call, at }: Asking, own: number | undefined): Values {
     const states = this.states();
-    const values = { spent: 0, freed: 0, tries: 0, asked: 0 };
+    const values = { spent: 0, held: 0, parked: 0, freed: 0, tries: 0, asked: 0 };
     for (const event of this.#events) {
       if (event.kind !== "check") continue;
       const { call: past, at: then, verdict, answered, how, n } = event;
@@ -205,6 +205,9 @@ export class ApprovalsModel {
       const isHeld = how === "opened" && isOpen(states.get(n)) && n !== own;
       const isOfWallet = isSend && past.wallet === call.wallet;
       if (isOfWallet && then > at - day && (answered === "ALLOW" || isHeld)) values.spent += Number(past.amount);
+      if (isOfWallet && then > at - day && isHeld) values.held += Number(past.amount);
+      const isOfSession = call.session !== null && past.session === call.session && past.key === call.key;
+      if (isSend && isOfSession && then > at - 20 * minute && isHeld) values.parked += 1;
       if (isSend && past.key === call.key && then > at - 2 * hour && answered === "ALLOW")
         values.freed += Number(past.amount);
       if (isOfWallet && then > at - 10 * minute) values.tries += 1;
@@ -397,7 +400,9 @@ export class ApprovalsModel {
     const asker = this.#personOf(state.check.call.key);
     if (person === asker || voter.maker === asker) return { code: "self-approval" };
     const isApproved = state.votes.includes(person) && (isOpen(state) || state.status === "used");
-    const isAgain = decision === "approve" ? isApproved : state.denial?.person === person;
+    // A vote may complete the persons only later, when its key is not its maker's voice any more.
+    const isEnoughNow = state.status === "pending" && this.#isMet(state);
+    const isAgain = decision === "approve" ? isApproved && !isEnoughNow : state.denial?.person === person;
     if (isAgain && !isDue(state, at)) return this.#decided(of, false);
     if (!isOpen(state) || isDue(state, at)) return { code: "approval-closed" };
     const isMet = decision === "approve" && this.#isMet(state, [person]);

@@ -18,7 +18,9 @@ import {
   codes,
   compile,
   contractText,
+  diagnostics,
   judge,
+  marked,
   problems,
   request,
   snapshot,
@@ -110,6 +112,86 @@ function identity(definition: string, parts: { readonly let?: string; readonly l
   const policySet = compile(contractText({ ...required, counters: `{ k: ${definition} }`, ...parts, ...used }));
   return policySet.counters[0]?.identity ?? "";
 }
+
+suite("the part of a counter that parked calls hold", () => {
+  const reading = (definition: string, condition = "counters.k.held > 1"): string =>
+    withCounter(
+      definition,
+      `[{ rule: r, on: t, when: ${JSON.stringify(condition)}, verdict: BLOCK, reason: "{counters.k}" }]`,
+    );
+  const possible = "{ of: t, per: gate, counting: possible }";
+
+  test("only a `possible` counter that does not remember has `held`, and the error is at that word", () => {
+    assert.deepEqual(codes(reading(possible)), []);
+    assert.deepEqual(codes(reading("{ of: t, per: session, sum: platform.spent, counting: possible }")), []);
+    for (const counting of ["attempts", "released", "blocked", "escalated"]) {
+      const text = reading(`{ of: t, per: gate, counting: ${counting} }`);
+      const [problem, ...others] = diagnostics(text);
+      assert.ok(problem);
+      assert.deepEqual([problem.code, marked(problem), others], ["counter", "held", []], counting);
+      if (counting === "released") says("not-possible", `${problem.message}: ${problem.hint ?? ""}`);
+    }
+    const remembering = withCounter(
+      "{ of: t, per: gate, remembers: input.s, counting: possible }",
+      "[{ rule: r, on: t, when: counters.k.held > 1, verdict: BLOCK, reason: x }]",
+    );
+    assert.deepEqual(codes(remembering), ["counter"]);
+  });
+
+  test("`held` is a number without members, and other counters' names are as before", () => {
+    assert.deepEqual(codes(reading(possible, 'counters.k.held == "a"')), ["type"]);
+    assert.deepEqual(codes(reading(possible, "counters.k.helt > 1")), ["type"]);
+    assert.deepEqual(codes(reading(possible, "counters.j.held > 1")), ["unknown-counter"]);
+    assert.deepEqual(codes(withCounter("{ of: t, per: gate, counting: possible, when: counters.k.held > 1 }")), [
+      "not-here",
+    ]);
+    const own = contractText({ ...required, counters: "{ held: { of: t, per: gate, counting: possible } }" });
+    assert.deepEqual(
+      codes(`${own}rules: [{ rule: r, on: t, when: counters.held.held > counters.held, verdict: BLOCK, reason: x }]`),
+      [],
+    );
+  });
+
+  test("a contract that never reads it has no such counter, and its calls hold nothing under it", () => {
+    const [plain, read] = [compile(reading(possible, "counters.k > 1")), compile(reading(possible))];
+    assert.deepEqual(
+      plain.counters.map(({ name }) => name),
+      ["c.k"],
+    );
+    assert.deepEqual(
+      read.counters.map(({ name, counting }) => [name, counting]),
+      [
+        ["c.k", "possible"],
+        ["c.k.held", "held"],
+      ],
+    );
+    assert.equal(new Set(read.counters.map((each) => each.identity)).size, 2);
+    const caller = { keyName: "k", sessionId: null };
+    const call = request({ platform: snapshot });
+    assert.equal(prepare(plain, call, caller).updates.length, 1);
+    const prepared = prepare(read, call, caller);
+    const escalated = { verdict: "ESCALATE", answered: "ESCALATE" } as const;
+    const namesOf = (outcome: Parameters<typeof count>[1]): readonly string[] =>
+      count(prepared, outcome).map(({ counter: { name }, held }) => `${name} ${held === true ? "held" : "event"}`);
+    assert.deepEqual(namesOf({ ...escalated, how: "opened" }), ["c.k held", "c.k.held held"]);
+    assert.deepEqual(namesOf({ ...escalated, how: "attached" }), []);
+    assert.deepEqual(namesOf(escalated), ["c.k event"]);
+    assert.deepEqual(namesOf({ verdict: "ESCALATE", answered: "ALLOW", how: "used" }), ["c.k event"]);
+    assert.deepEqual(namesOf({ verdict: "ALLOW", answered: "ALLOW" }), ["c.k event"]);
+  });
+
+  test("a tool's calls hold amounts under a part that only another tool's rule reads", () => {
+    const text = contractText({ ...required, counters: "{ k: { of: t, per: gate, counting: possible } }" })
+      .replace("tools:\n", "tools:\n  u: { input: { type: object, additionalProperties: false }, otherwise: ALLOW }\n")
+      .concat("rules: [{ rule: r, on: u, when: counters.k.held > 1, verdict: BLOCK, reason: x }]\n");
+    const { tools } = compile(text);
+    assert.deepEqual(
+      tools.get("t")?.writers.map(({ counter }) => counter.name),
+      ["c.k", "c.k.held"],
+    );
+    assert.deepEqual([...(tools.get("u")?.readers.keys() ?? [])], ["c.k.held"]);
+  });
+});
 
 suite("a counter's identity is its definition", () => {
   const base =

@@ -20,6 +20,7 @@ const functions = new Set([
   "unnest",
   "sum",
   "count",
+  "min",
   "floor",
   "extract",
   "clock_timestamp",

@@ -44,7 +44,16 @@ function textOf(parts: Parts): string {
   ].join("");
 }
 
-const judged: ReadonlySet<string> = new Set(["unused-approval", "open-subject", "quorum-with-self", "no-approver"]);
+const judged: ReadonlySet<string> = new Set([
+  "unused-approval",
+  "open-subject",
+  "quorum-with-self",
+  "no-approver",
+  "unused-counter",
+  "session-budget",
+  "session-not-required",
+  "agent-controlled-key",
+]);
 
 function found(parts: Parts, keys?: readonly KnownKey[]): readonly string[] {
   const compiled = recompile(textOf(parts));
@@ -135,6 +144,32 @@ suite("unused-approval", () => {
       "the drift of a rule that pins its number",
       { rules: withApproval(price, "{ drift: 1, pins: [platform.price] }") },
       ["unused-approval: 1"],
+    ],
+  ]);
+});
+
+suite("limits on what parked calls hold", () => {
+  const counter = (per: string): string =>
+    `{ parked: { of: t, per: ${per}, sum: input.usd, counting: possible, within: 1d } }`;
+  const reading = (read: string): string =>
+    `${asks}, { rule: queue, on: t, when: ${read} > 500, verdict: BLOCK, reason: too much }`;
+  const ofSession = { counters: counter("session"), top: "", rules: reading("counters.parked.held") };
+  cases([
+    ["a limit on what a key holds", { counters: counter("key"), rules: reading("counters.parked.held") }, []],
+    [
+      "a limit on what a session holds, without a required session",
+      ofSession,
+      ["session-not-required: counters.parked.held > 500"],
+    ],
+    [
+      "a budget of a session",
+      { ...ofSession, rules: reading("counters.parked") },
+      ["session-budget: session", "session-not-required: counters.parked > 500"],
+    ],
+    [
+      "a limit on what is held for a name that the agent chooses",
+      { counters: counter("input.user"), rules: reading("counters.parked.held") },
+      ["agent-controlled-key: input.user"],
     ],
   ]);
 });

@@ -1,4 +1,4 @@
-import { Decimal, visible, type Json, type JsonObject } from "../../wire/mod.ts";
+import { Decimal, misreadAs, visible, type Json, type JsonObject } from "../../wire/mod.ts";
 
 /**
  * Prints a value for the person who decides: whole, with hidden characters escaped. Nothing is cut, because an agent
@@ -37,13 +37,6 @@ export function shownText(text: string): string {
 /** A number with its characters. A program that reads it as a binary number may get another one. */
 function numberText(number: number | Decimal): string {
   const text = typeof number === "number" ? String(number) : number.text;
-  const read = String(Number(text));
-  return isSame(text, read) ? text : `${text} (programs may read this as ${read})`;
-}
-
-function isSame(text: string, read: string): boolean {
-  const [one, other] = [new Decimal(text), new Decimal(read)];
-  const exponent = Math.min(one.exponent, other.exponent);
-  const aligned = (of: Decimal): bigint => of.coefficient * 10n ** BigInt(of.exponent - exponent);
-  return Number.isFinite(Number(text)) && aligned(one) === aligned(other);
+  const read = misreadAs(number);
+  return read === undefined ? text : `${text} (programs may read this as ${read})`;
 }

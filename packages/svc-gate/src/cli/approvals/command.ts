@@ -80,7 +80,7 @@ function card(approval: JsonObject): readonly string[] {
     "",
     "What the platform says",
     ...cardLines(approval.get("platform_state") ?? null, "  "),
-    ...decisions.map(decisionLine),
+    ...(decisions.length === 0 ? [] : ["", "What persons said", ...decisions.map(decisionLine)]),
     "",
     `hash ${text("hash")}`,
   ];
@@ -88,9 +88,9 @@ function card(approval: JsonObject): readonly string[] {
 
 function decisionLine(decision: JsonObject): string {
   const comment = decision.get("comment");
-  const said = typeof comment === "string" && comment !== "" ? `: ${visible(comment)}` : "";
+  const said = typeof comment === "string" && comment !== "" ? `: ${shownText(comment)}` : "";
   const [person, word, row] = ["person", "decision", "receipt"].map((name) => wordOf(decision.get(name)));
-  return `${visible(person ?? "")} said ${word} in row ${row}${said}`;
+  return `  ${visible(person ?? "")}: ${word}, in row ${row}${said}`;
 }
 
 function wordOf(value: Json | undefined): string {

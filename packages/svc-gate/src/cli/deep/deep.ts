@@ -6,24 +6,8 @@ import {
   type KeptCounter,
   type LedgerHistory,
 } from "../../ledger/mod.ts";
-import {
-  countersOf,
-  placedOutcome,
-  recountRow,
-  reportedCall,
-  rowsBehind,
-  settleCounters,
-  settledBy,
-} from "../../gate/mod.ts";
-import {
-  askOf,
-  endedBy,
-  readEffects,
-  wholeText,
-  type Leaf,
-  type RecordedEffect,
-  outcomeRows,
-} from "../../ledger/entry/mod.ts";
+import { placedOutcome, reportedCall, rowsBehind, settleCounters, settledBy } from "../../gate/mod.ts";
+import { outcomeRows, wholeText, type Leaf } from "../../ledger/entry/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import {
   askAgain,
@@ -37,6 +21,7 @@ import { hasErasedPart, inputNotKept, otherKind, readLeaf, readRecorded, type Re
 import { standsOnErased } from "../replay/replay.ts";
 import { counterDigest } from "../replay/replay-counters.ts";
 import { Folds } from "./folds.ts";
+import { Holds } from "./holds.ts";
 import { VerdictAccumulator, type DeepFound } from "./found.ts";
 import { addDecimals, visible } from "../../wire/mod.ts";
 import { between } from "./totals.ts";
@@ -82,13 +67,6 @@ interface CounterActs {
 /** The values of the counters that rows look up. */
 type Values = ReadonlyMap<Lookup, string | undefined>;
 
-/** An open approval: its row and what it holds. */
-interface OpenApproval {
-  readonly leaf: Leaf;
-  readonly row: RecordedRow;
-  readonly holds: (Omit<RecordedEffect, "held"> & { readonly at: number })[];
-}
-
 class DeepReplay {
   readonly #ledger: LedgerHistory;
   readonly #contracts: Contracts;
@@ -100,27 +78,29 @@ class DeepReplay {
   readonly #verdicts = new VerdictAccumulator();
   /** True after the first outcome. */
   #hasOutcomes = false;
-  /** The open approvals by row. */
-  readonly #open = new Map<number, OpenApproval>();
+  readonly #holds: Holds;
+  #heldUnder: string | null = null;
 
   constructor(ledger: LedgerHistory) {
     this.#ledger = ledger;
     this.#contracts = new Contracts(ledger);
     this.#folds = new Folds(ledger);
+    this.#holds = new Holds(ledger);
     this.#kept = new Map(ledger.kept.map((counter) => [counter.digest, counter]));
   }
 
   async take(rows: readonly RecordedRow[]): Promise<void> {
     const pending: Pending[] = [];
     for (const row of rows) {
+      await this.#hold(row);
       if (otherKind(row) !== undefined) {
         this.#act(row);
-        this.#settle(row);
+        this.#holds.settle(row);
         await this.#outcome(row);
         continue;
       }
       const next = await this.#pendingOf(row);
-      this.#settle(row);
+      this.#holds.settle(row);
       if (typeof next === "string") this.#verdicts.skipped(row.seq, next);
       else if ("what" in next) this.#verdicts.differed(row.seq, next);
       else pending.push(next);
@@ -130,7 +110,19 @@ class DeepReplay {
   }
 
   async end(last: number): Promise<DeepFound> {
-    return { ...this.#verdicts.found(last), counters: await this.#folds.end(last, this.#acts.reset) };
+    const folds = await this.#folds.end(last, this.#acts.reset);
+    const wrong = [folds.firstWrong, await this.#holds.firstWrong()].filter((each) => each !== undefined);
+    const [firstWrong] = wrong.toSorted((one, other) => one.seq - other.seq);
+    return { ...this.#verdicts.found(last), counters: { ...folds, firstWrong } };
+  }
+
+  /** A contract comes into force with the first row that names it, of whatever kind. */
+  async #hold(row: RecordedRow): Promise<void> {
+    const leaf = readLeaf(row);
+    if (typeof leaf === "string" || leaf.contract === this.#heldUnder) return;
+    this.#heldUnder = leaf.contract;
+    const policySet = await this.#contracts.of(leaf.contract ?? "");
+    if (typeof policySet !== "string") this.#holds.align(policySet);
   }
 
   async #pendingOf(row: RecordedRow): Promise<Pending | Difference | string> {
@@ -146,30 +138,12 @@ class DeepReplay {
     const cut = withoutInput(policySet, recorded);
     if (cut !== undefined) return cut;
     const asked = askAgain(policySet, recorded);
-    return { recorded, asked, acts: this.#acts, held: asked.lookups.map((lookup) => this.#heldFor(lookup, recorded)) };
-  }
-
-  /** What open approvals hold at a row, without what the call's own approval holds. */
-  #heldFor(lookup: Lookup, { trace }: Recorded): string {
-    if (this.#open.size === 0) return "0";
-    const [counter, key] = [counterOf(lookup), this.#ledger.keyDigest(lookup.key)];
-    const held = [...this.#open].flatMap(([row, { holds }]) => (row === trace.asked?.own ? [] : holds));
-    return held
-      .filter((hold) => hold.counter === counter && hold.key === key && hold.at > lookup.after)
-      .reduce((sum, { amount }) => addDecimals(sum, amount), "0");
-  }
-
-  /** Notes what a row holds, and what it ends. */
-  #settle(row: RecordedRow): void {
-    const leaf = readLeaf(row);
-    if (typeof leaf === "string") return;
-    const { how, approval } = askOf(row.evidence) ?? {};
-    if (approval !== undefined && (how === "used" || how === "opened")) this.#open.delete(approval);
-    for (const [from, to] of endedBy(leaf, row.evidence))
-      for (const seq of this.#open.keys()) if (seq >= from && seq <= to) this.#open.delete(seq);
-    if (how !== "opened") return;
-    const held = (readEffects(row.evidence) ?? []).filter(({ held: isHeld }) => isHeld === true);
-    this.#open.set(leaf.seq, { leaf, row, holds: held.map((hold) => ({ ...hold, at: leaf.at })) });
+    return {
+      recorded,
+      asked,
+      acts: this.#acts,
+      held: asked.lookups.map((lookup) => this.#holds.heldFor(lookup, recorded)),
+    };
   }
 
   /** A row that records a loss makes counters unknown. A reset counter is known, and counts from zero. */
@@ -208,26 +182,8 @@ class DeepReplay {
     this.#named = leaf.contract;
     this.#policySet = await this.#contracts.of(leaf.contract ?? "");
     if (typeof this.#policySet === "string") this.#folds.lose();
-    else {
-      await this.#folds.align(this.#policySet, leaf.seq);
-      this.#holdAgain(this.#policySet);
-    }
+    else await this.#folds.align(this.#policySet, leaf.seq);
     return this.#policySet;
-  }
-
-  /** A counter that comes into force counts what open approvals hold. */
-  #holdAgain(policySet: PolicySet): void {
-    const coming = countersOf(policySet).filter(
-      ({ counter }) => counter.counting === "possible" && !counter.startsEmpty,
-    );
-    for (const owned of coming) {
-      const counter = counterDigest(owned.counter.identity);
-      for (const { leaf, row, holds } of this.#open.values()) {
-        if (holds.some((hold) => hold.counter === counter)) continue;
-        for (const { key, amount, held } of recountRow(owned, leaf, row.evidence) ?? [])
-          if (held === true) holds.push({ counter, key: this.#ledger.keyDigest(key), amount, at: leaf.at });
-      }
-    }
   }
 
   /** What outcomes of rows before each row had taken back. A ledger without outcomes is not asked. */

@@ -105,7 +105,8 @@ async function explainRecorded(recorded: Recorded, history: History): Promise<Ex
   if (!compiled.ok) return { diagnostics: compiled.problem };
   const call = { body: bodyOf(recorded), key: leaf.key ?? "", at: leaf.at, mode: leaf.mode ?? "enforce" };
   const found = explained(compiled.value, call, trace, { valueOf: recordedValues(recorded), file: undefined });
-  const counters = await countersExplained(found.evaluation.counters, leaf, history);
+  const own = recorded.trace.asked?.own;
+  const counters = await countersExplained(found.evaluation.counters, leaf, history, own);
   const { decision } = found.evaluation;
   const agrees =
     decision.verdict === leaf.verdict &&

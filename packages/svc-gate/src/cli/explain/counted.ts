@@ -1,5 +1,5 @@
-import { readEffects, type Leaf } from "../../ledger/entry/mod.ts";
-import type { History } from "../history.ts";
+import { askOf, endedBy, parseLeaf, readEffects, type Leaf } from "../../ledger/entry/mod.ts";
+import type { History, RecordedRow } from "../history.ts";
 import type { CounterSeen } from "../evaluate.ts";
 import { showProgress } from "../progress.ts";
 import { otherKind, recordedAt, resetIn } from "../replay/recorded.ts";
@@ -14,16 +14,26 @@ export interface CounterExplained extends CounterSeen {
 export interface Counted {
   readonly receipts: number;
   /** The last of these receipts. */
-  readonly last: readonly { readonly seq: number; readonly amount: string }[];
+  readonly last: readonly CountedReceipt[];
+}
+
+interface CountedReceipt {
+  readonly seq: number;
+  readonly amount: string;
 }
 
 const lastMax = 5;
 
-/** Finds the receipts before this one that updated its counters, within their windows. */
+/**
+ * Finds the receipts before this one that updated its counters, within their windows.
+ *
+ * @param own the row of the call's own approval, whose amounts were left out
+ */
 export async function countersExplained(
   counters: readonly CounterSeen[],
   { seq }: Leaf,
   history: History,
+  own?: number,
 ): Promise<readonly CounterExplained[]> {
   const { keyDigest } = history;
   if (keyDigest === undefined) return counters.map((counter) => ({ ...counter, counted: undefined }));
@@ -38,7 +48,8 @@ export async function countersExplained(
       after: lookup?.after ?? 0,
       first: 0,
       receipts: 0,
-      last: [] as { seq: number; amount: string }[],
+      last: [] as readonly CountedReceipt[],
+      held: new Map<number, string>(),
     };
   });
   if (tallies.every(({ of }) => of === undefined))
@@ -50,37 +61,53 @@ export async function countersExplained(
       progress.at(row.seq);
       if (otherKind(row) === "change") {
         const reset = resetIn(row);
-        for (const counts of tallies) if (reset.has(counts.digest)) Object.assign(counts, { receipts: 0, last: [] });
+        for (const counts of tallies)
+          if (reset.has(counts.digest)) Object.assign(counts, { receipts: 0, last: [], held: new Map() });
       }
+      for (const [from, to] of holdsEndedBy(row))
+        for (const { held } of tallies) for (const of of held.keys()) if (of >= from && of <= to) held.delete(of);
       const effects = readEffects(row.evidence) ?? [];
       if (effects.length === 0) continue;
       const at = recordedAt(row.leaf);
-      for (const { amount, counter, key, withdrawn } of effects) {
+      for (const { amount, counter, key, held, withdrawn } of effects) {
         for (const counts of tallies) {
           if (counts.of !== `${counter} ${key}`) continue;
           if (withdrawn !== undefined) takeBack(counts, withdrawn);
           if (withdrawn !== undefined || at <= counts.after) continue;
+          if (held === true) {
+            counts.held.set(row.seq, amount);
+            continue;
+          }
           if (counts.receipts === 0) counts.first = row.seq;
           counts.receipts += 1;
-          counts.last.push({ seq: row.seq, amount });
-          if (counts.last.length > lastMax) counts.last.shift();
+          counts.last = [...counts.last, { seq: row.seq, amount }].slice(-lastMax);
         }
       }
     }
     if ((slice.at(-1)?.seq ?? 0) >= seq) break;
   }
   progress.end();
-  return tallies.map(({ counter, of, receipts, last }) => ({
-    ...counter,
-    counted: of === undefined ? undefined : { receipts, last },
-  }));
+  return tallies.map(({ counter, of, receipts, last, held }) => {
+    if (own !== undefined) held.delete(own);
+    const all = [...last, ...[...held].map(([row, amount]) => ({ seq: row, amount }))];
+    const latest = all.toSorted((one, other) => one.seq - other.seq).slice(-lastMax);
+    return { ...counter, counted: of === undefined ? undefined : { receipts: receipts + held.size, last: latest } };
+  });
+}
+
+/** The rows whose approvals a row ends, and with them the amounts that they hold. */
+function holdsEndedBy(row: RecordedRow): readonly (readonly [from: number, to: number])[] {
+  const { how, approval } = askOf(row.evidence) ?? {};
+  if (approval !== undefined && (how === "used" || how === "opened")) return [[approval, approval]];
+  const leaf = otherKind(row) === "change" ? parseLeaf(row.leaf) : undefined;
+  return leaf === undefined ? [] : endedBy(leaf, row.evidence);
 }
 
 interface Tally {
   /** The first receipt that counts. */
   readonly first: number;
   receipts: number;
-  last: { readonly seq: number; readonly amount: string }[];
+  last: readonly CountedReceipt[];
 }
 
 /** An outcome took the event of a receipt back. Rows are in the order of time, so it counted if it is not before the first. */

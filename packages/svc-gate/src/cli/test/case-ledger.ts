@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { noStops, type Approval } from "../../approvals/mod.ts";
+import { isOpen, noStops, type Approval } from "../../approvals/mod.ts";
 import type { Counter } from "../../contract/mod.ts";
 import { AppendTransaction, type CounterLookup } from "../../ledger/mod.ts";
 import type { ApprovalQuery, StoredEffect, StoredRow } from "../../ledger/entry/mod.ts";
@@ -131,8 +131,10 @@ export class CaseLedger {
         (keys.includes(each.key) && each.status === "denied" && isAfter(each, at)),
     );
     const open = [...this.#approvals.values()].filter((each) => isOpen(each) && isAfter(each, at));
+    const votes = kept.flatMap(({ record }) => (JSON.parse(record) as Pick<Approval, "votes">).votes);
     return {
       kept,
+      votes: votes.flatMap(({ row }) => this.#rows.get(row) ?? []),
       holds: kept.flatMap(({ row }) => this.#holds.get(row.seq) ?? []),
       open: open.filter(({ key }) => keys.includes(key)).map(({ key, place }) => [key, place, 1] as const),
       all: open.length,
@@ -156,10 +158,6 @@ export class WatchedTransaction extends AppendTransaction {
     this.seen.push(value);
     return value;
   }
-}
-
-function isOpen({ status }: StoredApproval): boolean {
-  return status === "pending" || status === "approved";
 }
 
 function isAfter({ ends }: StoredApproval, at: number): boolean {

@@ -46,9 +46,9 @@ function addKeys(program: Command): void {
     run(async () => (await import("../keys.ts")).createCommand(name, options)),
   );
 
-  operating(keys.command("list").description("list current and former keys: state, scopes, limits, last use")).action(
-    (options: KeysOptions) => run(async () => (await import("../keys.ts")).listCommand(options)),
-  );
+  operating(
+    keys.command("list").description("list current and former keys: state, scopes, persons, limits, last use"),
+  ).action((options: KeysOptions) => run(async () => (await import("../keys.ts")).listCommand(options)));
 
   operating(
     keys

@@ -5,6 +5,7 @@ import type { DiagnosticCode } from "../text/diagnostic-codes.ts";
 import type { Report, Span } from "../text/diagnostic.ts";
 import { intersect, nullFacts, pathOf, same, type Checked, type Facts } from "./facts.ts";
 import { binaryType, defaultText, literalType, textOf, untypedHint } from "./check-types.ts";
+import { heldName } from "../counters/counter.ts";
 import { isExact, negate as negateExact } from "../run/rational.ts";
 import { partsMax, type Scope } from "./scope.ts";
 import type { Binary, Syntax } from "../text/syntax.ts";
@@ -247,7 +248,7 @@ export class Checker {
     const special =
       syntax.of.kind === "name" && !this.#variables.has(syntax.of.name)
         ? this.#rootMember(syntax, syntax.of.name, facts)
-        : undefined;
+        : this.#held(syntax, facts);
     if (special !== undefined) return special;
     const of = this.check(syntax.of, facts).core;
     return this.readMember(
@@ -290,6 +291,24 @@ export class Checker {
     if (counter !== undefined)
       return same({ op: "counter", name: counter.name, type: counter.remembers ? memory : size, span }, facts);
     return this.#unknown("counter", name, this.scope.counters.keys(), nameSpan, facts);
+  }
+
+  /** `counters.name.held`; undefined for any other member. */
+  #held({ of, name, span, nameSpan, optional }: Syntax & { kind: "member" }, facts: Facts): Checked | undefined {
+    if (name !== "held" || optional || of.kind !== "member" || of.of.kind !== "name") return undefined;
+    if (of.of.name !== "counters" || this.#variables.has("counters")) return undefined;
+    const counter = this.scope.counters?.get(of.name);
+    if (counter === undefined) return undefined;
+    if (counter.counting === "possible" && !counter.remembers)
+      return same({ op: "counter", name: heldName(counter.name), type: size, span }, facts);
+    const what = counter.remembers ? "remembers values" : `counts \`${counter.counting}\``;
+    return this.refuse(
+      nameSpan,
+      "counter",
+      `\`${of.name}\` ${what}, so parked calls hold no amount in it`,
+      facts,
+      "only a counter with `counting: possible` and without `remembers` has `held`",
+    );
   }
 
   #unknown(what: "limit" | "counter", name: string, known: Iterable<string>, span: Span, facts: Facts): Checked {

@@ -1,8 +1,10 @@
+import { canonical, type Canonical } from "../../wire/mod.ts";
 import type { Calendar } from "../run/time.ts";
 
 /** The calls that a counter counts, by their answer or their decision. */
 export const countings = ["attempts", "released", "possible", "blocked", "escalated", "done"] as const;
-export type Counting = (typeof countings)[number];
+/** `held` is the part of a `possible` counter that parked calls hold; no contract writes it. */
+export type Counting = (typeof countings)[number] | "held";
 
 /** A counter in force: one concept for velocity, budgets and sequences of calls. */
 export interface Counter {
@@ -14,6 +16,8 @@ export interface Counter {
   readonly identity: string;
   readonly of: readonly string[];
   readonly counting: Counting;
+  /** True if parked calls hold amounts in it. */
+  readonly mayHold: boolean;
   readonly window: Window;
   /** It adds up a `sum`; any other counter counts calls, in whole numbers. */
   readonly sums: boolean;
@@ -25,6 +29,25 @@ export interface Counter {
   readonly remembers: boolean;
   /** The mandate lets it begin at zero, so older receipts are not folded into it. */
   readonly startsEmpty: boolean;
+}
+
+/** The name of the part of a counter that parked calls hold, such as `payments.spent.held`. */
+export function heldName(counter: string): string {
+  return `${counter}.held`;
+}
+
+/**
+ * The part of a `possible` counter that parked calls hold. It is a counter of its own: it has no events, and each amount
+ * that the counter holds is held under it too. So both end together.
+ */
+export function heldPart(counter: Counter): Counter {
+  const definition = JSON.parse(counter.identity) as Readonly<Record<string, Canonical>>;
+  return {
+    ...counter,
+    name: heldName(counter.name),
+    identity: canonical({ ...definition, counting: "held" }),
+    counting: "held",
+  };
 }
 
 /** The events that count: all events, those of a rolling time, or those of a calendar period. */

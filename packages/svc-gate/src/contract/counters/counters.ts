@@ -105,6 +105,7 @@ export function readCounter(name: string, document: CounterDocument, context: Co
     identity,
     of,
     counting,
+    mayHold: counting === "possible",
     window,
     sums: sum !== undefined,
     settles,

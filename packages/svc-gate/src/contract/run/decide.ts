@@ -97,7 +97,7 @@ export function count(prepared: Prepared, outcome: Outcome): readonly CounterUpd
   if (prepared.updates.length === 0) return noUpdates;
   const counted = prepared.updates.filter(({ counter }) => isCounted(counter, outcome));
   if (outcome.how !== "opened") return counted;
-  return counted.map((update) => (update.counter.counting === "possible" ? { ...update, held: true } : update));
+  return counted.map((update) => (update.counter.mayHold ? { ...update, held: true } : update));
 }
 
 /** Does the counter count calls with this decision and answer? */
@@ -110,6 +110,8 @@ export function isCounted({ counting }: Counter, { verdict, answered, how, isDon
     case "possible":
       // A call that waits already, or that nobody put on a list, holds nothing.
       return answered === "ALLOW" || (answered === "ESCALATE" && how !== "attached" && how !== "capped");
+    case "held":
+      return how === "opened";
     case "blocked":
       return verdict === "BLOCK";
     case "escalated":

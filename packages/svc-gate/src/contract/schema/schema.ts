@@ -1,4 +1,4 @@
-import { typeName, type Json, type JsonObject } from "../../wire/mod.ts";
+import { Decimal, misreadAs, typeName, type Json, type JsonObject } from "../../wire/mod.ts";
 import { compare, exactText, isExact, isInteger, remainder, type Exact } from "../run/rational.ts";
 import type { Type } from "../check/type.ts";
 import { equals, isList, show } from "../run/value.ts";
@@ -222,4 +222,24 @@ export function every(validators: readonly Validator[]): Validator {
     }
     return undefined;
   };
+}
+
+/** Accepts what the validator accepts, if a program that reads IEEE doubles reads every number of it unchanged. */
+export function onlyDoubles(validate: Validator): Validator {
+  return (value) => validate(value) ?? misreadNumber(value);
+}
+
+function misreadNumber(value: Json): Mismatch | undefined {
+  if (value instanceof Decimal) {
+    const read = misreadAs(value);
+    if (read === undefined) return undefined;
+    return { path: [], expected: `is ${show(value)}, which programs may read as ${read}`, found: "" };
+  }
+  if (typeof value !== "object" || value === null) return undefined;
+  const members = value instanceof Map ? (value as JsonObject) : (value as readonly Json[]);
+  for (const [step, member] of members.entries()) {
+    const problem = misreadNumber(member);
+    if (problem !== undefined) return inside(step, problem);
+  }
+  return undefined;
 }

@@ -18,6 +18,7 @@ const table = {
   "no-file": "A file that the mandate names cannot be read.",
   "not-allowed": "A contract lists a tool that the mandate does not let it route.",
   "not-here": "A root that is not known yet when the expression is evaluated.",
+  numbers: "A tool has `numbers` with a value other than `double`.",
   "open-object": "An object of an input does not say whether it accepts undeclared members.",
   pattern: "Not a pattern of RE2, not for the whole text, or too large.",
   reason: "A reason is not one sentence on one line, or shows an object.",

@@ -35,6 +35,8 @@ export interface RequireDocument {
 export interface ToolDocument {
   readonly span: Span;
   readonly input: YamlNode | undefined;
+  /** The input has only numbers that a program reading IEEE doubles does not change. */
+  readonly onlyDoubles: boolean;
   readonly requires: readonly RequireDocument[];
   readonly approval: ApprovalDocument | undefined;
   readonly otherwise: OutcomeDocument | undefined;

@@ -300,7 +300,15 @@ class Reader {
         `list a tool by its whole name: 1 to ${limits.toolNameBytesMax} bytes, no control characters (\`*\` is for \`on:\` and \`of:\`)`,
       );
     const map = this.asMap(node, "a tool");
-    if (map === undefined) return { span, input: undefined, requires: [], approval: undefined, otherwise: undefined };
+    if (map === undefined)
+      return {
+        span,
+        input: undefined,
+        onlyDoubles: false,
+        requires: [],
+        approval: undefined,
+        otherwise: undefined,
+      };
     this.known(map, documentKeys.tool, "a tool");
     const input = map.entries.get("input")?.value;
     if (input === undefined)
@@ -311,7 +319,26 @@ class Reader {
         "a JSON Schema, the same as an MCP tool's `inputSchema`",
       );
     const otherwise = this.#otherwise(map, span);
-    return { span, input, requires: this.requires(map), approval: this.approval(map, true), otherwise };
+    return {
+      span,
+      input,
+      onlyDoubles: this.#onlyDoubles(map),
+      requires: this.requires(map),
+      approval: this.approval(map, true),
+      otherwise,
+    };
+  }
+
+  #onlyDoubles(map: YamlMap): boolean {
+    const numbers = this.text(map, "numbers");
+    if (numbers !== undefined && numbers.text !== "double")
+      this.#report.add(
+        "numbers",
+        numbers.span,
+        "the only value of `numbers` is `double`",
+        "a tool without it accepts every number",
+      );
+    return numbers !== undefined;
   }
 
   #otherwise(map: YamlMap, span: Span): OutcomeDocument | undefined {

@@ -32,7 +32,7 @@ export class KeyDeciders {
     return {
       voter: (name, at) => this.#keys?.voter({ name, tenant }, at),
       personOf: (name) => this.#keys?.personOf({ name, tenant }) ?? name,
-      refresh: async () => this.#keys?.refresh(),
+      refresh: async () => this.#keys?.catchUp(),
     };
   }
 }

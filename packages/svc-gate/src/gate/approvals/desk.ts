@@ -6,6 +6,7 @@ import {
   mayDecide,
   readApprovalId,
   statusAt,
+  withVote,
   type Approval,
   type ApprovalAct,
   type Denial,
@@ -172,7 +173,7 @@ export class ApprovalDesk {
     const rows = asked.flatMap(({ id }) => readApprovalId(id)?.row ?? []);
     const found = await transaction.approvals({ attaches: [], rows: [...new Set(rows)], keys: [], at });
     const { approvals } = found;
-    await requireRows(transaction, approvals.filter(isOpen));
+    requireRows(approvals.filter(isOpen), found);
     return {
       approvals: new Map(approvals.map((approval) => [approval.row, approval])),
       holds: Map.groupBy(found.holds, ({ seq }) => seq),
@@ -210,12 +211,25 @@ export class ApprovalDesk {
       return bad(refuse("invalid-request", "its rule does not let a person decide it together with others"));
     const isApproval = asked.decision === "approve";
     const status = statusAt(approval, at);
-    const hasVoted = approval.votes.some(({ person }) => person === voter.person);
-    if (isApproval && hasVoted && ["pending", "approved", "used"].includes(status)) return good(undefined);
+    if (isApproval && ["pending", "approved", "used"].includes(status) && this.#isAgain(approval, key, voter, at))
+      return good(undefined);
     if (!isApproval && status === "denied" && approval.denial?.person === voter.person) return good(undefined);
     if (status !== "pending" && status !== "approved")
       return bad(refuse("approval-closed", `the approval is ${status} already: nothing was changed`));
     return good(isApproval ? this.#approve(approval, asked, key, voter, at) : deny(approval, asked, voter, at));
+  }
+
+  /**
+   * True if the person has approved already, and another vote would change nothing. It changes something if the person's
+   * first key does not count any more, or if the votes are enough only now, because a key is a day old.
+   */
+  #isAgain(approval: Approval, key: string, { person }: Voter, at: number): boolean {
+    if (!approval.votes.some((vote) => vote.person === person)) return false;
+    if (!isOpen(approval)) return true;
+    const votes = withVote(approval.votes, { row: 0, at, key, person, comment: "" });
+    const again = this.quorum({ ...approval, votes }, at);
+    const isEnoughNow = approval.status === "pending" && again.isMet;
+    return !isEnoughNow && again.has <= this.quorum(approval, at).has;
   }
 
   #approve(
@@ -226,8 +240,8 @@ export class ApprovalDesk {
     at: number,
   ): { readonly act: ApprovalAct; readonly sentence: string } {
     const { row, hash, asking } = approval;
-    const votes = [...approval.votes, { row: 0, at, key, person }];
-    const { isMet, has, needs } = quorumNow({ ...approval, votes }, this.#options.deciders, this.#options.policy(), at);
+    const votes = withVote(approval.votes, { row: 0, at, key, person, comment });
+    const { isMet, has, needs } = this.quorum({ ...approval, votes }, at);
     const use_by = isMet ? at + asking.use_within : null;
     const by = groups.filter((group) => asking.needs.some((need) => need.by?.includes(group)));
     const act = { act: "approval.approve", row, hash, person, by, comment, use_by } as const;
@@ -331,13 +345,12 @@ export class ApprovalDesk {
       if (signal.aborted || this.#closed) return stop();
       this.#waiters.add(waiter);
       if (this.#options.ledger.isShared) this.#asking ??= setInterval(() => void this.look(), askEveryMs).unref();
-      else void this.look(); // A decision may have come between the caller's look and this moment.
+      else void this.look([waiter]); // A decision may have come between the caller's look and this moment.
     });
   }
 
-  /** Reads the approvals that somebody waits for, in one query. An approval that was erased is cancelled. */
-  async look(): Promise<void> {
-    const asked = [...this.#waiters];
+  /** Reads the approvals that waiters wait for, in one query. An approval that was erased is cancelled. */
+  async look(asked: readonly Waiter[] = [...this.#waiters]): Promise<void> {
     const rows = [...new Set(asked.map(({ approval: { row } }) => row))];
     if (rows.length === 0) return;
     const query = { before: Number.MAX_SAFE_INTEGER, limit: rows.length, rows };

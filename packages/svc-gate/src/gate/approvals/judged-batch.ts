@@ -113,7 +113,7 @@ export class JudgedBatch {
     const spendable = approvals.filter((each) => names.has(each.row) && statusAt(each, at) === "approved");
     if (spendable.length > 0) {
       await deciders.refresh();
-      await requireRows(transaction, spendable);
+      requireRows(spendable, found);
     }
     const book = new ApprovalBook((text) => transaction.digest(text), approvals, {
       ledger: found.all,
@@ -383,11 +383,18 @@ function outcomeOf(
   return { asked, ...(how === "opened" && asking !== undefined && { approval: asking as unknown as Canonical }) };
 }
 
-/** Folds approvals from their rows again before they are used. The table only says where to look. */
-export async function requireRows(transaction: AppendTransaction, approvals: readonly Approval[]): Promise<void> {
+type FoundApprovals = Awaited<ReturnType<AppendTransaction["approvals"]>>;
+
+/**
+ * Folds approvals from their rows again before they are used. The table only says where to look.
+ *
+ * @param read what the look-up of the approvals read in this transaction
+ */
+export function requireRows(approvals: readonly Approval[], read: Pick<FoundApprovals, "kept" | "votes">): void {
+  const rows = new Map([...read.kept.map(({ row }) => row), ...read.votes].map((row) => [row.seq, row]));
   for (const approval of approvals) {
     const numbers = [approval.row, ...approval.votes.map(({ row }) => row)];
-    const folded = foldApproval(await transaction.rowsAt(numbers));
+    const folded = foldApproval(numbers.flatMap((row) => rows.get(row) ?? []));
     const isSame = folded !== undefined && boundText(folded) === boundText(approval);
     if (!isSame)
       throw new Fault(`the approval of row ${approval.row} is not what its rows say: restore the ledger from a backup`);

@@ -88,14 +88,14 @@ function rowsOf(approvals: readonly Approval[]): readonly number[] {
 }
 
 /**
- * The acts of the root's ledger that a tenant's ledger does not have yet. A ledger without rows needs only the stops in
- * force, and the last act, from which it continues.
+ * The acts of the root's ledger that a tenant's ledger does not have yet. A ledger that has none, and no approvals, needs
+ * only the stops in force, and the last act, from which it continues.
  */
-export function missingActs({ head, stops }: AppendTransaction, root: Stops): readonly RecordedStopAct[] {
+export function missingActs({ hasApprovals, stops }: AppendTransaction, root: Stops): readonly RecordedStopAct[] {
   if (root.acts.length === 0) return root.acts;
   const through = Math.max(0, ...stops.acts.map(({ act }) => act.root ?? 0));
   const missing = root.acts.filter(({ seq, act: { scope } }) => seq > through && isForTenants(scope));
-  if (head.seq > 0) return missing;
+  if (hasApprovals || stops.acts.length > 0) return missing;
   return missing.filter((act) => act === missing.at(-1) || root.active.some(({ row }) => row === act.seq));
 }
 

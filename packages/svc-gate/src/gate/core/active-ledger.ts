@@ -66,7 +66,9 @@ export class ActiveLedger {
         const isBehind = inForce !== undefined && !agrees(inForce, this.#policy);
         const isSuperseded = inForce !== undefined && isLater(inForce.engine);
         this.#isSuperseded = isSuperseded;
-        if (time.ok && !isBehind && !isSuperseded && (await this.#followStops(transaction, time.value))) continue;
+        // A start may not have stored the text of the contract that the rows would name.
+        const mayFollow = !anyClock && time.ok && !isBehind && !isSuperseded;
+        if (mayFollow && (await this.#followStops(transaction, time.value))) continue;
         if ((time.ok || anyClock) && !isBehind && !isSuperseded) {
           await work({ transaction, at: time.ok ? time.value : transaction.head.at });
           return good(undefined);

@@ -80,7 +80,7 @@ export async function alignCounters(
       ? { ...start, unknownThrough: lostThrough }
       : await catchUp(each, ledger, start, keep);
     await transaction.keepCounter({ definition, through: null, unknownThrough }, []);
-    if (each.counter.counting === "possible" && !startsEmpty) await holdOpen(each, transaction);
+    if (each.counter.mayHold && !startsEmpty) await holdOpen(each, transaction);
     folded.push({ counter: name, rows, events, unknownThrough, startsEmpty });
   }
   return folded;

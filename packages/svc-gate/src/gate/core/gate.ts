@@ -141,7 +141,11 @@ export class Gate implements AdminEvents {
     this.outcomes = new OutcomeDesk({ ledger, policy, exclusive });
     this.#eraser = new Eraser({
       ledger,
-      appendAdminEvent: (makeEvent) => this.appendAdminEvent(makeEvent),
+      appendAdminEvent: async (makeEvent) => {
+        const appended = await this.appendAdminEvent(makeEvent);
+        await this.approvals.look(); // The erasure has ended the approvals of its rows.
+        return appended;
+      },
       scrub: (rewrite) => this.#scrub(rewrite),
     });
     this.#retention = retention && new Retention({ ...retention, ledger, eraser: this.#eraser });
@@ -231,14 +235,12 @@ export class Gate implements AdminEvents {
 
   /** Waits until every batch that began before has ended. The next one follows the root's stops. */
   passHead(): Promise<Result<void, Refusal>> {
-    return this.#sequencer.batcher.exclusive(({ transaction }) => transaction.abort(), true);
+    return this.#sequencer.batcher.exclusive(({ transaction }) => transaction.abort());
   }
 
   /** Erases parts of receipts, between batches; see docs/guides/erasure.md. */
-  async erase(request: EraseRequest, by: string): Promise<Result<Erased, Refusal>> {
-    const erased = await this.#eraser.erase(request, by);
-    await this.approvals.look();
-    return erased;
+  erase(request: EraseRequest, by: string): Promise<Result<Erased, Refusal>> {
+    return this.#eraser.erase(request, by);
   }
 
   async #scrub(rewrite: boolean): Promise<Scrubbed> {

@@ -290,7 +290,13 @@ function described(approval: Approval, row: ShownRow | undefined): readonly (rea
     [
       "decisions",
       [
-        ...votes.map(({ at, person, row: seq }) => ({ decision: "approve", person, at, receipt: seq })),
+        ...votes.map(({ at, person, row: seq, comment }) => ({
+          decision: "approve",
+          person,
+          at,
+          receipt: seq,
+          comment,
+        })),
         ...(denial === null
           ? []
           : [

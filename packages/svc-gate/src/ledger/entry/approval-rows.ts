@@ -42,6 +42,20 @@ export function readApprovals(kept: readonly KeptApproval[]): readonly Approval[
   });
 }
 
+/** The numbers of the rows of votes, as the table names them. It may have been changed to any text. */
+export function voteRows(kept: Iterable<Pick<KeptApproval, "record">>): readonly number[] {
+  return [...kept].flatMap(({ record }) => readProgress(record).votes?.map(({ row }) => row) ?? []);
+}
+
+/** What became of an approval, as its table says; nothing if that is not JSON. */
+export function readProgress(record: string): Partial<Approval> {
+  try {
+    return Object(JSON.parse(record)) as Partial<Approval>;
+  } catch {
+    return {};
+  }
+}
+
 /** Until when the approval matters to other calls: a denial for an hour at least, because denials of a rule are counted. */
 function endOf(approval: Approval): number | null {
   if (isOpen(approval)) return endsAt(approval);

@@ -25,4 +25,4 @@ export { leafHash, leafKinds, parseLeaf, type Leaf, type LeafKind } from "./leaf
 export type { Durable, Receipt } from "./receipt.ts";
 export type { Broken, StoredRow } from "./row.ts";
 export * as outcomeRows from "./outcome-rows.ts";
-export { readCall, readEffects, type RecordedEffect } from "./verifier.ts";
+export { readCall, readEffects } from "./verifier.ts";

@@ -65,6 +65,8 @@ export interface ApprovalLookup {
 
 export interface ApprovalsFound {
   readonly kept: readonly KeptApproval[];
+  /** The rows of their votes. */
+  readonly votes: readonly StoredRow[];
   /** The amounts that these approvals hold. */
   readonly holds: readonly StoredEffect[];
   /** Open approvals of the keys. */
@@ -73,7 +75,35 @@ export interface ApprovalsFound {
   readonly all: number;
 }
 
-export const noApprovals: ApprovalsFound = { kept: [], holds: [], open: [], all: 0 };
+export const noApprovals: ApprovalsFound = { kept: [], votes: [], holds: [], open: [], all: 0 };
+
+/** The most old answers that one commit deletes: more than a batch adds, and so few that no commit takes long. */
+export const repeatsDeletedMax = 1024;
+
+/** An open approval, by the row that asked, and the amounts that it holds. An unknown counter has an empty digest. */
+export interface OpenHolds {
+  readonly row: number;
+  readonly holds: readonly Pick<StoredEffect, "amount" | "at" | "counter" | "key">[];
+}
+
+/** Groups the columns row, counter, key, time and amount by row. The last four are null if a row holds nothing. */
+export function openHoldsOf(
+  columns: readonly (readonly unknown[])[],
+  counters: readonly Pick<KeptCounter, "digest" | "id">[],
+): readonly OpenHolds[] {
+  const digests = new Map(counters.map(({ id, digest }) => [id, digest]));
+  return [...Map.groupBy(columns, ([row]) => Number(row))].map(([row, held]) => ({
+    row,
+    holds: held
+      .filter(([, counter]) => counter !== null)
+      .map(([, counter, key, at, amount]) => ({
+        counter: digests.get(Number(counter)) ?? "",
+        key: Buffer.from(key as Uint8Array).toString("hex"),
+        at: Number(at),
+        amount: String(amount),
+      })),
+  }));
+}
 
 /** How many approvals wait for a person. */
 export interface WaitingApprovals {
@@ -377,6 +407,8 @@ export interface HistoryReader {
   taken(queries: readonly TakenQuery[]): Promise<readonly (readonly string[])[]>;
   /** Reads rows by their numbers, in order. */
   rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]>;
+  /** Returns those of the rows whose approvals are open now, with what they hold. */
+  openHolds(rows: readonly number[]): Promise<readonly OpenHolds[]>;
   /** Counts the approvals that wait for a person at a time. */
   waiting(at: number): Promise<WaitingApprovals>;
 }

@@ -3,7 +3,7 @@ import { walk, type Core, type CounterDocument, type Syntax } from "../../../../
 import { directionOf } from "../formula/direction.ts";
 import type { Finding } from "./finding.ts";
 import { impossible } from "../formula/reasoner.ts";
-import { isFalse, presenceOf, type Subject } from "../formula/subject.ts";
+import { heldName, isFalse, presenceOf, type Subject } from "../formula/subject.ts";
 
 /** Counters that the agent can escape, or that count the wrong calls. */
 export function findInCounters(subjects: readonly Subject[]): readonly Finding[] {
@@ -38,6 +38,8 @@ interface Use {
   readonly limits: boolean;
   /** A higher count makes the verdict milder: it proves that an action was done. */
   readonly proves: boolean;
+  /** It reads what parked calls hold, and not the whole counter. */
+  readonly isHeld: boolean;
 }
 
 type KeyRoot = "session" | "key" | "gate" | "input" | "platform";
@@ -53,7 +55,7 @@ function countersOf(subjects: readonly Subject[]): readonly CounterInUse[] {
       id,
       document: counter,
       of: subjects.filter(({ tool }) => counter.of.some(({ text }) => fits(text, tool))),
-      uses: subjects.flatMap((subject) => usesIn(subject, id)),
+      uses: subjects.flatMap((subject) => [...usesIn(subject, id, false), ...usesIn(subject, heldName(id), true)]),
       parts: new Set(counter.per.flatMap(({ syntax, text }) => keyRoot(text, syntax, document.lets))),
       chosen: counter.per.find(({ syntax, text }) => keyRoot(text, syntax, document.lets).includes("input"))?.syntax
         .span,
@@ -75,7 +77,7 @@ function keyRoot(text: string, syntax: Syntax, lets: ReadonlyMap<string, Syntax>
   return definition === undefined ? [] : keyRoot("", definition, lets);
 }
 
-function usesIn(subject: Subject, id: string): readonly Use[] {
+function usesIn(subject: Subject, id: string, isHeld: boolean): readonly Use[] {
   const { rules, requirements } = subject;
   const strict = rules.filter(({ verdict }) => verdict !== "ALLOW");
   const milder = subject.route.otherwise === "ALLOW" ? [] : rules.filter(({ verdict }) => verdict === "ALLOW");
@@ -87,9 +89,8 @@ function usesIn(subject: Subject, id: string): readonly Use[] {
   ].flatMap(({ core, restricts }) => {
     if (!reads(core)) return [];
     const { grows, shrinks } = directionOf(core, id);
-    return [
-      { subject, core, span: core.span, limits: restricts ? grows : shrinks, proves: restricts ? shrinks : grows },
-    ];
+    const [limits, proves] = restricts ? [grows, shrinks] : [shrinks, grows];
+    return [{ subject, core, span: core.span, limits, proves, isHeld }];
   });
 }
 
@@ -111,7 +112,9 @@ function keyFindings(counter: CounterInUse, all: readonly CounterInUse[]): reado
       },
     ];
   }
-  if (!parts.has("session") || !isBudget(counter)) return [];
+  // What one session may hold is a limit on parked calls, not a budget.
+  const isHeldOnly = uses.every(({ limits, isHeld }) => !limits || isHeld);
+  if (!parts.has("session") || isHeldOnly || !isBudget(counter)) return [];
   return [
     {
       code: "session-budget",

@@ -32,6 +32,11 @@ export function subjectsOf(policySet: PolicySet): readonly Subject[] {
   );
 }
 
+/** The name of the part of a counter that parked calls hold: `counters.x.held` in a contract. */
+export function heldName(counter: string): string {
+  return `${counter}.held`;
+}
+
 function subjectOf(document: ContractDocument, tool: string, route: Route): Subject {
   const requirements = [...route.presence, ...route.requires];
   const counting = [...document.counters].filter(([, { sum }]) => sum === undefined);
@@ -45,7 +50,7 @@ function subjectOf(document: ContractDocument, tool: string, route: Route): Subj
       input: shapeOf(route.schemas.input),
       platform: shapeOf(route.schemas.platform),
       ranges: new Map(),
-      whole: new Set(counting.map(([name]) => `${document.name}.${name}`)),
+      whole: new Set(counting.map(([name]) => `${document.name}.${name}`).flatMap((name) => [name, heldName(name)])),
     },
     context: requirements.map(({ when }) => ({ core: when, holds: true })),
   };

@@ -3,6 +3,7 @@ import type { ToolPlan } from "../../../../svc-gate/src/contract/ir.ts";
 import { assistNotes, compareApprovals, type ApprovalChange } from "./approvals.ts";
 import { compareCall, directionOf, type Compared, type Direction } from "./call.ts";
 import { Guesser } from "./guess.ts";
+import { compareNumbers, withOnlyDoubles, type NumbersChange } from "./numbers.ts";
 import { questionOf, type Question } from "./question.ts";
 import { sameFinality, samePlans } from "./same.ts";
 import { shrink } from "./shrink.ts";
@@ -19,6 +20,8 @@ export interface ToolDifference {
   readonly shown: ReadonlyMap<Direction, Compared>;
   /** What an approval of its calls needs that differs. */
   readonly approvals: readonly ApprovalChange[];
+  /** Which numbers its input may have, if that differs. */
+  readonly numbers: NumbersChange | undefined;
   /** Further information: why the result is unknown, and what was left out. */
   readonly notes: readonly string[];
   /** Calls that differ in an exact translation, but not in the engine. */
@@ -59,11 +62,15 @@ async function compareTool(pair: Pair, tool: string, options: CompareOptions): P
     ...sensitiveNotes(pair, tool),
   ];
   const approvals = compareApprovals({ policySet: pair.before, plan: a }, { policySet: pair.after, plan: b });
-  const found = samePlans(a, b) ? noDifference(tool) : await searched(pair, [a, b], options);
-  return { ...found, answer: together(found.answer, approvals), approvals, notes: [...found.notes, ...notes] };
+  const numbers = compareNumbers(a, b);
+  // The change of numbers has its own direction. So the search only covers calls that it does not affect.
+  const plans = numbers === undefined ? ([a, b] as const) : ([withOnlyDoubles(a), withOnlyDoubles(b)] as const);
+  const found = samePlans(a, b) ? noDifference(tool) : await searched(pair, plans, options);
+  const answer = together(found.answer, [...approvals, ...(numbers === undefined ? [] : [numbers])]);
+  return { ...found, answer, approvals, numbers, notes: [...found.notes, ...notes] };
 }
 
-type Found = Omit<ToolDifference, "approvals">;
+type Found = Omit<ToolDifference, "approvals" | "numbers">;
 
 function noDifference(tool: string): Found {
   return { tool, answer: "equivalent", shown: new Map(), notes: [], defects: [] };
@@ -77,10 +84,10 @@ async function searched(pair: Pair, plans: readonly [ToolPlan, ToolPlan], option
   return search.difference();
 }
 
-/** The answer for verdicts and approvals together. */
-function together(verdicts: Answer, approvals: readonly ApprovalChange[]): Answer {
+/** The answer for verdicts, approvals and numbers together. */
+function together(verdicts: Answer, changes: readonly Pick<ApprovalChange, "direction">[]): Answer {
   if (verdicts === "unknown") return verdicts;
-  const found = new Set<Answer>([verdicts, ...approvals.map(({ direction }) => direction ?? "changed")]);
+  const found = new Set<Answer>([verdicts, ...changes.map(({ direction }) => direction ?? "changed")]);
   found.delete("equivalent");
   const [only] = found;
   return found.size > 1 ? "changed" : (only ?? "equivalent");

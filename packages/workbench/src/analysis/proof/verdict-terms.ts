@@ -76,10 +76,11 @@ export class PlanTerms {
     );
   }
 
-  #meetsSchemas({ schemas }: Route): Term {
+  #meetsSchemas({ schemas, onlyDoubles }: Route): Term {
     const { input, platform, hasPlatform } = this.#world;
     const snapshot = this.#meets(schemas.platform, platform);
-    return this.#short(and(this.#meets(schemas.input, input), or(not(hasPlatform), snapshot)));
+    const numbers = onlyDoubles ? this.#world.unknown("every number of the input is the shortest of a double") : "true";
+    return this.#short(and(this.#meets(schemas.input, input), numbers, or(not(hasPlatform), snapshot)));
   }
 
   #meets(schema: Route["schemas"]["input"], symbol: SymbolicValue): Term {

@@ -20,6 +20,12 @@ const roots: readonly Suggestion[] = [
   ["now", "the time of the check, a timestamp"],
 ].map(([name = "", detail = ""]) => ({ name, kind: "root", detail }));
 
+const heldPart: Suggestion = {
+  name: "held",
+  kind: "member",
+  detail: "the amount of parked calls, for a counter with `counting: possible`",
+};
+
 const macros: readonly Suggestion[] = [
   ["exists", "exists(x, condition): is it true for an item?"],
   ["all", "all(x, condition): is it true for every item?"],
@@ -36,9 +42,8 @@ export function suggest(outline: Outline, location: CursorLocation): readonly Su
   if (root === undefined)
     return /[)\]"'`]\.\??\w*$/.test(location.before) ? methods([]) : beginnings(outline, location);
   if (root === "limits" || root === "counters") {
-    return rest.length > 0
-      ? methods([])
-      : namesUnder(outline, root).map((name) => member(name, find(outline, root, name)));
+    if (rest.length === 0) return namesUnder(outline, root).map((name) => member(name, find(outline, root, name)));
+    return root === "counters" && rest.length === 1 ? [heldPart, ...methods([])] : methods([]);
   }
   if (root === "session") return [{ name: "present", kind: "member", detail: "does the check belong to a session?" }];
   const schemas = schemasOf(outline, location, root);

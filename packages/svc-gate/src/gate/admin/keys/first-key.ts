@@ -62,7 +62,7 @@ export function readFirstKeyDigest(folder: string): Promise<string | undefined> 
  */
 async function otherKey(folder: string, kept: string): Promise<Pick<FirstKey, "warning"> | undefined> {
   const file = join(folder, dataFolder.files.firstKey);
-  const text = await readFile(file, "utf8").catch(() => undefined);
+  const text = await readUnlessMissing(file);
   if (text === undefined || digestOf(text.trim()) === kept) return undefined;
   const warning =
     `the key in ${file} is refused with 401, because keys.json has the digest of another key: restore the two files ` +
@@ -81,19 +81,23 @@ async function digestUnlessDamaged(file: string): Promise<string | undefined> {
 }
 
 async function readDigest(file: string): Promise<string | undefined> {
-  let text: string;
-  try {
-    text = await readFile(file, "utf8");
-  } catch (error) {
-    if (["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return undefined;
-    throw error;
-  }
+  const text = await readUnlessMissing(file);
+  if (text === undefined) return undefined;
   const digest = /"digest": "([0-9a-f]{64})"/.exec(text)?.[1];
   if (digest === undefined)
     throw new KeyFileDamaged(
       `the key file ${file} is damaged: restore it, or remove it so that the gate makes a new first key`,
     );
   return digest;
+}
+
+async function readUnlessMissing(file: string): Promise<string | undefined> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    if (["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return undefined;
+    throw error;
+  }
 }
 
 /** The file that holds the digest of the first key cannot be read. */

@@ -48,7 +48,7 @@ export interface KeyEvent {
 export interface KeyRingOptions {
   /** The root's gate: keys of all tenants are rows of its ledger. */
   readonly gate: AdminEvents;
-  readonly ledger: Pick<Ledger, "keepUses" | "uses">;
+  readonly ledger: Pick<Ledger, "isShared" | "keepUses" | "uses">;
   /** SHA-256 in hex of the first key; undefined if there is none. */
   readonly firstKey: string | undefined;
   readonly isTenant: (id: string) => boolean;
@@ -93,6 +93,8 @@ export class KeyRing {
   /** The last row that was folded. `#folded` has all of them. */
   #last: Change | undefined;
   readonly #folded = new Map<number, Change>();
+  /** How many changes by this process may be on disk and not folded yet. */
+  #appending = 0;
 
   private constructor(options: KeyRingOptions) {
     this.#options = options;
@@ -233,6 +235,23 @@ export class KeyRing {
     for (const change of all) this.#fold(change);
   }
 
+  /** Folds the changes that are not folded yet. A ledger that only this process writes has none between its own changes. */
+  async catchUp(): Promise<void> {
+    if (this.#options.ledger.isShared || this.#appending > 0) await this.refresh();
+  }
+
+  /** Appends a row, and folds it. */
+  async #append(makeEvent: Parameters<AdminEvents["appendAdminEvent"]>[0]): Promise<Result<Receipt, Refusal>> {
+    this.#appending += 1;
+    try {
+      const done = await this.#options.gate.appendAdminEvent(makeEvent);
+      if (done.ok) await this.refresh();
+      return done;
+    } finally {
+      this.#appending -= 1;
+    }
+  }
+
   /** The last row that was folded; 0 before the first. */
   get #changed(): number {
     return this.#last?.seq ?? 0;
@@ -258,26 +277,22 @@ export class KeyRing {
     by: string,
     decide: () => Promise<Result<KeyEvent, Refusal>> | Result<KeyEvent, Refusal>,
   ): Promise<Result<Receipt, Refusal>> {
-    const done = await this.#options.gate.appendAdminEvent(async (transaction) => {
+    return this.#append(async (transaction) => {
       if (transaction.changed !== this.#changed) await this.refresh();
       const decided = await decide();
       if (!decided.ok) return decided;
       const { act, record, reason } = decided.value;
       return good({ by, act, body: recordBody(record), reason });
     });
-    if (done.ok) await this.refresh();
-    return done;
   }
 
   /** Records a person who may decide calls. A person who is on the list already is a conflict. */
   async appendPerson(by: string, name: string): Promise<Result<Receipt, Refusal>> {
-    const done = await this.#options.gate.appendAdminEvent(async (transaction) => {
+    return this.#append(async (transaction) => {
       if (transaction.changed !== this.#changed) await this.refresh();
       if (this.#persons.has(name)) return bad(refuse("conflict", `the person ${quote(name)} is on the list already`));
       return good({ by, act: "persons.add", body: { name }, reason: `Svc: ${by} added the person ${name}` });
     });
-    if (done.ok) await this.refresh();
-    return done;
   }
 
   /** Makes a key for anyone who can read this gate's own files. No row records it, and it ends with the process. */

@@ -1,4 +1,5 @@
 import type { KeptCounters } from "../running-totals.ts";
+import { voteRows } from "../../entry/approval-rows.ts";
 import type { ApprovalLookup, ApprovalsFound, KeptApproval } from "../store.ts";
 import { storedRow } from "./rows.ts";
 import { settleAll } from "./session.ts";
@@ -27,10 +28,15 @@ export async function openApprovals(
     send("openAll", ledger, at),
   ]);
   const kept = new Map([...ofCalls, ...named, ...denials].map(keptApproval).map((each) => [each.row.seq, each]));
-  const found = kept.size === 0 ? [] : await send("holdsOf", ledger, [...kept.keys()]);
+  const votes = voteRows(kept.values());
+  const [found = [], voted = []] = await settleAll([
+    ...(kept.size === 0 ? [] : [send("holdsOf", ledger, [...kept.keys()])]),
+    ...(votes.length === 0 ? [] : [send("rowsAt", ledger, [...votes])]),
+  ]);
   const counterOf = new Map([...counters.values()].map(({ id, digest }) => [id, digest]));
   return {
     kept: [...kept.values()],
+    votes: voted.map(storedRow),
     holds: found.map(([counter, key, when, seq, amount]) => ({
       seq: Number(seq),
       at: Number(when),

@@ -4,7 +4,7 @@ import { keptApproval } from "./approvals.ts";
 import { readCounters, storedOutcomeOf, storedRow, takenFor } from "./rows.ts";
 import { beginOn, connect, readOne } from "./session.ts";
 import { ask, commit, type BoundStatement } from "./sql.ts";
-import { joinHashes, type EventPosition, type HistoryReader, type KeyNotes } from "../store.ts";
+import { joinHashes, openHoldsOf, type EventPosition, type HistoryReader, type KeyNotes } from "../store.ts";
 import type { StoredRow } from "../../entry/row.ts";
 
 /** Rows of one slice of a long read, and characters, which limit memory if rows are large. */
@@ -65,6 +65,10 @@ export function historyOf(reads: Pool, ledger: string): HistoryReader {
     rowsAt: async (numbers) => {
       const [rows = []] = await read(ask("rowsAt", ledger, [...numbers]));
       return rows.map(storedRow);
+    },
+    openHolds: async (rows) => {
+      const [found = []] = await read(ask("openHolds", ledger, [...rows]));
+      return openHoldsOf(found, [...(await counters()).values()]);
     },
     waiting: async (at) => {
       const [rows = []] = await read(ask("waitingApprovals", ledger, at));

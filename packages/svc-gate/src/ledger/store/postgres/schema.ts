@@ -60,7 +60,7 @@ export const migrations: readonly Migration[] = [
       status text NOT NULL, ends bigint, record text NOT NULL, PRIMARY KEY (ledger, seq))`,
     "CREATE INDEX approvals_by_attach ON svc_gate.approvals (ledger, attach) WHERE ends IS NOT NULL",
     "CREATE INDEX approvals_by_key ON svc_gate.approvals (ledger, key, status, ends) WHERE ends IS NOT NULL",
-    "CREATE INDEX approvals_by_end ON svc_gate.approvals (ledger, ends) WHERE ends IS NOT NULL",
+    "CREATE INDEX approvals_by_end ON svc_gate.approvals (ledger, ends) WHERE status IN ('pending', 'approved')",
     `CREATE TABLE svc_gate.holds (
       ledger text NOT NULL, counter int NOT NULL, key bytea NOT NULL, at bigint NOT NULL, seq bigint NOT NULL, amount text NOT NULL,
       PRIMARY KEY (ledger, counter, key, at, seq))`,

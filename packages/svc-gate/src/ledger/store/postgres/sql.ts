@@ -48,8 +48,14 @@ export const statements = {
     FROM svc_gate.ledgers WHERE ledger = $1 FOR UPDATE`,
   readHead: `SELECT seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer, approvals, withdrawals
     FROM svc_gate.ledgers WHERE ledger = $1`,
-  /** Sent after the lock: the statement that locks would read the time before its wait. */
-  clock: `SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at FROM svc_gate.ledgers WHERE ledger = $1`,
+  /**
+   * The time, and when the first open approval ends. Sent after the lock: the statement that locks would read both before
+   * its wait.
+   */
+  clock: `SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at,
+      CASE WHEN approvals > 0 THEN (SELECT min(a.ends) FROM svc_gate.approvals a
+        WHERE a.ledger = $1 AND a.status IN ('pending', 'approved')) END AS next_end
+    FROM svc_gate.ledgers WHERE ledger = $1`,
   moveHead: `UPDATE svc_gate.ledgers SET seq = $2, leaf = $3, changed = $4, counters = $5, contract = $6, mode = $7, engine = $8,
       frontier = $9, checkpoint = $10, signer = $11, approvals = $12, withdrawals = $13 WHERE ledger = $1`,
   touchHead: `UPDATE svc_gate.ledgers SET seq = seq WHERE ledger = $1`,
@@ -90,6 +96,8 @@ export const statements = {
   openAll: `SELECT count(*) AS count FROM svc_gate.approvals
     WHERE ledger = $1 AND status IN ('pending', 'approved') AND ends > $2`,
   holdsOf: `SELECT counter, key, at, seq, amount FROM svc_gate.holds WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
+  openHolds: `SELECT seq, counter, holds.key, at, amount FROM svc_gate.approvals LEFT JOIN svc_gate.holds USING (ledger, seq)
+    WHERE ledger = $1 AND seq = ANY($2::bigint[]) AND status IN ('pending', 'approved') ORDER BY seq`,
   dueApprovals: `SELECT seq, leaf, evidence, session, tool, verdict, record
     FROM svc_gate.approvals JOIN svc_gate.receipts USING (ledger, seq)
     WHERE ledger = $1 AND status IN ('pending', 'approved') AND ends <= $2 ORDER BY ends LIMIT 10000`,
@@ -117,7 +125,8 @@ export const statements = {
   repeatsOf: `SELECT id, at, record FROM svc_gate.repeats WHERE ledger = $1 AND id = ANY($2::bytea[])`,
   keepRepeat: `INSERT INTO svc_gate.repeats (ledger, id, at, record) VALUES ($1, $2, $3, $4)
     ON CONFLICT (ledger, id) DO UPDATE SET at = excluded.at, record = excluded.record`,
-  deleteRepeats: `DELETE FROM svc_gate.repeats WHERE ledger = $1 AND at < $2`,
+  deleteRepeats: `DELETE FROM svc_gate.repeats WHERE ledger = $1 AND id IN (
+    SELECT r.id FROM svc_gate.repeats r WHERE r.ledger = $1 AND r.at < $2 ORDER BY r.at LIMIT $3)`,
   walkedOutcomes: `SELECT seq, outcome, status FROM svc_gate.outcomes WHERE ledger = $1 AND seq > $2 ORDER BY seq LIMIT $3`,
   /** The events ($2 counters, $3 keys, $4 times, $5 rows) that outcomes took back. */
   walkedTakenAt: `SELECT w.counter, w.key, w.at, w.seq, w.amount, w.outcome, w.folded

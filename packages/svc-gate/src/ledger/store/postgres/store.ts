@@ -138,6 +138,7 @@ class PostgresStore implements LedgerStore {
       const first = [ask("lockHead", ledger), ask("clock", ledger)];
       const [locked, clock] = await beginOn(client, ledger, first);
       const columns = locked?.[0];
+      const [at, nextEnd] = clock?.[0] ?? [];
       if (columns === undefined) throw new LedgerRefused(`the ledger "${ledger}" is not in the database any more`);
       const head = headRow(columns);
       if (head.counters !== this.#version) {
@@ -150,7 +151,8 @@ class PostgresStore implements LedgerStore {
         settleMs: this.#pools.settleMs,
         ledger,
         head,
-        at: Number(clock?.[0]?.[0]),
+        at: Number(at),
+        nextEnd: nextEnd === null ? Infinity : Number(nextEnd),
         counters: this.#counters,
         kept: (version, counters) => {
           this.#version = version;

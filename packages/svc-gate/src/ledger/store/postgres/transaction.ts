@@ -35,6 +35,7 @@ import { changeColumns } from "../../entry/row.ts";
 import {
   Fault,
   NotKept,
+  repeatsDeletedMax,
   type ApprovalLookup,
   type ApprovalsFound,
   type KeptApproval,
@@ -58,6 +59,8 @@ export interface TransactionParts {
   readonly ledger: string;
   readonly head: HeadRow;
   readonly at: number;
+  /** When the first open approval ends, in milliseconds; infinite if none is open. */
+  readonly nextEnd: number;
   readonly counters: KeptCounters;
   /** Receives the counters after the commit. */
   readonly kept: (version: number, counters: KeptCounters) => void;
@@ -136,7 +139,9 @@ export class PostgresTransaction implements StoreTransaction {
     );
   }
 
+  /** Asks the database only if the time of an open approval is over. */
   async dueApprovals(at: number): Promise<readonly KeptApproval[]> {
+    if (this.#parts.nextEnd > at) return [];
     const { client, ledger } = this.#parts;
     const found = await this.#serially(() => send(client, ask("dueApprovals", ledger, at)));
     return found.map(keptApproval);
@@ -347,7 +352,7 @@ function keepRepeats(ledger: string, repeats: readonly StoredRepeat[]): readonly
   const [first] = repeats;
   if (first === undefined) return [];
   const kept = repeats.map(({ id, at, record }) => ask("keepRepeat", ledger, Buffer.from(id, "hex"), at, record));
-  return [...kept, ask("deleteRepeats", ledger, first.at - limits.repeatWithinMs)];
+  return [...kept, ask("deleteRepeats", ledger, first.at - limits.repeatWithinMs, repeatsDeletedMax)];
 }
 
 /** Rows must follow the locked head. Another order is a programmer's error. */

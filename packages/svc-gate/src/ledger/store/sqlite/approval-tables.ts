@@ -1,5 +1,9 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { denialsThatMatter, type DenialSummary } from "../../../approvals/mod.ts";
 import type { Erasure } from "../../entry/erasure.ts";
+import { readProgress, voteRows } from "../../entry/approval-rows.ts";
+import { parseLeaf } from "../../entry/leaf.ts";
+import type { StoredRow } from "../../entry/row.ts";
 import { holdRows, withHeld, type KeptCounters, type TotalQuery } from "../running-totals.ts";
 import type {
   ApprovalLookup,
@@ -23,6 +27,10 @@ export interface DueApprovals {
   readonly next: number;
 }
 
+interface KeptDenial extends DenialSummary {
+  readonly seq: number;
+}
+
 /** The tables of approvals and of the amounts that they hold, for the connection that writes. */
 export class ApprovalTables {
   readonly #database: DatabaseSync;
@@ -31,6 +39,10 @@ export class ApprovalTables {
   readonly #release: StatementSync;
   readonly #keep: StatementSync;
   #hasApprovals: boolean;
+  /** The denials of each key that a call has asked for since the key's last denial, by their end. */
+  readonly #denials = new Map<string, readonly KeptDenial[]>();
+  /** Statements that batches repeat, by their text. */
+  readonly #statements = new Map<string, StatementSync>();
 
   constructor(database: DatabaseSync) {
     this.#database = database;
@@ -45,6 +57,12 @@ export class ApprovalTables {
     );
     this.#hasApprovals = database.prepare("SELECT 1 FROM approvals LIMIT 1").get() !== undefined;
   }
+
+  readonly #statement: Prepare = (sql) => {
+    const known = this.#statements.get(sql) ?? this.#database.prepare(sql);
+    this.#statements.set(sql, known);
+    return known;
+  };
 
   /** True if a call was ever parked for a person. */
   get hasApprovals(): boolean {
@@ -67,6 +85,7 @@ export class ApprovalTables {
 
   /** Forgets the approvals of erased rows and what they hold, within a transaction of the caller. */
   erase({ rows }: Pick<Erasure, "rows">): void {
+    this.#denials.clear();
     for (const table of ["approvals", "holds"]) {
       const forget = this.#database.prepare(`DELETE FROM ${table} WHERE seq BETWEEN ? AND ?`);
       for (const [from, to] of rows) forget.run(from, to);
@@ -76,25 +95,59 @@ export class ApprovalTables {
   /** Keeps approvals and ends holds, within a transaction of the caller. */
   keep(approvals: readonly StoredApproval[], released: readonly number[]): void {
     for (const row of released) this.#release.run(row);
-    for (const { row, attach, key, place, status, ends, record } of approvals)
+    for (const { row, attach, key, place, status, ends, record } of approvals) {
+      if (status === "denied") this.#denials.delete(key);
       this.#keep.run(row, Buffer.from(attach, "hex"), key, Buffer.from(place, "hex"), status, ends, record);
+    }
     this.#hasApprovals ||= approvals.length > 0;
   }
 
   find({ attaches, rows, keys, at }: ApprovalLookup, counters: KeptCounters): ApprovalsFound {
     const found = new Map<number, KeptApproval>();
     const add = (condition: string, ...values: readonly Value[]): void => {
-      for (const each of select(this.#database, condition, ...values)) found.set(each.row.seq, each);
+      for (const each of select(this.#statement, condition, ...values)) found.set(each.row.seq, each);
     };
     for (const attach of attaches) add("attach = ? AND ends IS NOT NULL", Buffer.from(attach, "hex"));
-    for (const row of rows) add("seq = ?", row);
-    for (const key of keys) add("key = ? AND status = 'denied' AND ends > ?", key, at);
-    return { kept: [...found.values()], holds: this.#holdsOf([...found.keys()], counters), ...this.#open(keys, at) };
+    const denials = keys.flatMap((key) => denialsThatMatter(this.#denialsOf(key, at), at).map(({ seq }) => seq));
+    for (const row of [...rows, ...denials]) add("seq = ?", row);
+    const kept = [...found.values()];
+    const holds = this.#holdsOf([...found.keys()], counters);
+    return { kept, votes: this.rowsAt(voteRows(kept)), holds, ...this.#open(keys, at) };
+  }
+
+  /** Reads them once after each denial: a key may have thousands, and few of them matter to a call. */
+  #denialsOf(key: string, at: number): readonly KeptDenial[] {
+    const known = this.#denials.get(key);
+    if (known !== undefined) return known;
+    const found = this.#database
+      .prepare(
+        `SELECT seq, ends, record, leaf FROM approvals JOIN receipts USING (seq)
+           WHERE key = ? AND status = 'denied' AND ends > ? ORDER BY ends`,
+      )
+      .all(key, at);
+    const denials = found.map(({ seq, ends, record, leaf }) => {
+      const { denial } = readProgress(String(record));
+      const rule = parseLeaf(String(leaf))?.rule ?? "";
+      const kept = { seq: Number(seq), ends: Number(ends), rule };
+      // A record that is damaged is read with its row, which reports it.
+      return { ...kept, at: denial?.at ?? at, scope: denial?.scope ?? ("rule" as const) };
+    });
+    this.#denials.set(key, denials);
+    return denials;
+  }
+
+  rowsAt(rows: readonly number[]): readonly StoredRow[] {
+    const row = this.#statement(`SELECT ${columns} FROM receipts WHERE seq = ?`);
+    row.setReturnArrays(true);
+    return rows.flatMap((seq) => {
+      const found = row.get(seq) as unknown as StoredColumns | undefined;
+      return found === undefined ? [] : [rowOf(found)];
+    });
   }
 
   #holdsOf(rows: readonly number[], counters: KeptCounters): readonly StoredEffect[] {
     const digests = new Map([...counters.values()].map(({ id, digest }) => [id, digest]));
-    const holds = this.#database.prepare("SELECT counter, key, at, seq, amount FROM holds WHERE seq = ?");
+    const holds = this.#statement("SELECT counter, key, at, seq, amount FROM holds WHERE seq = ?");
     return rows.flatMap((seq) =>
       holds.all(seq).map(({ counter, key, at, amount }) => ({
         seq,
@@ -107,7 +160,7 @@ export class ApprovalTables {
   }
 
   #open(keys: readonly string[], at: number): Pick<ApprovalsFound, "all" | "open"> {
-    const counts = this.#database.prepare(
+    const counts = this.#statement(
       `SELECT place, count(*) AS count FROM approvals WHERE key = ? AND ${isOpen} AND ends > ? GROUP BY place`,
     );
     const open = keys.flatMap((key) =>
@@ -115,15 +168,15 @@ export class ApprovalTables {
         .all(key, at)
         .map(({ place, count }) => [key, Buffer.from(place as Uint8Array).toString("hex"), Number(count)] as const),
     );
-    const all = this.#database
-      .prepare(`SELECT count(*) AS count FROM approvals WHERE ${isOpen} AND ends > ?`)
-      .get(at)?.["count"];
+    const all = this.#statement(`SELECT count(*) AS count FROM approvals WHERE ${isOpen} AND ends > ?`).get(at)?.[
+      "count"
+    ];
     return { open, all: Number(all) };
   }
 
   /** Open approvals whose time has ended, and when the next of the others ends. */
   due(at: number): DueApprovals {
-    const kept = select(this.#database, `ends <= ? AND ${isOpen} ORDER BY ends LIMIT ${dueMax}`, at);
+    const kept = select(this.#statement, `ends <= ? AND ${isOpen} ORDER BY ends LIMIT ${dueMax}`, at);
     const next = this.#database.prepare(`SELECT min(ends) AS next FROM approvals WHERE ends > ? AND ${isOpen}`).get(at);
     return { kept, next: next?.["next"] == null ? Infinity : Number(next["next"]) };
   }
@@ -140,7 +193,7 @@ export function listApprovals(database: DatabaseSync, query: ApprovalQuery): rea
     ...(rows === undefined ? [] : [[`seq IN (${rows.map(() => "?").join(", ")})`, rows] as const]),
   ];
   const condition = `${filters.map(([sql]) => sql).join(" AND ")} ORDER BY seq DESC LIMIT ?`;
-  return select(database, condition, ...filters.flatMap(([, values]) => values), limit);
+  return select((sql) => database.prepare(sql), condition, ...filters.flatMap(([, values]) => values), limit);
 }
 
 /** A leaf of a check begins with its answer and its time. Late: less time is left than has passed. */
@@ -154,13 +207,21 @@ export function waitingApprovals(database: DatabaseSync, at: number): WaitingApp
   return { calls: Number(found?.["calls"]), late: Number(found?.["late"]) };
 }
 
+/** Reads those rows whose approvals are open, each with row, counter, key, time and amount of what it holds. */
+export function openHoldsIn(database: DatabaseSync, rows: readonly number[]): readonly (readonly unknown[])[] {
+  const found = database.prepare(
+    `SELECT seq, counter, holds.key, at, amount FROM approvals LEFT JOIN holds USING (seq) WHERE seq = ? AND ${isOpen}`,
+  );
+  found.setReturnArrays(true);
+  return rows.flatMap((row) => found.all(row) as unknown as readonly (readonly unknown[])[]);
+}
+
 type Value = string | number | Uint8Array;
+type Prepare = (sql: string) => StatementSync;
 
 /** Reads approvals together with the rows that asked. */
-function select(database: DatabaseSync, condition: string, ...values: readonly Value[]): readonly KeptApproval[] {
-  const found = database.prepare(
-    `SELECT ${columns}, record FROM approvals JOIN receipts USING (seq) WHERE ${condition}`,
-  );
+function select(prepare: Prepare, condition: string, ...values: readonly Value[]): readonly KeptApproval[] {
+  const found = prepare(`SELECT ${columns}, record FROM approvals JOIN receipts USING (seq) WHERE ${condition}`);
   found.setReturnArrays(true);
   return found.all(...values).map((each) => {
     const read = each as unknown as readonly [...StoredColumns, string];

@@ -5,15 +5,16 @@ import type { KeptCounter } from "../store.ts";
 import { blockBits, explain, openForReading, readCounters, readMeta } from "./file.ts";
 import { walkStore } from "../../history/walk.ts";
 import { structureProblem } from "./structure.ts";
-import { listApprovals, waitingApprovals } from "./approval-tables.ts";
+import { listApprovals, openHoldsIn, waitingApprovals } from "./approval-tables.ts";
 import { lastOutcomes, takenAmounts } from "./outcome-tables.ts";
 import { columns, lastRow, rowOf, rowsAt, seqMax, SqliteWalk, unreadable, type StoredColumns } from "./walk.ts";
-import { joinHashes, LedgerRefused } from "../store.ts";
+import { joinHashes, LedgerRefused, openHoldsOf } from "../store.ts";
 import type {
   Anchor,
   ApprovalQuery,
   KeptApproval,
   EventPosition,
+  OpenHolds,
   RowQuery,
   RowSlice,
   StoredHistory,
@@ -191,6 +192,10 @@ class Reader {
     return rowsAt(this.#database, rows);
   }
 
+  openHolds(rows: readonly number[]): readonly OpenHolds[] {
+    return openHoldsOf(openHoldsIn(this.#database, rows), this.counters());
+  }
+
   waiting(at: number): WaitingApprovals {
     return waitingApprovals(this.#database, at);
   }
@@ -250,6 +255,7 @@ serveOpened(
     outcomes: (reader: Reader, rows: readonly number[]) => reader.outcomes(rows),
     taken: (reader: Reader, queries: readonly TakenQuery[]) => reader.taken(queries),
     rowsAt: (reader: Reader, rows: readonly number[]) => reader.rowsAt(rows),
+    openHolds: (reader: Reader, rows: readonly number[]) => reader.openHolds(rows),
     waiting: (reader: Reader, at: number) => reader.waiting(at),
     structure: (reader: Reader) => reader.structure(),
     contractText: (reader: Reader, digest: string) => reader.contractText(digest),

@@ -1,9 +1,7 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { limits } from "../../../wire/mod.ts";
 import type { StoredRepeat } from "../../entry/repeat.ts";
-
-/** The most old answers that one commit deletes, so that no commit takes long. */
-const deletedMax = 1024;
+import { repeatsDeletedMax } from "../store.ts";
 
 /** The table of recorded answers, for the connection that writes. */
 export class RepeatTable {
@@ -15,7 +13,7 @@ export class RepeatTable {
     this.#find = database.prepare("SELECT at, record FROM repeats WHERE id = ?");
     this.#keep = database.prepare("INSERT OR REPLACE INTO repeats (id, at, record) VALUES (?, ?, ?)");
     this.#deleteOld = database.prepare(
-      `DELETE FROM repeats WHERE id IN (SELECT id FROM repeats WHERE at < ? ORDER BY at LIMIT ${deletedMax})`,
+      `DELETE FROM repeats WHERE id IN (SELECT id FROM repeats WHERE at < ? ORDER BY at LIMIT ${repeatsDeletedMax})`,
     );
   }
 

@@ -1,11 +1,12 @@
 import { readFile, rename, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { isOpen } from "../../../approvals/mod.ts";
 import { files, hasLedger } from "../../data-folder.ts";
 import { gone, reserveBytes } from "./file.ts";
-import type { KeptTogether, OpenOptions, WriteOptions } from "./writer.ts";
+import { writeOptionsOf, type KeptTogether, type WriteOptions } from "./write-options.ts";
+import type { OpenOptions } from "./writer.ts";
 import type {
   Anchor,
-  CommitOptions,
   HistoryReader,
   KeptApproval,
   KeyNotes,
@@ -139,8 +140,7 @@ class SqliteStore implements LedgerStore {
     this.#changed = rows.findLast(({ verdict }) => verdict === changeColumns.verdict)?.seq ?? this.#changed;
     this.#hasApprovals ||= options.approvals.length > 0;
     for (const { status, ends } of options.approvals)
-      if ((status === "pending" || status === "approved") && ends !== null)
-        this.#nextEnd = Math.min(this.#nextEnd, ends);
+      if (isOpen({ status }) && ends !== null) this.#nextEnd = Math.min(this.#nextEnd, ends);
   }
 
   async hasRoom(): Promise<boolean> {
@@ -250,23 +250,6 @@ class KeyFile implements KeyNotes {
   }
 }
 
-function writeOptionsOf(
-  counters: readonly KeptTogether[],
-  {
-    inForce,
-    tree,
-    signer,
-    erasures = [],
-    approvals = [],
-    released = [],
-    repeats = [],
-    outcomes = [],
-  }: CommitOptions = {},
-): WriteOptions {
-  const derived = { approvals, released, repeats, outcomes };
-  return { counters, nodes: tree?.nodes ?? [], signer, mode: inForce?.mode, erasures, ...derived };
-}
-
 async function startReader({ readers }: Pick<SqliteThreads, "readers">, folder: string): Promise<Remote> {
   return (await readers.open(folder)).remote;
 }
@@ -305,6 +288,7 @@ function historyOf(ask: <Value>(name: string, ...args: readonly unknown[]) => Pr
     outcomes: (rows) => ask("outcomes", rows),
     taken: (queries) => ask("taken", queries),
     rowsAt: (rows) => ask("rowsAt", rows),
+    openHolds: (rows) => ask("openHolds", rows),
     waiting: (at) => ask("waiting", at),
   };
 }

@@ -1,7 +1,6 @@
 import { hasLedger } from "../../data-folder.ts";
 import { statfsSync } from "node:fs";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import type { Erasure } from "../../entry/erasure.ts";
 import { serveOpened } from "../calls.ts";
 import { eraseParts, markCleared, scrub } from "./erase.ts";
 import {
@@ -24,15 +23,12 @@ import { changeColumns, type StoredRow } from "../../entry/row.ts";
 import type { StoredRepeat } from "../../entry/repeat.ts";
 import { OutcomeTables } from "./outcome-tables.ts";
 import { RepeatTable } from "./repeat-table.ts";
-import { rowsAt } from "./walk.ts";
-import type { TreeNode } from "../../tree/merkle.ts";
 import { LedgerRefused, NotKept } from "../store.ts";
 import type {
   ApprovalLookup,
   ApprovalsFound,
   OpenedStore,
   Scrubbed,
-  StoredApproval,
   StoredCounter,
   StoredEffect,
   StoredHead,
@@ -40,6 +36,7 @@ import type {
   StoredOutcome,
 } from "../store.ts";
 import { packRows, unpackRows, type PackedRows } from "./packed-rows.ts";
+import { writeOptionsOf, type WriteOptions } from "./write-options.ts";
 
 export interface OpenOptions {
   readonly folder: string;
@@ -47,25 +44,6 @@ export interface OpenOptions {
   readonly log: string | undefined;
   /** True if something outside the folder has observed the ledger, so that a new one must not be created. */
   readonly mustExist: boolean;
-}
-
-/** A counter and the folded events that are written in the transaction of a batch. */
-export type KeptTogether = readonly [counter: StoredCounter, folded: readonly StoredEffect[]];
-
-/** The changes that a batch makes besides its rows and their events. */
-export interface WriteOptions {
-  readonly counters: readonly KeptTogether[];
-  readonly nodes: readonly TreeNode[];
-  /** The key that signs heads from now on, if it changes. */
-  readonly signer: string | undefined;
-  /** The mode of the ledger from now on, if it changes. */
-  readonly mode: string | undefined;
-  readonly erasures: readonly Erasure[];
-  readonly approvals: readonly StoredApproval[];
-  /** Rows whose held amounts count no more. */
-  readonly released: readonly number[];
-  readonly repeats: readonly StoredRepeat[];
-  readonly outcomes: readonly StoredOutcome[];
 }
 
 /** The only connection that writes. It is synchronous and runs in its own thread. */
@@ -166,7 +144,7 @@ class Writer {
   }
 
   rowsAt(rows: readonly number[]): readonly StoredRow[] {
-    return rowsAt(this.#database, rows);
+    return this.#approvals.rowsAt(rows);
   }
 
   #sum(query: TotalQuery): string {
@@ -242,17 +220,7 @@ class Writer {
   /** Records the key unless one is on record. Returns the key on record. */
   keepSigner(verifier: string): string {
     if (this.#meta.signer !== undefined) return this.#meta.signer;
-    const nothing = {
-      counters: [],
-      nodes: [],
-      mode: undefined,
-      erasures: [],
-      approvals: [],
-      released: [],
-      repeats: [],
-      outcomes: [],
-    };
-    this.commit(packRows([]), [], { ...nothing, signer: verifier });
+    this.commit(packRows([]), [], writeOptionsOf([], { signer: verifier }));
     return verifier;
   }
 
