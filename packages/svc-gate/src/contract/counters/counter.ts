@@ -47,6 +47,7 @@ export function heldPart(counter: Counter): Counter {
     name: heldName(counter.name),
     identity: canonical({ ...definition, counting: "held" }),
     counting: "held",
+    settles: false,
   };
 }
 
