@@ -86,6 +86,7 @@ function resumedText(resumed: Awaited<ReturnType<typeof resumeAfterRestore>>): s
   return [
     `row ${seq} records that ${rows}${fork}; the head pin is at it: start the gate`,
     `mode, keys and erasures are those of the last remaining row: the mode is ${mode}, and a key that was revoked after it is valid again`,
+    "every call is stopped: check what the agents did meanwhile, then run `svc-gate stop --lift`",
     ...(unknown.length === 0 ? [] : ["rules that read these counters block until:"]),
     ...unknown.map((counter) => `  ${counter.name}  ${untilText(counter, at)}`),
     ...counters.filter(({ isReset }) => isReset).map(({ name }) => resetLine(name, seq)),

@@ -16,6 +16,8 @@ import type {
   StoredHead,
   Verification,
   WaitingApprovals,
+  EventPosition,
+  StoredOutcome,
 } from "./store/store.ts";
 import { noStops, withStopAct, type Approval, type Stops } from "../approvals/mod.ts";
 import { readApprovals } from "./entry/approval-rows.ts";
@@ -28,13 +30,8 @@ import { Frontier } from "./tree/merkle.ts";
 import type { VerifierKey } from "./tree/note.ts";
 import type { Signer } from "./tree/signing-key.ts";
 import { entryBundle, levelSize, tileWidth, type HashReader, type Tile } from "./tree/tiles.ts";
-import {
-  AppendTransaction,
-  type FoldedEvent,
-  type LedgerHead,
-  type Reached,
-  type TreeHead,
-} from "./append-transaction.ts";
+import { AppendTransaction, type LedgerHead, type Reached, type TreeHead } from "./append-transaction.ts";
+import type { FoldedEvent } from "./entries.ts";
 
 export interface LedgerCheck extends Verification {
   /** The last row that something outside the ledger vouches for; undefined if nothing does. */
@@ -103,8 +100,9 @@ export class Ledger {
   #checkpoint: string;
   readonly #headWatchers: ((head: SignedHead) => void)[] = [];
   #certain: LedgerParts["certain"];
-  /** The stops by the rows up to `through`. */
-  #stops: { readonly through: number; readonly stops: Stops } = { through: 0, stops: noStops };
+  /** The stops by the rows up to `#stopsThrough`. */
+  #stops: Stops = noStops;
+  #stopsThrough = 0;
 
   constructor(parts: LedgerParts) {
     this.#parts = parts;
@@ -171,7 +169,7 @@ export class Ledger {
     try {
       const head = this.#follow(store.head, store.frontier);
       await this.#followSigner(store.signer);
-      await this.#followStops(store.changed);
+      if (store.changed > this.#stopsThrough) await this.#followStops(store.changed);
       return new AppendTransaction({
         head,
         tree: this.#tree.copy(),
@@ -179,7 +177,7 @@ export class Ledger {
         log: this.name,
         engine: this.#parts.engine,
         store,
-        stops: this.#stops.stops,
+        stops: this.#stops,
         digest: this.keyDigest,
         counterOf: (counter) => ({ ...counter, digest: hash("sha256", counter.definition, "hex") }),
         committed: (reached) => this.#advance(reached),
@@ -237,7 +235,8 @@ export class Ledger {
    * @param changed the last row of a person's act: without a new one, nothing is read
    */
   async #followStops(changed: number): Promise<void> {
-    const { through, stops } = this.#stops;
+    const through = this.#stopsThrough;
+    const before = this.#stops;
     if (changed <= through) return;
     const found: StoredRow[] = [];
     for (const mark of stopMarks) {
@@ -246,12 +245,14 @@ export class Ledger {
     }
     const acts = found.toSorted((a, b) => a.seq - b.seq).flatMap((row) => stopActIn(row) ?? []);
     // Another call may have read more rows meanwhile.
-    if (this.#stops.through < changed) this.#stops = { through: changed, stops: acts.reduce(withStopAct, stops) };
+    if (this.#stopsThrough >= changed) return;
+    this.#stops = acts.reduce(withStopAct, before);
+    this.#stopsThrough = changed;
   }
 
   /** The stops when this gate last wrote or read the ledger. */
   get stopsAtHead(): Stops {
-    return this.#stops.stops;
+    return this.#stops;
   }
 
   /** The stops of the ledger now. On a shared ledger, another gate may have set one. */
@@ -260,7 +261,7 @@ export class Ledger {
       const [, size = "0"] = (await this.checkpoint()).split("\n");
       await this.#followStops(Number(size));
     }
-    return this.#stops.stops;
+    return this.#stops;
   }
 
   #sign(grown: TreeHead): string {
@@ -274,7 +275,8 @@ export class Ledger {
     this.#tree = tree;
     this.#checkpoint = checkpoint;
     this.#certain = head;
-    this.#stops = { through: head.seq, stops };
+    this.#stops = stops;
+    this.#stopsThrough = head.seq;
     this.pinHead();
     for (const watch of this.#headWatchers) watch({ size: head.seq, checkpoint });
   }
@@ -350,8 +352,26 @@ export class Ledger {
 
   /** Yields rows, newest first, as the JSON texts of GET /receipts, in slices. */
   async *receipts(query: ReceiptQuery): AsyncGenerator<readonly { readonly seq: number; readonly json: string }[]> {
-    for await (const slice of this.#store.read(await rowQuery(this.#store, query)))
-      yield slice.map((row) => ({ seq: row.seq, json: receiptJson(row) }));
+    for await (const slice of this.#store.read(await rowQuery(this.#store, query))) {
+      const outcomes = await this.#outcomesOf(slice);
+      yield slice.map((row) => ({ seq: row.seq, json: receiptJson(row, outcomes.get(row.seq)) }));
+    }
+  }
+
+  async #outcomesOf(rows: readonly StoredRow[]): Promise<ReadonlyMap<number, StoredOutcome>> {
+    const released = rows.filter(({ leaf }) => leaf.includes('"answered":"ALLOW"')).map(({ seq }) => seq);
+    const found = released.length === 0 ? [] : await this.#store.history.outcomes(released);
+    return new Map(found.map((outcome) => [outcome.seq, outcome]));
+  }
+
+  /** Reads rows by their numbers, in order. */
+  rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]> {
+    return this.#store.history.rowsAt(rows);
+  }
+
+  /** Reads the total of all events before each position; undefined if the counter is not kept. */
+  totals(places: readonly EventPosition[]): Promise<readonly (string | undefined)[]> {
+    return this.#store.history.totals(places);
   }
 
   /** Yields stored rows, oldest first, in slices, for folds over the history. */

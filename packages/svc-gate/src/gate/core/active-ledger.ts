@@ -56,7 +56,7 @@ export class ActiveLedger {
    * @returns why the work was not done, or its rows were not stored
    */
   async transact(work: (timed: TimedTransaction) => Promise<void>, anyClock: boolean): Promise<Result<void, Refusal>> {
-    const { ledger, clock } = this.#options;
+    const { ledger, clock, rootStops } = this.#options;
     let transaction: AppendTransaction | undefined;
     try {
       for (;;) {
@@ -67,8 +67,8 @@ export class ActiveLedger {
         const isSuperseded = inForce !== undefined && isLater(inForce.engine);
         this.#isSuperseded = isSuperseded;
         // A start may not have stored the text of the contract that the rows would name.
-        const mayFollow = !anyClock && time.ok && !isBehind && !isSuperseded;
-        if (mayFollow && (await this.#followStops(transaction, time.value))) continue;
+        const mayFollow = rootStops !== undefined && !anyClock && time.ok && !isBehind && !isSuperseded;
+        if (mayFollow && (await this.#followStops(transaction, time.value, await rootStops()))) continue;
         if ((time.ok || anyClock) && !isBehind && !isSuperseded) {
           await work({ transaction, at: time.ok ? time.value : transaction.head.at });
           return good(undefined);
@@ -94,10 +94,8 @@ export class ActiveLedger {
    *
    * @returns true if there were any: then the transaction has ended
    */
-  async #followStops(transaction: AppendTransaction, at: number): Promise<boolean> {
-    const { rootStops, onApprovals } = this.#options;
-    if (rootStops === undefined) return false;
-    const missing = missingActs(transaction, await rootStops());
+  async #followStops(transaction: AppendTransaction, at: number, root: Stops): Promise<boolean> {
+    const missing = missingActs(transaction, root);
     if (missing.length === 0) return false;
     const { contract, mode } = this.#policy;
     const changed = new Map<number, Approval>();
@@ -107,7 +105,7 @@ export class ActiveLedger {
       for (const approval of applied(event, transaction.head.seq)) changed.set(approval.row, approval);
     }
     await transaction.commit();
-    onApprovals?.([...changed.values()]);
+    this.#options.onApprovals?.([...changed.values()]);
     return true;
   }
 

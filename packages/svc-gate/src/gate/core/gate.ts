@@ -21,12 +21,13 @@ import {
   type Result,
 } from "../../wire/mod.ts";
 import { compareWithAnchors, type AnchoredCheck, type AnchorReading, type Anchors } from "../anchoring.ts";
-import type { Stop } from "../../approvals/mod.ts";
+import type { Approval, Stop } from "../../approvals/mod.ts";
 import { nobody } from "../approvals/deciders.ts";
-import { ApprovalDesk, askEveryMs } from "../approvals/desk.ts";
+import { ApprovalDesk, askEveryMs, type DeskOptions } from "../approvals/desk.ts";
 import { EventFeed } from "../events/feed.ts";
 import type { Senders } from "../notify/notifier.ts";
 import { applied } from "../approvals/stops.ts";
+import { OutcomeDesk } from "../outcomes/desk.ts";
 import { answerBody } from "./answer.ts";
 import { alignCounters, foldAhead, type FoldedCounter, type Progress } from "./counters.ts";
 import { Eraser, type Erased } from "../admin/erasure/eraser.ts";
@@ -126,6 +127,8 @@ export class Gate implements AdminEvents {
   readonly events: EventFeed;
   /** Sends the events to endpoints; undefined if there are none. */
   readonly senders: Senders | undefined;
+  /** Where the outcomes of this ledger's calls are reported. */
+  readonly outcomes: OutcomeDesk;
 
   constructor(options: GateOptions) {
     this.#options = options;
@@ -136,14 +139,13 @@ export class Gate implements AdminEvents {
       options.onApprovals?.(changed);
     };
     this.#sequencer = new Sequencer({ ...options, onApprovals }, activePolicy(options.policySet, mode));
-    this.approvals = new ApprovalDesk({
-      ledger: options.ledger,
-      deciders: options.deciders ?? nobody,
-      policy: () => this.policy,
-      onChange: options.observer && ((approval) => options.observer?.approvalChanged(approval)),
-      exclusive: (work) => this.#sequencer.batcher.exclusive(work),
-    });
     const { ledger, retention } = options;
+    const policy = (): ActivePolicy => this.policy;
+    const exclusive: DeskOptions["exclusive"] = (work) => this.#sequencer.batcher.exclusive(work);
+    const deciders = options.deciders ?? nobody;
+    const onChange = options.observer && ((approval: Approval) => options.observer?.approvalChanged(approval));
+    this.approvals = new ApprovalDesk({ ledger, policy, exclusive, deciders, onChange });
+    this.outcomes = new OutcomeDesk({ ledger, policy, exclusive });
     this.events = new EventFeed({ ledger, endDue: () => this.approvals.endDue(), askEveryMs });
     this.senders = options.senders?.(this.events);
     this.#eraser = new Eraser({

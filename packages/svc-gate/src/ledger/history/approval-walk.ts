@@ -104,9 +104,10 @@ export class ApprovalWalk {
   }
 
   /** A call in the scope of a stop must be blocked, and only such a call may say that it was stopped. */
-  #stopped({ answered, key, seq }: Leaf, row: StoredRow): Broken | undefined {
+  #stopped({ answered, key, seq, verdict }: Leaf, row: StoredRow): Broken | undefined {
     const { active } = this.#stops;
-    if (active.length === 0 && answered !== "BLOCK") return undefined;
+    // Only a stricter answer than the verdict needs a reason.
+    if (active.length === 0 && (answered !== "BLOCK" || verdict === "BLOCK")) return undefined;
     const { how } = askOf(row.evidence) ?? {};
     if (active.length === 0 && how !== "stopped") return undefined;
     const call = readCall(row.evidence);
