@@ -318,10 +318,7 @@ export class Gate implements AdminEvents {
     const isNothing = own === undefined && (told ?? this.policy.mode) === this.policy.mode;
     const wanted = { policySet: own, mode: told, setting, mayWeaken, yields };
     const put = isNothing ? good(undefined) : await this.#put(wanted, "start", true);
-    if (put.ok) {
-      this.#retention?.start();
-      this.senders?.start();
-    }
+    if (put.ok) for (const work of [this.#retention, this.senders]) work?.start();
     return put;
   }
 
