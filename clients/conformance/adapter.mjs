@@ -11,6 +11,10 @@ async function call(gate, { method, pause_ms = 0, ...asked }) {
   const started = performance.now();
   const { tool_name: toolName, session_id: sessionId, ...others } = built(asked);
   try {
+    if (method === "outcome") {
+      const { receipt, status, ...details } = others;
+      return { returns: await gate.outcome({ receipt }, status, details) };
+    }
     if (!["check", "settle"].includes(method)) {
       return { returns: await gate[method]({ ...others, toolName, sessionId }) };
     }

@@ -3,7 +3,7 @@ import concurrent.futures, json, sys, time
 from inputs import built
 
 sys.path.insert(0, sys.argv[1])
-from svc_gate import SvcGate, SvcGateError
+from svc_gate import SvcGate, SvcGateError, Verdict
 
 NAMES = ("verdict", "reason", "mode", "unreached", "allowed", "escalated", "receipt", "approval")
 
@@ -14,12 +14,17 @@ def settle(gate, tool_name, tool_input, platform_state=None, facts=None, timeout
     return gate.settle(verdict, tool_name, tool_input, given, timeout=timeout_ms / 1000)
 
 
+def outcome(gate, receipt=None, **asked):
+    return gate.outcome(Verdict("ALLOW", "Svc: fine", "enforce", receipt=receipt), **asked)
+
+
 def call(gate, asked):
     method, pause_ms = asked.pop("method"), asked.pop("pause_ms", 0)
     time.sleep(pause_ms / 1000)
     started = time.monotonic()
     try:
-        result = settle(gate, **built(asked)) if method == "settle" else getattr(gate, method)(**built(asked))
+        own = {"settle": settle, "outcome": outcome}.get(method)
+        result = own(gate, **built(asked)) if own else getattr(gate, method)(**built(asked))
     except SvcGateError as error:
         return {"fails": {"status": error.status, "code": error.code, "detail": error.detail, "message": str(error)}}
     except BaseException as error:

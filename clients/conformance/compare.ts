@@ -67,7 +67,7 @@ function constructionProblems(run: Run, result: ClientResult): string[] | undefi
 
 function callProblems(run: Run, expected: Expected, result: CallResult, call: Call | undefined): string[] {
   if (result.raised !== undefined) return [`raised ${result.raised}`];
-  if (expected.returns !== undefined) return difference("returns", expected.returns, result.returns);
+  if (expected.returns !== undefined) return difference("returns", named(run, expected.returns), result.returns);
   if (expected.fails !== undefined) return memberProblems("fails", expected.fails, result.fails);
   if (result.verdict === undefined) return ["no verdict"];
   const wanted =
@@ -107,6 +107,11 @@ function unreached(run: Run, expected: Expected): Members {
     receipt: null,
     approval: null,
   };
+}
+
+/** A sentence names the gate by its address. */
+function named({ options: { url } }: Run, value: Json): Json {
+  return typeof value === "string" ? value.replace("$GATE", `the gate at ${new URL(shown(url)).origin}`) : value;
 }
 
 function accessors(verdict: string): Members {
@@ -179,7 +184,7 @@ function keyProblems(options: Options, seen: SeenRequest): string[] {
 }
 
 function sessionProblems(result: ClientResult, seen: SeenRequest): string[] {
-  if (!seen.line.startsWith("POST") || seen.body.length === 0) return [];
+  if (!/^POST \S*\/check /.test(seen.line) || seen.body.length === 0) return [];
   return difference("session_id", result.session_id ?? null, parsedBody(seen)["session_id"]);
 }
 

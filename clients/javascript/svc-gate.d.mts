@@ -126,6 +126,18 @@ export class SvcGate {
     options?: SettleOptions,
   ) => Promise<Verdict>;
 
+  /**
+   * Reports what became of an allowed call. Never rejects.
+   *
+   * After a time-out, or an error once the tool had begun, it is `unknown`. `amount` is what the tool really used, `ref`
+   * your own reference. Resolves to null if the gate recorded the outcome, else to a sentence that says why not.
+   */
+  readonly outcome: (
+    verdict: Verdict,
+    status: "done" | "failed" | "unknown",
+    details?: { readonly amount?: number | null; readonly ref?: string | null },
+  ) => Promise<string | null>;
+
   /** `{status: "ok", mode}`. The key is not sent. Rejects with SvcGateError, with status 503 for an unhealthy gate. */
   health(): Promise<{ status: string; mode: string }>;
 

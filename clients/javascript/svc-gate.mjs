@@ -83,7 +83,7 @@ export class SvcGate {
     this.#failOpen = failOpen;
     this.#idempotent = idempotent;
     Object.defineProperty(this, "sessionId", { value: sessionId ?? randomUUID(), enumerable: true });
-    for (const name of ["check", "settle"]) {
+    for (const name of ["check", "settle", "outcome"]) {
       Object.defineProperty(this, name, { value: this[name].bind(this) }); // also safe as a function without its object
     }
   }
@@ -155,6 +155,23 @@ export class SvcGate {
       if (!Trouble.is(error)) return this.#unreached("the client itself failed", false);
       return this.#unreached(error.what, error.failsOpen && this.#failOpen);
     }
+  }
+
+  async outcome(verdict, status, { amount, ref } = {}) {
+    let what;
+    try {
+      const { receipt } = verdict;
+      if (receipt == null) throw new Trouble("the verdict has no receipt");
+      const { seq, hash } = receipt;
+      const body = jsonBody({ receipt: { seq, hash }, status, amount: amount ?? undefined, ref: ref ?? undefined });
+      const answer = await this.#ask("POST", "/outcomes", { body, limit: verdictMax, whole: true });
+      if (answer.status === 200) return null;
+      const { detail } = problemIn(answer, this.#key);
+      what = `$GATE answered ${answer.status}${detail === null ? "" : ": " + detail}`;
+    } catch (error) {
+      what = Trouble.is(error) ? error.what : "the client itself failed";
+    }
+    return `Svc: ${this.#named(what)}; the outcome was not recorded.`;
   }
 
   async health() {
@@ -464,16 +481,28 @@ function refusal(status) {
 }
 
 function requestBody(toolName, toolInput, sessionId, { platformState, approval, callId }) {
-  const text = new JsonText();
   if (typeof toolName !== "string") throw notPlain(["tool_name"], "is not a text");
   if (!isObject(toolInput)) throw notPlain(["tool_input"], "is not an object");
   if (platformState != null && !isObject(platformState)) throw notPlain(["platform_state"], "is not an object");
-  text.member("{", "tool_name", toolName, []);
-  text.member(",", "tool_input", toolInput, []);
-  text.member(",", "session_id", sessionId, []);
-  if (platformState != null) text.member(",", "platform_state", platformState, []);
-  if (approval != null) text.member(",", "approval", { id: approval }, []);
-  if (callId !== undefined) text.member(",", "call_id", callId, []);
+  return jsonBody({
+    tool_name: toolName,
+    tool_input: toolInput,
+    session_id: sessionId,
+    platform_state: platformState ?? undefined,
+    approval: approval == null ? undefined : { id: approval },
+    call_id: callId,
+  });
+}
+
+/** The bytes of an object with these members; a member that is undefined is left out. */
+function jsonBody(members) {
+  const text = new JsonText();
+  let separator = "{";
+  for (const [name, value] of Object.entries(members)) {
+    if (value === undefined) continue;
+    text.member(separator, name, value, []);
+    separator = ",";
+  }
   text.put("}");
   const body = new TextEncoder().encode(text.parts.join(""));
   if (body.byteLength > requestMax) throw tooLong();

@@ -219,6 +219,29 @@ class SvcGate:
             time.sleep(max(0.0, min(pause, end - time.monotonic())))
         return _ended(verdict, "nobody decided this call in time") if late is None else self._unreached(late.what, False)
 
+    def outcome(
+        self, verdict: Verdict, status: str, amount: Union[None, int, float] = None, ref: Optional[str] = None,
+    ) -> Optional[str]:
+        """Reports what became of an allowed call: "done", "failed" or "unknown". Never raises.
+
+        After a time-out, or an error once the tool had begun, it is "unknown". ``amount`` is what the tool really used, ``ref``
+        your own reference. Returns None if the gate recorded the outcome, else a sentence that says why not.
+        """
+        try:
+            if verdict.receipt is None:
+                raise _Trouble("the verdict has no receipt")
+            receipt = {name: verdict.receipt.get(name) for name in ("seq", "hash")}
+            members = dict(receipt=receipt, status=status, amount=amount, ref=ref)
+            body = _json_body({name: value for name, value in members.items() if value is not None})
+            answer = self._ask("POST", "/outcomes", body, _VERDICT_MAX, whole=True)
+            if answer.status == 200:
+                return None
+            _, detail = answer.problem(self._secret.text)
+            what = "$GATE answered %d%s" % (answer.status, "" if detail is None else ": " + detail)
+        except Exception as error:
+            what = error.what if isinstance(error, _Trouble) else "the client itself failed"
+        return "Svc: %s; the outcome was not recorded." % what.replace("$GATE", "the gate at " + self._origin)
+
     def health(self) -> dict[str, Any]:
         """``{"status": "ok", "mode"}``. The key is not sent. Raises SvcGateError, with status 503 if it is not healthy."""
         return self._result("/health", _Answer.object)
@@ -637,9 +660,13 @@ def _request_body(tool_name: Any, tool_input: Any, session_id: str, platform_sta
     for name, value in members.items():
         if type(value) is not (str if name in ("tool_name", "session_id") else dict):
             raise _not_plain((name,), "is not a text" if name == "tool_name" else "is not an object")
+    return _json_body(members, {} if call_id is None else {"call_id": call_id})
+
+
+def _json_body(members: dict[str, Any], more: Optional[dict[str, str]] = None) -> bytes:
+    for name, value in members.items():
         _refuse_unplain(value, (name,), itertools.count())
-    if call_id is not None:
-        members["call_id"] = call_id
+    members.update(more or {})
     body = json.dumps(members, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
     if len(body) > _REQUEST_MAX:
         raise _too_long()

@@ -26,7 +26,7 @@ import {
 import { parseLeaf } from "../../packages/svc-gate/src/ledger/entry/mod.ts";
 import { readHint, verifyExport, writeExport } from "../../packages/svc-gate/src/ledger/export/mod.ts";
 import { parseVerifierKey } from "../../packages/svc-gate/src/ledger/tree/mod.ts";
-import type { ResultEntry } from "../../packages/svc-gate/src/ledger/append-transaction.ts";
+import type { ResultEntry } from "../../packages/svc-gate/src/ledger/entries.ts";
 import { ask, check, startGate } from "../support/gate.ts";
 import { enactOn, eraseOn, missingIn } from "../support/erasure-suite.ts";
 import { append, contracts, engine, entry, sha256, temporaryFolder } from "../support/ledger-fixture.ts";

@@ -18,7 +18,7 @@ import {
   append,
   contracts,
   engine,
-  deniedRow,
+  failedRow,
   entry,
   fillSample,
   sampleRows,
@@ -287,7 +287,7 @@ function verifying(there: PostgresServer, database: Database): void {
       await there.run(`DELETE FROM svc_gate.receipts ${back}`);
       says("the head row", (await store.verify(1, [])).broken?.problem ?? "");
       const leaf = `(SELECT leaf FROM svc_gate.receipts WHERE ledger = 'shorter' AND seq = ${rows - 1})`;
-      const shorter = `UPDATE svc_gate.ledgers SET seq = ${rows - 1}, leaf = ${leaf}, changed = ${deniedRow + 1}`;
+      const shorter = `UPDATE svc_gate.ledgers SET seq = ${rows - 1}, leaf = ${leaf}, changed = ${failedRow + 1}`;
       await there.run(`${shorter} WHERE ledger = 'shorter'`);
       says("the head's tree", (await store.verify(1, [])).broken?.problem ?? "");
       const tree = new Frontier();

@@ -135,6 +135,10 @@ const raise: Readonly<Record<RefusalCode, Raise>> = {
     await Promise.all(waiting);
     return refused;
   },
+  "outcome-refused": async (gate) => {
+    const { receipt } = (await check(gate, call.replace("note.add", "nobody.knows"))).json;
+    return send(gate, post(JSON.stringify({ receipt, status: "done" })).replace("/check", "/outcomes"));
+  },
   "clock-unreliable": (gate, t) => {
     const now = Date.now;
     t.mock.method(Date, "now", () => now() + 61_000);
@@ -196,6 +200,7 @@ const kept: ReadonlyMap<string, number> = new Map([
   ["not-an-approver", 5],
   ["self-approval", 4],
   ["too-many-waiting", 4],
+  ["outcome-refused", 1],
   ["tenant-unavailable", 1],
   ["wrong-tool", 1],
 ]);

@@ -123,6 +123,7 @@ test(
       append: () => undefined,
       look: async () => undefined,
       value: () => "0",
+      stops: { acts: [], active: [] },
       commit: () => Promise.reject(new NotKept("disk-full", "full")),
     };
     t.mock.method(gate.ledger, "begin", async () => transaction);

@@ -19,6 +19,18 @@ const sources = { python: "../../clients/python/svc_gate.py", javascript: "../..
 
 export const mutants: readonly Mutant[] = [
   {
+    fault: "calls an outcome recorded without the gate's 200",
+    client: "javascript",
+    mutations: [{ within: "SvcGate.outcome", find: "if (answer.status === 200) return null;", put: "return null;" }],
+    noticed: ["outcome-refused", "outcome-ill", "outcome-redirect", "outcome-fail-open"],
+  },
+  {
+    fault: "leaves out an amount of zero",
+    client: "javascript",
+    mutations: [{ within: "SvcGate.outcome", find: "amount ?? undefined", put: "amount || undefined" }],
+    noticed: ["outcome-nothing"],
+  },
+  {
     fault: "follows redirects",
     client: "javascript",
     mutations: [{ within: "SvcGate.#ask", find: '"manual"', put: '"follow"' }],
@@ -79,9 +91,9 @@ export const mutants: readonly Mutant[] = [
     client: "javascript",
     mutations: [
       {
-        within: "requestBody",
-        find: 'text.member(",", "tool_input", toolInput, []);',
-        put: 'text.put(`,"tool_input":${JSON.stringify(toolInput)}`);',
+        within: "jsonBody",
+        find: "text.member(separator, name, value, []);",
+        put: 'if (name === "tool_input") text.put(`${separator}"tool_input":${JSON.stringify(value)}`); else $found',
       },
     ],
     noticed: ["input-nan", "input-map", "input-date", "input-gap", "input-to-json"],
@@ -139,6 +151,12 @@ export const mutants: readonly Mutant[] = [
       },
     ],
     noticed: ["settle-503+fail-open", "settle-broken+fail-open", "settle-hung+fail-open"],
+  },
+  {
+    fault: "says that a refused outcome was recorded",
+    client: "python",
+    mutations: [{ within: "SvcGate.outcome", find: "answer.status == 200", put: "answer.status < 500" }],
+    noticed: ["outcome-refused", "outcome-redirect"],
   },
   {
     fault: "keeps a connection in the middle of an answer",

@@ -117,13 +117,15 @@ function rowOf(seq: number): readonly [CheckEntry, readonly CounterEvent[]] {
   return [row, moves];
 }
 
-export const sampleRows = 15;
+export const sampleRows = 17;
 /** The rows of the sample whose approvals are denied and open. */
 export const [deniedRow, openRow] = [13, 15];
+/** The row of a call that failed. The next row has its outcome. */
+export const failedRow = 16;
 
 /**
- * Makes a closed ledger of fifteen rows, two contracts, three counters of which two were folded later, two approvals,
- * and two recorded answers.
+ * Makes a closed ledger of seventeen rows, two contracts, three counters of which two were folded later, two approvals,
+ * two recorded answers, and an outcome.
  */
 export async function makeSample(folder: string, pinFile?: string): Promise<void> {
   const ledger = await openLedger({ folder, engine, pinFile, name: "example.org/sample" });
@@ -156,6 +158,21 @@ export async function fillSample(ledger: Ledger): Promise<void> {
   for (let seq = 7; seq < deniedRow; seq += 1) await append(ledger, [rowOf(seq)]);
   await deny(ledger, await park(ledger));
   await park(ledger);
+  await fail(ledger);
+}
+
+/** Appends a call that was let through, and its outcome, which takes its amount back. */
+async function fail(ledger: Ledger): Promise<void> {
+  const [at, contract, mode] = [at0 + failedRow * 1000, sha256(contracts[1]), "enforce"] as const;
+  const called = await ledger.begin();
+  const event = { counter: sha256(definitions.live), key: "run-1", amount: "7.5" };
+  const { seq, hash, effects } = called.append(entry({ at, contract, mode }), [event]);
+  await called.commit();
+  const transaction = await ledger.begin();
+  const outcome = { row: seq, hash, status: "failed", may_lower: true, before: [] } as const;
+  const reason = `Svc: the outcome of row ${seq} is failed`;
+  transaction.outcome({ outcome, at: at + 1000, by: "books", reason, contract, mode, added: [], taken: effects });
+  await transaction.commit();
 }
 
 /** Appends a call that waits for a person. It holds an amount, and its answer is recorded for repeats. */

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
-import { contracts, deniedRow, openRow, sampleRows } from "./ledger-fixture.ts";
+import { contracts, deniedRow, failedRow, openRow, sampleRows } from "./ledger-fixture.ts";
 
 /** One change to the file, undone after the search for it. */
 export interface Change {
@@ -75,6 +75,20 @@ const tables: readonly Table[] = [
     columns: ["seq", "counter", "key", "at", "amount"],
     // The row that holds it, or the row that ended another approval.
     rows: () => [openRow, deniedRow + 1],
+  },
+  {
+    name: "outcomes",
+    key: ["seq"],
+    columns: ["seq", "outcome", "status"],
+    // The call, its outcome, or the row that would come next.
+    rows: ({ seq }) => [Number(seq), failedRow, failedRow + 1, next],
+  },
+  {
+    name: "withdrawals",
+    key: ["counter", "key", "at", "seq"],
+    columns: ["counter", "key", "at", "seq", "amount", "outcome", "folded"],
+    // The outcome; the call, if the entry cannot be read.
+    rows: () => [failedRow, failedRow + 1],
   },
   // Without its recorded answer, the repeat of a check is judged again, as after ten minutes.
   { name: "repeats", key: ["id"], columns: ["id", "at", "record"], rows: () => [sampleRows], mayVanish: true },
@@ -224,6 +238,16 @@ function* doubled(table: Table, row: Row, rows: readonly number[], first: readon
       { as: { seq: 1 }, rows: [1] },
       { as: { seq: deniedRow }, rows: [deniedRow + 1] },
       { as: { at: 0 }, rows: [openRow] },
+    ],
+    outcomes: [
+      { as: { seq: 1 }, rows: [1] },
+      { as: { seq: last + 1 }, rows: [next] },
+    ],
+    withdrawals: [
+      { as: { seq: 1 }, rows: [failedRow + 1] },
+      { as: { key: new Uint8Array(32) }, rows: [failedRow + 1] },
+      { as: { counter: 9 }, rows: [failedRow + 1] },
+      { as: { at: 0 }, rows: [failedRow + 1] },
     ],
     repeats: [{ as: { id: new Uint8Array(32) }, rows: [last] }],
     meta: [{ as: { name: "more" }, rows: [1] }],

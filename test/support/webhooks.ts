@@ -1,6 +1,8 @@
 import { once } from "node:events";
+import { chmodSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import type { TestContext } from "node:test";
 
 /** A message as it came. */
@@ -52,3 +54,22 @@ export async function receive(t: TestContext, answerHeaders: Record<string, stri
   };
   return receiver;
 }
+
+/** A secret of an endpoint, and the one before it. */
+export const secret: string = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
+export const older: string = `whsec_${Buffer.alloc(32, 8).toString("base64")}`;
+
+/** Members of an endpoint whose server is on this machine. */
+export const local = { allow_private: true, allow_http: true };
+
+/** Writes a file of endpoints. */
+export function fileOf(folder: string, endpoints: readonly object[], mode = 0o600): string {
+  const file = join(folder, "notify.json");
+  writeFileSync(file, JSON.stringify({ endpoints }), { mode });
+  chmodSync(file, mode);
+  return file;
+}
+
+/** Tests a message for its type. */
+export const isOf: (type: string) => (message: Received) => boolean = (type: string) => (message: Received) =>
+  message.body.type === type;

@@ -466,7 +466,8 @@ suite("the ledger's files as a whole", { tags: ["verify.walks-chain"] }, () => {
     await makeSample(folder, pinFile);
     const before = pinAt(folder, sampleRows - 1);
     const tables = ["receipts", "effects", "approvals", "holds"];
-    alter(folder, tables.map((table) => `DELETE FROM ${table} WHERE seq = ${sampleRows}`).join("; "));
+    const derived = ["outcomes", "withdrawals"].map((table) => `DELETE FROM ${table} WHERE outcome = ${sampleRows}`);
+    alter(folder, [...tables.map((table) => `DELETE FROM ${table} WHERE seq = ${sampleRows}`), ...derived].join("; "));
     const said = String(await complaint(folder, pinFile));
     assert.match(said, new RegExp(`^row ${sampleRows}: `));
     says("truncated-below-outside-pin", said);

@@ -57,6 +57,18 @@ export class InMemoryCounters {
     }
   }
 
+  /** Takes back an event that was added at a time. An event that has left its window may be gone already. */
+  take({ counter, key, amount }: CounterUpdate, at: number): void {
+    const series = this.#series.get(name(counter, key));
+    if (series === undefined) return;
+    const less = (total: string): string => addDecimals(total, `-${amount}`);
+    const first = firstAfter(series.at, at - 1);
+    if (series.isForEver || series.at[first] !== at) series.before = less(series.before);
+    const from = series.at[first] === at ? first : 0;
+    for (let place = from; place < series.totals.length; place += 1)
+      series.totals[place] = less(series.totals[place] ?? "0");
+  }
+
   /** Removes all events of a counter: from now on it counts from zero. */
   reset(identity: string): void {
     for (const [id, { counter }] of this.#series) if (counter.identity === identity) this.#series.delete(id);

@@ -3,6 +3,7 @@ import { isStricter, visible } from "../wire/mod.ts";
 import { DecidedApprovals } from "./report/decided.ts";
 import { Forecast } from "./report/forecast.ts";
 import { linesMax } from "./report/lines.ts";
+import { ReportedOutcomes } from "./report/outcomes.ts";
 import { momentText } from "./report/moment.ts";
 import { openHistory, type ReceiptSource, type RecordedRow } from "./history.ts";
 import type { Outcome } from "./outcome.ts";
@@ -40,7 +41,7 @@ interface Example {
 
 /**
  * `svc-gate report`: prints the calls that enforce mode would have refused, by rule, with examples, and the approvals
- * that persons decided or would have had to decide.
+ * that persons decided or would have had to decide, and the outcomes that were reported.
  */
 export async function reportCommand(folder: string, options: ReportOptions): Promise<Outcome> {
   const from = readWhole("--from", options.from, 1);
@@ -93,6 +94,7 @@ class Summary {
   /** Rows that reset counters: each has weakened a limit. */
   readonly #resets: Reset[] = [];
   readonly #decided = new DecidedApprovals();
+  readonly #outcomes = new ReportedOutcomes();
   readonly #forecast: Forecast;
 
   constructor(examplesMax: number, forecast: Forecast) {
@@ -108,6 +110,7 @@ class Summary {
     this.#receipts += 1;
     this.#last = leaf.at;
     this.#decided.add(recorded);
+    this.#outcomes.add(recorded);
     if (leaf.answered !== verdict && leaf.answered === "ALLOW") this.#letThrough += 1;
     else if (leaf.answered !== verdict) this.#sentToPerson += 1;
     const reason = (): string => recorded.reason.replace(/^Svc: /, "");
@@ -125,6 +128,7 @@ class Summary {
   addChange(row: RecordedRow): void {
     this.#changes += 1;
     this.#decided.addChange(row);
+    this.#outcomes.addChange(row);
     const counters = [...resetIn(row).values()];
     if (counters.length === 0) return;
     const reason = String(JSON.parse(wholeText(row.evidence, "reason") ?? '""')).replace(/^Svc: /, "");
@@ -171,6 +175,7 @@ class Summary {
       ...table("refused or held, by tool", ["tool", "verdict", "receipts"], this.#tools),
       ...table("observing rules: the result if they decided", ["rule", "effect", "receipts"], this.#observing),
       ...this.#decided.text,
+      ...this.#outcomes.text,
       ...this.#forecast.text,
     ].join("\n");
   }
@@ -197,6 +202,7 @@ class Summary {
       by_tool: lines(this.#tools, "tool", "verdict"),
       observing: lines(this.#observing, "rule", "effect"),
       approvals: this.#decided.json,
+      outcomes: this.#outcomes.json,
       forecast: this.#forecast.json,
     };
   }

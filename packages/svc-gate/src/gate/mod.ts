@@ -19,7 +19,12 @@ export { readConfig, settings } from "./start/config.ts";
 export { loadContracts, NoSuchFile, renderDiagnostics, whyNot } from "./core/contracts.ts";
 export type { Erased, NotPresent, Preview } from "./admin/erasure/eraser.ts";
 export { eraseOffline } from "./admin/erasure/offline.ts";
-export { countersOf, recountRow, type OwnedCounter } from "./core/counters.ts";
+export { countersOf, recountRow, type OwnedCounter } from "./core/owned-counters.ts";
+export { OutcomeDesk } from "./outcomes/desk.ts";
+export { foldOutcomes } from "./outcomes/fold.ts";
+export { placedOutcome, reportedCall, rowsBehind } from "./outcomes/events.ts";
+export { settleCounters, settledBy } from "./outcomes/settle-call.ts";
+export { isSettled, settlementOf, type PlacedOutcome } from "./outcomes/settle.ts";
 export { lengthMs, readMoment } from "./start/moment.ts";
 export { outcomeOf } from "./core/outcome.ts";
 export {

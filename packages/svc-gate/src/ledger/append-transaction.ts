@@ -1,8 +1,18 @@
-import { addDecimals, canonical, type Canonical, type Mode, type Verdict } from "../wire/mod.ts";
+import { addDecimals, canonical, type Canonical } from "../wire/mod.ts";
 import { cancelledBy, reopenedBy, withStopAct, type Approval, type Stops } from "../approvals/mod.ts";
+import type {
+  CheckEntry,
+  ChangeEntry,
+  OutcomeEntry,
+  ResultEntry,
+  CounterEvent,
+  CounterLookup,
+  FoldedEvent,
+} from "./entries.ts";
 import { readApprovals, storedApproval } from "./entry/approval-rows.ts";
 import { stopActOf } from "./entry/stop-rows.ts";
 import type { Erasure } from "./entry/erasure.ts";
+import { outcomeAct, outcomeBody } from "./entry/outcome-rows.ts";
 import { makeEvidence, type SensitiveMember } from "./entry/evidence.ts";
 import { leafHash, leafText, type Leaf } from "./entry/leaf.ts";
 import { asDurable, type Durable, type Receipt } from "./entry/receipt.ts";
@@ -16,6 +26,7 @@ import {
   type StoredCounter,
   type StoredEffect,
   type StoredLookup,
+  type StoredOutcome,
   type StoreTransaction,
 } from "./store/store.ts";
 import { readRepeat, repeatId, storedRepeat, type RecordedAnswer, type StoredRepeat } from "./entry/repeat.ts";
@@ -23,87 +34,7 @@ import { changeColumns, resultVerdict, type StoredRow } from "./entry/row.ts";
 import type { Checkpoint } from "./tree/checkpoint.ts";
 import type { Frontier, TreeNode } from "./tree/merkle.ts";
 import { callText } from "./entry/verifier.ts";
-
-/** One decided and answered check. */
-export interface CheckEntry {
-  /** Milliseconds since the epoch, not less than in the previous row. */
-  readonly at: number;
-  readonly keyName: string;
-  readonly mode: Mode;
-  readonly toolName: string;
-  /** True if a contract routes the tool. Only then does the leaf name the tool. */
-  readonly routed: boolean;
-  readonly sessionId: string | null;
-  /** The received text, or its replacement from `cutInputText`. */
-  readonly inputText: string;
-  readonly platformText: string | null;
-  /** Members of `inputText` and `platformText` that become separate parts of the evidence. */
-  readonly sensitive?: readonly SensitiveMember[];
-  readonly verdict: Verdict;
-  readonly answered: Verdict;
-  readonly reason: string;
-  readonly rule: string;
-  /** SHA-256 of the body of GET /rules, in hex. */
-  readonly contract: string;
-  readonly outcome: Canonical;
-  /** The id of the approval that the caller named. */
-  readonly approvalId?: string | undefined;
-}
-
-/** A person's act, which is a row of its own and not a check. */
-export interface ChangeEntry {
-  /** Milliseconds since the epoch, not less than in the previous row. */
-  readonly at: number;
-  /** The name of the key that the person used. */
-  readonly by: string;
-  /** For example `keys.create`. */
-  readonly act: string;
-  /** The details of the act: the row's `tool_input`. */
-  readonly body: Canonical;
-  /** One sentence for a person. */
-  readonly reason: string;
-  /** SHA-256 of the contract in force after the act, in hex. */
-  readonly contract: string;
-  readonly mode: Mode;
-  /** The parts of earlier rows that this row reports as erased. */
-  readonly erases?: Erasure | undefined;
-  /** The open approvals that this row cancels. */
-  readonly ends?: readonly Approval[] | undefined;
-  /** The open approvals whose votes this row ends. */
-  readonly reopens?: readonly Approval[] | undefined;
-}
-
-/** A tool's result for a check, as the calling code reports it. No gate accepts such reports yet. */
-export interface ResultEntry extends Pick<
-  CheckEntry,
-  "at" | "contract" | "keyName" | "mode" | "routed" | "sessionId" | "toolName"
-> {
-  /** The row of the check, which has the same key, tool and session. */
-  readonly check: number;
-  /** The values of the result as plain texts. The row holds only keyed digests of the values. */
-  readonly values: readonly string[];
-}
-
-/** An event of a counter: `counter` is the digest of the counter's definition, `key` is the plain text of the key. */
-export interface CounterEvent {
-  readonly counter: string;
-  readonly key: string;
-  readonly amount: string;
-  /** True if the amount is held until a person decides. */
-  readonly held?: true;
-}
-
-export interface CounterLookup {
-  readonly counter: string;
-  readonly key: string;
-  readonly after: number;
-}
-
-/** An event that a fold found in an existing row. */
-export interface FoldedEvent extends CounterEvent {
-  readonly seq: number;
-  readonly at: number;
-}
+import { outcomeEffects } from "./entry/outcome-rows.ts";
 
 export interface LedgerHead {
   readonly seq: number;
@@ -153,6 +84,7 @@ export class AppendTransaction {
   readonly #approvals: StoredApproval[] = [];
   readonly #released: number[] = [];
   readonly #repeats: StoredRepeat[] = [];
+  readonly #outcomes: StoredOutcome[] = [];
   /** The amounts that this transaction has added, by counter and key: one sum for each moment. */
   readonly #moved = new Map<string, { readonly at: number; sum: string }[]>();
   #head: LedgerHead;
@@ -266,6 +198,11 @@ export class AppendTransaction {
     this.#approvals.push(storedApproval(approval, (text) => this.digest(text)));
   }
 
+  /** Reads the last outcomes of calls before this transaction, by the rows of their checks. */
+  outcomes(rows: readonly number[]): Promise<readonly StoredOutcome[]> {
+    return this.#context.store.outcomes(rows);
+  }
+
   /** The id under which the answer of a check is recorded. */
   repeatId(key: string, callId: string): string {
     return repeatId(key, callId, (text) => this.digest(text));
@@ -332,8 +269,35 @@ export class AppendTransaction {
   }
 
   /** Adds the row of a person's act, which changes no counter. */
-  change({ at, by, act, body, reason, contract, mode, erases, ends = [], reopens = [] }: ChangeEntry): void {
+  change({ erases, ends = [], reopens = [], ...entry }: ChangeEntry): void {
     if (erases !== undefined) this.#erasures.push(erases);
+    this.#change(entry, "[]");
+    for (const approval of ends) {
+      this.release(approval.row, []);
+      this.keepApproval(cancelledBy(approval, this.#head.seq));
+    }
+    for (const approval of reopens) this.keepApproval(reopenedBy(approval, this.#head.seq));
+    const stop = stopActOf(entry.act, canonical(entry.body), entry.by);
+    if (stop !== undefined) this.#stops = withStopAct(this.#stops, { seq: this.#head.seq, at: entry.at, act: stop });
+  }
+
+  /** Adds the row of a call's outcome, and what it does to counters. */
+  outcome({ outcome, added, taken, ...entry }: OutcomeEntry): void {
+    const seq = this.#head.seq + 1;
+    const events = added.map((event): StoredEffect => ({ ...event, seq, at: entry.at }));
+    const takenBack = taken.map((event): StoredEffect => ({ ...event, takenBy: seq }));
+    this.#change({ ...entry, act: outcomeAct, body: outcomeBody(outcome) }, outcomeEffects(events, takenBack));
+    for (const event of events) this.#move(`${event.counter} ${event.key}`, event);
+    for (const event of takenBack)
+      this.#move(`${event.counter} ${event.key}`, { ...event, amount: `-${event.amount}` });
+    this.#effects.push(...events, ...takenBack);
+    this.#outcomes.push({ seq: outcome.row, row: seq, status: outcome.status });
+  }
+
+  #change(
+    { at, by, act, body, reason, contract, mode }: Omit<ChangeEntry, "ends" | "erases" | "reopens">,
+    effects: string,
+  ): void {
     this.#checksum(
       {
         act,
@@ -348,16 +312,9 @@ export class AppendTransaction {
         tool: null,
         verdict: null,
       },
-      ["null", canonical(body), "null", JSON.stringify(reason), "{}", "[]"],
+      ["null", canonical(body), "null", JSON.stringify(reason), "{}", effects],
       changeColumns,
     );
-    for (const approval of ends) {
-      this.release(approval.row, []);
-      this.keepApproval(cancelledBy(approval, this.#head.seq));
-    }
-    for (const approval of reopens) this.keepApproval(reopenedBy(approval, this.#head.seq));
-    const stop = stopActOf(act, canonical(body), by);
-    if (stop !== undefined) this.#stops = withStopAct(this.#stops, { seq: this.#head.seq, at, act: stop });
   }
 
   /** Adds the row of a tool's result, which changes no counter. */
@@ -420,6 +377,7 @@ export class AppendTransaction {
         approvals: this.#approvals,
         released: this.#released,
         repeats: this.#repeats,
+        outcomes: this.#outcomes,
       };
       await store.commit(this.#rows, this.#effects, { inForce, signer, tree, ...kept });
       committed({ head: this.#head, leaf, tree: this.#tree, checkpoint: await signed, stops: this.#stops });

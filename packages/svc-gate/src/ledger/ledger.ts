@@ -16,6 +16,8 @@ import type {
   StoredHead,
   Verification,
   WaitingApprovals,
+  EventPosition,
+  StoredOutcome,
 } from "./store/store.ts";
 import { noStops, withStopAct, type Approval, type Stops } from "../approvals/mod.ts";
 import { readApprovals } from "./entry/approval-rows.ts";
@@ -28,13 +30,8 @@ import { Frontier } from "./tree/merkle.ts";
 import type { VerifierKey } from "./tree/note.ts";
 import type { Signer } from "./tree/signing-key.ts";
 import { entryBundle, levelSize, tileWidth, type HashReader, type Tile } from "./tree/tiles.ts";
-import {
-  AppendTransaction,
-  type FoldedEvent,
-  type LedgerHead,
-  type Reached,
-  type TreeHead,
-} from "./append-transaction.ts";
+import { AppendTransaction, type LedgerHead, type Reached, type TreeHead } from "./append-transaction.ts";
+import type { FoldedEvent } from "./entries.ts";
 
 export interface LedgerCheck extends Verification {
   /** The last row that something outside the ledger vouches for; undefined if nothing does. */
@@ -355,8 +352,26 @@ export class Ledger {
 
   /** Yields rows, newest first, as the JSON texts of GET /receipts, in slices. */
   async *receipts(query: ReceiptQuery): AsyncGenerator<readonly { readonly seq: number; readonly json: string }[]> {
-    for await (const slice of this.#store.read(await rowQuery(this.#store, query)))
-      yield slice.map((row) => ({ seq: row.seq, json: receiptJson(row) }));
+    for await (const slice of this.#store.read(await rowQuery(this.#store, query))) {
+      const outcomes = await this.#outcomesOf(slice);
+      yield slice.map((row) => ({ seq: row.seq, json: receiptJson(row, outcomes.get(row.seq)) }));
+    }
+  }
+
+  async #outcomesOf(rows: readonly StoredRow[]): Promise<ReadonlyMap<number, StoredOutcome>> {
+    const released = rows.filter(({ leaf }) => leaf.includes('"answered":"ALLOW"')).map(({ seq }) => seq);
+    const found = released.length === 0 ? [] : await this.#store.history.outcomes(released);
+    return new Map(found.map((outcome) => [outcome.seq, outcome]));
+  }
+
+  /** Reads rows by their numbers, in order. */
+  rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]> {
+    return this.#store.history.rowsAt(rows);
+  }
+
+  /** Reads the total of all events before each position; undefined if the counter is not kept. */
+  totals(places: readonly EventPosition[]): Promise<readonly (string | undefined)[]> {
+    return this.#store.history.totals(places);
   }
 
   /** Yields stored rows, oldest first, in slices, for folds over the history. */

@@ -4,7 +4,13 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { keepIn, RunningTotals } from "../../../../packages/svc-gate/src/ledger/store/running-totals.ts";
+import {
+  keepIn,
+  RunningTotals,
+  sumOf,
+  withoutTaken,
+} from "../../../../packages/svc-gate/src/ledger/store/running-totals.ts";
+import { addDecimals } from "../../../../packages/svc-gate/src/wire/mod.ts";
 import { Fault, type KeptCounter } from "../../../../packages/svc-gate/src/ledger/store/store.ts";
 
 const counter = { digest: "c", definition: "d", through: 5, unknownThrough: 30 };
@@ -32,4 +38,26 @@ test("an event is a fault if its counter is not kept, or if the latest total of 
   const totals = new RunningTotals();
   assert.throws(() => totals.missing([event(1)], new Map()), Fault);
   assert.throws(() => totals.add([event(1)], new Map([["c", known]]), false), Fault);
+});
+
+test("amounts of any size and scale are added exactly", () => {
+  const amounts = [
+    "0",
+    "1.5",
+    "2.25",
+    "999999999999999",
+    "999999999999999.9",
+    "123456789012345678901.000000001",
+    "0.1",
+  ];
+  const many = Array.from({ length: 40 }, () => amounts).flat();
+  assert.equal(
+    sumOf(many),
+    many.reduce((sum, amount) => addDecimals(sum, amount), "0"),
+  );
+});
+
+test("outcomes never take back more than a counter has", () => {
+  assert.equal(withoutTaken("10.5", ["10", "0.5"]), "0");
+  assert.throws(() => withoutTaken("10.5", ["10", "0.6"]), Fault);
 });

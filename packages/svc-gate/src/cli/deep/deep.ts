@@ -6,6 +6,8 @@ import {
   type KeptCounter,
   type LedgerHistory,
 } from "../../ledger/mod.ts";
+import { placedOutcome, reportedCall, rowsBehind, settleCounters, settledBy } from "../../gate/mod.ts";
+import { outcomeRows, wholeText, type Leaf } from "../../ledger/entry/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import {
   askAgain,
@@ -15,7 +17,7 @@ import {
   type AskedAgain,
   type Difference,
 } from "../replay/decide-again.ts";
-import { inputNotKept, otherKind, readLeaf, readRecorded, type Recorded } from "../replay/recorded.ts";
+import { hasErasedPart, inputNotKept, otherKind, readLeaf, readRecorded, type Recorded } from "../replay/recorded.ts";
 import { standsOnErased } from "../replay/replay.ts";
 import { counterDigest } from "../replay/replay-counters.ts";
 import { Folds } from "./folds.ts";
@@ -74,6 +76,8 @@ class DeepReplay {
   #named: string | null = null;
   #policySet: PolicySet | string = "no contract";
   readonly #verdicts = new VerdictAccumulator();
+  /** True after the first outcome. */
+  #hasOutcomes = false;
   readonly #holds: Holds;
   #heldUnder: string | null = null;
 
@@ -92,6 +96,7 @@ class DeepReplay {
       if (otherKind(row) !== undefined) {
         this.#act(row);
         this.#holds.settle(row);
+        await this.#outcome(row);
         continue;
       }
       const next = await this.#pendingOf(row);
@@ -155,6 +160,22 @@ class DeepReplay {
     this.#acts = { lost, reset };
   }
 
+  /** Computes again what an outcome did to counters. */
+  async #outcome(row: RecordedRow): Promise<void> {
+    const leaf = readLeaf(row);
+    const outcome = typeof leaf === "string" ? undefined : placedOutcome(leaf, row.evidence);
+    if (typeof leaf === "string" || outcome === undefined) return;
+    this.#hasOutcomes = true;
+    const policySet = await this.#inForce({ leaf });
+    const behind = new Map((await this.#ledger.rowsAt(rowsBehind(outcome))).map((each) => [each.seq, each]));
+    const call = reportedCall(outcome, (seq) => behind.get(seq));
+    if (call === undefined || typeof policySet === "string" || hasErasedPart(call.evidence)) return;
+    const settled = settledBy(policySet, call, (key) => this.#ledger.keyDigest(key));
+    const { added, taken } = await settleCounters(settled, call.outcomes, this.#ledger);
+    const [was, is] = [wholeText(row.evidence, "effects") ?? "", outcomeRows.outcomeEffects(added, taken)];
+    if (was !== is) this.#verdicts.differed(leaf.seq, { what: "effects", was, is });
+  }
+
   /** The contract in force for the row, or a clause with the reason why it is unavailable. */
   async #inForce({ leaf }: Pick<Recorded, "leaf">): Promise<PolicySet | string> {
     if (leaf.contract === this.#named) return this.#policySet;
@@ -163,6 +184,19 @@ class DeepReplay {
     if (typeof this.#policySet === "string") this.#folds.lose();
     else await this.#folds.align(this.#policySet, leaf.seq);
     return this.#policySet;
+  }
+
+  /** What outcomes of rows before each row had taken back. A ledger without outcomes is not asked. */
+  async #takenBefore(
+    asked: readonly { readonly lookup: Lookup; readonly after: number; readonly leaf: Leaf }[],
+  ): Promise<readonly (readonly string[])[]> {
+    if (!this.#hasOutcomes) return [];
+    return this.#ledger.taken(
+      asked.map(({ lookup, after, leaf }) => {
+        const key = this.#ledger.keyDigest(lookup.key);
+        return { counter: counterOf(lookup), key, after, before: leaf.seq };
+      }),
+    );
   }
 
   #compare({ recorded, asked, acts: { lost } }: Pending, values: Values): void {
@@ -214,9 +248,14 @@ class DeepReplay {
         ];
       });
       const totals = await this.#ledger.totals(places);
+      const taken = await this.#takenBefore(some);
       for (const [index, { lookup, held }] of some.entries()) {
         const value = between(totals[index * 2], totals[index * 2 + 1]);
-        values.set(lookup, value === undefined ? undefined : addDecimals(value, held));
+        const whole = value === undefined ? undefined : addDecimals(value, held);
+        values.set(
+          lookup,
+          (taken[index] ?? []).reduce((sum, amount) => sum && addDecimals(sum, `-${amount}`), whole),
+        );
       }
     }
     return values;

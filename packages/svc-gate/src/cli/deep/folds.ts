@@ -1,4 +1,4 @@
-import { countersOf, recountRow, type OwnedCounter } from "../../gate/mod.ts";
+import { countersOf, foldOutcomes, isSettled, recountRow, type OwnedCounter } from "../../gate/mod.ts";
 import type { EventPosition, KeptCounter, LedgerHistory } from "../../ledger/mod.ts";
 import type { PolicySet } from "../../contract/mod.ts";
 import { counterDigest } from "../replay/replay-counters.ts";
@@ -135,6 +135,7 @@ export class Folds {
     // The row that reset it may record a loss as well, which then is one millisecond later.
     const coveredThrough = Math.max(unknownThrough, resetThrough + 1);
     const events: (EventPosition & { readonly amount: string })[] = [];
+    const taken: (EventPosition & { readonly amount: string; readonly takenBy: number })[] = [];
     for (const row of rows) {
       const leaf = readLeaf(row);
       const updates = typeof leaf === "string" ? undefined : recountRow(owned, leaf, row.evidence);
@@ -146,6 +147,19 @@ export class Folds {
       for (const { key, amount, held } of updates)
         if (held !== true) events.push({ counter, key: this.#ledger.keyDigest(key), at, seq, amount });
     }
+    if (isSettled(owned.counter)) {
+      for (const { outcome, settlement } of await foldOutcomes(owned, rows, this.#ledger, {
+        counter,
+        through: Number.MAX_SAFE_INTEGER,
+      })) {
+        if (settlement === undefined && outcome.at > coveredThrough) fold.isSure = false;
+        const named = ({ key }: { readonly key: string }): string => this.#ledger.keyDigest(key);
+        const { seq, at } = outcome;
+        for (const each of settlement?.added ?? []) events.push({ ...each, counter, key: named(each), at, seq });
+        for (const each of settlement?.taken ?? []) taken.push({ ...each, counter, key: named(each), takenBy: seq });
+      }
+    }
+    await this.#checkTaken(owned, taken);
     const totals = await this.#ledger.totals(events.flatMap(placesOf));
     for (const [index, { at, seq, amount }] of events.entries()) {
       const found = between(totals[index * 2], totals[index * 2 + 1]);
@@ -157,6 +171,32 @@ export class Folds {
           expected: amount,
           found: found ?? "no such event",
         });
+    }
+  }
+
+  /** An event that an outcome took back must be taken back in the ledger, by that outcome. */
+  async #checkTaken(
+    owned: OwnedCounter,
+    events: readonly (EventPosition & { readonly amount: string; readonly takenBy: number })[],
+  ): Promise<void> {
+    if (events.length === 0) return;
+    const asked = events.flatMap(({ counter, key, at, takenBy }) => {
+      const query = { counter, key, after: at - 1 };
+      return [
+        { ...query, before: takenBy },
+        { ...query, before: takenBy + 1 },
+      ];
+    });
+    const found = await this.#ledger.taken(asked);
+    for (const [index, { amount, takenBy }] of events.entries()) {
+      const [before = [], after = []] = [found[index * 2], found[index * 2 + 1]];
+      if (after.length === before.length + 1 && after.includes(amount)) continue;
+      this.#wrong(owned, {
+        seq: takenBy,
+        problem: "an outcome took an event back that the ledger still counts",
+        expected: amount,
+        found: "nothing taken back",
+      });
     }
   }
 

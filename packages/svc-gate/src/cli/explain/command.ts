@@ -2,7 +2,6 @@ import { readFile } from "node:fs/promises";
 import { text as textOf } from "node:stream/consumers";
 import type { PolicySet, Diagnostic, Lookup } from "../../contract/mod.ts";
 import { loadContracts, renderDiagnostics, whyNot } from "../../gate/mod.ts";
-import type { CutInput } from "../../ledger/entry/mod.ts";
 import { isMode, modes, visible, type Mode } from "../../wire/mod.ts";
 import { contractOf, openHistory, rowOf, type History, type ReceiptSource } from "../history.ts";
 import { evaluate, type Call } from "../evaluate.ts";
@@ -116,7 +115,7 @@ async function explainRecorded(recorded: Recorded, history: History): Promise<Ex
   return { ...found, counters, recorded: { seq: leaf.seq, contract: leaf.contract ?? "", agrees } };
 }
 
-function cutText({ bytes, head, sha256 }: CutInput): string {
+function cutText({ bytes, head, sha256 }: NonNullable<Recorded["cutInput"]>): string {
   return `it had ${bytes} bytes, its SHA-256 is ${sha256}, and it begins with ${visible(head)}`;
 }
 

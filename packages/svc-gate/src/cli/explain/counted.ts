@@ -46,6 +46,7 @@ export async function countersExplained(
       digest,
       of,
       after: lookup?.after ?? 0,
+      first: 0,
       receipts: 0,
       last: [] as readonly CountedReceipt[],
       held: new Map<number, string>(),
@@ -68,13 +69,16 @@ export async function countersExplained(
       const effects = readEffects(row.evidence) ?? [];
       if (effects.length === 0) continue;
       const at = recordedAt(row.leaf);
-      for (const { amount, counter, key, held } of effects) {
+      for (const { amount, counter, key, held, withdrawn } of effects) {
         for (const counts of tallies) {
-          if (counts.of !== `${counter} ${key}` || at <= counts.after) continue;
+          if (counts.of !== `${counter} ${key}`) continue;
+          if (withdrawn !== undefined) takeBack(counts, withdrawn);
+          if (withdrawn !== undefined || at <= counts.after) continue;
           if (held === true) {
             counts.held.set(row.seq, amount);
             continue;
           }
+          if (counts.receipts === 0) counts.first = row.seq;
           counts.receipts += 1;
           counts.last = [...counts.last, { seq: row.seq, amount }].slice(-lastMax);
         }
@@ -97,4 +101,18 @@ function holdsEndedBy(row: RecordedRow): readonly (readonly [from: number, to: n
   if (approval !== undefined && (how === "used" || how === "opened")) return [[approval, approval]];
   const leaf = otherKind(row) === "change" ? parseLeaf(row.leaf) : undefined;
   return leaf === undefined ? [] : endedBy(leaf, row.evidence);
+}
+
+interface Tally {
+  /** The first receipt that counts. */
+  readonly first: number;
+  receipts: number;
+  last: readonly CountedReceipt[];
+}
+
+/** An outcome took the event of a receipt back. Rows are in the order of time, so it counted if it is not before the first. */
+function takeBack(tally: Tally, seq: number): void {
+  if (tally.receipts === 0 || seq < tally.first) return;
+  tally.receipts -= 1;
+  tally.last = tally.last.filter((each) => each.seq !== seq);
 }

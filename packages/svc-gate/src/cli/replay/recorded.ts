@@ -7,7 +7,6 @@ import {
   readCutInput,
   readEffects,
   wholeText,
-  type CutInput,
   type Leaf,
   type LeafKind,
   type RecordedAsk,
@@ -21,7 +20,7 @@ export interface Recorded {
   readonly leaf: Leaf;
   readonly request: CheckRequest;
   /** The marker of an input that was not stored whole; `request.toolInput` is then empty. */
-  readonly cutInput: CutInput | undefined;
+  readonly cutInput: ReturnType<typeof readCutInput>;
   readonly reason: string;
   readonly trace: Trace;
   readonly effects: NonNullable<ReturnType<typeof readEffects>>;

@@ -1,11 +1,28 @@
 import { hash } from "node:crypto";
 import type { PolicySet, Lookup, CounterUpdate } from "../../contract/mod.ts";
-import { countersOf, recountRow, type OwnedCounter } from "../../gate/mod.ts";
+import {
+  countersOf,
+  isSettled,
+  placedOutcome,
+  recountRow,
+  settlementOf,
+  type OwnedCounter,
+  type PlacedOutcome,
+} from "../../gate/mod.ts";
 import { readResume } from "../../ledger/mod.ts";
 import { askOf, endedBy, type Leaf, type RowRange } from "../../ledger/entry/mod.ts";
 import { InMemoryCounters } from "../in-memory-counters.ts";
 import type { History, RecordedRow } from "../history.ts";
-import { hasErasedPart, readLeaf, recordedAt } from "./recorded.ts";
+import { hasErasedPart, movedCounters, readLeaf, recordedAt } from "./recorded.ts";
+
+/** The longest time in which a contract lets an outcome be reported. */
+const outcomeMsMax = 90 * 86_400_000;
+const callsAtFirst = 4096;
+
+interface CalledBefore {
+  readonly at: number;
+  updates: readonly CounterUpdate[];
+}
 
 /** How far the history of a counter is known. */
 interface Kept {
@@ -32,6 +49,11 @@ export class ReplayCounters {
   readonly #resets = new Map<string, Pick<Leaf, "at" | "seq">>();
   /** The rows whose approvals are open: only they hold amounts. */
   readonly #open = new Set<number>();
+  /** What calls added to the counters that their outcomes may change, by row. */
+  readonly #calls = new Map<number, CalledBefore>();
+  /** The outcomes of calls, by their rows. */
+  readonly #outcomes = new Map<number, PlacedOutcome>();
+  #forgetAt = callsAtFirst;
   /** Milliseconds: the time of a loss after which no check was answered yet; -1 if there is none. */
   #freshLoss = -1;
 
@@ -94,9 +116,19 @@ export class ReplayCounters {
             this.#lacks(owned.counter.identity, leaf?.at ?? recordedAt(row.leaf), hasErasedPart(evidence));
           else
             this.add(this.#open.has(seq) ? updates : updates.filter(({ held }) => held !== true), leaf?.at ?? 0, seq);
+          if (leaf !== undefined && isSettled(owned.counter)) this.#foldSettled(owned, leaf, evidence);
         }
       }
     }
+  }
+
+  /** Folds an older row into a counter that outcomes may change: what a call added, or what an outcome did. */
+  #foldSettled(owned: OwnedCounter, leaf: Leaf, evidence: string): void {
+    if (leaf.kind === "check") this.called(recountRow(owned, leaf, evidence, true) ?? [], leaf.at, leaf.seq);
+    const outcome = placedOutcome(leaf, evidence);
+    if (outcome === undefined) return;
+    if (!this.#settle(outcome, (identity) => identity === owned.counter.identity))
+      this.#lacks(owned.counter.identity, leaf.at, true);
   }
 
   /**
@@ -133,6 +165,12 @@ export class ReplayCounters {
   /** Applies a person's act. After one that records a loss, counters are unknown. A reset counter counts from zero. */
   act(leaf: Leaf, evidence: string): void {
     for (const ended of endedBy(leaf, evidence)) this.#release(ended);
+    const outcome = placedOutcome(leaf, evidence);
+    if (outcome !== undefined) {
+      this.#outcomes.set(outcome.seq, outcome);
+      const isInForce = (identity: string): boolean => this.#kept.get(identity)?.through === undefined;
+      if (!this.#settle(outcome, isInForce)) this.skip(leaf.at, movedCounters({ seq: leaf.seq, leaf: "", evidence }));
+    }
     const row = readResume(leaf, evidence);
     if (row === undefined) return;
     if (row.lost !== undefined) this.#freshLoss = leaf.at;
@@ -140,6 +178,8 @@ export class ReplayCounters {
     for (const [identity, kept] of this.#kept) {
       if (row.reset.has(counterDigest(identity))) {
         this.#counters.reset(identity);
+        for (const call of this.#calls.values())
+          call.updates = call.updates.filter(({ counter }) => counter.identity !== identity);
         kept.unknownThrough = -1;
         kept.lackingThrough = -1;
       } else if (row.lost !== undefined) kept.unknownThrough = Math.max(kept.unknownThrough, leaf.at);
@@ -157,6 +197,44 @@ export class ReplayCounters {
   #release([from, to]: RowRange): void {
     for (const row of this.#open) if (row >= from && row <= to) this.#open.delete(row);
     this.#counters.release([from, to]);
+  }
+
+  /**
+   * Notes what a call added to the counters that its outcome may change.
+   *
+   * @param updates as if its outcome were `done`
+   */
+  called(updates: readonly CounterUpdate[], at: number, seq: number): void {
+    const settled = updates.filter(({ counter }) => isSettled(counter));
+    if (settled.length === 0) return;
+    const call = this.#calls.get(seq);
+    if (call !== undefined) call.updates = [...call.updates, ...settled];
+    else this.#calls.set(seq, { at, updates: settled });
+    if (this.#calls.size > this.#forgetAt) this.#forget(at);
+  }
+
+  /** Forgets calls that can have no outcome any more. It runs so seldom that the cost for each call is constant. */
+  #forget(now: number): void {
+    for (const notes of [this.#calls, this.#outcomes])
+      for (const [seq, { at }] of notes) if (at < now - outcomeMsMax) notes.delete(seq);
+    this.#forgetAt = Math.max(callsAtFirst, this.#calls.size * 2);
+  }
+
+  /** Applies an outcome to some counters. @returns false if its call, or an earlier outcome of it, cannot be read */
+  #settle(outcome: PlacedOutcome, isOne: (identity: string) => boolean): boolean {
+    const call = this.#calls.get(outcome.row);
+    const before = outcome.before.map((seq) => this.#outcomes.get(seq)).filter((each) => each !== undefined);
+    if (before.length < outcome.before.length) return false;
+    for (const updates of Map.groupBy(call?.updates ?? [], ({ counter }) => counter.identity).values()) {
+      const [first] = updates;
+      if (call === undefined || first === undefined || !isOne(first.counter.identity)) continue;
+      const { counter } = first;
+      const called = updates.map(({ key, amount }) => ({ key, amount, seq: outcome.row, at: call.at }));
+      const { added, taken } = settlementOf(counter, called, [...before, outcome]);
+      for (const { key, amount } of added) this.#counters.add({ counter, key, amount }, outcome.at);
+      for (const { key, amount, at } of taken) this.#counters.take({ counter, key, amount }, at);
+    }
+    return call !== undefined;
   }
 
   /** A check was passed: a counter that starts empty after it has lost nothing. */

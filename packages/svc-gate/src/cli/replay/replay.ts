@@ -1,5 +1,5 @@
-import { count, windowStart, type PolicySet } from "../../contract/mod.ts";
-import { countersOf, recountRow, type OwnedCounter } from "../../gate/mod.ts";
+import { count, windowStart, type PolicySet, type Prepared } from "../../contract/mod.ts";
+import { countersOf, isSettled, recountRow, type OwnedCounter } from "../../gate/mod.ts";
 import type { Mode } from "../../wire/mod.ts";
 import type { Leaf } from "../../ledger/entry/mod.ts";
 import type { History, RecordedRow } from "../history.ts";
@@ -82,8 +82,9 @@ export async function holdAgainstItself(history: History, observer: Agreement): 
       observer.skipped(recorded.leaf.seq, standsOnErased);
     else observer.differs(recorded, found);
     // Counts what was recorded: one row that differs does not make others differ.
-    const { verdict, answered, at, seq } = recorded.leaf;
-    if (verdict !== null && answered !== null) counters.add(count(again.prepared, { verdict, answered, how }), at, seq);
+    const { verdict, answered } = recorded.leaf;
+    if (verdict !== null && answered !== null)
+      countAgain(counters, again.prepared, { verdict, answered, how }, recorded.leaf);
   }
 }
 
@@ -136,9 +137,18 @@ export async function decideAllAgain(
     const asked = recorded.trace.asked?.how;
     const how = again.answered === "ESCALATE" || asked === "stopped" ? asked : undefined;
     const answered = answeredWith(again, recorded);
-    const { at, seq } = recorded.leaf;
-    counters.add(count(prepared, { verdict: decision.verdict, answered, how }), at, seq);
+    countAgain(counters, prepared, { verdict: decision.verdict, answered, how }, recorded.leaf);
   }
+}
+
+function countAgain(
+  counters: ReplayCounters,
+  prepared: Prepared,
+  outcome: Parameters<typeof count>[1],
+  { at, seq }: Pick<Leaf, "at" | "seq">,
+): void {
+  counters.add(count(prepared, outcome), at, seq);
+  if (outcome.answered === "ALLOW") counters.called(count(prepared, { ...outcome, isDone: true }), at, seq);
 }
 
 /** The first row before a span that a counter may count at the first row of the span. */
@@ -166,6 +176,9 @@ function countRecorded(
   const found = owned.map((each) => leaf && recountRow(each, leaf, row.evidence));
   if (found.includes(undefined)) observer.skipped(row.seq, notCounted);
   for (const updates of found) counters.add(updates ?? [], recordedAt(row.leaf), row.seq);
+  for (const each of owned)
+    if (leaf !== undefined && isSettled(each.counter))
+      counters.called(recountRow(each, leaf, row.evidence, true) ?? [], leaf.at, row.seq);
 }
 
 const notCounted =

@@ -92,6 +92,7 @@ export class CaseLedger {
         this.#commit(rows, effects, options);
         return resolved;
       },
+      outcomes: () => Promise.resolve([]),
       repeats: () => Promise.resolve([]),
       abort: () => resolved,
     };

@@ -29,6 +29,8 @@ export interface ApprovalSettings {
   readonly self: boolean;
   /** The largest numbers of open approvals. */
   readonly open: { readonly key: number; readonly session: number; readonly ledger: number };
+  /** Milliseconds after a check: until then its outcome may be reported. */
+  readonly outcomeWithinMs: number;
 }
 
 const minuteMs = 60_000;
@@ -44,7 +46,14 @@ export const defaultTerms: ApprovalTerms = {
   drift: "0",
 };
 
-export const defaultSettings: ApprovalSettings = { self: false, open: { key: 100, session: 20, ledger: 10_000 } };
+const dayMs = 24 * 60 * minuteMs;
+const outcomeDaysMax = 90;
+
+export const defaultSettings: ApprovalSettings = {
+  self: false,
+  open: { key: 100, session: 20, ledger: 10_000 },
+  outcomeWithinMs: dayMs,
+};
 
 const groupsMax = 16;
 const personsMax = 20;
@@ -141,7 +150,15 @@ export function readSettings(document: ApprovalSettingsDocument | undefined, rep
     else if (value.kind === "scalar") open[name] = wholeNumber(value, name, defaultSettings.open.ledger, report);
     else report.add("shape", value.span, `\`${name}\` is a number`);
   }
-  return { self: document.self, open };
+  return { self: document.self, open, outcomeWithinMs: readOutcomeWithin(document.outcomeWithin, report) };
+}
+
+function readOutcomeWithin(scalar: YamlScalar | undefined, report: Report): number {
+  if (scalar === undefined) return defaultSettings.outcomeWithinMs;
+  const ms = readLength(scalar, report);
+  if (ms > outcomeDaysMax * dayMs)
+    report.add("approval", scalar.span, `an outcome may be reported for at most ${outcomeDaysMax} days`);
+  return ms;
 }
 
 function wholeNumber({ value, span }: YamlScalar, name: string, max: number, report: Report): number {

@@ -2,7 +2,7 @@ import { canonical, type Canonical } from "../../wire/mod.ts";
 import type { Calendar } from "../run/time.ts";
 
 /** The calls that a counter counts, by their answer or their decision. */
-export const countings = ["attempts", "released", "possible", "blocked", "escalated"] as const;
+export const countings = ["attempts", "released", "possible", "blocked", "escalated", "done"] as const;
 /** `held` is the part of a `possible` counter that parked calls hold; no contract writes it. */
 export type Counting = (typeof countings)[number] | "held";
 
@@ -21,6 +21,10 @@ export interface Counter {
   readonly window: Window;
   /** It adds up a `sum`; any other counter counts calls, in whole numbers. */
   readonly sums: boolean;
+  /** An outcome may change what a call added to it. */
+  readonly settles: boolean;
+  /** The member of the input that it adds up, such as `input.amount`; undefined if its sum is another expression. */
+  readonly sumOf: string | undefined;
   /** It keeps separate values, which `in` looks up; any other counter counts. */
   readonly remembers: boolean;
   /** The mandate lets it begin at zero, so older receipts are not folded into it. */
@@ -43,6 +47,7 @@ export function heldPart(counter: Counter): Counter {
     name: heldName(counter.name),
     identity: canonical({ ...definition, counting: "held" }),
     counting: "held",
+    settles: false,
   };
 }
 

@@ -1,5 +1,5 @@
 import { canonical, nearest, type Canonical } from "../../wire/mod.ts";
-import { countings, type Counter, type Window } from "./counter.ts";
+import { countings, type Counter, type Counting, type Window } from "./counter.ts";
 import { checkCondition, checkExpression } from "../check/check.ts";
 import type { Facts } from "../check/facts.ts";
 import type { Scope } from "../check/scope.ts";
@@ -80,6 +80,7 @@ export function readCounter(name: string, document: CounterDocument, context: Co
   }
   const window = readWindow(document, report);
   const { when, sum, since, settlesWithin, remembers } = document;
+  const settles = readSettles(document, counting, report);
   if (remembers !== undefined && sum !== undefined)
     report.add("counter", document.span, "a counter has `sum` or `remembers`, not both");
   const identity = canonical({
@@ -96,6 +97,7 @@ export function readCounter(name: string, document: CounterDocument, context: Co
       context,
     ),
     ...(remembers === undefined ? {} : { remembers: spelt(remembers) }),
+    ...(settles && { settles: "outcome" }),
   });
   const { of, startsEmpty } = context;
   return {
@@ -106,9 +108,44 @@ export function readCounter(name: string, document: CounterDocument, context: Co
     mayHold: counting === "possible",
     window,
     sums: sum !== undefined,
+    settles,
+    sumOf: sum && memberOfInput(sum.syntax),
     remembers: remembers !== undefined,
     startsEmpty,
   };
+}
+
+/** The path of a member that the input must have; undefined for any other expression. */
+function memberOfInput(syntax: Syntax): string | undefined {
+  if (syntax.kind !== "member" || syntax.optional) return undefined;
+  const of = syntax.of.kind === "name" && syntax.of.name === "input" ? "input" : memberOfInput(syntax.of);
+  return of === undefined ? undefined : `${of}.${syntax.name}`;
+}
+
+/** Only an amount that was released can be taken back, so `settles` is for sums of such calls. */
+function readSettles({ settles, sum }: CounterDocument, counting: Counting, report: Report): boolean {
+  if (settles === undefined) return false;
+  if (settles.text !== "outcome")
+    report.add(
+      "counter",
+      settles.span,
+      "the only value of `settles` is `outcome`",
+      "a counter without it never goes down",
+    );
+  else if (sum === undefined)
+    report.add(
+      "counter",
+      settles.span,
+      "`settles: outcome` needs a `sum`: the number of calls does not depend on outcomes",
+    );
+  else if (counting !== "released" && counting !== "possible")
+    report.add(
+      "counter",
+      settles.span,
+      "`settles: outcome` is for calls that were let through",
+      "add `counting: released` or `counting: possible`",
+    );
+  return true;
 }
 
 export interface CounterContext {

@@ -22,6 +22,8 @@ export interface RecordedCheck {
   readonly rule: string;
   /** What became of the call if a person had to decide it. */
   readonly how?: string | undefined;
+  /** True if the question is what the outcome `done` of the call adds. */
+  readonly isDone?: boolean | undefined;
 }
 
 /**

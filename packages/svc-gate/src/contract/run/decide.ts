@@ -88,6 +88,8 @@ export interface Outcome {
   readonly answered: Verdict;
   /** What became of the call if a person had to decide it; undefined otherwise. */
   readonly how?: string | undefined;
+  /** True for a call whose outcome `done` has come. A decision alone never has it. */
+  readonly isDone?: boolean | undefined;
 }
 
 /** The updates of the counters that count calls with this decision and answer. */
@@ -99,7 +101,7 @@ export function count(prepared: Prepared, outcome: Outcome): readonly CounterUpd
 }
 
 /** Does the counter count calls with this decision and answer? */
-export function isCounted({ counting }: Counter, { verdict, answered, how }: Outcome): boolean {
+export function isCounted({ counting }: Counter, { verdict, answered, how, isDone }: Outcome): boolean {
   switch (counting) {
     case "attempts":
       return true;
@@ -115,6 +117,8 @@ export function isCounted({ counting }: Counter, { verdict, answered, how }: Out
     case "escalated":
       // A call counts when it is first put before a person, not each time that it is asked.
       return verdict === "ESCALATE" && (how === undefined || how === "opened" || how === "capped");
+    case "done":
+      return answered === "ALLOW" && isDone === true;
     default:
       return counting satisfies never;
   }

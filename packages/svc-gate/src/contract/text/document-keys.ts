@@ -38,7 +38,7 @@ export const documentKeys: Readonly<Record<DocumentMap, readonly string[]>> = {
   /** What an approval needs: for a rule, a tool, a contract or a mandate. */
   approval: ["by", "of", "decide_within", "use_within", "batch", "pins", "drift", "unbound"],
   /** The settings of a mandate for all approvals. */
-  approvals: ["self", "open"],
+  approvals: ["self", "open", "outcome_within"],
   counter: [
     "of",
     "when",
@@ -51,5 +51,6 @@ export const documentKeys: Readonly<Record<DocumentMap, readonly string[]>> = {
     "week_starts",
     "since",
     "settles_within",
+    "settles",
   ],
 };

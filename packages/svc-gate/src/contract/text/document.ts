@@ -59,6 +59,7 @@ export interface ApprovalDocument {
 export interface ApprovalSettingsDocument {
   readonly self: boolean;
   readonly open: YamlMap | undefined;
+  readonly outcomeWithin: YamlScalar | undefined;
 }
 
 export interface OutcomeDocument {
@@ -85,6 +86,7 @@ export interface CounterDocument {
   readonly weekStarts: YamlScalar | undefined;
   readonly since: WrittenExpression | undefined;
   readonly settlesWithin: YamlScalar | undefined;
+  readonly settles: YamlScalar | undefined;
 }
 
 export interface RuleDocument {

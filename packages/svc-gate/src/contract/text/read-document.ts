@@ -220,9 +220,13 @@ class Reader {
 
   approvals(map: YamlMap): ApprovalSettingsDocument {
     const inner = this.asMap(map.entries.get("approvals")?.value, "`approvals`");
-    if (inner === undefined) return { self: false, open: undefined };
+    if (inner === undefined) return { self: false, open: undefined, outcomeWithin: undefined };
     this.known(inner, documentKeys.approvals, "`approvals`");
-    return { self: this.#flag(inner, "self"), open: this.asMap(inner.entries.get("open")?.value, "`open`") };
+    return {
+      self: this.#flag(inner, "self"),
+      open: this.asMap(inner.entries.get("open")?.value, "`open`"),
+      outcomeWithin: this.text(inner, "outcome_within"),
+    };
   }
 
   name(map: YamlMap, key: string): YamlScalar | undefined {
@@ -405,6 +409,7 @@ class Reader {
       timezone: this.text(map, "timezone"),
       weekStarts: this.text(map, "week_starts"),
       settlesWithin: this.text(map, "settles_within"),
+      settles: this.text(map, "settles"),
     };
   }
 

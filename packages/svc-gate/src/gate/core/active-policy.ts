@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import type { PolicySet, Counter } from "../../contract/mod.ts";
 import type { InForce } from "../../ledger/mod.ts";
 import type { Mode } from "../../wire/mod.ts";
-import { countersOf } from "./counters.ts";
+import { countersOf } from "./owned-counters.ts";
 import { engine } from "../version.ts";
 
 /** The contracts and the mode that a gate decides by. They change between two batches, never within one. */

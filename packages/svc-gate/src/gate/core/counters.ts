@@ -1,8 +1,11 @@
 import { hash } from "node:crypto";
-import { recount, type PolicySet, type Counter } from "../../contract/mod.ts";
-import { readResume, resumeOf, type FoldedEvent, type Ledger, type AppendTransaction } from "../../ledger/mod.ts";
-import { askOf, parseLeaf, readCall, readCutInput, wholeText, type Leaf } from "../../ledger/entry/mod.ts";
-import { isVerdict, visible } from "../../wire/mod.ts";
+import type { PolicySet } from "../../contract/mod.ts";
+import { resumeOf, type FoldedEvent, type Ledger, type AppendTransaction } from "../../ledger/mod.ts";
+import { parseLeaf } from "../../ledger/entry/mod.ts";
+import { countersOf, recountRow, type OwnedCounter } from "./owned-counters.ts";
+import { foldOutcomes } from "../outcomes/fold.ts";
+import { isSettled } from "../outcomes/settle.ts";
+import { visible } from "../../wire/mod.ts";
 
 /** A counter that starts, for the answer and the log. */
 export interface FoldedCounter {
@@ -118,27 +121,11 @@ export async function resetWarnings(ledger: Ledger): Promise<readonly string[]> 
   });
 }
 
-/** A counter with the contracts that define how calls change it. */
-export interface OwnedCounter {
-  readonly counter: Counter;
-  readonly policySet: PolicySet;
-}
-
-/** One counter for each definition; it starts empty only if all contracts that share it say so. */
-export function countersOf(policySet: PolicySet): readonly OwnedCounter[] {
-  const found = new Map<string, OwnedCounter>();
-  for (const counter of policySet.counters) {
-    const same = found.get(counter.identity);
-    const startsEmpty = counter.startsEmpty && same?.counter.startsEmpty !== false;
-    found.set(counter.identity, { policySet, counter: { ...counter, startsEmpty } });
-  }
-  return [...found.values()];
-}
-
 type Keep = (progress: Pick<Progress, "through" | "unknownThrough">, found: readonly FoldedEvent[]) => Promise<void>;
 
 async function catchUp(owned: OwnedCounter, ledger: Ledger, start: Progress, keep: Keep): Promise<Progress> {
   const counter = hash("sha256", owned.counter.identity, "hex");
+  const from = start.through;
   let { through, unknownThrough, rows, events } = start;
   for await (const slice of ledger.rows(through + 1)) {
     const found: FoldedEvent[] = [];
@@ -151,40 +138,22 @@ async function catchUp(owned: OwnedCounter, ledger: Ledger, start: Progress, kee
       else
         for (const { key, amount, held } of updates) if (held !== true) found.push({ seq, at, counter, key, amount });
     }
+    if (isSettled(owned.counter)) {
+      for (const { outcome, settlement } of await foldOutcomes(owned, slice, ledger, { counter, through: from })) {
+        const { seq, at } = outcome;
+        if (settlement === undefined) unknownThrough = Math.max(unknownThrough, at);
+        else {
+          found.push(...settlement.added.map((event) => ({ ...event, seq, at, counter })));
+          found.push(...settlement.taken.map((event) => ({ ...event, counter, takenBy: seq })));
+        }
+      }
+    }
     through = slice.at(-1)?.seq ?? through;
     rows += slice.length;
     events += found.length;
+    // Each event is stored with the total before it, so the events must be in the order of their rows.
+    found.sort((one, other) => (one.takenBy ?? one.seq) - (other.takenBy ?? other.seq));
     await keep({ through, unknownThrough }, found);
   }
   return { through, unknownThrough, rows, events };
-}
-
-/**
- * Recomputes the events of a counter for a recorded check.
- *
- * @returns undefined if the receipt lacks the data, or records that earlier receipts are lost
- */
-export function recountRow(
-  { counter, policySet }: OwnedCounter,
-  leaf: Leaf,
-  evidence: string,
-): ReturnType<typeof recount> {
-  if (leaf.kind !== "check") return readResume(leaf, evidence)?.lost === undefined ? [] : undefined;
-  const call = readCall(evidence);
-  if (call === undefined) return undefined;
-  const { verdict, answered, key } = leaf;
-  if (verdict === null || answered === null || !isVerdict(verdict)) return [];
-  const isInputCut = readCutInput(evidence) !== undefined;
-  return recount(counter, policySet, {
-    toolName: call.tool_name,
-    sessionId: call.session_id,
-    keyName: key ?? "",
-    inputText: isInputCut ? undefined : wholeText(evidence, "input"),
-    isInputCut,
-    platformText: wholeText(evidence, "platform"),
-    verdict,
-    answered,
-    rule: leaf.rule ?? "",
-    how: askOf(evidence)?.how,
-  });
 }

@@ -15,19 +15,19 @@ import {
   good,
   isWeaker,
   refuse,
-  type Canonical,
   type CheckRequest,
   type Mode,
   type Refusal,
   type Result,
 } from "../../wire/mod.ts";
 import { compareWithAnchors, type AnchoredCheck, type AnchorReading, type Anchors } from "../anchoring.ts";
-import type { Stop } from "../../approvals/mod.ts";
+import type { Approval, Stop } from "../../approvals/mod.ts";
 import { nobody } from "../approvals/deciders.ts";
-import { ApprovalDesk, askEveryMs } from "../approvals/desk.ts";
+import { ApprovalDesk, askEveryMs, type DeskOptions } from "../approvals/desk.ts";
 import { EventFeed } from "../events/feed.ts";
 import type { Senders } from "../notify/notifier.ts";
 import { applied } from "../approvals/stops.ts";
+import { OutcomeDesk } from "../outcomes/desk.ts";
 import { answerBody } from "./answer.ts";
 import { alignCounters, foldAhead, type FoldedCounter, type Progress } from "./counters.ts";
 import { Eraser, type Erased } from "../admin/erasure/eraser.ts";
@@ -38,6 +38,7 @@ import { unavailable, type TimedTransaction } from "./active-ledger.ts";
 import { Sequencer, type SequencerOptions } from "./sequencer.ts";
 import { signerEvent } from "../admin/signer-event.ts";
 import { activePolicy, agrees, type ActivePolicy } from "./active-policy.ts";
+import { inForceJson, reloadReason } from "./reload-row.ts";
 import { beginTimings, type AnsweredCheck, type CheckTimings } from "../telemetry/observer.ts";
 
 export interface GateOptions extends SequencerOptions {
@@ -126,6 +127,8 @@ export class Gate implements AdminEvents {
   readonly events: EventFeed;
   /** Sends the events to endpoints; undefined if there are none. */
   readonly senders: Senders | undefined;
+  /** Where the outcomes of this ledger's calls are reported. */
+  readonly outcomes: OutcomeDesk;
 
   constructor(options: GateOptions) {
     this.#options = options;
@@ -136,14 +139,13 @@ export class Gate implements AdminEvents {
       options.onApprovals?.(changed);
     };
     this.#sequencer = new Sequencer({ ...options, onApprovals }, activePolicy(options.policySet, mode));
-    this.approvals = new ApprovalDesk({
-      ledger: options.ledger,
-      deciders: options.deciders ?? nobody,
-      policy: () => this.policy,
-      onChange: options.observer && ((approval) => options.observer?.approvalChanged(approval)),
-      exclusive: (work) => this.#sequencer.batcher.exclusive(work),
-    });
     const { ledger, retention } = options;
+    const policy = (): ActivePolicy => this.policy;
+    const exclusive: DeskOptions["exclusive"] = (work) => this.#sequencer.batcher.exclusive(work);
+    const deciders = options.deciders ?? nobody;
+    const onChange = options.observer && ((approval: Approval) => options.observer?.approvalChanged(approval));
+    this.approvals = new ApprovalDesk({ ledger, policy, exclusive, deciders, onChange });
+    this.outcomes = new OutcomeDesk({ ledger, policy, exclusive });
     this.events = new EventFeed({ ledger, endDue: () => this.approvals.endDue(), askEveryMs });
     this.senders = options.senders?.(this.events);
     this.#eraser = new Eraser({
@@ -316,10 +318,7 @@ export class Gate implements AdminEvents {
     const isNothing = own === undefined && (told ?? this.policy.mode) === this.policy.mode;
     const wanted = { policySet: own, mode: told, setting, mayWeaken, yields };
     const put = isNothing ? good(undefined) : await this.#put(wanted, "start", true);
-    if (put.ok) {
-      this.#retention?.start();
-      this.senders?.start();
-    }
+    if (put.ok) for (const work of [this.#retention, this.senders]) work?.start();
     return put;
   }
 
@@ -491,19 +490,6 @@ export class Gate implements AdminEvents {
     await this.#endErasing();
     await drained;
   }
-}
-
-function inForceJson({ contract, mode }: InForce): Canonical {
-  return { contract: `sha256:${contract}`, mode };
-}
-
-function reloadReason(before: InForce, now: InForce, by: string, setting: string | undefined): string {
-  const parts = [
-    before.mode === now.mode ? "" : `mode ${before.mode} to ${now.mode}`,
-    before.contract === now.contract ? "" : `contract ${before.contract.slice(0, 12)} to ${now.contract.slice(0, 12)}`,
-  ];
-  const told = before.mode === now.mode || setting === undefined ? "" : `, as set by ${setting}`;
-  return `Svc: ${parts.filter(Boolean).join(", ")}, put in force by ${by}${told}`;
 }
 
 /** Returns the command that reloads the root (null) or a tenant. */

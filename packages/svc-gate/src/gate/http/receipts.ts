@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import type { FastifyReply } from "fastify";
-import { leafKinds, type LeafKind } from "../../ledger/entry/mod.ts";
+import { leafKinds, type LeafKind, outcomeRows } from "../../ledger/entry/mod.ts";
 import type { ReceiptQuery } from "../../ledger/mod.ts";
 import { bad, good, isMode, isVerdict, limits, refuse, utf8Bytes, type Result } from "../../wire/mod.ts";
 import { readMoment } from "../start/moment.ts";
@@ -8,6 +8,9 @@ import { sendJson } from "./body.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
+
+/** `missing` means that no outcome of the call was reported. */
+const outcomes: readonly string[] = [...outcomeRows.outcomeStatuses, "missing"];
 
 /** The parameters, each with a function that returns the mistake in a value; undefined if the value is valid. */
 const parameters: Readonly<Record<string, (value: string, name: string) => string | undefined>> = {
@@ -17,6 +20,10 @@ const parameters: Readonly<Record<string, (value: string, name: string) => strin
   tool_name: () => undefined,
   verdict: badVerdict,
   answered: badVerdict,
+  outcome: (value) =>
+    outcomes.includes(value)
+      ? undefined
+      : `"outcome" must be ${outcomes.slice(0, -1).join(", ")} or ${outcomes.at(-1)}`,
   mode: (value) => (isMode(value) ? undefined : '"mode" must be observe, assist or enforce'),
   key: badName,
   act: badName,
@@ -48,6 +55,7 @@ function readQuery(query: URLSearchParams): Result<ReceiptQuery, string> {
     session: text("session_id"),
     tool: text("tool_name"),
     verdict: text("verdict"),
+    outcome: text("outcome"),
     answered: answered !== undefined && isVerdict(answered) ? answered : undefined,
     mode: mode !== undefined && isMode(mode) ? mode : undefined,
     key: text("key"),

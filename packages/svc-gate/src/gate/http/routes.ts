@@ -8,6 +8,7 @@ import { approve, cancel, decideMany, deny, listApprovals, showApproval } from "
 import { sendJson } from "./body.ts";
 import { events } from "./events.ts";
 import { sendHealth, sendMetrics, sendReadiness } from "./ops.ts";
+import { reportOutcome } from "./outcomes.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { checkpoint, tile } from "./log.ts";
 import { receipts } from "./receipts.ts";
@@ -36,6 +37,7 @@ export const routes: readonly Route[] = [
   { method: "POST", path: "/approvals/:id/cancel", scope: "approve", orScopes: ["check"], handle: cancel },
   { method: "POST", path: "/approvals/decide", scope: "approve", handle: decideMany },
   { method: "GET", path: "/events", scope: "receipts", orScopes: ["approve"], handle: events },
+  { method: "POST", path: "/outcomes", scope: "outcome", orScopes: ["check"], handle: reportOutcome },
   { method: "GET", path: "/stop", scope: "admin", orScopes: ["receipts", "approve"], handle: showStops },
   { method: "POST", path: "/admin/stop", scope: "admin", orScopes: ["approve"], handle: stop },
   { method: "POST", path: "/admin/stop/lift", scope: "admin", handle: lift },

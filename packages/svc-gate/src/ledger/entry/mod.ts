@@ -17,11 +17,12 @@ export {
   type Erasure,
   type RowRange,
 } from "./erasure.ts";
-export { cutInputText, headBytesMax, readCutInput, type CutInput } from "./cut-input.ts";
+export { cutInputText, headBytesMax, readCutInput } from "./cut-input.ts";
 export { covers, evidenceDigest, missingParts, partText, presentParts, wholeText } from "./evidence.ts";
 export type { ApprovalQuery, StoredEffect } from "../store/store.ts";
 export type { PartName } from "./disclosure.ts";
 export { leafHash, leafKinds, parseLeaf, type Leaf, type LeafKind } from "./leaf.ts";
 export type { Durable, Receipt } from "./receipt.ts";
 export type { Broken, StoredRow } from "./row.ts";
+export * as outcomeRows from "./outcome-rows.ts";
 export { readCall, readEffects } from "./verifier.ts";

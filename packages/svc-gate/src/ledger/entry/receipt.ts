@@ -1,6 +1,7 @@
 import { readCutInput } from "./cut-input.ts";
 import { evidenceDigest, missingParts, partText } from "./evidence.ts";
 import { leafHash, parseLeaf } from "./leaf.ts";
+import type { StoredOutcome } from "../store/store.ts";
 import type { StoredRow } from "./row.ts";
 import { readCall } from "./verifier.ts";
 
@@ -25,8 +26,10 @@ export function asDurable<Value>(value: Value): Durable<Value> {
  * Returns a row as JSON text for GET /receipts: the leaf, the evidence, and readable fields. The fields come from the
  * leaf and from disclosures with verified digests; input and facts are shown as they were received. Erased parts are
  * null and named. An input that was not stored whole is null, and `input_cut` is its marker.
+ *
+ * @param outcome the last outcome of the call
  */
-export function receiptJson(row: StoredRow): string {
+export function receiptJson(row: StoredRow, outcome?: StoredOutcome): string {
   const leaf = parseLeaf(row.leaf);
   const sound = leaf !== undefined && evidenceDigest(row.evidence) === leaf.evidence;
   const part = (name: "input" | "platform" | "reason"): string =>
@@ -64,6 +67,9 @@ export function receiptJson(row: StoredRow): string {
       : []),
     ...(cut === undefined ? [] : ([["input_cut", JSON.stringify(cut)]] as const)),
     ...(erased.length === 0 ? [] : ([["erased", JSON.stringify(erased)]] as const)),
+    ...(outcome === undefined
+      ? []
+      : ([["outcome", JSON.stringify({ status: outcome.status, seq: outcome.row })]] as const)),
     ["leaf", JSON.stringify(row.leaf)],
     ["evidence", JSON.stringify(row.evidence.split("~"))],
   ];

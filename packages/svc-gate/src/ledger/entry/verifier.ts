@@ -175,6 +175,8 @@ export interface RecordedEffect {
   readonly key: string;
   /** True if the amount is held until a person decides. It is not an event of the counter. */
   readonly held?: true;
+  /** The row whose event an outcome takes back. Then this is not an event of the counter either. */
+  readonly withdrawn?: number;
 }
 
 /** Returns the counter events of a row; undefined if they were erased or are not valid. */
@@ -185,6 +187,8 @@ export function readEffects(evidence: string): readonly RecordedEffect[] | undef
 }
 
 function isEffect(effect: unknown): effect is RecordedEffect {
-  const { amount, counter, key, held = true } = (effect ?? {}) as Partial<RecordedEffect>;
-  return held && [amount, counter, key].every((member) => typeof member === "string");
+  const { amount, counter, key, held = true, withdrawn = 1 } = (effect ?? {}) as Partial<RecordedEffect>;
+  return (
+    held && Number.isSafeInteger(withdrawn) && [amount, counter, key].every((member) => typeof member === "string")
+  );
 }

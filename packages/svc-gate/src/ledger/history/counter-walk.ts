@@ -2,6 +2,7 @@ import { hash } from "node:crypto";
 import { addDecimals } from "../../wire/mod.ts";
 import type { Broken } from "../entry/row.ts";
 import { readEffects, type RecordedEffect } from "../entry/verifier.ts";
+import { isEvent } from "../entry/outcome-rows.ts";
 import { foldChecksum } from "../store/checksums.ts";
 import type { KeptCounter } from "../store/store.ts";
 
@@ -221,7 +222,7 @@ export class CounterWalk {
       const counted = await this.#reader.recorded(after);
       for (const [seq, count, evidence] of counted) {
         const effects = evidence === undefined ? [] : (readEffects(evidence) ?? []);
-        const recorded = effects.filter(({ held }) => held !== true).length;
+        const recorded = effects.filter(isEvent).length;
         const problem = "the counters have an event that its receipt did not record";
         if (recorded !== count) return { seq, problem, expected: String(recorded), found: String(count) };
         after = seq;

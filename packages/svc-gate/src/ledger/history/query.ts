@@ -3,7 +3,8 @@ import { type LedgerStore, type RowQuery } from "../store/store.ts";
 import { changeColumns, resultVerdict } from "../entry/row.ts";
 
 /** A query for receipts. */
-export interface ReceiptQuery extends LeafFilter, Pick<RowQuery, "before" | "limit" | "session" | "tool" | "verdict"> {
+export interface ReceiptQuery
+  extends LeafFilter, Pick<RowQuery, "before" | "limit" | "outcome" | "session" | "tool" | "verdict"> {
   /** Milliseconds since the epoch: rows of this time and later. */
   readonly since?: number | undefined;
   /** Milliseconds since the epoch: rows before this time. */
@@ -12,7 +13,9 @@ export interface ReceiptQuery extends LeafFilter, Pick<RowQuery, "before" | "lim
 
 /** Returns the query in the form of a store. */
 export async function rowQuery(store: LedgerStore, query: ReceiptQuery): Promise<RowQuery> {
-  const { since, until, act, answered, kind, mode, key, before, ...rest } = query;
+  const { since, until, act, answered: asked, kind, mode, key, before, ...rest } = query;
+  // Only calls that were let through have outcomes.
+  const answered = asked ?? (rest.outcome === undefined ? undefined : "ALLOW");
   // A mode only softens a verdict. So if the answer is BLOCK or ESCALATE, the verdict is one of these too, and they
   // have an index.
   const refused = answered !== undefined && answered !== "ALLOW" && rest.verdict === undefined;

@@ -4,11 +4,13 @@ import { Uses } from "../entry/uses.ts";
 import type { Leaf } from "../entry/leaf.ts";
 import type { Broken, Finding, StoredRow } from "../entry/row.ts";
 import { firstLink, linkOf, readEffects, verifyEvidence, verifyLink, type Link } from "../entry/verifier.ts";
+import { isEvent } from "../entry/outcome-rows.ts";
 import type { Anchor, Verification } from "../store/store.ts";
 import type { TreeNode } from "../tree/merkle.ts";
 import { strayNodes, TreeWalk, type Levels } from "../tree/walk.ts";
 import { blame, anchorMismatch, tooShort } from "./anchors.ts";
 import { ApprovalWalk, type ApprovalReader } from "./approval-walk.ts";
+import { OutcomeWalk, type OutcomeReader } from "./outcome-walk.ts";
 import { changedRepeat, type RepeatReader } from "./repeats.ts";
 import { CounterWalk, type CounterReader, type Counters, type RecordedEvent } from "./counter-walk.ts";
 
@@ -55,7 +57,7 @@ export interface WalkReader {
 }
 
 /** A reader of a store, which has counters and to which others may add rows during the walk. */
-export interface StoreReader extends WalkReader, CounterReader, ApprovalReader, RepeatReader {
+export interface StoreReader extends WalkReader, CounterReader, ApprovalReader, OutcomeReader, RepeatReader {
   /** The last row now. */
   last(): Promise<number>;
   /** Returns the number of inner hashes of each level, and the last row at that moment. */
@@ -113,6 +115,7 @@ export class Walk {
   readonly #store: StoreReader | undefined;
   readonly #counters: CounterWalk | undefined;
   readonly #approvals: ApprovalWalk | undefined;
+  readonly #outcomes: OutcomeWalk | undefined;
   readonly #tree: TreeWalk | undefined;
   readonly #missing = new Missing();
   readonly #uses = new Uses();
@@ -133,7 +136,10 @@ export class Walk {
     this.#tree = isWhole ? new TreeWalk(options.anchors) : undefined;
     if (store !== undefined && options.chainAlone !== true) {
       this.#counters = new CounterWalk(store, isWhole);
-      if (isWhole) this.#approvals = new ApprovalWalk(store);
+      if (isWhole) {
+        this.#approvals = new ApprovalWalk(store);
+        this.#outcomes = new OutcomeWalk(store);
+      }
     }
   }
 
@@ -188,6 +194,7 @@ export class Walk {
       await found(async () => this.#counters?.step(events, counters)),
       anchor,
       approval ?? (await found(async () => this.#approvals?.step())),
+      await found(async () => this.#outcomes?.step(counters)),
       behind,
     );
     const holds = ({ seq }: Link): boolean => broken === undefined || seq < broken.seq;
@@ -215,7 +222,7 @@ export class Walk {
       if (nodes.length > 0) slice.nodes.push(...nodes);
       slice.evidence = this.#evidence(leaf, row, slice.events);
       if (slice.evidence === undefined && row.evidence !== undefined)
-        slice.approval = this.#approvals?.take(leaf, row as StoredRow);
+        slice.approval = this.#approvals?.take(leaf, row as StoredRow) ?? this.#outcomes?.take(leaf, row as StoredRow);
       slice.anchor = anchorMismatch(link, this.#options.anchors) ?? this.#tree?.anchorMismatch();
       if (slice.evidence !== undefined || slice.approval !== undefined || slice.anchor !== undefined) break;
       if (leaf.kind === "change") this.#changed = leaf.seq;
@@ -231,7 +238,7 @@ export class Walk {
     const { at, seq } = leaf;
     if (missing.length > 0) this.#lacking.push([seq, missing.length]);
     if (this.#counters !== undefined)
-      for (const effect of readEffects(evidence) ?? []) if (effect.held !== true) events.push({ ...effect, at, seq });
+      for (const effect of readEffects(evidence) ?? []) if (isEvent(effect)) events.push({ ...effect, at, seq });
     return this.#missing.pass(leaf, evidence, missing) ?? this.#uses.pass(leaf, evidence);
   }
 
@@ -266,6 +273,7 @@ export class Walk {
       counters?.damaged(link.seq + 1) ??
       (tree && (await counters?.rest(link.seq))) ??
       (await this.#approvals?.end(link.seq)) ??
+      (await this.#outcomes?.end(link.seq)) ??
       (tree && store && (await changedRepeat(store, link.seq))) ??
       (tree && store && strayNodes(await store.levels(), link.seq))
     );

@@ -24,6 +24,18 @@ interface FoldedTotal {
   readonly before: string | null | undefined;
 }
 
+/** A checksum of an event that an outcome took back, found by a fold. No receipt commits to it under this counter. */
+export function takenChecksum(
+  event: Omit<FoldedTotal, "before" | "total"> & { readonly amount: string; readonly takenBy: number },
+): string {
+  const { counter, key, at, seq, amount, takenBy } = event;
+  return hash(
+    "sha256",
+    JSON.stringify([counter, Buffer.from(key).toString("hex"), at, seq, amount, takenBy]),
+    "base64url",
+  );
+}
+
 /** A checksum of an event that a fold found. No receipt commits to such an event, so its row protects itself. */
 export function foldChecksum({ counter, key, at, seq, total, before }: FoldedTotal): string {
   return hash(

@@ -13,6 +13,22 @@ export interface StoredEffect {
   readonly amount: string;
   /** True while a person must decide the call. The amount counts, but it is not an event of the counter yet. */
   readonly held?: true;
+  /** The row of the outcome that takes this event back. The other members are those of the event. */
+  readonly takenBy?: number;
+}
+
+/** The last outcome of a call. */
+export interface StoredOutcome {
+  /** The row of the check. */
+  readonly seq: number;
+  /** The row of the outcome. */
+  readonly row: number;
+  readonly status: string;
+}
+
+/** The amounts that outcomes took back under one key, of events after a moment, by rows before a row. */
+export interface TakenQuery extends StoredLookup {
+  readonly before: number;
 }
 
 /** An approval as a store keeps it. Rows can be folded into the same columns. */
@@ -165,6 +181,8 @@ export interface RowQuery {
   readonly refused?: boolean | undefined;
   /** Only checks: neither people's acts nor results of tools. */
   readonly checks?: boolean | undefined;
+  /** Only checks whose last outcome has this status; `missing` means those that were let through and have none. */
+  readonly outcome?: string | undefined;
   /** Texts that the leaf must all contain. */
   readonly leafHas?: readonly string[] | undefined;
 }
@@ -246,6 +264,8 @@ export interface CommitOptions {
   readonly released?: readonly number[] | undefined;
   /** Answers that exact repeats of the checks get. Those that are too old for a repeat may be deleted with them. */
   readonly repeats?: readonly StoredRepeat[] | undefined;
+  /** Outcomes that the rows report. */
+  readonly outcomes?: readonly StoredOutcome[] | undefined;
 }
 
 /**
@@ -301,6 +321,8 @@ export interface StoreTransaction {
   dueApprovals(at: number): Promise<readonly KeptApproval[]>;
   /** Reads rows by their numbers, in order. */
   rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]>;
+  /** Reads the last outcomes of calls by the rows of their checks. */
+  outcomes(rows: readonly number[]): Promise<readonly StoredOutcome[]>;
   /** Reads recorded answers by their ids. */
   repeats(ids: readonly string[]): Promise<readonly StoredRepeat[]>;
   /** Like `LedgerStore.keepCounter`, but becomes durable no later than the rows of this transaction. */
@@ -380,6 +402,12 @@ export interface HistoryReader {
   leaves(from: number, count: number): Promise<readonly string[]>;
   /** Approvals, newest first. */
   approvals(query: ApprovalQuery): Promise<readonly KeptApproval[]>;
+  /** Reads the last outcomes of calls by the rows of their checks. */
+  outcomes(rows: readonly number[]): Promise<readonly StoredOutcome[]>;
+  /** Reads the amounts that outcomes took back, for each query. */
+  taken(queries: readonly TakenQuery[]): Promise<readonly (readonly string[])[]>;
+  /** Reads rows by their numbers, in order. */
+  rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]>;
   /** Returns those of the rows whose approvals are open now, with what they hold. */
   openHolds(rows: readonly number[]): Promise<readonly OpenHolds[]>;
   /** Counts the approvals that wait for a person at a time. */

@@ -11,7 +11,7 @@ export function findInCounters(subjects: readonly Subject[]): readonly Finding[]
   const findings: Finding[] = [];
   for (const counter of counters) {
     findings.push(...keyFindings(counter, counters), ...countingFindings(counter));
-    findings.push(...sessionFindings(counter), ...lifetimeFindings(counter));
+    findings.push(...sessionFindings(counter), ...lifetimeFindings(counter), ...settlingFindings(counter, counters));
   }
   return findings;
 }
@@ -185,6 +185,33 @@ function countingFindings({ name, document, of, uses }: CounterInUse): readonly 
       hint: "write `counting: possible`: it counts calls that were let through, and calls that a person may approve",
     });
   return found;
+}
+
+/**
+ * A budget that no outcome changes, although another counter of the same calls shows that outcomes are reported. Without
+ * such a counter nobody may know the outcomes, or they may not matter.
+ */
+function settlingFindings(counter: CounterInUse, all: readonly CounterInUse[]): readonly Finding[] {
+  const { name, document, of, uses } = counter;
+  const { counting, settles, since, span, sum } = document;
+  const isBudgetOfReleased = sum !== undefined && ["possible", "released"].includes(counting?.text ?? "");
+  if (!isBudgetOfReleased || settles !== undefined || since !== undefined || !uses.some(({ limits }) => limits))
+    return [];
+  const knows = all.find(
+    (other) =>
+      (other.document.settles !== undefined || other.document.counting?.text === "done") &&
+      other.of.some((subject) => of.includes(subject)),
+  );
+  if (knows === undefined) return [];
+  return [
+    {
+      code: "unsettled-budget",
+      span: counting?.span ?? span,
+      within: span,
+      message: `\`${name}\` keeps the amounts of failed calls, but their outcomes are reported: \`${knows.name}\` counts by them`,
+      hint: "add `settles: outcome`, or `since` if the platform's facts say what was spent",
+    },
+  ];
 }
 
 /** Without a session, a counter per session reads 0: it is not a limit, unless a session is required. */

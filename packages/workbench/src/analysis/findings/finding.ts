@@ -62,6 +62,10 @@ const table = {
   "substring-test": { severity: "warning", title: "An address, a command or a query is judged by a part of its text." },
   "suppression-without-reason": { severity: "warning", title: "A comment allows a finding without a reason." },
   "unbounded-list": { severity: "warning", title: "A condition walks over a list that may be of any length." },
+  "unsettled-budget": {
+    severity: "warning",
+    title: "A budget keeps failed calls, although their outcomes are reported.",
+  },
   "unused-approval": { severity: "warning", title: "A part of `approval` changes nothing." },
   "unused-counter": { severity: "warning", title: "A counter that no condition reads." },
   "unused-fact": { severity: "warning", title: "A fact that the platform must send and nothing reads." },

@@ -1,7 +1,7 @@
 import type { Pool } from "pg";
 import { leafHash } from "../../entry/leaf.ts";
 import { keptApproval } from "./approvals.ts";
-import { readCounters, storedRow } from "./rows.ts";
+import { readCounters, storedOutcomeOf, storedRow, takenFor } from "./rows.ts";
 import { beginOn, connect, readOne } from "./session.ts";
 import { ask, commit, type BoundStatement } from "./sql.ts";
 import {
@@ -57,6 +57,21 @@ export function historyOf(reads: Pool, ledger: string): HistoryReader {
       const filters = [statuses ?? null, key ?? null, session ?? null, numbers ?? null];
       const [rows = []] = await read(ask("listApprovals", ledger, before, ...filters, limit));
       return rows.map(keptApproval);
+    },
+    outcomes: async (numbers) => {
+      const [rows = []] = await read(ask("outcomesOf", ledger, [...numbers]));
+      return rows.map(storedOutcomeOf);
+    },
+    taken: async (queries) => {
+      const kept = await counters();
+      const places = queries.map(({ counter, key, after, before }) => {
+        return { id: kept.get(counter)?.id ?? -1, bytes: Buffer.from(key, "hex"), after, before };
+      });
+      return takenFor(places, async (...columns) => (await read(ask("taken", ledger, ...columns)))[0] ?? []);
+    },
+    rowsAt: async (numbers) => {
+      const [rows = []] = await read(ask("rowsAt", ledger, [...numbers]));
+      return rows.map(storedRow);
     },
     openHolds: async (rows) => {
       const [found = []] = await read(ask("openHolds", ledger, [...rows]));

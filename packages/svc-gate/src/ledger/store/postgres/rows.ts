@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import type { Counters } from "../../history/counter-walk.ts";
 import { isWhole } from "../checksums.ts";
 import type { KeptCounters } from "../running-totals.ts";
-import { LedgerRefused, type KeptCounter } from "../store.ts";
+import { LedgerRefused, type KeptCounter, type StoredOutcome } from "../store.ts";
 import type { StoredRepeat } from "../../entry/repeat.ts";
 import type { StoredRow } from "../../entry/row.ts";
 
@@ -23,11 +23,13 @@ export interface HeadRow {
   readonly signer: string | null;
   /** The number of approvals that were ever opened. */
   readonly approvals: number;
+  /** The number of events that outcomes took back. */
+  readonly withdrawals: number;
 }
 
 export function headRow(columns: readonly unknown[]): HeadRow {
   const [seq, leaf, changed, counters, contract, mode, engine, ...tree] = columns as readonly (string | null)[];
-  const [frontier, checkpoint, signer, approvals] = tree;
+  const [frontier, checkpoint, signer, approvals, withdrawals] = tree;
   return {
     seq: Number(seq),
     leaf: leaf ?? null,
@@ -40,6 +42,7 @@ export function headRow(columns: readonly unknown[]): HeadRow {
     checkpoint: checkpoint ?? null,
     signer: signer ?? null,
     approvals: Number(approvals ?? 0),
+    withdrawals: Number(withdrawals ?? 0),
   };
 }
 
@@ -55,6 +58,30 @@ export function sameHead(left: HeadRow, right: HeadRow): boolean {
 
 export function storedRepeatOf([id, at, record]: readonly unknown[]): StoredRepeat {
   return { id: Buffer.from(id as Uint8Array).toString("hex"), at: Number(at), record: String(record) };
+}
+
+export function storedOutcomeOf([seq, row, status]: readonly unknown[]): StoredOutcome {
+  return { seq: Number(seq), row: Number(row), status: String(status) };
+}
+
+/** Reads the amounts that outcomes took back, for each query. `before` is the row before which they did. */
+export async function takenFor(
+  queries: readonly {
+    readonly id: number;
+    readonly bytes: Uint8Array;
+    readonly after: number;
+    readonly before?: number;
+  }[],
+  ask: (...columns: readonly (readonly unknown[])[]) => Promise<readonly (readonly unknown[])[]>,
+): Promise<readonly (readonly string[])[]> {
+  const found = await ask(
+    queries.map(({ id }) => id),
+    queries.map(({ bytes }) => bytes),
+    queries.map(({ after }) => after),
+    queries.map(({ before = Number.MAX_SAFE_INTEGER }) => before),
+  );
+  const amounts = Map.groupBy(found, ([place]) => Number(place));
+  return queries.map((_query, index) => (amounts.get(index + 1) ?? []).map(([, amount]) => String(amount)));
 }
 
 /** A checksum that reveals a changed description of a ledger. */

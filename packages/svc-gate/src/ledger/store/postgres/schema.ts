@@ -15,6 +15,8 @@ export const ledgerTables = [
   "holds",
   "repeats",
   "deliveries",
+  "outcomes",
+  "withdrawals",
 ] as const;
 
 /** The tables of the first migration. */
@@ -70,7 +72,13 @@ export const migrations: readonly Migration[] = [
     `CREATE TABLE svc_gate.deliveries (
       ledger text NOT NULL, endpoint text NOT NULL, owner text NOT NULL, until bigint NOT NULL, note text NOT NULL,
       PRIMARY KEY (ledger, endpoint))`,
-    ...["approvals", "holds", "repeats", "deliveries"].flatMap(apart),
+    "ALTER TABLE svc_gate.ledgers ADD COLUMN withdrawals bigint NOT NULL DEFAULT 0",
+    `CREATE TABLE svc_gate.outcomes (
+      ledger text NOT NULL, seq bigint NOT NULL, outcome bigint NOT NULL, status text NOT NULL, PRIMARY KEY (ledger, seq))`,
+    `CREATE TABLE svc_gate.withdrawals (
+      ledger text NOT NULL, counter int NOT NULL, key bytea NOT NULL, at bigint NOT NULL, seq bigint NOT NULL, amount text NOT NULL,
+      outcome bigint NOT NULL, folded text, PRIMARY KEY (ledger, counter, key, at, seq))`,
+    ...["approvals", "holds", "repeats", "deliveries", "outcomes", "withdrawals"].flatMap(apart),
   ],
 ];
 
@@ -92,18 +100,19 @@ function grants(role: string): readonly string[] {
   return [
     `GRANT USAGE ON SCHEMA svc_gate TO ${role}`,
     `GRANT SELECT ON svc_gate.migrations TO ${role}`,
-    ...["receipts", "effects", "contracts", "nodes"].map(
+    ...["receipts", "effects", "contracts", "nodes", "withdrawals"].map(
       (table) => `GRANT SELECT, INSERT ON svc_gate.${table} TO ${role}`,
     ),
     `GRANT UPDATE (evidence, session, tool) ON svc_gate.receipts TO ${role}`,
-    `GRANT SELECT, INSERT, UPDATE (seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer, approvals)
-       ON svc_gate.ledgers TO ${role}`,
+    `GRANT SELECT, INSERT, UPDATE (seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer, approvals,
+       withdrawals) ON svc_gate.ledgers TO ${role}`,
     `GRANT SELECT, INSERT, UPDATE (through, unknown_through, reset_through, folded, seal) ON svc_gate.counters TO ${role}`,
     `GRANT SELECT, INSERT, UPDATE (at) ON svc_gate.key_uses TO ${role}`,
     `GRANT SELECT, INSERT, UPDATE (status, ends, record), DELETE ON svc_gate.approvals TO ${role}`,
     `GRANT SELECT, INSERT, DELETE ON svc_gate.holds TO ${role}`,
     `GRANT SELECT, INSERT, UPDATE (at, record), DELETE ON svc_gate.repeats TO ${role}`,
     `GRANT SELECT, INSERT, UPDATE (owner, until, note) ON svc_gate.deliveries TO ${role}`,
+    `GRANT SELECT, INSERT, UPDATE (outcome, status) ON svc_gate.outcomes TO ${role}`,
   ];
 }
 

@@ -41,12 +41,12 @@ export function ask(name: keyof typeof statements, ...values: readonly unknown[]
 
 export const statements = {
   findLedger: `SELECT log, counter_secret, seal, seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer,
-    approvals FROM svc_gate.ledgers WHERE ledger = $1`,
+    approvals, withdrawals FROM svc_gate.ledgers WHERE ledger = $1`,
   addLedger: `INSERT INTO svc_gate.ledgers (ledger, log, counter_secret, seal, seq, changed, counters)
     VALUES ($1, $2, $3, $4, 0, 0, 0) ON CONFLICT DO NOTHING`,
-  lockHead: `SELECT seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer, approvals
+  lockHead: `SELECT seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer, approvals, withdrawals
     FROM svc_gate.ledgers WHERE ledger = $1 FOR UPDATE`,
-  readHead: `SELECT seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer, approvals
+  readHead: `SELECT seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer, approvals, withdrawals
     FROM svc_gate.ledgers WHERE ledger = $1`,
   /**
    * The time, and when the first open approval ends. Sent after the lock: the statement that locks would read both before
@@ -57,7 +57,7 @@ export const statements = {
         WHERE a.ledger = $1 AND a.status IN ('pending', 'approved')) END AS next_end
     FROM svc_gate.ledgers WHERE ledger = $1`,
   moveHead: `UPDATE svc_gate.ledgers SET seq = $2, leaf = $3, changed = $4, counters = $5, contract = $6, mode = $7, engine = $8,
-      frontier = $9, checkpoint = $10, signer = $11, approvals = $12 WHERE ledger = $1`,
+      frontier = $9, checkpoint = $10, signer = $11, approvals = $12, withdrawals = $13 WHERE ledger = $1`,
   touchHead: `UPDATE svc_gate.ledgers SET seq = seq WHERE ledger = $1`,
   leafAt: `SELECT leaf FROM svc_gate.receipts WHERE ledger = $1 AND seq = $2`,
   /** The latest event of each counter and key, and its total at a moment. */
@@ -74,6 +74,14 @@ export const statements = {
     FROM unnest($2::int[], $3::bytea[], $4::bigint[]) WITH ORDINALITY AS asked (counter, key, after, place)
     JOIN LATERAL (SELECT e.amount FROM svc_gate.holds e
       WHERE e.ledger = $1 AND e.counter = asked.counter AND e.key = asked.key AND e.at > asked.after) h ON true`,
+  /** The amounts of events after a moment that outcomes before a row took back, under each counter and key. */
+  taken: `SELECT asked.place, w.amount
+    FROM unnest($2::int[], $3::bytea[], $4::bigint[], $5::bigint[]) WITH ORDINALITY AS asked (counter, key, after, before, place)
+    JOIN LATERAL (SELECT e.amount FROM svc_gate.withdrawals e WHERE e.ledger = $1 AND e.counter = asked.counter
+      AND e.key = asked.key AND e.at > asked.after AND e.outcome < asked.before) w ON true`,
+  outcomesOf: `SELECT seq, outcome, status FROM svc_gate.outcomes WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
+  keepOutcome: `INSERT INTO svc_gate.outcomes (ledger, seq, outcome, status) VALUES ($1, $2, $3, $4)
+    ON CONFLICT (ledger, seq) DO UPDATE SET outcome = excluded.outcome, status = excluded.status`,
   approvalsOfCalls: `SELECT seq, leaf, evidence, session, tool, verdict, record
     FROM svc_gate.approvals JOIN svc_gate.receipts USING (ledger, seq)
     WHERE ledger = $1 AND attach = ANY($2::bytea[]) AND ends IS NOT NULL`,
@@ -127,6 +135,14 @@ export const statements = {
     ON CONFLICT (ledger, id) DO UPDATE SET at = excluded.at, record = excluded.record`,
   deleteRepeats: `DELETE FROM svc_gate.repeats WHERE ledger = $1 AND id IN (
     SELECT r.id FROM svc_gate.repeats r WHERE r.ledger = $1 AND r.at < $2 ORDER BY r.at LIMIT $3)`,
+  walkedOutcomes: `SELECT seq, outcome, status FROM svc_gate.outcomes WHERE ledger = $1 AND seq > $2 ORDER BY seq LIMIT $3`,
+  /** The events ($2 counters, $3 keys, $4 times, $5 rows) that outcomes took back. */
+  walkedTakenAt: `SELECT w.counter, w.key, w.at, w.seq, w.amount, w.outcome, w.folded
+    FROM unnest($2::int[], $3::bytea[], $4::bigint[], $5::bigint[]) AS asked (counter, key, at, seq)
+    JOIN svc_gate.withdrawals w ON w.counter = asked.counter AND w.key = asked.key AND w.at = asked.at AND w.seq = asked.seq
+    WHERE w.ledger = $1`,
+  walkedTaken: `SELECT counter, key, at, seq, amount, outcome, folded FROM svc_gate.withdrawals
+    WHERE ledger = $1 AND (counter, key, at, seq) > ($2, $3, $4, $5) ORDER BY counter, key, at, seq LIMIT $6`,
   walkedRepeats: `SELECT id, at, record FROM svc_gate.repeats WHERE ledger = $1 AND ($2::bytea IS NULL OR id > $2)
     ORDER BY id LIMIT $3`,
   rowsAt: `SELECT seq, leaf, evidence, session, tool, verdict FROM svc_gate.receipts
@@ -197,10 +213,16 @@ export const statements = {
   eraseWithCall: `UPDATE svc_gate.receipts SET evidence = $3, session = NULL, tool = '' WHERE ledger = $1 AND seq = $2`,
 } as const;
 
-export type Filters = Pick<RowQuery, "checks" | "leafHas" | "refused" | "session" | "tool" | "verdict">;
+export type Filters = Pick<RowQuery, "checks" | "leafHas" | "outcome" | "refused" | "session" | "tool" | "verdict">;
 
 /** Rows from $5 on below $2, newest first: at most $3 rows and $4 characters. Each filter adds a parameter. */
-export function readRows({ leafHas = [], refused = false, checks = false, ...equal }: Filters): BoundStatement {
+export function readRows({
+  leafHas = [],
+  refused = false,
+  checks = false,
+  outcome,
+  ...equal
+}: Filters): BoundStatement {
   const { session, tool, verdict } = equal;
   const given = Object.entries({ session, tool, verdict }).filter(
     (entry): entry is [string, string] => entry[1] !== undefined,
@@ -210,6 +232,7 @@ export function readRows({ leafHas = [], refused = false, checks = false, ...equ
   const where = [
     ...given.map(([name], at) => ` AND ${name} = $${at + 6}`),
     ...leafHas.map((_, at) => ` AND strpos(leaf, $${at + 6 + given.length}) > 0`),
+    outcomeFilter(outcome, given.length + leafHas.length + 6),
     refused ? " AND verdict IN ('BLOCK', 'ESCALATE')" : "",
     checks ? ` AND verdict NOT IN ('${changeColumns.verdict}', '${resultVerdict}')` : "",
     isIndexed ? " AND verdict <> 'ALLOW'" : "",
@@ -220,8 +243,23 @@ export function readRows({ leafHas = [], refused = false, checks = false, ...equ
           SELECT seq, leaf, evidence, session, tool, verdict FROM svc_gate.receipts
           WHERE ledger = $1 AND seq < $2 AND seq >= $5${where} ORDER BY seq DESC LIMIT $3) slice) sized
     WHERE before < $4 ORDER BY seq DESC`;
-  const name = `read ${given.map(([filter]) => filter).join(" ")} ${leafHas.length} ${refused} ${checks} ${isIndexed}`;
-  return { statement: { name, text }, values: [...given.map(([, value]) => value), ...leafHas] };
+  const name = `read ${given.map(([filter]) => filter).join(" ")} ${leafHas.length} ${refused} ${checks} ${isIndexed} ${kindOf(outcome)}`;
+  const last = kindOf(outcome) === "one" ? [outcome] : [];
+  return { statement: { name, text }, values: [...given.map(([, value]) => value), ...leafHas, ...last] };
+}
+
+function kindOf(outcome: string | undefined): "any" | "missing" | "one" {
+  return outcome === undefined ? "any" : outcome === "missing" ? "missing" : "one";
+}
+
+/** Rows of observe mode have no outcome, so none is missing. No text within a leaf has quotes without a backslash. */
+function outcomeFilter(outcome: string | undefined, place: number): string {
+  const of = "SELECT FROM svc_gate.outcomes o WHERE o.ledger = $1 AND o.seq = svc_gate.receipts.seq";
+  const kind = kindOf(outcome);
+  if (kind === "any") return "";
+  return kind === "one"
+    ? ` AND EXISTS (${of} AND o.status = $${place})`
+    : ` AND strpos(leaf, '"mode":"observe"') = 0 AND NOT EXISTS (${of})`;
 }
 
 /** The numbers of rows in one statement. They are few, so that each statement is planned once. */
@@ -231,15 +269,17 @@ export const receiptColumns = ["seq", "session", "tool", "verdict", "leaf", "evi
 export const effectColumns = ["counter", "key", "at", "seq", "total", "folded"] as const;
 const nodeColumns = ["level", "place", "hash"] as const;
 const holdColumns = ["seq", "counter", "key", "at", "amount"] as const;
+const takenColumns = ["counter", "key", "at", "seq", "amount", "outcome", "folded"] as const;
 
 /** The tables that one statement may add several rows to. */
-type Written = "receipts" | "effects" | "nodes" | "holds";
+type Written = "receipts" | "effects" | "nodes" | "holds" | "withdrawals";
 
 const columnsOf: Readonly<Record<Written, readonly string[]>> = {
   receipts: receiptColumns,
   effects: effectColumns,
   nodes: nodeColumns,
   holds: holdColumns,
+  withdrawals: takenColumns,
 };
 
 export type Value = string | number | Uint8Array | null;

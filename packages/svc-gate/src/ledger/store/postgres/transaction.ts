@@ -4,7 +4,16 @@ import type { Erasure } from "../../entry/erasure.ts";
 import { withoutParts } from "../../entry/evidence.ts";
 import { limits } from "../../../wire/mod.ts";
 import type { StoredRepeat } from "../../entry/repeat.ts";
-import { frontierOf, headRow, sameHead, storedRepeatOf, storedRow, type HeadRow } from "./rows.ts";
+import {
+  frontierOf,
+  headRow,
+  sameHead,
+  storedOutcomeOf,
+  storedRepeatOf,
+  storedRow,
+  takenFor,
+  type HeadRow,
+} from "./rows.ts";
 import { keptApproval, openApprovals } from "./approvals.ts";
 import { beginOn, explained, rollBack, send, settleAll } from "./session.ts";
 import { ask, commit, insertions, rollback, withoutTimeout, type BoundStatement } from "./sql.ts";
@@ -15,7 +24,9 @@ import {
   keepIn,
   queryFor,
   RunningTotals,
+  takenRows,
   withHeld,
+  withoutTaken,
   type EventRow,
   type KeptCounters,
   type TotalQuery,
@@ -34,6 +45,7 @@ import {
   type StoredEffect,
   type StoredHead,
   type StoredLookup,
+  type StoredOutcome,
   type StoreTransaction,
 } from "../store.ts";
 import type { StoredRow } from "../../entry/row.ts";
@@ -66,6 +78,8 @@ export class PostgresTransaction implements StoreTransaction {
   readonly hasApprovals: boolean;
   #counters: KeptCounters;
   #version: number;
+  /** The number of events that folds in this transaction took back. */
+  #taken = 0;
   #ended = false;
   readonly #totals = new RunningTotals();
 
@@ -88,8 +102,12 @@ export class PostgresTransaction implements StoreTransaction {
     const counted = lookups.map((lookup) => queryFor(lookup, this.#counters));
     const known = counted.filter((lookup) => lookup !== undefined);
     if (known.length === 0) return lookups.map(() => undefined);
-    const [found, held] = await this.#serially(() => Promise.all([this.#ask(known), this.#held(known)]));
-    const values = new Map(known.map((lookup, at) => [lookup, withHeld(found[at] ?? "0", held[at] ?? [])]));
+    const [found, held, taken] = await this.#serially(() =>
+      Promise.all([this.#ask(known), this.#held(known), this.#takenBack(known)]),
+    );
+    const values = new Map(
+      known.map((lookup, at) => [lookup, withoutTaken(withHeld(found[at] ?? "0", held[at] ?? []), taken[at] ?? [])]),
+    );
     return counted.map((lookup) => lookup && values.get(lookup));
   }
 
@@ -100,6 +118,18 @@ export class PostgresTransaction implements StoreTransaction {
     const columns = [queries.map(({ id }) => id), queries.map(({ bytes }) => bytes), queries.map(({ after }) => after)];
     const held = Map.groupBy(await send(client, ask("held", ledger, ...columns)), ([place]) => Number(place));
     return queries.map((_query, index) => (held.get(index + 1) ?? []).map(([, amount]) => String(amount)));
+  }
+
+  /** Reads the amounts that outcomes took back in the window of each query. */
+  async #takenBack(queries: readonly TotalQuery[]): Promise<readonly (readonly string[])[]> {
+    if (this.#parts.head.withdrawals === 0) return [];
+    const { client, ledger } = this.#parts;
+    return takenFor(queries, (...columns) => send(client, ask("taken", ledger, ...columns)));
+  }
+
+  async outcomes(rows: readonly number[]): Promise<readonly StoredOutcome[]> {
+    const { client, ledger } = this.#parts;
+    return (await this.#serially(() => send(client, ask("outcomesOf", ledger, [...rows])))).map(storedOutcomeOf);
   }
 
   async approvals(lookup: ApprovalLookup): Promise<ApprovalsFound> {
@@ -156,7 +186,10 @@ export class PostgresTransaction implements StoreTransaction {
     await send(client, ask("keepCounter", ledger, id, digest, definition, ...numbers, counterChecksum(kept)));
     const events = await this.#events(added, true);
     const holds = insertions("holds", ledger, holdRows(added, this.#counters));
-    await settleAll([...insertions("effects", ledger, events), ...holds].map((asked) => send(client, asked)));
+    const taken = takenRows(added, this.#counters, true);
+    this.#taken += taken.length;
+    const written = [...insertions("effects", ledger, events), ...holds, ...insertions("withdrawals", ledger, taken)];
+    await settleAll(written.map((asked) => send(client, asked)));
   }
 
   /** The rows of events. Asks the database only if `values` has not read all totals. */
@@ -169,8 +202,18 @@ export class PostgresTransaction implements StoreTransaction {
   async commit(
     rows: readonly StoredRow[],
     effects: readonly StoredEffect[],
-    { inForce, tree, signer, erasures = [], approvals = [], released = [], repeats = [] }: CommitOptions = {},
+    options: CommitOptions = {},
   ): Promise<void> {
+    const {
+      inForce,
+      tree,
+      signer,
+      erasures = [],
+      approvals = [],
+      released = [],
+      repeats = [],
+      outcomes = [],
+    } = options;
     const { head } = this.#parts;
     const next: HeadRow = {
       ...head,
@@ -184,6 +227,7 @@ export class PostgresTransaction implements StoreTransaction {
       changed: rows.findLast(({ verdict }) => verdict === changeColumns.verdict)?.seq ?? head.changed,
       counters: this.#version,
       approvals: head.approvals + approvals.filter(({ row }) => row > head.seq).length,
+      withdrawals: head.withdrawals + this.#taken + effects.filter(({ takenBy }) => takenBy !== undefined).length,
     };
     if (sameHead(head, next)) return this.abort();
     for (const erasure of erasures) await this.#erase(erasure);
@@ -193,7 +237,14 @@ export class PostgresTransaction implements StoreTransaction {
     });
     const release = released.length === 0 ? [] : [ask("release", this.#parts.ledger, [...released])];
     const answers = keepRepeats(this.#parts.ledger, repeats);
-    const written = [...release, ...(await this.#prepare(rows, effects, tree?.nodes ?? [], next)), ...kept, ...answers];
+    const reported = outcomes.map(({ seq, row, status }) => ask("keepOutcome", this.#parts.ledger, seq, row, status));
+    const written = [
+      ...release,
+      ...(await this.#prepare(rows, effects, tree?.nodes ?? [], next)),
+      ...kept,
+      ...answers,
+      ...reported,
+    ];
     await this.#end(written, next);
     this.#parts.kept(this.#version, this.#counters);
   }
@@ -232,13 +283,14 @@ export class PostgresTransaction implements StoreTransaction {
         return [seq, session, tool, verdict, leaf, evidence];
       });
       const { seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer } = next;
-      const opened = next.approvals;
+      const { approvals, withdrawals } = next;
       const inner = nodes.map(({ level, index, hash }) => [level, index, hash]);
       const events = await this.#events(effects, false);
       return [
         ...insertions("receipts", ledger, receipts),
         ...insertions("effects", ledger, events),
         ...insertions("holds", ledger, holdRows(effects, this.#counters)),
+        ...insertions("withdrawals", ledger, takenRows(effects, this.#counters, false)),
         ...insertions("nodes", ledger, inner),
         ask(
           "moveHead",
@@ -253,7 +305,8 @@ export class PostgresTransaction implements StoreTransaction {
           frontier,
           checkpoint,
           signer,
-          opened,
+          approvals,
+          withdrawals,
         ),
       ];
     } catch (error) {

@@ -18,11 +18,21 @@ import {
   type RecordedCount,
   type StoredTotals,
 } from "../../history/counter-walk.ts";
+import type { TabledTaken } from "../../history/outcome-walk.ts";
 import { walkStore, type StoreReader, type Walked, type WalkedSlice } from "../../history/walk.ts";
 import type { TreeNode } from "../../tree/merkle.ts";
 import { wrongNode, type Levels, type TreeWalk } from "../../tree/walk.ts";
-import type { Anchor, Verification } from "../store.ts";
-import { frontierOf, headRow, ledgerSeal, parseCounters, storedRepeatOf, storedRow, type HeadRow } from "./rows.ts";
+import type { Anchor, StoredOutcome, Verification } from "../store.ts";
+import {
+  frontierOf,
+  headRow,
+  ledgerSeal,
+  parseCounters,
+  storedOutcomeOf,
+  storedRepeatOf,
+  storedRow,
+  type HeadRow,
+} from "./rows.ts";
 import { ask, type BoundStatement } from "./sql.ts";
 
 /** Rows that a walk reads at once, and characters. */
@@ -213,6 +223,23 @@ class PostgresReader implements StoreReader {
     return row === undefined ? undefined : Number(row[0]);
   }
 
+  async outcomesAt(rows: readonly number[]): Promise<readonly StoredOutcome[]> {
+    return (await this.#ask("outcomesOf", [...rows])).map(storedOutcomeOf);
+  }
+
+  async outcomesAfter(row: number): Promise<readonly StoredOutcome[]> {
+    return (await this.#ask("walkedOutcomes", row, sliceRows)).map(storedOutcomeOf);
+  }
+
+  async takenAt(keys: readonly EventKey[]): Promise<readonly TabledTaken[]> {
+    const columns = [0, 1, 2, 3].map((column) => keys.map((key) => key[column]));
+    return (await this.#ask("walkedTakenAt", ...columns)).map(takenOf);
+  }
+
+  async takenAfter(key: EventKey = firstKey): Promise<readonly TabledTaken[]> {
+    return (await this.#ask("walkedTaken", ...key, sliceRows)).map(takenOf);
+  }
+
   async repeats(after: string | undefined): Promise<readonly StoredRepeat[]> {
     const from = after === undefined ? null : Buffer.from(after, "hex");
     return (await this.#ask("walkedRepeats", from, sliceRows)).map(storedRepeatOf);
@@ -227,6 +254,11 @@ class PostgresReader implements StoreReader {
     const counts = new Map(counted.map(([level, count]) => [Number(level), Number(count)]));
     return { counts, last: headRow(head?.[0] ?? []).seq };
   }
+}
+
+function takenOf(columns: readonly unknown[]): TabledTaken {
+  const [amount, outcome, folded] = columns.slice(4);
+  return { key: keyOf(columns), amount: String(amount), outcome: Number(outcome), checksum: textOf(folded) ?? null };
 }
 
 function hexOf(value: unknown): string {

@@ -50,6 +50,11 @@ CREATE TABLE holds (
   PRIMARY KEY (counter, key, at, seq)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX holds_by_row ON holds (seq);
+CREATE TABLE outcomes (seq INTEGER PRIMARY KEY, outcome INTEGER NOT NULL, status TEXT NOT NULL) STRICT;
+CREATE TABLE withdrawals (
+  counter INTEGER NOT NULL, key BLOB NOT NULL, at INTEGER NOT NULL, seq INTEGER NOT NULL, amount TEXT NOT NULL,
+  outcome INTEGER NOT NULL, folded TEXT, PRIMARY KEY (counter, key, at, seq)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE repeats (id BLOB PRIMARY KEY, at INTEGER NOT NULL, record TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE INDEX repeats_by_time ON repeats (at);
 CREATE TABLE deliveries (endpoint TEXT PRIMARY KEY, note TEXT NOT NULL) STRICT, WITHOUT ROWID;

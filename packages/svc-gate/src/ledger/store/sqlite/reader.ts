@@ -6,7 +6,8 @@ import { blockBits, explain, openForReading, readCounters, readMeta } from "./fi
 import { walkStore } from "../../history/walk.ts";
 import { structureProblem } from "./structure.ts";
 import { listApprovals, openHoldsIn, waitingApprovals } from "./approval-tables.ts";
-import { columns, lastRow, rowOf, seqMax, SqliteWalk, unreadable, type StoredColumns } from "./walk.ts";
+import { lastOutcomes, takenAmounts } from "./outcome-tables.ts";
+import { columns, lastRow, rowOf, rowsAt, seqMax, SqliteWalk, unreadable, type StoredColumns } from "./walk.ts";
 import { joinHashes, LedgerRefused, openHoldsOf } from "../store.ts";
 import type {
   Anchor,
@@ -17,6 +18,8 @@ import type {
   RowQuery,
   RowSlice,
   StoredHistory,
+  StoredOutcome,
+  TakenQuery,
   Verification,
   WaitingApprovals,
 } from "../store.ts";
@@ -48,10 +51,20 @@ class Reader {
     this.#upwards.setReturnArrays(true);
   }
 
-  read({ before, from = 1, limit, leafHas = [], refused = false, checks = false, ...equal }: RowQuery): RowSlice {
+  read({
+    before,
+    from = 1,
+    limit,
+    leafHas = [],
+    refused = false,
+    checks = false,
+    outcome,
+    ...equal
+  }: RowQuery): RowSlice {
     const { session, tool, verdict } = equal;
     const filters = Object.entries({ session, tool, verdict }).filter(([, value]) => value !== undefined);
-    const parameters = [...filters.map(([, value]) => String(value)), ...leafHas];
+    const ofOutcome = outcome === undefined || outcome === "missing" ? [] : [outcome];
+    const parameters = [...filters.map(([, value]) => String(value)), ...leafHas, ...ofOutcome];
     // With the literal, the planner knows that the partial index of refusals has every matching row.
     const isIndexed = refused || (verdict !== undefined && verdict !== "ALLOW");
     const where = [
@@ -60,6 +73,7 @@ class Reader {
       ...(session === undefined ? [] : [`seq >> ${blockBits} = ?2 >> ${blockBits}`]),
       ...filters.map(([name]) => `${name} = ?`),
       ...leafHas.map(() => "instr(leaf, ?) > 0"),
+      ...(outcome === undefined ? [] : [outcomeFilter(outcome)]),
       ...(refused ? ["verdict IN ('BLOCK', 'ESCALATE')"] : []),
       ...(checks ? [`verdict NOT IN ('${changeColumns.verdict}', '${resultVerdict}')`] : []),
       ...(isIndexed ? ["verdict <> 'ALLOW'"] : []),
@@ -162,6 +176,22 @@ class Reader {
     return listApprovals(this.#database, query);
   }
 
+  outcomes(rows: readonly number[]): readonly StoredOutcome[] {
+    return lastOutcomes(this.#database, rows);
+  }
+
+  taken(queries: readonly TakenQuery[]): readonly (readonly string[])[] {
+    const ids = new Map(this.counters().map(({ digest, id }) => [digest, id]));
+    return takenAmounts(
+      this.#database,
+      queries.map(({ counter, ...query }) => ({ ...query, id: ids.get(counter) ?? -1 })),
+    );
+  }
+
+  rowsAt(rows: readonly number[]): readonly StoredRow[] {
+    return rowsAt(this.#database, rows);
+  }
+
   openHolds(rows: readonly number[]): readonly OpenHolds[] {
     return openHoldsOf(openHoldsIn(this.#database, rows), this.counters());
   }
@@ -173,6 +203,14 @@ class Reader {
   close(): void {
     this.#database.close();
   }
+}
+
+/** Rows of observe mode have no outcome, so none is missing. No text within a leaf has quotes without a backslash. */
+function outcomeFilter(outcome: string): string {
+  const of = "SELECT 1 FROM outcomes WHERE outcomes.seq = receipts.seq";
+  return outcome === "missing"
+    ? `instr(leaf, '"mode":"observe"') = 0 AND NOT EXISTS (${of})`
+    : `EXISTS (${of} AND status = ?)`;
 }
 
 /** Reads rows up to the size of a slice. Arrays cost a third of the driver's objects. */
@@ -214,6 +252,9 @@ serveOpened(
     counters: (reader: Reader) => reader.counters(),
     totals: (reader: Reader, places: readonly EventPosition[]) => reader.totals(places),
     approvals: (reader: Reader, query: ApprovalQuery) => reader.approvals(query),
+    outcomes: (reader: Reader, rows: readonly number[]) => reader.outcomes(rows),
+    taken: (reader: Reader, queries: readonly TakenQuery[]) => reader.taken(queries),
+    rowsAt: (reader: Reader, rows: readonly number[]) => reader.rowsAt(rows),
     openHolds: (reader: Reader, rows: readonly number[]) => reader.openHolds(rows),
     waiting: (reader: Reader, at: number) => reader.waiting(at),
     structure: (reader: Reader) => reader.structure(),

@@ -121,6 +121,7 @@ class SqliteStore implements LedgerStore {
       hasApprovals: this.#hasApprovals,
       approvals: (lookup) => this.#writer.call("approvals", lookup),
       dueApprovals: (at) => this.#dueApprovals(at),
+      outcomes: (rows) => this.#writer.call("outcomes", rows),
       repeats: (ids) => this.#writer.call("repeats", ids),
       rowsAt: (rows) => this.#writer.call("rowsAt", rows),
       values: (lookups) => (lookups.length === 0 ? nothing : this.#writer.call("values", lookups)),
@@ -296,6 +297,9 @@ function historyOf(ask: <Value>(name: string, ...args: readonly unknown[]) => Pr
     hashes: (level, from, count) => ask("hashes", level, from, count),
     leaves: (from, count) => ask("leaves", from, count),
     approvals: (query) => ask("approvals", query),
+    outcomes: (rows) => ask("outcomes", rows),
+    taken: (queries) => ask("taken", queries),
+    rowsAt: (rows) => ask("rowsAt", rows),
     openHolds: (rows) => ask("openHolds", rows),
     waiting: (at) => ask("waiting", at),
   };

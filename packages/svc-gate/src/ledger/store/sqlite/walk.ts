@@ -19,10 +19,11 @@ import {
   type StoredTotals,
 } from "../../history/counter-walk.ts";
 import type { TabledApproval } from "../../history/approval-walk.ts";
+import type { TabledTaken } from "../../history/outcome-walk.ts";
 import { BrokenHere, type StoreReader, type Walked, type WalkedRow, type WalkedSlice } from "../../history/walk.ts";
 import type { TreeNode } from "../../tree/merkle.ts";
 import { wrongNode, type Levels } from "../../tree/walk.ts";
-import { LedgerRefused, type Verification } from "../store.ts";
+import { LedgerRefused, type StoredOutcome, type Verification } from "../store.ts";
 import { readCounters, readMeta } from "./file.ts";
 
 /** Rows that a walk reads at once; fewer if rows are large. */
@@ -56,6 +57,16 @@ function isRow([seq, leaf, evidence, session, tool, verdict]: StoredColumns, lea
   if (leavesAlone) return true;
   const isCall = typeof tool === "string" && (session === null || typeof session === "string");
   return isCall && typeof evidence === "string" && typeof verdict === "string";
+}
+
+/** Reads rows by their numbers. */
+export function rowsAt(database: DatabaseSync, rows: readonly number[]): readonly StoredRow[] {
+  const row = database.prepare(`SELECT ${columns} FROM receipts WHERE seq = ?`);
+  row.setReturnArrays(true);
+  return rows.flatMap((seq) => {
+    const found = row.get(seq) as unknown as StoredColumns | undefined;
+    return found === undefined ? [] : [rowOf(found)];
+  });
 }
 
 export function lastRow(database: DatabaseSync): number {
@@ -298,6 +309,30 @@ export class SqliteWalk implements StoreReader {
     return seq === null ? undefined : Number(seq);
   }
 
+  async outcomesAt(rows: readonly number[]): Promise<readonly StoredOutcome[]> {
+    return rows.flatMap((row) =>
+      this.#ask("SELECT seq, outcome, status FROM outcomes WHERE seq = ?", row).map(outcomeOf),
+    );
+  }
+
+  async outcomesAfter(row: number): Promise<readonly StoredOutcome[]> {
+    await setImmediate();
+    const sql = `SELECT seq, outcome, status FROM outcomes WHERE seq > ? ORDER BY seq LIMIT ${sliceRows}`;
+    return this.#ask(sql, row).map(outcomeOf);
+  }
+
+  async takenAt(keys: readonly EventKey[]): Promise<readonly TabledTaken[]> {
+    const sql = `SELECT ${takenColumns} FROM withdrawals WHERE counter = ? AND key = ? AND at = ? AND seq = ?`;
+    return keys.flatMap((key) => this.#ask(sql, ...key).map((row) => this.#reading(() => takenOf(row))));
+  }
+
+  async takenAfter(key: EventKey | undefined): Promise<readonly TabledTaken[]> {
+    await setImmediate();
+    const sql = `SELECT ${takenColumns} FROM withdrawals ${between(key, undefined)}
+      ORDER BY counter, key, at, seq LIMIT ${sliceRows}`;
+    return this.#ask(sql, ...(key ?? [])).map((row) => this.#reading(() => takenOf(row)));
+  }
+
   async repeats(after: string | undefined): Promise<readonly StoredRepeat[]> {
     const sql = `SELECT id, at, record FROM repeats WHERE ?1 IS NULL OR id > ?1 ORDER BY id LIMIT ${sliceRows}`;
     const found = this.#ask(sql, after === undefined ? null : Buffer.from(after, "hex"));
@@ -319,6 +354,22 @@ export class SqliteWalk implements StoreReader {
     const counts = rows.slice(0, -1).map(([level, count]) => [Number(level), Number(count)] as const);
     return { counts: new Map(counts), last: Number(rows.at(-1)?.[2] ?? 0) };
   }
+}
+
+const takenColumns = "counter, key, at, seq, amount, outcome, folded";
+
+function takenOf(row: readonly unknown[]): TabledTaken {
+  const [amount, outcome, folded] = row.slice(4);
+  return {
+    key: keyOf(row),
+    amount: textOf(amount) ?? "?",
+    outcome: Number(outcome),
+    checksum: folded === null ? null : (textOf(folded) ?? "?"),
+  };
+}
+
+function outcomeOf([seq, row, status]: readonly unknown[]): StoredOutcome {
+  return { seq: Number(seq), row: Number(row), status: textOf(status) ?? "?" };
 }
 
 function hexOf(value: unknown): string {

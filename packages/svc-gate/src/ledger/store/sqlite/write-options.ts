@@ -1,7 +1,7 @@
 import type { Erasure } from "../../entry/erasure.ts";
 import type { StoredRepeat } from "../../entry/repeat.ts";
 import type { TreeNode } from "../../tree/merkle.ts";
-import type { CommitOptions, StoredApproval, StoredCounter, StoredEffect } from "../store.ts";
+import type { CommitOptions, StoredApproval, StoredCounter, StoredEffect, StoredOutcome } from "../store.ts";
 
 /** A counter and the folded events that are written in the transaction of a batch. */
 export type KeptTogether = readonly [counter: StoredCounter, folded: readonly StoredEffect[]];
@@ -19,12 +19,15 @@ export interface WriteOptions {
   /** Rows whose held amounts count no more. */
   readonly released: readonly number[];
   readonly repeats: readonly StoredRepeat[];
+  readonly outcomes: readonly StoredOutcome[];
 }
 
 /** The changes of a batch for the thread that writes, which gets nothing that was not given. */
 export function writeOptionsOf(
   counters: readonly KeptTogether[],
-  { inForce, tree, signer, erasures = [], approvals = [], released = [], repeats = [] }: CommitOptions = {},
+  { inForce, tree, signer, erasures = [], approvals = [], ...options }: CommitOptions = {},
 ): WriteOptions {
-  return { counters, nodes: tree?.nodes ?? [], signer, mode: inForce?.mode, erasures, approvals, released, repeats };
+  const { released = [], repeats = [], outcomes = [] } = options;
+  const derived = { approvals, released, repeats, outcomes };
+  return { counters, nodes: tree?.nodes ?? [], signer, mode: inForce?.mode, erasures, ...derived };
 }

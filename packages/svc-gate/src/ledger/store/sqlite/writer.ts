@@ -21,6 +21,7 @@ import { keepIn, queryFor, RunningTotals, type KeptCounters, type TotalQuery } f
 import { ApprovalTables, type DueApprovals } from "./approval-tables.ts";
 import { changeColumns, type StoredRow } from "../../entry/row.ts";
 import type { StoredRepeat } from "../../entry/repeat.ts";
+import { OutcomeTables } from "./outcome-tables.ts";
 import { RepeatTable } from "./repeat-table.ts";
 import { LedgerRefused, NotKept } from "../store.ts";
 import type {
@@ -32,6 +33,7 @@ import type {
   StoredEffect,
   StoredHead,
   StoredLookup,
+  StoredOutcome,
 } from "../store.ts";
 import { packRows, unpackRows, type PackedRows } from "./packed-rows.ts";
 import { writeOptionsOf, type WriteOptions } from "./write-options.ts";
@@ -63,6 +65,7 @@ class Writer {
   /** Totals that `values` has read, so that the commit does not read them again. */
   readonly #totals = new RunningTotals();
   readonly #approvals: ApprovalTables;
+  readonly #outcomes: OutcomeTables;
   readonly #repeats: RepeatTable;
   /** The leaf that this owner wrote last. Each commit checks that it is still the last one. */
   #headLeaf: string | undefined;
@@ -101,6 +104,7 @@ class Writer {
     this.#log = this.#database.prepare("PRAGMA wal_checkpoint(NOOP)");
     this.#counters = this.#readCounters();
     this.#approvals = new ApprovalTables(this.#database);
+    this.#outcomes = new OutcomeTables(this.#database);
     this.#repeats = new RepeatTable(this.#database);
     const head = this.#readHead();
     this.#headLeaf = head?.leaf;
@@ -119,7 +123,7 @@ class Writer {
   values(lookups: readonly StoredLookup[]): readonly (string | undefined)[] {
     return lookups.map((lookup) => {
       const query = queryFor(lookup, this.#counters);
-      return query && this.#approvals.withHeld(query, this.#sum(query));
+      return query && this.#outcomes.withoutTaken(query, this.#approvals.withHeld(query, this.#sum(query)));
     });
   }
 
@@ -129,6 +133,10 @@ class Writer {
 
   dueApprovals(at: number): DueApprovals {
     return this.#approvals.due(at);
+  }
+
+  outcomes(rows: readonly number[]): readonly StoredOutcome[] {
+    return this.#outcomes.find(rows);
   }
 
   repeats(ids: readonly string[]): readonly StoredRepeat[] {
@@ -149,7 +157,7 @@ class Writer {
   commit(
     packed: PackedRows,
     effects: readonly StoredEffect[],
-    { counters, nodes, signer, mode, erasures, approvals, released, repeats }: WriteOptions,
+    { counters, nodes, signer, mode, erasures, approvals, released, repeats, outcomes }: WriteOptions,
   ): void {
     this.#requireRoom();
     this.#begin.run();
@@ -171,6 +179,7 @@ class Writer {
     }
     this.#approvals.keep(approvals, released);
     this.#repeats.keep(repeats);
+    this.#outcomes.keep(outcomes);
     // Rows name the mode.
     const keptMode = headLeaf === undefined ? (mode ?? this.#meta.mode) : undefined;
     const isOther = signer !== undefined || keptMode !== this.#meta.mode;
@@ -277,6 +286,7 @@ class Writer {
     for (const query of this.#totals.missing(effects, this.#counters)) this.#sum(query);
     for (const row of this.#totals.add(effects, this.#counters, isFolded)) this.#insertEffect.run(...row);
     this.#approvals.hold(effects, this.#counters);
+    this.#outcomes.take(effects, this.#counters, isFolded);
   }
 
   #readHead(): StoredHead | undefined {
@@ -323,6 +333,7 @@ serveOpened(
   {
     approvals: (writer: Writer, lookup: ApprovalLookup) => writer.approvals(lookup),
     dueApprovals: (writer: Writer, at: number) => writer.dueApprovals(at),
+    outcomes: (writer: Writer, rows: readonly number[]) => writer.outcomes(rows),
     repeats: (writer: Writer, ids: readonly string[]) => writer.repeats(ids),
     rowsAt: (writer: Writer, rows: readonly number[]) => writer.rowsAt(rows),
     values: (writer: Writer, lookups: readonly StoredLookup[]) => writer.values(lookups),

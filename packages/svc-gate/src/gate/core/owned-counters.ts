@@ -1,0 +1,54 @@
+import { recount, type Counter, type PolicySet } from "../../contract/mod.ts";
+import { readResume } from "../../ledger/mod.ts";
+import { askOf, readCall, readCutInput, wholeText, type Leaf } from "../../ledger/entry/mod.ts";
+import { isVerdict } from "../../wire/mod.ts";
+
+/** A counter with the contracts that define how calls change it. */
+export interface OwnedCounter {
+  readonly counter: Counter;
+  readonly policySet: PolicySet;
+}
+
+/** One counter for each definition; it starts empty only if all contracts that share it say so. */
+export function countersOf(policySet: PolicySet): readonly OwnedCounter[] {
+  const found = new Map<string, OwnedCounter>();
+  for (const counter of policySet.counters) {
+    const same = found.get(counter.identity);
+    const startsEmpty = counter.startsEmpty && same?.counter.startsEmpty !== false;
+    found.set(counter.identity, { policySet, counter: { ...counter, startsEmpty } });
+  }
+  return [...found.values()];
+}
+
+/**
+ * Recomputes the events of a counter for a recorded check.
+ *
+ * @param isDone whether to compute what the outcome `done` of the call adds
+ * @returns undefined if the receipt lacks the data, or records that earlier receipts are lost
+ */
+export function recountRow(
+  { counter, policySet }: OwnedCounter,
+  leaf: Leaf,
+  evidence: string,
+  isDone = false,
+): ReturnType<typeof recount> {
+  if (leaf.kind !== "check") return readResume(leaf, evidence)?.lost === undefined ? [] : undefined;
+  const call = readCall(evidence);
+  if (call === undefined) return undefined;
+  const { verdict, answered, key } = leaf;
+  if (verdict === null || answered === null || !isVerdict(verdict)) return [];
+  const isInputCut = readCutInput(evidence) !== undefined;
+  return recount(counter, policySet, {
+    toolName: call.tool_name,
+    sessionId: call.session_id,
+    keyName: key ?? "",
+    inputText: isInputCut ? undefined : wholeText(evidence, "input"),
+    isInputCut,
+    platformText: wholeText(evidence, "platform"),
+    verdict,
+    answered,
+    rule: leaf.rule ?? "",
+    how: askOf(evidence)?.how,
+    isDone,
+  });
+}

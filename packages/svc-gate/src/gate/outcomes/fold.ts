@@ -1,0 +1,58 @@
+import { parseLeaf, type StoredRow } from "../../ledger/entry/mod.ts";
+import type { OwnedCounter } from "../core/owned-counters.ts";
+import { placedOutcome, recountOutcome, reportedCall, rowsBehind } from "./events.ts";
+import { presentEvents, type TotalSource } from "./settle-call.ts";
+import type { Counted, PlacedOutcome, Settlement } from "./settle.ts";
+
+/** Where a fold reads what it needs besides the rows that it passes. */
+export interface OutcomeSource extends TotalSource {
+  rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]>;
+  keyDigest(key: string): string;
+}
+
+export interface FoldPlace {
+  /** The counter's digest. */
+  readonly counter: string;
+  /** The last row that was folded before: the store has the counter's events up to this row. */
+  readonly through: number;
+}
+
+/** What an outcome does to the counter, with plain keys; undefined if it cannot be known. */
+export interface FoldedOutcome {
+  readonly outcome: PlacedOutcome;
+  readonly settlement: Settlement | undefined;
+}
+
+/** Finds what the outcomes among some older rows do to a counter that comes into force. */
+export async function foldOutcomes(
+  owned: OwnedCounter,
+  rows: readonly Pick<StoredRow, "evidence" | "leaf">[],
+  source: OutcomeSource,
+  place: FoldPlace,
+): Promise<readonly FoldedOutcome[]> {
+  const outcomes = rows.flatMap(({ leaf: text, evidence }) => {
+    const leaf = text.includes('"act":"outcome"') ? parseLeaf(text) : undefined;
+    const outcome = leaf && placedOutcome(leaf, evidence);
+    return outcome === undefined ? [] : [outcome];
+  });
+  if (outcomes.length === 0) return [];
+  const behind = [...new Set(outcomes.flatMap(rowsBehind))].toSorted((a, b) => a - b);
+  const found = new Map((await source.rowsAt(behind)).map((row) => [row.seq, row]));
+  const folded: FoldedOutcome[] = [];
+  for (const outcome of outcomes) {
+    const call = reportedCall(outcome, (seq) => found.get(seq));
+    const settlement = call && recountOutcome(owned, call);
+    const isThere = settlement === undefined || (await areThere(settlement.taken, source, place));
+    folded.push({ outcome, settlement: isThere ? settlement : { added: [], taken: [] } });
+  }
+  return folded;
+}
+
+/** A counter that began at zero lacks the events of older rows, so nothing can be taken back there. */
+async function areThere(taken: readonly Counted[], source: OutcomeSource, place: FoldPlace): Promise<boolean> {
+  const { counter, through } = place;
+  const older = taken.filter(({ seq }) => seq <= through);
+  if (older.length === 0) return true;
+  const events = older.map(({ key, amount, at, seq }) => ({ counter, key: source.keyDigest(key), amount, at, seq }));
+  return (await presentEvents(events, source)).length === events.length;
+}

@@ -1,0 +1,98 @@
+import type { Approval } from "../approvals/mod.ts";
+import type { Canonical, Mode, Verdict } from "../wire/mod.ts";
+import type { Erasure } from "./entry/erasure.ts";
+import type { SensitiveMember } from "./entry/evidence.ts";
+import type { Outcome } from "./entry/outcome-rows.ts";
+import type { StoredEffect } from "./store/store.ts";
+
+/** One decided and answered check. */
+export interface CheckEntry {
+  /** Milliseconds since the epoch, not less than in the previous row. */
+  readonly at: number;
+  readonly keyName: string;
+  readonly mode: Mode;
+  readonly toolName: string;
+  /** True if a contract routes the tool. Only then does the leaf name the tool. */
+  readonly routed: boolean;
+  readonly sessionId: string | null;
+  /** The received text, or its replacement from `cutInputText`. */
+  readonly inputText: string;
+  readonly platformText: string | null;
+  /** Members of `inputText` and `platformText` that become separate parts of the evidence. */
+  readonly sensitive?: readonly SensitiveMember[];
+  readonly verdict: Verdict;
+  readonly answered: Verdict;
+  readonly reason: string;
+  readonly rule: string;
+  /** SHA-256 of the body of GET /rules, in hex. */
+  readonly contract: string;
+  readonly outcome: Canonical;
+  /** The id of the approval that the caller named. */
+  readonly approvalId?: string | undefined;
+}
+
+/** A person's act, which is a row of its own and not a check. */
+export interface ChangeEntry {
+  /** Milliseconds since the epoch, not less than in the previous row. */
+  readonly at: number;
+  /** The name of the key that the person used. */
+  readonly by: string;
+  /** For example `keys.create`. */
+  readonly act: string;
+  /** The details of the act: the row's `tool_input`. */
+  readonly body: Canonical;
+  /** One sentence for a person. */
+  readonly reason: string;
+  /** SHA-256 of the contract in force after the act, in hex. */
+  readonly contract: string;
+  readonly mode: Mode;
+  /** The parts of earlier rows that this row reports as erased. */
+  readonly erases?: Erasure | undefined;
+  /** The open approvals that this row cancels. */
+  readonly ends?: readonly Approval[] | undefined;
+  /** The open approvals whose votes this row ends. */
+  readonly reopens?: readonly Approval[] | undefined;
+}
+
+/** The outcome of a call, and what it does to counters. Counters and keys are digests. */
+export interface OutcomeEntry extends Pick<ChangeEntry, "at" | "by" | "contract" | "mode" | "reason"> {
+  readonly outcome: Outcome;
+  /** Amounts that count from this row on. */
+  readonly added: readonly Pick<StoredEffect, "amount" | "counter" | "key">[];
+  /** Events of earlier rows that count no more. */
+  readonly taken: readonly Omit<StoredEffect, "held" | "takenBy">[];
+}
+
+/** A tool's result for a check, as the calling code reports it. No gate accepts such reports yet. */
+export interface ResultEntry extends Pick<
+  CheckEntry,
+  "at" | "contract" | "keyName" | "mode" | "routed" | "sessionId" | "toolName"
+> {
+  /** The row of the check, which has the same key, tool and session. */
+  readonly check: number;
+  /** The values of the result as plain texts. The row holds only keyed digests of the values. */
+  readonly values: readonly string[];
+}
+
+/** An event of a counter: `counter` is the digest of the counter's definition, `key` is the plain text of the key. */
+export interface CounterEvent {
+  readonly counter: string;
+  readonly key: string;
+  readonly amount: string;
+  /** True if the amount is held until a person decides. */
+  readonly held?: true;
+}
+
+export interface CounterLookup {
+  readonly counter: string;
+  readonly key: string;
+  readonly after: number;
+}
+
+/** An event that a fold found in an existing row. */
+export interface FoldedEvent extends CounterEvent {
+  readonly seq: number;
+  readonly at: number;
+  /** The row of the outcome that takes the event back. */
+  readonly takenBy?: number;
+}

@@ -1,0 +1,107 @@
+/**
+ * Goal: gates that share a ledger take each outcome once, and count alike. Method: two gates as processes on the test's
+ * own PostgreSQL. Positive control: a gate that does not read what outcomes took back.
+ */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, suite, test, type TestContext } from "node:test";
+import { readSharedLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { migratePostgres } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
+import { startDesk } from "../support/approvals.ts";
+import { ask, finish, temporaryFolder } from "../support/gate.ts";
+import type { Mutation } from "../support/mutation/mutate.ts";
+import { settled, tillOf, type Till } from "../support/outcomes.ts";
+import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+
+const server = await startPostgres({ after }, { max_connections: 60 });
+
+if (typeof server === "string")
+  test("PostgreSQL is available to the tests of outcomes", { skip: server }, () => undefined);
+else {
+  await server.run("CREATE ROLE gate LOGIN PASSWORD 'gate'");
+  outcomes(server);
+}
+
+interface Tills {
+  readonly one: Till;
+  readonly other: Till;
+  readonly url: string;
+}
+
+/** Starts two gates on one new database. */
+async function twoTills(
+  t: TestContext,
+  there: PostgresServer,
+  name: string,
+  defects?: readonly Mutation[],
+): Promise<Tills> {
+  await there.run(`CREATE DATABASE ${name}`);
+  const at = (url: string): string => url.replace(/\/postgres$/, `/${name}`);
+  await migratePostgres({ url: at(there.url()), servingRole: "gate" });
+  const env = {
+    SVC_DATABASE_URL: at(there.url({ user: "gate", password: "gate" })),
+    SVC_SIGNING_KEY: join(temporaryFolder(t), "signing.key"),
+  };
+  const options = { env, contract: settled, ...(defects !== undefined && { defects }) };
+  const desk = await startDesk(t, options);
+  const one = await tillOf(desk);
+  return { one, other: await tillOf(await startDesk(t, { ...options, peer: desk }), one.books), url: at(there.url()) };
+}
+
+/** An outcome at one gate counts at the other. */
+async function settles({ one, other }: Tills): Promise<void> {
+  const [paid, raised] = [await one.pays(400), await one.pays(100)];
+  assert.equal((await other.reports("books", paid, "failed")).status, 200);
+  assert.equal((await other.reports("asker", raised, "done", { amount: 120 })).status, 200);
+  const values = { spent: 120, gross: 500, paid: 100, finished: 1 };
+  assert.deepEqual(await one.values(), values);
+  assert.deepEqual(await other.values(), values);
+}
+
+function outcomes(there: PostgresServer): void {
+  suite("PostgreSQL: outcomes at two gates", () => {
+    test("[issue 17] an outcome that one gate records counts at both, and the ledger verifies", async (t) => {
+      const tills = await twoTills(t, there, "settled");
+      await settles(tills);
+      const { one, other } = tills;
+      const { json } = await ask(other, "/ledger/verify");
+      assert.equal(json.ok, true, JSON.stringify(json));
+      const missing = await one.pays(7);
+      const listed = await ask(other, "/receipts?outcome=missing");
+      assert.deepEqual(
+        listed.json.receipts.map(({ seq }: { readonly seq: number }) => seq),
+        [missing.receipt.seq],
+      );
+      const done = await ask(other, "/receipts?outcome=done");
+      assert.deepEqual(done.json.receipts[0].outcome.status, "done");
+      const deep = await finish(t, ["verify", "--deep", "--database"], { env: { SVC_DATABASE_URL: tills.url } });
+      assert.equal(deep.code, 0, `${deep.stdout}${deep.stderr}`);
+    });
+
+    test("positive control: gates that do not read what was taken back are noticed", async (t) => {
+      const defects = [{ within: "PostgresTransaction.#takenBack", first: "if (queries.length > 0) return [];" }];
+      await assert.rejects(async () => settles(await twoTills(t, there, "not_settled", defects)));
+    });
+
+    test("of several reports at the same time, one is recorded", async (t) => {
+      const { one, other, url } = await twoTills(t, there, "raced");
+      const ledger = await readSharedLedger({ url, ledger: "root" });
+      t.after(() => ledger.close());
+      for (let round = 0; round < 10; round += 1) {
+        const paid = await one.pays(10);
+        const statuses = ["done", "failed", "done", "failed", "failed", "done"];
+        const answers = await Promise.all(
+          statuses.map((status, n) => (n % 2 === 0 ? one : other).reports("books", paid, status)),
+        );
+        const taken = answers.filter(({ status }) => status === 200);
+        const rows = new Set(taken.map(({ json }) => json.outcome.seq));
+        assert.equal(rows.size, 1, JSON.stringify(answers.map(({ json }) => json)));
+        assert.equal(taken.length, 3);
+        assert.ok(answers.every(({ status }) => status === 200 || status === 409));
+      }
+      const { spent, finished } = await one.values();
+      assert.equal(spent, finished * 10);
+      assert.equal((await ask(other, "/ledger/verify")).json.ok, true);
+    });
+  });
+}

@@ -1,0 +1,264 @@
+/**
+ * Random histories of calls, decisions, outcomes and reloads, run through a gate and counted again from a plain list. The
+ * list knows nothing of rows, totals or tables.
+ */
+import { compileMandate, type PolicySet } from "../../../../packages/svc-gate/src/contract/mod.ts";
+import { replayAndFold } from "../../../../packages/svc-gate/src/cli/deep/deep.ts";
+import { isSound } from "../../../../packages/svc-gate/src/cli/deep/found.ts";
+import { openHistory } from "../../../../packages/svc-gate/src/cli/history.ts";
+import { holdAgainstItself } from "../../../../packages/svc-gate/src/cli/replay/replay.ts";
+import { Clock } from "../../../../packages/svc-gate/src/gate/core/clock.ts";
+import { openGate, type Gate } from "../../../../packages/svc-gate/src/gate/core/gate.ts";
+import { openLedger, readLedger } from "../../../../packages/svc-gate/src/ledger/mod.ts";
+import { good, parseCheckRequest } from "../../../../packages/svc-gate/src/wire/mod.ts";
+import { settled } from "../../outcomes.ts";
+import { Chance } from "../chance.ts";
+
+const minute = 60_000;
+const day = 24 * 60 * minute;
+
+/** Three contracts. Each gives some counters another definition, so that a reload folds them again. */
+const policySets: readonly PolicySet[] = [
+  "within: 24h",
+  "within: 24h, when: true",
+  "within: 24h, when: input.amount >= 0",
+].map((window) => {
+  const text = settled.replace("> 1500", "> 1000000000").replaceAll("within: 24h", window);
+  const compiled = compileMandate({ name: "mandate.yaml", text: "mandate: test\ncontracts: [pay.yaml]\n" }, (name) =>
+    good({ name, text }),
+  );
+  if (!compiled.ok) throw new Error(JSON.stringify(compiled.problem));
+  return compiled.value;
+});
+
+type Status = "done" | "failed" | "unknown";
+
+interface Event {
+  readonly at: number;
+  readonly amount: number;
+}
+
+/** A call as the list knows it. */
+interface Call {
+  readonly seq: number;
+  readonly hash: string;
+  readonly amount: number;
+  readonly at: number;
+  /** Undefined unless it was let through. */
+  spent: Event | undefined;
+  released: boolean;
+  paid: Event | undefined;
+  last: { readonly status: Status; readonly lowers: boolean; readonly amount: number | undefined } | undefined;
+  /** Of a call that waits: until when. */
+  waits: number | undefined;
+  approved: boolean;
+}
+
+/** A wrong list, as a positive control: the rule that it does not know. */
+export type Ignored = "asker raises only" | "done once" | "failed" | "hold" | "own time";
+
+/** Runs one history. @returns the first difference */
+export async function runOutcomes(folder: string, seed: number, ignored?: Ignored): Promise<string | undefined> {
+  const chance = new Chance(seed);
+  let now = 1_790_000_000_000;
+  const ledger = await openLedger({ folder, engine: "svc-gate/test" });
+  const opened = await openGate({
+    ledger,
+    clock: new Clock({ wall: () => now, monotonic: () => now }),
+    policySet: policySets[0] as PolicySet,
+    mode: "enforce",
+    deciders: {
+      voter: (key) => ({ person: key, groups: [], maker: undefined }),
+      personOf: (key) => key,
+      refresh: () => Promise.resolve(),
+    },
+    onDefect: ({ defect }) => {
+      throw defect;
+    },
+  });
+  if (!opened.ok) throw new Error(opened.problem.detail);
+  const { gate } = opened.value;
+  const calls: Call[] = [];
+  const history: string[] = [];
+  try {
+    for (let step = 0; step < 40; step += 1) {
+      const taken = await take();
+      history.push(taken);
+      const problem = await compare(gate, calls, now, ignored);
+      if (problem !== undefined) return `${problem} after ${history.join(", ")}`;
+    }
+    const check = await ledger.verify();
+    if (check.broken !== undefined) return `verify: ${JSON.stringify(check.broken)} after ${history.join(", ")}`;
+  } finally {
+    await gate.drain();
+    await ledger.close();
+  }
+  return again(folder, history);
+
+  async function take(): Promise<string> {
+    now += chance.pick([0, 1, minute, 5 * minute, 40 * minute, 3 * 60 * minute, 9 * 60 * minute]);
+    switch (
+      chance.pick(["pay", "pay", "pay", "large", "decide", "use", "outcome", "outcome", "outcome", "outcome", "reload"])
+    ) {
+      case "pay":
+        return pay(1 + chance.whole(0, 899));
+      case "large":
+        return pay(1001 + calls.length);
+      case "decide":
+        return decide();
+      case "use":
+        return use();
+      case "reload": {
+        const index = chance.whole(0, policySets.length - 1);
+        await gate.reload({ policySet: policySets[index] as PolicySet, mode: undefined }, "test");
+        return `reload ${index}`;
+      }
+      default:
+        return outcome();
+    }
+  }
+
+  async function pay(amount: number, id?: string): Promise<string> {
+    const { verdict, receipt } = await ask(gate, "pay.send", { amount, to: "a" }, id);
+    const released = verdict === "ALLOW";
+    const spent = released ? { at: now, amount } : undefined;
+    const waits = verdict === "ESCALATE" ? now + 60 * minute : undefined;
+    const { seq, hash } = receipt;
+    calls.push({
+      seq,
+      hash,
+      amount,
+      at: now,
+      spent,
+      released,
+      paid: undefined,
+      last: undefined,
+      waits,
+      approved: false,
+    });
+    return `${verdict} ${amount}`;
+  }
+
+  function waiting(): Call | undefined {
+    const open = calls.filter(({ waits }) => waits !== undefined && now < waits);
+    return open.length === 0 ? undefined : chance.pick(open);
+  }
+
+  async function decide(): Promise<string> {
+    const call = waiting();
+    if (call === undefined || call.approved) return "nothing to decide";
+    const decision = chance.pick(["approve", "deny"] as const);
+    const asked = { id: idOf(call), hash: call.hash, decision, comment: "x" };
+    const decided = await gate.approvals.decide("anna", [asked]);
+    if (!decided.ok) throw new Error(decided.problem.detail);
+    call.approved = decision === "approve";
+    call.waits = decision === "approve" ? now + 10 * minute : undefined;
+    return `${decision} ${call.amount}`;
+  }
+
+  async function use(): Promise<string> {
+    const call = calls.find(({ approved, waits }) => approved && waits !== undefined && now < waits);
+    if (call === undefined) return "nothing to use";
+    call.waits = undefined;
+    return pay(call.amount, idOf(call));
+  }
+
+  async function outcome(): Promise<string> {
+    if (calls.length === 0) return "no call";
+    const call = chance.pick(calls);
+    const status = chance.pick(["done", "done", "failed", "failed", "unknown"] as const);
+    const lowers = chance.often(0.5);
+    const amount = status === "done" && chance.often(0.5) ? chance.whole(0, 2 * call.amount) : undefined;
+    const { seq, hash } = call;
+    const asked = { seq, hash, status, amount: amount === undefined ? undefined : String(amount) };
+    const reporter = { name: lowers ? "books" : "agent", mayLower: lowers };
+    const reported = await gate.outcomes.report(reporter, asked);
+    const said = `${lowers ? "books" : "agent"} ${status} ${amount ?? ""} of ${call.amount}`;
+    const expected = settle(call, { status, lowers, amount }, now, ignored);
+    if (reported.ok !== expected) throw new Error(`${said}: ${JSON.stringify(reported)} after ${history.join(", ")}`);
+    return said;
+  }
+}
+
+/** Applies an outcome to the list. @returns whether it is taken */
+function settle(call: Call, next: NonNullable<Call["last"]>, now: number, ignored: Ignored | undefined): boolean {
+  const { status, lowers, amount } = next;
+  if (!call.released) return false;
+  const { last } = call;
+  const isSame = last?.status === status && (amount === undefined || amount === last.amount);
+  if (isSame && (status === "unknown" || !lowers || last.lowers)) return true;
+  const isFinal = last !== undefined && last.status !== "unknown";
+  if (isFinal && (!lowers || last.lowers || status === "unknown")) return false;
+  if (last?.status === "unknown" && status === "unknown") return false;
+  if (now > call.at + day) return false;
+  call.last = next;
+  if (status === "failed" && lowers && ignored !== "failed") call.spent = undefined;
+  const isRaise = call.spent !== undefined && amount !== undefined && amount > call.spent.amount;
+  const mayReplace = lowers || isRaise || ignored === "asker raises only";
+  if (status === "done" && amount !== undefined && call.spent !== undefined && mayReplace)
+    if (amount !== call.spent.amount)
+      call.spent = amount === 0 ? undefined : { at: ignored === "own time" ? call.at : now, amount };
+  if (status === "done" && (call.paid === undefined || ignored === "done once"))
+    call.paid = { at: now, amount: call.amount };
+  return true;
+}
+
+async function compare(
+  gate: Gate,
+  calls: readonly Call[],
+  now: number,
+  ignored: Ignored | undefined,
+): Promise<string | undefined> {
+  const { reason } = await ask(gate, "pay.look", {});
+  const inDay = (events: readonly (Event | undefined)[]): number =>
+    events.reduce((sum, event) => (event !== undefined && event.at > now - day ? sum + event.amount : sum), 0);
+  const held = calls.map(({ waits, at, amount }) => {
+    return waits !== undefined && now < waits && ignored !== "hold" ? { at, amount } : undefined;
+  });
+  const gross = calls.map(({ released, at, amount }) => (released ? { at, amount } : undefined));
+  const values = [
+    inDay([...calls.map(({ spent }) => spent), ...held]),
+    inDay(gross),
+    inDay(calls.map(({ paid }) => paid)),
+    calls.filter(({ paid }) => paid !== undefined).length,
+  ];
+  const expected = `Svc: ${values.join(" ")}`;
+  return reason === expected ? undefined : `${reason} is not ${expected}`;
+}
+
+async function ask(gate: Gate, tool: string, input: object, id?: string): Promise<any> {
+  const body = {
+    tool_name: tool,
+    tool_input: input,
+    session_id: "s",
+    platform_state: { wallet: "w" },
+    ...(id !== undefined && { approval: { id } }),
+  };
+  const request = parseCheckRequest(JSON.stringify(body));
+  if (!request.ok) throw new Error(request.problem.detail);
+  const answer = await gate.check(request.value, { keyName: "agent", bytes: 100, digest: "0".repeat(64) });
+  if (!answer.ok) throw new Error(answer.problem.detail);
+  return JSON.parse(answer.value);
+}
+
+function idOf({ seq, hash }: Call): string {
+  return `apr_${seq}_${hash.slice(0, 32)}`;
+}
+
+/** Decides the history again from its rows. */
+async function again(folder: string, steps: readonly string[]): Promise<string | undefined> {
+  const ledger = await readLedger(folder);
+  const found = await replayAndFold(ledger, () => undefined);
+  await ledger.close();
+  if (!isSound(found)) return `verify --deep: ${JSON.stringify(found)} after ${steps.join(", ")}`;
+  const history = await openHistory({ folder });
+  let problem: string | undefined;
+  await holdAgainstItself(history, {
+    passed: () => undefined,
+    agreed: () => undefined,
+    skipped: (seq, why) => (problem ??= `replay skipped row ${seq}: ${why}`),
+    differs: ({ leaf }, difference) => (problem ??= `replay of row ${leaf.seq}: ${JSON.stringify(difference)}`),
+  });
+  await history.close();
+  return problem === undefined ? undefined : `${problem} after ${steps.join(", ")}`;
+}
