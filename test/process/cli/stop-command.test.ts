@@ -89,6 +89,7 @@ const mistakes: readonly (readonly [args: readonly string[], name: string])[] = 
   [["--tool", "note.*", ...why], "pattern"],
   [["--tool", "note.add", "--tool", "note.add", ...why], "a-tool-twice"],
   [["--lift", "--keep"], "keep-with-lift"],
+  [["--list", ...why], "list-with-other-options"],
   [["--lift"], "no-such-stop"],
 ];
 
