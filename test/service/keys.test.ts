@@ -114,7 +114,9 @@ test("a good key without the scope of a route gets a 403 that names the scope", 
     if (scope === undefined) continue;
     for (const [name, key] of keys) {
       const body = method === "POST" ? { body: "{" } : {};
-      const answer = await ask(gate, path.replace(/:\w+/, "1"), { method, ...bearer(key), ...body });
+      // A stream would not end, so its query is wrong.
+      const place = path === "/events" ? "/events?after=x" : path.replace(/:\w+/, "1");
+      const answer = await ask(gate, place, { method, ...bearer(key), ...body });
       if (name === scope || orScopes.some((each) => each === name))
         assert.notEqual(answer.status, 403, `${method} ${path} with ${name}`);
       else {

@@ -69,6 +69,8 @@ export class DecidedApprovals {
   #apply(act: ApprovalAct, row: number, at: number): void {
     const open = this.#open.get(row);
     const rule = open?.rule ?? earlier;
+    // The row that asked cannot be read any more, so nothing says that it was counted.
+    if (open === undefined && act.act === "approval.cancel" && act.why === "erased") return;
     if (act.act === "approval.approve") {
       if (open !== undefined) open.votes += 1;
       if (act.use_by === null || open?.isApproved === true) return;
