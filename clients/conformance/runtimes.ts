@@ -22,7 +22,10 @@ export function pythonCommand(program: string, folder: string = file("../python"
 /** Adds the twin for asyncio under each Python among the runtimes. */
 export function withAsync(found: readonly Runtime[]): readonly Runtime[] {
   const pythons = found.filter(({ name }) => name.startsWith("python"));
-  return [...found, ...pythons.map(({ name, command }) => ({ name: `asyncio ${name}`, command: asyncCommand(command) }))];
+  return [
+    ...found,
+    ...pythons.map(({ name, command }) => ({ name: `asyncio ${name}`, command: asyncCommand(command) })),
+  ];
 }
 
 export function asyncCommand(command: readonly string[]): string[] {

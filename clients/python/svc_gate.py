@@ -500,6 +500,7 @@ class _Connection:
             try:
                 received = self._socket.recv(65536)
             except socket.timeout:
+                deadline.left()
                 continue
             self._read += received
             return bool(received)
