@@ -22,7 +22,13 @@ const accepted = `positive_data_acceptance.expected-statuses = ["2xx", "400", "4
 /**
  * Reasons to refuse a body that no schema can state: bytes, visible characters, the gate's names, times, missing rows.
  */
-const beyondSchemas = ["POST /admin/erase", "POST /admin/keys", "POST /admin/keys/{name}/rotate"]
+const beyondSchemas = [
+  "POST /admin/erase",
+  "POST /admin/keys",
+  "POST /admin/keys/{name}/rotate",
+  "POST /admin/stop",
+  "POST /admin/stop/lift",
+]
   .map((name) => `[[operations]]\ninclude-name = "${name}"\n[operations.checks]\n${accepted}`)
   .join("\n");
 

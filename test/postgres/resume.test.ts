@@ -66,14 +66,18 @@ function goingOn(there: PostgresServer): void {
       ["restore", "b"],
     ])
       says(`${command[0]} of a PostgreSQL`, lastLine((await run(...command)).stderr));
-    const resumed = await run("resume", "--after-restore", "--reason", "a failover lost them");
+    const resumed = await run("resume", "--after-restore", "--reason", "a failover lost them", "--by", "Ada");
     says("rows are lost", resumed.stdout.split("\n")[0] ?? "");
+    says("every call is stopped", (await reasonsOf(restored, 1))[0] ?? "");
+    says("the stop is in force", (await run("stop", "--list")).stdout);
+    const lifted = await run("stop", "--lift");
+    says("the stop is lifted", lifted.stdout);
     says("visits is not known", (await reasonsOf(restored, 1))[0] ?? "");
     const reset = (...names: readonly string[]): ReturnType<typeof run> =>
       run("resume", "--reason", "nobody knows them", ...names.flatMap((name) => ["--reset", name]));
     says("no such counter", lastLine((await reset("desk.visit")).stderr));
     const first = await reset("desk.visits");
-    assert.match(first.stdout, /^row 5\b[^\n]*\n {2}desk\.visits {2}/, first.stderr);
+    assert.match(first.stdout, /^row 7\b[^\n]*\n {2}desk\.visits {2}/, first.stderr);
     assert.match((await reset("desk.visits")).stderr, /desk\.visits is known/);
     says("ever is not known", (await reasonsOf(restored, 1))[0] ?? "");
     // Another replica resets a counter meanwhile; this one follows the row.
@@ -82,14 +86,14 @@ function goingOn(there: PostgresServer): void {
       (await check(beside, { tool_name: "visit", tool_input: {}, session_id: "s" })).json.reason;
     says("ever is not known", await visit());
     const second = await reset("desk.ever");
-    assert.match(second.stdout, /^row 8\b[^\n]*\n {2}desk\.ever {2}/, second.stderr);
+    assert.match(second.stdout, /^row 10\b[^\n]*\n {2}desk\.ever {2}/, second.stderr);
     assert.match(await visit(), /^Svc: allowed/);
     for (const reason of [/^Svc: allowed/, /^Svc: allowed/, /^Svc: 5 visits/]) assert.match(await visit(), reason);
     beside.kill("SIGTERM");
     assert.equal(await beside.exit, 0, beside.stderr());
     const deep = await run("verify", "--database", "--deep");
-    assert.match(deep.stdout, /^ok: 12 rows/, deep.stderr);
-    says("checks were decided again", deep.stdout.split("\n").find((line) => /\b9 checks\b/.test(line)) ?? "");
+    assert.match(deep.stdout, /^ok: 14 rows/, deep.stderr);
+    says("checks were decided again", deep.stdout.split("\n").find((line) => /\b10 checks\b/.test(line)) ?? "");
     const replayed = await run("replay", "--database", "--json");
     assert.deepEqual(JSON.parse(replayed.stdout).disagreements, 0, replayed.stdout);
     const again = await run("resume", "--after-restore", "--reason", "again");

@@ -94,6 +94,13 @@ async function done(site: Site, ...args: readonly string[]): Promise<string> {
   return stdout;
 }
 
+/** Resumes after a restore, and lifts the stop of every call that the resume sets: two rows. */
+async function resumeAndLift(site: Site, ...args: readonly string[]): Promise<string> {
+  const said = await done(site, "resume", "--after-restore", ...args);
+  await done(site, "stop", "--lift");
+  return said;
+}
+
 /** Returns the error of a refused command. */
 async function refused(site: Site, ...args: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await run(site, ...args);
@@ -193,15 +200,17 @@ test("resume records the rows lost since the backup, and sums stay unknown until
   const said = await done(site, "resume", "--after-restore", backup, "--reason", "the disk died", "--by", "Ada");
   const [recorded = ""] = said.split("\n");
   says("resume-after-a-loss", withNamed(recorded, rows));
+  says("resume-stops-every-call", lineWith("stop --lift", said));
   assert.match(said, /\bpurse\.spent {2}\d{4}-\d\d-\d\dT/);
   says("lifetime-counter-after-a-loss", /^.*\bpurse\.looks\b.*$/m.exec(said)?.[0].trim() ?? "");
   const verified = JSON.parse(await done(site, "verify", "--json"));
   assert.deepEqual([verified.ok, verified.rows, verified.anchored.seq], [true, kept + 1, kept + 1]);
   says("resume-without-a-loss", withNamed(await refused(site, "resume", "--after-restore", "--reason", "again"), rows));
 
+  await done(site, "stop", "--lift");
   let gate = await serve(site);
   const unknown = await ask(gate, pay(1));
-  assert.equal(unknown.receipt.seq, kept + 2);
+  assert.equal(unknown.receipt.seq, kept + 3);
   assert.equal(unknown.verdict, "BLOCK");
   says("sum-not-known", unknown.reason);
   await stop(gate);
@@ -238,7 +247,7 @@ test("a lifetime counter stays unknown after a loss until an operator resets it"
   const site = siteOf(t);
   const { backup, kept } = await lose(site);
   const why = ["--reason", "nobody can say what was lost", "--by", "Ada"];
-  const said = await done(site, "resume", "--after-restore", backup, ...why, "--reset", "purse.spent");
+  const said = await resumeAndLift(site, backup, ...why, "--reset", "purse.spent");
   const [unknown = "", zeroed = ""] = said.trimEnd().split("\n").slice(-2);
   says("resume-names-what-stays-unknown", unknown);
   says("resume-names-what-it-resets", withNamed(zeroed, { "KEPT+1": kept + 1 }));
@@ -258,8 +267,8 @@ test("a lifetime counter stays unknown after a loss until an operator resets it"
   says("reset-of-no-counter", await refused(site, "resume", ...why, "--reset", "purse.look"));
   const later = await done(site, "resume", ...why, "--reset", "purse.looks");
   const [first = "", second = ""] = later.split("\n");
-  says("later-reset", withNamed(first, { "KEPT+5": kept + 5 }));
-  says("later-reset-names-the-counter", withNamed(second, { "KEPT+5": kept + 5 }));
+  says("later-reset", withNamed(first, { "KEPT+6": kept + 6 }));
+  says("later-reset-names-the-counter", withNamed(second, { "KEPT+6": kept + 6 }));
   assert.match(await refused(site, "resume", ...why, "--reset", "purse.looks"), /purse\.looks is known/);
   gate = await serve(site);
   for (let call = 0; call < 3; call += 1) assert.equal((await ask(gate, look)).verdict, "ALLOW");
@@ -279,13 +288,13 @@ test("a lifetime counter stays unknown after a loss until an operator resets it"
     report.resets.map(({ seq, counters }: { seq: number; counters: readonly string[] }) => [seq, counters]),
     [
       [kept + 1, ["purse.spent"]],
-      [kept + 5, ["purse.looks"]],
+      [kept + 6, ["purse.looks"]],
     ],
   );
   const reported = lineWith("purse.spent", await done(site, "report"));
   says("report-of-a-reset", withNamed(reported, { "KEPT+1": kept + 1 }));
-  const explained = await done(site, "explain", "--receipt", String(kept + 9));
-  const receipts = [6, 7, 8].map((after) => `receipt ${kept + after} (1)`).join(", ");
+  const explained = await done(site, "explain", "--receipt", String(kept + 10));
+  const receipts = [7, 8, 9].map((after) => `receipt ${kept + after} (1)`).join(", ");
   assert.ok(explained.includes(` from ${receipts}\n`), explained);
 });
 
@@ -299,7 +308,7 @@ test("positive control: a gate, replay or deep verification that ignores a reset
   const site = siteOf(t);
   const { backup, kept: backedUp } = await lose(site);
   const reset = ["--reset", "purse.spent", "--reset", "purse.looks"];
-  await done(site, "resume", "--after-restore", backup, "--reason", "r", ...reset);
+  await resumeAndLift(site, backup, "--reason", "r", ...reset);
   let gate = await serve(site);
   assert.equal((await ask(gate, pay(99))).verdict, "ALLOW");
   await stop(gate);
@@ -316,7 +325,7 @@ test("positive control: a gate, replay or deep verification that ignores a reset
   }
   database.close();
   const deep = await run(site, "verify", "--deep");
-  const found = withNamed(lineWith("purse.spent", deep.stderr), { "KEPT+2": backedUp + 2 });
+  const found = withNamed(lineWith("purse.spent", deep.stderr), { "KEPT+3": backedUp + 3 });
   says("deep-reset-at-another-moment", found);
   gate = await serve(site);
   assert.equal((await ask(gate, pay(1))).reason, "Svc: 129 is spent", "positive control: the gate reads the table");
@@ -358,7 +367,7 @@ test("after data and pin are lost, no gate starts until an operator runs resume"
   const started = await run(site, "serve", "--port", "0");
   assert.equal(started.code, 1);
   says("serve-without-its-pin", started.stderr.trimEnd());
-  const said = await done(site, "resume", "--after-restore", "--reason", "all is gone");
+  const said = await resumeAndLift(site, "--reason", "all is gone");
   const [recorded = ""] = said.split("\n");
   says("resume-without-a-pin", recorded);
   const again = await serve(site);
@@ -452,6 +461,7 @@ test("positive control: a resume that leaves counters known is noticed by replay
   const args = ["resume", "--after-restore", backup, "--reason", "r"];
   const resumed = await finish(t, args, wrong(site, forgetful));
   assert.equal(resumed.code, 0, resumed.stderr);
+  await done(site, "stop", "--lift");
   const gate = await serve(site);
   assert.equal((await ask(gate, pay(70))).verdict, "ALLOW", "30 before the backup, 50 after it, and 70 now");
   await stop(gate);

@@ -150,7 +150,7 @@ test("openapi.json describes the answers that the gate gives", async (t) => {
   const gate = await startGate(t);
   const call = { tool_name: "note.add", tool_input: { a: [1] }, session_id: "s", platform_state: { b: 2 } };
   const asked: (readonly [path: string, method: string, answer: Answer])[] = [];
-  const add = (path: string, method: string, answer: Answer): number => asked.push([path, method, answer]);
+  const add: Add = (path, method, answer) => asked.push([path, method, answer]);
   add("/check", "post", await check(gate, call));
   add("/check", "post", await check(gate, { tool_name: "lost", tool_input: {} }));
   add("/check", "post", await check(gate, "{"));
@@ -173,6 +173,7 @@ test("openapi.json describes the answers that the gate gives", async (t) => {
   for (const tile of ["0/000.p/1", "entries/000.p/2", "1/000"])
     add("/tile/{path}", "get", await ask(gate, `/tile/${tile}`));
   await actsOf(gate, add);
+  await stopsOf(gate, add);
   const database = new DatabaseSync(join(gate.folder, "data", "ledger.db"));
   database.exec("UPDATE receipts SET tool = 'other' WHERE seq = 1");
   database.close();
@@ -191,15 +192,44 @@ test("openapi.json describes the answers that the gate gives", async (t) => {
     "/admin/keys 403",
     "/admin/keys 409",
     "/admin/reload 422",
+    "/stop 200",
+    "/admin/stop 400",
+    "/admin/stop 403",
+    "/admin/stop/lift 409",
   ]) {
     assert.ok(statuses.includes(status), `${status} was not seen`);
   }
 });
 
-/** Asks as the gate's operator. */
-async function actsOf(gate: Running, add: (path: string, method: string, answer: Answer) => number): Promise<void> {
+type Add = (path: string, method: string, answer: Answer) => number;
+
+function operatorOf(gate: Running): Record<string, string> {
   const door = JSON.parse(readFileSync(join(gate.folder, "data", "operator.json"), "utf8")) as { readonly key: string };
-  const headers = { authorization: `Bearer ${door.key}`, "content-type": "application/json" };
+  return { authorization: `Bearer ${door.key}`, "content-type": "application/json" };
+}
+
+/** Sets and lifts a stop of each scope. */
+async function stopsOf(gate: Running, add: Add): Promise<void> {
+  const headers = operatorOf(gate);
+  const post = async (path: string, body: object, more: Record<string, string> = {}): Promise<void> => {
+    const init = { method: "POST", headers: { ...headers, ...more }, body: JSON.stringify(body) };
+    add(path, "post", await ask(gate, path, init));
+  };
+  const scopes = ["all", { tools: ["note.add"] }, { key: "a" }, { session: { key: "a", id: "s" } }];
+  for (const scope of scopes) await post("/admin/stop", { scope, why: "w", approvals: "keep" });
+  const { text, json } = await ask(gate, "/stop");
+  assert.equal(json.stops.length, scopes.length, text);
+  for (const query of ["", "?all=1"]) add("/stop", "get", await ask(gate, `/stop${query}`));
+  add("/health", "get", await ask(gate, "/health"));
+  for (const scope of [...scopes, "all"]) await post("/admin/stop/lift", { scope });
+  add("/stop", "get", await ask(gate, "/stop"));
+  await post("/admin/stop", { scope: "all" });
+  await post("/admin/stop", { scope: "all", why: "w" }, { authorization: `Bearer ${key}` });
+}
+
+/** Asks as the gate's operator. */
+async function actsOf(gate: Running, add: Add): Promise<void> {
+  const headers = operatorOf(gate);
   const act = (path: string, body: object): Promise<Answer> =>
     ask(gate, path, { method: "POST", headers, body: JSON.stringify(body) });
   const bodies = [

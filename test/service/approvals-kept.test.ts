@@ -3,10 +3,9 @@
  * commands on its folder. Positive controls: planted defects.
  */
 import assert from "node:assert/strict";
-import { cpSync, renameSync } from "node:fs";
 import { test } from "node:test";
 import { reportCommand } from "../../packages/svc-gate/src/cli/report.ts";
-import { approved, large, naming, startDesk, type Desk } from "../support/approvals.ts";
+import { approved, large, losesRows, naming, startDesk, type Desk } from "../support/approvals.ts";
 import { ask, finish, type Answer } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 
@@ -102,23 +101,17 @@ test("R17: a restore cancels what is open, because lost rows may have decided ot
   const desk = await startDesk(t);
   const id = await approved(desk);
   const { approval } = await desk.asks({ ...large, tool_input: { amount: 1100, to: "x" } });
-  await desk.stop();
+  await losesRows(t, desk, async (again) => {
+    await ask(again, `/approvals/${approval.id}/cancel`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ session_id: "s1" }),
+    });
+    assert.equal((await again.asks(naming(id))).verdict, "ALLOW");
+  });
   const data = `${desk.folder}/data`;
-  cpSync(`${data}/ledger.db`, `${desk.folder}/older.db`);
-  const again = await startDesk(t, { folder: desk.folder, persons: {} });
-  await ask(again, `/approvals/${approval.id}/cancel`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ session_id: "s1" }),
-  });
-  assert.equal((await again.asks(naming(id))).verdict, "ALLOW");
-  await again.stop();
-  renameSync(`${desk.folder}/older.db`, `${data}/ledger.db`);
-  const resumed = await finish(t, ["resume", "--after-restore", "--reason", "the disk died", "--by", "Ada"], {
-    cwd: desk.folder,
-    env: { SVC_DATA_DIR: data },
-  });
-  assert.equal(resumed.code, 0, resumed.stderr);
+  const lifted = await finish(t, ["stop", "--lift", "--data-dir", data]);
+  assert.equal(lifted.code, 0, lifted.stderr);
   const later = await startDesk(t, { folder: desk.folder, persons: {} });
   for (const open of [id, approval.id]) {
     const { json } = await ask(later, `/approvals/${open}`);

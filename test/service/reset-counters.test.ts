@@ -19,6 +19,7 @@ import {
   purse,
   reasonOf,
   resume,
+  resumeAndLift,
   serve,
   siteOf,
   type Site,
@@ -60,7 +61,7 @@ test("a wrong name resets nothing and does not record the loss", async (t) => {
 test("after a reset a counter forgets its remembered values and sums from zero", async (t) => {
   const site = siteOf(t);
   await lose(site);
-  await resume(site, { reset: ["purse.payees", "purse.spent", "purse.calls", "purse.all"] }, site.backup);
+  await resumeAndLift(site, { reset: ["purse.payees", "purse.spent", "purse.calls", "purse.all"] }, site.backup);
   let gate = await serve(site);
   assert.equal(await reasonOf(gate, payment("x")), 'Svc: "x" is new', "it was known before the loss");
   assert.equal((await check(gate, payment("x"))).json.verdict, "ALLOW");
@@ -91,12 +92,12 @@ test("only a counter that a loss has made unknown can be reset", async (t) => {
 test("a second loss makes a reset counter unknown again, and a second reset makes it known", async (t) => {
   const site = siteOf(t);
   await lose(site);
-  await resume(site, { reset: ["purse.payees"] }, site.backup);
+  await resumeAndLift(site, { reset: ["purse.payees"] }, site.backup);
   rmSync(site.backup, { recursive: true });
   await backUp(site);
   await calls(site, 2);
   rmSync(site.data, { recursive: true });
-  await resume(site, {}, site.backup);
+  await resumeAndLift(site, {}, site.backup);
   let gate = await serve(site);
   assert.match(await reasonOf(gate), /is unknown/);
   await gate.stop();
@@ -126,7 +127,7 @@ test("replay applies the reset of a contract that the backup's last row put in f
     await check(gate, payment());
     await gate.stop();
     rmSync(site.data, { recursive: true });
-    await resume(site, { reset: ["purse.payees", "purse.spent", "purse.calls", "purse.all"] }, site.backup);
+    await resumeAndLift(site, { reset: ["purse.payees", "purse.spent", "purse.calls", "purse.all"] }, site.backup);
     gate = await serve(site, text, mandate);
     assert.equal(await reasonOf(gate), 'Svc: "x" is new');
     assert.equal((await check(gate, payment("x", 90))).json.verdict, "ALLOW");

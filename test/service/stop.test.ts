@@ -4,10 +4,12 @@
  * scenario fails on a gate with a planted defect.
  */
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import {
   approved,
   large,
+  losesRows,
   naming,
   payments,
   runScenarios,
@@ -15,7 +17,7 @@ import {
   type Desk,
   type Scenario,
 } from "../support/approvals.ts";
-import { ask } from "../support/gate.ts";
+import { ask, finish } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 
 const small = { ...large, tool_input: { amount: 5, to: "anna" } };
@@ -259,5 +261,35 @@ suite("a stop over time", () => {
   test("positive control: a gate that does not read its rows forgets the stop", async (t) => {
     const defect = { within: "stopActIn", find: "found && { seq, at, act: found }", put: "undefined" };
     assert.equal(await restarted(t, [defect]), "ALLOW");
+  });
+
+  /** Loses a row and resumes, then asks a gate for calls, and lifts the stop. */
+  const resumed = async (t: TestContext, defects?: readonly Mutation[]): Promise<void> => {
+    const desk = await startDesk(t);
+    const call = { ...small, tool_name: "pay.legal" };
+    assert.equal(await verdictOf(desk, call), "ESCALATE");
+    await losesRows(t, desk, (again) => again.asks(small));
+    const again = await startDesk(t, { folder: desk.folder, peer: desk, ...(defects && { defects }) });
+    const reason = "Svc: Ada stopped every call: the ledger was resumed after a restore, and lacks rows";
+    for (const each of [small, call]) {
+      const answer = await again.asks(each);
+      assert.deepEqual([answer.verdict, answer.reason], ["BLOCK", reason]);
+    }
+    const run = async (...args: readonly string[]): Promise<string> => {
+      const { code, stdout, stderr } = await finish(t, ["stop", ...args, "--data-dir", join(desk.folder, "data")]);
+      assert.equal(code, 0, stderr);
+      return stdout;
+    };
+    assert.match(await run("--list"), /^every call\n {2}since .*, by Ada: the ledger was resumed after a restore/);
+    const refused = await again.as("anna", "/admin/stop/lift", { scope: "all" });
+    assert.deepEqual([refused.status, await verdictOf(again, call)], [403, "BLOCK"]);
+    await run("--lift");
+    assert.equal(await verdictOf(again, call), "ESCALATE");
+    await assertHolds(again);
+  };
+  test("R17: a resume after a restore blocks every call until an administrator lifts the stop", (t) => resumed(t));
+  test("positive control: a gate that answers checks right after a resume is noticed", async (t) => {
+    const defect = { within: "stopActOf", find: "if (lost === undefined) return undefined;", put: "return undefined;" };
+    await assert.rejects(resumed(t, [defect]), /'ALLOW'|'ESCALATE'|is unknown/);
   });
 });

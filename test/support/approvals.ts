@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { cpSync, readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
-import { ask, check, key, spawnGate, startGate, temporaryFolder, writeContracts, type Answer } from "./gate.ts";
+import { ask, check, finish, key, spawnGate, startGate, temporaryFolder, writeContracts, type Answer } from "./gate.ts";
 import type { Mutation } from "./mutation/mutate.ts";
 import { readExposition } from "./exposition.ts";
 import { mutatedEnvironment, preload } from "./mutation/sources.ts";
@@ -192,6 +192,21 @@ async function startProcess(
       await gate.exit;
     },
   };
+}
+
+/** Works with the ledger of a gate again, loses the rows of that work, and resumes the ledger without them. */
+export async function losesRows(t: TestContext, desk: Desk, work: (again: Desk) => Promise<unknown>): Promise<void> {
+  const { folder } = desk;
+  const [ledger, older] = [join(folder, "data", "ledger.db"), join(folder, "older.db")];
+  await desk.stop();
+  cpSync(ledger, older);
+  const again = await startDesk(t, { folder, persons: {} });
+  await work(again);
+  await again.stop();
+  renameSync(older, ledger);
+  const args = ["resume", "--after-restore", "--reason", "the disk died", "--by", "Ada"];
+  const { code, stderr } = await finish(t, [...args, "--data-dir", join(folder, "data")], { cwd: folder });
+  assert.equal(code, 0, stderr);
 }
 
 /** Asks about the large payment, and lets a person approve it. */

@@ -3,7 +3,9 @@ import { mkdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { backupCommand, type BackupOptions } from "../../packages/svc-gate/src/cli/backup.ts";
+import { offlinePlace } from "../../packages/svc-gate/src/cli/offline-place.ts";
 import { resumeCommand, type ResumeOptions } from "../../packages/svc-gate/src/cli/resume.ts";
+import { stopOffline } from "../../packages/svc-gate/src/gate/mod.ts";
 import { check, startGate, temporaryFolder, type Running } from "./gate.ts";
 
 const wallet =
@@ -68,9 +70,19 @@ export function backUp({ data, backup }: Site, over: Partial<BackupOptions> = {}
   return backupCommand(backup, { dataDir: data, withSigningKey: true, json: false, ...over });
 }
 
+/** Runs `svc-gate resume`. After a restore it leaves a stop of every call in force. */
 export function resume(site: Site, over: Partial<ResumeOptions> = {}, from?: string): ReturnType<typeof resumeCommand> {
   const { data, pin } = site;
   return resumeCommand(from, { dataDir: data, pin, afterRestore: true, reason: "r", by: "Ada", ...over });
+}
+
+/** Resumes after a restore, and lifts the stop: one more row. */
+export async function resumeAndLift(...args: Parameters<typeof resume>): ReturnType<typeof resumeCommand> {
+  const resumed = await resume(...args);
+  const [{ data, pin }] = args;
+  const lifted = await stopOffline(offlinePlace(data, null, pin), "lift", Buffer.from('{"scope":"all"}'));
+  assert.ok(lifted.ok, JSON.stringify(lifted));
+  return resumed;
 }
 
 /** Makes two answered calls, a backup and two more calls, and moves the data folder away. */

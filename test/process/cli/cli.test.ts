@@ -40,6 +40,7 @@ for (const command of [
   "report",
   ...keys,
   "reload",
+  "stop",
   "erase",
   "prove",
   "keygen",

@@ -48,12 +48,12 @@ async function afterRestoring(
   backup: string | undefined,
   options: ResumeOptions,
 ): Promise<string> {
-  if (backup === undefined) return resumedText(await resumeAfterRestore(place, resuming));
+  if (backup === undefined) return resumedText(await resumeAfterRestore(place, resuming), place.tenant);
   if (place.databaseUrl !== undefined)
     throw new BadInput("a PostgreSQL is restored with its own tools: omit the backup, and run this after its restore");
   await putBack(backup, options);
   try {
-    return resumedText(await resumeAfterRestore(place, resuming));
+    return resumedText(await resumeAfterRestore(place, resuming), place.tenant);
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     throw new BadInput(
@@ -71,10 +71,11 @@ async function putBack(backup: string, options: ResumeOptions): Promise<void> {
   await placeAll(backup, options.dataDir, plans);
 }
 
-function resumedText(resumed: Awaited<ReturnType<typeof resumeAfterRestore>>): string {
+function resumedText(resumed: Awaited<ReturnType<typeof resumeAfterRestore>>, tenant: string | null): string {
   if (resumed === undefined) return "the loss was recorded before; the head pin is at that row now: start the gate";
   const { at, counters, forked, lost, mode, seq } = resumed;
   const [from, to] = lost;
+  const of = tenant === null ? "" : ` --tenant ${tenant}`;
   const rows =
     to === null
       ? `rows from ${from} on may be lost`
@@ -86,7 +87,7 @@ function resumedText(resumed: Awaited<ReturnType<typeof resumeAfterRestore>>): s
   return [
     `row ${seq} records that ${rows}${fork}; the head pin is at it: start the gate`,
     `mode, keys and erasures are those of the last remaining row: the mode is ${mode}, and a key that was revoked after it is valid again`,
-    "every call is stopped: check what the agents did meanwhile, then run `svc-gate stop --lift`",
+    `every call is stopped: check what the agents did meanwhile, then run \`svc-gate stop --lift${of}\``,
     ...(unknown.length === 0 ? [] : ["rules that read these counters block until:"]),
     ...unknown.map((counter) => `  ${counter.name}  ${untilText(counter, at)}`),
     ...counters.filter(({ isReset }) => isReset).map(({ name }) => resetLine(name, seq)),

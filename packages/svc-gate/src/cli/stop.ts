@@ -20,8 +20,12 @@ export interface StopOptions extends GatePlace {
 
 /** `svc-gate stop`: blocks calls until the stop is lifted. */
 export async function stopCommand(options: StopOptions): Promise<Outcome> {
-  const { json, keep, lift, list, why } = options;
-  if (list) return listStops(options);
+  const { json, keep, key, lift, list, session, tool, why } = options;
+  if (list) {
+    const isAlone = !keep && !lift && tool.length === 0 && [key, session, why].every((each) => each === undefined);
+    if (!isAlone) throw new BadInput("--list shows all stops in force: leave out the options of a stop, and --lift");
+    return listStops(options);
+  }
   const scope = scopeOf(options);
   if (!lift && why === undefined) throw new BadInput("say why with --why: the reason of each blocked call repeats it");
   if (lift && keep) throw new BadInput("--keep goes with setting a stop, not with --lift");

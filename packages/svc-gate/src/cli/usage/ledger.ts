@@ -165,7 +165,8 @@ function addResume(program: Command): void {
   )
     .addHelpText(
       "after",
-      "\nStop the gate first. Rules that read a counter block until its window has passed, or it is reset." +
+      "\nStop the gate first. With --after-restore every call is stopped until `svc-gate stop --lift`." +
+        "\nRules that read a counter block until its window has passed, or it is reset." +
         "\nExit code 0: done, start the gate. 2: refused, with the reason." +
         '\n\nExample:\n  svc-gate resume --after-restore /srv/backup/2026-11-21 --reason "disk lost, INC-204"',
     )
