@@ -265,8 +265,8 @@ export const mutants: readonly Mutant[] = [
     mutations: [
       {
         within: "SvcGate._ask",
-        find: "answer = self._attempt(request, limit, whole, _Deadline(self._timeout + wait, stop))",
-        put: "answer = self._attempt(request[:-3] + b'%x\"}' % attempt if b'call_id' in request else request, limit, whole, _Deadline(9, stop))",
+        find: "self._attempt(request, limit, whole, $deadline)",
+        put: "self._attempt(request[:-3] + b'%x\"}' % attempt if b'call_id' in request else request, limit, whole, $deadline)",
       },
     ],
     noticed: ["repeat-lost", "repeat-settle"],
