@@ -1,6 +1,6 @@
 /**
  * Runs the table of cases against a client: `node clients/conformance/run.ts [adapter command ...]`. Without a command,
- * it tests both clients under every installed Python and Node. Exits with 1 if a case fails.
+ * it tests every client under every installed Python and Node. Exits with 1 if a case fails.
  */
 import { createServer } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { startAdapter, type Adapter } from "./adapter.ts";
 import { cases, outcomes, type Case, type Options } from "./case.ts";
 import { problemsOf, type ClientResult } from "./compare.ts";
-import { runtimes } from "./runtimes.ts";
+import { runtimes, withAsync } from "./runtimes.ts";
 import { listening, startServer } from "./server.ts";
 
 export type CaseRun = { readonly id: string; readonly problems: readonly string[]; readonly result: ClientResult };
@@ -111,7 +111,7 @@ function filled(options: Options, gate: string): Options {
 }
 
 async function main(command: readonly string[]): Promise<void> {
-  const clients = command.length > 0 ? [{ name: command.join(" "), command }] : runtimes().found;
+  const clients = command.length > 0 ? [{ name: command.join(" "), command }] : withAsync(runtimes().found);
   for (const client of clients) {
     const started = performance.now();
     const runs = await runCases(client.command);

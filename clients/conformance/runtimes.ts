@@ -19,6 +19,19 @@ export function pythonCommand(program: string, folder: string = file("../python"
   return [program, file("adapter.py"), folder];
 }
 
+/** Adds the twin for asyncio under each Python among the runtimes. */
+export function withAsync(found: readonly Runtime[]): readonly Runtime[] {
+  const pythons = found.filter(({ name }) => name.startsWith("python"));
+  return [
+    ...found,
+    ...pythons.map(({ name, command }) => ({ name: `asyncio ${name}`, command: asyncCommand(command) })),
+  ];
+}
+
+export function asyncCommand(command: readonly string[]): string[] {
+  return [...command, "asyncio"];
+}
+
 export function nodeCommand(program: string, source: string = file("../javascript/svc-gate.mjs")): string[] {
   return [program, file("adapter.mjs"), source];
 }

@@ -9,8 +9,8 @@
 
 Put the call where tool calls are executed, not among the agent's tools. One file, the standard library only. The client
 has no rules: it carries the question and the answer, and refuses without an answer. It is safe to use from
-several threads at once; from asyncio, call ``await asyncio.to_thread(gate.check, ...)``. Proxy variables in the
-environment are ignored: the key goes only to the configured address.
+several threads at once; for asyncio, use svc_gate_async.py. Proxy variables in the environment are ignored: the key goes
+only to the configured address.
 
 spec/client.md defines a client's behaviour, case by case. This file reads HTTP itself, because ``http.client`` restarts
 its time-out with every byte, trusts the first of two lengths, and keeps a connection after an interim answer.
@@ -49,12 +49,15 @@ _KEPT_MAX = 64  # idle connections
 _TIMEOUT_MAX = 2147483.0  # seconds: a JavaScript timer's range, so that both clients have one limit
 _INT_BITS_MAX = 8192  # the interpreter itself refuses to write some thousand digits, the gate over 40
 _FLOAT_EXACT = 2.0**53  # from here on a float represents several whole numbers
+_STOP_WITHIN = 0.25  # seconds until a thread that waits for an answer notices its stop
 _WAIT_MAX = 30  # seconds of one wait for a person: many proxies end a request after 60
+_STOPPED = "the wait for a person was stopped"
 _ENDS = {  # a status that ends the wait for a person, and the words for it
     "denied": "a person denied this call", "expired": "the approval of this call has expired",
     "cancelled": "the approval of this call was cancelled", "used": "the approval of this call was already used",
     "superseded": "the approval of this call was replaced by another", "unknown": "the gate does not know the approval",
 }
+_Stop = Optional[threading.Event]
 
 
 @dataclass(frozen=True)
@@ -162,11 +165,13 @@ class SvcGate:
         """
         return self._checked(tool_name, tool_input, platform_state, approval, self._idempotent)
 
-    def _checked(self, tool_name: Any, tool_input: Any, platform_state: Any, approval: Any, idempotent: bool) -> Verdict:
+    def _checked(
+        self, tool_name: Any, tool_input: Any, platform_state: Any, approval: Any, idempotent: bool, stop: _Stop = None
+    ) -> Verdict:
         try:
             call_id = os.urandom(16).hex() if idempotent else None
             body = _request_body(tool_name, tool_input, self.session_id, platform_state, approval, call_id)
-            answer = self._ask("POST", "/check", body, _VERDICT_MAX, whole=False)
+            answer = self._ask("POST", "/check", body, _VERDICT_MAX, whole=False, stop=stop)
             return _verdict_in(answer, hashlib.sha256(body).hexdigest())
         except _Trouble as trouble:
             return self._unreached(trouble.what, trouble.fails_open and self._fail_open)
@@ -176,36 +181,41 @@ class SvcGate:
     def settle(
         self, verdict: Verdict, tool_name: str, tool_input: dict[str, Any],
         facts: Union[None, dict[str, Any], Callable[[], Optional[dict[str, Any]]]] = None, timeout: float = 900.0,
+        stop: Optional[threading.Event] = None,
     ) -> Verdict:
         """Waits until a person decides the ESCALATE of this call, then checks the call again. Never raises.
 
         ``facts`` is the platform_state of that check, or a function that returns it. The result is a BLOCK if a person denies the
         call, or nobody approves it within ``timeout`` seconds. ``fail_open`` does not apply to the wait.
-        A verdict that is not ESCALATE is returned unchanged.
+        A verdict that is not ESCALATE is returned unchanged. If another thread sets ``stop``, the result is a BLOCK, soon.
         """
         try:
             end, pause = time.monotonic() + timeout, 1.0
             while verdict.escalated:
-                verdict = self._decided(verdict, end)
+                verdict = self._decided(verdict, end, stop)
                 if verdict.escalated and verdict.approval is not None:
                     state = facts() if callable(facts) else facts
-                    verdict = self._checked(tool_name, tool_input, state, verdict.approval["id"], True)
+                    verdict = self._checked(tool_name, tool_input, state, verdict.approval["id"], True, stop)
+                    if stop and stop.is_set():
+                        return _ended(verdict, _STOPPED)
                     if verdict.escalated:
-                        time.sleep(max(0.0, min(pause, end - time.monotonic())))
+                        _pause(min(pause, end - time.monotonic()), stop)
                         pause = min(2 * pause, _WAIT_MAX)  # each check adds a row to the ledger
             return verdict
         except Exception as error:
             return self._unreached(error.what if isinstance(error, _Trouble) else "the client itself failed", False)
 
-    def _decided(self, verdict: Verdict, end: float) -> Verdict:
+    def _decided(self, verdict: Verdict, end: float, stop: _Stop) -> Verdict:
         """Waits for a decision. Returns the verdict with its approved approval, or a BLOCK."""
         name, late = (verdict.approval or {}).get("id"), None
         if type(name) is not str or not re.fullmatch("[0-9A-Za-z_-]{1,100}", name):
             return _ended(verdict, "no approval is open for this call")
         while (left := end - time.monotonic()) > 0:
+            if stop and stop.is_set():
+                return _ended(verdict, _STOPPED)
             wait, pause, late = math.ceil(min(_WAIT_MAX, left)), 1.0, None
             try:
-                answer = self._ask("GET", "/approvals/%s?wait=%d" % (name, wait), None, _VERDICT_MAX, whole=False, wait=wait)
+                answer = self._ask("GET", "/approvals/%s?wait=%d" % (name, wait), None, _VERDICT_MAX, whole=False, wait=wait, stop=stop)
                 found = _approval_in(answer, name)
                 verdict = replace(verdict, approval=found)
                 if found["status"] in _ENDS:
@@ -216,7 +226,7 @@ class SvcGate:
                 pause = 0.2 if found["status"] == "pending" else 1.0
             except _Transport as trouble:
                 late = trouble
-            time.sleep(max(0.0, min(pause, end - time.monotonic())))
+            _pause(min(pause, end - time.monotonic()), stop)
         return _ended(verdict, "nobody decided this call in time") if late is None else self._unreached(late.what, False)
 
     def outcome(
@@ -305,7 +315,7 @@ class SvcGate:
         said = "" if detail is None else ": " + detail
         raise SvcGateError("the gate at %s answered %d%s" % (self._origin, answer.status, said), answer.status, code, detail)
 
-    def _ask(self, method: str, path: str, body: Optional[bytes], limit: int, whole: bool, wait: int = 0) -> _Answer:
+    def _ask(self, method: str, path: str, body: Optional[bytes], limit: int, whole: bool, wait: int = 0, stop: _Stop = None) -> _Answer:
         head = ["%s %s%s HTTP/1.1" % (method, self._prefix, path), "Host: " + self._authority]
         head += ["Accept-Encoding: identity", "User-Agent: svc-gate-python/" + __version__]
         if self._secret.text is not None and path != "/health":
@@ -315,16 +325,15 @@ class SvcGate:
         request = "\r\n".join(head + ["", ""]).encode("ascii") + (body or b"")
         for attempt in itertools.count():
             try:
-                answer = self._attempt(request, limit, whole, self._timeout + wait)
+                answer = self._attempt(request, limit, whole, _Deadline(self._timeout + wait, stop))
                 answer.is_first = attempt == 0
                 return answer
             except _Transport:
                 if attempt == self._retries or wait > 0:
                     raise
-            time.sleep(0.05 + random.random() / 10)
+            _pause(0.05 + random.random() / 10, stop)
 
-    def _attempt(self, request: bytes, limit: int, whole: bool, seconds: float) -> _Answer:
-        deadline = _Deadline(seconds)
+    def _attempt(self, request: bytes, limit: int, whole: bool, deadline: _Deadline) -> _Answer:
         connection = self._kept() or _connect(self._host, self._port, self._tls, deadline)
         reusable = False
         try:
@@ -365,14 +374,20 @@ class _Transport(_Trouble):
 
 
 class _Deadline:
-    def __init__(self, seconds: float):
-        self._seconds, self._at = seconds, time.monotonic() + seconds
+    def __init__(self, seconds: float, stop: _Stop):
+        self._seconds, self._at, self._stop = seconds, time.monotonic() + seconds, stop
 
     def left(self) -> float:
+        if self._stop and self._stop.is_set():
+            raise _Transport(_STOPPED, fails_open=False)
         left = self._at - time.monotonic()
         if left <= 0:
             raise self.passed()
         return left
+
+    def turn(self) -> float:
+        """The seconds of one wait for bytes: few if the call can be stopped."""
+        return min(self.left(), _STOP_WITHIN) if self._stop else self.left()
 
     def passed(self) -> _Transport:
         return _Transport("$GATE did not answer within %d ms" % round(self._seconds * 1000))
@@ -480,10 +495,15 @@ class _Connection:
         return taken
 
     def _more(self, deadline: _Deadline) -> bool:
-        self._socket.settimeout(deadline.left())
-        received = self._socket.recv(65536)
-        self._read += received
-        return bool(received)
+        while True:
+            self._socket.settimeout(deadline.turn())
+            try:
+                received = self._socket.recv(65536)
+            except socket.timeout:
+                deadline.left()
+                continue
+            self._read += received
+            return bool(received)
 
 
 def _parsed_head(head: bytes) -> tuple[bytes, int, dict[str, str]]:
@@ -635,6 +655,11 @@ def _approval_in(answer: _Answer, name: str) -> dict[str, Any]:
     if found.get("id") != name or found.get("status") not in ("pending", "approved", *_ENDS):
         raise _unreadable("it is not this approval, or its status is not known")
     return found
+
+
+def _pause(seconds: float, stop: _Stop) -> None:
+    """Sleeps that long, or until the stop."""
+    (stop.wait if stop else time.sleep)(max(0.0, seconds))
 
 
 def _ended(verdict: Verdict, what: str) -> Verdict:

@@ -15,7 +15,7 @@ type LineRule = { readonly fault: string; readonly in: RegExp; readonly pattern:
 
 const linesMax = 500;
 /** A client is one file, whatever its size (specification 1.7). */
-const clientLinesMax = 750;
+const clientLinesMax = 775;
 const client = /^clients\/(?:python|javascript)\//;
 const columnsMax = 140;
 

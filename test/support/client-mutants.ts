@@ -1,21 +1,25 @@
 /** Clients that are broken on purpose, each in one place: the table of cases must notice every one. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { mutatedFile, type Mutation } from "./mutation/mutate.ts";
 import { mutatedPython } from "./mutation/python.ts";
 
-type Mutant = {
+export type Mutant = {
   readonly fault: string;
-  readonly client: "python" | "javascript";
+  readonly client: "python" | "asyncio" | "javascript";
   /** Several changes if a second check would hide the fault. */
   readonly mutations: readonly Mutation[];
   /** Cases that must fail. */
   readonly noticed: readonly string[];
 };
 
-const sources = { python: "../../clients/python/svc_gate.py", javascript: "../../clients/javascript/svc-gate.mjs" };
+const sources = {
+  python: "../../clients/python/svc_gate.py",
+  asyncio: "../../clients/python/svc_gate_async.py",
+  javascript: "../../clients/javascript/svc-gate.mjs",
+};
 
 export const mutants: readonly Mutant[] = [
   {
@@ -176,7 +180,7 @@ export const mutants: readonly Mutant[] = [
   {
     fault: "restarts the clock with every byte",
     client: "python",
-    mutations: [{ within: "_Connection._more", find: "deadline.left()", put: "deadline._seconds" }],
+    mutations: [{ within: "_Connection._more", find: "deadline.turn()", put: "deadline._seconds" }],
     noticed: ["trickled-body", "trickled-chunks"],
   },
   {
@@ -261,8 +265,8 @@ export const mutants: readonly Mutant[] = [
     mutations: [
       {
         within: "SvcGate._ask",
-        find: "answer = self._attempt(request, limit, whole, self._timeout + wait)",
-        put: "answer = self._attempt(request[:-3] + b'%x\"}' % attempt if b'call_id' in request else request, limit, whole, 9)",
+        find: "self._attempt(request, limit, whole, $deadline)",
+        put: "self._attempt(request[:-3] + b'%x\"}' % attempt if b'call_id' in request else request, limit, whole, $deadline)",
       },
     ],
     noticed: ["repeat-lost", "repeat-settle"],
@@ -291,8 +295,8 @@ export const mutants: readonly Mutant[] = [
     mutations: [
       {
         within: "SvcGate.settle",
-        find: 'self._checked(tool_name, tool_input, state, verdict.approval["id"], True)',
-        put: 'self._checked(tool_name, tool_input, state, verdict.approval["id"], False)',
+        find: 'self._checked(tool_name, tool_input, state, verdict.approval["id"], True, stop)',
+        put: 'self._checked(tool_name, tool_input, state, verdict.approval["id"], False, stop)',
       },
     ],
     noticed: ["repeat-settle", "repeat-settle-second"],
@@ -321,6 +325,48 @@ export const mutants: readonly Mutant[] = [
     ],
     noticed: ["repeat-settle", "repeat-settle-second"],
   },
+  {
+    fault: "does not name the approval of a call",
+    client: "asyncio",
+    mutations: [{ within: "AsyncGate.check", find: "approval", put: "None" }],
+    noticed: ["approval-sent"],
+  },
+  {
+    fault: "forgets that checks are idempotent",
+    client: "asyncio",
+    mutations: [{ within: "AsyncGate.check", find: "gate._idempotent", put: "False" }],
+    noticed: ["repeat-lost", "repeat-own"],
+  },
+  {
+    fault: "fails open though the option is off",
+    client: "asyncio",
+    mutations: [{ within: "AsyncGate.__init__", find: "fail_open", put: "True" }],
+    noticed: ["status-500", "reset-head"],
+  },
+  {
+    fault: "checks an approved call without fresh facts",
+    client: "asyncio",
+    mutations: [
+      {
+        within: "AsyncGate.settle",
+        find: "functools.partial(_awaited, facts, loop, stop) if callable(facts) else facts",
+        put: "None",
+      },
+    ],
+    noticed: ["settle-approved", "settle-second", "settle-facts-fail"],
+  },
+  {
+    fault: "does not await the facts",
+    client: "asyncio",
+    mutations: [{ within: "_awaited", find: "inspect.isawaitable(found)", put: "False" }],
+    noticed: ["settle-approved", "settle-second"],
+  },
+  {
+    fault: "leaves out the amount of an outcome",
+    client: "asyncio",
+    mutations: [{ within: "AsyncGate.outcome", find: "amount", put: "None" }],
+    noticed: ["outcome-all", "outcome-nothing"],
+  },
 ];
 
 /** Writes the mutant's source to a file, calls `use` with its path for an adapter's command, and removes the file. */
@@ -330,12 +376,14 @@ export async function withMutant<T>(
   use: (place: string) => Promise<T>,
 ): Promise<T> {
   const source = fileURLToPath(new URL(sources[client], import.meta.url));
-  const text = client === "python" ? mutatedPython(python, source, mutations) : mutatedFile(source, mutations);
+  const isPython = client !== "javascript";
+  const text = isPython ? mutatedPython(python, source, mutations) : mutatedFile(source, mutations);
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-mutant-"));
   try {
     const file = join(folder, basename(source));
+    if (isPython) cpSync(dirname(source), folder, { recursive: true });
     writeFileSync(file, text);
-    return await use(client === "python" ? folder : file);
+    return await use(isPython ? folder : file);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -12,7 +12,13 @@ import { fileURLToPath } from "node:url";
 import { cases, outcomes, type Case } from "../../../clients/conformance/case.ts";
 import { runCases } from "../../../clients/conformance/run.ts";
 import { startServer } from "../../../clients/conformance/server.ts";
-import { nodeCommand, pythonCommand, runtimes } from "../../../clients/conformance/runtimes.ts";
+import {
+  asyncCommand,
+  nodeCommand,
+  pythonCommand,
+  runtimes,
+  withAsync,
+} from "../../../clients/conformance/runtimes.ts";
 import { SvcGate, SvcGateError, type Verdict } from "../../../clients/javascript/svc-gate.mjs";
 import { mutants, withMutant } from "../../support/client-mutants.ts";
 import { sweptFile } from "../../support/mutation/mutate.ts";
@@ -32,7 +38,7 @@ suite(
   "the table of cases for the clients",
   { tags: ["client.same-behaviour", "client.names", "version.node-18"], concurrency: 3 },
   () => {
-    for (const { name, command } of found) {
+    for (const { name, command } of withAsync(found)) {
       test(`the client passes every case under ${name}`, async () => {
         const runs = await runCases(command);
         const failed = runs.filter(({ problems }) => problems.length > 0);
@@ -51,7 +57,7 @@ suite(
 
 suite("the table of cases run against broken clients", { concurrency: 3 }, () => {
   for (const mutant of mutants) {
-    const skip = mutant.client === "python" && python === undefined ? "no Python is installed here" : false;
+    const skip = mutant.client !== "javascript" && python === undefined ? "no Python is installed here" : false;
     test(`positive control: a ${mutant.client} client that ${mutant.fault} is noticed`, { skip }, async () => {
       const failed = await failedWith(mutant);
       assert.deepEqual(
@@ -71,8 +77,11 @@ async function failedWith(mutant: (typeof mutants)[number]): Promise<readonly st
   const failed = new Set<string>();
   for (let tries = 0; tries < 6 && !mutant.noticed.every((id) => failed.has(id)); tries += 1) {
     const runs = await withMutant(mutant, python ?? "", (place) => {
-      const command =
-        mutant.client === "python" ? pythonCommand(python ?? "", place) : nodeCommand(process.execPath, place);
+      const command = {
+        python: pythonCommand(python ?? "", place),
+        asyncio: asyncCommand(pythonCommand(python ?? "", place)),
+        javascript: nodeCommand(process.execPath, place),
+      }[mutant.client];
       const only = ({ id, options }: Case): boolean => mutant.noticed.includes(id) || isSample(id, options.fail_open);
       return runCases(command, { only, again: false });
     });
@@ -116,22 +125,27 @@ test(
   },
 );
 
-test("each client is one file without dependencies", { tags: ["client.one-file"] }, () => {
-  const javascript = parse(readFileSync(fileOf("../../../clients/javascript/svc-gate.mjs"), "utf8"), "js");
-  const imported: unknown[] = [];
-  walk(javascript, ({ source }) => source && imported.push(node(source)?.["value"]));
-  assert.deepEqual(imported, ["node:crypto"]);
-  if (python === undefined) return;
-  const script = [
-    "import ast, sys",
-    "names = [n.name for x in ast.walk(ast.parse(open('svc_gate.py').read())) if isinstance(x, ast.Import) for n in x.names]",
-    "names += [x.module for x in ast.walk(ast.parse(open('svc_gate.py').read())) if isinstance(x, ast.ImportFrom)]",
-    "allowed = getattr(sys, 'stdlib_module_names', set(names))",
-    "print([n for n in names if n.split('.')[0] not in allowed])",
-  ].join("\n");
-  const { stdout } = spawnSync(python, ["-c", script], { cwd: fileOf("../../../clients/python"), encoding: "utf8" });
-  assert.equal(stdout.trim(), "[]");
-});
+test(
+  "each client is one file without dependencies, and the asyncio client needs only the other Python file",
+  { tags: ["client.one-file"] },
+  () => {
+    const javascript = parse(readFileSync(fileOf("../../../clients/javascript/svc-gate.mjs"), "utf8"), "js");
+    const imported: unknown[] = [];
+    walk(javascript, ({ source }) => source && imported.push(node(source)?.["value"]));
+    assert.deepEqual(imported, ["node:crypto"]);
+    if (python === undefined) return;
+    const script = [
+      "import ast, sys",
+      "nodes = [x for name in ('svc_gate.py', 'svc_gate_async.py') for x in ast.walk(ast.parse(open(name).read()))]",
+      "names = [n.name for x in nodes if isinstance(x, ast.Import) for n in x.names]",
+      "names += [x.module for x in nodes if isinstance(x, ast.ImportFrom)]",
+      "allowed = getattr(sys, 'stdlib_module_names', set(names))",
+      "print(sorted({n for n in names if n.split('.')[0] not in allowed} - {'svc_gate'}))",
+    ].join("\n");
+    const { stdout } = spawnSync(python, ["-c", script], { cwd: fileOf("../../../clients/python"), encoding: "utf8" });
+    assert.equal(stdout.trim(), "[]");
+  },
+);
 
 test("printing, copying or pickling the Python client does not show its key", { tags: ["attack-14"] }, (t) => {
   if (python === undefined) return t.skip("no Python is installed here");

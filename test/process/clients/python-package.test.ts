@@ -1,5 +1,5 @@
 /**
- * Goal: the Python client installs as a package and stays one file. Method: pip installs the folder into an environment
+ * Goal: the Python client and its asyncio twin install as a package of two files. Method: pip installs the folder into an environment
  * of the oldest installed Python, and a program imports it there. The test is skipped without Python 3.9 or later, pip
  * or its index.
  */
@@ -13,7 +13,7 @@ import { root, temporaryFolder } from "../../support/gate.ts";
 
 const folder = join(root, "clients", "python");
 
-test("pip installs the Python client as one file, and it answers BLOCK without a gate", (t) => {
+test("pip installs the Python client and its asyncio twin, and both answer BLOCK without a gate", (t) => {
   const python = [9, 10, 11, 12, 13].map(pythonOf).find((program) => program !== undefined);
   if (python === undefined) return t.skip("there is no Python 3.9 or later");
   const place = temporaryFolder(t);
@@ -33,17 +33,22 @@ test("pip installs the Python client as one file, and it answers BLOCK without a
   assert.equal(installed.status, 0, installed.stderr);
 
   const program = `from importlib.metadata import files, metadata
+import asyncio
 from svc_gate import SvcGate
+from svc_gate_async import AsyncGate
 print(metadata("svc-gate")["Version"], metadata("svc-gate")["Requires-Python"], metadata("svc-gate")["Requires-Dist"])
-print([str(each) for each in files("svc-gate") if not str(each).startswith("svc_gate-")])
+print(sorted(str(each) for each in files("svc-gate") if not str(each).startswith("svc_gate-")))
 print(SvcGate("http://127.0.0.1:1", retries=0).check("a", {}).verdict)
+print(asyncio.run(AsyncGate("http://127.0.0.1:1", retries=0).check("a", {})).verdict)
 `;
   const { version } = JSON.parse(readFileSync(join(root, "packages", "svc-gate", "package.json"), "utf8"));
   const { stdout, stderr } = run(inside, "-c", program);
-  assert.equal(stdout, `${version} >=3.9 None\n['svc_gate.py']\nBLOCK\n`, stderr);
+  assert.equal(stdout, `${version} >=3.9 None\n['svc_gate.py', 'svc_gate_async.py']\nBLOCK\nBLOCK\n`, stderr);
   assert.deepEqual(
-    readdirSync(folder).filter((name) => name.endsWith(".py")),
-    ["svc_gate.py"],
+    readdirSync(folder)
+      .filter((name) => name.endsWith(".py"))
+      .toSorted(),
+    ["svc_gate.py", "svc_gate_async.py"],
   );
   return undefined;
 });
