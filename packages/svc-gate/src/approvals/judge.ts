@@ -176,7 +176,8 @@ function denialFor(
   { causes }: Asking,
   book: ApprovalBook,
 ): { readonly approval: Approval; readonly denials: number } | undefined {
-  const denied = book.denied(key);
+  // By their rows, so that every store names the same denial.
+  const denied = book.denied(key).toSorted((a, b) => (a.denial?.row ?? 0) - (b.denial?.row ?? 0));
   const found = denied.find(({ asking, denial, ...of }) => {
     if (denial === null || at >= denial.until) return false;
     if (asking.attach === attach) return true;
