@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { after, suite, test } from "node:test";
-import { approved, large, naming, type Desk } from "../support/approvals.ts";
+import { small, approved, large, naming, type Desk } from "../support/approvals.ts";
 import { ask, check, type Answer } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
@@ -14,7 +14,6 @@ import { twoDesks } from "../support/two-desks.ts";
 
 const rounds = Number(process.env["REPEAT_ROUNDS"] ?? 30);
 const server = await startPostgres({ after }, { max_connections: 80 });
-const small = { ...large, tool_input: { amount: 5, to: "anna" } };
 const blocked = { ...large, tool_input: { amount: 9999, to: "x" } };
 
 interface SharedScenario {

@@ -7,8 +7,17 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
-import { approved, large, naming, payments, runScenarios, startDesk, type Desk } from "../support/approvals.ts";
-import { ask, finish } from "../support/gate.ts";
+import {
+  approved,
+  assertLedgerHolds,
+  large,
+  naming,
+  payments,
+  runScenarios,
+  startDesk,
+  type Desk,
+} from "../support/approvals.ts";
+import { finish } from "../support/gate.ts";
 
 const counting = payments.replace(
   "  tries:",
@@ -167,17 +176,6 @@ suite("the ledger of a contract that reads what parked calls hold", () => {
     await desk.asks(call(1300, "s1", "v"));
     await desk.decides("anna", other.approval.id, "deny");
     assert.equal((await desk.asks(call(1300, "s1", "v"))).verdict, "ESCALATE");
-    const { json } = await ask(desk, "/ledger/verify");
-    assert.equal(json.ok, true, JSON.stringify(json));
-    await desk.stop();
-    const data = join(desk.folder, "data");
-    for (const args of [
-      ["verify", data],
-      ["verify", "--deep", data],
-      ["replay", data],
-    ]) {
-      const { code, stdout, stderr } = await finish(t, args);
-      assert.equal(code, 0, `${args.join(" ")}: ${stdout}${stderr}`);
-    }
+    await assertLedgerHolds(t, desk);
   });
 });

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { reportCommand } from "../../packages/svc-gate/src/cli/report.ts";
-import { approved, large, losesRows, naming, startDesk, type Desk } from "../support/approvals.ts";
+import { assertLedgerHolds, approved, large, losesRows, naming, startDesk, type Desk } from "../support/approvals.ts";
 import { ask, finish, type Answer } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 
@@ -83,18 +83,7 @@ test("a ledger with approvals verifies, and is decided again to the same answers
   const other = await desk.asks({ ...large, platform_state: { wallet: "w2" } });
   await desk.decides("anna", other.approval.id, "deny");
   await desk.asks({ ...large, platform_state: { wallet: "w3" }, tool_input: { amount: 1500, to: "z" } });
-  const { json } = await ask(desk, "/ledger/verify");
-  assert.equal(json.ok, true, JSON.stringify(json));
-  await desk.stop();
-  const data = `${desk.folder}/data`;
-  for (const args of [
-    ["verify", data],
-    ["verify", "--deep", data],
-    ["replay", data],
-  ]) {
-    const { code, stdout, stderr } = await finish(t, args);
-    assert.equal(code, 0, `${args.join(" ")}: ${stdout}${stderr}`);
-  }
+  await assertLedgerHolds(t, desk);
 });
 
 test("R17: a restore cancels what is open, because lost rows may have decided otherwise", async (t) => {

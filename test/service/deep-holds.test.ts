@@ -10,11 +10,10 @@ import { DatabaseSync } from "node:sqlite";
 import { after, suite, test, type TestContext } from "node:test";
 import { verifyCommand } from "../../packages/svc-gate/src/cli/verify/command.ts";
 import { inspectLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
-import { large, payments, startDesk } from "../support/approvals.ts";
+import { small, large, payments, startDesk } from "../support/approvals.ts";
 import { temporaryFolder } from "../support/gate.ts";
 
 const uncounted = payments.replace(/ {2}spent: .*\n/, "").replace(/ {2}- rule: budget\n[^]*?spent"\n/, "");
-const small = { ...large, tool_input: { amount: 5, to: "anna" } };
 const options = { json: true, pin: undefined, chain: false, deep: true, database: undefined };
 
 /** Returns the folder of a ledger with two parked calls. The last start may bring another contract, and no row after it. */

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { Streams } from "../../packages/svc-gate/src/gate/events/streams.ts";
+import { streamPlaces } from "../../packages/svc-gate/src/gate/events/streams.ts";
 import { limits, parseCheckRequest, quote } from "../../packages/svc-gate/src/wire/mod.ts";
 import { startClockedGate } from "../support/clocked-gate.ts";
 import { fading, linePast, slowReader, valveBurst, valveFull, valveWait } from "../support/limits-of-load.ts";
@@ -126,7 +126,7 @@ async function waited(gate: Running, waiters: number, keyOf: (at: number) => str
 
 /** Opens so many streams of events; returns the refusal of the last. */
 function streamed(count: number, keyOf: (at: number) => string): string | undefined {
-  const streams = new Streams();
+  const streams = streamPlaces();
   const last = Array.from({ length: count }, (_, at) => streams.enter(keyOf(at))).at(-1);
   return last?.ok === false ? last.problem.code : undefined;
 }

@@ -14,6 +14,7 @@ import {
   naming,
   payments,
   runScenarios,
+  small,
   startDesk,
   type Desk,
   type Scenario,
@@ -21,8 +22,6 @@ import {
 import { startClockedGate } from "../support/clocked-gate.ts";
 import { ask, check, type Answer } from "../support/gate.ts";
 import { assertRefused, assertRepeats, drawn } from "../support/repeats.ts";
-
-const small = { ...large, tool_input: { amount: 5, to: "anna" } };
 
 /** Sends the same body several times at once, and returns the answers. */
 function together(desk: Pick<Desk, "address">, call: object, times: number): Promise<readonly Answer[]> {

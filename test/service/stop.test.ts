@@ -13,6 +13,7 @@ import {
   naming,
   payments,
   runScenarios,
+  small,
   startDesk,
   type Desk,
   type Scenario,
@@ -20,7 +21,6 @@ import {
 import { ask, finish } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 
-const small = { ...large, tool_input: { amount: 5, to: "anna" } };
 const why = "the agent pays the wrong people";
 
 async function stops(desk: Desk, scope: unknown, more: object = {}, tenant = ""): Promise<any> {

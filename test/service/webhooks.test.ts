@@ -427,7 +427,7 @@ const rules: readonly SentRule[] = [
       await receiver.until(({ body }) => body.data.approval !== parked.approval.id && body.type === "approval.opened");
       assert.ok(!receiver.received.some(isOf("approval.decided")), "it came before the event that opened it");
     },
-    defect: { within: "dueNow", find: "!isBehind && each.due <= now", put: "each.due <= now" },
+    defect: { within: "foremost", find: "each.about === null || !behind.has(each.about)", put: "true" },
   },
   {
     rule: "during a rotation, a message is signed with both secrets",

@@ -68,6 +68,9 @@ export const large = {
   platform_state: { wallet: "w" },
 };
 
+/** A payment that no person must decide. */
+export const small = { ...large, tool_input: { amount: 5, to: "anna" } };
+
 /** Makes the batches of a control slow, so that calls which arrive meanwhile share the next one. */
 export const slowBatches: Mutation = {
   within: "decideBatch",
@@ -217,6 +220,22 @@ export async function approved(desk: Desk, call: object = large): Promise<string
   assert.equal(status, 200, text);
   assert.equal(json.status, "approved");
   return parked.approval.id;
+}
+
+/** Asserts that the running gate verifies its ledger, and that `verify`, `verify --deep` and `replay` accept it afterwards. */
+export async function assertLedgerHolds(t: TestContext, desk: Desk): Promise<void> {
+  const { json } = await ask(desk, "/ledger/verify");
+  assert.equal(json.ok, true, JSON.stringify(json));
+  await desk.stop();
+  const data = join(desk.folder, "data");
+  for (const args of [
+    ["verify", data],
+    ["verify", "--deep", data],
+    ["replay", data],
+  ]) {
+    const { code, stdout, stderr } = await finish(t, args);
+    assert.equal(code, 0, `${args.join(" ")}: ${stdout}${stderr}`);
+  }
 }
 
 /** A call that names an approval. */

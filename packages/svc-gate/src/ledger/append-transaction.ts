@@ -10,7 +10,7 @@ import type {
   FoldedEvent,
 } from "./entries.ts";
 import { readApprovals, storedApproval } from "./entry/approval-rows.ts";
-import { stopActOf } from "./entry/stop-rows.ts";
+import { isAboutStops, stopActOf } from "./entry/stop-rows.ts";
 import type { Erasure } from "./entry/erasure.ts";
 import { outcomeAct, outcomeBody } from "./entry/outcome-rows.ts";
 import { makeEvidence, type SensitiveMember } from "./entry/evidence.ts";
@@ -268,17 +268,24 @@ export class AppendTransaction {
     return { seq: this.#head.seq, hash: this.#head.hash, effects };
   }
 
-  /** Adds the row of a person's act, which changes no counter. */
-  change({ erases, ends = [], reopens = [], ...entry }: ChangeEntry): void {
+  /**
+   * Adds the row of a person's act, which changes no counter.
+   *
+   * @returns the approvals that it ends or reopens, after it
+   */
+  change({ erases, ends = [], reopens = [], ...entry }: ChangeEntry): readonly Approval[] {
     if (erases !== undefined) this.#erasures.push(erases);
     this.#change(entry, "[]");
-    for (const approval of ends) {
-      this.release(approval.row, []);
-      this.keepApproval(cancelledBy(approval, this.#head.seq));
-    }
-    for (const approval of reopens) this.keepApproval(reopenedBy(approval, this.#head.seq));
-    const stop = stopActOf(entry.act, canonical(entry.body), entry.by);
-    if (stop !== undefined) this.#stops = withStopAct(this.#stops, { seq: this.#head.seq, at: entry.at, act: stop });
+    const { seq } = this.#head;
+    for (const { row } of ends) this.release(row, []);
+    const changed = [
+      ...ends.map((approval) => cancelledBy(approval, seq)),
+      ...reopens.map((approval) => reopenedBy(approval, seq)),
+    ];
+    for (const approval of changed) this.keepApproval(approval);
+    const stop = isAboutStops(entry.act) ? stopActOf(entry.act, canonical(entry.body), entry.by) : undefined;
+    if (stop !== undefined) this.#stops = withStopAct(this.#stops, { seq, at: entry.at, act: stop });
+    return changed;
   }
 
   /** Adds the row of a call's outcome, and what it does to counters. */

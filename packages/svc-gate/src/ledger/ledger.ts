@@ -258,8 +258,7 @@ export class Ledger {
   /** The stops of the ledger now. On a shared ledger, another gate may have set one. */
   async stops(): Promise<Stops> {
     if (this.isShared) {
-      const [, size = "0"] = (await this.checkpoint()).split("\n");
-      await this.#followStops(Number(size));
+      await this.#followStops(await this.signedSize());
     }
     return this.#stops;
   }
@@ -307,6 +306,12 @@ export class Ledger {
     return (await this.#store.checkpoint()) ?? this.#checkpoint;
   }
 
+  /** Returns the number of rows under the last signed head. */
+  async signedSize(): Promise<number> {
+    const [, size = "0"] = (await this.checkpoint()).split("\n");
+    return Number(size);
+  }
+
   /** The verifier keys that sign heads; the current key is first. */
   get verifiers(): readonly VerifierKey[] {
     return this.#signer.verifiers;
@@ -327,9 +332,9 @@ export class Ledger {
 
   /** Returns a tile or a bundle of leaves of the last signed tree; undefined if that tree has no such tile. */
   async tile({ level, index, width }: Tile): Promise<Buffer | undefined> {
-    const [, size = "0"] = (await this.checkpoint()).split("\n");
+    const size = await this.signedSize();
     const from = index * tileWidth;
-    const all = level === "entries" ? Number(size) : levelSize(Number(size), level);
+    const all = level === "entries" ? size : levelSize(size, level);
     if (from + width > all) return undefined;
     if (level !== "entries") return this.hashes(level, from, width);
     return entryBundle(await this.#store.history.leaves(from + 1, width));

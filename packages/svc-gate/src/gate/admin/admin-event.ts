@@ -1,22 +1,13 @@
-import type { Approval } from "../../approvals/mod.ts";
 import type { Change, AppendTransaction } from "../../ledger/mod.ts";
-import type { Durable, Erasure, Receipt } from "../../ledger/entry/mod.ts";
-import type { Canonical, Refusal, Result } from "../../wire/mod.ts";
+import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
+import type { Refusal, Result } from "../../wire/mod.ts";
 
-/** An administrative event: the person, the kind of act, its details, and a sentence. */
-export interface AdminEvent {
-  readonly by: string;
-  readonly act: string;
-  readonly body: Canonical;
-  readonly reason: string;
-  /** The parts and the earlier rows that the event erases; `body` has the same. */
-  readonly erases?: Erasure | undefined;
-  /** The open approvals that the event ends. */
-  readonly ends?: readonly Approval[] | undefined;
+type ChangeEntry = Parameters<AppendTransaction["change"]>[0];
+
+/** An administrative event: its row, without the time and the policy, which the transaction adds. */
+export interface AdminEvent extends Omit<ChangeEntry, "at" | "contract" | "mode"> {
   /** Events that are recorded before this one, in the same transaction. */
   readonly first?: readonly AdminEvent[] | undefined;
-  /** The open approvals whose votes the event ends. */
-  readonly reopens?: readonly Approval[] | undefined;
 }
 
 /** Makes the event from the transaction and the time of the row, before the event is appended. */

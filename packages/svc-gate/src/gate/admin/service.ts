@@ -5,7 +5,8 @@ import { NotKept } from "../../ledger/mod.ts";
 import { NoSuchFile } from "../core/contracts.ts";
 import type { Gate, Reloaded } from "../core/gate.ts";
 import type { Notifier } from "../notify/notifier.ts";
-import { Streams } from "../events/streams.ts";
+import type { Places } from "../admission/places.ts";
+import { streamPlaces } from "../events/streams.ts";
 import type { KeyRing } from "./keys/keys.ts";
 import { loadPolicySet, type OpenGate, type GateSource } from "../start/gate-source.ts";
 import type { Rates } from "../admission/rate.ts";
@@ -47,7 +48,7 @@ export interface ServiceOptions {
 export class Service {
   readonly #options: ServiceOptions;
   /** The streams of events that are open. */
-  readonly streams: Streams = new Streams();
+  readonly streams: Places = streamPlaces();
   /** One reload at a time. */
   #reloading: Promise<unknown> = Promise.resolve();
 
@@ -124,7 +125,7 @@ export class Service {
       tenants: open.length,
       ready: (await this.root.unready()) === undefined,
       waiting: await waitingIn(gates),
-      streams: this.streams.open,
+      streams: this.streams.taken,
       undelivered: undeliveredIn(gates, this.#options.notifier?.names ?? []),
       anchors: gates.flatMap(({ anchorReadings }) => anchorReadings),
     };

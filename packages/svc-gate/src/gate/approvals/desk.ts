@@ -18,6 +18,7 @@ import { Fault, type AppendTransaction, type Ledger } from "../../ledger/mod.ts"
 import { bad, good, limits, quote, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { ActivePolicy } from "../core/active-policy.ts";
 import type { TimedTransaction } from "../core/active-ledger.ts";
+import { Places } from "../admission/places.ts";
 import type { Deciders } from "./deciders.ts";
 import { expire, quorumNow, recordAct, requireRows } from "./judged-batch.ts";
 
@@ -65,7 +66,11 @@ interface Waiter {
 export class ApprovalDesk {
   readonly #options: DeskOptions;
   readonly #waiters = new Set<Waiter>();
-  readonly #byKey = new Map<string, number>();
+  readonly #places = new Places({
+    ofKeyMax: limits.waitersOfKeyMax,
+    max: limits.waitersMax,
+    refusal: (ofKey, all) => `${ofKey} requests of this key and ${all} in all wait: ask again soon`,
+  });
   #asking: NodeJS.Timeout | undefined;
   #closed = false;
 
@@ -318,17 +323,12 @@ export class ApprovalDesk {
    * @returns the approval as it is then, or when the time is over or the signal aborts
    */
   async wait(approval: Approval, key: string, ms: number, signal: AbortSignal): Promise<Result<Approval, Refusal>> {
-    const ofKey = this.#byKey.get(key) ?? 0;
-    if (ofKey >= limits.waitersOfKeyMax || this.waiting >= limits.waitersMax)
-      return bad(
-        refuse("too-many-waiting", `${ofKey} requests of this key and ${this.waiting} in all wait: ask again soon`),
-      );
-    this.#byKey.set(key, ofKey + 1);
+    const entered = this.#places.enter(key);
+    if (!entered.ok) return entered;
     try {
       return good(await this.#wait(approval, ms, signal));
     } finally {
-      this.#byKey.set(key, (this.#byKey.get(key) ?? 1) - 1);
-      if (this.#byKey.get(key) === 0) this.#byKey.delete(key);
+      entered.value();
     }
   }
 

@@ -1,7 +1,5 @@
 import {
-  cancelledBy,
   isSameStop,
-  reopenedBy,
   stopBody,
   stoppedApprovals,
   stoppedCalls,
@@ -113,12 +111,4 @@ export async function followedEvent(
   const { person, scope, why } = act;
   if (act.act === "stop.lift") return liftEvent({ person, root: seq, scope, why }, gateName);
   return stopEvent(transaction, { approvals: act.approvals, person, root: seq, scope, why }, gateName, changed);
-}
-
-/** The approvals that an event ends or reopens, after its row. */
-export function applied({ ends = [], reopens = [] }: AdminEvent, row: number): readonly Approval[] {
-  return [
-    ...ends.map((approval) => cancelledBy(approval, row)),
-    ...reopens.map((approval) => reopenedBy(approval, row)),
-  ];
 }

@@ -3,7 +3,7 @@ import { NotKept, type InForce, type Ledger, type AppendTransaction } from "../.
 import { bad, good, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
 import { activePolicy, agrees, isLater, type ActivePolicy } from "./active-policy.ts";
 import type { Clock } from "./clock.ts";
-import { applied, followedEvent, missingActs } from "../approvals/stops.ts";
+import { followedEvent, missingActs } from "../approvals/stops.ts";
 import { recompileContracts } from "./contracts.ts";
 
 /** A transaction of the ledger at a trusted time. */
@@ -101,8 +101,7 @@ export class ActiveLedger {
     const changed = new Map<number, Approval>();
     for (const act of missing) {
       const event = await followedEvent(transaction, act, changed);
-      transaction.change({ ...event, at, contract, mode });
-      for (const approval of applied(event, transaction.head.seq)) changed.set(approval.row, approval);
+      for (const approval of transaction.change({ ...event, at, contract, mode })) changed.set(approval.row, approval);
     }
     await transaction.commit();
     this.#options.onApprovals?.([...changed.values()]);

@@ -26,7 +26,6 @@ import { nobody } from "../approvals/deciders.ts";
 import { ApprovalDesk, askEveryMs, type DeskOptions } from "../approvals/desk.ts";
 import { EventFeed } from "../events/feed.ts";
 import type { Senders } from "../notify/notifier.ts";
-import { applied } from "../approvals/stops.ts";
 import { OutcomeDesk } from "../outcomes/desk.ts";
 import { answerBody } from "./answer.ts";
 import { alignCounters, foldAhead, type FoldedCounter, type Progress } from "./counters.ts";
@@ -223,10 +222,10 @@ export class Gate implements AdminEvents {
         return transaction.abort();
       }
       const { contract, mode } = this.policy;
-      for (const each of [...(act.value.first ?? []), act.value]) transaction.change({ ...each, at, contract, mode });
-      const row = transaction.head.seq;
+      const events = [...(act.value.first ?? []), act.value];
+      const changed = events.flatMap((event) => transaction.change({ ...event, at, contract, mode }));
       found = good((await transaction.commit()).at(-1) as Durable<Receipt>);
-      this.approvals.changed(applied(act.value, row));
+      this.approvals.changed(changed);
     });
     return done.ok ? (found as NonNullable<typeof found>) : done;
   }

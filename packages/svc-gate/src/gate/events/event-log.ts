@@ -17,7 +17,7 @@ const windowRows = 65_536;
 /** The rows that may have events. Both searches use an index, so that a ledger full of ALLOWs costs nothing. */
 const searches = [{ verdict: "CHANGE" }, { refused: true, leafHas: ['"answered":"ESCALATE"'] }] as const;
 
-/** Some events, and the row up to which there are no others. */
+/** The events of the rows up to `through`. */
 export interface FoundEvents {
   readonly events: readonly LedgerEvent[];
   readonly through: number;

@@ -1,6 +1,6 @@
-import { approvalId, readAct, rowsOf, type ApprovalAct, type Need } from "../../approvals/mod.ts";
+import { approvalId, rowsOf, type ApprovalAct, type Need } from "../../approvals/mod.ts";
 import { readResume } from "../../ledger/mod.ts";
-import { foldApproval, leafHash, parseLeaf, partText, type Leaf, type StoredRow } from "../../ledger/entry/mod.ts";
+import { actOf, foldApproval, leafHash, parseLeaf, type Leaf, type StoredRow } from "../../ledger/entry/mod.ts";
 
 export const eventTypes = [
   "approval.opened",
@@ -101,17 +101,8 @@ export function subjectOf(row: StoredRow): Subject | undefined {
 /** The rows of the approvals that a row's events are about, besides its own. */
 export function subjectsOf(row: StoredRow): readonly number[] {
   const leaf = parseLeaf(row.leaf);
-  const act = leaf && actOf(leaf, row);
+  const act = leaf && actOf(leaf, row.evidence);
   return act === undefined ? [] : rowsOf(act);
-}
-
-function actOf({ kind, act }: Leaf, { evidence }: StoredRow): ApprovalAct | undefined {
-  if (kind !== "change" || act === null) return undefined;
-  try {
-    return readAct(act, partText(evidence, "input") ?? "null");
-  } catch {
-    return undefined;
-  }
 }
 
 /**
@@ -145,7 +136,7 @@ export function eventsOf(row: StoredRow, subjects: ReadonlyMap<number, Subject>)
     if (subject?.asking === undefined) return [];
     return [event("approval.opened", 0, { status: "pending", decide_by: subject.asking.decideBy }, subject)];
   }
-  const act = actOf(leaf, row);
+  const act = actOf(leaf, row.evidence);
   const type = typeOf(leaf, row);
   const own = type === undefined ? [] : [event(type, 0, { act: leaf.act })];
   if (act === undefined) return own;

@@ -4,7 +4,7 @@ import { isAfter, reminderOf, remindsAt, type EventPlace, type LedgerEvent, type
 import { EventLog } from "./event-log.ts";
 
 export interface EventFeedOptions {
-  readonly ledger: Pick<Ledger, "approvals" | "checkpoint" | "find" | "head" | "isShared">;
+  readonly ledger: Pick<Ledger, "approvals" | "find" | "head" | "isShared" | "signedSize">;
   /** Writes the row that ends approvals whose time is over. */
   readonly endDue: () => Promise<unknown>;
   /** How often a gate asks for new rows if other gates may write them, in milliseconds. */
@@ -145,8 +145,7 @@ export class EventFeed {
   async #head(): Promise<number> {
     const { ledger } = this.#options;
     if (!ledger.isShared) return ledger.head.seq;
-    const [, size] = (await ledger.checkpoint()).split("\n");
-    return Math.max(ledger.head.seq, Number(size));
+    return Math.max(ledger.head.seq, await ledger.signedSize());
   }
 
   /** Reads new rows, and reminds of approvals whose time is nearly over. One look runs at a time. */

@@ -55,26 +55,23 @@ export function begin(row: number): Progress {
   return { row, waiting: [], dead: [], died: 0, reminded: [] };
 }
 
-/** The event to try next: the first that is due and does not come after another one about the same approval. */
-export function dueNow({ waiting }: Progress, now: number): Waiting | undefined {
+/** The events that do not come after another one about the same approval. */
+function* foremost({ waiting }: Progress): Generator<Waiting> {
   const behind = new Set<number>();
   for (const each of waiting) {
-    const isBehind = each.about !== null && behind.has(each.about);
-    if (!isBehind && each.due <= now) return each;
+    if (each.about === null || !behind.has(each.about)) yield each;
     if (each.about !== null) behind.add(each.about);
   }
-  return undefined;
+}
+
+/** The event to try next: the first that is due and does not come after another one about the same approval. */
+export function dueNow(progress: Progress, now: number): Waiting | undefined {
+  return foremost(progress).find(({ due }) => due <= now);
 }
 
 /** Returns when the next event is due, in milliseconds since the epoch; Infinity if none waits. */
-export function nextDue({ waiting }: Progress): number {
-  const behind = new Set<number>();
-  let next = Infinity;
-  for (const each of waiting) {
-    if (each.about === null || !behind.has(each.about)) next = Math.min(next, each.due);
-    if (each.about !== null) behind.add(each.about);
-  }
-  return next;
+export function nextDue(progress: Progress): number {
+  return foremost(progress).reduce((next, { due }) => Math.min(next, due), Infinity);
 }
 
 export function queue(progress: Progress, event: Pick<Waiting, "about" | "id" | "row">): Progress {

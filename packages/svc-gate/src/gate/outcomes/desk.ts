@@ -3,7 +3,7 @@ import type { AppendTransaction, Ledger } from "../../ledger/mod.ts";
 import { addDecimals, bad, good, quote, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { ActivePolicy } from "../core/active-policy.ts";
 import type { TimedTransaction } from "../core/active-ledger.ts";
-import { placedOutcome, type ReportedCall } from "./events.ts";
+import { outcomeIn, type ReportedCall } from "./events.ts";
 import { settleCounters, settledBy, type SettledCounter } from "./settle-call.ts";
 import type { PlacedOutcome } from "./settle.ts";
 
@@ -150,13 +150,11 @@ async function outcomesOf(
   const [last] = await transaction.outcomes([seq]);
   if (last === undefined) return [];
   const [row] = await transaction.rowsAt([last.row]);
-  const leaf = row && parseLeaf(row.leaf);
-  const outcome = row && leaf && placedOutcome(leaf, row.evidence);
+  const outcome = row && outcomeIn(row);
   if (outcome?.row !== seq) throw new Error(`the outcome of row ${seq} is not in row ${last.row}`);
   const rows = [...(await transaction.rowsAt(outcome.before)), row];
   return rows.flatMap((each) => {
-    const read = each && parseLeaf(each.leaf);
-    const placed = each && read && placedOutcome(read, each.evidence);
+    const placed = each && outcomeIn(each);
     return each === undefined || placed === undefined
       ? []
       : [{ outcome: placed, receipt: { seq: placed.seq, hash: leafHash(each.leaf) } }];

@@ -20,6 +20,12 @@ export function placedOutcome(leaf: Leaf, evidence: string): PlacedOutcome | und
   return outcome && { ...outcome, seq: leaf.seq, at: leaf.at };
 }
 
+/** Reads the outcome in a row, with its place; undefined if the row has none. */
+export function outcomeIn({ leaf: text, evidence }: Pick<StoredRow, "evidence" | "leaf">): PlacedOutcome | undefined {
+  const leaf = parseLeaf(text);
+  return leaf && placedOutcome(leaf, evidence);
+}
+
 /**
  * Returns the call of an outcome.
  *
@@ -35,9 +41,7 @@ export function reportedCall(
   if (row === undefined || leaf === undefined) return undefined;
   const before = outcome.before.flatMap((seq) => {
     const earlier = rowOf(seq);
-    const read = earlier && parseLeaf(earlier.leaf);
-    const found = earlier && read && placedOutcome(read, earlier.evidence);
-    return found === undefined ? [] : [found];
+    return (earlier && outcomeIn(earlier)) ?? [];
   });
   if (before.length < outcome.before.length) return undefined;
   return { leaf, evidence: row.evidence, outcomes: [...before, outcome] };

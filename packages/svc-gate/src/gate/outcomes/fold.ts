@@ -1,6 +1,6 @@
-import { parseLeaf, type StoredRow } from "../../ledger/entry/mod.ts";
+import type { StoredRow } from "../../ledger/entry/mod.ts";
 import type { OwnedCounter } from "../core/owned-counters.ts";
-import { placedOutcome, recountOutcome, reportedCall, rowsBehind } from "./events.ts";
+import { outcomeIn, recountOutcome, reportedCall, rowsBehind } from "./events.ts";
 import { presentEvents, type TotalSource } from "./settle-call.ts";
 import type { Counted, PlacedOutcome, Settlement } from "./settle.ts";
 
@@ -30,11 +30,7 @@ export async function foldOutcomes(
   source: OutcomeSource,
   place: FoldPlace,
 ): Promise<readonly FoldedOutcome[]> {
-  const outcomes = rows.flatMap(({ leaf: text, evidence }) => {
-    const leaf = text.includes('"act":"outcome"') ? parseLeaf(text) : undefined;
-    const outcome = leaf && placedOutcome(leaf, evidence);
-    return outcome === undefined ? [] : [outcome];
-  });
+  const outcomes = rows.flatMap((row) => (row.leaf.includes('"act":"outcome"') ? (outcomeIn(row) ?? []) : []));
   if (outcomes.length === 0) return [];
   const behind = [...new Set(outcomes.flatMap(rowsBehind))].toSorted((a, b) => a - b);
   const found = new Map((await source.rowsAt(behind)).map((row) => [row.seq, row]));

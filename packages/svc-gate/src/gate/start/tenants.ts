@@ -122,11 +122,14 @@ export class Tenants {
     const ids = [...this.#sources.keys()];
     for (const id of ids) {
       await this.#closing.get(id);
-      const { shared } = this.#sources.get(id)?.ledger ?? {};
       await this.#opening.get(id);
-      if (shared !== undefined) await shared.database.passHead(shared.ledger);
-      const passed = await this.#open.get(id)?.source.gate.passHead();
-      if (passed?.ok === false) return passed;
+      const open = this.#open.get(id);
+      const { shared } = this.#sources.get(id)?.ledger ?? {};
+      if (open === undefined) await shared?.database.passHead(shared.ledger);
+      else {
+        const passed = await open.source.gate.passHead();
+        if (!passed.ok) return passed;
+      }
     }
     return good(ids);
   }

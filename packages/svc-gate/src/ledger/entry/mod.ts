@@ -3,7 +3,7 @@
  *
  * Does not: know other rows, files or databases.
  */
-export { askOf, endedBy, foldApproval, type RecordedAsk } from "./approval-rows.ts";
+export { actOf, askOf, endedBy, foldApproval, type RecordedAsk } from "./approval-rows.ts";
 export {
   erasableParts,
   eraseAct,
@@ -14,7 +14,6 @@ export {
   readErasure,
   withWhatQuotes,
   type ErasablePart,
-  type Erasure,
   type RowRange,
 } from "./erasure.ts";
 export { cutInputText, headBytesMax, readCutInput } from "./cut-input.ts";

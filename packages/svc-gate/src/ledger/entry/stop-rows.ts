@@ -7,6 +7,11 @@ import type { StoredRow } from "./row.ts";
 /** Texts of which the leaf of each row about stops has one. */
 export const stopMarks: readonly string[] = ['"act":"stop.', `"act":"${resumeAct}"`];
 
+/** False for an act that never changes stops. */
+export function isAboutStops(act: string): boolean {
+  return act === resumeAct || act.startsWith("stop.");
+}
+
 /**
  * Reads what an act does to stops. A row that resumes a ledger after a restore sets a stop for all calls, because a stop
  * may be in the rows that are lost.
