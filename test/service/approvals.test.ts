@@ -300,6 +300,25 @@ const scenarios: readonly Scenario[] = [
     },
   },
   {
+    rule: "decided point 6: where the mandate lets persons decide their own calls, each such row says so, and no other",
+    options: { mandate: "mandate: m\ncontracts: [contracts/pay.yaml]\napprovals: { self: true }\n" },
+    run: async (desk) => {
+      const { json } = await desk.operates("/admin/keys", { name: "anna-agent", scopes: ["check"], person: "anna" });
+      const inputOf = async ({ status, json: decided, text }: Answer): Promise<any> => {
+        assert.equal(status, 200, text);
+        return (await ask(desk, `/receipts/${decided.receipt.seq}`)).json.tool_input;
+      };
+      for (const decision of ["approve", "deny"] as const) {
+        const parked = (to: string): Promise<any> =>
+          desk.asks({ ...large, tool_input: { amount: 1200, to }, platform_state: { wallet: to } }, json.key);
+        const [own, other] = [await parked(`${decision}-own`), await parked(`${decision}-other`)];
+        assert.equal((await inputOf(await desk.decides("anna", own.approval.id, decision))).self, true);
+        assert.equal("self" in (await inputOf(await desk.decides("bob", other.approval.id, decision))), false);
+      }
+    },
+    defect: { within: "ApprovalDesk.#judge", find: "isOwn ? { ...act, self: true } : act", put: "act" },
+  },
+  {
     rule: "C3: a decision without the hash of the row that asked is refused",
     run: async (desk) => {
       const { approval } = await desk.asks(large);

@@ -138,6 +138,7 @@ export type ApprovalAct =
       readonly comment: string;
       /** Null while more persons are needed. */
       readonly use_by: number | null;
+      readonly self?: SelfMark;
     }
   | {
       readonly act: "approval.deny";
@@ -147,6 +148,7 @@ export type ApprovalAct =
       readonly comment: string;
       readonly until: number;
       readonly scope: Denial["scope"];
+      readonly self?: SelfMark;
     }
   | { readonly act: "approval.cancel"; readonly rows: readonly number[]; readonly why: CancelReason }
   | { readonly act: "approval.expire"; readonly rows: readonly number[] }
@@ -156,6 +158,9 @@ export type ApprovalAct =
     }
   | { readonly act: "approval.supersede"; readonly pairs: readonly (readonly [old: number, by: number])[] }
   | { readonly act: "stop.set"; readonly ends: readonly number[]; readonly reopens: readonly number[] };
+
+/** Present if the asker's own person decides, or the person who made the decider's key within a day. */
+type SelfMark = true;
 
 export type CancelReason = "asker" | "erased" | "person";
 

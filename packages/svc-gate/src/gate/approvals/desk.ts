@@ -215,7 +215,8 @@ export class ApprovalDesk {
     const voter = deciders.voter(key, at);
     if (voter === undefined || !mayDecide(approval.asking.needs, voter)) return bad(notAnApprover(key, approval));
     const asker = deciders.personOf(approval.key);
-    if (!policy().policySet.approvals.self && (voter.person === asker || voter.maker === asker))
+    const isOwn = voter.person === asker || voter.maker === asker;
+    if (!policy().policySet.approvals.self && isOwn)
       return bad(refuse("self-approval", `${voter.person} asked for this call, so another person must decide it`));
     if (asked.hash !== approval.hash)
       return bad(
@@ -233,7 +234,10 @@ export class ApprovalDesk {
     if (!isApproval && status === "denied" && approval.denial?.person === voter.person) return good(undefined);
     if (status !== "pending" && status !== "approved")
       return bad(refuse("approval-closed", `the approval is ${status} already: nothing was changed`));
-    return good(isApproval ? this.#approve(approval, asked, key, voter, at) : deny(approval, asked, voter, at));
+    const { act, sentence } = isApproval
+      ? this.#approve(approval, asked, key, voter, at)
+      : deny(approval, asked, voter, at);
+    return good({ act: isOwn ? { ...act, self: true } : act, sentence });
   }
 
   /**
