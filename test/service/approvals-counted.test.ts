@@ -151,6 +151,10 @@ const none = {
   used: 0,
   cancelled: 0,
   replaced: 0,
+  fast: 0,
+  young: 0,
+  expired_share: null,
+  always: null,
 };
 
 suite("approvals in svc-gate report", () => {
@@ -170,6 +174,9 @@ suite("approvals in svc-gate report", () => {
         used: 1,
         cancelled: 1,
         replaced: 1,
+        fast: 4,
+        young: 3,
+        expired_share: 0,
       },
     ]);
     assert.ok(approvals[0].median_ms > 0 && approvals[0].p90_ms >= approvals[0].median_ms);
@@ -183,10 +190,10 @@ suite("approvals in svc-gate report", () => {
     await until(await desk.asks(call(1300, wallet("b"))));
     await desk.asks(call(1, wallet("c")));
     const { approvals } = await reportOf(desk);
-    const [{ opened, expired, unvoted, median_ms, p90_ms }] = approvals;
+    const [{ opened, expired, expired_share, unvoted, median_ms, p90_ms }] = approvals;
     assert.deepEqual(
-      { opened, expired, unvoted, median_ms, p90_ms },
-      { opened: 2, expired: 2, unvoted: 1, median_ms: null, p90_ms: null },
+      { opened, expired, expired_share, unvoted, median_ms, p90_ms },
+      { opened: 2, expired: 2, expired_share: 1, unvoted: 1, median_ms: null, p90_ms: null },
     );
   });
 
