@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import type { Recorded } from "../../../packages/svc-gate/src/cli/replay/recorded.ts";
 import { DecidedApprovals } from "../../../packages/svc-gate/src/cli/report/decided.ts";
+import { linesMax } from "../../../packages/svc-gate/src/cli/report/lines.ts";
 import { makeEvidence } from "../../../packages/svc-gate/src/ledger/entry/evidence.ts";
 import { leafText } from "../../../packages/svc-gate/src/ledger/entry/leaf.ts";
 import { leafOf } from "../../support/ledger-fixture.ts";
@@ -57,16 +58,19 @@ class Rows {
 suite("watched approvals in the report", () => {
   test("the share of expired approvals is of those that ended", () => {
     const rows = new Rows();
-    const [one = 0, two = 0, three = 0, four = 0] = Array.from({ length: 5 }, () => rows.opens());
+    const [one = 0, two = 0, three = 0, four = 0, five = 0] = Array.from({ length: 6 }, () => rows.opens());
     assert.equal(rows.line.expired_share, null, "none ended");
     assert.match(rows.text, / +0( +-){4}$/m);
     rows.acts("approval.expire", { rows: [one] }, start + 9000);
     assert.equal(rows.line.expired_share, 1);
     rows.denies(two, start + 9000);
     rows.acts("approval.cancel", { rows: [three], why: "person" }, start + 9000);
-    rows.acts("approval.supersede", { pairs: [[four, 5]] }, start + 9000);
-    assert.equal(rows.line.expired_share, 0.25, "the fifth is still open");
+    rows.acts("approval.supersede", { pairs: [[four, 6]] }, start + 9000);
+    rows.approves(five, start + 9000);
+    assert.equal(rows.line.expired_share, 0.25, "the fifth and the sixth are still open");
     assert.match(rows.text, / 25% /);
+    rows.acts("approval.use", { uses: [{ approval: five, needed: true, row: 20 }] }, start + 9000);
+    assert.equal(rows.line.expired_share, 0.2, "the sixth is still open");
   });
 
   for (const [what, decide] of [
@@ -142,5 +146,12 @@ suite("watched approvals in the report", () => {
     const rows = new Rows();
     for (let row = 1000; row < 1010; row += 1) rows.approves(row, start);
     assert.deepEqual([rows.line.approved, rows.line.always], [10, null]);
+  });
+
+  test("rules beyond the limit of lines share a line, which is not a rule that is always approved", () => {
+    const rows = new Rows();
+    for (let rule = 0; rule < linesMax; rule += 1) rows.opens(start, `r.${rule}`);
+    for (let rule = 0; rule < 10; rule += 1) rows.approves(rows.opens(start, `more.${rule}`), start + 5000);
+    assert.deepEqual([rows.line.rule, rows.line.approved, rows.line.always], ["(others)", 10, null]);
   });
 });
