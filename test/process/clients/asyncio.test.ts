@@ -292,6 +292,7 @@ gate = AsyncGate(**OPTIONS)
 async def main():
     return (getattr(await soon(gate.check(*CALL)), "verdict", "late"),)
 print(*asyncio.run(main()), flush=True)
+time.sleep(0.5)  # the thread is idle again, so that a pool of the parent would give it the next call
 if os.fork() == 0:
     run(main)
 os.wait()

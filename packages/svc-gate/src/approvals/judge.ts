@@ -176,7 +176,8 @@ function denialFor(
   { causes }: Asking,
   book: ApprovalBook,
 ): { readonly approval: Approval; readonly denials: number } | undefined {
-  const denied = book.denied(key);
+  // By their ends, so that every store names the same denial.
+  const denied = book.denied(key).toSorted((a, b) => endOf(a) - endOf(b) || (a.closed ?? 0) - (b.closed ?? 0));
   const found = denied.find(({ asking, denial, ...of }) => {
     if (denial === null || at >= denial.until) return false;
     if (asking.attach === attach) return true;
@@ -191,6 +192,11 @@ function denialFor(
     if (last !== undefined && under.length >= denialsMax) return { approval: last, denials: denialsMax };
   }
   return undefined;
+}
+
+/** Until when a denial matters to other calls. */
+function endOf({ denial }: Approval): number {
+  return denial === null ? 0 : Math.max(denial.until, denial.at + hourMs);
 }
 
 /** What says whether a denial can matter to other calls of its key. */
