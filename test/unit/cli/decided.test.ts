@@ -14,6 +14,12 @@ import { leafOf } from "../../support/ledger-fixture.ts";
 const dayMs = 86_400_000;
 const start = Date.UTC(2026, 10, 21);
 
+interface Vote {
+  readonly key?: string;
+  /** Null if more votes are needed. */
+  readonly useBy?: null;
+}
+
 /** A report that is given rows, and numbers them. */
 class Rows {
   readonly report = new DecidedApprovals();
@@ -34,8 +40,8 @@ class Rows {
     this.report.addChange({ seq: this.#seq, leaf, evidence: stored });
   }
 
-  approves(row: number, at: number, { key = "anna", useBy = (at + 1) as number | null } = {}): void {
-    this.acts("approval.approve", { row, use_by: useBy }, at, key);
+  approves(row: number, at: number, { key = "anna", useBy }: Vote = {}): void {
+    this.acts("approval.approve", { row, use_by: useBy === undefined ? at + 1 : useBy }, at, key);
   }
 
   denies(row: number, at: number, key = "anna"): void {
