@@ -1,9 +1,10 @@
 import { readAct, rowsOf, type ApprovalAct } from "../../approvals/mod.ts";
-import { endedBy, wholeText } from "../../ledger/entry/mod.ts";
+import { endedBy, wholeText, type Leaf } from "../../ledger/entry/mod.ts";
 import { visible } from "../../wire/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import { columns } from "../replay/print.ts";
 import { readLeaf, type Recorded } from "../replay/recorded.ts";
+import { otherGroups } from "../replay/verdict-changes.ts";
 import { Lines } from "./lines.ts";
 
 const counts = [
@@ -17,6 +18,8 @@ const counts = [
   "used",
   "cancelled",
   "replaced",
+  "fast",
+  "young",
 ] as const;
 type Count = (typeof counts)[number];
 
@@ -37,10 +40,18 @@ interface Open {
 /** Approvals that earlier rows opened, which the report did not read or cannot read. */
 const earlier = "(opened earlier)";
 
+const dayMs = 86_400_000;
+/** Nobody can read a call in less time. */
+const readingMs = 3000;
+/** With fewer decisions, a rule that is always approved or always denied can be chance. */
+const decisionsMin = 10;
+
 /** Counts by rule what became of approvals, from the rows of checks and of what persons and the gate did. */
 export class DecidedApprovals {
   readonly #rules = new Lines<Line>(newLine, ({ opened }) => opened);
   readonly #open = new Map<number, Open>();
+  /** When each of the ledger's own keys was made or rotated last, in milliseconds since the epoch. */
+  readonly #keys = new Map<string, number>();
 
   /** Adds a check. */
   add({ leaf, trace }: Recorded): void {
@@ -55,22 +66,31 @@ export class DecidedApprovals {
   addChange(row: RecordedRow): void {
     const leaf = readLeaf(row);
     if (typeof leaf === "string") return;
-    const { act: name, at } = leaf;
-    const [act] = listOf(() => [readAct(name ?? "", wholeText(row.evidence, "input") ?? "null")]);
-    if (act !== undefined) for (const asked of listOf(() => rowsOf(act))) this.#apply(act, asked, at);
+    const input = wholeText(row.evidence, "input") ?? "null";
+    if (leaf.act === "keys.create" || leaf.act === "keys.rotate") this.#addKey(input, leaf.at);
+    const [act] = listOf(() => [readAct(leaf.act ?? "", input)]);
+    if (act !== undefined) for (const asked of listOf(() => rowsOf(act))) this.#apply(act, asked, leaf);
     else if (this.#open.size > 0)
       for (const [from, to] of listOf(() => endedBy(leaf, row.evidence))) this.#cancel(from, to);
+  }
+
+  /** The root's ledger also has the rows of the tenants' keys, which may have the same names. */
+  #addKey(input: string, at: number): void {
+    const [key] = listOf(() => [JSON.parse(input) as { readonly name: string; readonly tenant: string | null } | null]);
+    if (key?.tenant === null) this.#keys.set(key.name, at);
   }
 
   #cancel(from: number, to: number): void {
     for (const [row, { rule }] of this.#open) if (from <= row && row <= to) this.#end(row, rule, "cancelled");
   }
 
-  #apply(act: ApprovalAct, row: number, at: number): void {
+  #apply(act: ApprovalAct, row: number, leaf: Leaf): void {
+    const { at } = leaf;
     const open = this.#open.get(row);
     const rule = open?.rule ?? earlier;
     // The row that asked cannot be read any more, so nothing says that it was counted.
     if (open === undefined && act.act === "approval.cancel" && act.why === "erased") return;
+    if (act.act === "approval.approve" || act.act === "approval.deny") this.#addVote(rule, act, open, leaf);
     if (act.act === "approval.approve") {
       if (open !== undefined) open.votes += 1;
       if (act.use_by === null || open?.isApproved === true) return;
@@ -82,6 +102,13 @@ export class DecidedApprovals {
       this.#open.delete(row);
     } else if (act.act !== "stop.set" || act.ends.includes(row)) this.#end(row, rule, endings[act.act]);
     else if (open !== undefined) Object.assign(open, { isApproved: false, votes: 0 });
+  }
+
+  #addVote(rule: string, { act }: ApprovalAct, open: Open | undefined, { at, key }: Leaf): void {
+    const line = this.#rules.of(rule);
+    if (open !== undefined && at - open.at < readingMs) line.fast += 1;
+    const made = this.#keys.get(key ?? "");
+    if (act === "approval.approve" && made !== undefined && at < made + dayMs) line.young += 1;
   }
 
   #decide(rule: string, count: "approved" | "denied", open: Open | undefined, at: number): void {
@@ -98,31 +125,67 @@ export class DecidedApprovals {
   }
 
   get text(): readonly string[] {
-    const { lines } = this.#rules;
-    if (lines.length === 0) return [];
-    const rows = lines.map(([rule, line]) => {
-      const { median, p90 } = timesOf(line);
-      return [visible(rule), ...counts.map((count) => String(line[count])), ...[median, p90].map(lengthText)];
-    });
+    const { json } = this;
+    if (json.length === 0) return [];
+    const rows = json.map((line) => [
+      visible(line.rule),
+      ...counts.map((count) => String(line[count] ?? "-")),
+      line.expired_share === null ? "-" : `${Math.round(100 * line.expired_share)}%`,
+      ...[line.median_ms, line.p90_ms].map(lengthText),
+    ]);
     return [
       "",
       "approvals that persons were asked for",
-      ...columns([["rule", ...counts, "median", "p90"], ...rows]),
-      "  unvoted: expired without any vote; median and p90: the time until the decision",
+      ...columns([["rule", ...counts, "expired %", "median", "p90"], ...rows]),
+      "  unvoted: expired without any vote; expired %: of those that ended; median and p90: the time until the decision",
+      "  fast: votes and denials in less than 3 seconds; young: votes with keys made or rotated less than a day before",
+      ...json.flatMap(alwaysText),
     ];
   }
 
-  get json(): object {
+  get json(): readonly DecidedLine[] {
     return this.#rules.lines.map(([rule, line]) => {
+      const { decidedMs: _times, ...of } = line;
       const { median, p90 } = timesOf(line);
+      const ended = of.denied + of.expired + of.used + of.cancelled + of.replaced;
       return {
         rule,
-        ...Object.fromEntries(counts.map((count) => [count, line[count]])),
+        ...of,
+        young: this.#keys.size === 0 ? null : of.young,
+        expired_share: ended === 0 ? null : of.expired / ended,
+        always: rule === earlier || rule === otherGroups ? null : alwaysOf(of),
         median_ms: median,
         p90_ms: p90,
       };
     });
   }
+}
+
+/** A line of the report for programs. */
+interface DecidedLine extends Record<Exclude<Count, "young">, number> {
+  readonly rule: string;
+  /** Null if the report read no row of a key. */
+  readonly young: number | null;
+  /** Of the approvals that ended, from 0 to 1. Null if none ended. */
+  readonly expired_share: number | null;
+  /** The decision, if all of at least 10 are the same. */
+  readonly always: "approved" | "denied" | null;
+  readonly median_ms: number | null;
+  readonly p90_ms: number | null;
+}
+
+function alwaysOf({ approved, denied }: Readonly<Record<"approved" | "denied", number>>): DecidedLine["always"] {
+  if (approved + denied < decisionsMin || (approved > 0 && denied > 0)) return null;
+  return denied === 0 ? "approved" : "denied";
+}
+
+function alwaysText({ rule, always, approved, denied }: DecidedLine): readonly string[] {
+  const name = visible(rule);
+  if (always === "approved")
+    return [`  rule ${name}: all ${approved} decisions were approvals. Does a person need to decide these calls?`];
+  if (always === "denied")
+    return [`  rule ${name}: all ${denied} decisions were denials. Should the contract block these calls?`];
+  return [];
 }
 
 const endings = {
@@ -155,7 +218,7 @@ function timesOf({ decidedMs }: Line): { readonly median: number | null; readonl
 }
 
 const units = [
-  ["d", 86_400_000],
+  ["d", dayMs],
   ["h", 3_600_000],
   ["m", 60_000],
   ["s", 1000],
