@@ -6,6 +6,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, test, type TestContext } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
 import { sentencesOf } from "../support/sentences.ts";
 import { check, finish, key, spawnGate, temporaryFolder, writeContracts, type Spawned } from "../support/gate.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
@@ -56,6 +57,9 @@ function goingOn(there: PostgresServer): void {
     const run = (...args: readonly string[]): ReturnType<typeof finish> => finish(t, args, { cwd, env: restored });
     await there.run("CREATE DATABASE gate");
     await reasonsOf(env, 2);
+    // The server copies a database only after every session on it has ended.
+    const sessions = "SELECT 1 FROM pg_stat_activity WHERE datname = 'gate'";
+    for (let n = 0; n < 600 && (await there.run(sessions)).length > 0; n += 1) await wait(100);
     await there.run("CREATE DATABASE restored TEMPLATE gate");
     await reasonsOf(env, 2);
     const refused = await run("serve", "--port", "0");

@@ -152,6 +152,7 @@ const none = {
   cancelled: 0,
   replaced: 0,
   young: 0,
+  self: 0,
   expired_share: null,
   always: null,
 };

@@ -66,7 +66,7 @@ suite("watched approvals in the report", () => {
     const rows = new Rows();
     const [one = 0, two = 0, three = 0, four = 0, five = 0] = Array.from({ length: 6 }, () => rows.opens());
     assert.equal(rows.line.expired_share, null, "none ended");
-    assert.match(rows.text, / +0( +-){4}$/m);
+    assert.match(rows.text, / +0 +- +0( +-){3}$/m);
     rows.acts("approval.expire", { rows: [one] }, start + 9000);
     assert.equal(rows.line.expired_share, 1);
     rows.denies(two, start + 9000);
@@ -98,7 +98,7 @@ suite("watched approvals in the report", () => {
     assert.deepEqual([rows.line.rule, rows.line.fast], ["(opened earlier)", 0]);
   });
 
-  for (const act of ["keys.create", "keys.rotate"])
+  for (const act of ["keys.create", "keys.rotate", "keys.update"])
     test(`an approval less than a day after ${act} is by a young key`, () => {
       const rows = new Rows();
       rows.makes("anna", start, { act });
@@ -120,11 +120,19 @@ suite("watched approvals in the report", () => {
     assert.equal(rows.line.young, 1);
   });
 
+  test("a decision of a person on their own call is counted apart", () => {
+    const rows = new Rows();
+    const [own = 0, other = 0] = [rows.opens(), rows.opens()];
+    rows.acts("approval.approve", { row: own, use_by: start + 9000, self: true }, start + 5000, "anna");
+    rows.approves(other, start + 5000);
+    assert.deepEqual([rows.line.approved, rows.line.self], [2, 1]);
+  });
+
   test("without a row of a key the count of young keys is unknown", () => {
     const rows = new Rows();
     rows.approves(rows.opens(), start + 5000);
     assert.equal(rows.line.young, null);
-    assert.match(rows.text, /pay\.large.* 0 +- +- +5s +5s$/m);
+    assert.match(rows.text, /pay\.large.* 0 +- +0 +- +5s +5s$/m);
   });
 
   test("a rule that is always approved, or never, is named from ten decisions on", () => {

@@ -20,6 +20,7 @@ const counts = [
   "replaced",
   "fast",
   "young",
+  "self",
 ] as const;
 type Count = (typeof counts)[number];
 
@@ -46,11 +47,14 @@ const readingMs = 3000;
 /** With fewer decisions, a rule that is always approved or always denied can be chance. */
 const decisionsMin = 10;
 
+/** After these acts a key's vote is also its maker's voice for a day, or its owner's groups are new. */
+const keyActs: ReadonlySet<string> = new Set(["keys.create", "keys.rotate", "keys.update"]);
+
 /** Counts by rule what became of approvals, from the rows of checks and of what persons and the gate did. */
 export class DecidedApprovals {
   readonly #rules = new Lines<Line>(newLine, ({ opened }) => opened);
   readonly #open = new Map<number, Open>();
-  /** When each of the ledger's own keys was made or rotated last, in milliseconds since the epoch. */
+  /** When each of the ledger's own keys was made, rotated or changed last, in milliseconds since the epoch. */
   readonly #keys = new Map<string, number>();
 
   /** Adds a check. */
@@ -67,7 +71,7 @@ export class DecidedApprovals {
     const leaf = readLeaf(row);
     if (typeof leaf === "string") return;
     const input = wholeText(row.evidence, "input") ?? "null";
-    if (leaf.act === "keys.create" || leaf.act === "keys.rotate") this.#addKey(input, leaf.at);
+    if (keyActs.has(leaf.act ?? "")) this.#addKey(input, leaf.at);
     const [act] = listOf(() => [readAct(leaf.act ?? "", input)]);
     if (act !== undefined) for (const asked of listOf(() => rowsOf(act))) this.#apply(act, asked, leaf);
     else if (this.#open.size > 0)
@@ -104,11 +108,17 @@ export class DecidedApprovals {
     else if (open !== undefined) Object.assign(open, { isApproved: false, votes: 0 });
   }
 
-  #addVote(rule: string, { act }: ApprovalAct, open: Open | undefined, { at, key }: Leaf): void {
+  #addVote(
+    rule: string,
+    act: Extract<ApprovalAct, { act: "approval.approve" | "approval.deny" }>,
+    open: Open | undefined,
+    { at, key }: Leaf,
+  ): void {
     const line = this.#rules.of(rule);
+    if (act.self === true) line.self += 1;
     if (open !== undefined && at - open.at < readingMs) line.fast += 1;
     const made = this.#keys.get(key ?? "");
-    if (act === "approval.approve" && made !== undefined && at < made + dayMs) line.young += 1;
+    if (act.act === "approval.approve" && made !== undefined && at < made + dayMs) line.young += 1;
   }
 
   #decide(rule: string, count: "approved" | "denied", open: Open | undefined, at: number): void {
@@ -138,7 +148,8 @@ export class DecidedApprovals {
       "approvals that persons were asked for",
       ...columns([["rule", ...counts, "expired %", "median", "p90"], ...rows]),
       "  unvoted: expired without any vote; expired %: of those that ended; median and p90: the time until the decision",
-      "  fast: votes and denials in less than 3 seconds; young: votes with keys made or rotated less than a day before",
+      "  fast: votes and denials in less than 3 seconds; young: votes with keys made or changed less than a day before",
+      "  self: decisions of persons on their own calls, where the mandate permits it",
       ...json.flatMap(alwaysText),
     ];
   }
