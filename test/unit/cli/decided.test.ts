@@ -122,7 +122,7 @@ suite("watched approvals in the report", () => {
 
   test("a decision of a person on their own call is counted apart", () => {
     const rows = new Rows();
-    const [own = 0, other = 0] = [rows.opens(), rows.opens()];
+    const [own, other] = [rows.opens(), rows.opens()];
     rows.acts("approval.approve", { row: own, use_by: start + 9000, self: true }, start + 5000, "anna");
     rows.approves(other, start + 5000);
     assert.deepEqual([rows.line.approved, rows.line.self], [2, 1]);
