@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
-import { check, finish, startGate, temporaryFolder, type Running } from "../../support/gate.ts";
+import { check, finish, key, spawnGate, startGate, temporaryFolder, type Running } from "../../support/gate.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -76,6 +76,24 @@ test("without a gate, stop writes to the ledger directly, and the next gate bloc
   says("no-stop", await stop("--list"));
   gate = await startGate(t, { folder });
   assert.match(await answerOf(gate), /^ALLOW /);
+});
+
+test("a gate that starts while a stop is in force says so, and after the lift it does not", async (t) => {
+  const folder = temporaryFolder(t);
+  await (await startGate(t, { folder })).stop();
+  const data = join(folder, "data");
+  const stop = stopIn(t, data);
+  const warned = async (): Promise<string> => {
+    const gate = await spawnGate(t, [], { cwd: folder, env: { SVC_API_KEY: key, SVC_DATA_DIR: data } });
+    gate.kill("SIGTERM");
+    assert.equal(await gate.exit, 0, gate.stderr());
+    const warnings = gate.stdout().matchAll(/^ {2}warning {3}(.+)$/gm);
+    return [...warnings].map(([, warning = ""]) => warning).find((warning) => warning.includes("stop")) ?? "";
+  };
+  await stop(...why);
+  says("the-start-warns", await warned());
+  await stop("--lift", "--why", "checked");
+  assert.equal(await warned(), "");
 });
 
 /** Wrong options, and the sentence for each. */

@@ -122,7 +122,7 @@ export async function openFrom(source: GateSource, shared: SharedParts, earlier?
       anchors,
       acceptChange: !isAgain && source.acceptChange,
     });
-    return { ledger, gate, begin: () => begin(gate, { source, policySet, log }) };
+    return { ledger, gate, begin: () => begin(gate, { source, policySet, log, isAgain }) };
   } catch (error) {
     await anchors?.close();
     await ledger.close();
@@ -208,9 +208,11 @@ interface Beginning {
   /** The contracts in the source's files. */
   readonly policySet: PolicySet;
   readonly log: Logger;
+  /** True if the source was open in this process before. */
+  readonly isAgain: boolean;
 }
 
-async function begin(gate: Gate, { source, policySet, log }: Beginning): Promise<Reloaded | undefined> {
+async function begin(gate: Gate, { source, policySet, log, isAgain }: Beginning): Promise<Reloaded | undefined> {
   const { tenant } = source;
   const begun = await gate.begin();
   if (!begun.ok) throw new StartRefused(begun.problem.detail);
@@ -229,6 +231,8 @@ async function begin(gate: Gate, { source, policySet, log }: Beginning): Promise
       "the contract in force on the shared ledger is not the one in this gate's files. This gate uses the one in force; " +
         `run \`${reloadCommand(tenant)}\` to put the files in force`,
     );
+  if (gate.isStopped && !isAgain)
+    log.warn({ tenant }, "a stop is in force, so calls are blocked: `svc-gate stop --list` shows it");
   return begun.value;
 }
 
