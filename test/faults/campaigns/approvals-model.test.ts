@@ -76,7 +76,7 @@ const defects: readonly { readonly name: string; readonly defect: Mutation }[] =
   },
   {
     name: "a vote counts whose key the asker's person made",
-    defect: { within: "quorumNow", find: "voter?.maker === asker", put: "false" },
+    defect: { within: "quorumNow", find: "voicesOf(voter).includes(asker)", put: "voter.person === asker" },
   },
   {
     name: "an approval is used twice",

@@ -37,7 +37,7 @@ export function quorumOf(
   });
   // Of two votes that are one voice, the one that meets more needs counts.
   for (const voter of valid.toSorted((one, other) => met(other) - met(one))) {
-    const own = [voter.person, ...(voter.maker === undefined ? [] : [voter.maker])];
+    const own = voicesOf(voter);
     if (own.some((voice) => voices.has(voice))) continue;
     for (const voice of own) voices.add(voice);
     counted.push(voter);
@@ -49,6 +49,11 @@ export function quorumOf(
   const largest = Math.max(1, ...needs.map(({ of }) => of));
   const short = Math.min(largest, Math.max(0, ...missing));
   return { needs: largest, has: largest - short, isMet: short === 0, persons: counted.map(({ person }) => person) };
+}
+
+/** The persons as whose voice a vote counts: the key's own, and the one who made the key within a day. */
+export function voicesOf({ person, maker }: Pick<Voter, "maker" | "person">): readonly string[] {
+  return maker === undefined ? [person] : [person, maker];
 }
 
 /** True if the voter belongs to one of the groups that an approval needs. */

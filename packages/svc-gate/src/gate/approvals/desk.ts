@@ -6,6 +6,7 @@ import {
   mayDecide,
   readApprovalId,
   statusAt,
+  voicesOf,
   withVote,
   type Approval,
   type ApprovalAct,
@@ -215,7 +216,7 @@ export class ApprovalDesk {
     const voter = deciders.voter(key, at);
     if (voter === undefined || !mayDecide(approval.asking.needs, voter)) return bad(notAnApprover(key, approval));
     const asker = deciders.personOf(approval.key);
-    const isOwn = voter.person === asker || voter.maker === asker;
+    const isOwn = voicesOf(voter).includes(asker);
     if (!policy().policySet.approvals.self && isOwn)
       return bad(refuse("self-approval", `${voter.person} asked for this call, so another person must decide it`));
     if (asked.hash !== approval.hash)

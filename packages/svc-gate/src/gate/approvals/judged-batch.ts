@@ -10,6 +10,7 @@ import {
   quorumOf,
   readApprovalId,
   statusAt,
+  voicesOf,
   type Approval,
   type ApprovalAct,
   type Asking,
@@ -297,7 +298,7 @@ export function quorumNow(
   const asker = deciders.personOf(key);
   return quorumOf(asking.needs, votes, (vote) => {
     const voter = deciders.voter(vote.key, at);
-    const isOwn = voter?.person === asker || voter?.maker === asker;
+    const isOwn = voter !== undefined && voicesOf(voter).includes(asker);
     return isOwn && !self ? undefined : voter;
   });
 }
