@@ -257,9 +257,7 @@ export class Ledger {
 
   /** The stops of the ledger now. On a shared ledger, another gate may have set one. */
   async stops(): Promise<Stops> {
-    if (this.isShared) {
-      await this.#followStops(await this.signedSize());
-    }
+    if (this.isShared) await this.#followStops(await this.signedSize());
     return this.#stops;
   }
 

@@ -4,7 +4,7 @@ export interface PlacesOptions {
   /** The most places of one key, and of all keys. */
   readonly ofKeyMax: number;
   readonly max: number;
-  /** Says why there is no place, from the places that are taken. */
+  /** Makes the sentence of a refusal from the numbers of taken places: those of the key, and all. */
   readonly refusal: (ofKey: number, all: number) => string;
 }
 
