@@ -57,7 +57,7 @@ const places: readonly (readonly [input: (text: string) => string, name: string]
   [(text) => `{"n": 1, "s": "", "any": [[{"a b": ${text}}]]}`, 'input.any[0][0]["a b"]'],
 ];
 
-suite("numbers that programs read as doubles", () => {
+suite("R21: numbers that programs read as doubles", () => {
   test("each number is reported with the number that programs may read, and only if its value changes", () => {
     for (const [text, read] of table) assert.equal(misreadAs(numberOf(text)), read, text);
   });
@@ -81,7 +81,7 @@ suite("numbers that programs read as doubles", () => {
   });
 });
 
-suite("numbers: double", () => {
+suite("R21: numbers: double", () => {
   test("a call is refused wherever its input has such a number, and the reason names the member and both values", () => {
     const policySet = compile(strict);
     for (const [text, read] of table) {
