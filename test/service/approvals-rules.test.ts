@@ -87,7 +87,7 @@ const scenarios: readonly Scenario[] = [
     defect: { within: "judgeAsk", find: "quorum?.isMet === true", put: "quorum !== undefined" },
   },
   {
-    rule: "C13: an approval that nobody decided expires, which is no denial",
+    rule: "C13: an approval that nobody decided expires, and its call can open another",
     options: { contract: payments.replace("use_within: 5m", "use_within: 5m, decide_within: 2s") },
     run: async (desk) => {
       const { approval } = await desk.asks(large);
