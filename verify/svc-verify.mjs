@@ -97,11 +97,14 @@ function checkLeaf(bytes, row, origin) {
   return { text, act, at: Number(at), caller: `${key}${tool}`, check, contract, evidence, kind, lenient, prev };
 }
 const use = `\\{"approval":(${number}),"needed":(?:true|false),"row":(${number})\\}`;
-const uses = new RegExp(`^.{34}\\{"uses":\\[${use}(?:,${use})*\\]\\}\\]$`);
-/** A row of act approval.use lists the checks that used an approval: their answers may be more lenient than verdicts. */
+const granted = `\\{"amounts":\\{[^{}]*\\},"grant":(${number}),"row":(${number})\\}`;
+const grantList = `"grants":\\[${granted}(?:,${granted})*\\]`;
+const useList = `${use}(?:,${use})*`;
+const uses = new RegExp(`^.{34}\\{(?:"uses":\\[${useList}\\]|${grantList},"uses":\\[(?:${useList})?\\])\\}\\]$`);
+/** A row of act approval.use lists the checks that used an approval or a grant: their answers may be more lenient. */
 function settleUses(lenient, line, row) {
   const text = textOf(strictBase64(line.split("~")[1], "base64url"));
-  const pairs = uses.test(text) ? [...text.matchAll(new RegExp(use, "g"))] : [];
+  const pairs = uses.test(text) ? [granted, use].flatMap((each) => [...text.matchAll(new RegExp(each, "g"))]) : [];
   const areEarlier = pairs.every(([, approval, of]) => 0 < +approval && +approval < +of && +of < row);
   need(pairs.length > 0 && areEarlier, "use", row, "the row does not say properly which checks used an approval");
   for (const [, , of] of pairs) lenient.delete(Number(of));

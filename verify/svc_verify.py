@@ -168,12 +168,14 @@ def is_lenient(leaf):
     return leaf["kind"] == "check" and (is_open or (mode, answered, verdict) == ('"enforce"', '"ESCALATE"', '"BLOCK"'))
 
 USE = r'\{"approval":(%(number)s),"needed":(?:true|false),"row":(%(number)s)\}' % SHAPES
-USES = re.compile(r'.{34}\{"uses":\[%s(?:,%s)*\]\}\]' % (USE, USE))
+GRANTED = r'\{"amounts":\{[^{}]*\},"grant":(%(number)s),"row":(%(number)s)\}' % SHAPES
+USES = re.compile(r'.{34}\{(?:"uses":\[%s(?:,%s)*\]|"grants":\[%s(?:,%s)*\],"uses":\[(?:%s(?:,%s)*)?\])\}\]' % (USE, USE, GRANTED, GRANTED, USE, USE))
 def settle_uses(lenient, line, row):
-    """A row of act approval.use lists the checks that used an approval: their answers may be more lenient than verdicts."""
+    """A row of act approval.use lists the checks that used an approval or a grant: their answers may be more lenient."""
     text = (strict_base64(line.split(b"~")[1].decode("latin-1"), True) or b"").decode("utf-8", "replace")
-    pairs = [(int(approval), int(of)) for approval, of in re.findall(USE, text)] if USES.fullmatch(text) else []
-    are_earlier = pairs and all(0 < approval < of < row for approval, of in pairs)
+    found = re.findall(GRANTED, text) + re.findall(USE, text) if USES.fullmatch(text) else []
+    pairs = [(int(by), int(of)) for by, of in found]
+    are_earlier = pairs and all(0 < by < of < row for by, of in pairs)
     need(are_earlier, "use", row, "the row does not say properly which checks used an approval")
     for _, of in pairs:
         lenient.pop(of, None)

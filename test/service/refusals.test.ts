@@ -93,6 +93,7 @@ const raise: Readonly<Record<RefusalCode, Raise>> = {
       append: () => undefined,
       value: () => "0",
       stops: { acts: [], active: [] },
+      grants: [],
       commit,
       abort: async () => undefined,
     }));
@@ -134,6 +135,10 @@ const raise: Readonly<Record<RefusalCode, Raise>> = {
     await decide(gate, person, `${id}/approve`, { hash });
     await Promise.all(waiting);
     return refused;
+  },
+  "grant-refused": async (gate) => {
+    const { id, hash, person } = await park(gate);
+    return decide(gate, person, `${id}/approve`, { hash, grant: {} });
   },
   "outcome-refused": async (gate) => {
     const { receipt } = (await check(gate, call.replace("note.add", "nobody.knows"))).json;
@@ -196,6 +201,7 @@ const kept: ReadonlyMap<string, number> = new Map([
   ["call-id-used", 1],
   ["queue-full", 2],
   ["approval-closed", 4],
+  ["grant-refused", 4],
   ["approval-changed", 3],
   ["not-an-approver", 5],
   ["self-approval", 4],

@@ -37,9 +37,25 @@ const rightAnswers: readonly (readonly [name: string, members: Readonly<Record<s
 ];
 
 const good = { contracts: 1, erased_parts: 0 };
+const [first, second] = ['{"amounts":{},"grant":1,"row":2}', '{"amounts":{"input.usd":"4.5"},"grant":1,"row":3}'];
+
+const rightGrants: readonly (readonly [name: string, input: string])[] = [
+  ["that a grant let through", `{"grants":[${first},${second}],"uses":[]}`],
+  ["of which one used an approval and one a grant", `{"grants":[${second}],"uses":[${one}]}`],
+];
+
+const wrongGrants: readonly (readonly [name: string, input: string])[] = [
+  ["with grants and without the list of uses", `{"grants":[${first},${second}]}`],
+  ["with an empty list of grants", `{"grants":[],"uses":[${one},${two}]}`],
+  ["with a grant in the row that used it", `{"grants":[{"amounts":{},"grant":2,"row":2},${second}],"uses":[]}`],
+  ["with a use of a grant by its own row", `{"grants":[{"amounts":{},"grant":1,"row":4}],"uses":[]}`],
+  ["with an amount that is an object", `{"grants":[{"amounts":{"a":{}},"grant":1,"row":2},${second}],"uses":[]}`],
+];
 
 export const useCases: readonly ExportCase[] = [
   oneCase("good: two checks that used one approval each", useFiles, holds(6, good)),
+  ...rightGrants.map(([name, input]) => oneCase(`good: two checks ${name}`, uses(input), holds(6, good))),
+  ...wrongGrants.map(([name, input]) => oneCase(`use: a row ${name}`, uses(input), { row: 4, code: "use" })),
   ...rightAnswers.map(([name, members]) => oneCase(`good: ${name}`, other(5, { members }), holds(6, good))),
   ...wrongAnswers.map(([name, members]) =>
     oneCase(`use: ${name}, and no row names it`, other(5, { members }), { row: 5, code: "use" }),

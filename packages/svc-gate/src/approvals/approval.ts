@@ -1,4 +1,5 @@
 import { canonical, type Canonical } from "../wire/mod.ts";
+import type { GrantOffer, GrantUse } from "./grant.ts";
 
 /**
  * The states of an approval. `pending` waits for a person, `approved` for the call to be asked again. The others are
@@ -23,6 +24,8 @@ export interface Asking {
   readonly causes: Readonly<Record<string, string>>;
   /** Milliseconds since the epoch. */
   readonly decide_by: number;
+  /** Present if all causes let a person grant later calls too. */
+  readonly grants?: GrantOffer;
   /** Milliseconds after the last vote. */
   readonly use_within: number;
   readonly needs: readonly Need[];
@@ -92,7 +95,7 @@ export interface Approval {
   readonly denial: Denial | null;
   /** The row that ended it; null while it is open. */
   readonly closed: number | null;
-  /** The rule's successor: the row whose approval replaced this one. */
+  /** The row that replaced it: its own approval did so, or a grant let that call through. */
   readonly successor: number | null;
   /** The last row about it. */
   readonly changed: number;
@@ -154,6 +157,8 @@ export type ApprovalAct =
   | { readonly act: "approval.expire"; readonly rows: readonly number[] }
   | {
       readonly act: "approval.use";
+      /** The checks that grants let through; absent if there are none. */
+      readonly grants?: readonly GrantUse[];
       readonly uses: readonly { readonly approval: number; readonly needed: boolean; readonly row: number }[];
     }
   | { readonly act: "approval.supersede"; readonly pairs: readonly (readonly [old: number, by: number])[] }

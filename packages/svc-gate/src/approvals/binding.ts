@@ -1,4 +1,4 @@
-import { decimalText, Decimal, findMembers, type Json, type JsonObject } from "../wire/mod.ts";
+import { addDecimals, decimalText, Decimal, findMembers, type Json, type JsonObject } from "../wire/mod.ts";
 
 /** A call, as an approval is bound to it. */
 export interface BoundCall {
@@ -67,6 +67,38 @@ function textOf(value: Json, path: string, unbound: ReadonlySet<string>, numberT
   }
   const items = value as readonly Json[];
   return `[${items.map((item) => textOf(item, "", unbound, numberText)).join(",")}]`;
+}
+
+/**
+ * The text of a whole member outside lists, such as `input.payee`, by which grants compare calls. Numbers have the
+ * characters that were sent.
+ *
+ * @returns undefined if the call does not have the member
+ */
+export function memberText(
+  call: { readonly input: JsonObject | undefined; readonly platform: JsonObject | null | undefined },
+  member: string,
+): string | undefined {
+  const value = memberOf(call, member);
+  return value === undefined ? undefined : textOf(value, "", new Set(), charactersOf);
+}
+
+/** Returns a number of a call as a decimal; undefined if it is not a number. */
+export function memberNumber(call: Parameters<typeof memberText>[0], member: string): string | undefined {
+  const value = memberOf(call, member);
+  return typeof value === "number" || value instanceof Decimal ? plainDecimal(charactersOf(value)) : undefined;
+}
+
+/** A JSON number without an exponent. */
+function plainDecimal(text: string): string {
+  return addDecimals(text, "0");
+}
+
+function memberOf({ input, platform }: Parameters<typeof memberText>[0], member: string): Json | undefined {
+  const [root, ...path] = member.split(".");
+  let value: Json | undefined = (root === "input" ? input : platform) as Json | undefined;
+  for (const name of path) value = value instanceof Map ? (value as JsonObject).get(name) : undefined;
+  return value;
 }
 
 /** Returns the JSON texts of facts such as `platform.wallet_id`; null for absent ones. */

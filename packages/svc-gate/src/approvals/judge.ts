@@ -10,10 +10,11 @@ import {
   type Status,
 } from "./approval.ts";
 import type { ApprovalBook } from "./book.ts";
+import type { Grant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 
 /** What became of an ESCALATE, or of an approval that a call named. */
-export const hows = ["opened", "attached", "used", "denied", "capped", "closed", "stopped"] as const;
+export const hows = ["opened", "attached", "used", "grant", "denied", "capped", "closed", "stopped"] as const;
 export type How = (typeof hows)[number];
 
 /** A call that the contract has judged, and that a person may have to decide. */
@@ -52,6 +53,7 @@ export type Judgement =
       readonly needed: boolean;
       readonly by: readonly string[];
     }
+  | ({ readonly how: "grant"; readonly mismatch: boolean; readonly supersedes: Approval | undefined } & Granted)
   | {
       readonly how: "denied";
       readonly mismatch: boolean;
@@ -62,6 +64,15 @@ export type Judgement =
   | { readonly how: "closed"; readonly mismatch: boolean; readonly approval: Approval; readonly status: Status }
   | { readonly how: "capped"; readonly mismatch: boolean; readonly waiting: number };
 
+/** A grant that covers a call. */
+export interface Granted {
+  readonly grant: Grant;
+  /** The persons whose votes for it count. */
+  readonly by: readonly string[];
+  /** What the call adds to the grant's amounts. */
+  readonly amounts: Readonly<Record<string, string>>;
+}
+
 const hourMs = 3_600_000;
 const denialsMax = 3;
 
@@ -70,12 +81,14 @@ const denialsMax = 3;
  * approval that is closed, makes an answer stricter than the contract. Only an approval makes it more lenient.
  *
  * @param quorumNow counts an approval's votes with the keys and groups of now
+ * @param grantFor finds a grant that covers the call
  */
 export function judgeAsk(
   ask: Ask,
   book: ApprovalBook,
   limits: AskLimits,
   quorumNow: (approval: Approval) => Quorum,
+  grantFor: (asking: Asking) => Granted | undefined = () => undefined,
 ): Judgement {
   const { at, answered } = ask;
   const named = ask.named === undefined ? undefined : namedBy(ask, book);
@@ -97,6 +110,8 @@ export function judgeAsk(
   }
   const open = book.open(ask.attach, at);
   const same = open.find(({ asking }) => asking.binding === ask.binding);
+  const granted = grantFor(ask.asking);
+  if (granted !== undefined) return { how: "grant", mismatch, supersedes: same, ...granted };
   const other = same ?? open[0];
   if (other !== undefined) {
     const isStale = same !== undefined && !isSameCause(ask.asking, same.asking);

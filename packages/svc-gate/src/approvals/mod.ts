@@ -9,6 +9,7 @@
 export * from "./approval.ts";
 export * from "./binding.ts";
 export * from "./book.ts";
+export * from "./grant.ts";
 export * from "./judge.ts";
 export * from "./quorum.ts";
 export * from "./stop.ts";

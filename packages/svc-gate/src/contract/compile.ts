@@ -408,7 +408,7 @@ class ContractCompiler {
     const shared = [document?.approval, this.#document.approval, this.#mandate?.approval];
     const rules = this.#document.rules
       .filter(({ on }) => on.some(({ text }) => fits(text, tool)))
-      .map((rule) => compiler.rule(rule, facts, this.#terms.terms([rule.approval, ...shared])));
+      .map((rule) => compiler.rule(rule, facts, this.#terms.ofRule(rule.approval, shared)));
     const otherwise = document?.otherwise;
     const said = compiler.otherwise(otherwise, facts);
     const terms = this.#terms.terms(shared);

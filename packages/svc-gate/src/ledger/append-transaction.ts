@@ -1,5 +1,5 @@
 import { addDecimals, canonical, type Canonical } from "../wire/mod.ts";
-import { cancelledBy, reopenedBy, withStopAct, type Approval, type Stops } from "../approvals/mod.ts";
+import { cancelledBy, reopenedBy, withStopAct, type Approval, type Grant, type Stops } from "../approvals/mod.ts";
 import type {
   CheckEntry,
   ChangeEntry,
@@ -11,6 +11,7 @@ import type {
 } from "./entries.ts";
 import { readApprovals, storedApproval } from "./entry/approval-rows.ts";
 import { isAboutStops, stopActOf } from "./entry/stop-rows.ts";
+import { withGrantRow } from "./entry/grant-rows.ts";
 import type { Erasure } from "./entry/erasure.ts";
 import { outcomeAct, outcomeBody } from "./entry/outcome-rows.ts";
 import { makeEvidence, type SensitiveMember } from "./entry/evidence.ts";
@@ -52,6 +53,7 @@ export interface TransactionContext {
   readonly engine: string;
   readonly store: StoreTransaction;
   readonly stops: Stops;
+  readonly grants: readonly Grant[];
   readonly digest: (key: string) => string;
   readonly counterOf: (counter: Omit<StoredCounter, "digest">) => StoredCounter;
   readonly committed: (reached: Reached) => void;
@@ -68,6 +70,7 @@ export interface Reached {
   /** The signed checkpoint over the tree. */
   readonly checkpoint: string;
   readonly stops: Stops;
+  readonly grants: readonly Grant[];
 }
 
 /**
@@ -91,12 +94,14 @@ export class AppendTransaction {
   readonly #tree: Frontier;
   readonly #nodes: TreeNode[] = [];
   #stops: Stops;
+  #grants: readonly Grant[];
 
   constructor(context: TransactionContext) {
     this.#context = context;
     this.#head = context.head;
     this.#tree = context.tree;
     this.#stops = context.stops;
+    this.#grants = context.grants;
   }
 
   /** The last row, including the rows of this transaction. */
@@ -148,6 +153,11 @@ export class AppendTransaction {
   /** The ledger's stops, including those of this transaction. */
   get stops(): Stops {
     return this.#stops;
+  }
+
+  /** The grants that no row has ended, including those of this transaction. */
+  get grants(): readonly Grant[] {
+    return this.#grants;
   }
 
   /** The ledger's name. */
@@ -277,7 +287,10 @@ export class AppendTransaction {
     if (erases !== undefined) this.#erasures.push(erases);
     this.#change(entry, "[]");
     const { seq } = this.#head;
-    for (const { row } of ends) this.release(row, []);
+    const row = this.#rows.at(-1);
+    if (row !== undefined && (this.#grants.length > 0 || entry.act.startsWith("grant.")))
+      this.#grants = withGrantRow(this.#grants, row, (text) => this.digest(text));
+    for (const { row: ended } of ends) this.release(ended, []);
     const changed = [
       ...ends.map((approval) => cancelledBy(approval, seq)),
       ...reopens.map((approval) => reopenedBy(approval, seq)),
@@ -387,7 +400,8 @@ export class AppendTransaction {
         outcomes: this.#outcomes,
       };
       await store.commit(this.#rows, this.#effects, { inForce, signer, tree, ...kept });
-      committed({ head: this.#head, leaf, tree: this.#tree, checkpoint: await signed, stops: this.#stops });
+      const standing = { stops: this.#stops, grants: this.#grants };
+      committed({ head: this.#head, leaf, tree: this.#tree, checkpoint: await signed, ...standing });
     }
     return this.#receipts.map(asDurable);
   }

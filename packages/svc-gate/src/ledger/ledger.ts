@@ -19,9 +19,9 @@ import type {
   EventPosition,
   StoredOutcome,
 } from "./store/store.ts";
-import { noStops, withStopAct, type Approval, type Stops } from "../approvals/mod.ts";
+import type { Approval, Grant, Stops } from "../approvals/mod.ts";
 import { readApprovals } from "./entry/approval-rows.ts";
-import { stopActIn, stopMarks } from "./entry/stop-rows.ts";
+import { Standing } from "./standing.ts";
 import type { StoredRow } from "./entry/row.ts";
 import { keyDigester } from "./key-digests.ts";
 import { changeColumns } from "./entry/row.ts";
@@ -100,9 +100,7 @@ export class Ledger {
   #checkpoint: string;
   readonly #headWatchers: ((head: SignedHead) => void)[] = [];
   #certain: LedgerParts["certain"];
-  /** The stops by the rows up to `#stopsThrough`. */
-  #stops: Stops = noStops;
-  #stopsThrough = 0;
+  readonly #standing: Standing;
 
   constructor(parts: LedgerParts) {
     this.#parts = parts;
@@ -115,6 +113,7 @@ export class Ledger {
     this.#replaced = parts.signer.change?.from;
     this.#checkpoint = this.#sign({ size: parts.tree.size, root: parts.tree.root() });
     this.keyDigest = keyDigester(parts.store.opened.counterSecret);
+    this.#standing = new Standing(parts.store, this.keyDigest);
   }
 
   get name(): string {
@@ -169,7 +168,7 @@ export class Ledger {
     try {
       const head = this.#follow(store.head, store.frontier);
       await this.#followSigner(store.signer);
-      if (store.changed > this.#stopsThrough) await this.#followStops(store.changed);
+      await this.#standing.follow(store.changed);
       return new AppendTransaction({
         head,
         tree: this.#tree.copy(),
@@ -177,7 +176,8 @@ export class Ledger {
         log: this.name,
         engine: this.#parts.engine,
         store,
-        stops: this.#stops,
+        stops: this.#standing.stops,
+        grants: this.#standing.grants,
         digest: this.keyDigest,
         counterOf: (counter) => ({ ...counter, digest: hash("sha256", counter.definition, "hex") }),
         committed: (reached) => this.#advance(reached),
@@ -229,36 +229,24 @@ export class Ledger {
     );
   }
 
-  /**
-   * Reads the stops of the rows that this gate has not read yet.
-   *
-   * @param changed the last row of a person's act: without a new one, nothing is read
-   */
-  async #followStops(changed: number): Promise<void> {
-    const through = this.#stopsThrough;
-    const before = this.#stops;
-    if (changed <= through) return;
-    const found: StoredRow[] = [];
-    for (const mark of stopMarks) {
-      const query = { before: changed + 1, from: through + 1, limit: changed, verdict: changeColumns.verdict };
-      for await (const slice of this.#store.read({ ...query, leafHas: [mark] })) found.push(...slice);
-    }
-    const acts = found.toSorted((a, b) => a.seq - b.seq).flatMap((row) => stopActIn(row) ?? []);
-    // Another call may have read more rows meanwhile.
-    if (this.#stopsThrough >= changed) return;
-    this.#stops = acts.reduce(withStopAct, before);
-    this.#stopsThrough = changed;
-  }
-
   /** The stops when this gate last wrote or read the ledger. */
   get stopsAtHead(): Stops {
-    return this.#stops;
+    return this.#standing.stops;
   }
 
   /** The stops of the ledger now. On a shared ledger, another gate may have set one. */
   async stops(): Promise<Stops> {
-    if (this.isShared) await this.#followStops(await this.signedSize());
-    return this.#stops;
+    return (await this.#standingNow()).stops;
+  }
+
+  /** The grants of the ledger now that no row has ended. */
+  async grants(): Promise<readonly Grant[]> {
+    return (await this.#standingNow()).grants;
+  }
+
+  async #standingNow(): Promise<Standing> {
+    if (this.isShared) await this.#standing.follow(await this.signedSize());
+    return this.#standing;
   }
 
   #sign(grown: TreeHead): string {
@@ -266,14 +254,13 @@ export class Ledger {
   }
 
   /** Moves to the head of a commit. The commit also makes all earlier rows certain, on every required standby. */
-  #advance({ head, leaf, tree, checkpoint, stops }: Reached): void {
+  #advance({ head, leaf, tree, checkpoint, stops, grants }: Reached): void {
     this.#head = head;
     this.#headLeaf = leaf;
     this.#tree = tree;
     this.#checkpoint = checkpoint;
     this.#certain = head;
-    this.#stops = stops;
-    this.#stopsThrough = head.seq;
+    this.#standing.advance(head.seq, stops, grants);
     this.pinHead();
     for (const watch of this.#headWatchers) watch({ size: head.seq, checkpoint });
   }

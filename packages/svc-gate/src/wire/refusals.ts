@@ -17,6 +17,7 @@ const table = {
   "approval-changed": { status: 409, title: "The approval is not the one that was shown" },
   "not-an-approver": { status: 403, title: "The API key may not decide this call" },
   "self-approval": { status: 403, title: "Nobody decides a call of their own" },
+  "grant-refused": { status: 422, title: "The grant cannot be made" },
   "outcome-refused": { status: 409, title: "The outcome was not recorded" },
   "stop-refused": { status: 409, title: "The stop cannot be set or lifted" },
   "body-timeout": { status: 408, title: "The request did not arrive in time" },

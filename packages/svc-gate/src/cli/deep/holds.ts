@@ -49,7 +49,7 @@ export class Holds {
     const leaf = readLeaf(row);
     if (typeof leaf === "string") return;
     const { how, approval } = askOf(row.evidence) ?? {};
-    if (approval !== undefined && (how === "used" || how === "opened")) this.#open.delete(approval);
+    if (approval !== undefined && (how === "used" || how === "opened" || how === "grant")) this.#open.delete(approval);
     for (const [from, to] of endedBy(leaf, row.evidence))
       for (const seq of this.#open.keys()) if (seq >= from && seq <= to) this.#open.delete(seq);
     if (how !== "opened") return;

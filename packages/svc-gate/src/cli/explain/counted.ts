@@ -98,7 +98,7 @@ export async function countersExplained(
 /** The rows whose approvals a row ends, and with them the amounts that they hold. */
 function holdsEndedBy(row: RecordedRow): readonly (readonly [from: number, to: number])[] {
   const { how, approval } = askOf(row.evidence) ?? {};
-  if (approval !== undefined && (how === "used" || how === "opened")) return [[approval, approval]];
+  if (approval !== undefined && (how === "used" || how === "opened" || how === "grant")) return [[approval, approval]];
   const leaf = otherKind(row) === "change" ? parseLeaf(row.leaf) : undefined;
   return leaf === undefined ? [] : endedBy(leaf, row.evidence);
 }

@@ -101,7 +101,7 @@ export function difference(recorded: Recorded, again: Again, history: History): 
 export function answeredWith({ answered }: Pick<Again, "answered">, { trace }: Pick<Recorded, "trace">): Verdict {
   const how = trace.asked?.how;
   if (how === "stopped") return "BLOCK";
-  if (how === "used" && answered !== "BLOCK") return "ALLOW";
+  if ((how === "used" || how === "grant") && answered !== "BLOCK") return "ALLOW";
   return (how === "denied" || how === "closed") && answered === "ESCALATE" ? "BLOCK" : answered;
 }
 

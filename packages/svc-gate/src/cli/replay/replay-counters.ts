@@ -189,7 +189,8 @@ export class ReplayCounters {
   /** A check was passed: what the approval holds that it used or replaced counts no more. */
   passed({ seq, evidence }: RecordedRow): void {
     const { how, approval } = askOf(evidence) ?? {};
-    if (approval !== undefined && (how === "used" || how === "opened")) this.#release([approval, approval]);
+    if (approval !== undefined && (how === "used" || how === "opened" || how === "grant"))
+      this.#release([approval, approval]);
     if (how === "opened") this.#open.add(seq);
     this.answered();
   }

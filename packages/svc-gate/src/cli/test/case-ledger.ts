@@ -59,6 +59,7 @@ export class CaseLedger {
       engine: this.#engine,
       store: this.#store(),
       stops: noStops,
+      grants: [],
       digest: digestOfText,
       counterOf: (counter) => ({ ...counter, digest: "" }),
       committed: ({ head, tree }) => {

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { run } from "../run.ts";
+import type { CreateGrantOptions } from "../approvals/grants.ts";
 import type { ApprovalsOptions, DecideOptions, DenyOptions, ListOptions } from "../approvals/command.ts";
 import { inFolder } from "./options.ts";
 
@@ -55,6 +56,51 @@ export function addApprovals(program: Command): void {
       .argument("<id>", "of the approval"),
   ).action((id: string, options: ApprovalsOptions) =>
     run(async () => (await import("../approvals/command.ts")).cancelCommand(id, options)),
+  );
+}
+
+/** Adds the commands with which a person lets calls through that resemble one call. */
+export function addGrants(program: Command): void {
+  const grants = program
+    .command("grants")
+    .description("let calls like one call through for some time, without asking again; each act is a row of the ledger")
+    .helpCommand(false)
+    .addHelpText(
+      "after",
+      "\nA rule permits grants with `approval: { grants: ... }`, and says what they may be at most." +
+        "\nExit code 0: done. 2: refused, and nothing changed." +
+        "\n\nExample:\n  svc-gate grants create apr_12_... --key-file anna.key --for 30m --uses 5 --amount 500 --preview",
+    );
+
+  deciding(grants.command("list").description("list the grants in force, with what is left of each")).action(
+    (options: ApprovalsOptions) => run(async () => (await import("../approvals/grants.ts")).listGrantsCommand(options)),
+  );
+
+  deciding(
+    grants
+      .command("create")
+      .description("make a grant from a call that waits, or that a person let through")
+      .argument("<id>", "of the approval of that call"),
+  )
+    .option("--for <time>", "how long it lasts, such as 30m (default: as long as the rule permits)")
+    .option("--uses <number>", "how many calls it lets through (default: as many as the rule permits)")
+    .option("--amount <number>", "how much all its calls may add together; NAME=NUMBER if there are several", collected, [])
+    .option("--pin <member>", "a member of the input that must stay the same too, such as input.order", collected, [])
+    .option("--any-session", "for every session of the key, not only that of the call", false)
+    .option("--preview", "only say how many of the last calls it would have covered", false)
+    .action((id: string, options: CreateGrantOptions) =>
+      run(async () => (await import("../approvals/grants.ts")).createGrantCommand(id, options)),
+    );
+
+  deciding(
+    grants.command("approve").description("add your yes to a grant that needs more persons").argument("<id>", "of the grant"),
+  ).action((id: string, options: ApprovalsOptions) =>
+    run(async () => (await import("../approvals/grants.ts")).approveGrantCommand(id, options)),
+  );
+
+  deciding(grants.command("revoke").description("end a grant at once").argument("<id>", "of the grant")).action(
+    (id: string, options: ApprovalsOptions) =>
+      run(async () => (await import("../approvals/grants.ts")).revokeGrantCommand(id, options)),
   );
 }
 

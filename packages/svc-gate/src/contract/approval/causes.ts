@@ -31,6 +31,19 @@ export function causesOf(plan: ToolPlan, { fired }: Pick<Decision, "fired">, sof
   });
 }
 
+/** The members that decide what a call adds to counters: numbers that are added up as they are, and all others. */
+export function addedMembers({ writers }: ToolPlan): {
+  readonly sums: readonly string[];
+  readonly others: readonly string[];
+} {
+  const summing = writers.filter(({ counter }) => counter.sums);
+  const sums = summing.flatMap(({ counter }) => counter.sumOf ?? []);
+  const others = summing
+    .filter(({ counter }) => counter.sumOf === undefined)
+    .flatMap(({ reads }) => readMembers(reads.values).map(({ path }) => path));
+  return { sums: [...new Set(sums)].toSorted(), others: [...new Set(others)].toSorted() };
+}
+
 /**
  * What an approval of these causes needs. A softened BLOCK needs everything that any approval of the tool needs, because
  * its rule names nobody.
@@ -41,7 +54,9 @@ export function requirementFor(plan: ToolPlan, causes: readonly Cause[], softene
     terms,
     ...rules.filter(({ verdict }) => verdict === "ESCALATE").map((rule) => rule.terms),
   ]);
-  return requirementOf(softened ? [...own, ...all] : own);
+  const requirement = requirementOf(softened ? [...own, ...all] : own);
+  // A grant never lifts a BLOCK.
+  return softened ? { ...requirement, grants: undefined } : requirement;
 }
 
 const known = new WeakMap<Rule | Route, Cause>();
@@ -82,8 +97,9 @@ function causeOf(
   };
 }
 
-function termsJson({ by, ...terms }: ApprovalTerms): Canonical {
-  return { ...terms, by: by === null ? null : [...by], pins: [...terms.pins] };
+function termsJson({ by, grants, ...terms }: ApprovalTerms): Canonical {
+  const own = { ...terms, by: by === null ? null : [...by], pins: [...terms.pins] };
+  return grants === undefined ? own : { ...own, grants: { ...grants, pin: [...grants.pin] } };
 }
 
 /** Maps and decimals as JSON has them. */

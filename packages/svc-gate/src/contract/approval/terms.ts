@@ -1,5 +1,5 @@
 import type { Report } from "../text/diagnostic.ts";
-import type { ApprovalDocument, ApprovalSettingsDocument } from "../text/document.ts";
+import type { ApprovalDocument, ApprovalSettingsDocument, GrantsDocument } from "../text/document.ts";
 import { readLength } from "../counters/counters.ts";
 import { exactText, isExact } from "../run/rational.ts";
 import type { Field, RecordType, Type } from "../check/type.ts";
@@ -21,6 +21,17 @@ export interface ApprovalTerms {
   readonly pins: readonly string[];
   /** By how much a number that the rule reads may move; a decimal. */
   readonly drift: string;
+  /** What a grant may be at most; absent if no grant lifts the rule. */
+  readonly grants?: GrantTerms;
+}
+
+/** What a grant for calls under one rule may be at most. */
+export interface GrantTerms {
+  /** Milliseconds. */
+  readonly atMostMs: number;
+  readonly uses: number;
+  /** The members of the input that all calls of the grant share, such as `input.payee`. */
+  readonly pin: readonly string[];
 }
 
 /** The settings of all approvals. */
@@ -58,6 +69,7 @@ export const defaultSettings: ApprovalSettings = {
 const groupsMax = 16;
 const personsMax = 20;
 const pinsMax = 16;
+const usesMax = 10_000;
 const groupPattern = /^(?:oidc:)?[a-z0-9][a-z0-9._-]{0,63}$/;
 
 type WrittenTerms = { -readonly [Name in keyof ApprovalTerms]?: ApprovalTerms[Name] };
@@ -79,6 +91,22 @@ export class TermsReader {
   terms(documents: readonly (ApprovalDocument | undefined)[]): ApprovalTerms {
     const written = documents.flatMap((document) => (document === undefined ? [] : this.#written(document)));
     return Object.assign({}, defaultTerms, ...written.toReversed()) as ApprovalTerms;
+  }
+
+  /** The terms of a rule. Only its own text lets grants lift it. */
+  ofRule(own: ApprovalDocument | undefined, shared: readonly (ApprovalDocument | undefined)[]): ApprovalTerms {
+    const terms = this.terms([own, ...shared]);
+    return own?.grants === undefined ? terms : { ...terms, grants: this.#grants(own.grants, terms.pins) };
+  }
+
+  #grants({ span, atMost, uses, pin }: GrantsDocument, pins: readonly string[]): GrantTerms {
+    if (pins.some((name) => name.startsWith("counters.")))
+      this.#report.add("approval", span, "a rule that pins a counter has no `grants`: each use changes the counter");
+    return {
+      atMostMs: atMost === undefined ? 1 : this.#length(atMost),
+      uses: uses === undefined ? 1 : wholeNumber(uses, "uses", usesMax, this.#report),
+      pin: pin.map(({ text }) => text).toSorted(),
+    };
   }
 
   #written(document: ApprovalDocument): WrittenTerms {
@@ -197,6 +225,8 @@ export interface Requirement {
   readonly useWithinMs: number;
   readonly batch: boolean;
   readonly pins: readonly string[];
+  /** What a grant may be at most; undefined if one of the causes lets no grant lift it. */
+  readonly grants: GrantTerms | undefined;
 }
 
 export function requirementOf(terms: readonly ApprovalTerms[]): Requirement {
@@ -212,6 +242,17 @@ export function requirementOf(terms: readonly ApprovalTerms[]): Requirement {
     useWithinMs: Math.min(...all.map(({ useWithinMs }) => useWithinMs)),
     batch: all.every(({ batch }) => batch),
     pins: [...new Set(all.flatMap(({ pins }) => pins))].toSorted(),
+    grants: strictestGrants(all.map(({ grants }) => grants)),
+  };
+}
+
+function strictestGrants(all: readonly (GrantTerms | undefined)[]): GrantTerms | undefined {
+  const grants = all.filter((each) => each !== undefined);
+  if (grants.length === 0 || grants.length < all.length) return undefined;
+  return {
+    atMostMs: Math.min(...grants.map(({ atMostMs }) => atMostMs)),
+    uses: Math.min(...grants.map(({ uses }) => uses)),
+    pin: [...new Set(grants.flatMap(({ pin }) => pin))].toSorted(),
   };
 }
 

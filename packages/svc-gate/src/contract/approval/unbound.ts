@@ -21,6 +21,7 @@ export function unboundMembers(
   input: RecordType,
   { isOfTool, report }: Listing,
 ): readonly string[] {
+  const pins = pinnedMembers(routes, input, report);
   const listed = approval?.unbound ?? [];
   if (listed.length === 0 || report.size > 0) return [];
   const cores = [
@@ -32,7 +33,7 @@ export function unboundMembers(
     ...writers.flatMap(({ reads }) => [reads.when, ...reads.per, ...reads.values]),
     ...[...readers.values()].flatMap(({ per, since }) => [...per, since]),
   ].filter((core) => core !== undefined && typeof core !== "string");
-  const read = readMembers(cores).map(({ path }) => path);
+  const read = [...pins, ...readMembers(cores).map(({ path }) => path)];
   return listed.flatMap(({ text, span }) => {
     const [root, ...path] = text.split(".");
     const field = root === "input" ? fieldAt(input, path) : undefined;
@@ -46,10 +47,25 @@ export function unboundMembers(
           : field.type.kind !== "string"
             ? "is not a text, so an approval must be bound to it"
             : read.some((other) => overlaps(other, text))
-              ? "is read by a rule or a counter, so an approval must be bound to it"
+              ? "is read by a rule, a counter or a grant, so an approval must be bound to it"
               : undefined;
     if (problem === undefined) return [text];
     report.add("approval", span, `\`${text}\` ${problem}`);
     return [];
   });
+}
+
+/** The members that grants pin. Each must be a member of the tool's input. */
+function pinnedMembers(routes: ToolPlan["routes"], input: RecordType, report: Report): readonly string[] {
+  return routes.flatMap(({ rules }) =>
+    rules.flatMap(({ span, terms }) => {
+      const pins = terms.grants?.pin ?? [];
+      for (const pin of pins) {
+        const [root, ...path] = pin.split(".");
+        if (root !== "input" || fieldAt(input, path) === undefined)
+          report.add("approval", span, `\`${pin}\` is not a member of the tool's input, so no grant can pin it`);
+      }
+      return pins;
+    }),
+  );
 }

@@ -53,6 +53,15 @@ export interface ApprovalDocument {
   readonly pins: readonly YamlScalar[] | undefined;
   readonly drift: YamlScalar | undefined;
   readonly unbound: readonly YamlScalar[] | undefined;
+  readonly grants: GrantsDocument | undefined;
+}
+
+/** What a grant may be at most, as a rule writes it. */
+export interface GrantsDocument {
+  readonly span: Span;
+  readonly atMost: YamlScalar | undefined;
+  readonly uses: YamlScalar | undefined;
+  readonly pin: readonly YamlScalar[];
 }
 
 /** A mandate's settings for all approvals, as written. */

@@ -3,6 +3,7 @@ import { Report, type SourceFile, type Span } from "./diagnostic.ts";
 import { documentKeys } from "./document-keys.ts";
 import type {
   ApprovalDocument,
+  GrantsDocument,
   ApprovalSettingsDocument,
   ContractDocument,
   CounterDocument,
@@ -189,8 +190,11 @@ class Reader {
     return value === undefined || this.asList(value, `\`${key}\``) === undefined ? [] : this.texts(map, key);
   }
 
-  /** @param isOfTool a tool or a contract may say what an approval is not bound to; a rule and a mandate may not */
-  approval(map: YamlMap, isOfTool: boolean): ApprovalDocument | undefined {
+  /**
+   * A tool or a contract may say what an approval is not bound to; a rule and a mandate may not. Only a rule may say that
+   * grants lift it.
+   */
+  approval(map: YamlMap, isOfTool: boolean, isOfRule = false): ApprovalDocument | undefined {
     const value = map.entries.get("approval")?.value;
     const inner = this.asMap(value, "`approval`");
     if (inner === undefined) return undefined;
@@ -215,7 +219,25 @@ class Reader {
       pins: texts("pins"),
       drift: this.text(inner, "drift"),
       unbound,
+      grants: this.#grants(inner, isOfRule),
     };
+  }
+
+  #grants(approval: YamlMap, isOfRule: boolean): GrantsDocument | undefined {
+    const inner = this.asMap(approval.entries.get("grants")?.value, "`grants`");
+    if (inner === undefined) return undefined;
+    this.known(inner, documentKeys.grants, "`grants`");
+    if (!isOfRule)
+      this.#report.add("approval", inner.span, "`grants` belongs to a rule", "write it in the `approval` of each rule");
+    const [atMost, uses] = [this.text(inner, "at_most"), this.text(inner, "uses")];
+    if (atMost === undefined || uses === undefined)
+      this.#report.add(
+        "approval",
+        inner.span,
+        "`grants` needs `at_most` and `uses`",
+        "such as `{ at_most: 1h, uses: 20 }`",
+      );
+    return { span: inner.span, atMost, uses, pin: this.texts(inner, "pin") };
   }
 
   approvals(map: YamlMap): ApprovalSettingsDocument {
@@ -452,7 +474,7 @@ class Reader {
       verdict: verdict ?? "BLOCK",
       final,
       observed: mode !== undefined,
-      approval: this.approval(map, false),
+      approval: this.approval(map, false, true),
       reason: sentence ?? [],
     };
   }

@@ -3,14 +3,25 @@ import {
   attachText,
   bindingText,
   factTexts,
+  memberNumber,
+  memberText,
+  sessionName,
   withoutOwn,
   type Approval,
   type Asking,
+  type GrantOffer,
   type Shown,
 } from "../../approvals/mod.ts";
 import type { Cause } from "../../contract/ir.ts";
-import { causesOf, lookupsOf, requirementFor, type Decision, type LookupPlan } from "../../contract/mod.ts";
-import type { StoredEffect } from "../../ledger/entry/mod.ts";
+import {
+  addedMembers,
+  causesOf,
+  lookupsOf,
+  requirementFor,
+  type Decision,
+  type LookupPlan,
+} from "../../contract/mod.ts";
+import { grantRows, type StoredEffect } from "../../ledger/entry/mod.ts";
 import type { AppendTransaction, CounterLookup } from "../../ledger/mod.ts";
 import { addDecimals } from "../../wire/mod.ts";
 
@@ -79,18 +90,49 @@ export class ApprovableCall {
     if (prepared.plan === undefined) return undefined;
     const causes = causesOf(prepared.plan, decision, softened);
     if (causes.length === 0) return undefined;
-    const { needs, decideWithinMs, useWithinMs, batch, pins } = requirementFor(prepared.plan, causes, softened);
+    const requirement = requirementFor(prepared.plan, causes, softened);
+    const { needs, decideWithinMs, useWithinMs, batch, pins } = requirement;
     return {
       attach: this.attach,
       binding: this.binding,
       batch,
       causes: Object.fromEntries(causes.map(({ rule, meaning }) => [rule, hash("sha256", meaning, "hex")])),
       decide_by: now + decideWithinMs,
+      ...(requirement.grants !== undefined && { grants: this.#offer(requirement.grants, pins) }),
       use_within: useWithinMs,
       needs,
       pins: this.#pins(pins, values, open),
       shown: { counters: this.#counters(causes, values, open), facts: this.#facts(causes) },
     };
+  }
+
+  /** What a grant made from this call may be at most. It is bound to the facts that say whose money the call uses. */
+  #offer({ atMostMs, uses, pin }: Grants, facts: readonly string[]): GrantOffer {
+    const { plan } = this.#plan.prepared;
+    const { sums, others } = plan === undefined ? noMembers : addedMembers(plan);
+    const pins = new Set([...pin, ...facts, ...(plan?.subject ?? []), ...others]);
+    return { at_most: atMostMs, uses, pins: [...pins].toSorted(), sums };
+  }
+
+  /** The keyed digest of the call's key and session. */
+  get place(): string {
+    const { request, caller } = this.#plan.prepared;
+    return this.#transaction.digest(sessionName(caller.keyName, request.sessionId));
+  }
+
+  /** The keyed digest of a member; undefined if the call does not have it. */
+  pin(member: string): string | undefined {
+    return grantRows.pinDigest(member, memberText(this.#members, member), (text) => this.#transaction.digest(text));
+  }
+
+  /** A number of the call as a decimal; undefined if it is not a number. */
+  number(member: string): string | undefined {
+    return memberNumber(this.#members, member);
+  }
+
+  get #members(): Parameters<typeof memberText>[0] {
+    const { toolInput, platformState } = this.#plan.prepared.request;
+    return { input: toolInput, platform: platformState };
   }
 
   #pins(pins: readonly string[], values: readonly (string | undefined)[], open: Approval | undefined): Asking["pins"] {
@@ -143,6 +185,10 @@ export class ApprovableCall {
     return Object.fromEntries(found);
   }
 }
+
+type Grants = NonNullable<ReturnType<typeof requirementFor>["grants"]>;
+
+const noMembers = { sums: [], others: [] };
 
 function isLess(one: string, other: string): boolean {
   return addDecimals(one, `-${other}`).startsWith("-");

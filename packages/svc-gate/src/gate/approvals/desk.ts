@@ -6,21 +6,23 @@ import {
   mayDecide,
   readApprovalId,
   statusAt,
-  voicesOf,
   withVote,
   type Approval,
   type ApprovalAct,
   type Denial,
+  type Grant,
   type Quorum,
   type Voter,
 } from "../../approvals/mod.ts";
-import type { ApprovalQuery, StoredEffect } from "../../ledger/entry/mod.ts";
+import type { ApprovalQuery, StoredEffect, StoredRow } from "../../ledger/entry/mod.ts";
 import { Fault, type AppendTransaction, type Ledger } from "../../ledger/mod.ts";
-import { bad, good, limits, quote, refuse, type Refusal, type Result } from "../../wire/mod.ts";
+import { bad, good, limits, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { ActivePolicy } from "../core/active-policy.ts";
 import type { TimedTransaction } from "../core/active-ledger.ts";
 import { Places } from "../admission/places.ts";
 import type { Deciders } from "./deciders.ts";
+import { grantBodyIn, notAnApprover, recordGrant, voterFor } from "./grant-desk.ts";
+import type { AskedGrant } from "./grants.ts";
 import { expire, quorumNow, recordAct, requireRows } from "./judged-batch.ts";
 
 /** What a person decides about one approval. */
@@ -33,6 +35,8 @@ export interface AskedDecision {
   /** Milliseconds since the epoch: until then a denial holds; undefined means 24 hours. */
   readonly until?: number | undefined;
   readonly scope?: Denial["scope"] | undefined;
+  /** A grant that the person makes from the call with an approval. */
+  readonly grant?: AskedGrant | undefined;
 }
 
 /** The result of a decision. */
@@ -41,6 +45,8 @@ export interface Decided {
   readonly quorum: Quorum;
   /** The row of the decision; undefined if the same person has decided so before. */
   readonly receipt: { readonly seq: number; readonly hash: string } | undefined;
+  /** The grant that was made with it. */
+  readonly grant?: Grant | undefined;
 }
 
 export interface DeskOptions {
@@ -159,6 +165,8 @@ export class ApprovalDesk {
         stale.push(`${each.id}: ${judged.problem.detail}`);
         continue;
       }
+      if (each.grant !== undefined && judged.value === undefined)
+        return bad(refuse("grant-refused", "you have approved this call already: make the grant with POST /grants"));
       if (judged.value === undefined) {
         decided.push({ approval, quorum: this.quorum(approval, at), receipt: undefined });
         continue;
@@ -171,13 +179,29 @@ export class ApprovalDesk {
       into.changed.push(after);
       if (approval.status === "pending" && after.status === "approved") into.approved.push(after);
       const { seq, hash } = transaction.head;
-      decided.push({ approval: after, quorum: this.quorum(after, at), receipt: { seq, hash } });
+      const grant = each.grant && this.#grant(transaction, at, open, { approval, asked: each.grant, key });
+      if (grant?.ok === false) return grant;
+      decided.push({ approval: after, quorum: this.quorum(after, at), receipt: { seq, hash }, grant: grant?.value });
     }
     if (stale.length > 0)
       return bad(
         refuse("approval-changed", `nothing was decided, because of ${stale.length} of them: ${stale.join("; ")}`),
       );
     return good(decided);
+  }
+
+  /** Makes a grant in the transaction that records the person's yes. */
+  #grant(
+    transaction: AppendTransaction,
+    at: number,
+    { kept }: { readonly kept: readonly { readonly row: StoredRow }[] },
+    { approval, asked, key }: { readonly approval: Approval; readonly asked: AskedGrant; readonly key: string },
+  ): Result<Grant, Refusal> {
+    const row = kept.find((each) => each.row.seq === approval.row)?.row as StoredRow;
+    const { deciders, policy } = this.#options;
+    const person = deciders.voter(key, at)?.person ?? key;
+    const body = grantBodyIn(transaction, { approval, row }, asked, { at, contract: policy().contract, person });
+    return body.ok ? good(recordGrant(transaction, at, policy(), key, body.value)) : body;
   }
 
   async #read(
@@ -187,6 +211,7 @@ export class ApprovalDesk {
   ): Promise<{
     readonly approvals: ReadonlyMap<number, Approval>;
     readonly holds: ReadonlyMap<number, readonly StoredEffect[]>;
+    readonly kept: readonly { readonly row: StoredRow }[];
   }> {
     const rows = asked.flatMap(({ id }) => readApprovalId(id)?.row ?? []);
     const found = await transaction.approvals({ attaches: [], rows: [...new Set(rows)], keys: [], at });
@@ -195,6 +220,7 @@ export class ApprovalDesk {
     return {
       approvals: new Map(approvals.map((approval) => [approval.row, approval])),
       holds: Map.groupBy(found.holds, ({ seq }) => seq),
+      kept: found.kept,
     };
   }
 
@@ -212,13 +238,9 @@ export class ApprovalDesk {
     at: number,
     isBatch: boolean,
   ): Result<{ readonly act: ApprovalAct; readonly sentence: string } | undefined, Refusal> {
-    const { deciders, policy } = this.#options;
-    const voter = deciders.voter(key, at);
-    if (voter === undefined || !mayDecide(approval.asking.needs, voter)) return bad(notAnApprover(key, approval));
-    const asker = deciders.personOf(approval.key);
-    const isOwn = voicesOf(voter).includes(asker);
-    if (!policy().policySet.approvals.self && isOwn)
-      return bad(refuse("self-approval", `${voter.person} asked for this call, so another person must decide it`));
+    const found = voterFor(approval, key, at, this.#options);
+    if (!found.ok) return found;
+    const { isOwn, ...voter } = found.value;
     if (asked.hash !== approval.hash)
       return bad(
         refuse(
@@ -288,7 +310,7 @@ export class ApprovalDesk {
         ? approval.key === key && approval.session === session
         : this.mayDecide(key, approval, at);
       if (!allowed) {
-        found = bad(isAsker ? refuse("not-found", noSuchApproval) : notAnApprover(key, approval));
+        found = bad(isAsker ? refuse("not-found", noSuchApproval) : notAnApprover(key, approval.asking));
         return transaction.abort();
       }
       const status = statusAt(approval, at);
@@ -398,12 +420,6 @@ export class ApprovalDesk {
 }
 
 const noSuchApproval = "no approval has this id";
-
-function notAnApprover(key: string, { asking }: Approval): Refusal {
-  const groups = [...new Set(asking.needs.flatMap(({ by }) => by ?? []))].map(quote).join(", ");
-  const who = groups === "" ? "a key with a person and the scope `approve`" : `a person of ${groups}`;
-  return refuse("not-an-approver", `the key ${quote(key)} may not decide this call: it needs ${who}`);
-}
 
 function deny(
   { row, hash }: Approval,

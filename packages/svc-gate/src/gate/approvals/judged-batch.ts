@@ -4,6 +4,7 @@ import {
   applyAct,
   approvalId,
   approvalText,
+  grantId,
   attach,
   judgeAsk,
   openApproval,
@@ -24,6 +25,7 @@ import type { Canonical, CheckRequest, Verdict } from "../../wire/mod.ts";
 import type { ActivePolicy } from "../core/active-policy.ts";
 import type { ApprovableCall } from "./call.ts";
 import type { Deciders } from "./deciders.ts";
+import { BatchGrants } from "./batch-grants.ts";
 import { gateName } from "./gate-name.ts";
 
 /** A call before it is judged. */
@@ -68,6 +70,7 @@ export class JudgedBatch {
   /** Approvals before an act of this batch that is recorded after its checks. */
   readonly #before = new Map<number, Approval>();
   #expired: readonly Approval[] = [];
+  #grants = new BatchGrants();
 
   /** A batch that has met no approval so far, unless it is given what `open` has found. */
   constructor(
@@ -110,12 +113,11 @@ export class JudgedBatch {
     });
     const ended = new Map(expired.map((approval) => [approval.row, approval]));
     const approvals = found.approvals.map((approval) => ended.get(approval.row) ?? approval);
+    const grants = await BatchGrants.open(transaction, calls);
     const names = new Set(named);
     const spendable = approvals.filter((each) => names.has(each.row) && statusAt(each, at) === "approved");
-    if (spendable.length > 0) {
-      await deciders.refresh();
-      requireRows(spendable, found);
-    }
+    if (spendable.length > 0 || !grants.isEmpty) await deciders.refresh();
+    requireRows(spendable, found);
     const book = new ApprovalBook((text) => transaction.digest(text), approvals, {
       ledger: found.all,
       byKey: sums(found.open.map(([key, , count]) => [key, count])),
@@ -129,6 +131,7 @@ export class JudgedBatch {
       Map.groupBy(found.holds, ({ seq }) => seq),
     );
     batch.#expired = expired;
+    batch.#grants = grants;
     return batch;
   }
 
@@ -153,11 +156,12 @@ export class JudgedBatch {
    * @returns undefined if no approval can change the answer. The call's digests are not made then.
    */
   judge(
-    { request, keyName, call }: CallToJudge,
+    toJudge: CallToJudge,
     answered: Verdict,
     rule: string,
     askingOf: (open: Approval | undefined) => Asking | undefined,
   ): JudgedAnswer | undefined {
+    const { request, keyName, call } = toJudge;
     const own = this.own(call);
     const left = own.approval !== undefined && own.holds.length > 0 ? own.approval.row : undefined;
     if (answered !== "ESCALATE" && request.approvalId === undefined && left === undefined) return undefined;
@@ -166,12 +170,24 @@ export class JudgedBatch {
     const ask = { at: this.#at, key: keyName, session, tool, rule, answered, named, asking: repeat };
     const digests = { attach: call.attach, binding: call.binding };
     const { open } = this.#policy.policySet.approvals;
-    const judgement = judgeAsk({ ...ask, ...digests }, this.#book, open, (approval) => this.quorum(approval));
+    const judgement = judgeAsk(
+      { ...ask, ...digests },
+      this.#book,
+      open,
+      (approval) => this.quorum(approval),
+      (asked) => this.#grants.find(toJudge, asked, this.#at, ({ votes }) => this.#personsOf(asked, keyName, votes)),
+    );
     // The askings of an approval that is replaced are not those of the new one, so its person is shown them.
     const isReplacing = judgement.how === "opened" && judgement.supersedes !== undefined;
     const asking = isReplacing ? askingOf(undefined) : repeat;
     const outcome = outcomeOf(judgement, asking, left);
     return { answered: answeredAfter(judgement, answered), judgement, asking, outcome };
+  }
+
+  /** The persons whose votes for a grant are enough for a call; undefined if they are not. */
+  #personsOf(asking: Asking, key: string, votes: Approval["votes"]): readonly string[] | undefined {
+    const { isMet, persons } = quorumNow({ asking, key, votes }, this.#deciders, this.#policy, this.#at);
+    return isMet ? persons : undefined;
   }
 
   quorum(approval: Approval): Quorum {
@@ -221,6 +237,13 @@ export class JudgedBatch {
         this.#closeLater(approval, "used");
         return { ...this.#answer(approval, false, "none"), status: "used" };
       }
+      case "grant": {
+        const { grant, by, supersedes } = judgement;
+        this.#grants.use(judgement, seq);
+        if (supersedes !== undefined) this.#supersede(supersedes, seq);
+        const persons = { needs: by.length, has: by.length };
+        return { ...noApproval, ...persons, id: grantId(grant), status: "granted", use_by: grant.until, next: "none" };
+      }
       case "denied":
       case "closed":
         return { ...this.#answer(judgement.approval, false, "none"), status: statusAt(judgement.approval, this.#at) };
@@ -256,13 +279,18 @@ export class JudgedBatch {
    * @returns the approvals that changed
    */
   finish(): readonly Approval[] {
-    if (this.#uses.length > 0) {
-      const act: ApprovalAct = { act: "approval.use", uses: this.#uses };
-      this.#record(act, this.#uses.length === 1 ? "an approval was used" : `${this.#uses.length} approvals were used`);
+    const granted = this.#grants.uses;
+    if (this.#uses.length + granted.length > 0) {
+      const act: ApprovalAct = {
+        act: "approval.use",
+        ...(granted.length > 0 && { grants: granted }),
+        uses: this.#uses,
+      };
+      this.#record(act, usesText(this.#uses.length, granted.length));
     }
     if (this.#pairs.length > 0) {
       const act: ApprovalAct = { act: "approval.supersede", pairs: this.#pairs };
-      this.#record(act, "calls were asked again for other reasons, so new approvals replace theirs");
+      this.#record(act, "calls were asked again, and their new answers replace the approvals that waited");
     }
     const { changed } = this.#book;
     for (const approval of changed) this.#transaction.keepApproval(approval);
@@ -289,7 +317,7 @@ const noApproval = { id: null, new: false, decide_by: null, use_by: null, needs:
 
 /** Counts the votes of an approval with the keys, persons and groups of now. */
 export function quorumNow(
-  { asking, key, votes }: Pick<Approval, "asking" | "key" | "votes">,
+  { asking, key, votes }: Pick<Approval, "key" | "votes"> & { readonly asking: Pick<Asking, "needs"> },
   deciders: Deciders,
   { policySet }: ActivePolicy,
   at: number,
@@ -361,8 +389,16 @@ export async function expire(
   });
 }
 
+function usesText(approvals: number, grants: number): string {
+  const parts = [
+    ...(approvals === 0 ? [] : [approvals === 1 ? "an approval was used" : `${approvals} approvals were used`]),
+    ...(grants === 0 ? [] : [grants === 1 ? "a grant let a call through" : `grants let ${grants} calls through`]),
+  ];
+  return parts.join(", and ");
+}
+
 function answeredAfter({ how }: Judgement, answered: Verdict): Verdict {
-  if (how === "used") return "ALLOW";
+  if (how === "used" || how === "grant") return "ALLOW";
   return how === "denied" || how === "closed" ? "BLOCK" : answered;
 }
 
@@ -374,12 +410,14 @@ function outcomeOf(
 ): Readonly<Record<string, Canonical>> {
   const { how, mismatch } = judgement;
   if (how === undefined && !mismatch && own === undefined) return {};
-  const named = "approval" in judgement ? judgement.approval : how === "opened" ? judgement.supersedes : undefined;
+  const named =
+    "approval" in judgement ? judgement.approval : "supersedes" in judgement ? judgement.supersedes : undefined;
   const asked = {
     ...(how !== undefined && { how }),
     ...(mismatch && { mismatch }),
     ...(named !== undefined && { approval: named.row }),
     ...(own !== undefined && { own }),
+    ...(how === "grant" && { grant: judgement.grant.row, causes: asking?.causes ?? {} }),
   };
   return { asked, ...(how === "opened" && asking !== undefined && { approval: asking as unknown as Canonical }) };
 }

@@ -86,6 +86,8 @@ export function answeredReason(check: Reasoned): string {
       return judgement.needed
         ? `Svc: ${judgement.by.join(" and ")} approved this call, which a rule held: ${own}`
         : reason;
+    case "grant":
+      return `Svc: ${judgement.by.join(" and ")} granted calls like this one, which a rule held: ${own}`;
     case "denied":
       return deniedReason(judgement);
     case "closed": {

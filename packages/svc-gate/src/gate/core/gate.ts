@@ -24,6 +24,7 @@ import { compareWithAnchors, type AnchoredCheck, type AnchorReading, type Anchor
 import type { Approval, Stop } from "../../approvals/mod.ts";
 import { nobody } from "../approvals/deciders.ts";
 import { ApprovalDesk, askEveryMs, type DeskOptions } from "../approvals/desk.ts";
+import { GrantDesk } from "../approvals/grant-desk.ts";
 import { EventFeed } from "../events/feed.ts";
 import type { Senders } from "../notify/notifier.ts";
 import { OutcomeDesk } from "../outcomes/desk.ts";
@@ -120,8 +121,9 @@ export class Gate implements AdminEvents {
   readonly #sequencer: Sequencer;
   readonly #eraser: Eraser;
   readonly #retention: Retention | undefined;
-  /** Where persons decide this ledger's calls. */
+  /** Where persons decide this ledger's calls, and calls like them. */
   readonly approvals: ApprovalDesk;
+  readonly grants: GrantDesk;
   /** What the ledger's rows say to those who listen. */
   readonly events: EventFeed;
   /** Sends the events to endpoints; undefined if there are none. */
@@ -144,6 +146,7 @@ export class Gate implements AdminEvents {
     const deciders = options.deciders ?? nobody;
     const onChange = options.observer && ((approval: Approval) => options.observer?.approvalChanged(approval));
     this.approvals = new ApprovalDesk({ ledger, policy, exclusive, deciders, onChange });
+    this.grants = new GrantDesk({ ledger, policy, exclusive, deciders });
     this.outcomes = new OutcomeDesk({ ledger, policy, exclusive });
     this.events = new EventFeed({ ledger, endDue: () => this.approvals.endDue(), askEveryMs });
     this.senders = options.senders?.(this.events);

@@ -1,6 +1,6 @@
 import type { FastifyReply } from "fastify";
-import { approvalId, statuses, statusAt, type Approval, type Status } from "../../approvals/mod.ts";
-import { parseLeaf, partText } from "../../ledger/entry/mod.ts";
+import { approvalId, grantId, statuses, statusAt, type Approval, type Status } from "../../approvals/mod.ts";
+import { grantRows, parseLeaf, partText } from "../../ledger/entry/mod.ts";
 import {
   bad,
   good,
@@ -14,8 +14,10 @@ import {
   type Result,
 } from "../../wire/mod.ts";
 import type { AskedDecision, Decided } from "../approvals/desk.ts";
+import { freeMembers } from "../approvals/grants.ts";
 import type { Key } from "../admin/keys/keys.ts";
 import { isSentence, readMembers, sendJson, sentenceBytesMax } from "./body.ts";
+import { readGrant } from "./grants.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
@@ -135,11 +137,13 @@ export function deny(call: RouteCall): Promise<FastifyReply> {
 
 async function decideOne(call: RouteCall, decision: AskedDecision["decision"]): Promise<FastifyReply> {
   const { gate, reply, request } = call;
-  const known = decision === "approve" ? ["hash", "comment"] : ["hash", "comment", "until", "scope"];
+  const known = ["hash", "comment", ...(decision === "approve" ? ["grant"] : ["until", "scope"])];
   const body = readMembers(request.body, known);
   const asked = body.ok ? decisionOf(idOf(call), decision, body.value) : body;
   if (!asked.ok) return refuseWith(reply, asked.problem);
-  const decided = await gate.approvals.decide(nameOf(call), [asked.value]);
+  const grant = body.ok && body.value.has("grant") ? readGrant(body.value.get("grant")) : good(undefined);
+  if (!grant.ok) return refuseWith(reply, grant.problem);
+  const decided = await gate.approvals.decide(nameOf(call), [{ ...asked.value, grant: grant.value }]);
   if (!decided.ok) return refuseWith(reply, decided.problem);
   return sendJson(reply, JSON.stringify(decidedJson(decided.value[0] as Decided)));
 }
@@ -218,9 +222,10 @@ function invalid(sentence: string): Refusal {
   return refuse("invalid-request", sentence);
 }
 
-function decidedJson({ approval, quorum: { has, needs }, receipt }: Decided): Readonly<Record<string, unknown>> {
+function decidedJson({ approval, grant, quorum: { has, needs }, receipt }: Decided): Readonly<Record<string, unknown>> {
   const { row, hash, useBy, status } = approval;
-  return { id: approvalId(row, hash), status, has, needs, use_by: useBy, receipt: receipt ?? null };
+  const made = grant === undefined ? {} : { grant: grantId(grant) };
+  return { id: approvalId(row, hash), status, has, needs, use_by: useBy, receipt: receipt ?? null, ...made };
 }
 
 /** True if the key may see everything about the approval: it reads receipts, or may decide it. */
@@ -330,8 +335,16 @@ function detailOf(call: RouteCall, approval: Approval, row: ShownRow | undefined
     ["counters", outcome?.counters ?? null],
     ["mode", mode],
     ["contract", contract],
-    ["grants_allowed", false],
+    ["grants_allowed", offerOf(approval, row)],
   ]);
+}
+
+/** What a grant made from the call may be at most; false if the rules permit none. */
+function offerOf({ asking: { grants } }: Approval, row: ShownRow | undefined): unknown {
+  if (grants === undefined || row === undefined) return false;
+  const { at_most: ms, ...offer } = grants;
+  const free = freeMembers(grantRows.recordedCall(row), [...offer.pins, ...offer.sums]);
+  return { at_most_ms: ms, ...offer, free };
 }
 
 /** JSON text that is written as it is, so that numbers keep their characters. */

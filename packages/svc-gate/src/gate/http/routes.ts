@@ -9,6 +9,7 @@ import { sendJson } from "./body.ts";
 import { events } from "./events.ts";
 import { sendHealth, sendMetrics, sendReadiness } from "./ops.ts";
 import { reportOutcome } from "./outcomes.ts";
+import { approveGrant, createGrant, listGrants, revokeGrant } from "./grants.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { checkpoint, tile } from "./log.ts";
 import { receipts } from "./receipts.ts";
@@ -36,6 +37,10 @@ export const routes: readonly Route[] = [
   { method: "POST", path: "/approvals/:id/deny", scope: "approve", handle: deny },
   { method: "POST", path: "/approvals/:id/cancel", scope: "approve", orScopes: ["check"], handle: cancel },
   { method: "POST", path: "/approvals/decide", scope: "approve", handle: decideMany },
+  { method: "GET", path: "/grants", scope: "approve", orScopes: ["receipts"], handle: listGrants },
+  { method: "POST", path: "/grants", scope: "approve", handle: createGrant },
+  { method: "POST", path: "/grants/:id/approve", scope: "approve", handle: approveGrant },
+  { method: "POST", path: "/grants/:id/revoke", scope: "approve", handle: revokeGrant },
   { method: "GET", path: "/events", scope: "receipts", orScopes: ["approve"], handle: events },
   { method: "POST", path: "/outcomes", scope: "outcome", orScopes: ["check"], handle: reportOutcome },
   { method: "GET", path: "/stop", scope: "admin", orScopes: ["receipts", "approve"], handle: showStops },

@@ -74,11 +74,20 @@ export interface RecordedAsk {
   readonly own?: number;
   /** The row that set the stop which blocked the call. */
   readonly stop?: number;
+  /** The row of the grant that let the call through, and the rules that it lifted. */
+  readonly grant?: number;
+  readonly causes?: Asking["causes"];
 }
 
 /** Returns what became of a call if a person had to decide it; undefined if not, or if that part was erased. */
 export function askOf(evidence: string): RecordedAsk | undefined {
   return outcomeOf(evidence)?.asked;
+}
+
+/** The rules because of which a person was asked, with the digests of their meanings, if the row of the call says so. */
+export function askedCauses(evidence: string): Asking["causes"] | undefined {
+  const outcome = outcomeOf(evidence);
+  return outcome?.approval?.causes ?? outcome?.asked?.causes;
 }
 
 interface RecordedOutcome {

@@ -47,13 +47,17 @@ function isLenient({ answered, mode, verdict }: Leaf): boolean {
   return mode === "enforce" && answered === "ESCALATE" && verdict === "BLOCK";
 }
 
+const grantUse = /\{"amounts":\{[^{}]*\},"grant":([1-9][0-9]{0,14}),"row":([1-9][0-9]{0,14})\}/g;
 const use = /\{"approval":([1-9][0-9]{0,14}),"needed":(?:true|false),"row":([1-9][0-9]{0,14})\}/g;
-const uses = new RegExp(`^\\{"uses":\\[${use.source}(?:,${use.source})*\\]\\}$`);
+const grantList = `"grants":\\[${grantUse.source}(?:,${grantUse.source})*\\]`;
+const useList = `${use.source}(?:,${use.source})*`;
+const uses = new RegExp(`^\\{(?:"uses":\\[${useList}\\]|${grantList},"uses":\\[(?:${useList})?\\])\\}$`);
 
-/** Returns the rows that used an approval; undefined if the text is not exactly what a gate writes. */
+/** Returns the rows that used an approval or a grant; undefined if the text is not exactly what a gate writes. */
 function readUses(evidence: string, seq: number): readonly number[] | undefined {
   const text = writtenText(evidence, "input") ?? "";
   if (!uses.test(text)) return undefined;
-  const pairs = [...text.matchAll(use)].map(([, approval, row]) => [Number(approval), Number(row)] as const);
-  return pairs.every(([approval, row]) => approval < row && row < seq) ? pairs.map(([, row]) => row) : undefined;
+  const found = [...text.matchAll(grantUse), ...text.matchAll(use)];
+  const pairs = found.map(([, by, row]) => [Number(by), Number(row)] as const);
+  return pairs.every(([by, row]) => by < row && row < seq) ? pairs.map(([, row]) => row) : undefined;
 }

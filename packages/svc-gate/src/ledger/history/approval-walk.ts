@@ -1,5 +1,6 @@
 import {
   applyAct,
+  coveredAmounts,
   attach,
   cancelledBy,
   isOpen,
@@ -7,13 +8,17 @@ import {
   rowsOf,
   stopFor,
   stoppedApprovals,
+  withUse,
   withStopAct,
   type Approval,
   type ApprovalAct,
+  type Grant,
+  type GrantUse,
   type StopAct,
   type Stops,
 } from "../../approvals/mod.ts";
 import { actOf, askOf, endedBy, isLoss, openedBy, ownAmounts, storedApproval } from "../entry/approval-rows.ts";
+import { grantableCall, grantActOf, recordedCall, sourceNumbers, withGrantRow } from "../entry/grant-rows.ts";
 import { missingParts } from "../entry/evidence.ts";
 import type { Leaf } from "../entry/leaf.ts";
 import type { Broken, StoredRow } from "../entry/row.ts";
@@ -70,6 +75,9 @@ export class ApprovalWalk {
   /** Rows about the approval of a row that opened none, as far as the walk knows. */
   #unmet: Unmet[] = [];
   #stops: Stops = noStops;
+  #grants: readonly Grant[] = [];
+  /** Uses of grants that the walk has not compared with their rows yet, each with the grant before it. */
+  #granted: (GrantUse & { readonly seq: number; readonly of: Grant })[] = [];
 
   constructor(reader: ApprovalReader) {
     this.#reader = reader;
@@ -139,11 +147,13 @@ export class ApprovalWalk {
     const { evidence } = changed;
     const { seq, at, key } = leaf;
     const act = actOf(leaf, evidence);
+    const stray = this.#grantAct(leaf, changed, act);
+    if (stray !== undefined) return stray;
     const stop = stopActIn(changed);
     if (stop !== undefined) this.#stops = withStopAct(this.#stops, stop);
     if (act?.act === "stop.set" && stop?.act.act === "stop.set") {
-      const stray = this.#strayOf(stop.act, act);
-      if (stray !== undefined) return unlawful(seq, "a stop of exactly the approvals in its scope", `row ${stray}`);
+      const other = this.#strayOf(stop.act, act);
+      if (other !== undefined) return unlawful(seq, "a stop of exactly the approvals in its scope", `row ${other}`);
     }
     if (act === undefined) {
       for (const [from, to] of endedBy(leaf, evidence))
@@ -170,6 +180,48 @@ export class ApprovalWalk {
     return undefined;
   }
 
+  /** Follows grants: each use, and each act about a grant, needs a grant that is in force. */
+  #grantAct(leaf: Leaf, row: StoredRow, act: ApprovalAct | undefined): Broken | undefined {
+    const { at, seq } = leaf;
+    const own = grantActOf(leaf, row.evidence);
+    const named = own === undefined || own.act === "grant.create" ? [] : [own.grant];
+    const uses = act?.act === "approval.use" ? (act.grants ?? []) : [];
+    let left = this.#grants;
+    for (const grant of [...named, ...uses.map((use) => use.grant)]) {
+      const of = left.find((each) => each.row === grant && at < each.until);
+      if (of === undefined) return unlawful(seq, "a grant in force", `row ${grant}`);
+    }
+    for (const use of uses) {
+      const of = left.find((each) => each.row === use.grant);
+      if (of === undefined || of.used >= of.uses)
+        return unlawful(seq, "a grant that has uses left", `row ${use.grant}`);
+      this.#granted.push({ ...use, seq, of });
+      left = left.map((each) => (each === of ? withUse(of, use.amounts) : each));
+    }
+    this.#grants = withGrantRow(this.#grants, row, (text) => this.#reader.digest(text));
+    return undefined;
+  }
+
+  /** Compares the uses of grants since the last step with the calls, and with the rows that the grants were made from. */
+  async #strayUse(): Promise<Broken | undefined> {
+    const granted = this.#granted;
+    this.#granted = [];
+    for (const { amounts, of, row, seq } of granted) {
+      const rows = await this.#reader.rowsAt([of.source, row]);
+      const [source, used] = [of.source, row].map((number) => rows.find((each) => each.seq === number));
+      const how = used && askOf(used.evidence);
+      if (how !== undefined && how.grant !== of.row) return unlawful(seq, `a use of grant ${of.row}`, `row ${row}`);
+      const call = used && grantableCall(used, (text) => this.#reader.digest(text));
+      const most = source && sourceNumbers(Object.keys(of.amounts), recordedCall(source));
+      const isErased = [source, used].some((each) => each !== undefined && missingParts(each.evidence).length > 0);
+      if (isErased) continue;
+      const covered = call && most && coveredAmounts(of, call, most);
+      if (covered === undefined || JSON.stringify(covered) !== JSON.stringify(amounts))
+        return unlawful(seq, `a call that the grant of row ${of.row} covers`, `row ${row}`);
+    }
+    return undefined;
+  }
+
   /** @param cancelledAt the row that cancelled them; undefined if it erased a part of their rows */
   #endAll(from: number, to: number, cancelledAt: number | undefined): void {
     for (const [row, { approval }] of this.#open) {
@@ -191,6 +243,8 @@ export class ApprovalWalk {
       const isErased = found !== undefined && missingParts(found.evidence).length > 0;
       if (!isUse && !isErased) return unlawful(seq, `an approval or a use in row ${row}`, "a row without it");
     }
+    const strayUse = await this.#strayUse();
+    if (strayUse !== undefined) return strayUse;
     return this.#compare(
       ended.map((approval) => ({ approval, holds: [] })),
       undefined,

@@ -46,6 +46,7 @@ const memberNames: Readonly<Record<Member, string>> = {
   pins: "pins",
   drift: "drift",
   unbound: "unbound",
+  grants: "grants",
 };
 
 /** Rules with an approval and a verdict that no mode turns into ESCALATE. */

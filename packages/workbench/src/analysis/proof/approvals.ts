@@ -184,6 +184,7 @@ function termChanges(before: Terms, after: Terms): readonly ApprovalChange[] {
     ["batch", a.batch, b.batch, order(Number(a.batch), Number(b.batch))],
     ["pins", a.pins, b.pins, moreIs("stricter", a.pins, b.pins)],
     ["drift", a.drift, b.drift, driftDirection(a.drift, b.drift)],
+    ...grantParts(a.grants, b.grants),
   ];
   return changes(parts).map((change) => ({
     ...change,
@@ -191,6 +192,20 @@ function termChanges(before: Terms, after: Terms): readonly ApprovalChange[] {
     instead: after.id === before.id ? null : after.id,
   }));
 }
+
+/** A rule that lets grants lift it is weaker than one that does not. */
+function grantParts(before: GrantTerms | undefined, after: GrantTerms | undefined): readonly Part[] {
+  const isThere = ["grants", before !== undefined, after !== undefined, after === undefined ? "stricter" : "weaker"] as const;
+  if (before === undefined || after === undefined) return [isThere];
+  const [a, b] = [before, after];
+  return [
+    ["grants.at_most", lengthText(a.atMostMs), lengthText(b.atMostMs), order(a.atMostMs, b.atMostMs)],
+    ["grants.uses", a.uses, b.uses, order(a.uses, b.uses)],
+    ["grants.pin", a.pin, b.pin, moreIs("stricter", a.pin, b.pin)],
+  ];
+}
+
+type GrantTerms = NonNullable<Terms["terms"]["grants"]>;
 
 /** The members and facts that an approval of the tool is, and is not, bound to. Only if both can ask a person. */
 function boundChanges(before: ToolPlan, after: ToolPlan): readonly ApprovalChange[] {

@@ -1,0 +1,139 @@
+import { addDecimals } from "../wire/mod.ts";
+import type { Need, Vote } from "./approval.ts";
+import type { StopScope } from "./stop.ts";
+
+/** What a grant may be at most, by the rules because of which a person decides. Part of an asking. */
+export interface GrantOffer {
+  /** Milliseconds from the grant on. */
+  readonly at_most: number;
+  readonly uses: number;
+  /** The members and facts that each call must share with the call that asked, such as `input.payee`. */
+  readonly pins: readonly string[];
+  /** The numbers that counters add up: none may be higher than in the call that asked. */
+  readonly sums: readonly string[];
+}
+
+/** A grant: a person's yes to later calls that resemble one call. The fold of its rows. */
+export interface Grant {
+  /** The row that made it, of act `grant.create`. */
+  readonly row: number;
+  readonly hash: string;
+  readonly at: number;
+  /** The row that asked for the call that it was made from. */
+  readonly source: number;
+  readonly key: string;
+  readonly tool: string;
+  /** A keyed digest of the key and the session, in hex; null for every session of the key. */
+  readonly place: string | null;
+  /** The rules that it lifts, each with the SHA-256 of its meaning. */
+  readonly causes: Readonly<Record<string, string>>;
+  readonly needs: readonly Need[];
+  /** Keyed digests of members, in hex. */
+  readonly pins: Readonly<Record<string, string>>;
+  /** How much all uses may add together, by the name of the number; decimals. */
+  readonly amounts: Readonly<Record<string, string>>;
+  readonly uses: number;
+  /** Milliseconds since the epoch. */
+  readonly until: number;
+  readonly votes: readonly Vote[];
+  readonly used: number;
+  /** How much the uses have added, by the name of the number. */
+  readonly spent: Readonly<Record<string, string>>;
+}
+
+/** The body of the row that makes a grant. It holds no value of a call. */
+export interface GrantBody extends Pick<
+  Grant,
+  "amounts" | "causes" | "key" | "needs" | "pins" | "place" | "source" | "tool" | "until" | "uses"
+> {
+  readonly person: string;
+}
+
+/** A check that a grant let through. */
+export type GrantUse = {
+  /** The row of the grant. */
+  readonly grant: number;
+  /** The row of the check. */
+  readonly row: number;
+  readonly amounts: Readonly<Record<string, string>>;
+};
+
+/** A call that a grant may cover. */
+export interface GrantableCall {
+  readonly at: number;
+  readonly key: string;
+  readonly tool: string;
+  /** A keyed digest of its key and session, in hex. */
+  readonly place: string;
+  readonly causes: Readonly<Record<string, string>>;
+  /** Returns the keyed digest of a member; undefined if the call does not have it. */
+  readonly pin: (member: string) => string | undefined;
+  /** Returns a number of the call as a decimal; undefined if the call has no number there. */
+  readonly number: (member: string) => string | undefined;
+}
+
+/** The most grants that can be in force on one ledger. */
+export const grantsMax = 100;
+
+/**
+ * Returns what a call would add to a grant's amounts; undefined if the grant does not cover the call.
+ *
+ * @param most the numbers of the call that the grant was made from, as decimals
+ */
+export function coveredAmounts(
+  grant: Grant,
+  call: GrantableCall,
+  most: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> | undefined {
+  const isInForce = call.at < grant.until && grant.used < grant.uses;
+  const isSameCaller = call.key === grant.key && call.tool === grant.tool;
+  const isSameSession = grant.place === null || call.place === grant.place;
+  if (!isInForce || !isSameCaller || !isSameSession) return undefined;
+  const rules = Object.entries(call.causes);
+  if (rules.length === 0 || rules.some(([rule, meaning]) => grant.causes[rule] !== meaning)) return undefined;
+  if (Object.entries(grant.pins).some(([member, digest]) => call.pin(member) !== digest)) return undefined;
+  const found: Record<string, string> = {};
+  for (const [member, amount] of Object.entries(grant.amounts)) {
+    const [value, top] = [call.number(member), most[member]];
+    if (value === undefined || top === undefined || isNegative(value) || isOver(value, top)) return undefined;
+    if (isOver(addDecimals(grant.spent[member] ?? "0", value), amount)) return undefined;
+    found[member] = value;
+  }
+  return found;
+}
+
+/** The grant after a use. */
+export function withUse(grant: Grant, amounts: GrantUse["amounts"]): Grant {
+  const spent = Object.entries(amounts).map(([member, amount]) => [
+    member,
+    addDecimals(grant.spent[member] ?? "0", amount),
+  ]);
+  return { ...grant, used: grant.used + 1, spent: { ...grant.spent, ...Object.fromEntries(spent) } };
+}
+
+/** Does a stop end a grant? A stop of one session also ends a grant for every session of its key. */
+export function endsGrant(
+  scope: StopScope,
+  { key, place, tool }: Pick<Grant, "key" | "place" | "tool">,
+  placeOf: (key: string, session: string) => string,
+): boolean {
+  if (scope === "all") return true;
+  if ("tools" in scope) return scope.tools.includes(tool);
+  if ("key" in scope) return scope.key === key;
+  const { key: of, id } = scope.session;
+  return of === key && (place === null || place === placeOf(of, id));
+}
+
+/** Is one decimal larger than another? */
+export function isOver(one: string, other: string): boolean {
+  return isNegative(addDecimals(other, isNegative(one) ? one.slice(1) : `-${one}`));
+}
+
+function isNegative(decimal: string): boolean {
+  return decimal.startsWith("-");
+}
+
+/** A grant's id: `grt_`, the row that made it, and the first 32 digits of its hash. */
+export function grantId({ row, hash }: Pick<Grant, "hash" | "row">): string {
+  return `grt_${row}_${hash.slice(0, 32)}`;
+}

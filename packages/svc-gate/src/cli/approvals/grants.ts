@@ -1,0 +1,136 @@
+import { visible } from "../../wire/mod.ts";
+import { accepted, findGateFor, refusalOf, type GateDoor } from "../operator.ts";
+import { BadInput, type Outcome } from "../outcome.ts";
+import { shownText } from "./card.ts";
+import type { ApprovalsOptions } from "./command.ts";
+
+export interface CreateGrantOptions extends ApprovalsOptions {
+  readonly amount: readonly string[];
+  readonly anySession: boolean;
+  readonly for?: string;
+  readonly pin: readonly string[];
+  readonly preview: boolean;
+  readonly uses?: string;
+}
+
+/** A grant as GET /grants shows it. */
+interface ShownGrant {
+  readonly id: string;
+  readonly status: string;
+  readonly hash: string;
+  readonly key: string;
+  readonly tool_name: string;
+  readonly any_session: boolean;
+  readonly rules: readonly string[];
+  readonly pins: readonly string[];
+  readonly free: readonly string[];
+  readonly amounts: Readonly<Record<string, string>>;
+  readonly spent: Readonly<Record<string, string>>;
+  readonly uses: number;
+  readonly used: number;
+  readonly until: number;
+  readonly needs: number;
+  readonly has: number;
+  readonly decisions: readonly { readonly person: string }[];
+}
+
+/** `svc-gate grants list` */
+export async function listGrantsCommand(options: ApprovalsOptions): Promise<Outcome> {
+  const grants = await grantsOf(await findGateFor(options), options);
+  if (options.json) return { exitCode: 0, text: JSON.stringify({ grants }), forPrograms: true };
+  return { exitCode: 0, text: grants.length === 0 ? "no grant is in force" : grants.flatMap(linesOf).join("\n") };
+}
+
+async function grantsOf(gate: GateDoor, options: ApprovalsOptions): Promise<readonly ShownGrant[]> {
+  return accepted(await gate.ask("GET", pathOf(options)))["grants"] as readonly ShownGrant[];
+}
+
+function linesOf(grant: ShownGrant): readonly string[] {
+  const { amounts, any_session: isAny, decisions, free, has, id, key, needs, pins, rules, spent, status } = grant;
+  const list = (names: readonly string[]): string => (names.length === 0 ? "none" : names.map(visible).join(", "));
+  const persons = list(decisions.map(({ person }) => person));
+  return [
+    `${id}  ${status}${status === "pending" ? `, ${has} of ${needs} persons` : ""}, by ${persons}`,
+    `  ${shownText(grant.tool_name)} by ${visible(key)} in ${isAny ? "every session" : "one session"}, for ${list(rules)}`,
+    `  used ${grant.used} of ${grant.uses} times, until ${new Date(grant.until).toISOString()}`,
+    ...Object.entries(amounts).map(([name, most]) => `  ${visible(name)}: ${spent[name] ?? "0"} of ${most}`),
+    `  the same in each call: ${list(pins)}; free: ${list(free)}`,
+  ];
+}
+
+/** `svc-gate grants create` */
+export async function createGrantCommand(id: string, options: CreateGrantOptions): Promise<Outcome> {
+  const gate = await findGateFor(options);
+  const shown = accepted(await gate.ask("GET", `${tenantPath(options)}/approvals/${encodeURIComponent(id)}`));
+  const { uses, pin, anySession, preview } = options;
+  const answer = await gate.ask("POST", pathOf(options), {
+    approval: id,
+    hash: String(shown["hash"]),
+    amounts: amountsOf(options.amount, shown["grants_allowed"]),
+    pins: pin,
+    any_session: anySession,
+    ...(uses !== undefined && { uses: Number(uses) }),
+    ...(options.for !== undefined && { until: Date.now() + lengthOf(options.for) }),
+    ...(preview && { preview }),
+  });
+  if (answer.status !== 200 && answer.status !== 201) throw new BadInput(refusalOf(answer));
+  if (options.json) return { exitCode: 0, text: answer.text ?? "", forPrograms: true };
+  if (preview) {
+    const { covers, of } = answer.body;
+    return { exitCode: 0, text: `would have covered ${String(covers)} of the last ${String(of)} calls` };
+  }
+  const made = (await grantsOf(gate, options)).filter((grant) => grant.id === answer.body["id"]);
+  return { exitCode: 0, text: made.flatMap(linesOf).join("\n") };
+}
+
+/** Reads `--amount 500`, or `--amount input.usd=500` if there are several numbers. */
+function amountsOf(written: readonly string[], allowed: unknown): Readonly<Record<string, number>> {
+  const { sums = [] } = Object(allowed) as { readonly sums?: readonly string[] };
+  return Object.fromEntries(
+    written.map((text) => {
+      const at = text.lastIndexOf("=");
+      const name = at === -1 ? sums[0] : text.slice(0, at);
+      if (name === undefined || (at === -1 && sums.length > 1))
+        throw new BadInput(`write --amount NAME=NUMBER, where NAME is one of: ${sums.join(", ") || "none"}`);
+      return [name, numberOf(text.slice(at + 1))];
+    }),
+  );
+}
+
+function numberOf(text: string): number {
+  if (/^(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?$/.test(text)) return Number(text);
+  throw new BadInput(`--amount must end with a number such as 500, not ${JSON.stringify(text)}`);
+}
+
+const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+function lengthOf(text: string): number {
+  const [, count, unit] = /^([1-9][0-9]{0,5})([smhd])$/.exec(text) ?? [];
+  if (count !== undefined && unit !== undefined) return Number(count) * (units[unit] ?? 0);
+  throw new BadInput(`--for must be a time such as 30m or 1h, not ${JSON.stringify(text)}`);
+}
+
+/** `svc-gate grants approve` */
+export async function approveGrantCommand(id: string, options: ApprovalsOptions): Promise<Outcome> {
+  const gate = await findGateFor(options);
+  const grant = (await grantsOf(gate, options)).find((each) => each.id === id);
+  if (grant === undefined) throw new BadInput(`no grant in force has the id ${id}`);
+  const answer = accepted(await gate.ask("POST", `${pathOf(options)}/${id}/approve`, { hash: grant.hash }));
+  if (options.json) return { exitCode: 0, text: JSON.stringify(answer), forPrograms: true };
+  return { exitCode: 0, text: `${id} is ${String(answer["status"])}, ${String(answer["has"])} of ${String(answer["needs"])} persons` };
+}
+
+/** `svc-gate grants revoke` */
+export async function revokeGrantCommand(id: string, options: ApprovalsOptions): Promise<Outcome> {
+  const gate = await findGateFor(options);
+  const answer = accepted(await gate.ask("POST", `${pathOf(options)}/${encodeURIComponent(id)}/revoke`, {}));
+  return { exitCode: 0, text: options.json ? JSON.stringify(answer) : `${id} is revoked`, forPrograms: options.json };
+}
+
+function tenantPath({ tenant }: ApprovalsOptions): string {
+  return tenant === undefined ? "" : `/t/${encodeURIComponent(tenant)}`;
+}
+
+function pathOf(options: ApprovalsOptions): string {
+  return `${tenantPath(options)}/grants`;
+}

@@ -1,0 +1,314 @@
+import {
+  approvalId,
+  coveredAmounts,
+  grantId,
+  statusAt,
+  voicesOf,
+  mayDecide,
+  withUse,
+  type Approval,
+  type Grant,
+  type GrantBody,
+  type Quorum,
+  type Voter,
+} from "../../approvals/mod.ts";
+import { askOf, grantRows, type StoredRow } from "../../ledger/entry/mod.ts";
+import type { AppendTransaction, Ledger } from "../../ledger/mod.ts";
+import { bad, good, quote, refuse, type Canonical, type Refusal, type Result } from "../../wire/mod.ts";
+import type { TimedTransaction } from "../core/active-ledger.ts";
+import type { ActivePolicy } from "../core/active-policy.ts";
+import type { Deciders } from "./deciders.ts";
+import { freeMembers, grantBody, requireRoom, type AskedGrant } from "./grants.ts";
+import { quorumNow } from "./judged-batch.ts";
+
+/** A grant as a person sees it. */
+export interface ShownGrant {
+  readonly grant: Grant;
+  readonly quorum: Quorum;
+  /** The row that asked for the call that it was made from; undefined if there is none. */
+  readonly source: StoredRow | undefined;
+}
+
+/** The result of an act about a grant. */
+export interface GrantDecided {
+  readonly grant: Grant;
+  readonly quorum: Quorum;
+  /** Undefined if the same person has decided so before. */
+  readonly receipt: { readonly seq: number; readonly hash: string } | undefined;
+}
+
+/** How many of the last calls of the key and the tool a grant would have let through. */
+export interface Preview {
+  readonly covered: readonly number[];
+  readonly of: number;
+}
+
+export interface GrantDeskOptions {
+  readonly ledger: Pick<Ledger, "find" | "grants" | "keyDigest" | "rowsAt">;
+  readonly deciders: Deciders;
+  readonly policy: () => ActivePolicy;
+  readonly exclusive: (work: (timed: TimedTransaction) => Promise<void>) => Promise<Result<void, Refusal>>;
+}
+
+const previewMax = 200;
+
+/** Where persons make and end grants on one ledger. */
+export class GrantDesk {
+  readonly #options: GrantDeskOptions;
+
+  constructor(options: GrantDeskOptions) {
+    this.#options = options;
+  }
+
+  /** The grants in force, and those that need more persons. */
+  async list(at: number): Promise<readonly ShownGrant[]> {
+    const { ledger } = this.#options;
+    const grants = (await ledger.grants()).filter(({ until }) => at < until);
+    const sources = await ledger.rowsAt([...new Set(grants.map(({ source }) => source))]);
+    return grants.map((grant) => ({
+      grant,
+      quorum: this.#quorum(grant, at),
+      source: sources.find(({ seq }) => seq === grant.source),
+    }));
+  }
+
+  #quorum({ needs, key, votes }: Grant, at: number): Quorum {
+    const { deciders, policy } = this.#options;
+    return quorumNow({ asking: { needs }, key, votes }, deciders, policy(), at);
+  }
+
+  /**
+   * Makes a grant from a call that waits for a person, or that a person let through.
+   *
+   * @param key the name of the person's key
+   */
+  create(key: string, { id, hash }: GrantSource, asked: AskedGrant): Promise<Result<GrantDecided, Refusal>> {
+    return this.#act(async ({ transaction, at }) => {
+      const body = await this.#bodyOf({ transaction, at }, key, { id, hash }, asked);
+      return body.ok ? good(recordGrant(transaction, at, this.#options.policy(), key, body.value)) : body;
+    });
+  }
+
+  /** Says what a grant would have let through. It writes nothing. */
+  async preview(key: string, from: GrantSource, asked: AskedGrant): Promise<Result<Preview, Refusal>> {
+    const found: Result<GrantBody, Refusal>[] = [];
+    const done = await this.#options.exclusive(async (timed) => {
+      found.push(await this.#bodyOf(timed, key, from, asked));
+      return timed.transaction.abort();
+    });
+    const [body = bad(refuse("not-found", noSuchApproval))] = found;
+    if (!done.ok) return done;
+    return body.ok ? good(await this.#covered(body.value)) : body;
+  }
+
+  async #bodyOf(
+    { transaction, at }: TimedTransaction,
+    key: string,
+    { id, hash }: GrantSource,
+    asked: AskedGrant,
+  ): Promise<Result<GrantBody, Refusal>> {
+    await this.#options.deciders.refresh();
+    const rows = [Number(id.split("_")[1] ?? 0)].filter((row) => Number.isSafeInteger(row));
+    const { approvals, kept } = await transaction.approvals({ attaches: [], rows, keys: [], at });
+    const [approval] = approvals;
+    if (approval === undefined || id !== approvalId(approval.row, approval.hash))
+      return bad(refuse("not-found", noSuchApproval));
+    const voter = voterFor(approval, key, at, this.#options);
+    if (!voter.ok) return voter;
+    if (hash !== approval.hash) return bad(otherHash);
+    const status = statusAt(approval, at);
+    if (!["pending", "approved", "used"].includes(status))
+      return bad(
+        refuse("grant-refused", `the approval is ${status}: make the grant from a call that a person lets through`),
+      );
+    const row = kept.find((each) => each.row.seq === approval.row)?.row as StoredRow;
+    const { contract } = this.#options.policy();
+    return grantBodyIn(transaction, { approval, row }, asked, { at, contract, person: voter.value.person });
+  }
+
+  async #covered(body: GrantBody): Promise<Preview> {
+    const { ledger } = this.#options;
+    const { key, tool } = body;
+    const rows: StoredRow[] = [];
+    const query = { before: Number.MAX_SAFE_INTEGER, limit: previewMax, checks: true, tool };
+    for await (const slice of ledger.find({ ...query, leafHas: [`"key":${JSON.stringify(key)}`] })) rows.push(...slice);
+    const repeated = rows.flatMap(({ evidence }) => askOf(evidence)?.approval ?? []);
+    const [source, ...asking] = await ledger.rowsAt([...new Set([body.source, ...repeated])]);
+    const digest = (text: string): string => ledger.keyDigest(text);
+    const members = Object.keys(body.amounts);
+    const most = source && grantRows.sourceNumbers(members, grantRows.recordedCall(source));
+    const opened = new Map([source, ...asking].flatMap((row) => (row === undefined ? [] : [[row.seq, row] as const])));
+    let grant: Grant = { ...previewed, ...body, until: Number.MAX_SAFE_INTEGER };
+    const covered: number[] = [];
+    for (const row of rows.toReversed()) {
+      const first = opened.get(askOf(row.evidence)?.approval ?? 0);
+      const causes = grantRows.askedCauses(row.evidence) ?? grantRows.askedCauses(first?.evidence ?? "");
+      const call = grantRows.grantableCall(row, digest, causes);
+      const amounts = call && most && coveredAmounts(grant, call, most);
+      if (amounts === undefined) continue;
+      grant = withUse(grant, amounts);
+      covered.push(row.seq);
+    }
+    return { covered, of: rows.length };
+  }
+
+  /** Adds another person's yes to a grant. */
+  approve(key: string, id: string, hash: string): Promise<Result<GrantDecided, Refusal>> {
+    return this.#decide(key, id, (grant, voter, timed) => {
+      if (hash !== grant.hash) return bad(otherHash);
+      if (grant.votes.some(({ person }) => person === voter.person)) return good(undefined);
+      const body = { grant: grant.row, person: voter.person };
+      return good(
+        this.#record(timed, key, "grant.approve", body, `${voter.person} approved the grant of row ${grant.row}`),
+      );
+    });
+  }
+
+  /** Ends a grant. */
+  revoke(key: string, id: string): Promise<Result<GrantDecided, Refusal>> {
+    return this.#decide(key, id, (grant, { person }, timed) =>
+      good(
+        this.#record(
+          timed,
+          key,
+          "grant.revoke",
+          { grant: grant.row, person },
+          `${person} revoked the grant of row ${grant.row}`,
+        ),
+      ),
+    );
+  }
+
+  #record({ transaction, at }: TimedTransaction, by: string, act: string, body: Canonical, sentence: string): true {
+    const { contract, mode } = this.#options.policy();
+    transaction.change({ act, at, body, by, contract, mode, reason: `Svc: ${sentence}` });
+    return true;
+  }
+
+  #decide(
+    key: string,
+    id: string,
+    decide: (grant: Grant, voter: Voter, timed: TimedTransaction) => Result<true | undefined, Refusal>,
+  ): Promise<Result<GrantDecided, Refusal>> {
+    return this.#act(async (timed) => {
+      const { transaction, at } = timed;
+      await this.#options.deciders.refresh();
+      const grant = transaction.grants.find((each) => grantId(each) === id && at < each.until);
+      if (grant === undefined) return bad(refuse("not-found", "no grant in force has this id"));
+      const voter = voterFor({ asking: grant, key: grant.key }, key, at, this.#options);
+      if (!voter.ok) return voter;
+      const decided = decide(grant, voter.value, timed);
+      return decided.ok ? good(transaction.grants.find(({ row }) => row === grant.row) ?? grant) : decided;
+    });
+  }
+
+  /** Runs an act in a transaction of its own. It must append at most one row. */
+  async #act(
+    work: (timed: TimedTransaction) => Promise<Result<Grant, Refusal>>,
+  ): Promise<Result<GrantDecided, Refusal>> {
+    let found: Result<GrantDecided, Refusal> = bad(refuse("not-found", noSuchApproval));
+    const done = await this.#options.exclusive(async (timed) => {
+      const before = timed.transaction.head.seq;
+      const grant = await work(timed);
+      if (!grant.ok) {
+        found = grant;
+        return timed.transaction.abort();
+      }
+      const quorum = this.#quorum(grant.value, timed.at);
+      const isNew = timed.transaction.head.seq > before;
+      const [receipt] = isNew ? await timed.transaction.commit() : [];
+      if (!isNew) await timed.transaction.abort();
+      found = good({ grant: grant.value, quorum, receipt });
+    });
+    return done.ok ? found : done;
+  }
+}
+
+/** The call that a grant is made from. */
+export interface GrantSource {
+  /** The id of its approval. */
+  readonly id: string;
+  /** The hash of the row that the person was shown. */
+  readonly hash: string;
+}
+
+const noSuchApproval = "no approval has this id";
+const otherHash = refuse(
+  "approval-changed",
+  "the hash is not that of the row: load it again, and decide what it shows",
+);
+const previewed = { row: 0, hash: "", at: 0, votes: [], used: 0, spent: {} };
+
+/** The body of a grant, if the rules and the ledger let a person make it. */
+export function grantBodyIn(
+  transaction: AppendTransaction,
+  from: { readonly approval: Approval; readonly row: StoredRow },
+  asked: AskedGrant,
+  by: { readonly at: number; readonly contract: string; readonly person: string },
+): Result<GrantBody, Refusal> {
+  const room = requireRoom(transaction.grants, by.at);
+  return room.ok ? grantBody(from, asked, { ...by, digest: (text) => transaction.digest(text) }) : room;
+}
+
+/** Appends the row that makes a grant. */
+export function recordGrant(
+  transaction: AppendTransaction,
+  at: number,
+  { contract, mode }: Pick<ActivePolicy, "contract" | "mode">,
+  by: string,
+  body: GrantBody,
+): Grant {
+  const { key, person, source, tool } = body;
+  const reason = `Svc: ${person} granted calls of ${quote(tool)} by ${key} like that of row ${source}`;
+  transaction.change({ act: "grant.create", at, body: body as unknown as Canonical, by, contract, mode, reason });
+  return transaction.grants.at(-1) as Grant;
+}
+
+/** The person of a key that may decide a call; refuses another key, and a person's own call. */
+export function voterFor(
+  { asking, key: asked }: { readonly asking: Pick<Approval["asking"], "needs">; readonly key: string },
+  key: string,
+  at: number,
+  { deciders, policy }: Pick<GrantDeskOptions, "deciders" | "policy">,
+): Result<Voter & { readonly isOwn: boolean }, Refusal> {
+  const voter = deciders.voter(key, at);
+  if (voter === undefined || !mayDecide(asking.needs, voter)) return bad(notAnApprover(key, asking));
+  const isOwn = voicesOf(voter).includes(deciders.personOf(asked));
+  if (isOwn && !policy().policySet.approvals.self)
+    return bad(refuse("self-approval", `${voter.person} asked for this call, so another person must decide it`));
+  return good({ ...voter, isOwn });
+}
+
+export function notAnApprover(key: string, { needs }: Pick<Approval["asking"], "needs">): Refusal {
+  const groups = [...new Set(needs.flatMap(({ by }) => by ?? []))].map(quote).join(", ");
+  const who = groups === "" ? "a key with a person and the scope `approve`" : `a person of ${groups}`;
+  return refuse("not-an-approver", `the key ${quote(key)} may not decide this call: it needs ${who}`);
+}
+
+/** A grant as GET /grants shows it. */
+export function grantJson({ grant, quorum, source }: ShownGrant): Readonly<Record<string, unknown>> {
+  const call = source && grantRows.recordedCall(source);
+  const members = Object.keys(grant.pins);
+  return {
+    id: grantId(grant),
+    status: quorum.isMet ? "active" : "pending",
+    receipt: grant.row,
+    hash: grant.hash,
+    at: grant.at,
+    source: grant.source,
+    key: grant.key,
+    tool_name: grant.tool,
+    any_session: grant.place === null,
+    rules: Object.keys(grant.causes),
+    pins: members,
+    free: call === undefined ? [] : freeMembers(call, [...members, ...Object.keys(grant.amounts)]),
+    amounts: grant.amounts,
+    spent: grant.spent,
+    uses: grant.uses,
+    used: grant.used,
+    until: grant.until,
+    needs: quorum.needs,
+    has: quorum.has,
+    decisions: grant.votes.map(({ person, at, row }) => ({ person, at, receipt: row })),
+  };
+}

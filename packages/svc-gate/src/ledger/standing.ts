@@ -1,0 +1,66 @@
+import { noStops, withStopAct, type Grant, type Stops } from "../approvals/mod.ts";
+import { changeMarks, grantMark, withGrantRow } from "./entry/grant-rows.ts";
+import { changeColumns, type StoredRow } from "./entry/row.ts";
+import { stopActIn, stopMarks } from "./entry/stop-rows.ts";
+import type { LedgerStore } from "./store/store.ts";
+
+/** The stops and grants of a ledger: a fold of its rows up to one of them. */
+export class Standing {
+  readonly #store: Pick<LedgerStore, "read">;
+  readonly #digest: (text: string) => string;
+  #stops: Stops = noStops;
+  #grants: readonly Grant[] = [];
+  #through = 0;
+
+  /** @param digest makes keyed digests */
+  constructor(store: Pick<LedgerStore, "read">, digest: (text: string) => string) {
+    this.#store = store;
+    this.#digest = digest;
+  }
+
+  get stops(): Stops {
+    return this.#stops;
+  }
+
+  /** The grants that have not ended by a row. The time of some may be over. */
+  get grants(): readonly Grant[] {
+    return this.#grants;
+  }
+
+  /** Takes what a transaction has left, after its commit. */
+  advance(through: number, stops: Stops, grants: readonly Grant[]): void {
+    this.#stops = stops;
+    this.#grants = grants;
+    this.#through = through;
+  }
+
+  /**
+   * Reads the rows that this gate has not read yet.
+   *
+   * @param changed the last row of a person's act: without a new one, nothing is read
+   */
+  async follow(changed: number): Promise<void> {
+    const through = this.#through;
+    const [stops, grants] = [this.#stops, this.#grants];
+    if (changed <= through) return;
+    const found = await this.#rows(through + 1, changed, [...stopMarks, grantMark]);
+    // Uses are many, and matter only to a grant that exists.
+    const first = grants.length > 0 ? through + 1 : found.find(({ leaf }) => leaf.includes(grantMark))?.seq;
+    if (first !== undefined) found.push(...(await this.#rows(first, changed, changeMarks)));
+    // Another call may have read more rows meanwhile.
+    if (this.#through >= changed) return;
+    const rows = found.toSorted((a, b) => a.seq - b.seq);
+    this.#stops = rows.flatMap((row) => stopActIn(row) ?? []).reduce(withStopAct, stops);
+    this.#grants = rows.reduce((left, row) => withGrantRow(left, row, this.#digest), grants);
+    this.#through = changed;
+  }
+
+  async #rows(from: number, through: number, marks: readonly string[]): Promise<StoredRow[]> {
+    const found: StoredRow[] = [];
+    for (const mark of marks) {
+      const query = { before: through + 1, from, limit: through, verdict: changeColumns.verdict };
+      for await (const slice of this.#store.read({ ...query, leafHas: [mark] })) found.push(...slice);
+    }
+    return found.toSorted((a, b) => a.seq - b.seq);
+  }
+}

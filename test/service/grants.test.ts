@@ -1,0 +1,420 @@
+/**
+ * Goal: a grant lets through exactly the calls that a person meant, for as long as the person meant, and no longer (rule
+ * R9 and complaint C20 of the design of approvals). Method: scenarios against a gate over HTTP. Positive control: the
+ * same scenario fails on a gate with a planted defect.
+ */
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import {
+  assertLedgerHolds,
+  large,
+  naming,
+  payments,
+  runScenarios,
+  startDesk,
+  type Desk,
+  type Scenario,
+} from "../support/approvals.ts";
+import { ask, temporaryFolder, type Answer } from "../support/gate.ts";
+
+const hourMs = 3_600_000;
+
+/** Payments of which a person may grant three within an hour, to the same payee. */
+const granting = payments
+  .replace(
+    "approval: { by: [finance] }",
+    "approval: { by: [finance], grants: { at_most: 1h, uses: 3, pin: [input.to] } }",
+  )
+  .replace("> 2500", "> 250000");
+
+const paying = (amount: number, over: object = {}): object => ({
+  ...large,
+  ...over,
+  tool_input: { amount, to: "anna", ...(over as { readonly tool_input?: object }).tool_input },
+});
+
+/** Parks the payment of 1,200, and makes a grant from it. */
+async function granted(desk: Desk, grant: object = {}): Promise<Answer> {
+  const { approval } = await desk.asks(large);
+  return grants(desk, approval.id, grant);
+}
+
+async function grants(desk: Desk, id: string, grant: object, person = "anna"): Promise<Answer> {
+  const { json } = await desk.as(person, `/approvals/${id}`);
+  return desk.as(person, "/grants", { approval: id, hash: json.hash, amounts: { "input.amount": 4000 }, ...grant });
+}
+
+async function verdictOf(desk: Desk, call: object): Promise<string> {
+  return (await desk.asks(call)).verdict;
+}
+
+async function made(desk: Desk, grant: object = {}): Promise<any> {
+  const { status, json, text } = await granted(desk, grant);
+  assert.equal(status, 201, text);
+  return json;
+}
+
+const scenarios: readonly Scenario[] = [
+  {
+    rule: "a grant lets calls like its own through, each named in the ledger",
+    options: { contract: granting },
+    run: async (desk) => {
+      const { id, status, receipt } = await made(desk);
+      assert.equal(status, "active");
+      const { verdict, reason, approval, receipt: row } = await desk.asks(paying(1100));
+      assert.equal(verdict, "ALLOW", reason);
+      assert.match(reason, /^Svc: anna granted calls like this one, which a rule held: 1100 is a large payment/);
+      assert.deepEqual([approval.id, approval.status, approval.next], [id, "granted", "none"]);
+      const { asked } = await desk.outcomeOf(row.seq);
+      assert.deepEqual([asked.how, asked.grant], ["grant", receipt.seq]);
+      const { json } = await ask(desk, "/receipts?kind=all&limit=1");
+      assert.equal(json.receipts[0].act, "approval.use");
+      const [shown] = (await desk.as("anna", "/grants")).json.grants;
+      assert.deepEqual([shown.used, shown.spent, shown.free], [1, { "input.amount": "1100" }, []]);
+    },
+    defect: { within: "answeredAfter", find: 'how === "used" || how === "grant"', put: 'how === "used"' },
+  },
+  {
+    rule: "C20: a grant past the cap of the rule is refused with 400, and nothing is shortened",
+    options: { contract: granting },
+    run: async (desk) => {
+      const { approval } = await desk.asks(large);
+      const rows = await desk.rows();
+      for (const past of [{ uses: 4 }, { until: Date.now() + 2 * hourMs }, { until: Date.now() - 1 }])
+        assert.equal((await grants(desk, approval.id, past)).status, 400, JSON.stringify(past));
+      assert.equal(await desk.rows(), rows);
+    },
+    defect: { within: "grantBody", find: "uses > offer.uses", put: "false" },
+  },
+  {
+    rule: "C20: a grant ends at its time when a call uses it, without any sweep",
+    options: { contract: granting },
+    run: async (desk) => {
+      await made(desk, { until: Date.now() + 1500 });
+      assert.equal(await verdictOf(desk, paying(1100)), "ALLOW");
+      await new Promise((resolve) => setTimeout(resolve, 1600));
+      assert.equal(await verdictOf(desk, paying(1101)), "ESCALATE");
+      assert.deepEqual((await desk.as("anna", "/grants")).json.grants, []);
+    },
+    defect: {
+      within: "coveredAmounts",
+      find: "call.at < grant.until && grant.used < grant.uses",
+      put: "grant.used < grant.uses",
+    },
+  },
+  {
+    rule: "C20: a grant has a number of uses, also within one batch",
+    options: { contract: granting },
+    run: async (desk) => {
+      await made(desk, { uses: 2 });
+      const calls = [1001, 1002, 1003, 1004, 1005].map((amount) => verdictOf(desk, paying(amount)));
+      const verdicts = await Promise.all(calls);
+      assert.equal(verdicts.filter((verdict) => verdict === "ALLOW").length, 2, verdicts.join());
+    },
+    defect: { within: "withUse", find: "grant.used + 1", put: "grant.used" },
+  },
+  {
+    rule: "R9: no call of a grant is larger than the call that it was made from",
+    options: { contract: granting },
+    run: async (desk) => {
+      await made(desk);
+      assert.equal(await verdictOf(desk, paying(1201)), "ESCALATE");
+      assert.equal(await verdictOf(desk, paying(1199)), "ALLOW");
+    },
+    defect: { within: "coveredAmounts", find: "isOver(value, top)", put: "false" },
+  },
+  {
+    rule: "R9: all calls of a grant together stay within the amount that the person typed",
+    options: { contract: granting },
+    run: async (desk) => {
+      await made(desk, { amounts: { "input.amount": 2300 } });
+      const verdicts = [await verdictOf(desk, paying(1200)), await verdictOf(desk, paying(1101))];
+      assert.deepEqual([...verdicts, await verdictOf(desk, paying(1100))], ["ALLOW", "ESCALATE", "ALLOW"]);
+    },
+    defect: {
+      within: "coveredAmounts",
+      find: 'isOver(addDecimals(grant.spent[member] ?? "0", value), amount)',
+      put: "isOver(value, amount)",
+    },
+  },
+  {
+    rule: "R9: a person must type the amount, and only for numbers that a counter adds up",
+    options: { contract: granting },
+    run: async (desk) => {
+      for (const amounts of [{}, { "input.amount": 5, "input.tip": 5 }, { "input.amount": -1 }])
+        assert.equal((await granted(desk, { amounts })).status, 400, JSON.stringify(amounts));
+    },
+    defect: { within: "amountsFor", find: "asked[member] === undefined", put: "false" },
+  },
+  {
+    rule: "R9: a call with another value of a pinned member is not covered, and a member that is free may differ",
+    options: { contract: granting },
+    run: async (desk) => {
+      await made(desk);
+      assert.equal(await verdictOf(desk, paying(1100, { tool_input: { to: "eve" } })), "ESCALATE");
+      assert.equal(await verdictOf(desk, paying(1100, { tool_input: { extra: 1 } })), "ALLOW");
+    },
+    defect: { within: "coveredAmounts", find: "call.pin(member) !== digest", put: "false" },
+  },
+  {
+    rule: "a grant is bound to the facts that say whose money the call uses",
+    options: { contract: granting },
+    run: async (desk) => {
+      await made(desk);
+      assert.equal(await verdictOf(desk, paying(1100, { platform_state: { wallet: "other" } })), "ESCALATE");
+      assert.equal(await verdictOf(desk, paying(1100)), "ALLOW");
+    },
+    defect: { within: "ApprovableCall.#offer", find: "plan?.subject ?? []", put: "[]" },
+  },
+  {
+    rule: "a grant holds for one session, unless the person grants every session of the key",
+    options: { contract: granting },
+    run: async (desk) => {
+      await made(desk);
+      const other = paying(1100, { session_id: "s2" });
+      assert.equal(await verdictOf(desk, other), "ESCALATE");
+      const { approval } = await desk.asks(other);
+      assert.equal((await grants(desk, approval.id, { any_session: true })).status, 201);
+      assert.equal(await verdictOf(desk, paying(1050, { session_id: "s3" })), "ALLOW");
+    },
+    defect: { within: "coveredAmounts", find: "call.place === grant.place", put: "true" },
+  },
+  {
+    rule: "a grant lifts only the rules that the person was shown",
+    options: { contract: granting },
+    run: async (desk) => {
+      await made(desk);
+      const dear = paying(1100, { platform_state: { wallet: "w", price: 50 } });
+      assert.equal(await verdictOf(desk, dear), "ESCALATE");
+      const { reason } = await desk.asks(paying(1100, { tool_input: { to: "nobody" } }));
+      assert.match(reason, /nobody gets money/);
+    },
+    defect: [
+      {
+        within: "coveredAmounts",
+        find: "rules.some(([rule, meaning]) => grant.causes[rule] !== meaning)",
+        put: "false",
+      },
+      { within: "BatchGrants.find", find: "grants === undefined", put: "false" },
+    ],
+  },
+  {
+    rule: "a person can end a grant at once",
+    options: { contract: granting },
+    run: async (desk) => {
+      const { id } = await made(desk);
+      const { status, json } = await desk.as("bob", `/grants/${id}/revoke`, {});
+      assert.deepEqual([status, json.status], [200, "revoked"]);
+      assert.equal(await verdictOf(desk, paying(1100)), "ESCALATE");
+      assert.equal((await desk.as("bob", `/grants/${id}/revoke`, {})).status, 404);
+    },
+    defect: { within: "afterAct", find: 'act.act === "grant.revoke"', put: "false" },
+  },
+  {
+    rule: "a stop ends the grants in its scope, and lifting the stop does not bring them back",
+    options: { contract: granting },
+    run: async (desk) => {
+      await made(desk);
+      const scope = { tools: ["pay.send"] };
+      await desk.operates("/admin/stop", { scope, why: "drill", approvals: "keep" });
+      await desk.operates("/admin/stop/lift", { scope });
+      assert.equal(await verdictOf(desk, paying(1100)), "ESCALATE");
+    },
+    defect: { within: "endsGrant", find: '"tools" in scope', put: "false" },
+  },
+  {
+    rule: "R18: erasing a part of the row that a grant was made from ends the grant",
+    options: { contract: granting },
+    run: async (desk) => {
+      const { approval, receipt } = await desk.asks(large);
+      assert.equal((await grants(desk, approval.id, {})).status, 201);
+      const erased = await desk.operates("/admin/erase", {
+        rows: [[receipt.seq, receipt.seq]],
+        parts: ["input"],
+        reason: "asked for",
+      });
+      assert.equal(erased.status, 200, erased.text);
+      assert.deepEqual((await desk.as("anna", "/grants")).json.grants, []);
+      assert.equal(await verdictOf(desk, paying(1100)), "ESCALATE");
+    },
+    defect: [
+      { within: "withGrantRow", find: "from <= source && source <= to && source < seq", put: "false" },
+      {
+        within: "BatchGrants.open",
+        find: "most === undefined ? [] : [{ grant, most }]",
+        put: "[{ grant, most: { 'input.amount': '9999' } }]",
+      },
+    ],
+  },
+  {
+    rule: "R18: the row of a grant holds no value of the call",
+    options: { contract: granting },
+    run: async (desk) => {
+      const { receipt } = await made(desk, { pins: ["input.amount"] });
+      const { json } = await ask(desk, `/receipts/${receipt.seq}`);
+      const input = (json.evidence as readonly string[])
+        .map((part) => Buffer.from(part, "base64url").toString())
+        .find((part) => part.includes('"pins"'));
+      assert.ok(input !== undefined);
+      for (const value of ['"w"', "s1", "1200"]) assert.ok(!input.includes(value), `${value} in ${input}`);
+    },
+    defect: { within: "pinDigest", find: "return digest($text);", put: "return text;" },
+  },
+  {
+    rule: "a denial comes before a grant",
+    options: { contract: granting },
+    run: async (desk) => {
+      await made(desk);
+      const again = await desk.asks(paying(1201));
+      await desk.decides("anna", again.approval.id, "deny", { scope: "rule" });
+      assert.equal(await verdictOf(desk, paying(1100)), "BLOCK");
+    },
+    defect: { within: "judgeAsk", find: "if (denial !== undefined) return $denied;", put: "" },
+  },
+  {
+    rule: "the vote for a grant does not count any more when the person's key is revoked",
+    options: { contract: granting },
+    run: async (desk) => {
+      await made(desk);
+      assert.equal((await desk.operates("/admin/keys/anna-laptop/revoke", {})).status, 200);
+      assert.equal(await verdictOf(desk, paying(1100)), "ESCALATE");
+    },
+    defect: { within: "JudgedBatch.#personsOf", find: "isMet ? persons : undefined", put: "persons" },
+  },
+  {
+    rule: "a changed rule ends what a grant lifts",
+    options: { contract: granting },
+    run: async (desk) => {
+      await made(desk);
+      writeFileSync(join(desk.folder, "contracts", "pay.yaml"), granting.replace("> 1000", "> 999"));
+      const reloaded = await desk.operates("/admin/reload", {});
+      assert.equal(reloaded.status, 200, reloaded.text);
+      assert.equal(await verdictOf(desk, paying(1100)), "ESCALATE");
+    },
+    defect: { within: "coveredAmounts", find: "grant.causes[rule] !== meaning", put: "!(rule in grant.causes)" },
+  },
+  {
+    rule: "a rule of two persons needs two persons for a grant",
+    options: { contract: granting.replace("by: [finance], grants", "by: [finance], of: 2, grants") },
+    run: async (desk) => {
+      for (const name of ["anna", "bob"])
+        await desk.operates(`/admin/keys/${name}-laptop/update`, { groups: ["finance"] });
+      const { id, status, receipt } = await made(desk);
+      assert.equal(status, "pending");
+      assert.equal(await verdictOf(desk, paying(1100)), "ESCALATE");
+      const second = await desk.as("bob", `/grants/${id}/approve`, { hash: receipt.hash });
+      assert.equal(second.status, 200, second.text);
+      const again = await desk.as("bob", `/grants/${id}/approve`, { hash: receipt.hash });
+      assert.equal(again.json.receipt, null, "the same yes again is no row");
+      assert.equal((await desk.as("bob", `/grants/${id}/approve`, { hash: "0".repeat(64) })).status, 409);
+    },
+    defect: { within: "JudgedBatch.#personsOf", find: "isMet ? persons : undefined", put: "persons" },
+  },
+  {
+    rule: "a preview says what the grant would have let through, and writes nothing",
+    options: { contract: granting },
+    run: async (desk) => {
+      for (const amount of [1001, 1002, 1003, 1004, 1300]) await desk.asks(paying(amount));
+      await desk.asks(paying(1003));
+      const { approval } = await desk.asks(large);
+      const rows = await desk.rows();
+      const { status, json, text } = await grants(desk, approval.id, { preview: true });
+      assert.equal(status, 200, text);
+      assert.deepEqual([json.covers, json.of], [3, 7], "three uses, and no more");
+      assert.equal(await desk.rows(), rows);
+      assert.equal(await verdictOf(desk, paying(1100)), "ESCALATE");
+    },
+    defect: { within: "GrantDesk.#covered", find: "grant = withUse(grant, amounts);", put: "" },
+  },
+  {
+    rule: "a yes can make a grant in the same transaction, and a refused grant takes the yes with it",
+    options: { contract: granting },
+    run: async (desk) => {
+      const { approval } = await desk.asks(large);
+      const amounts = { "input.amount": 4000 };
+      const refused = await desk.decides("anna", approval.id, "approve", { grant: { amounts, uses: 4 } });
+      assert.equal(refused.status, 400, refused.text);
+      assert.equal((await desk.as("anna", `/approvals/${approval.id}`)).json.status, "pending");
+      const { status, json, text } = await desk.decides("anna", approval.id, "approve", { grant: { amounts } });
+      assert.deepEqual([status, json.status], [200, "approved"], text);
+      assert.match(json.grant, /^grt_/);
+      assert.equal(await verdictOf(desk, naming(approval.id)), "ALLOW");
+      assert.equal(await verdictOf(desk, paying(1100)), "ALLOW");
+    },
+    defect: { within: "ApprovalDesk.#decideIn", find: "grant?.ok === false", put: "false" },
+  },
+  {
+    rule: "a call that waits for a person, and that a grant then covers, ends with its hold",
+    options: { contract: granting },
+    run: async (desk) => {
+      const waiting = await desk.asks(paying(1100));
+      await made(desk);
+      assert.equal(await verdictOf(desk, paying(1100)), "ALLOW");
+      const { json } = await desk.as("anna", `/approvals/${waiting.approval.id}`);
+      assert.equal(json.status, "superseded");
+    },
+    defect: {
+      within: "judgeAsk",
+      find: 'return { how: "grant", mismatch, supersedes: same, ...granted };',
+      put: 'return { how: "grant", mismatch, supersedes: undefined, ...granted };',
+    },
+  },
+  {
+    rule: "a card says what a grant may be at most, and names each member that it leaves free",
+    options: { contract: granting },
+    run: async (desk) => {
+      const { approval } = await desk.asks(paying(1200, { tool_input: { extra: { a: 1 } } }));
+      const { json } = await desk.as("anna", `/approvals/${approval.id}`);
+      assert.deepEqual(json.grants_allowed, {
+        at_most_ms: hourMs,
+        uses: 3,
+        pins: ["input.to", "platform.wallet"],
+        sums: ["input.amount"],
+        free: ["input.extra.a"],
+      });
+      const { approval: dear } = await desk.asks({ ...paying(5), platform_state: { wallet: "w", price: 50 } });
+      assert.equal((await desk.as("anna", `/approvals/${dear.id}`)).json.grants_allowed, false);
+    },
+    defect: { within: "freeMembers", find: "value instanceof Map && value.size > 0", put: "false" },
+  },
+];
+
+runScenarios("grants", scenarios);
+
+suite("a ledger with grants", () => {
+  test("verify, verify --deep and replay accept it, also after a start", async (t) => {
+    const folder = temporaryFolder(t);
+    const desk = await startDesk(t, { folder, contract: granting });
+    await made(desk);
+    for (const amount of [1001, 1002]) assert.equal(await verdictOf(desk, paying(amount)), "ALLOW");
+    await desk.stop();
+    const again = await startDesk(t, { folder, contract: granting, persons: {} });
+    assert.deepEqual(
+      [await verdictOf(again, paying(1003)), await verdictOf(again, paying(1004))],
+      ["ALLOW", "ESCALATE"],
+    );
+    await assertLedgerHolds(t, again);
+  });
+
+  const broken = [
+    { within: "coveredAmounts", find: "isOver(value, top)", put: "false" },
+    { within: "coveredAmounts", find: "call.pin(member) !== digest", put: "false" },
+    {
+      within: "BatchGrants.use",
+      find: "this.#uses.push({ amounts, grant: grant.row, row });",
+      put: "this.#uses.push({ amounts: {}, grant: grant.row, row });",
+    },
+  ];
+  for (const defect of broken)
+    test(`verify --deep notices a gate with the defect ${defect.find}`, async (t) => {
+      const desk = await startDesk(t, { contract: granting, defects: [defect] });
+      await made(desk);
+      await desk.asks(paying(1500, { tool_input: { to: "eve" } }));
+      await desk.asks(paying(1500));
+      await desk.asks(paying(1100));
+      await desk.asks(paying(1100, { tool_input: { to: "eve" } }));
+      await assert.rejects(() => assertLedgerHolds(t, desk));
+    });
+});
