@@ -169,7 +169,8 @@ def is_lenient(leaf):
 
 USE = r'\{"approval":(%(number)s),"needed":(?:true|false),"row":(%(number)s)\}' % SHAPES
 GRANTED = r'\{"amounts":\{[^{}]*\},"grant":(%(number)s),"row":(%(number)s)\}' % SHAPES
-USES = re.compile(r'.{34}\{(?:"uses":\[%s(?:,%s)*\]|"grants":\[%s(?:,%s)*\],"uses":\[(?:%s(?:,%s)*)?\])\}\]' % (USE, USE, GRANTED, GRANTED, USE, USE))
+USED = r'"uses":\[U(?:,U)*\]|"grants":\[G(?:,G)*\],"uses":\[(?:U(?:,U)*)?\]'.replace("U", USE).replace("G", GRANTED)
+USES = re.compile(r'.{34}\{(?:%s)\}\]' % USED)
 def settle_uses(lenient, line, row):
     """A row of act approval.use lists the checks that used an approval or a grant: their answers may be more lenient."""
     text = (strict_base64(line.split(b"~")[1].decode("latin-1"), True) or b"").decode("utf-8", "replace")

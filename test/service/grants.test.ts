@@ -10,6 +10,7 @@ import { suite, test } from "node:test";
 import {
   assertLedgerHolds,
   large,
+  losesRows,
   naming,
   payments,
   runScenarios,
@@ -166,7 +167,11 @@ const scenarios: readonly Scenario[] = [
       assert.equal(await verdictOf(desk, paying(1100, { platform_state: { wallet: "other" } })), "ESCALATE");
       assert.equal(await verdictOf(desk, paying(1100)), "ALLOW");
     },
-    defect: { within: "ApprovableCall.#offer", find: "plan?.subject ?? []", put: "[]" },
+    defect: {
+      within: "ApprovableCall.#offer",
+      find: "[...pin, ...facts, ...subject, ...others]",
+      put: "[...pin, ...facts, ...others]",
+    },
   },
   {
     rule: "a grant holds for one session, unless the person grants every session of the key",
@@ -307,7 +312,7 @@ const scenarios: readonly Scenario[] = [
       const second = await desk.as("bob", `/grants/${id}/approve`, { hash: receipt.hash });
       assert.equal(second.status, 200, second.text);
       const again = await desk.as("bob", `/grants/${id}/approve`, { hash: receipt.hash });
-      assert.equal(again.json.receipt, null, "the same yes again is no row");
+      assert.equal(again.json.receipt, null, "the same yes again adds no row");
       assert.equal((await desk.as("bob", `/grants/${id}/approve`, { hash: "0".repeat(64) })).status, 409);
     },
     defect: { within: "JudgedBatch.#personsOf", find: "isMet ? persons : undefined", put: "persons" },
@@ -396,6 +401,15 @@ suite("a ledger with grants", () => {
       ["ALLOW", "ESCALATE"],
     );
     await assertLedgerHolds(t, again);
+  });
+
+  test("R17: after a restore that lost rows no grant covers a call", async (t) => {
+    const desk = await startDesk(t, { contract: granting });
+    await made(desk);
+    await losesRows(t, desk, async (again) => again.asks(paying(1001)));
+    const resumed = await startDesk(t, { folder: desk.folder, contract: granting, persons: {} });
+    await resumed.operates("/admin/stop/lift", { scope: "all" });
+    assert.equal(await verdictOf(resumed, paying(1002)), "ESCALATE");
   });
 
   const broken = [

@@ -201,7 +201,7 @@ const kept: ReadonlyMap<string, number> = new Map([
   ["call-id-used", 1],
   ["queue-full", 2],
   ["approval-closed", 4],
-  ["grant-refused", 4],
+  ["grant-refused", 3],
   ["approval-changed", 3],
   ["not-an-approver", 5],
   ["self-approval", 4],

@@ -55,7 +55,7 @@ const calls = fc.array(
   { minLength: 20, maxLength: 20 },
 );
 
-const given_ = fc.record<Given>({
+const givens = fc.record<Given>({
   anySession: fc.boolean(),
   uses: fc.integer({ min: 1, max: 12 }),
   forMs: fc.integer({ min: 1, max: 3000 }),
@@ -142,7 +142,7 @@ function differs(covers: typeof coveredAmounts, given: Given, all: readonly Call
 }
 
 function run(covers: typeof coveredAmounts, seed: number, met: Met): string | undefined {
-  const histories = fc.sample(fc.tuple(given_, calls), { numRuns: 500, seed });
+  const histories = fc.sample(fc.tuple(givens, calls), { numRuns: 500, seed });
   for (const [given, all] of histories) {
     const found = differs(covers, given, all, met);
     if (found !== undefined) return found;

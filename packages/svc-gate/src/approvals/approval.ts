@@ -1,5 +1,4 @@
 import { canonical, type Canonical } from "../wire/mod.ts";
-import type { GrantOffer, GrantUse } from "./grant.ts";
 
 /**
  * The states of an approval. `pending` waits for a person, `approved` for the call to be asked again. The others are
@@ -12,6 +11,17 @@ export type Status = (typeof statuses)[number];
 export interface Need {
   readonly by: readonly string[] | null;
   readonly of: number;
+}
+
+/** What a grant may be at most, by the rules because of which a person decides. Part of an asking. */
+export interface GrantOffer {
+  /** Milliseconds from the grant on. */
+  readonly at_most: number;
+  readonly uses: number;
+  /** The members and facts that each call must share with the call that asked, such as `input.payee`. */
+  readonly pins: readonly string[];
+  /** The numbers that counters add up: none may be higher than in the call that asked. */
+  readonly sums: readonly string[];
 }
 
 /** What a call asked and what the person is shown: the member `approval` of the part `outcome` of its row. */
@@ -128,6 +138,15 @@ const ownMax = 400;
 export function attach(approval: Approval, row: number, own: readonly OwnAmount[]): Approval {
   return { ...approval, asked: approval.asked + 1, own: [...approval.own, ...own].slice(-ownMax), changed: row };
 }
+
+/** A check that a grant let through. */
+export type GrantUse = {
+  /** The row of the grant. */
+  readonly grant: number;
+  /** The row of the check. */
+  readonly row: number;
+  readonly amounts: Readonly<Record<string, string>>;
+};
 
 /** The administrative events about approvals. */
 export type ApprovalAct =

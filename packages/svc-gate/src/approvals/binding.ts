@@ -96,7 +96,7 @@ function plainDecimal(text: string): string {
 
 function memberOf({ input, platform }: Parameters<typeof memberText>[0], member: string): Json | undefined {
   const [root, ...path] = member.split(".");
-  let value: Json | undefined = (root === "input" ? input : platform) as Json | undefined;
+  let value: Json | undefined = root === "input" ? input : platform;
   for (const name of path) value = value instanceof Map ? (value as JsonObject).get(name) : undefined;
   return value;
 }

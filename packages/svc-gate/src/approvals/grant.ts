@@ -1,17 +1,6 @@
 import { addDecimals } from "../wire/mod.ts";
-import type { Need, Vote } from "./approval.ts";
+import type { GrantUse, Need, Vote } from "./approval.ts";
 import type { StopScope } from "./stop.ts";
-
-/** What a grant may be at most, by the rules because of which a person decides. Part of an asking. */
-export interface GrantOffer {
-  /** Milliseconds from the grant on. */
-  readonly at_most: number;
-  readonly uses: number;
-  /** The members and facts that each call must share with the call that asked, such as `input.payee`. */
-  readonly pins: readonly string[];
-  /** The numbers that counters add up: none may be higher than in the call that asked. */
-  readonly sums: readonly string[];
-}
 
 /** A grant: a person's yes to later calls that resemble one call. The fold of its rows. */
 export interface Grant {
@@ -48,15 +37,6 @@ export interface GrantBody extends Pick<
 > {
   readonly person: string;
 }
-
-/** A check that a grant let through. */
-export type GrantUse = {
-  /** The row of the grant. */
-  readonly grant: number;
-  /** The row of the check. */
-  readonly row: number;
-  readonly amounts: Readonly<Record<string, string>>;
-};
 
 /** A call that a grant may cover. */
 export interface GrantableCall {

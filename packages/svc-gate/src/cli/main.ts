@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import { settings, version } from "../gate/mod.ts";
 import { run } from "./run.ts";
-import { addApprovals } from "./usage/approvals.ts";
+import { addApprovals, addGrants } from "./usage/approvals.ts";
 import { addContractCommands } from "./usage/contract.ts";
 import { addLedgerCommands } from "./usage/ledger.ts";
 import { addOperatorCommands } from "./usage/operator.ts";
@@ -33,6 +33,7 @@ addContractCommands(program);
 addLedgerCommands(program);
 addOperatorCommands(program);
 addApprovals(program);
+addGrants(program);
 
 program
   .command("version")

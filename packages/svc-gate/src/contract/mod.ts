@@ -32,7 +32,7 @@ export {
 } from "./run/plan-lookups.ts";
 export { count, decide, prepare } from "./run/decide.ts";
 export type { Decision, Observation } from "./run/decision.ts";
-export { addedMembers, causesOf, requirementFor } from "./approval/causes.ts";
+export { causesOf, requirementFor } from "./approval/causes.ts";
 export { recount } from "./counters/recount.ts";
 export { position, renderDiagnostic, renderPlace, Report } from "./text/diagnostic.ts";
 export { type Diagnostic, type SourceFile, type Span } from "./text/diagnostic.ts";

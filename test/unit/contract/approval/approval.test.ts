@@ -121,10 +121,36 @@ suite("`approval:` in a contract", () => {
     ["an unbound member that a rule reads", { tool: "approval: { unbound: [input.memo] }" }],
     ["an unbound member that the tool does not have", { tool: "approval: { unbound: [input.other] }" }],
     ["an unbound fact", { tool: "approval: { unbound: [platform.wallet] }" }],
+    ["grants in a tool", { tool: "approval: { grants: { at_most: 1h, uses: 1 } }" }],
+    ["grants in a contract", { contract: "approval: { grants: { at_most: 1h, uses: 1 } }" }],
+    ["grants without a number of uses", { rule: "approval: { grants: { at_most: 1h } }" }],
+    ["grants for a month", { rule: "approval: { grants: { at_most: 30d, uses: 1 } }" }],
+    ["grants with too many uses", { rule: "approval: { grants: { at_most: 1h, uses: 10001 } }" }],
+    ["grants with another member", { rule: "approval: { grants: { at_most: 1h, uses: 1, for: 1 } }" }],
+    ["grants that pin a fact", { rule: "approval: { grants: { at_most: 1h, uses: 1, pin: [platform.price] } }" }],
+    ["grants that pin no member", { rule: "approval: { grants: { at_most: 1h, uses: 1, pin: [input.other] } }" }],
+    [
+      "grants beside a pinned counter",
+      { rule: "approval: { pins: [counters.spent], grants: { at_most: 1h, uses: 1 } }" },
+    ],
+    [
+      "an unbound member that a grant pins",
+      {
+        tool: "approval: { unbound: [input.note] }",
+        rule: "approval: { grants: { at_most: 1h, uses: 1, pin: [input.note] } }",
+      },
+    ],
     ["a subject that the platform does not send", { contract: "subject: [platform.user]" }],
     ["a subject in the input", { contract: "subject: [input.amount]" }],
   ];
   for (const [name, parts] of wrong) test(`an error names ${name}`, () => says(name, errorOf(parts)));
+
+  test("a rule's own text permits grants, and its meaning changes with them", () => {
+    const rule = "approval: { grants: { at_most: 2h, uses: 20, pin: [input.memo] } }";
+    const terms = compiled({ rule }).tools.get("pay")?.routes[0]?.rules[0]?.terms;
+    assert.deepEqual(terms?.grants, { atMostMs: 7_200_000, uses: 20, pin: ["input.memo"] });
+    assert.equal(compiled({}).tools.get("pay")?.routes[0]?.rules[0]?.terms.grants, undefined);
+  });
 
   test("`unbound` in a mandate is an error", () => {
     const text = "mandate: m\ncontracts: [c.yaml]\napproval: { unbound: [input.note] }\n";

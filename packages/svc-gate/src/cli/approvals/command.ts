@@ -80,9 +80,24 @@ function card(approval: JsonObject): readonly string[] {
     "",
     "What the platform says",
     ...cardLines(approval.get("platform_state") ?? null, "  "),
+    ...offerLines(approval.get("grants_allowed")),
     ...(decisions.length === 0 ? [] : ["", "What persons said", ...decisions.map(decisionLine)]),
     "",
     `hash ${text("hash")}`,
+  ];
+}
+
+/** What a grant made from the call may be at most, and what it leaves free. */
+function offerLines(offer: Json | undefined): readonly string[] {
+  if (!(offer instanceof Map)) return [];
+  const of: JsonObject = offer;
+  const names = (name: string): string =>
+    ((of.get(name) ?? []) as readonly Json[]).map((each) => visible(wordOf(each))).join(", ") || "none";
+  return [
+    "",
+    "What a grant from it may be (svc-gate grants create)",
+    `  at most ${Number(of.get("at_most_ms")) / 60_000} minutes and ${wordOf(of.get("uses"))} uses`,
+    `  the same in each call: ${names("pins")}; no larger than here: ${names("sums")}; free: ${names("free")}`,
   ];
 }
 

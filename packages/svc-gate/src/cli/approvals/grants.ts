@@ -117,7 +117,10 @@ export async function approveGrantCommand(id: string, options: ApprovalsOptions)
   if (grant === undefined) throw new BadInput(`no grant in force has the id ${id}`);
   const answer = accepted(await gate.ask("POST", `${pathOf(options)}/${id}/approve`, { hash: grant.hash }));
   if (options.json) return { exitCode: 0, text: JSON.stringify(answer), forPrograms: true };
-  return { exitCode: 0, text: `${id} is ${String(answer["status"])}, ${String(answer["has"])} of ${String(answer["needs"])} persons` };
+  return {
+    exitCode: 0,
+    text: `${id} is ${String(answer["status"])}, ${String(answer["has"])} of ${String(answer["needs"])} persons`,
+  };
 }
 
 /** `svc-gate grants revoke` */

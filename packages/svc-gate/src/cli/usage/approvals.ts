@@ -84,7 +84,12 @@ export function addGrants(program: Command): void {
   )
     .option("--for <time>", "how long it lasts, such as 30m (default: as long as the rule permits)")
     .option("--uses <number>", "how many calls it lets through (default: as many as the rule permits)")
-    .option("--amount <number>", "how much all its calls may add together; NAME=NUMBER if there are several", collected, [])
+    .option(
+      "--amount <number>",
+      "how much all its calls may add together; NAME=NUMBER if there are several",
+      collected,
+      [],
+    )
     .option("--pin <member>", "a member of the input that must stay the same too, such as input.order", collected, [])
     .option("--any-session", "for every session of the key, not only that of the call", false)
     .option("--preview", "only say how many of the last calls it would have covered", false)
@@ -93,7 +98,10 @@ export function addGrants(program: Command): void {
     );
 
   deciding(
-    grants.command("approve").description("add your yes to a grant that needs more persons").argument("<id>", "of the grant"),
+    grants
+      .command("approve")
+      .description("add your yes to a grant that needs more persons")
+      .argument("<id>", "of the grant"),
   ).action((id: string, options: ApprovalsOptions) =>
     run(async () => (await import("../approvals/grants.ts")).approveGrantCommand(id, options)),
   );
@@ -102,6 +110,10 @@ export function addGrants(program: Command): void {
     (id: string, options: ApprovalsOptions) =>
       run(async () => (await import("../approvals/grants.ts")).revokeGrantCommand(id, options)),
   );
+}
+
+function collected(value: string, before: readonly string[]): readonly string[] {
+  return [...before, value];
 }
 
 function deciding(command: Command): Command {

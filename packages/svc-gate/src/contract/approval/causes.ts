@@ -2,7 +2,7 @@ import { canonical, type Canonical, type Verdict } from "../../wire/mod.ts";
 import type { Route, Rule, ToolPlan } from "../compile-tool.ts";
 import type { Decision } from "../run/decision.ts";
 import { isNumber, readCounters, readMembers } from "./reads.ts";
-import { requirementOf, type ApprovalTerms, type Requirement } from "./terms.ts";
+import { requirementOf, type ApprovalTerms, type GrantTerms, type Requirement } from "./terms.ts";
 
 /** A rule because of which a person must decide. */
 export interface Cause {
@@ -31,8 +31,13 @@ export function causesOf(plan: ToolPlan, { fired }: Pick<Decision, "fired">, sof
   });
 }
 
+/** What an approval needs, and what a grant must bind if the causes permit one. */
+type Needed = Omit<Requirement, "grants"> & {
+  readonly grants: (GrantTerms & ReturnType<typeof addedMembers>) | undefined;
+};
+
 /** The members that decide what a call adds to counters: numbers that are added up as they are, and all others. */
-export function addedMembers({ writers }: ToolPlan): {
+function addedMembers({ writers }: ToolPlan): {
   readonly sums: readonly string[];
   readonly others: readonly string[];
 } {
@@ -48,7 +53,7 @@ export function addedMembers({ writers }: ToolPlan): {
  * What an approval of these causes needs. A softened BLOCK needs everything that any approval of the tool needs, because
  * its rule names nobody.
  */
-export function requirementFor(plan: ToolPlan, causes: readonly Cause[], softened: boolean): Requirement {
+export function requirementFor(plan: ToolPlan, causes: readonly Cause[], softened: boolean): Needed {
   const own = causes.map(({ terms }) => terms);
   const all = plan.routes.flatMap(({ terms, rules }) => [
     terms,
@@ -56,7 +61,8 @@ export function requirementFor(plan: ToolPlan, causes: readonly Cause[], softene
   ]);
   const requirement = requirementOf(softened ? [...own, ...all] : own);
   // A grant never lifts a BLOCK.
-  return softened ? { ...requirement, grants: undefined } : requirement;
+  if (softened || requirement.grants === undefined) return { ...requirement, grants: undefined };
+  return { ...requirement, grants: { ...requirement.grants, ...addedMembers(plan) } };
 }
 
 const known = new WeakMap<Rule | Route, Cause>();

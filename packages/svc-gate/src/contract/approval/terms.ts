@@ -102,8 +102,10 @@ export class TermsReader {
   #grants({ span, atMost, uses, pin }: GrantsDocument, pins: readonly string[]): GrantTerms {
     if (pins.some((name) => name.startsWith("counters.")))
       this.#report.add("approval", span, "a rule that pins a counter has no `grants`: each use changes the counter");
+    if (atMost === undefined || uses === undefined)
+      this.#report.add("approval", span, "`grants` needs `at_most` and `uses`", "such as `{ at_most: 1h, uses: 20 }`");
     return {
-      atMostMs: atMost === undefined ? 1 : this.#length(atMost),
+      atMostMs: atMost === undefined ? 1 : this.#length(atMost, "a grant"),
       uses: uses === undefined ? 1 : wholeNumber(uses, "uses", usesMax, this.#report),
       pin: pin.map(({ text }) => text).toSorted(),
     };
@@ -134,9 +136,9 @@ export class TermsReader {
     return groups.map(({ text }) => text).toSorted();
   }
 
-  #length(scalar: YamlScalar): number {
+  #length(scalar: YamlScalar, what = "an approval"): number {
     const ms = readLength(scalar, this.#report);
-    if (ms > lengthMsMax) this.#report.add("approval", scalar.span, "an approval lasts at most 14 days");
+    if (ms > lengthMsMax) this.#report.add("approval", scalar.span, `${what} lasts at most 14 days`);
     return ms;
   }
 

@@ -201,14 +201,8 @@ class Reader {
     this.known(inner, documentKeys.approval, "`approval`");
     const texts = (key: string): readonly YamlScalar[] | undefined =>
       inner.entries.has(key) ? this.texts(inner, key) : undefined;
-    const unbound = texts("unbound");
-    if (unbound !== undefined && !isOfTool)
-      this.#report.add(
-        "approval",
-        unbound[0]?.span ?? inner.span,
-        "`unbound` belongs to a tool or a contract",
-        "write it in the `approval` of the tool",
-      );
+    if (!isOfTool) this.#misplaced(inner, "unbound", "a tool or a contract");
+    if (!isOfRule) this.#misplaced(inner, "grants", "a rule");
     return {
       span: inner.span,
       by: texts("by"),
@@ -218,25 +212,21 @@ class Reader {
       batch: inner.entries.has("batch") ? this.#flag(inner, "batch") : undefined,
       pins: texts("pins"),
       drift: this.text(inner, "drift"),
-      unbound,
-      grants: this.#grants(inner, isOfRule),
+      unbound: texts("unbound"),
+      grants: this.#grants(inner),
     };
   }
 
-  #grants(approval: YamlMap, isOfRule: boolean): GrantsDocument | undefined {
+  #misplaced(approval: YamlMap, key: string, where: string): void {
+    const span = approval.entries.get(key)?.key.span;
+    if (span !== undefined) this.#report.add("approval", span, `\`${key}\` belongs to the \`approval\` of ${where}`);
+  }
+
+  #grants(approval: YamlMap): GrantsDocument | undefined {
     const inner = this.asMap(approval.entries.get("grants")?.value, "`grants`");
     if (inner === undefined) return undefined;
     this.known(inner, documentKeys.grants, "`grants`");
-    if (!isOfRule)
-      this.#report.add("approval", inner.span, "`grants` belongs to a rule", "write it in the `approval` of each rule");
     const [atMost, uses] = [this.text(inner, "at_most"), this.text(inner, "uses")];
-    if (atMost === undefined || uses === undefined)
-      this.#report.add(
-        "approval",
-        inner.span,
-        "`grants` needs `at_most` and `uses`",
-        "such as `{ at_most: 1h, uses: 20 }`",
-      );
     return { span: inner.span, atMost, uses, pin: this.texts(inner, "pin") };
   }
 

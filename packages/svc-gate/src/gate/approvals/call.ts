@@ -13,17 +13,17 @@ import {
   type Shown,
 } from "../../approvals/mod.ts";
 import type { Cause } from "../../contract/ir.ts";
-import {
-  addedMembers,
-  causesOf,
-  lookupsOf,
-  requirementFor,
-  type Decision,
-  type LookupPlan,
-} from "../../contract/mod.ts";
+import { causesOf, lookupsOf, requirementFor, type Decision, type LookupPlan } from "../../contract/mod.ts";
 import { grantRows, type StoredEffect } from "../../ledger/entry/mod.ts";
 import type { AppendTransaction, CounterLookup } from "../../ledger/mod.ts";
-import { addDecimals } from "../../wire/mod.ts";
+import { addDecimals, type CheckRequest } from "../../wire/mod.ts";
+
+/** A call before it is judged. */
+export interface CallToJudge {
+  readonly request: CheckRequest;
+  readonly keyName: string;
+  readonly call: ApprovableCall;
+}
 
 /** A call as approvals see it. Its digests are made when they are needed. */
 export class ApprovableCall {
@@ -107,10 +107,9 @@ export class ApprovableCall {
   }
 
   /** What a grant made from this call may be at most. It is bound to the facts that say whose money the call uses. */
-  #offer({ atMostMs, uses, pin }: Grants, facts: readonly string[]): GrantOffer {
-    const { plan } = this.#plan.prepared;
-    const { sums, others } = plan === undefined ? noMembers : addedMembers(plan);
-    const pins = new Set([...pin, ...facts, ...(plan?.subject ?? []), ...others]);
+  #offer({ atMostMs, others, pin, sums, uses }: Grants, facts: readonly string[]): GrantOffer {
+    const subject = this.#plan.prepared.plan?.subject ?? [];
+    const pins = new Set([...pin, ...facts, ...subject, ...others]);
     return { at_most: atMostMs, uses, pins: [...pins].toSorted(), sums };
   }
 
@@ -187,8 +186,6 @@ export class ApprovableCall {
 }
 
 type Grants = NonNullable<ReturnType<typeof requirementFor>["grants"]>;
-
-const noMembers = { sums: [], others: [] };
 
 function isLess(one: string, other: string): boolean {
   return addDecimals(one, `-${other}`).startsWith("-");

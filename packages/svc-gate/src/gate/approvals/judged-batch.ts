@@ -21,19 +21,12 @@ import {
 } from "../../approvals/mod.ts";
 import { foldApproval, type StoredEffect } from "../../ledger/entry/mod.ts";
 import { Fault, type AppendTransaction } from "../../ledger/mod.ts";
-import type { Canonical, CheckRequest, Verdict } from "../../wire/mod.ts";
+import type { Canonical, Verdict } from "../../wire/mod.ts";
 import type { ActivePolicy } from "../core/active-policy.ts";
-import type { ApprovableCall } from "./call.ts";
+import type { ApprovableCall, CallToJudge } from "./call.ts";
 import type { Deciders } from "./deciders.ts";
 import { BatchGrants } from "./batch-grants.ts";
 import { gateName } from "./gate-name.ts";
-
-/** A call before it is judged. */
-export interface CallToJudge {
-  readonly request: CheckRequest;
-  readonly keyName: string;
-  readonly call: ApprovableCall;
-}
 
 /** How a call is answered after approvals were judged. */
 export interface JudgedAnswer {

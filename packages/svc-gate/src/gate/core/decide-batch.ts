@@ -12,9 +12,9 @@ import type { CheckEntry, CounterLookup, CounterEvent, InForce, AppendTransactio
 import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
 import type { Canonical, CheckRequest, Mode } from "../../wire/mod.ts";
 import { stopFor, type Approval, type Asking, type How, type Stop } from "../../approvals/mod.ts";
-import { ApprovableCall } from "../approvals/call.ts";
+import { ApprovableCall, type CallToJudge } from "../approvals/call.ts";
 import type { Deciders } from "../approvals/deciders.ts";
-import { JudgedBatch, type CallToJudge, type JudgedAnswer } from "../approvals/judged-batch.ts";
+import { JudgedBatch, type JudgedAnswer } from "../approvals/judged-batch.ts";
 import type { CheckTimings, GateObserver } from "../telemetry/observer.ts";
 import type { TimedTransaction } from "./active-ledger.ts";
 import { digestOf, type ActivePolicy } from "./active-policy.ts";

@@ -3,7 +3,7 @@ import { leafHash, parseLeaf, wholeText, type StoredRow } from "../../ledger/ent
 import type { AppendTransaction, Ledger } from "../../ledger/mod.ts";
 import { bad, good, limits, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Deciders } from "../approvals/deciders.ts";
-import { quorumNow } from "../approvals/judged-batch.ts";
+import { quorumNow, type AnswerApproval } from "../approvals/judged-batch.ts";
 import type { TimedTransaction } from "./active-ledger.ts";
 import type { ActivePolicy } from "./active-policy.ts";
 import { answerBody, answeredReason, repeatedBody, type DecidedCheck } from "./answer.ts";
@@ -130,6 +130,8 @@ const harmlessActs: ReadonlySet<string> = new Set([
   "approval.expire",
   "approval.supersede",
   "approval.use",
+  "grant.approve",
+  "grant.create",
   "keys.create",
   "persons.add",
 ]);
@@ -143,7 +145,10 @@ async function endOfAllow(
   const later = transaction.changed > row ? await ledger.changes(row) : [];
   const end = later.find(({ act }) => !harmlessActs.has(act));
   if (end !== undefined) return `row ${end.seq} of act ${end.act} followed it`;
-  const id = approval === null ? undefined : readApprovalId(String((JSON.parse(approval) as { id: unknown }).id));
+  if (approval === null) return undefined;
+  const said = JSON.parse(approval) as Pick<AnswerApproval, "id" | "status" | "use_by">;
+  if (said.status === "granted" && at >= (said.use_by ?? 0)) return "the time of its grant is over";
+  const id = readApprovalId(String(said.id));
   if (id === undefined) return undefined;
   const { approvals } = await transaction.approvals({ attaches: [], rows: [id.row], keys: [], at });
   const [used] = approvals;

@@ -1,7 +1,7 @@
 import type { FastifyReply } from "fastify";
 import { bad, Decimal, good, refuse, type Json, type JsonObject, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Key } from "../admin/keys/keys.ts";
-import { grantJson, type GrantDecided, type GrantSource } from "../approvals/grant-desk.ts";
+import { grantJson, type GrantDecided, type GrantSource, type ShownGrant } from "../approvals/grant-desk.ts";
 import type { AskedGrant } from "../approvals/grants.ts";
 import { readMembers, sendJson } from "./body.ts";
 import { badQuery, queryOf } from "./query.ts";
@@ -12,10 +12,14 @@ const grantMembers = ["until", "uses", "any_session", "pins", "amounts"];
 const pinsMax = 32;
 
 /** Handles GET /grants: the grants in force, and those that need more persons. */
-export async function listGrants({ gate, reply, request }: RouteCall): Promise<FastifyReply> {
+export async function listGrants({ gate, key, reply, request }: RouteCall): Promise<FastifyReply> {
   const problem = badQuery(queryOf(request), []);
   if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
-  const grants = await gate.grants.list(Date.now());
+  const now = Date.now();
+  const all = key?.scopes.has("receipts") === true;
+  const mayRead = ({ grant }: ShownGrant): boolean =>
+    all || gate.approvals.mayDecide(key?.name ?? "", { asking: grant }, now);
+  const grants = (await gate.grants.list(now)).filter(mayRead);
   return sendJson(reply, JSON.stringify({ grants: grants.map(grantJson) }));
 }
 

@@ -9,7 +9,7 @@ import {
   type GrantableCall,
   type GrantBody,
 } from "../../approvals/mod.ts";
-import { readJson, type JsonObject } from "../../wire/mod.ts";
+import { canonical, readJson, type Canonical, type JsonObject } from "../../wire/mod.ts";
 import { actOf, askedCauses, endedBy, isLoss } from "./approval-rows.ts";
 import { eraseAct } from "./erasure.ts";
 import { partText, wholeText } from "./evidence.ts";
@@ -104,7 +104,7 @@ export function isMadeBy(grant: Grant, rows: readonly StoredRow[], digest: Diges
     .toSorted((one, other) => one.seq - other.seq);
   const [found] = made.reduce((grants: readonly Grant[], row) => withGrantRow(grants, row, digest), []);
   const text = ({ used: _used, spent: _spent, votes, ...rest }: Grant): string =>
-    JSON.stringify([votes.toSorted((one, other) => one.row - other.row), Object.entries(rest).toSorted()]);
+    canonical({ ...rest, votes: votes.toSorted((one, other) => one.row - other.row) } as unknown as Canonical);
   return found !== undefined && text(found) === text(grant);
 }
 

@@ -195,7 +195,12 @@ function termChanges(before: Terms, after: Terms): readonly ApprovalChange[] {
 
 /** A rule that lets grants lift it is weaker than one that does not. */
 function grantParts(before: GrantTerms | undefined, after: GrantTerms | undefined): readonly Part[] {
-  const isThere = ["grants", before !== undefined, after !== undefined, after === undefined ? "stricter" : "weaker"] as const;
+  const isThere = [
+    "grants",
+    before !== undefined,
+    after !== undefined,
+    after === undefined ? "stricter" : "weaker",
+  ] as const;
   if (before === undefined || after === undefined) return [isThere];
   const [a, b] = [before, after];
   return [
