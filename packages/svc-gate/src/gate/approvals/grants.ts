@@ -61,7 +61,11 @@ export function grantBody(
     );
   const [until, uses] = [asked.until ?? at + offer.at_most, asked.uses ?? offer.uses];
   if (until <= at || until > at + offer.at_most)
-    return bad(invalid(`"until" must lie in the next ${offer.at_most / 1000} seconds, which the rules permit`));
+    return bad(
+      invalid(
+        `"until" must be within ${offer.at_most / 1000} seconds from now, the longest time that the rules permit`,
+      ),
+    );
   if (uses > offer.uses) return bad(invalid(`"uses" must be at most ${offer.uses}, which the rules permit`));
   const source = grantRows.recordedCall(row);
   const members = [...new Set([...offer.pins, ...asked.pins])].toSorted();
