@@ -4,7 +4,7 @@
  * same scenario fails on a gate with a planted defect.
  */
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import {
@@ -18,7 +18,7 @@ import {
   type Desk,
   type Scenario,
 } from "../support/approvals.ts";
-import { ask, temporaryFolder, type Answer } from "../support/gate.ts";
+import { ask, root, temporaryFolder, type Answer } from "../support/gate.ts";
 
 const hourMs = 3_600_000;
 
@@ -388,6 +388,47 @@ const scenarios: readonly Scenario[] = [
 
 runScenarios("grants", scenarios);
 
+/** The published contract for payments, with a call of unusual price. */
+const published = readFileSync(join(root, "contracts", "payments.yaml"), "utf8");
+
+const unusual = (amount: number, payee = "0xanna"): object => ({
+  tool_name: "payment.send",
+  tool_input: { amount, currency: "USD", payee_address: payee, offer_expires_epoch: 4_000_000_000 },
+  session_id: "s1",
+  platform_state: {
+    monthly_spend_usd: 0,
+    approved_payees: ["0xanna", "0xeve"],
+    historical_price_usd: 10,
+    now_epoch: Math.floor(Date.now() / 1000),
+  },
+});
+
+runScenarios("contracts/payments.yaml", [
+  {
+    rule: "a person grants payments of unusual price to one payee, and a failed payment gives its amount back",
+    options: { contract: published },
+    run: async (desk) => {
+      const { approval } = await desk.asks(unusual(40));
+      assert.equal((await grants(desk, approval.id, { amounts: { "input.amount": 500 } })).status, 201);
+      const rows: any[] = [];
+      for (const amount of [40, 39, 38]) {
+        const answer = await desk.asks(unusual(amount));
+        assert.equal(answer.verdict, "ALLOW", answer.reason);
+        rows.push(answer.receipt);
+      }
+      assert.equal(await verdictOf(desk, unusual(41)), "ESCALATE", "larger than the payment that anna saw");
+      assert.equal(await verdictOf(desk, unusual(20, "0xeve")), "ESCALATE", "another payee");
+      assert.equal(await verdictOf(desk, unusual(35)), "BLOCK", "the budget of 200 USD still holds");
+      const { json } = await desk.operates("/admin/keys", { name: "bank", scopes: ["outcome"] });
+      const body = JSON.stringify({ receipt: { seq: rows[0].seq, hash: rows[0].hash }, status: "failed" });
+      const headers = { authorization: `Bearer ${json.key}`, "content-type": "application/json" };
+      assert.equal((await ask(desk, "/outcomes", { method: "POST", headers, body })).status, 200);
+      assert.equal(await verdictOf(desk, unusual(35)), "ALLOW");
+    },
+    defect: { within: "coveredAmounts", find: "call.pin(member) !== digest", put: "false" },
+  },
+]);
+
 suite("a ledger with grants", () => {
   test("verify, verify --deep and replay accept it, also after a start", async (t) => {
     const folder = temporaryFolder(t);
@@ -407,9 +448,10 @@ suite("a ledger with grants", () => {
     const desk = await startDesk(t, { contract: granting });
     await made(desk);
     await losesRows(t, desk, async (again) => again.asks(paying(1001)));
-    const resumed = await startDesk(t, { folder: desk.folder, contract: granting, persons: {} });
+    const resumed = await startDesk(t, { folder: desk.folder, contract: granting, persons: {}, peer: desk });
     await resumed.operates("/admin/stop/lift", { scope: "all" });
-    assert.equal(await verdictOf(resumed, paying(1002)), "ESCALATE");
+    assert.notEqual(await verdictOf(resumed, paying(1002)), "ALLOW");
+    assert.deepEqual((await resumed.as("anna", "/grants")).json.grants, []);
   });
 
   const broken = [

@@ -34,7 +34,7 @@ export const controls: readonly Control[] = [
   },
   {
     name: "the row of a use is not written with the row of its check",
-    mutations: [{ within: "JudgedBatch.finish", find: "this.#uses.length > 0", put: "false" }],
+    mutations: [{ within: "JudgedBatch.finish", find: "this.#uses.length + granted.length > 0", put: "false" }],
     isOfVotes: true,
     noticed: /no row names an approval for it|used the approval/,
   },

@@ -168,7 +168,7 @@ export class Ledger {
     try {
       const head = this.#follow(store.head, store.frontier);
       await this.#followSigner(store.signer);
-      await this.#standing.follow(store.changed);
+      if (store.changed > this.#standing.through) await this.#standing.follow(store.changed);
       return new AppendTransaction({
         head,
         tree: this.#tree.copy(),

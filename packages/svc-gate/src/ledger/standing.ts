@@ -18,6 +18,11 @@ export class Standing {
     this.#digest = digest;
   }
 
+  /** The last row that was read. */
+  get through(): number {
+    return this.#through;
+  }
+
   get stops(): Stops {
     return this.#stops;
   }
