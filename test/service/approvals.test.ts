@@ -294,8 +294,8 @@ const scenarios: readonly Scenario[] = [
       assert.equal((await desk.decides("bob", approval.id, "approve")).status, 200);
     },
     defect: {
-      within: "ApprovalDesk.#judge",
-      find: 'if (!policy().policySet.approvals.self && $who) return bad(refuse("self-approval", $text));',
+      within: "voterFor",
+      find: 'if (isOwn && !policy().policySet.approvals.self) return bad(refuse("self-approval", $text));',
       put: "",
     },
   },

@@ -265,8 +265,8 @@ const cases: readonly Case[] = [
     wrong: [["approve: anna, expect: self-approval", "approve: anna"]],
     defect: [
       {
-        within: "ApprovalDesk.#judge",
-        find: 'if (!policy().policySet.approvals.self && $who) return bad(refuse("self-approval", $text));',
+        within: "voterFor",
+        find: 'if (isOwn && !policy().policySet.approvals.self) return bad(refuse("self-approval", $text));',
         put: "",
       },
     ],
