@@ -444,6 +444,26 @@ suite("a ledger with grants", () => {
     await assertLedgerHolds(t, again);
   });
 
+  test("a second person's yes puts a grant in force, if neither key is young", async (t) => {
+    // No time passes in the test, so the gate takes every key for a day old.
+    const aged = {
+      within: "KeyRing.voter",
+      find: "held.made !== undefined && at < held.made.at + dayMs",
+      put: "false",
+    };
+    const desk = await startDesk(t, {
+      contract: granting.replace("by: [finance], grants", "by: [finance], of: 2, grants"),
+      defects: [aged],
+    });
+    const { id, status, receipt } = await made(desk);
+    assert.deepEqual([status, await verdictOf(desk, paying(1100))], ["pending", "ESCALATE"]);
+    const second = await desk.as("bob", `/grants/${id}/approve`, { hash: receipt.hash });
+    assert.deepEqual([second.status, second.json.status, second.json.has], [200, "active", 2], second.text);
+    const { verdict, reason } = await desk.asks(paying(1100));
+    assert.deepEqual([verdict, reason.slice(0, 27)], ["ALLOW", "Svc: anna and bob granted c"]);
+    await assertLedgerHolds(t, desk);
+  });
+
   test("R17: after a restore that lost rows no grant covers a call", async (t) => {
     const desk = await startDesk(t, { contract: granting });
     await made(desk);

@@ -44,13 +44,15 @@ export interface Preview {
 }
 
 export interface GrantDeskOptions {
-  readonly ledger: Pick<Ledger, "find" | "grants" | "keyDigest" | "rowsAt">;
+  readonly ledger: Pick<Ledger, "find" | "grants" | "head" | "keyDigest" | "rowsAt">;
   readonly deciders: Deciders;
   readonly policy: () => ActivePolicy;
   readonly exclusive: (work: (timed: TimedTransaction) => Promise<void>) => Promise<Result<void, Refusal>>;
 }
 
 const previewMax = 200;
+/** How many of the last rows a preview reads at most, because the calls of a key may be rare. */
+const previewRowsMax = 100_000;
 
 /** Where persons make and end grants on one ledger. */
 export class GrantDesk {
@@ -130,7 +132,8 @@ export class GrantDesk {
     const { ledger } = this.#options;
     const { key, tool } = body;
     const rows: StoredRow[] = [];
-    const query = { before: Number.MAX_SAFE_INTEGER, limit: previewMax, checks: true, tool };
+    const from = Math.max(1, ledger.head.seq - previewRowsMax);
+    const query = { before: Number.MAX_SAFE_INTEGER, from, limit: previewMax, checks: true, tool };
     for await (const slice of ledger.find({ ...query, leafHas: [`"key":${JSON.stringify(key)}`] })) rows.push(...slice);
     const repeated = rows.flatMap(({ evidence }) => askOf(evidence)?.approval ?? []);
     const [source, ...asking] = await ledger.rowsAt([...new Set([body.source, ...repeated])]);
