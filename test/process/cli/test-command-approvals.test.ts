@@ -1,6 +1,6 @@
 /**
- * Goal: `svc-gate test` shows what approvals do to a contract's calls, as the gate does it. Method: cases for each
- * state of an approval pass. Positive controls: each case fails if the gate has a planted defect, or if the case
+ * Goal: `svc-gate test` shows what approvals and outcomes do to a contract's calls, as the gate does it. Method: cases
+ * for each state of an approval and each outcome pass. Positive controls: each case fails if the gate has a planted defect, or if the case
  * expects something else.
  */
 import assert from "node:assert/strict";
@@ -28,7 +28,7 @@ tools:
     approval: { by: [finance], decide_within: 30m, use_within: 10m, unbound: [input.note] }
     otherwise: ALLOW
 counters:
-  spent: { of: send, per: platform.wallet, sum: input.usd, counting: possible, within: 24h }
+  spent: { of: send, per: platform.wallet, sum: input.usd, counting: possible, within: 24h, settles: outcome }
 rules:
   - rule: budget
     on: send
@@ -263,13 +263,7 @@ const cases: readonly Case[] = [
       "{ approve: ben, expect: approved }",
     ],
     wrong: [["approve: anna, expect: self-approval", "approve: anna"]],
-    defect: [
-      {
-        within: "ApprovalDesk.#judge",
-        find: 'if (!policy().policySet.approvals.self && $who) return bad(refuse("self-approval", $text));',
-        put: "",
-      },
-    ],
+    defect: [{ within: "voterFor", find: "isOwn && !policy().policySet.approvals.self", put: "false" }],
   },
   {
     name: "the key that asked cancels, and another key cannot",
@@ -290,6 +284,88 @@ const cases: readonly Case[] = [
     ],
   },
   {
+    name: "a failed call gives its amount back",
+    steps: [
+      "{ like: other, as: first, expect: ALLOW }",
+      "{ like: other, after: 1s, repeat: 2, expect: ALLOW }",
+      "{ like: other, expect: { verdict: BLOCK, counters: { spent: 2700 } } }",
+      "{ outcome: failed, call: first, after: 1m }",
+      "{ like: other, expect: { verdict: ALLOW, counters: { spent: 1800 } } }",
+      "{ outcome: failed, call: first }",
+      "{ like: other, expect: BLOCK }",
+    ],
+    wrong: [["spent: 1800", "spent: 2700"]],
+    defect: [{ within: "CaseLedger.#commit", find: "takenBy !== undefined", put: "false" }],
+  },
+  {
+    name: "the key that asked lowers no budget, and the bookkeeping corrects its report once",
+    steps: [
+      "{ like: other, as: first, expect: ALLOW }",
+      "{ outcome: failed, key: agent }",
+      "{ like: other, input: { usd: 1 }, expect: { verdict: ALLOW, counters: { spent: 900 } } }",
+      "{ outcome: done, key: agent, call: first, expect: outcome-refused }",
+      "{ outcome: done, amount: 850.5, call: first }",
+      "{ like: other, input: { usd: 1 }, expect: { verdict: ALLOW, counters: { spent: 851.5 } } }",
+      "{ outcome: failed, call: first, expect: outcome-refused }",
+    ],
+    wrong: [
+      ["failed, key: agent", "failed"],
+      ["spent: 851.5", "spent: 901"],
+      ["failed, call: first, expect: outcome-refused", "failed, call: first"],
+    ],
+    defect: [
+      { within: "CaseGate.report", find: "key === undefined", put: "true" },
+      { within: "OutcomeDesk.#reportIn", find: "reporter.mayLower && leaf.key !== reporter.name", put: "true" },
+    ],
+  },
+  {
+    name: "an amount of the key that asked can only raise what counts",
+    steps: [
+      "{ like: other, as: first, expect: ALLOW }",
+      "{ outcome: done, amount: 1, key: agent }",
+      "{ like: other, input: { usd: 100 }, expect: { verdict: ALLOW, counters: { spent: 900 } } }",
+      "{ outcome: done, amount: 150, key: agent }",
+      "{ like: other, input: { usd: 1 }, expect: { verdict: ALLOW, counters: { spent: 1050 } } }",
+    ],
+    wrong: [["spent: 900", "spent: 1"]],
+    defect: [
+      { within: "next", module: "outcomes/settle", find: 'mayLower || !difference.startsWith("-")', put: "true" },
+    ],
+  },
+  {
+    name: "only a call that was let through has an outcome",
+    steps: [
+      "{ like: large, expect: ESCALATE }",
+      "{ outcome: done, expect: outcome-refused }",
+      "{ approve: anna }",
+      "{ like: large, approval: last, expect: ALLOW }",
+      "{ outcome: failed }",
+      "{ like: other, expect: { verdict: ALLOW, counters: { spent: 0 } } }",
+    ],
+    wrong: [["done, expect: outcome-refused", "done"]],
+    defect: [{ within: "hasOutcome", find: 'answered === "ALLOW"', put: "true" }],
+  },
+  {
+    name: "another key that asks may not report, and the same outcome again is accepted",
+    steps: [
+      "{ like: other, expect: ALLOW }",
+      "{ outcome: failed, key: robot, expect: forbidden }",
+      "{ outcome: unknown }",
+      "{ outcome: done, after: 23h }",
+      "{ outcome: done }",
+    ],
+    wrong: [["key: robot, expect: forbidden", "key: robot"]],
+    defect: [
+      { within: "OutcomeDesk.#reportIn", find: "!reporter.mayLower && leaf.key !== reporter.name", put: "false" },
+    ],
+  },
+  {
+    name: "an outcome is taken for a day",
+    steps: ["{ like: other, expect: ALLOW }", "{ outcome: failed, after: 24h1ms, expect: outcome-refused }"],
+    wrong: [["after: 24h1ms", "after: 24h"]],
+    defect: [{ within: "OutcomeDesk.#reportIn", find: "at > leaf.at + outcomeWithinMs", put: "false" }],
+  },
+  {
     name: "a call that needs nobody has no approval",
     steps: ["{ like: other, expect: { verdict: ALLOW, approval: null } }"],
     wrong: [["approval: null", "approval: pending"]],
@@ -305,6 +381,7 @@ interface Output {
       readonly ok: boolean;
       readonly calls: number;
       readonly decisions: number;
+      readonly outcomes: number;
       readonly ms: number;
       readonly failure: Readonly<Record<string, unknown>> | null;
     }[];
@@ -347,14 +424,14 @@ function failedIn({ files }: Output): readonly string[] {
   return files.flatMap((file) => file.cases.filter(({ ok }) => !ok).map((each) => each.case));
 }
 
-suite("cases in which a person decides", { tags: ["approvals"] }, () => {
+suite("cases in which a person decides, or a key reports an outcome", { tags: ["approvals"] }, () => {
   test("every case passes, and all of them take well under a second", async (t) => {
     const found = await output(t, fileText(cases));
     const all = found.files.flatMap((file) => file.cases);
     assert.deepEqual(failedIn(found), [], JSON.stringify(all.filter(({ ok }) => !ok)));
     assert.equal(all.length, cases.length);
     const [first] = all;
-    assert.deepEqual([first?.calls, first?.decisions], [4, 1]);
+    assert.deepEqual([first?.calls, first?.decisions, first?.outcomes], [4, 1, 0]);
   });
 });
 
@@ -385,7 +462,7 @@ suite("positive control: a wrong expectation is noticed", () => {
   });
 });
 
-suite("reports of a decision that fails", () => {
+suite("reports of a step that fails", () => {
   const wrong = cases
     .filter(({ name }) => name.startsWith("nobody approves"))
     .map((one) => ({ ...one, steps: one.steps.map((step) => step.replace(", expect: self-approval", "")) }));
@@ -403,11 +480,24 @@ suite("reports of a decision that fails", () => {
     ],
     wrong: [],
   };
+  const early: Case = {
+    name: "an outcome too early",
+    steps: [
+      "{ like: large, as: first, expect: ESCALATE }",
+      "{ outcome: done, amount: 40.50, call: first, key: agent }",
+    ],
+    wrong: [],
+  };
+  const accepted: Case = {
+    name: "an outcome that is accepted after all",
+    steps: ["{ like: other, expect: ALLOW }", "{ outcome: failed, expect: outcome-refused }"],
+    wrong: [],
+  };
 
   test("the report for a person and the one for programs name the step, the person and the refusal", async (t) => {
     const folder = temporaryFolder(t);
     writeFileSync(join(folder, "pay.yaml"), contract);
-    writeFileSync(join(folder, "pay.test.yaml"), fileText([...wrong, none, used]));
+    writeFileSync(join(folder, "pay.test.yaml"), fileText([...wrong, none, used, early, accepted]));
     const text = await run(folder, [], "--junit", "junit.xml", "pay.test.yaml");
     const file = join(import.meta.dirname, "golden", "test-approvals.golden");
     if (process.env["UPDATE_GOLDEN"] === "1") writeFileSync(file, text);
@@ -425,8 +515,14 @@ suite("reports of a decision that fails", () => {
         [2, "approve", "anna", true],
         [2, "approve", "anna", true],
         [3, undefined, undefined, false],
+        [2, undefined, undefined, true],
+        [2, undefined, undefined, true],
       ],
     );
+    assert.deepEqual(failures.map((failure) => [failure?.["outcome"], failure?.["of"], failure?.["key"]]).slice(-2), [
+      ["done", "first", "agent"],
+      ["failed", "last", null],
+    ]);
     const xml = readFileSync(join(folder, "junit.xml"), "utf8");
     assert.match(
       xml,
