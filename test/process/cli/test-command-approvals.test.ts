@@ -494,10 +494,16 @@ suite("reports of a step that fails", () => {
     wrong: [],
   };
 
+  const exponent: Case = {
+    name: "an amount that POST /outcomes does not take",
+    steps: ["{ like: other, expect: ALLOW }", "{ outcome: done, amount: 1e2 }"],
+    wrong: [],
+  };
+
   test("the report for a person and the one for programs name the step, the person and the refusal", async (t) => {
     const folder = temporaryFolder(t);
     writeFileSync(join(folder, "pay.yaml"), contract);
-    writeFileSync(join(folder, "pay.test.yaml"), fileText([...wrong, none, used, early, accepted]));
+    writeFileSync(join(folder, "pay.test.yaml"), fileText([...wrong, none, used, early, accepted, exponent]));
     const text = await run(folder, [], "--junit", "junit.xml", "pay.test.yaml");
     const file = join(import.meta.dirname, "golden", "test-approvals.golden");
     if (process.env["UPDATE_GOLDEN"] === "1") writeFileSync(file, text);
@@ -517,11 +523,13 @@ suite("reports of a step that fails", () => {
         [3, undefined, undefined, false],
         [2, undefined, undefined, true],
         [2, undefined, undefined, true],
+        [2, undefined, undefined, true],
       ],
     );
-    assert.deepEqual(failures.map((failure) => [failure?.["outcome"], failure?.["of"], failure?.["key"]]).slice(-2), [
+    assert.deepEqual(failures.map((failure) => [failure?.["outcome"], failure?.["of"], failure?.["key"]]).slice(-3), [
       ["done", "first", "agent"],
       ["failed", "last", null],
+      ["done", "last", null],
     ]);
     const xml = readFileSync(join(folder, "junit.xml"), "utf8");
     assert.match(
