@@ -20,16 +20,16 @@ const stepsOfRound = 60;
 
 const persons = { anna: ["finance"], bob: ["finance", "legal"], cleo: ["legal"] };
 
+const look = `  pay.look:
+    input: { type: object, additionalProperties: false }
+    requires: platform.present
+    otherwise: ALLOW
+`;
+const paid = "  paid: { of: [pay.send], per: platform.wallet, sum: input.amount, counting: done, within: 24h }";
 /** The payments of the approvals, with a budget that outcomes settle, and a tool whose answers show the counters. */
 const contract = `${payments
-  .replace(
-    "  pay.legal:",
-    "  pay.look:\n    input: { type: object, additionalProperties: false }\n    requires: platform.present\n    otherwise: ALLOW\n  pay.legal:",
-  )
-  .replace(
-    "within: 24h }",
-    "within: 24h, settles: outcome }\n  paid: { of: [pay.send], per: platform.wallet, sum: input.amount, counting: done, within: 24h }",
-  )}  - rule: look
+  .replace("  pay.legal:", `${look}  pay.legal:`)
+  .replace("within: 24h }", `within: 24h, settles: outcome }\n${paid}`)}  - rule: look
     on: [pay.look]
     when: counters.spent >= 0
     verdict: BLOCK
