@@ -1,7 +1,7 @@
 /**
  * Goal: the tests next to each contract in contracts/ cover all of it, and `analyze` has no findings. Method: `svc-gate
- * test` covers every outcome. As a control of those tests, each rule in turn is switched off (`mode: observe`), and
- * each bound in a condition is moved by one; some case must fail each time. Among the hostile texts in
+ * test` covers every outcome. As a control of those tests, each rule in turn is switched off (`mode: observe`), each
+ * bound in a condition is moved by one, and each counter ignores outcomes; some case must fail each time. Among the hostile texts in
  * spec/vectors/functions, only the listed harmless ones are allowed.
  */
 import assert from "node:assert/strict";
@@ -30,14 +30,18 @@ interface Mutant {
   readonly text: string;
 }
 
-/** Returns the contract with each rule switched off, and with each bound of a rule moved. */
+/** Returns the contract with each rule switched off, each bound of a rule moved, and each counter without outcomes. */
 function mutantsOf(text: string): readonly Mutant[] {
   const begins = Array.from(text.matchAll(/^ {2}- rule: (\S+)/gm), ({ index, 1: rule = "" }) => ({ index, rule }));
-  return begins.flatMap(({ index, rule }, at) => {
+  const settling = Array.from(text.matchAll(/\n {4}settles: outcome.*|, settles: outcome/g), ({ index, 0: line }) => ({
+    what: `a counter without outcomes, at ${index}`,
+    text: text.slice(0, index) + text.slice(index + line.length),
+  }));
+  const changed = begins.flatMap(({ index, rule }, at) => {
     const end = begins[at + 1]?.index ?? text.length;
     const block = text.slice(index, end);
-    const replaced = (what: string, changed: string): Mutant[] =>
-      changed === block ? [] : [{ what: `${rule}: ${what}`, text: text.slice(0, index) + changed + text.slice(end) }];
+    const replaced = (what: string, other: string): Mutant[] =>
+      other === block ? [] : [{ what: `${rule}: ${what}`, text: text.slice(0, index) + other + text.slice(end) }];
     return [
       ...replaced("switched off", block.replace(/^ {4}verdict:/m, "    mode: observe\n    verdict:")),
       ...replaced("not final", block.replace(/^ {4}final: true.*\n/m, "")),
@@ -45,6 +49,7 @@ function mutantsOf(text: string): readonly Mutant[] {
       ...replaced("`>` for `>=`", block.replace(/ >= (?=limits|[0-9])/, " > ")),
     ];
   });
+  return [...changed, ...settling];
 }
 
 for (const name of names) {
@@ -61,7 +66,7 @@ for (const name of names) {
       assert.equal(outcome.exitCode, 0, outcome.text);
     });
 
-    test("the contract's tests notice each rule that is disabled, not final or bounded differently", async () => {
+    test("the contract's tests notice each changed rule, and each counter that ignores outcomes", async () => {
       cpSync(join(contracts, `${name}.test.yaml`), join(folder, `${name}.test.yaml`));
       const missed: string[] = [];
       const mutants = mutantsOf(readFileSync(file, "utf8"));

@@ -1,14 +1,18 @@
 /**
  * Goal: docs/guides/outcomes.md works as it says. Method: its contract runs in a gate, and its programs run with both
- * keys. Positive control: without the report of the bookkeeping, the budget stays full.
+ * keys. Its tests of the contract pass. Positive controls: without the report of the bookkeeping, the budget stays full,
+ * and a changed step fails a case.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
 import { promisify } from "node:util";
+import { testCommand } from "../../../packages/svc-gate/src/cli/test/command.ts";
 import { startDesk } from "../../support/approvals.ts";
-import { ask, key } from "../../support/gate.ts";
+import { ask, key, temporaryFolder } from "../../support/gate.ts";
 import { tillOf, type Till } from "../../support/outcomes.ts";
 import { ShownPage } from "../../support/shown-page.ts";
 
@@ -81,4 +85,25 @@ test("a payment that was done counts, and the next one may be larger", async (t)
   const [, path = ""] = /"\$SVC_GATE(\/[^"]*)"/.exec(guide.block("missing")) ?? [];
   const listed = await ask(gate, path);
   assert.equal(listed.json.receipts.length, 1, "the second payment has no outcome yet");
+});
+
+test("the guide's tests of the contract pass, and each changed step fails a case", async (t) => {
+  const folder = temporaryFolder(t);
+  const tests = guide.block("orders.test.yaml");
+  const passes = async (text: string): Promise<number> => {
+    writeFileSync(join(folder, "orders.yaml"), guide.block("orders.yaml"));
+    writeFileSync(join(folder, "orders.test.yaml"), text);
+    const options = { coverage: false, filter: undefined, json: false, junit: undefined, min: undefined, watch: false };
+    return (await testCommand([folder], options)).exitCode;
+  };
+  assert.equal(await passes(tests), 0);
+  for (const [from, to] of [
+    ["failed, key: default", "failed"],
+    ["failed, call: first", "unknown, call: first"],
+    [", expect: outcome-refused", ""],
+    [", amount: 42", ""],
+  ] as const) {
+    assert.ok(tests.includes(from), from);
+    assert.equal(await passes(tests.replace(from, to)), 1, from);
+  }
 });

@@ -19,6 +19,8 @@ import {
   decisionResults,
   expectKeys,
   fileKeys,
+  outcomeKeys,
+  outcomeRefusals,
   sessionKeys,
 } from "../../../packages/svc-gate/src/cli/test/document.ts";
 import { temporaryFolder } from "../../support/gate.ts";
@@ -98,6 +100,7 @@ suite("docs/guides/testing.md", () => {
           ...sessionKeys,
           ...callKeys,
           ...decisionKeys,
+          ...outcomeKeys,
           ...expectKeys,
           ...approvalKeys,
         ]),
@@ -105,8 +108,9 @@ suite("docs/guides/testing.md", () => {
     );
   });
 
-  test("the page names every status of an approval and every result of a decision", () => {
-    for (const word of [...approvalStatuses, ...decisionResults]) assert.ok(page.text.includes(`\`${word}\``), word);
+  test("the page names every status of an approval, and every result of a decision and of an outcome", () => {
+    for (const word of [...approvalStatuses, ...decisionResults, ...outcomeRefusals])
+      assert.ok(page.text.includes(`\`${word}\``), word);
   });
 });
 

@@ -1,5 +1,5 @@
 /**
- * Goal: a mistake in a decision of a test file is an error that says what is wrong, where, and what to do. Method: each
+ * Goal: a mistake in a decision or an outcome of a test file is an error that says what is wrong, where, and what to do. Method: each
  * file has one mistake; the texts are golden (UPDATE_GOLDEN=1 writes them). Positive control: the file without a mistake
  * is read.
  */
@@ -45,10 +45,21 @@ const mistakes: readonly (readonly [name: string, text: string])[] = [
   ["an approval without members", withStep("{ tool: look, expect: { approval: {} } }")],
   ["an unknown member of an approval", withStep("{ tool: look, expect: { approval: { id: apr_1 } } }")],
   ["a number of persons that is a word", withStep("{ tool: look, expect: { approval: { has: one } } }")],
+  ["an unknown status of an outcome", withStep("{ outcome: donne }")],
+  ["an outcome with the key of a call", withStep("{ outcome: done, tool: look }")],
+  ["an outcome and a decision in one", withStep("{ outcome: done, approve: anna }")],
+  ["an outcome before any call", onlyStep("{ outcome: done }")],
+  ["an outcome of a name before any call", onlyStep("{ outcome: done, call: first }")],
+  ["an outcome of a call that no call names", withStep("{ outcome: done, call: second }")],
+  ["an amount of a call that failed", withStep("{ outcome: failed, amount: 5 }")],
+  ["an amount below zero", withStep("{ outcome: done, amount: -5 }")],
+  ["an amount that is a list", withStep("{ outcome: done, amount: [5] }")],
+  ["an outcome before the call", withStep('{ outcome: done, at: "2026-01-15T11:59:59Z" }')],
+  ["an unknown refusal of an outcome", withStep("{ outcome: done, expect: done }")],
   ["an unknown next step", withStep("{ tool: look, expect: { approval: { next: stop } } }")],
 ];
 
-suite("errors in the decisions of a test file", () => {
+suite("errors in the decisions and outcomes of a test file", () => {
   for (const [name, text] of mistakes)
     test(`a file with the mistake "${name}" is refused, with its place`, () => {
       const read = readTests({ name: "shop.test.yaml", text });
@@ -64,7 +75,17 @@ suite("errors in the decisions of a test file", () => {
       "{ approve: anna }",
       "{ deny: ben, scope: tool, comment: too dear, approval: first, after: 1m, expect: denied }",
     ];
-    for (const step of [...steps, "{ cancel: default }", "{ tool: look, approval: first, expect: { approval: null } }"])
+    const outcomes = [
+      "{ outcome: done, amount: 40.5, call: first, after: 1m }",
+      "{ outcome: failed, key: agent, expect: outcome-refused }",
+      "{ outcome: unknown, expect: forbidden }",
+    ];
+    for (const step of [
+      ...steps,
+      ...outcomes,
+      "{ cancel: default }",
+      "{ tool: look, approval: first, expect: { approval: null } }",
+    ])
       assert.ok(readTests({ name: "shop.test.yaml", text: withStep(step) }).ok, step);
   });
 });

@@ -22,10 +22,13 @@ import {
   expectKeys,
   fileKeys,
   nextSteps,
+  outcomeKeys,
+  outcomeRefusals,
   sessionKeys,
   templateKeys,
 } from "../../../packages/svc-gate/src/cli/test/document.ts";
 import { starterContract, starterMandate } from "../../../packages/svc-gate/src/cli/starter.ts";
+import { outcomeRows } from "../../../packages/svc-gate/src/ledger/entry/mod.ts";
 import { countings } from "../../../packages/svc-gate/src/contract/counters/counter.ts";
 import { documentKeys } from "../../../packages/svc-gate/src/contract/ir.ts";
 import { jsonTypes } from "../../../packages/svc-gate/src/contract/schema/schema.ts";
@@ -143,6 +146,9 @@ suite("files with mistakes", () => {
       "cases: [{ case: a, calls: [{ approve: anna, expect: ALLOW }] }]",
       /^\/cases\/0\/calls\/0\/expect enum: /m,
     ],
+    ["test", "cases: [{ case: a, calls: [{ outcome: made }] }]", /^\/cases\/0\/calls\/0\/outcome enum: /m],
+    ["test", "cases: [{ case: a, calls: [{ outcome: failed, amount: 1 }] }]", /calls\/0\/outcome const: /],
+    ["test", "cases: [{ case: a, calls: [{ outcome: done, tool: t }] }]", /calls\/0 additionalProperties: /],
     ["test", "cases: [{ case: a, tool: t, expect: { approval: waiting } }]", /\/cases\/0\/expect\/approval/],
     ["test", "cases: [{ case: a, tool: t, approval: last, expect: ALLOW }]", /^\/cases\/0 additionalProperties: /m],
   ];
@@ -184,6 +190,7 @@ suite("the keys in the schemas", () => {
     ["a case of several calls", testDefs["session"], sessionKeys],
     ["a call", testDefs["call"], callKeys],
     ["a decision", testDefs["decision"], decisionKeys],
+    ["an outcome", testDefs["outcome"], outcomeKeys],
     ["an expectation", map(testDefs["expect"]), expectKeys],
     ["an expected approval", testDefs["approval"], approvalKeys],
   ];
@@ -204,6 +211,9 @@ suite("the keys in the schemas", () => {
     assert.deepEqual(words(testDefs["status"]), approvalStatuses.toSorted());
     assert.deepEqual(words(testDefs["approval"]?.properties?.["next"]), nextSteps.toSorted());
     assert.deepEqual(words(testDefs["decision"]?.properties?.["expect"]), decisionResults.toSorted());
+    const outcome = testDefs["outcome"]?.properties ?? {};
+    assert.deepEqual(words(outcome["outcome"]), outcomeRows.outcomeStatuses.toSorted());
+    assert.deepEqual(words(outcome["expect"]), outcomeRefusals.toSorted());
     assert.deepEqual(
       words({ enum: (defs["jsonType"]?.enum ?? []).filter((type) => type !== null) }),
       jsonTypes.toSorted(),

@@ -20,6 +20,7 @@ export { loadContracts, NoSuchFile, renderDiagnostics, whyNot } from "./core/con
 export type { Erased, NotPresent, Preview } from "./admin/erasure/eraser.ts";
 export { eraseOffline } from "./admin/erasure/offline.ts";
 export { countersOf, recountRow, type OwnedCounter } from "./core/owned-counters.ts";
+export { askedOutcome } from "./http/outcomes.ts";
 export { OutcomeDesk } from "./outcomes/desk.ts";
 export { foldOutcomes } from "./outcomes/fold.ts";
 export { placedOutcome, reportedCall, rowsBehind } from "./outcomes/events.ts";

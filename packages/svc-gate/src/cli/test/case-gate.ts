@@ -4,8 +4,10 @@ import {
   activePolicy,
   answeredReason,
   ApprovalDesk,
+  askedOutcome,
   decideBatch,
   digestOf,
+  OutcomeDesk,
   planCall,
   prepareCall,
   type ActivePolicy,
@@ -14,14 +16,26 @@ import {
   type PlannedCall,
   type TimedTransaction,
 } from "../../gate/mod.ts";
-import { askOf } from "../../ledger/entry/mod.ts";
-import { bad, good, parseCheckRequest, refusals, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
+import { askOf, leafHash, type StoredRow } from "../../ledger/entry/mod.ts";
+import {
+  bad,
+  good,
+  parseCheckRequest,
+  refusals,
+  type Json,
+  type Mode,
+  type Refusal,
+  type Result,
+} from "../../wire/mod.ts";
 import { countersSeen, type Evaluation } from "../evaluate.ts";
 import { CaseLedger, type WatchedTransaction } from "./case-ledger.ts";
-import type { TestCall, TestDecision } from "./document.ts";
+import type { TestCall, TestDecision, TestOutcome } from "./document.ts";
 
-/** The name of the approval that the latest answer spoke of. */
+/** The name of the latest call, and of the approval that the latest answer spoke of. */
 export const latest = "last";
+
+/** The key that reports outcomes and cannot ask. No call has this name, because the key of a call is never empty. */
+const bookkeeper = "";
 
 /** Why a step could not be made. */
 export interface Obstacle {
@@ -54,7 +68,10 @@ export class CaseGate {
   readonly #ledger: CaseLedger;
   readonly #deciders: Deciders;
   readonly #desk: ApprovalDesk;
+  readonly #outcomes: OutcomeDesk;
+  /** The ids of approvals, and the rows of calls, by the names that a test file uses. */
   readonly #named = new Map<string, string>();
+  readonly #calls = new Map<string, StoredRow>();
   #at = 0;
 
   constructor(policySet: PolicySet, { mode, persons, given }: CaseSettings) {
@@ -63,12 +80,13 @@ export class CaseGate {
     this.#policy = policy;
     this.#ledger = new CaseLedger(policy.engine, (digest) => counters.get(digest) as Counter, given);
     this.#deciders = decidersOf(persons);
-    this.#desk = new ApprovalDesk({
+    const place = {
       ledger: this.#ledger,
-      deciders: this.#deciders,
       policy: () => policy,
-      exclusive: async (work) => good(await work(this.#begin())),
-    });
+      exclusive: async (work: (timed: TimedTransaction) => Promise<void>) => good(await work(this.#begin())),
+    };
+    this.#desk = new ApprovalDesk({ ...place, deciders: this.#deciders });
+    this.#outcomes = new OutcomeDesk(place);
   }
 
   #begin(): TimedTransaction & { readonly transaction: WatchedTransaction } {
@@ -94,8 +112,11 @@ export class CaseGate {
     });
     if (decided === undefined) throw new Error("the gate did not decide the call");
     const { decision, answered, judgement, approval: found } = decided;
-    if (found !== undefined && found.id !== null)
-      for (const name of [latest, as ?? latest]) this.#named.set(name, found.id);
+    const row = this.#ledger.lastCheck;
+    for (const name of [latest, as ?? latest]) {
+      if (found !== undefined && found.id !== null) this.#named.set(name, found.id);
+      if (row !== undefined) this.#calls.set(name, row);
+    }
     const how = judgement?.how;
     const isChanged = how !== undefined && how !== "opened" && how !== "attached";
     const values = this.#seen(planned, timed.transaction, holds);
@@ -140,11 +161,33 @@ export class CaseGate {
     const [decided] = done.value;
     return good({ result: decided?.approval.status ?? "not-found" });
   }
+
+  /** Reports an outcome, with the members that the body of POST /outcomes would have. */
+  async report({ status, call, amount, key, at }: TestOutcome): Promise<Decided> {
+    const row = this.#calls.get(call);
+    if (row === undefined) throw new Error(`no call is named ${call}`);
+    this.#ledger.keep(row);
+    this.#at = at;
+    const receipt: Json = new Map<string, Json>([
+      ["seq", row.seq],
+      ["hash", leafHash(row.leaf)],
+    ]);
+    const asked = askedOutcome(
+      new Map<string, Json>([
+        ["receipt", receipt],
+        ["status", status],
+        ...(amount === undefined ? [] : ([["amount", amount]] as const)),
+      ]),
+    );
+    if (!asked.ok) return refusedAs(asked.problem);
+    const done = await this.#outcomes.report({ name: key ?? bookkeeper, mayLower: key === undefined }, asked.value);
+    return done.ok ? { result: done.value.outcome.status } : refusedAs(done.problem);
+  }
 }
 
-/** What became of a person's decision. */
+/** What became of a person's decision, or of a report. */
 export interface Decided {
-  /** The approval's status afterwards, or the code of the refusal. */
+  /** The status of the approval or of the outcome afterwards, or the code of the refusal. */
   readonly result: string;
   /** The gate's sentence about a refusal. */
   readonly refusal?: string;

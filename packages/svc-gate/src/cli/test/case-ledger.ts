@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { isOpen, noStops, type Approval } from "../../approvals/mod.ts";
 import type { Counter } from "../../contract/mod.ts";
-import { AppendTransaction, type CounterLookup } from "../../ledger/mod.ts";
+import { isSettled } from "../../gate/mod.ts";
+import { AppendTransaction, type CounterLookup, type EventPosition } from "../../ledger/mod.ts";
 import type { ApprovalQuery, StoredEffect, StoredRow } from "../../ledger/entry/mod.ts";
 import { Frontier } from "../../ledger/tree/mod.ts";
 import { addDecimals, isVerdict } from "../../wire/mod.ts";
@@ -10,6 +11,7 @@ import { InMemoryCounters } from "../in-memory-counters.ts";
 type StoreTransaction = ConstructorParameters<typeof AppendTransaction>[0]["store"];
 type CommitOptions = NonNullable<Parameters<StoreTransaction["commit"]>[2]>;
 type StoredApproval = NonNullable<CommitOptions["approvals"]>[number];
+type StoredOutcome = NonNullable<CommitOptions["outcomes"]>[number];
 type ApprovalLookup = Parameters<StoreTransaction["approvals"]>[0];
 type KeptApprovals = Awaited<ReturnType<StoreTransaction["dueApprovals"]>>;
 
@@ -26,6 +28,10 @@ export class CaseLedger {
   readonly #rows = new Map<number, StoredRow>();
   readonly #approvals = new Map<number, StoredApproval>();
   readonly #holds = new Map<number, readonly StoredEffect[]>();
+  /** The last outcomes of calls, by the rows of their checks. */
+  readonly #outcomes = new Map<number, StoredOutcome>();
+  /** The events of the counters that outcomes may change. */
+  readonly #events: StoredEffect[] = [];
   #head = { seq: 0, hash: "0".repeat(64), at: 0 };
   #tree = new Frontier();
   #lastCheck: StoredRow | undefined;
@@ -48,6 +54,11 @@ export class CaseLedger {
   /** The amounts that each row holds now. */
   get holds(): ReadonlyMap<number, readonly StoredEffect[]> {
     return new Map(this.#holds);
+  }
+
+  /** Keeps the row of a call, because an outcome reads it. */
+  keep(row: StoredRow): void {
+    this.#rows.set(row.seq, row);
   }
 
   begin(): WatchedTransaction {
@@ -74,6 +85,15 @@ export class CaseLedger {
     return (await this.begin().approvals({ attaches: [], rows, keys: [], at: 0 })).approvals;
   }
 
+  /** The total of a counter's events before each place, whether or not they were taken back. */
+  totals(places: readonly EventPosition[]): Promise<readonly string[]> {
+    const isBefore = (event: EventPosition, { counter, key, at, seq }: EventPosition): boolean =>
+      event.counter === counter && event.key === key && (event.at < at || (event.at === at && event.seq < seq));
+    const totalAt = (place: EventPosition): string =>
+      this.#events.reduce((sum, event) => (isBefore(event, place) ? addDecimals(sum, event.amount) : sum), "0");
+    return Promise.resolve(places.map(totalAt));
+  }
+
   #store(): StoreTransaction {
     const resolved = Promise.resolve();
     return {
@@ -93,7 +113,7 @@ export class CaseLedger {
         this.#commit(rows, effects, options);
         return resolved;
       },
-      outcomes: () => Promise.resolve([]),
+      outcomes: (rows) => Promise.resolve(rows.flatMap((row) => this.#outcomes.get(row) ?? [])),
       repeats: () => Promise.resolve([]),
       abort: () => resolved,
     };
@@ -105,15 +125,20 @@ export class CaseLedger {
   }
 
   #commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], options: CommitOptions = {}): void {
-    const { approvals = [], released = [] } = options;
+    const { approvals = [], released = [], outcomes = [] } = options;
     const opened = new Set(approvals.map(({ row }) => row));
-    // The rows of other checks are never read again. The row of an event has no verdict.
+    // The rows of other checks are read only for an outcome. The row of an event has no verdict.
     for (const row of rows) if (opened.has(row.seq) || !isVerdict(row.verdict)) this.#rows.set(row.seq, row);
     this.#lastCheck = rows.findLast(({ verdict }) => isVerdict(verdict)) ?? this.#lastCheck;
-    for (const { counter, key, amount, at, seq, held } of effects) {
-      const update = { counter: this.#counterOf(counter), key, amount };
+    for (const effect of effects) {
+      const { key, amount, at, seq, held, takenBy } = effect;
+      const update = { counter: this.#counterOf(effect.counter), key, amount };
       if (held === true) this.#counters.hold(seq, [update], at);
-      else this.#counters.add(update, at);
+      else if (takenBy !== undefined) this.#counters.take(update, at);
+      else {
+        this.#counters.add(update, at);
+        if (isSettled(update.counter)) this.#events.push(effect);
+      }
     }
     for (const effect of effects)
       if (effect.held === true) this.#holds.set(effect.seq, [...(this.#holds.get(effect.seq) ?? []), effect]);
@@ -122,6 +147,7 @@ export class CaseLedger {
       this.#holds.delete(row);
     }
     for (const approval of approvals) this.#approvals.set(approval.row, approval);
+    for (const outcome of outcomes) this.#outcomes.set(outcome.seq, outcome);
   }
 
   #find({ attaches, rows, keys, at }: ApprovalLookup): Awaited<ReturnType<StoreTransaction["approvals"]>> {

@@ -1,6 +1,7 @@
 import { statuses, type Denial, type Status } from "../../approvals/mod.ts";
 import type { SourceFile, Span } from "../../contract/mod.ts";
-import type { Mode, Verdict } from "../../wire/mod.ts";
+import type { outcomeRows } from "../../ledger/entry/mod.ts";
+import type { Json, Mode, Verdict } from "../../wire/mod.ts";
 
 /** A test file as it was written, with everything resolved: fixtures, templates, times and repetitions. */
 export interface TestFile {
@@ -23,7 +24,7 @@ export interface TestCase {
   readonly steps: readonly TestStep[];
 }
 
-export type TestStep = TestCall | TestDecision;
+export type TestStep = TestCall | TestDecision | TestOutcome;
 
 export interface TestCall {
   readonly kind: "call";
@@ -36,7 +37,7 @@ export interface TestCall {
   readonly session: string | null;
   /** The name of the approval that the call names; `last` is that of the latest answer. */
   readonly approval: string | undefined;
-  /** A name for the approval of the call's answer. */
+  /** A name for the call, and for the approval of its answer. */
   readonly as: string | undefined;
   /** Milliseconds since the epoch. */
   readonly at: number;
@@ -81,6 +82,31 @@ export const decisionResults = [
   "not-found",
 ] as const;
 export type DecisionResult = (typeof decisionResults)[number];
+
+/** A key reports what became of a call. */
+export interface TestOutcome {
+  readonly kind: "outcome";
+  readonly span: Span;
+  readonly status: outcomeRows.Outcome["status"];
+  /** The call's name; `last` is the latest call. */
+  readonly call: string;
+  readonly amount: Json | undefined;
+  /** The name of a key that asks for calls; undefined for a key that cannot ask. */
+  readonly key: string | undefined;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  /** Undefined if the gate must accept the outcome. */
+  readonly expect: ExpectedRefusal | undefined;
+}
+
+export interface ExpectedRefusal {
+  readonly span: Span;
+  readonly result: OutcomeRefusal;
+}
+
+/** The codes of the gate's refusals of an outcome. */
+export const outcomeRefusals = ["outcome-refused", "forbidden"] as const;
+export type OutcomeRefusal = (typeof outcomeRefusals)[number];
 
 /** The expected result of a call; undefined members are not compared. */
 export interface Expectation {
@@ -148,6 +174,7 @@ export const decisionKeys: readonly string[] = [
   "after",
   "expect",
 ];
+export const outcomeKeys: readonly string[] = ["outcome", "call", "amount", "key", "at", "after", "expect"];
 export const caseKeys: readonly string[] = ["case", "given", ...singleKeys];
 export const sessionKeys: readonly string[] = ["case", "given", "calls", ...draftKeys];
 export const expectKeys: readonly string[] = [

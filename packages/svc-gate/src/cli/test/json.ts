@@ -2,6 +2,7 @@ import { locationRow, textAt } from "../source-location.ts";
 import type { Answered } from "./case-gate.ts";
 import { outcomes, type Coverage } from "./coverage.ts";
 import { percent } from "./print.ts";
+import type { TestStep } from "./document.ts";
 import type { Round } from "./round.ts";
 import type { CaseResult, Failure } from "./run.ts";
 
@@ -30,31 +31,34 @@ export function roundJson({ files, subjects }: Round, { ok, without }: RoundStat
 
 function caseJson({ case: testCase, failure, ms }: CaseResult): object {
   const { name, span, steps } = testCase;
-  const calls = steps.filter(({ kind }) => kind === "call").length;
+  const count = (wanted: TestStep["kind"]): number => steps.filter(({ kind }) => kind === wanted).length;
   return {
     case: name,
     ok: failure === undefined,
     ...locationRow(span),
-    calls,
-    decisions: steps.length - calls,
+    calls: count("call"),
+    decisions: count("decision"),
+    outcomes: count("outcome"),
     ms: Math.round(ms * 1000) / 1000,
     failure: failure === undefined ? null : failureJson(failure),
   };
 }
 
 function failureJson({ step, number, mismatches, answered }: Failure): object {
-  const made =
-    step.kind === "call"
-      ? { key: step.key, body: step.body }
-      : { decision: step.act, by: step.by, approval: step.approval };
   return {
     call: number,
     ...locationRow(step.expect?.span ?? step.span),
     at: new Date(step.at).toISOString(),
-    ...made,
+    ...stepJson(step),
     mismatches,
     came: answered === undefined ? null : cameJson(answered),
   };
+}
+
+function stepJson(step: TestStep): object {
+  if (step.kind === "call") return { key: step.key, body: step.body };
+  if (step.kind === "outcome") return { outcome: step.status, of: step.call, key: step.key ?? null };
+  return { decision: step.act, by: step.by, approval: step.approval };
 }
 
 function cameJson({ decision, answered, reason, counters, approval }: Answered): object {

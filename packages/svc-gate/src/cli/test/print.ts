@@ -1,11 +1,12 @@
 import { styleText } from "node:util";
 import { renderPlace } from "../../contract/mod.ts";
 import { printRule } from "../explain/print.ts";
+import { jsonText } from "./sheet.ts";
 import type { AnswerApproval } from "../../gate/mod.ts";
 import { clip, locationText, textAt } from "../source-location.ts";
 import { nameOf, outcomes, type Coverage, type Target } from "./coverage.ts";
 import { latest, type Answered } from "./case-gate.ts";
-import type { TestCall, TestDecision, TestStep } from "./document.ts";
+import type { TestCall, TestDecision, TestOutcome, TestStep } from "./document.ts";
 import type { FileResult } from "./round.ts";
 import type { Failure, Mismatch } from "./run.ts";
 import { counted } from "../counted.ts";
@@ -29,7 +30,7 @@ export function printFailure(
   const which = steps.length === 1 ? "" : `, ${word} ${number} of ${steps.length}`;
   const lines = [
     `at ${locationText(step.expect?.span ?? step.span)}${which}, ${new Date(step.at).toISOString()}`,
-    ...(step.kind === "call" ? callLines(step, answered) : [decisionLine(step)]),
+    ...stepLines(step, answered),
     "",
     `${paint("green", "- expected")}  ${paint("red", "+ came")}`,
     ...mismatches.flatMap(printMismatch),
@@ -48,6 +49,17 @@ export function printFailure(
 
 function approvalLine({ status, new: isNew, needs, has, next }: AnswerApproval): string {
   return `${status}, ${has} of ${needs} persons, next: ${next}${isNew ? ", new" : ""}`;
+}
+
+function stepLines(step: TestStep, answered: Answered | undefined): readonly string[] {
+  if (step.kind === "call") return callLines(step, answered);
+  return [step.kind === "decision" ? decisionLine(step) : outcomeLine(step)];
+}
+
+function outcomeLine({ status, amount, call, key }: TestOutcome): string {
+  const which = call === latest ? "" : `, call ${call}`;
+  const more = amount === undefined ? "" : `, amount ${jsonText(amount)}`;
+  return `outcome ${status}${more}${which}${key === undefined ? "" : `, key ${key}`}`;
 }
 
 function decisionLine({ act, by, approval, comment }: TestDecision): string {

@@ -1,5 +1,6 @@
 import { Report, readYaml, toJson, type Diagnostic, type SourceFile } from "../../contract/mod.ts";
 import type { YamlMap, YamlNode, YamlScalar } from "../../contract/mod.ts";
+import { outcomeRows } from "../../ledger/entry/mod.ts";
 import { bad, good, isMode, isVerdict, modes, nearest, verdicts } from "../../wire/mod.ts";
 import type { Json, JsonObject, Mode, Result, Verdict } from "../../wire/mod.ts";
 import { latest } from "./case-gate.ts";
@@ -14,6 +15,8 @@ import {
   expectKeys,
   fileKeys,
   nextSteps,
+  outcomeKeys,
+  outcomeRefusals,
   sessionKeys,
   templateKeys,
 } from "./document.ts";
@@ -24,6 +27,7 @@ import type {
   TestCase,
   TestDecision,
   TestFile,
+  TestOutcome,
   TestStep,
 } from "./document.ts";
 import { jsonText, Sheet, sheetOf } from "./sheet.ts";
@@ -71,7 +75,7 @@ const nothing: JsonObject = new Map();
 interface Progress {
   /** The time of the last step. */
   now: number;
-  /** The names of approvals that a step may use. */
+  /** The names of calls, and of their approvals, that a step may use. */
   readonly names: Set<string>;
 }
 
@@ -166,6 +170,7 @@ class Reader {
     return sheet.items("calls").flatMap((item): readonly TestStep[] => {
       const step = sheetOf(item, "a call", this.#report);
       if (step === undefined) return [];
+      if (step.has("outcome")) return [this.#outcome(step, progress)];
       return decisionActs.some((act) => step.has(act))
         ? this.#decision(step, progress)
         : this.#call(step.known(callKeys), draft, progress);
@@ -188,7 +193,7 @@ class Reader {
     if (by !== undefined && act !== "cancel") this.#named(by, "person", this.#persons);
     const scope = this.#oneOf(sheet.scalar("scope"), "scope", ["call", "tool", "rule"] as const);
     if (scope !== undefined && act !== "deny") this.#report.add("literal", first, "`scope:` belongs to `deny:`");
-    const approval = this.#approvalName(sheet, progress) ?? latest;
+    const approval = this.#nameAbove(sheet.scalar("approval"), "approval", progress) ?? latest;
     if (!progress.names.has(approval) && !sheet.has("approval"))
       this.#report.add("missing", first, `no call comes before it, so there is nothing to ${act}`);
     const at = this.#time(sheet, progress, "a decision");
@@ -199,13 +204,32 @@ class Reader {
     return [{ kind: "decision", span, act, by: by?.text ?? "", approval, comment, scope: scope ?? "call", at, expect }];
   }
 
-  /** The name of an approval that a call above was answered with. */
-  #approvalName(sheet: Sheet, { names }: Progress): string | undefined {
-    const scalar = sheet.scalar("approval");
+  /** A key reports what became of a call of the case. */
+  #outcome(sheet: Sheet, progress: Progress): TestOutcome {
+    new Sheet(sheet.map, "an outcome", this.#report).known(outcomeKeys);
+    const { span } = sheet.map;
+    const first = { ...span, to: span.from + 1 };
+    const status = this.#oneOf(sheet.scalar("outcome"), "status of an outcome", outcomeRows.outcomeStatuses) ?? "done";
+    if (sheet.decimal("amount") !== undefined && status !== "done")
+      this.#report.add("literal", first, "`amount:` belongs to `outcome: done`");
+    const amount = sheet.node("amount");
+    const call = this.#nameAbove(sheet.scalar("call"), "outcome", progress) ?? latest;
+    if (progress.names.size === 0 && !sheet.has("call"))
+      this.#report.add("missing", first, "no call comes before it, so there is nothing to report");
+    const at = this.#time(sheet, progress, "an outcome");
+    progress.now = at;
+    const result = this.#oneOf(sheet.scalar("expect"), "refusal of an outcome", outcomeRefusals);
+    const expect = result === undefined ? undefined : { span: sheet.node("expect")?.span ?? span, result };
+    const key = sheet.text("key");
+    return { kind: "outcome", span, status, call, amount: amount && toJson(amount), key, at, expect };
+  }
+
+  /** A name that a call above has. */
+  #nameAbove(scalar: YamlScalar | undefined, what: string, { names }: Progress): string | undefined {
     if (scalar === undefined || names.has(scalar.text)) return scalar?.text;
     const near = nearest(scalar.text, names);
-    const hint = near === undefined ? "name the approval of a call with `as:`" : `did you mean \`${near}\`?`;
-    const none = "no call comes before it, so there is no approval";
+    const hint = near === undefined ? "name a call with `as:`" : `did you mean \`${near}\`?`;
+    const none = `no call comes before it, so there is no ${what}`;
     if (names.size === 0) this.#report.add("unknown-name", scalar.span, none);
     else this.#report.add("unknown-name", scalar.span, `no call above has \`as: ${scalar.text}\``, hint);
     return undefined;
@@ -238,7 +262,7 @@ class Reader {
     const from = this.#time(sheet, progress, "a call");
     progress.now = from + every * (repeat - 1);
     const { key = "default", session = null } = draft;
-    const approval = this.#approvalName(sheet, progress);
+    const approval = this.#nameAbove(sheet.scalar("approval"), "approval", progress);
     const as = sheet.text("as");
     if (as === latest)
       this.#report.add("literal", first, `\`${latest}\` is the approval of the latest answer: take another name`);
@@ -268,7 +292,7 @@ class Reader {
       this.#report.add(
         "literal",
         first,
-        `${what.replace("a ", "the ")} is earlier than the one above it: time goes forward`,
+        `${what.replace(/^an? /, "the ")} is earlier than the one above it: time goes forward`,
       );
     return at;
   }

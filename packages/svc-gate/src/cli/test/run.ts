@@ -2,7 +2,7 @@ import type { Counter, PolicySet } from "../../contract/mod.ts";
 import type { AnswerApproval } from "../../gate/mod.ts";
 import { explain, type Explanation } from "../explain/explanation.ts";
 import type { EvaluationTrace } from "../evaluation-trace.ts";
-import { CaseGate, type Answered, type Obstacle } from "./case-gate.ts";
+import { CaseGate, type Answered, type Decided, type Obstacle } from "./case-gate.ts";
 import type { Coverage } from "./coverage.ts";
 import type {
   Expectation,
@@ -11,6 +11,7 @@ import type {
   TestCase,
   TestDecision,
   TestFile,
+  TestOutcome,
   TestStep,
 } from "./document.ts";
 
@@ -33,7 +34,7 @@ export interface Failure {
   /** The number of the step in the case, from 1. */
   readonly number: number;
   readonly mismatches: readonly Mismatch[];
-  /** Undefined if the step is a decision, or the gate would refuse the body itself. */
+  /** Undefined if the step is not a call, or the gate would refuse the body itself. */
   readonly answered: Answered | undefined;
   readonly explanation: Explanation | undefined;
 }
@@ -72,7 +73,7 @@ async function runCase(
     return { ...nothingCame, step: first, number: 1, mismatches: [wrong] };
   const gate = new CaseGate(policySet, { mode, persons, given: (counter) => givenOf(counter, given) });
   for (const [index, step] of steps.entries()) {
-    const failure = step.kind === "call" ? await runCall(step, gate, subject) : await runDecision(step, gate);
+    const failure = await runStep(step, gate, subject);
     if (failure !== undefined) return { ...failure, step, number: index + 1 };
   }
   return undefined;
@@ -81,6 +82,11 @@ async function runCase(
 type StepFailure = Omit<Failure, "number" | "step">;
 
 const nothingCame = { answered: undefined, explanation: undefined };
+
+function runStep(step: TestStep, gate: CaseGate, subject: Subject): Promise<StepFailure | undefined> {
+  if (step.kind === "call") return runCall(step, gate, subject);
+  return step.kind === "decision" ? runDecision(step, gate) : runOutcome(step, gate);
+}
 
 async function runCall(call: TestCall, gate: CaseGate, { trace, coverage }: Subject): Promise<StepFailure | undefined> {
   trace.forget();
@@ -96,10 +102,22 @@ async function runDecision(decision: TestDecision, gate: CaseGate): Promise<Step
   const { act, expect } = decision;
   const decided = await gate.decide(decision);
   if (!decided.ok) return { ...nothingCame, mismatches: [prevented(undefined, decided.problem)] };
-  const { result, refusal } = decided.value;
-  if (expect === undefined ? refusal === undefined : expect.result === result) return undefined;
+  return unlike({ what: act, expected: expect?.result, otherwise: "a decision that counts" }, decided.value);
+}
+
+async function runOutcome(outcome: TestOutcome, gate: CaseGate): Promise<StepFailure | undefined> {
+  const expected = outcome.expect?.result;
+  return unlike({ what: "outcome", expected, otherwise: "an outcome that is accepted" }, await gate.report(outcome));
+}
+
+/** @param step its expected result, or in words that the gate must accept it */
+function unlike(
+  { what, expected, otherwise }: Pick<Mismatch, "what"> & { expected: string | undefined; otherwise: string },
+  { result, refusal }: Decided,
+): StepFailure | undefined {
+  if (expected === undefined ? refusal === undefined : expected === result) return undefined;
   const came = refusal === undefined ? result : `${result}: ${refusal}`;
-  return { ...nothingCame, mismatches: [{ what: act, expected: expect?.result ?? "a decision that counts", came }] };
+  return { ...nothingCame, mismatches: [{ what, expected: expected ?? otherwise, came }] };
 }
 
 function unknownCounter(given: ReadonlyMap<string, string>, { counters }: PolicySet): Mismatch | undefined {

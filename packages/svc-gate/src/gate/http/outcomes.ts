@@ -25,7 +25,7 @@ const digitsMax = 40;
 /** Handles POST /outcomes: records what became of a call that was let through. */
 export async function reportOutcome({ gate, key, request, reply }: RouteCall): Promise<FastifyReply> {
   const body = readMembers(request.body, ["receipt", "status", "amount", "ref"]);
-  const asked = body.ok ? outcomeIn(body.value) : body;
+  const asked = body.ok ? askedOutcome(body.value) : body;
   if (!asked.ok) return refuseWith(reply, asked.problem);
   const { name, scopes } = key as Key;
   const reporter = { name, mayLower: scopes.has("outcome") && !scopes.has("check") };
@@ -42,7 +42,8 @@ function outcomeJson({ seq, hash }: AskedOutcome, { outcome, receipt }: Reported
   };
 }
 
-function outcomeIn(members: JsonObject): Result<AskedOutcome, Refusal> {
+/** Reads the members of a body of POST /outcomes. */
+export function askedOutcome(members: JsonObject): Result<AskedOutcome, Refusal> {
   const [receipt, status, amount, ref] = ["receipt", "status", "amount", "ref"].map((name) => members.get(name));
   const place = receiptIn(receipt);
   if (!place.ok) return place;
