@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer, type Server } from "node:http";
+import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
@@ -371,8 +371,16 @@ interface SentRule {
   readonly rule: string;
   readonly endpoint: object;
   readonly contract?: string;
-  readonly run: (desk: Desk, receiver: Receiver) => Promise<void>;
+  readonly run: (desk: Desk, receiver: Receiver, t: TestContext) => Promise<void>;
+  /** A shorter limit of the gate, also without the defect. */
+  readonly shorter?: Mutation;
   readonly defect: Mutation;
+}
+
+/** Waits for the end of a connection, at most four seconds. Returns whether it took the whole answer. */
+async function endOf(response: ServerResponse): Promise<boolean> {
+  await once(response, "close", { signal: AbortSignal.timeout(4000) });
+  return response.writableFinished;
 }
 
 const hasty = payments.replace("of: 2, batch: false }", "of: 2, batch: false, decide_within: 1s }");
@@ -439,11 +447,63 @@ const rules: readonly SentRule[] = [
     },
     defect: { within: "signedHeaders", find: "secrets.map($make)", put: "secrets.slice(0, 1).map($make)" },
   },
+  {
+    rule: "the gate never sends an event to the server that a redirect names",
+    endpoint: { events: ["approval.opened"] },
+    run: async (desk, receiver, t) => {
+      const other = await receive(t);
+      receiver.answer = (response) => response.writeHead(307, { location: other.url }).end();
+      await desk.asks(large);
+      await desk.asks({ ...large, tool_input: { amount: 1300, to: "anna" } });
+      // The second attempt begins after the end of the first.
+      await receiver.until(({ id }) => id !== receiver.received[0]?.id);
+      assert.equal(other.received.length, 0);
+    },
+    defect: {
+      within: "statusOf",
+      find: "await readSome(response);",
+      put: "const to = response.headers.location; if (to) return good((await fetch(to, { method: 'POST', headers, body })).status);",
+    },
+  },
+  {
+    rule: "the gate leaves a server that does not answer in time",
+    endpoint: {},
+    shorter: { within: "timeoutMsMax", value: "300" },
+    run: async (desk, receiver) => {
+      const asked = Promise.withResolvers<ServerResponse>();
+      receiver.answer = asked.resolve;
+      await desk.asks(large);
+      assert.equal(await endOf(await asked.promise), false);
+    },
+    defect: {
+      within: "post",
+      module: "notify/send",
+      find: "AbortSignal.timeout($ms)",
+      put: "new AbortController().signal",
+    },
+  },
+  {
+    rule: "the gate leaves a server whose answer is too large",
+    endpoint: {},
+    run: async (desk, receiver) => {
+      const asked = Promise.withResolvers<ServerResponse>();
+      receiver.answer = asked.resolve;
+      await desk.asks(large);
+      const response = await asked.promise;
+      // The answer is larger than all buffers between the two programs.
+      response.end(Buffer.alloc(64 * 1024 * 1024));
+      assert.equal(await endOf(response), false, "the gate read all of it");
+    },
+    defect: { within: "readSome", find: "bytes > answerBytesMax", put: "false" },
+  },
 ];
 
 suite("rules of webhooks, each with a planted defect", { concurrency: 2 }, () => {
-  for (const { rule, endpoint, contract, run, defect } of rules) {
-    const start = async (t: TestContext, defects?: readonly Mutation[]): Promise<readonly [Desk, Receiver]> => {
+  for (const { rule, endpoint, contract, run, shorter, defect } of rules) {
+    const start = async (
+      t: TestContext,
+      defects: readonly Mutation[] = [],
+    ): Promise<readonly [Desk, Receiver, TestContext]> => {
       const receiver = await receive(t);
       const folder = temporaryFolder(t);
       const notify = fileOf(folder, [{ name: "ops", url: receiver.url, secrets: [secret], ...local, ...endpoint }]);
@@ -451,9 +511,9 @@ suite("rules of webhooks, each with a planted defect", { concurrency: 2 }, () =>
         folder,
         env: { SVC_NOTIFY: notify },
         ...(contract && { contract }),
-        ...(defects && { defects }),
+        defects: [...(shorter ? [shorter] : []), ...defects],
       };
-      return [await startDesk(t, options), receiver];
+      return [await startDesk(t, options), receiver, t];
     };
     test(rule, async (t) => run(...(await start(t))));
     test(`positive control: a defect is noticed by "${rule}"`, async (t) => {
@@ -489,11 +549,17 @@ test("a ledger with an endpoint is not idle while an approval is open or an even
   assert.equal(gate.gate.isIdle, false, "an undelivered event");
 });
 
-test("a start is refused if others can read the file of endpoints", async (t) => {
-  const notify = fileOf(
-    temporaryFolder(t),
-    [{ name: "ops", url: "https://hooks.example/x", secrets: [secret] }],
-    0o644,
-  );
-  await assert.rejects(startGate(t, { flags: { notify } }), /others can read the file .* run `chmod 600/);
+suite("the file of endpoints has secrets", () => {
+  const refuses = async (t: TestContext, defects: readonly Mutation[] = []): Promise<void> => {
+    const folder = temporaryFolder(t);
+    const notify = fileOf(folder, [{ name: "ops", url: "https://hooks.example/x", secrets: [secret] }], 0o644);
+    const start = startDesk(t, { folder, env: { SVC_NOTIFY: notify }, persons: {}, defects });
+    await assert.rejects(start, /others can read the file .* run `chmod 600/);
+  };
+  test("a start is refused if others can read the file of endpoints", (t) => refuses(t));
+  test("positive control: a gate that reads the file of everybody is noticed", (t) =>
+    assert.rejects(
+      refuses(t, [{ within: "readPrivate", find: "(mode & 0o077) !== 0", put: "false" }]),
+      /Missing expected rejection/,
+    ));
 });

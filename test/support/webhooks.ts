@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { chmodSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
+import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
@@ -19,6 +19,8 @@ export interface Receiver {
   readonly received: Received[];
   /** The status of each answer. */
   status: number;
+  /** Answers instead of the server. */
+  answer?: (response: ServerResponse) => void;
   /** Waits until a message satisfies a test. */
   readonly until: (test: (message: Received) => boolean) => Promise<Received>;
 }
@@ -33,7 +35,8 @@ export async function receive(t: TestContext, answerHeaders: Record<string, stri
       const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]));
       if (receiver.status < 300)
         received.push({ id: headers["webhook-id"] ?? "", headers, text, body: JSON.parse(text) });
-      response.writeHead(receiver.status, answerHeaders).end("x");
+      if (receiver.answer !== undefined) receiver.answer(response);
+      else response.writeHead(receiver.status, answerHeaders).end("x");
     });
   });
   server.listen(0, "127.0.0.1");

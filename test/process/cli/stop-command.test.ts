@@ -4,7 +4,7 @@
  * sentences.
  */
 import assert from "node:assert/strict";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { check, finish, key, spawnGate, startGate, temporaryFolder, type Running } from "../../support/gate.ts";
@@ -76,6 +76,26 @@ test("without a gate, stop writes to the ledger directly, and the next gate bloc
   says("no-stop", await stop("--list"));
   gate = await startGate(t, { folder });
   assert.match(await answerOf(gate), /^ALLOW /);
+});
+
+test("without a gate, stop finds the head pin outside the folder by `--pin`, and moves it", async (t) => {
+  const folder = temporaryFolder(t);
+  const pin = join(folder, "head.pin");
+  const first = await startGate(t, { folder, flags: { pin } });
+  await answerOf(first);
+  await first.stop();
+  const data = join(folder, "data");
+  for (const args of [why, ["--list"]]) {
+    const { code, stdout, stderr } = await finish(t, ["stop", ...args, "--data-dir", data]);
+    assert.deepEqual([code, stdout], [2, ""], "control: it knows the pin without the option");
+    says("pin-outside-the-folder", stderr.trimEnd());
+  }
+  const before = readFileSync(pin, "utf8");
+  const stop = stopIn(t, data);
+  says("stopped-in-row-2", await stop(...why, "--pin", pin));
+  assert.notEqual(readFileSync(pin, "utf8"), before);
+  says("a-stop-in-the-list", await stop("--list", "--pin", pin));
+  says("blocked-call", await answerOf(await startGate(t, { folder, flags: { pin } })));
 });
 
 test("a gate that starts while a stop is in force says so, and after the lift it does not", async (t) => {

@@ -15,6 +15,8 @@ export interface StopOptions extends GatePlace {
   readonly list: boolean;
   readonly lift: boolean;
   readonly tenant?: string | undefined;
+  /** The root's head pin, for a ledger that no gate serves. */
+  readonly pin?: string | undefined;
   readonly json: boolean;
 }
 
@@ -55,11 +57,11 @@ async function send(
   act: "lift" | "set",
   body: object,
 ): Promise<Readonly<Record<string, unknown>>> {
-  const { dataDir, tenant } = options;
+  const { dataDir, pin, tenant } = options;
   const gate = await findGate(options);
   if (gate !== undefined)
     return accepted(await gate.ask("POST", adminPath(tenant, act === "set" ? "stop" : "stop/lift"), body));
-  const place = offlinePlace(dataDir, tenant ?? null);
+  const place = offlinePlace(dataDir, tenant ?? null, pin);
   const receipt = await stopOffline(place, act, Buffer.from(JSON.stringify(body)));
   if (!receipt.ok) throw new BadInput(receipt.problem.detail);
   return { receipt: receipt.value };
@@ -79,9 +81,9 @@ async function listStops(options: StopOptions): Promise<Outcome> {
 }
 
 async function read(options: StopOptions): Promise<readonly ShownStop[]> {
-  const { dataDir, tenant } = options;
+  const { dataDir, pin, tenant } = options;
   const gate = await findGate(options);
-  if (gate === undefined) return stopsOffline(offlinePlace(dataDir, tenant ?? null));
+  if (gate === undefined) return stopsOffline(offlinePlace(dataDir, tenant ?? null, pin));
   const path = `${tenant === undefined ? "" : `/t/${encodeURIComponent(tenant)}`}/stop`;
   return accepted(await gate.ask("GET", path))["stops"] as readonly ShownStop[];
 }

@@ -185,6 +185,7 @@ function addStop(program: Command): void {
       .option("--keep", "leave approvals open, without their votes; otherwise they are cancelled", false)
       .option("--lift", "lift the stop that has these options", false)
       .option("--list", "show the stops in force", false)
+      .option("--pin <file>", "without a gate: the head pin, if it is not in the folder (SVC_PIN)")
       .addHelpText(
         "after",
         "\nA stop holds in every mode, on every gate of the ledger, and after a restart. A stop at the root of every call or of tools" +
