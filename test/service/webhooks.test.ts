@@ -1,11 +1,11 @@
 /**
  * Goal: an endpoint gets every event at least once and in order, and nobody can aim the gate at another server. Method:
  * gates over HTTP that send to a server of this process, which reads with the official package of Standard Webhooks; and
- * senders whose clock the test moves. Each rule is also run with a planted defect.
+ * senders whose clock the test moves.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer, type Server, type ServerResponse } from "node:http";
+import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
@@ -16,9 +16,8 @@ import { readEndpoints, type Endpoint } from "../../packages/svc-gate/src/gate/n
 import { messageOf, signedHeaders } from "../../packages/svc-gate/src/gate/notify/message.ts";
 import { post } from "../../packages/svc-gate/src/gate/notify/send.ts";
 import { Sender } from "../../packages/svc-gate/src/gate/notify/sender.ts";
-import { fileOf, isOf, local, older, receive, secret, type Receiver } from "../support/webhooks.ts";
-import { large, naming, payments, startDesk, type Desk } from "../support/approvals.ts";
-import type { Mutation } from "../support/mutation/mutate.ts";
+import { fileOf, isOf, local, older, receive, secret } from "../support/webhooks.ts";
+import { large, naming, startDesk, type Desk } from "../support/approvals.ts";
 import { ask, check, startGate, temporaryFolder, type Running } from "../support/gate.ts";
 
 async function endpointOf(t: TestContext, endpoint: object): Promise<Endpoint> {
@@ -367,162 +366,6 @@ test("`svc-gate notify` shows how far an endpoint has got, repeats events, and s
   await assert.rejects(listCommand(place), /no gate serves/);
 });
 
-interface SentRule {
-  readonly rule: string;
-  readonly endpoint: object;
-  readonly contract?: string;
-  readonly run: (desk: Desk, receiver: Receiver, t: TestContext) => Promise<void>;
-  /** A shorter limit of the gate, also without the defect. */
-  readonly shorter?: Mutation;
-  readonly defect: Mutation;
-}
-
-/** Waits for the end of a connection, at most four seconds. Returns whether it took the whole answer. */
-async function endOf(response: ServerResponse): Promise<boolean> {
-  await once(response, "close", { signal: AbortSignal.timeout(4000) });
-  return response.writableFinished;
-}
-
-const hasty = payments.replace("of: 2, batch: false }", "of: 2, batch: false, decide_within: 1s }");
-const legal = { ...large, tool_name: "pay.legal" };
-
-const rules: readonly SentRule[] = [
-  {
-    rule: "C14: an endpoint hears of a parked call within a second, and is reminded when a fifth of the time is left",
-    endpoint: {},
-    contract: hasty,
-    run: async (desk, receiver) => {
-      const parked = await desk.asks(legal);
-      const began = performance.now();
-      await receiver.until(isOf("approval.opened"));
-      assert.ok(performance.now() - began < 1000);
-      const reminder = await receiver.until(isOf("approval.expiring"));
-      assert.ok(Date.now() >= parked.approval.decide_by - 200);
-      assert.match(reminder.id, /-expiring$/);
-    },
-    defect: { within: "EventFeed.reminders", first: "return [];" },
-  },
-  {
-    rule: "C22: an endpoint hears of an approval whose time is over, without any check",
-    endpoint: { events: ["approval.closed"] },
-    contract: hasty,
-    run: async (desk, receiver) => {
-      await desk.asks(legal);
-      assert.equal((await receiver.until(isOf("approval.closed"))).body.data.status, "expired");
-    },
-    defect: { within: "EventFeed.#endDue", first: "return;" },
-  },
-  {
-    rule: "the gate sends nothing to a private address that the file does not allow",
-    endpoint: { allow_private: false },
-    run: async (desk, receiver) => {
-      await desk.asks(large);
-      await new Promise((resolve) => setTimeout(resolve, 600));
-      assert.equal(receiver.received.length, 0);
-    },
-    defect: { within: "resolveHost", find: "addresses.every(isPublic)", put: "true" },
-  },
-  {
-    rule: "an event is not sent before an earlier event about the same approval was taken",
-    endpoint: {},
-    run: async (desk, receiver) => {
-      receiver.status = 503;
-      const parked = await desk.asks(large);
-      await new Promise((resolve) => setTimeout(resolve, 500));
-      receiver.status = 200;
-      await desk.decides("anna", parked.approval.id, "deny");
-      await desk.asks({ ...large, session_id: "s2", tool_input: { amount: 1300, to: "anna" } });
-      await receiver.until(({ body }) => body.data.approval !== parked.approval.id && body.type === "approval.opened");
-      assert.ok(!receiver.received.some(isOf("approval.decided")), "it came before the event that opened it");
-    },
-    defect: { within: "foremost", find: "each.about === null || !behind.has(each.about)", put: "true" },
-  },
-  {
-    rule: "during a rotation, a message is signed with both secrets",
-    endpoint: { secrets: [secret, older] },
-    run: async (desk, receiver) => {
-      await desk.asks(large);
-      const { text, headers } = await receiver.until(isOf("approval.opened"));
-      for (const each of [secret, older]) new Webhook(each).verify(text, headers);
-    },
-    defect: { within: "signedHeaders", find: "secrets.map($make)", put: "secrets.slice(0, 1).map($make)" },
-  },
-  {
-    rule: "the gate never sends an event to the server that a redirect names",
-    endpoint: { events: ["approval.opened"] },
-    run: async (desk, receiver, t) => {
-      const other = await receive(t);
-      receiver.answer = (response) => response.writeHead(307, { location: other.url }).end();
-      await desk.asks(large);
-      await desk.asks({ ...large, tool_input: { amount: 1300, to: "anna" } });
-      // The second attempt begins after the end of the first.
-      await receiver.until(({ id }) => id !== receiver.received[0]?.id);
-      assert.equal(other.received.length, 0);
-    },
-    defect: {
-      within: "statusOf",
-      find: "await readSome(response);",
-      put: "const to = response.headers.location; if (to) return good((await fetch(to, { method: 'POST', headers, body })).status);",
-    },
-  },
-  {
-    rule: "the gate leaves a server that does not answer in time",
-    endpoint: {},
-    shorter: { within: "timeoutMsMax", value: "300" },
-    run: async (desk, receiver) => {
-      const asked = Promise.withResolvers<ServerResponse>();
-      receiver.answer = asked.resolve;
-      await desk.asks(large);
-      assert.equal(await endOf(await asked.promise), false);
-    },
-    defect: {
-      within: "post",
-      module: "notify/send",
-      find: "AbortSignal.timeout($ms)",
-      put: "new AbortController().signal",
-    },
-  },
-  {
-    rule: "the gate leaves a server whose answer is too large",
-    endpoint: {},
-    run: async (desk, receiver) => {
-      const asked = Promise.withResolvers<ServerResponse>();
-      receiver.answer = asked.resolve;
-      await desk.asks(large);
-      const response = await asked.promise;
-      // The answer is larger than all buffers between the two programs.
-      response.end(Buffer.alloc(64 * 1024 * 1024));
-      assert.equal(await endOf(response), false, "the gate read all of it");
-    },
-    defect: { within: "readSome", find: "bytes > answerBytesMax", put: "false" },
-  },
-];
-
-suite("rules of webhooks, each with a planted defect", { concurrency: 2 }, () => {
-  for (const { rule, endpoint, contract, run, shorter, defect } of rules) {
-    const start = async (
-      t: TestContext,
-      defects: readonly Mutation[] = [],
-    ): Promise<readonly [Desk, Receiver, TestContext]> => {
-      const receiver = await receive(t);
-      const folder = temporaryFolder(t);
-      const notify = fileOf(folder, [{ name: "ops", url: receiver.url, secrets: [secret], ...local, ...endpoint }]);
-      const options = {
-        folder,
-        env: { SVC_NOTIFY: notify },
-        ...(contract && { contract }),
-        defects: [...(shorter ? [shorter] : []), ...defects],
-      };
-      return [await startDesk(t, options), receiver, t];
-    };
-    test(rule, async (t) => run(...(await start(t))));
-    test(`positive control: a defect is noticed by "${rule}"`, async (t) => {
-      const started = await start(t, [defect]);
-      await assert.rejects(run(...started));
-    });
-  }
-});
-
 test("a ledger with an endpoint is not idle while an approval is open or an event is undelivered", async (t) => {
   const receiver = await receive(t);
   const notify = fileOf(temporaryFolder(t), [{ name: "ops", url: receiver.url, secrets: [secret], ...local }]);
@@ -547,19 +390,4 @@ test("a ledger with an endpoint is not idle while an approval is open or an even
   assert.equal((await ask(gate, `/approvals/${json.approval.id}/cancel`, cancel)).status, 200);
   await new Promise((resolve) => setTimeout(resolve, 300));
   assert.equal(gate.gate.isIdle, false, "an undelivered event");
-});
-
-suite("the file of endpoints has secrets", () => {
-  const refuses = async (t: TestContext, defects: readonly Mutation[] = []): Promise<void> => {
-    const folder = temporaryFolder(t);
-    const notify = fileOf(folder, [{ name: "ops", url: "https://hooks.example/x", secrets: [secret] }], 0o644);
-    const start = startDesk(t, { folder, env: { SVC_NOTIFY: notify }, persons: {}, defects });
-    await assert.rejects(start, /others can read the file .* run `chmod 600/);
-  };
-  test("a start is refused if others can read the file of endpoints", (t) => refuses(t));
-  test("positive control: a gate that reads the file of everybody is noticed", (t) =>
-    assert.rejects(
-      refuses(t, [{ within: "readPrivate", find: "(mode & 0o077) !== 0", put: "false" }]),
-      /Missing expected rejection/,
-    ));
 });
