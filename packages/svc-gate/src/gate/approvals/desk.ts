@@ -270,7 +270,8 @@ export class ApprovalDesk {
   #isAgain(approval: Approval, key: string, { person }: Voter, at: number): boolean {
     if (!approval.votes.some((vote) => vote.person === person)) return false;
     if (!isOpen(approval)) return true;
-    const votes = withVote(approval.votes, { row: 0, at, key, person, comment: "" });
+    // The vote keeps its place: of two votes that are one voice, another order could count the other one.
+    const votes = approval.votes.map((vote) => (vote.person === person ? { ...vote, key } : vote));
     const again = this.quorum({ ...approval, votes }, at);
     const isEnoughNow = approval.status === "pending" && again.isMet;
     return !isEnoughNow && again.has <= this.quorum(approval, at).has;
