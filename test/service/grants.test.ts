@@ -124,7 +124,7 @@ const scenarios: readonly Scenario[] = [
       assert.equal(await verdictOf(desk, paying(1201)), "ESCALATE");
       assert.equal(await verdictOf(desk, paying(1199)), "ALLOW");
     },
-    defect: { within: "coveredAmounts", find: "isOver(value, top)", put: "false" },
+    defect: { within: "coveredAmounts", find: "isAbove(value, top)", put: "false" },
   },
   {
     rule: "R9: all calls of a grant together stay within the amount that the person typed",
@@ -136,8 +136,8 @@ const scenarios: readonly Scenario[] = [
     },
     defect: {
       within: "coveredAmounts",
-      find: 'isOver(addDecimals(grant.spent[member] ?? "0", value), amount)',
-      put: "isOver(value, amount)",
+      find: 'isAbove(addDecimals(grant.spent[member] ?? "0", value), amount)',
+      put: "isAbove(value, amount)",
     },
   },
   {
@@ -475,7 +475,7 @@ suite("a ledger with grants", () => {
   });
 
   const broken = [
-    { within: "coveredAmounts", find: "isOver(value, top)", put: "false" },
+    { within: "coveredAmounts", find: "isAbove(value, top)", put: "false" },
     { within: "coveredAmounts", find: "call.pin(member) !== digest", put: "false" },
     {
       within: "BatchGrants.use",

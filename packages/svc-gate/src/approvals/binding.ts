@@ -1,4 +1,5 @@
-import { addDecimals, decimalText, Decimal, findMembers, type Json, type JsonObject } from "../wire/mod.ts";
+import { decimalText, Decimal, findMembers, type Json, type JsonObject } from "../wire/mod.ts";
+import { plain } from "./decimals.ts";
 
 /** A call, as an approval is bound to it. */
 export interface BoundCall {
@@ -86,12 +87,7 @@ export function memberText(
 /** Returns a number of a call as a decimal; undefined if it is not a number. */
 export function memberNumber(call: Parameters<typeof memberText>[0], member: string): string | undefined {
   const value = memberOf(call, member);
-  return typeof value === "number" || value instanceof Decimal ? plainDecimal(charactersOf(value)) : undefined;
-}
-
-/** A JSON number without an exponent. */
-function plainDecimal(text: string): string {
-  return addDecimals(text, "0");
+  return typeof value === "number" || value instanceof Decimal ? plain(charactersOf(value)) : undefined;
 }
 
 function memberOf({ input, platform }: Parameters<typeof memberText>[0], member: string): Json | undefined {

@@ -1,5 +1,6 @@
 import { addDecimals } from "../wire/mod.ts";
 import type { GrantUse, Need, Vote } from "./approval.ts";
+import { isAbove, isNegative } from "./decimals.ts";
 import type { StopScope } from "./stop.ts";
 
 /** A grant: a person's yes to later calls that resemble one call. The fold of its rows. */
@@ -75,8 +76,8 @@ export function coveredAmounts(
   const found: Record<string, string> = {};
   for (const [member, amount] of Object.entries(grant.amounts)) {
     const [value, top] = [call.number(member), most[member]];
-    if (value === undefined || top === undefined || isNegative(value) || isOver(value, top)) return undefined;
-    if (isOver(addDecimals(grant.spent[member] ?? "0", value), amount)) return undefined;
+    if (value === undefined || top === undefined || isNegative(value) || isAbove(value, top)) return undefined;
+    if (isAbove(addDecimals(grant.spent[member] ?? "0", value), amount)) return undefined;
     found[member] = value;
   }
   return found;
@@ -102,15 +103,6 @@ export function endsGrant(
   if ("key" in scope) return scope.key === key;
   const { key: of, id } = scope.session;
   return of === key && (place === null || place === placeOf(of, id));
-}
-
-/** Is one decimal larger than another? */
-export function isOver(one: string, other: string): boolean {
-  return isNegative(addDecimals(other, isNegative(one) ? one.slice(1) : `-${one}`));
-}
-
-function isNegative(decimal: string): boolean {
-  return decimal.startsWith("-");
 }
 
 /** A grant's id: `grt_`, the row that made it, and the first 32 digits of its hash. */

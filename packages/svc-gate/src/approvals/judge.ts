@@ -10,6 +10,7 @@ import {
   type Status,
 } from "./approval.ts";
 import type { ApprovalBook } from "./book.ts";
+import { distance, isAbove } from "./decimals.ts";
 import type { Grant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
 
@@ -163,23 +164,6 @@ function isNoRisk(now: Shown, shown: Shown): boolean {
     return !isAbove(distance(text, before), drift);
   });
   return counters && facts;
-}
-
-function isAbove(one: string, other: string): boolean {
-  return addDecimals(plain(other), negated(plain(one))).startsWith("-");
-}
-
-function distance(one: string, other: string): string {
-  return addDecimals(plain(one), negated(plain(other))).replace(/^-/, "");
-}
-
-/** A JSON number without an exponent. */
-function plain(text: string): string {
-  return addDecimals(text, "0");
-}
-
-function negated(text: string): string {
-  return text.startsWith("-") ? text.slice(1) : `-${text}`;
 }
 
 /**

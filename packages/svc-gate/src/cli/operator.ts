@@ -84,8 +84,13 @@ export async function findGateFor({ dataDir, url, keyFile }: GatePlace): Promise
 }
 
 /** The path of a route of scope admin: of a tenant, or of the root. */
+/** The start of a tenant's paths; empty for the root. */
+export function tenantPath(tenant: string | undefined): string {
+  return tenant === undefined ? "" : `/t/${encodeURIComponent(tenant)}`;
+}
+
 export function adminPath(tenant: string | undefined, route: string): string {
-  return `${tenant === undefined ? "" : `/t/${encodeURIComponent(tenant)}`}/admin/${route}`;
+  return `${tenantPath(tenant)}/admin/${route}`;
 }
 
 /** Returns the body of a gate's answer. @throws {BadInput} if the gate refused the request */

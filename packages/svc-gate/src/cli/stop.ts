@@ -2,7 +2,7 @@ import { stoppedCalls, type Stop, type StopScope } from "../approvals/mod.ts";
 import { stopOffline, stopsOffline } from "../gate/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { offlinePlace } from "./offline-place.ts";
-import { accepted, adminPath, findGate, type GatePlace } from "./operator.ts";
+import { accepted, adminPath, findGate, tenantPath, type GatePlace } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
 export interface StopOptions extends GatePlace {
@@ -84,6 +84,5 @@ async function read(options: StopOptions): Promise<readonly ShownStop[]> {
   const { dataDir, pin, tenant } = options;
   const gate = await findGate(options);
   if (gate === undefined) return stopsOffline(offlinePlace(dataDir, tenant ?? null, pin));
-  const path = `${tenant === undefined ? "" : `/t/${encodeURIComponent(tenant)}`}/stop`;
-  return accepted(await gate.ask("GET", path))["stops"] as readonly ShownStop[];
+  return accepted(await gate.ask("GET", `${tenantPath(tenant)}/stop`))["stops"] as readonly ShownStop[];
 }

@@ -1,5 +1,5 @@
 import { readJson, visible, type Json, type JsonObject } from "../../wire/mod.ts";
-import { accepted, findGateFor, refusalOf, type GateDoor, type GatePlace } from "../operator.ts";
+import { accepted, findGateFor, refusalOf, tenantPath, type GateDoor, type GatePlace } from "../operator.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 import { cardLines, shownText } from "./card.ts";
 
@@ -158,5 +158,5 @@ export async function cancelCommand(id: string, options: ApprovalsOptions): Prom
 }
 
 function pathOf({ tenant }: ApprovalsOptions, rest: string): string {
-  return `${tenant === undefined ? "" : `/t/${encodeURIComponent(tenant)}`}/approvals${rest}`;
+  return `${tenantPath(tenant)}/approvals${rest}`;
 }

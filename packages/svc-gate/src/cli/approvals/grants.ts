@@ -1,5 +1,6 @@
+import { lengthMs } from "../../gate/mod.ts";
 import { visible } from "../../wire/mod.ts";
-import { accepted, findGateFor, refusalOf, type GateDoor } from "../operator.ts";
+import { accepted, findGateFor, refusalOf, tenantPath, type GateDoor } from "../operator.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 import { shownText } from "./card.ts";
 import type { ApprovalsOptions } from "./command.ts";
@@ -61,7 +62,7 @@ function linesOf(grant: ShownGrant): readonly string[] {
 /** `svc-gate grants create` */
 export async function createGrantCommand(id: string, options: CreateGrantOptions): Promise<Outcome> {
   const gate = await findGateFor(options);
-  const shown = accepted(await gate.ask("GET", `${tenantPath(options)}/approvals/${encodeURIComponent(id)}`));
+  const shown = accepted(await gate.ask("GET", `${tenantPath(options.tenant)}/approvals/${encodeURIComponent(id)}`));
   const { uses, pin, anySession, preview } = options;
   const answer = await gate.ask("POST", pathOf(options), {
     approval: id,
@@ -102,11 +103,9 @@ function numberOf(text: string): number {
   throw new BadInput(`--amount must end with a number such as 500, not ${JSON.stringify(text)}`);
 }
 
-const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
 function lengthOf(text: string): number {
-  const [, count, unit] = /^([1-9][0-9]{0,5})([smhd])$/.exec(text) ?? [];
-  if (count !== undefined && unit !== undefined) return Number(count) * (units[unit] ?? 0);
+  const ms = lengthMs(text) ?? 0;
+  if (ms > 0) return ms;
   throw new BadInput(`--for must be a time such as 30m or 1h, not ${JSON.stringify(text)}`);
 }
 
@@ -130,10 +129,6 @@ export async function revokeGrantCommand(id: string, options: ApprovalsOptions):
   return { exitCode: 0, text: options.json ? JSON.stringify(answer) : `${id} is revoked`, forPrograms: options.json };
 }
 
-function tenantPath({ tenant }: ApprovalsOptions): string {
-  return tenant === undefined ? "" : `/t/${encodeURIComponent(tenant)}`;
-}
-
-function pathOf(options: ApprovalsOptions): string {
-  return `${tenantPath(options)}/grants`;
+function pathOf({ tenant }: ApprovalsOptions): string {
+  return `${tenantPath(tenant)}/grants`;
 }

@@ -1,7 +1,7 @@
 import type { Lookup, PolicySet } from "../../contract/mod.ts";
 import { countersOf, recountRow, type OwnedCounter } from "../../gate/mod.ts";
 import type { LedgerHistory } from "../../ledger/mod.ts";
-import { askOf, endedBy, readEffects, type Leaf } from "../../ledger/entry/mod.ts";
+import { askOf, endedAsk, endedBy, readEffects, type Leaf } from "../../ledger/entry/mod.ts";
 import { addDecimals } from "../../wire/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import { readLeaf, type Recorded } from "../replay/recorded.ts";
@@ -48,8 +48,10 @@ export class Holds {
   settle(row: RecordedRow): void {
     const leaf = readLeaf(row);
     if (typeof leaf === "string") return;
-    const { how, approval } = askOf(row.evidence) ?? {};
-    if (approval !== undefined && (how === "used" || how === "opened" || how === "grant")) this.#open.delete(approval);
+    const asked = askOf(row.evidence) ?? {};
+    const { how } = asked;
+    const ended = endedAsk(asked);
+    if (ended !== undefined) this.#open.delete(ended);
     for (const [from, to] of endedBy(leaf, row.evidence))
       for (const seq of this.#open.keys()) if (seq >= from && seq <= to) this.#open.delete(seq);
     if (how !== "opened") return;

@@ -1,4 +1,4 @@
-import { askOf, endedBy, parseLeaf, readEffects, type Leaf } from "../../ledger/entry/mod.ts";
+import { askOf, endedAsk, endedBy, parseLeaf, readEffects, type Leaf } from "../../ledger/entry/mod.ts";
 import type { History, RecordedRow } from "../history.ts";
 import type { CounterSeen } from "../evaluate.ts";
 import { showProgress } from "../progress.ts";
@@ -97,8 +97,8 @@ export async function countersExplained(
 
 /** The rows whose approvals a row ends, and with them the amounts that they hold. */
 function holdsEndedBy(row: RecordedRow): readonly (readonly [from: number, to: number])[] {
-  const { how, approval } = askOf(row.evidence) ?? {};
-  if (approval !== undefined && (how === "used" || how === "opened" || how === "grant")) return [[approval, approval]];
+  const ended = endedAsk(askOf(row.evidence) ?? {});
+  if (ended !== undefined) return [[ended, ended]];
   const leaf = otherKind(row) === "change" ? parseLeaf(row.leaf) : undefined;
   return leaf === undefined ? [] : endedBy(leaf, row.evidence);
 }

@@ -10,7 +10,7 @@ import {
   type PlacedOutcome,
 } from "../../gate/mod.ts";
 import { readResume } from "../../ledger/mod.ts";
-import { askOf, endedBy, type Leaf, type RowRange } from "../../ledger/entry/mod.ts";
+import { askOf, endedAsk, endedBy, type Leaf, type RowRange } from "../../ledger/entry/mod.ts";
 import { InMemoryCounters } from "../in-memory-counters.ts";
 import type { History, RecordedRow } from "../history.ts";
 import { hasErasedPart, movedCounters, readLeaf, recordedAt } from "./recorded.ts";
@@ -188,10 +188,10 @@ export class ReplayCounters {
 
   /** A check was passed: what the approval holds that it used or replaced counts no more. */
   passed({ seq, evidence }: RecordedRow): void {
-    const { how, approval } = askOf(evidence) ?? {};
-    if (approval !== undefined && (how === "used" || how === "opened" || how === "grant"))
-      this.#release([approval, approval]);
-    if (how === "opened") this.#open.add(seq);
+    const asked = askOf(evidence) ?? {};
+    const ended = endedAsk(asked);
+    if (ended !== undefined) this.#release([ended, ended]);
+    if (asked.how === "opened") this.#open.add(seq);
     this.answered();
   }
 

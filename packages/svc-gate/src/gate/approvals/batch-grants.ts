@@ -55,12 +55,11 @@ export class BatchGrants {
     at: number,
     personsFor: (grant: Grant) => readonly string[] | undefined,
   ): Granted | undefined {
-    if (grants === undefined) return undefined;
+    if (grants === undefined || this.isEmpty) return undefined;
+    const pin = (member: string): string | undefined => call.pin(member);
+    const number = (member: string): string | undefined => call.number(member);
+    const asked = { at, key: keyName, tool: request.toolName, place: call.place, causes, pin, number };
     for (const { grant, most } of this.#known.values()) {
-      const { place } = call;
-      const pin = (member: string): string | undefined => call.pin(member);
-      const number = (member: string): string | undefined => call.number(member);
-      const asked = { at, key: keyName, tool: request.toolName, place, causes, pin, number };
       const amounts = coveredAmounts(grant, asked, most);
       const by = amounts && personsFor(grant);
       if (amounts !== undefined && by !== undefined) return { grant, by, amounts };

@@ -20,8 +20,8 @@ import { bad, good, limits, refuse, type Refusal, type Result } from "../../wire
 import type { ActivePolicy } from "../core/active-policy.ts";
 import type { TimedTransaction } from "../core/active-ledger.ts";
 import { Places } from "../admission/places.ts";
-import type { Deciders } from "./deciders.ts";
-import { grantBodyIn, notAnApprover, recordGrant, voterFor } from "./grant-desk.ts";
+import { notAnApprover, voterFor, type Deciders } from "./deciders.ts";
+import { grantBodyIn, recordGrant } from "./grant-desk.ts";
 import type { AskedGrant } from "./grants.ts";
 import { expire, quorumNow, recordAct, requireRows } from "./judged-batch.ts";
 

@@ -3,8 +3,7 @@ import {
   coveredAmounts,
   grantId,
   statusAt,
-  voicesOf,
-  mayDecide,
+  readApprovalId,
   withUse,
   type Approval,
   type Grant,
@@ -12,12 +11,12 @@ import {
   type Quorum,
   type Voter,
 } from "../../approvals/mod.ts";
-import { askOf, grantRows, type StoredRow } from "../../ledger/entry/mod.ts";
+import { askedCauses, askOf, grantRows, type StoredRow } from "../../ledger/entry/mod.ts";
 import type { AppendTransaction, Ledger } from "../../ledger/mod.ts";
 import { bad, good, quote, refuse, type Canonical, type Refusal, type Result } from "../../wire/mod.ts";
 import type { TimedTransaction } from "../core/active-ledger.ts";
 import type { ActivePolicy } from "../core/active-policy.ts";
-import type { Deciders } from "./deciders.ts";
+import { voterFor, type Deciders } from "./deciders.ts";
 import { freeMembers, grantBody, requireRoom, type AskedGrant } from "./grants.ts";
 import { quorumNow } from "./judged-batch.ts";
 
@@ -110,8 +109,8 @@ export class GrantDesk {
     asked: AskedGrant,
   ): Promise<Result<GrantBody, Refusal>> {
     await this.#options.deciders.refresh();
-    const rows = [Number(id.split("_")[1] ?? 0)].filter((row) => Number.isSafeInteger(row));
-    const { approvals, kept } = await transaction.approvals({ attaches: [], rows, keys: [], at });
+    const row = readApprovalId(id)?.row ?? 0;
+    const { approvals, kept } = await transaction.approvals({ attaches: [], rows: [row], keys: [], at });
     const [approval] = approvals;
     if (approval === undefined || id !== approvalId(approval.row, approval.hash))
       return bad(refuse("not-found", noSuchApproval));
@@ -123,9 +122,9 @@ export class GrantDesk {
       return bad(
         refuse("grant-refused", `the approval is ${status}: make the grant from a call that a person lets through`),
       );
-    const row = kept.find((each) => each.row.seq === approval.row)?.row as StoredRow;
+    const opening = kept.find((each) => each.row.seq === row)?.row as StoredRow;
     const { contract } = this.#options.policy();
-    return grantBodyIn(transaction, { approval, row }, asked, { at, contract, person: voter.value.person });
+    return grantBodyIn(transaction, { approval, row: opening }, asked, { at, contract, person: voter.value.person });
   }
 
   async #covered(body: GrantBody): Promise<Preview> {
@@ -145,7 +144,7 @@ export class GrantDesk {
     const covered: number[] = [];
     for (const row of rows.toReversed()) {
       const first = opened.get(askOf(row.evidence)?.approval ?? 0);
-      const causes = grantRows.askedCauses(row.evidence) ?? grantRows.askedCauses(first?.evidence ?? "");
+      const causes = askedCauses(row.evidence) ?? askedCauses(first?.evidence ?? "");
       const call = grantRows.grantableCall(row, digest, causes);
       const amounts = call && most && coveredAmounts(grant, call, most);
       if (amounts === undefined) continue;
@@ -265,27 +264,6 @@ export function recordGrant(
   const reason = `Svc: ${person} granted calls of ${quote(tool)} by ${key} like that of row ${source}`;
   transaction.change({ act: "grant.create", at, body: body as unknown as Canonical, by, contract, mode, reason });
   return transaction.grants.at(-1) as Grant;
-}
-
-/** The person of a key that may decide a call; refuses another key, and a person's own call. */
-export function voterFor(
-  { asking, key: asked }: { readonly asking: Pick<Approval["asking"], "needs">; readonly key: string },
-  key: string,
-  at: number,
-  { deciders, policy }: Pick<GrantDeskOptions, "deciders" | "policy">,
-): Result<Voter & { readonly isOwn: boolean }, Refusal> {
-  const voter = deciders.voter(key, at);
-  if (voter === undefined || !mayDecide(asking.needs, voter)) return bad(notAnApprover(key, asking));
-  const isOwn = voicesOf(voter).includes(deciders.personOf(asked));
-  if (isOwn && !policy().policySet.approvals.self)
-    return bad(refuse("self-approval", `${voter.person} asked for this call, so another person must decide it`));
-  return good({ ...voter, isOwn });
-}
-
-export function notAnApprover(key: string, { needs }: Pick<Approval["asking"], "needs">): Refusal {
-  const groups = [...new Set(needs.flatMap(({ by }) => by ?? []))].map(quote).join(", ");
-  const who = groups === "" ? "a key with a person and the scope `approve`" : `a person of ${groups}`;
-  return refuse("not-an-approver", `the key ${quote(key)} may not decide this call: it needs ${who}`);
 }
 
 /** A grant as GET /grants shows it. */

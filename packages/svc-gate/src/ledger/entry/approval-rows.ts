@@ -84,6 +84,11 @@ export function askOf(evidence: string): RecordedAsk | undefined {
   return outcomeOf(evidence)?.asked;
 }
 
+/** The row whose approval a check ends: the call used it, opened another in its place, or ran under a grant. */
+export function endedAsk({ how, approval }: RecordedAsk): number | undefined {
+  return how === "used" || how === "opened" || how === "grant" ? approval : undefined;
+}
+
 /** The rules because of which a person was asked, with the digests of their meanings, if the row of the call says so. */
 export function askedCauses(evidence: string): Asking["causes"] | undefined {
   const outcome = outcomeOf(evidence);

@@ -24,8 +24,6 @@ export const grantMark = '"act":"grant.';
 /** Texts of which the leaf of each row has one that changes a grant that exists. */
 export const changeMarks: readonly string[] = ['"act":"approval.use"', `"act":"${eraseAct}"`];
 
-export { askedCauses };
-
 /** The acts about grants. */
 export type GrantAct =
   | ({ readonly act: "grant.create" } & GrantBody)

@@ -3,7 +3,7 @@
  *
  * Does not: know other rows, files or databases.
  */
-export { actOf, askOf, endedBy, foldApproval, type RecordedAsk } from "./approval-rows.ts";
+export { actOf, askedCauses, askOf, endedAsk, endedBy, foldApproval, type RecordedAsk } from "./approval-rows.ts";
 export {
   erasableParts,
   eraseAct,
