@@ -359,6 +359,8 @@ async function observed(situation: Situation, python: string, place: string, sec
     const program = run(python, place, { script: situation.script, url: server.url, seconds });
     const isOver = program.printed.then(() => true);
     while (server.attempts() < (situation.goOnAt ?? 0) && !(await Promise.race([isOver, pause(10, false)])));
+    // The request has arrived, and a moment later the client waits for the answer. A stop before that is another case.
+    await pause(300);
     program.goOn();
     return { printed: await program.printed, attempts: server.attempts() };
   } finally {
