@@ -104,9 +104,8 @@ export async function showApproval(call: RouteCall): Promise<FastifyReply> {
     const waited = await waitFor(call, approval, Number(wait));
     if (!waited.ok) return refuseWith(reply, waited.problem);
     latest = waited.value;
-    const { key, service } = call;
     // The key may have been revoked meanwhile.
-    if (key !== undefined && service.keys.find(request.headers.authorization)?.id !== key.id)
+    if (call.key !== undefined && request.exchange?.credential()?.id !== call.key.id)
       return refuseWith(reply, refuse("unauthorized", "the key was revoked while the request waited"));
     if (statusAt(latest, Date.now()) === "pending") reply.header("retry-after", "1");
   }

@@ -16,6 +16,7 @@ import {
 import { good, type Result } from "../../wire/mod.ts";
 import { anchorSites, type AnchorSites } from "../anchoring.ts";
 import type { Config } from "./config.ts";
+import { openConsole } from "./console.ts";
 import type { Gate, Reloaded } from "../core/gate.ts";
 import { makeServer, type HttpOptions } from "../http/server.ts";
 import { readFirstKeyDigest, KeyRing, loadFirstKey, recordFirstKey, type FirstKey } from "../admin/keys/keys.ts";
@@ -48,6 +49,8 @@ export interface Serving {
   readonly address: string;
   /** The address of the second listener, if there is one. */
   readonly ops: string | undefined;
+  /** The address of the console, if the gate serves it. */
+  readonly console: string | undefined;
   /** The gate of the root. */
   readonly gate: Gate;
   readonly ledger: Ledger;
@@ -99,6 +102,8 @@ const tenantThreadsMax = 4;
 export interface ServeHooks {
   /** Runs the tests of contracts before a reload. */
   readonly runTests?: ContractTests;
+  /** Shows a person at the gate's terminal the code for the first sign-in to the console; by default in the log. */
+  readonly showCode?: (sentence: string) => void;
 }
 
 /**
@@ -129,13 +134,18 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
     const { notifier } = opened;
     const parts = { log, keys, root, rootSource, tenants, readSources, tests, metrics, notifier, traces, rates };
     const service = new Service(parts);
-    const server = makeServer({ service, basePath: config.basePath, connections: config.connections, log, tls });
+    const door = openConsole(config, { keys, log, ...hooks });
+    const server = makeServer({ service, ...config, console: door, log, tls });
     const ops = await openOps(service, config, log);
     const address = await listen(server, config).catch(async (error: unknown) => {
       await ops?.close();
       throw error;
     });
-    const door = await openOperatorDoor(config.dataDir, { address, key: keys.makeOperatorKey(), cert: tls?.cert }, log);
+    const operator = await openOperatorDoor(
+      config.dataDir,
+      { address, key: keys.makeOperatorKey(), cert: tls?.cert },
+      log,
+    );
     void tenants?.openForSenders(notifier);
     // This is last, so that a refused start leaves no timer behind.
     told.end();
@@ -143,6 +153,7 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
     return {
       address,
       ops: ops?.address,
+      console: door && `${config.publicUrl ?? address}/console`,
       gate: root.gate,
       ledger: root.ledger,
       contracts: root.gate.policy.policySet.contracts,
@@ -158,7 +169,7 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
         await server.close();
         clearTimeout(patience);
         clearInterval(refreshing);
-        await door.close();
+        await operator.close();
         await keys.close();
         await close();
         await traces?.stop();
