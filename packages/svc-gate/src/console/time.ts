@@ -68,8 +68,8 @@ export function Countdown({ until, from, label }: CountdownProps): JSX.Element {
   return h(
     "span",
     { class: isLate ? "countdown late" : "countdown", title: absolute.format(until) },
-    h("span", { class: "label" }, label, " "),
     h("span", { class: "left" }, text),
+    h("span", null, ` ${label}`),
     share !== undefined && h("progress", { max: 1, value: share, "aria-label": `${label}: ${text}` }),
   );
 }
