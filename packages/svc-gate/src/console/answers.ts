@@ -97,11 +97,6 @@ export interface ReceiptPage {
   readonly next: number | null;
 }
 
-export interface Grant {
-  readonly id: string;
-  readonly [member: string]: unknown;
-}
-
 export interface Stop {
   readonly scope: unknown;
   readonly why: string;

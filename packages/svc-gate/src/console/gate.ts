@@ -75,7 +75,8 @@ async function askAt<Value>(url: string, request: Request): Promise<Answer<Value
   const text = await found.text().catch(() => "");
   if (!found.ok) return { ok: false, problem: problemIn(text, found.status) };
   const isJson = found.headers.get("content-type")?.startsWith("application/json") === true;
-  return { ok: true, ...(isJson ? parse<Value>(text, raw) : { value: text as Value, raw: {} }) };
+  const read = isJson ? parse(text, raw) : { value: text, raw: {} };
+  return { ok: true, value: read.value as Value, raw: read.raw };
 }
 
 const noAnswer: Problem = {
@@ -100,7 +101,7 @@ export function sentence(text: string): string {
 }
 
 /** Parses an answer. A number of a call keeps its characters, so the members in `raw` are cut out and never parsed. */
-function parse<Value>(text: string, raw: readonly string[]): { readonly value: Value; readonly raw: Raw } {
+function parse(text: string, raw: readonly string[]): { readonly value: unknown; readonly raw: Raw } {
   const spans = findMembers(
     text,
     raw.map((name) => [name]),
@@ -115,7 +116,7 @@ function parse<Value>(text: string, raw: readonly string[]): { readonly value: V
     rest += `${text.slice(from, span.from)}null`;
     from = span.to;
   }
-  return { value: JSON.parse(rest + text.slice(from)) as Value, raw: texts };
+  return { value: JSON.parse(rest + text.slice(from)) as unknown, raw: texts };
 }
 
 /** Writes the query of a path; absent values are left out. */

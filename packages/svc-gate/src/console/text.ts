@@ -51,7 +51,7 @@ function shownUnit(unit: string): Piece | undefined {
   return { text: named[unit] ?? visible(unit), hidden: `a character that cannot be seen: U+${code}` };
 }
 
-/** A text on one line, for tables. The whole text is in the page, and wraps. */
-export function Code({ of }: { readonly of: string }): JSX.Element {
-  return h("code", null, h(Text, { of }));
+/** The reason of a verdict, without the name of the gate before it. */
+export function reasonText(reason: string | null): string {
+  return reason === null ? "the reason was erased" : reason.replace(/^Svc: /, "");
 }

@@ -89,7 +89,7 @@ function Branch({ name, value, path, mayDiffer, children }: BranchProps): JSX.El
 /** A value that is neither an object nor a list. */
 export function Scalar({ of }: { readonly of: Json }): JSX.Element {
   if (typeof of === "string") return h("span", { class: "value string" }, '"', h(Text, { of }), '"');
-  if (typeof of !== "number" && !(of instanceof Decimal)) return h("span", { class: "value word" }, String(of));
+  if (typeof of !== "number" && !(of instanceof Decimal)) return h("span", { class: "value word" }, JSON.stringify(of));
   const misread = misreadAs(of);
   return h(
     "span",

@@ -1,6 +1,7 @@
 import { h, type JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { Session, Stop, Stops } from "../answers.ts";
+import { Button, Choice, Field, Tick } from "../fields.ts";
 import { ask, type Problem } from "../gate.ts";
 import { Dialog, Empty, Loading, Panel, ProblemNote, Title, useAnswer } from "../parts.ts";
 import { link } from "../route.ts";
@@ -127,6 +128,11 @@ function Stopped({ stop, mayLift, onLifted }: StoppedProps): JSX.Element {
 }
 
 const word = "stop";
+const kinds = [
+  ["all", "every call"],
+  ["tools", "some tools"],
+  ["key", "one key"],
+] as const;
 
 /** The person types a word, so that no stray click stops a system. */
 function StopDialog({ onClose }: { readonly onClose: () => void }): JSX.Element {
@@ -137,70 +143,33 @@ function StopDialog({ onClose }: { readonly onClose: () => void }): JSX.Element 
   const [keeps, setKeeps] = useState(false);
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const send = async (): Promise<void> => {
-    const scope =
-      kind === "all" ? "all" : kind === "key" ? { key: name } : { tools: name.split(",").map((each) => each.trim()) };
-    const answer = await ask("/admin/stop", {
-      body: JSON.stringify({ scope, why, ...(keeps && { approvals: "keep" }) }),
-    });
+    const body = JSON.stringify({ scope: scopeOf(kind, name), why, ...(keeps && { approvals: "keep" }) });
+    const answer = await ask("/admin/stop", { body });
     if (answer.ok) onClose();
     else setProblem(answer.problem);
   };
-  const text = (id: string, label: string, value: string, set: (to: string) => void): JSX.Element =>
-    h(
-      "p",
-      { class: "field tall" },
-      h("label", { for: id }, label),
-      h("input", {
-        id,
-        value,
-        autocomplete: "off",
-        onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => set(currentTarget.value),
-      }),
-    );
+  const isReady = typed === word && why.trim() !== "";
+  const nameLabel = kind === "key" ? "The key's name" : "The tools, separated by commas";
   return h(
     Dialog,
     { title: "Stop calls", onClose },
+    h(Choice, { id: "stop-kind", label: "Which calls", value: kind, onText: setKind, choices: kinds }),
+    kind !== "all" && h(Field, { id: "stop-name", label: nameLabel, value: name, onText: setName }),
+    h(Field, { id: "stop-why", label: "Why (each blocked call says it)", value: why, onText: setWhy }),
     h(
-      "p",
-      { class: "field tall" },
-      h("label", { for: "stop-kind" }, "Which calls"),
-      h(
-        "select",
-        {
-          id: "stop-kind",
-          value: kind,
-          onChange: ({ currentTarget }: { currentTarget: HTMLSelectElement }) => setKind(currentTarget.value),
-        },
-        h("option", { value: "all" }, "every call"),
-        h("option", { value: "tools" }, "some tools"),
-        h("option", { value: "key" }, "one key"),
-      ),
+      Tick,
+      { isOn: keeps, onChange: () => setKeeps(!keeps) },
+      "keep the approvals that are open; a person decides them again",
     ),
-    kind !== "all" &&
-      text("stop-name", kind === "key" ? "The key's name" : "The tools, separated by commas", name, setName),
-    text("stop-why", "Why (each blocked call says it)", why, setWhy),
-    h(
-      "p",
-      { class: "check" },
-      h(
-        "label",
-        null,
-        h("input", { type: "checkbox", checked: keeps, onChange: () => setKeeps(!keeps) }),
-        " keep the approvals that are open; a person decides them again",
-      ),
-    ),
-    text("stop-word", `Type "${word}" to confirm`, typed, setTyped),
+    h(Field, { id: "stop-word", label: `Type "${word}" to confirm`, value: typed, onText: setTyped }),
     problem !== undefined && h(ProblemNote, { of: problem }),
-    h(
-      "p",
-      { class: "acts" },
-      h(
-        "button",
-        { type: "button", class: "danger", disabled: typed !== word || why.trim() === "", onClick: () => void send() },
-        "Stop these calls",
-      ),
-    ),
+    h("p", { class: "acts" }, h(Button, { kind: "danger", isOff: !isReady, onPress: send }, "Stop these calls")),
   );
+}
+
+function scopeOf(kind: string, name: string): unknown {
+  if (kind === "all") return "all";
+  return kind === "key" ? { key: name.trim() } : { tools: name.split(",").map((each) => each.trim()) };
 }
 
 function Grants({ session }: { readonly session: Session }): JSX.Element {

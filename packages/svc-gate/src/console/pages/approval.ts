@@ -5,12 +5,11 @@ import { queryText } from "../gate.ts";
 import { listen } from "../live.ts";
 import { Command, Facts, Loading, Panel, ProblemNote, State, Title, useAnswer, Verdict } from "../parts.ts";
 import { link, useRoute } from "../route.ts";
-import { Text } from "../text.ts";
+import { reasonText, Text } from "../text.ts";
 import { Ago, Countdown, Moment } from "../time.ts";
 import { CallText } from "../tree.ts";
 import { differences, inputOf } from "../evidence.ts";
 import { Decide } from "./decide.ts";
-import { reasonText } from "./inbox.ts";
 import { RulesOf } from "./rules.ts";
 
 interface ApprovalProps {
@@ -139,9 +138,7 @@ function Asked({ approval }: { readonly approval: ApprovalDetail }): JSX.Element
         ["Mode", mode ?? "unknown"],
         ["Needs", groups.map(needText).join(", and ")],
         ...Object.entries(amounts).map(([name, value]) => [name, value] as const),
-        ...Object.entries(counters ?? {}).map(
-          ([name, value]) => [`${name}, before`, h(Text, { of: String(value) })] as const,
-        ),
+        ...Object.entries(counters ?? {}).map(([name, value]) => [`${name}, before`, h(Text, { of: value })] as const),
       ],
     }),
   );

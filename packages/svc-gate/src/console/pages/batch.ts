@@ -1,11 +1,11 @@
 import { h, type JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { Approval, ApprovalDetail } from "../answers.ts";
+import { Area } from "../fields.ts";
 import { ask, type Problem } from "../gate.ts";
 import { Dialog, Loading, ProblemNote, useAnswer } from "../parts.ts";
-import { Text } from "../text.ts";
+import { reasonText, Text } from "../text.ts";
 import { CallText } from "../tree.ts";
-import { reasonText } from "./inbox.ts";
 
 interface BatchProps {
   readonly approvals: readonly Approval[];
@@ -48,13 +48,13 @@ export function BatchDialog({ approvals, onClose }: BatchProps): JSX.Element {
     h(
       "div",
       { class: "decide" },
-      h("label", { for: "batch-comment" }, "Comment (needed to deny: the agent reads it)"),
-      h("textarea", {
+      h(Area, {
         id: "batch-comment",
+        label: "Comment (needed to deny: the agent reads it)",
         rows: 2,
-        maxLength: 1000,
         value: comment,
-        onInput: ({ currentTarget }: { currentTarget: HTMLTextAreaElement }) => setComment(currentTarget.value),
+        onText: setComment,
+        bytesMax: 1000,
       }),
       problem !== undefined && h(ProblemNote, { of: problem }),
       h(

@@ -1,6 +1,7 @@
 import { h, type JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ApprovalDetail, Session } from "../answers.ts";
+import { Area, Button, Choice } from "../fields.ts";
 import { ask, type Problem } from "../gate.ts";
 import { Panel, ProblemNote } from "../parts.ts";
 import { momentText } from "../time.ts";
@@ -15,117 +16,119 @@ interface DecideProps {
   readonly onDecided: () => void;
 }
 
-/** The decision: one sentence that says what approving does, and two buttons of one size. No key decides. */
+type Decision = "approve" | "deny";
+
+/** The decision on a call, or why this person cannot decide it. */
 export function Decide({ approval, session, opens, onDecided }: DecideProps): JSX.Element {
+  const [said, setSaid] = useState("");
+  const [problem, setProblem] = useState<Problem | undefined>(undefined);
+  const send = async (decision: Decision, body: string): Promise<void> => {
+    const answer = await ask(`/approvals/${approval.id}/${decision}`, { body });
+    setProblem(answer.ok ? undefined : answer.problem);
+    if (answer.ok) setSaid(decision === "approve" ? "Your yes is recorded. " : "Your denial is recorded. ");
+    onDecided();
+  };
+  const { status, may_decide: mayDecide } = approval;
+  const isOpen = status === "pending" || status === "approved";
+  const note = problem !== undefined && h(ProblemNote, { of: problem });
+  if (isOpen && mayDecide)
+    return h(DecideForm, { approval, session, opens, said, note, onProblem: setProblem, onSend: send });
+  const text = !isOpen
+    ? (closedTexts[status] ?? status)
+    : status === "approved"
+      ? approvedText(approval)
+      : heldText(session);
+  return h(Panel, { title: "Decision" }, h("p", { role: "status" }, said, text), note);
+}
+
+interface DecideFormProps extends Omit<DecideProps, "onDecided"> {
+  readonly said: string;
+  readonly note: JSX.Element | false;
+  readonly onProblem: (problem: Problem) => void;
+  readonly onSend: (decision: Decision, body: string) => Promise<void>;
+}
+
+const scopes = [
+  ["call", "this call"],
+  ["tool", "this tool in this session"],
+  ["rule", "this rule for this key"],
+] as const;
+
+const commentBytesMax = 1000;
+
+/** One sentence that says what approving does, and two buttons of one size. No button is the default, and no key decides. */
+function DecideForm({ approval, session, opens, said, note, onProblem, onSend }: DecideFormProps): JSX.Element {
   const [comment, setComment] = useState("");
   const [scope, setScope] = useState("call");
   const [grant, setGrant] = useState<GrantFields | undefined>(undefined);
-  const [problem, setProblem] = useState<Problem | undefined>(undefined);
-  const [said, setSaid] = useState("");
   const [isBusy, setBusy] = useState(false);
   const form = useRef<HTMLElement>(null);
-  const { id, hash, status, may_decide: mayDecide, decisions } = approval;
   useEffect(() => {
     if (opens) form.current?.querySelector<HTMLElement>("#decide-title")?.focus();
   }, [opens]);
-  const send = async (decision: "approve" | "deny"): Promise<void> => {
-    if (decision === "deny" && comment.trim() === "") return setProblem(noReason);
-    const wanted = decision === "approve" && grant !== undefined ? readGrantForm(grant) : undefined;
-    if (typeof wanted === "string") return setProblem({ status: 0, code: "", detail: wanted });
+  const send = async (decision: Decision): Promise<void> => {
+    const body = bodyOf(decision, { hash: approval.hash, comment, scope, grant });
+    if (typeof body !== "string") return onProblem(body);
     setBusy(true);
-    const body = {
-      hash,
-      comment,
-      ...(decision === "deny" && scope !== "call" && { scope }),
-    };
-    // The amounts of a grant keep the characters that the person typed.
-    const text =
-      wanted === undefined ? JSON.stringify(body) : `${JSON.stringify(body).slice(0, -1)},"grant":${wanted}}`;
-    const answer = await ask<{ readonly status: string }>(`/approvals/${id}/${decision}`, { body: text });
+    await onSend(decision, body);
     setBusy(false);
-    setProblem(answer.ok ? undefined : answer.problem);
-    if (answer.ok) setSaid(decision === "approve" ? "Your yes is recorded." : "Your denial is recorded.");
-    onDecided();
   };
-  const isOpen = status === "pending" || status === "approved";
-  const voted =
-    session.person !== null &&
-    decisions.some(({ decision, person }) => decision === "approve" && person === session.person);
-  if (!isOpen)
-    return h(
-      Panel,
-      { title: "Decision" },
-      h("p", { role: "status" }, said, " ", closedText(approval)),
-      problem !== undefined && h(ProblemNote, { of: problem }),
-    );
-  if (!mayDecide)
-    return h(
-      Panel,
-      { title: "Decision" },
-      h(
-        "p",
-        { role: "status" },
-        said,
-        " ",
-        status === "approved"
-          ? approvedText(approval)
-          : `You see this call, but the key "${session.key}" may not decide it. It is held until one of the persons it needs decides.`,
-      ),
-      problem !== undefined && h(ProblemNote, { of: problem }),
-    );
+  const hasVoted = approval.decisions.some(
+    ({ decision, person }) => decision === "approve" && person === session.person,
+  );
+  const offer = approval.grants_allowed;
   return h(
     "section",
     { class: "panel decide", ref: form, "aria-labelledby": "decide-title" },
     h(
       "header",
       null,
-      h("h2", { id: "decide-title", tabIndex: -1 }, voted ? "You approved this call" : "Your decision"),
+      h("h2", { id: "decide-title", tabIndex: -1 }, hasVoted ? "You approved this call" : "Your decision"),
     ),
     h(
       "p",
       { class: "does", role: "status" },
-      said !== "" && `${said} `,
-      status === "approved" || voted ? approvedText(approval) : effectText(approval),
+      said,
+      hasVoted || approval.status === "approved" ? approvedText(approval) : effectText(approval),
     ),
-    h("label", { for: "comment" }, "Comment (needed to deny: the agent reads it; it stays forever, so name no person)"),
-    h("textarea", {
+    h(Area, {
       id: "comment",
+      label: "Comment (needed to deny: the agent reads it; it stays forever, so name no person)",
       rows: 2,
-      maxLength: 1000,
       value: comment,
-      onInput: ({ currentTarget }: { currentTarget: HTMLTextAreaElement }) => setComment(currentTarget.value),
+      onText: setComment,
+      bytesMax: commentBytesMax,
     }),
-    h("label", { for: "scope" }, "A denial is for"),
-    h(
-      "select",
-      {
-        id: "scope",
-        value: scope,
-        onChange: ({ currentTarget }: { currentTarget: HTMLSelectElement }) => setScope(currentTarget.value),
-      },
-      h("option", { value: "call" }, "this call"),
-      h("option", { value: "tool" }, "this tool in this session"),
-      h("option", { value: "rule" }, "this rule for this key"),
-    ),
-    approval.grants_allowed !== false &&
-      !voted &&
-      h(GrantForm, { approval, offer: approval.grants_allowed, fields: grant, onChange: setGrant }),
-    problem !== undefined && h(ProblemNote, { of: problem }),
+    h(Choice, { id: "scope", label: "A denial is for", value: scope, onText: setScope, choices: scopes }),
+    offer !== false && !hasVoted && h(GrantForm, { approval, offer, fields: grant, onChange: setGrant }),
+    note,
     h(
       "div",
       { class: "two" },
+      h(Button, { kind: "deny", isOff: isBusy, onPress: () => send("deny") }, hasVoted ? "Take it back: deny" : "Deny"),
       h(
-        "button",
-        { type: "button", class: "deny", disabled: isBusy, onClick: () => void send("deny") },
-        voted ? "Take it back: deny" : "Deny",
-      ),
-      h(
-        "button",
-        { type: "button", class: "approve", disabled: isBusy || voted, onClick: () => void send("approve") },
+        Button,
+        { kind: "approve", isOff: isBusy || hasVoted, onPress: () => send("approve") },
         grant === undefined ? "Approve this call" : "Approve, and grant",
       ),
     ),
   );
+}
+
+interface Decided {
+  readonly hash: string;
+  readonly comment: string;
+  readonly scope: string;
+  readonly grant: GrantFields | undefined;
+}
+
+/** The JSON text of a decision, or what is missing. The amounts of a grant keep the characters that the person typed. */
+function bodyOf(decision: Decision, { hash, comment, scope, grant }: Decided): string | Problem {
+  if (decision === "deny" && comment.trim() === "") return noReason;
+  const body = JSON.stringify({ hash, comment, ...(decision === "deny" && scope !== "call" && { scope }) });
+  if (decision === "deny" || grant === undefined) return body;
+  const wanted = readGrantForm(grant);
+  return wanted.startsWith("{") ? `${body.slice(0, -1)},"grant":${wanted}}` : { status: 0, code: "", detail: wanted };
 }
 
 function effectText({ needs, has, decide_by: until }: ApprovalDetail): string {
@@ -139,6 +142,10 @@ function approvedText({ use_by: useBy, has, needs }: ApprovalDetail): string {
   return `Approved, not used yet: this call may run once, until ${momentText(useBy)}, if it is still allowed then. A denial takes the yes back.`;
 }
 
+function heldText({ key }: Session): string {
+  return `You see this call, but the key "${key}" may not decide it. The call is held until the persons it needs decide.`;
+}
+
 const closedTexts: Readonly<Record<string, string>> = {
   used: "The call was approved, and the agent has used the yes. It cannot run again with it.",
   denied: "The call was denied. The agent gets the comment as its reason.",
@@ -146,7 +153,3 @@ const closedTexts: Readonly<Record<string, string>> = {
   cancelled: "The approval was cancelled. The agent may ask again.",
   superseded: "Another call or approval took its place.",
 };
-
-function closedText({ status }: ApprovalDetail): string {
-  return closedTexts[status] ?? status;
-}

@@ -1,11 +1,11 @@
 import { h, type JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { Explained } from "../answers.ts";
+import { Area } from "../fields.ts";
 import { ask, type Problem } from "../gate.ts";
 import { Panel, Title, Verdict } from "../parts.ts";
 import { useRoute } from "../route.ts";
-import { Text } from "../text.ts";
-import { reasonText } from "./inbox.ts";
+import { reasonText, Text } from "../text.ts";
 import { RuleList } from "./rules.ts";
 
 const example = `{
@@ -27,20 +27,6 @@ export default function ExplainPage(): JSX.Element {
     setProblem(answer.ok ? undefined : answer.problem);
     setExplained(answer.ok ? answer.value : undefined);
   };
-  const area = (id: string, label: string, rows: number, value: string, set: (text: string) => void): JSX.Element =>
-    h(
-      "p",
-      { class: "field tall" },
-      h("label", { for: id }, label),
-      h("textarea", {
-        id,
-        class: "code",
-        rows,
-        spellcheck: false,
-        value,
-        onInput: ({ currentTarget }: { currentTarget: HTMLTextAreaElement }) => set(currentTarget.value),
-      }),
-    );
   return h(
     "div",
     null,
@@ -55,9 +41,23 @@ export default function ExplainPage(): JSX.Element {
         h(
           Panel,
           { title: "The call" },
-          area("call", "The body of a check", 10, call, setCall),
-          area("contract", "A contract to try, in YAML (empty: the one in force)", 8, contract, setContract),
-          area("counters", 'Values of counters, such as {"attempts": 5} (empty: all are 0)', 2, counters, setCounters),
+          h(Area, { id: "call", label: "The body of a check", rows: 10, value: call, onText: setCall, isCode: true }),
+          h(Area, {
+            id: "contract",
+            label: "A contract to try, in YAML (empty: the one in force)",
+            rows: 8,
+            value: contract,
+            onText: setContract,
+            isCode: true,
+          }),
+          h(Area, {
+            id: "counters",
+            label: 'Values of counters, such as {"attempts": 5} (empty: all are 0)',
+            rows: 2,
+            value: counters,
+            onText: setCounters,
+            isCode: true,
+          }),
           h("button", { type: "button", class: "primary", onClick: () => void send() }, "Explain"),
         ),
       ),

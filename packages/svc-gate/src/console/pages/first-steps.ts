@@ -1,6 +1,7 @@
 import { h, type ComponentChildren, type JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { ReceiptPage, Session } from "../answers.ts";
+import { Area } from "../fields.ts";
 import { ask, type Problem } from "../gate.ts";
 import { Command, Empty, ProblemNote, useAnswer, Verdict } from "../parts.ts";
 import { link } from "../route.ts";
@@ -111,15 +112,7 @@ function SendCheck({ session, onSent }: { readonly session: Session; readonly on
       null,
       "The gate observes: it records its verdict, and lets every call through. Send a call as an agent would:",
     ),
-    h("label", { class: "unseen", for: "first-check" }, "The body of a check"),
-    h("textarea", {
-      id: "first-check",
-      class: "code",
-      rows: 7,
-      spellcheck: false,
-      value: body,
-      onInput: ({ currentTarget }: { currentTarget: HTMLTextAreaElement }) => setBody(currentTarget.value),
-    }),
+    h(Area, { id: "first-check", label: "The body of a check", rows: 7, value: body, onText: setBody, isCode: true }),
     h("button", { type: "button", class: "primary", onClick: () => void send() }, "Send the check"),
     problem !== undefined && h(ProblemNote, { of: problem }),
     checked !== undefined &&

@@ -5,7 +5,7 @@ import { ask, type Problem } from "../gate.ts";
 import { listen } from "../live.ts";
 import { Empty, Loading, ProblemNote, State, Title } from "../parts.ts";
 import { go, link, setQuery, useRoute } from "../route.ts";
-import { Text } from "../text.ts";
+import { reasonText, Text } from "../text.ts";
 import { Ago, Countdown } from "../time.ts";
 import { FirstSteps } from "./first-steps.ts";
 import { BatchDialog } from "./batch.ts";
@@ -32,92 +32,99 @@ interface Found {
 export default function Inbox({ session }: { readonly session: Session }): JSX.Element {
   const { query } = useRoute();
   const show = query.get("show") ?? "";
-  const [tool, key] = [query.get("tool") ?? "", query.get("key") ?? ""];
-  const { approvals, fresh, problem, isLoaded, showFresh } = useApprovals(show);
+  const found = useApprovals(show);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
-  const [isDeciding, setDeciding] = useState(false);
   const [isHelp, setHelp] = useState(false);
-  const matching = approvals.filter(
-    (each) => (tool === "" || each.tool_name === tool) && (key === "" || each.key === key),
-  );
-  const mine = matching.filter(({ may_decide: may }) => may);
-  const others = matching.filter(({ may_decide: may }) => !may);
-  const inOrder = [...groupsOf(mine), ...groupsOf(others)].flatMap((group) => group.approvals);
   const list = useRef<HTMLDivElement>(null);
-  const toggle = (id: string): void => {
-    const next = new Set(chosen);
-    if (!next.delete(id)) next.add(id);
-    setChosen(next);
-  };
-  useKeys(list, inOrder, { toggle, help: () => setHelp(true) });
-  const picked = inOrder.filter(({ id, may_decide: may, batch }) => chosen.has(id) && may && batch);
-  const isEmpty = isLoaded && problem === undefined && matching.length === 0;
+  const approvals = matching(found.approvals, query);
+  const mine = approvals.filter(({ may_decide: may }) => may);
+  const others = approvals.filter(({ may_decide: may }) => !may);
+  const toggle = (id: string): void => setChosen((old) => toggled(old, id));
+  useKeys(list, mine, { toggle, help: () => setHelp(true) });
+  const isWaiting = show === "";
   return h(
     "div",
     null,
-    h(
-      Title,
-      { text: "Inbox" },
-      h(
-        "nav",
-        { class: "tabs", "aria-label": "Which approvals" },
-        shows.map(([name, label]) =>
-          h(
-            "a",
-            {
-              key: name,
-              class: "tab",
-              href: link(name === "" ? "/" : `/?show=${name}`),
-              "aria-current": show === name ? "page" : undefined,
-            },
-            label,
-          ),
-        ),
-      ),
-      h("button", { type: "button", class: "small", onClick: () => setHelp(true) }, "Keyboard ", h("kbd", null, "?")),
-    ),
-    (tool !== "" || key !== "") &&
-      h(
-        "p",
-        { class: "filters" },
-        tool !== "" && h(Filter, { name: "tool", value: tool }),
-        key !== "" && h(Filter, { name: "key", value: key }),
-      ),
-    problem !== undefined && h(ProblemNote, { of: problem }),
-    !isLoaded && problem === undefined && h(Loading, null),
+    h(Head, { show, onHelp: () => setHelp(true) }),
+    h(Filters, { query }),
+    found.problem !== undefined && h(ProblemNote, { of: found.problem }),
+    !found.isLoaded && found.problem === undefined && h(Loading, {}),
     h(
       "div",
       { class: "fresh", role: "status" },
-      fresh.length > 0 && h("button", { type: "button", onClick: showFresh }, `Show ${fresh.length} new`),
+      found.fresh.length > 0 &&
+        h("button", { type: "button", onClick: found.showFresh }, `Show ${found.fresh.length} new`),
     ),
-    isEmpty && h(Nothing, { session, show }),
+    found.isLoaded && approvals.length === 0 && found.fresh.length === 0 && h(Nothing, { session, show }),
     h(
       "div",
       { ref: list, class: "inbox" },
-      mine.length > 0 && h(Section, { title: show === "" ? "You may decide" : "", approvals: mine, chosen, toggle }),
-      others.length > 0 && h(Section, { title: show === "" ? "Others decide" : "", approvals: others, chosen, toggle }),
+      mine.length > 0 && h(Section, { title: isWaiting ? "You may decide" : "", approvals: mine, chosen, toggle }),
+      others.length > 0 && h(Section, { title: isWaiting ? "Others decide" : "", approvals: others, chosen, toggle }),
     ),
-    picked.length > 0 &&
-      h(
-        "div",
-        { class: "bar", role: "region", "aria-label": "Selected calls" },
-        h("span", null, `${picked.length} selected`),
-        h(
-          "button",
-          { type: "button", class: "primary", onClick: () => setDeciding(true) },
-          "Look at each and decide …",
-        ),
-        h("button", { type: "button", onClick: () => setChosen(new Set()) }, "Clear"),
-      ),
-    isDeciding &&
-      h(BatchDialog, {
-        approvals: picked,
-        onClose: () => {
-          setDeciding(false);
-          setChosen(new Set());
-        },
-      }),
+    h(Selection, {
+      approvals: mine.filter(({ id, batch }) => chosen.has(id) && batch),
+      onClear: () => setChosen(new Set()),
+    }),
     isHelp && h(KeysHelp, { onClose: () => setHelp(false) }),
+  );
+}
+
+function matching(approvals: readonly Approval[], query: URLSearchParams): readonly Approval[] {
+  const [tool, key] = [query.get("tool") ?? "", query.get("key") ?? ""];
+  return approvals.filter((each) => (tool === "" || each.tool_name === tool) && (key === "" || each.key === key));
+}
+
+function toggled(chosen: ReadonlySet<string>, id: string): ReadonlySet<string> {
+  const next = new Set(chosen);
+  if (!next.delete(id)) next.add(id);
+  return next;
+}
+
+function Head({ show, onHelp }: { readonly show: string; readonly onHelp: () => void }): JSX.Element {
+  return h(
+    Title,
+    { text: "Inbox" },
+    h(
+      "nav",
+      { class: "tabs", "aria-label": "Which approvals" },
+      shows.map(([name, label]) =>
+        h(
+          "a",
+          {
+            key: name,
+            class: "tab",
+            href: link(name === "" ? "/" : `/?show=${name}`),
+            "aria-current": show === name ? "page" : undefined,
+          },
+          label,
+        ),
+      ),
+    ),
+    h("button", { type: "button", class: "small", onClick: onHelp }, "Keyboard ", h("kbd", null, "?")),
+  );
+}
+
+interface SelectionProps {
+  readonly approvals: readonly Approval[];
+  readonly onClear: () => void;
+}
+
+/** The calls that the person has selected. The dialog shows each whole call before it decides. */
+function Selection({ approvals, onClear }: SelectionProps): JSX.Element | null {
+  const [isDeciding, setDeciding] = useState(false);
+  if (approvals.length === 0) return null;
+  const close = (): void => {
+    setDeciding(false);
+    onClear();
+  };
+  return h(
+    "div",
+    { class: "bar", role: "region", "aria-label": "Selected calls" },
+    h("span", null, `${approvals.length} selected`),
+    h("button", { type: "button", class: "primary", onClick: () => setDeciding(true) }, "Look at each and decide …"),
+    h("button", { type: "button", onClick: onClear }, "Clear"),
+    isDeciding && h(BatchDialog, { approvals, onClose: close }),
   );
 }
 
@@ -135,6 +142,18 @@ function Nothing({ session, show }: { readonly session: Session; readonly show: 
       h("p", null, "Calls that were used, denied, cancelled or expired appear here."),
     );
   return h(FirstSteps, { session });
+}
+
+/** The filters in the address. */
+function Filters({ query }: { readonly query: URLSearchParams }): JSX.Element | null {
+  const names = ["tool", "key"].filter((name) => query.has(name));
+  return names.length === 0
+    ? null
+    : h(
+        "p",
+        { class: "filters" },
+        names.map((name) => h(Filter, { key: name, name, value: query.get(name) ?? "" })),
+      );
 }
 
 function Filter({ name, value }: { readonly name: string; readonly value: string }): JSX.Element {
@@ -258,10 +277,6 @@ function Row({ approval, isChosen, toggle }: RowProps): JSX.Element {
       h("span", { class: "quiet" }, "asked ", h(Ago, { at })),
     ),
   );
-}
-
-export function reasonText(reason: string | null): string {
-  return reason === null ? "the reason was erased" : reason.replace(/^Svc: /, "");
 }
 
 /** Loads approvals and follows the gate's events. The list under the pointer does not move by itself. */

@@ -5,10 +5,9 @@ import { queryText } from "../gate.ts";
 import { Facts, Loading, Panel, ProblemNote, Title, useAnswer, Verdict } from "../parts.ts";
 import { askedIn, prove, type Proof } from "../proof.ts";
 import { link } from "../route.ts";
-import { Text } from "../text.ts";
+import { reasonText, Text } from "../text.ts";
 import { Moment } from "../time.ts";
 import { CallText } from "../tree.ts";
-import { reasonText } from "./inbox.ts";
 import { RuleList, RulesOf } from "./rules.ts";
 
 interface ReceiptProps {

@@ -5,9 +5,8 @@ import { queryText } from "../gate.ts";
 import { listen } from "../live.ts";
 import { Empty, Loading, ProblemNote, Title, useAnswer, Verdict } from "../parts.ts";
 import { link, setQuery, useRoute } from "../route.ts";
-import { Text } from "../text.ts";
+import { reasonText, Text } from "../text.ts";
 import { Ago } from "../time.ts";
-import { reasonText } from "./inbox.ts";
 
 const texts = [
   ["tool_name", "Tool"],
@@ -80,7 +79,9 @@ function Filters({ query }: { readonly query: URLSearchParams }): JSX.Element {
     event.preventDefault();
     const { currentTarget } = event;
     if (!(currentTarget instanceof HTMLFormElement)) return;
-    const entries = [...new FormData(currentTarget)].map(([name, value]) => [name, String(value)] as const);
+    const entries = [...new FormData(currentTarget)].flatMap(([name, value]) =>
+      typeof value === "string" ? [[name, value.trim()] as const] : [],
+    );
     setQuery({ ...Object.fromEntries(entries), before: undefined });
   };
   return h(
