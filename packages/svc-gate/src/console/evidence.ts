@@ -6,12 +6,14 @@ export function partOf({ evidence }: Pick<Receipt, "evidence">, name: string): s
   for (const part of evidence) {
     if (part.startsWith("!")) continue;
     const text = new TextDecoder().decode(bytesOf(part));
-    // `["`, 22 characters of salt, `","`, the name, `",`, the value and `]`.
-    const head = text.slice(26, 26 + name.length + 4);
-    if (head === `,"${name}",`) return text.slice(26 + name.length + 4, -1);
+    const head = `,"${name}",`;
+    if (text.startsWith(head, saltEnd)) return text.slice(saltEnd + head.length, -1);
   }
   return undefined;
 }
+
+/** A part is `["`, 22 characters of salt, `"`, then a comma, its name, its value and `]`. */
+const saltEnd = 25;
 
 /** Decodes base64url without padding. */
 export function bytesOf(text: string): Uint8Array<ArrayBuffer> {

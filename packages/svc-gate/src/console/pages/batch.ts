@@ -1,5 +1,5 @@
 import { h, type JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { Approval, ApprovalDetail } from "../answers.ts";
 import { Area } from "../fields.ts";
 import { ask, type Problem } from "../gate.ts";
@@ -82,7 +82,10 @@ function Whole({ approval, onLoaded }: { readonly approval: Approval; readonly o
     "tool_input",
     "platform_state",
   ]);
-  if (value !== undefined) setTimeout(onLoaded, 0);
+  const isLoaded = value !== undefined;
+  useEffect(() => {
+    if (isLoaded) onLoaded();
+  }, [isLoaded]);
   return h(
     "li",
     null,

@@ -53,7 +53,7 @@ function Lines({ text, counts }: LinesProps): JSX.Element {
       "tr",
       { key: at, id: `line-${at + 1}` },
       h("td", { class: "number" }, at + 1),
-      h("td", { class: "line" }, h(Text, { of: line })),
+      h("td", { class: "line" }, h(SourceLine, { of: line })),
       h(
         "td",
         { class: "times" },
@@ -66,6 +66,12 @@ function Lines({ text, counts }: LinesProps): JSX.Element {
     { class: "scroll", tabIndex: 0, role: "region", "aria-label": "The contract's text" },
     h("table", { class: "source" }, h("tbody", null, rows)),
   );
+}
+
+/** A line of a file. Its indentation is shown as it is. */
+function SourceLine({ of }: { readonly of: string }): JSX.Element {
+  const [indent = ""] = /^ */.exec(of) ?? [];
+  return h("span", null, indent, h(Text, { of: of.slice(indent.length) }));
 }
 
 function Changes(): JSX.Element {
@@ -137,7 +143,7 @@ function Diff({ seq }: { readonly seq: number }): JSX.Element {
             { key: at, class: kind },
             h("td", { class: "number" }, number),
             h("td", { class: "mark" }, marks[kind]),
-            h("td", { class: "line" }, h(Text, { of: text })),
+            h("td", { class: "line" }, h(SourceLine, { of: text })),
           ),
         ),
       ),

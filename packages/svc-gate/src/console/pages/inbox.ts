@@ -1,7 +1,7 @@
 import { h, type JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Approval, Session } from "../answers.ts";
-import { ask, type Problem } from "../gate.ts";
+import { ask, queryText, type Problem } from "../gate.ts";
 import { listen } from "../live.ts";
 import { Empty, Loading, ProblemNote, State, Title } from "../parts.ts";
 import { go, link, setQuery, useRoute } from "../route.ts";
@@ -209,7 +209,17 @@ function Section({ title, approvals, chosen, toggle }: SectionProps): JSX.Elemen
       h(
         "div",
         { key: name, class: "group" },
-        h("h3", null, h(Text, { of: rule }), h("span", { class: "quiet" }, " asked by key ", h(Text, { of: key }))),
+        h(
+          "h3",
+          null,
+          h(Text, { of: rule }),
+          h(
+            "span",
+            { class: "quiet" },
+            " asked by key ",
+            h("a", { href: link(`/${queryText({ key })}`) }, h(Text, { of: key })),
+          ),
+        ),
         h(
           "ul",
           { class: "rows" },
