@@ -54,17 +54,12 @@ export interface Forecast {
   }[];
 }
 
-/** A part of the time, and what happened in it. Amounts are decimals by the counter's name. */
+/** A part of the time, and what happened in it. */
 export interface Slice {
   readonly from: number;
-  readonly ALLOW: number;
-  readonly BLOCK: number;
-  readonly ESCALATE: number;
-  readonly opened: number;
-  readonly approved: number;
-  readonly denied: number;
-  readonly expired: number;
-  readonly held: Readonly<Record<string, string>>;
-  readonly released: Readonly<Record<string, string>>;
-  readonly used: Readonly<Record<string, string>>;
+  readonly to: number;
+  readonly verdicts: Readonly<Record<"ALLOW" | "BLOCK" | "ESCALATE", number>>;
+  readonly approvals: Readonly<Record<"opened" | "approved" | "denied" | "expired", number>>;
+  /** Decimals by the name of the counter. */
+  readonly counters: Readonly<Record<string, Readonly<Record<"held" | "released" | "used", string>>>>;
 }

@@ -120,25 +120,30 @@ function Found({ report }: { readonly report: Report }): JSX.Element {
 
 function verdictLines(slices: readonly Slice[]): readonly Line[] {
   return [
-    { label: "ALLOW", colour: "--allow", values: slices.map(({ ALLOW: count }) => count) },
-    { label: "ESCALATE", colour: "--escalate", dash: [6, 4], values: slices.map(({ ESCALATE: count }) => count) },
-    { label: "BLOCK", colour: "--block", dash: [2, 3], values: slices.map(({ BLOCK: count }) => count) },
+    { label: "ALLOW", colour: "--allow", values: slices.map(({ verdicts: counts }) => counts.ALLOW) },
+    {
+      label: "ESCALATE",
+      colour: "--escalate",
+      dash: [6, 4],
+      values: slices.map(({ verdicts: counts }) => counts.ESCALATE),
+    },
+    { label: "BLOCK", colour: "--block", dash: [2, 3], values: slices.map(({ verdicts: counts }) => counts.BLOCK) },
   ];
 }
 
 function decisionLines(slices: readonly Slice[]): readonly Line[] {
   return [
-    { label: "opened", colour: "--escalate", values: slices.map(({ opened }) => opened) },
-    { label: "approved", colour: "--allow", dash: [6, 4], values: slices.map(({ approved }) => approved) },
-    { label: "denied", colour: "--block", dash: [2, 3], values: slices.map(({ denied }) => denied) },
-    { label: "expired", colour: "--quiet", dash: [1, 4], values: slices.map(({ expired }) => expired) },
+    { label: "opened", colour: "--escalate", values: slices.map(({ approvals }) => approvals.opened) },
+    { label: "approved", colour: "--allow", dash: [6, 4], values: slices.map(({ approvals }) => approvals.approved) },
+    { label: "denied", colour: "--block", dash: [2, 3], values: slices.map(({ approvals }) => approvals.denied) },
+    { label: "expired", colour: "--quiet", dash: [1, 4], values: slices.map(({ approvals }) => approvals.expired) },
   ];
 }
 
+const moneyMax = 6;
+
 function counterNames(slices: readonly Slice[]): readonly string[] {
-  return [...new Set(slices.flatMap(({ held, released, used }) => [held, released, used].flatMap(Object.keys)))]
-    .toSorted()
-    .slice(0, 6);
+  return [...new Set(slices.flatMap(({ counters }) => Object.keys(counters)))].toSorted().slice(0, moneyMax);
 }
 
 interface MoneyProps {
@@ -150,7 +155,8 @@ interface MoneyProps {
 /** What a counter that adds up amounts held for a person, gave back, and counted for good. */
 function Money({ name, times, slices }: MoneyProps): JSX.Element {
   const lines = useMemo(() => {
-    const of = (what: "held" | "released" | "used"): number[] => slices.map((slice) => Number(slice[what][name] ?? 0));
+    const of = (what: "held" | "released" | "used"): number[] =>
+      slices.map(({ counters }) => Number(counters[name]?.[what] ?? 0));
     return [
       { label: "held", colour: "--escalate", values: of("held") },
       { label: "given back", colour: "--quiet", dash: [2, 3], values: of("released") },
