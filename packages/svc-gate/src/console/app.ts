@@ -1,7 +1,7 @@
 import { h, type JSX } from "preact";
 import { useCallback, useEffect, useState } from "preact/hooks";
 import type { Session, Stops } from "./answers.ts";
-import { ask, askConsole, keepPageSecret, pageSecret, type Problem } from "./gate.ts";
+import { ask, askConsole, keepPageSecret, onSignedOut, pageSecret, type Problem } from "./gate.ts";
 import { isLive, listen, onStatus, startLive, stopLive } from "./live.ts";
 import { Loading, ProblemNote } from "./parts.ts";
 import { link, useRoute, type Route } from "./route.ts";
@@ -27,17 +27,22 @@ export function App(): JSX.Element {
   const load = useCallback(async (): Promise<void> => {
     if (pageSecret() === undefined) return setKnown(true);
     const answer = await askConsole<Session>("/session");
-    if (!answer.ok && answer.problem.status === 401) keepPageSecret(undefined);
     setProblem(answer.ok || answer.problem.status === 401 ? undefined : answer.problem);
     setSession(answer.ok ? answer.value : undefined);
     setKnown(true);
   }, []);
-  useEffect(() => void load(), [load]);
+  useEffect(() => {
+    onSignedOut(() => {
+      keepPageSecret(undefined);
+      setSession(undefined);
+    });
+    void load();
+  }, [load]);
   useEffect(() => {
     if (session === undefined) return undefined;
     startLive();
-    // An event may end the session: the key was revoked, or the person signed out elsewhere.
-    const timer = setInterval(() => void stillOpen().then((open) => (open ? undefined : load())), 15_000);
+    // The key may be revoked, or the person may sign out elsewhere.
+    const timer = setInterval(() => void askConsole("/session", { background: true }), 15_000);
     const stop = listen(({ type }) =>
       type === "keys.changed" || type === "contract.changed" ? void load() : undefined,
     );
@@ -57,11 +62,6 @@ export function App(): JSX.Element {
     );
   if (session === undefined) return h(SignIn, { onOpened: () => void load() });
   return h(Shell, { session, onEnded: () => setSession(undefined) });
-}
-
-async function stillOpen(): Promise<boolean> {
-  const answer = await askConsole<Session>("/session", { background: true });
-  return answer.ok || answer.problem.status !== 401;
 }
 
 interface ShellProps {

@@ -63,6 +63,13 @@ export function headers({ background = false }: Pick<Request, "background"> = {}
   };
 }
 
+/** Called when the gate says that the session has ended. */
+let whenSignedOut = (): void => undefined;
+
+export function onSignedOut(listener: () => void): void {
+  whenSignedOut = listener;
+}
+
 async function askAt<Value>(url: string, request: Request): Promise<Answer<Value>> {
   const { body, raw = [], signal } = request;
   const found = await fetch(url, {
@@ -73,7 +80,10 @@ async function askAt<Value>(url: string, request: Request): Promise<Answer<Value
   }).catch(() => undefined);
   if (found === undefined) return { ok: false, problem: noAnswer };
   const text = await found.text().catch(() => "");
-  if (!found.ok) return { ok: false, problem: problemIn(text, found.status) };
+  if (!found.ok) {
+    if (found.status === 401 && pageSecret() !== undefined) whenSignedOut();
+    return { ok: false, problem: problemIn(text, found.status) };
+  }
   const isJson = found.headers.get("content-type")?.startsWith("application/json") === true;
   const read = isJson ? parse(text, raw) : { value: text, raw: {} };
   return { ok: true, value: read.value as Value, raw: read.raw };

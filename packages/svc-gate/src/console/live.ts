@@ -14,6 +14,8 @@ const waitsMs = [1000, 2000, 5000, 10_000];
 
 let stopped: AbortController | undefined;
 let last: string | undefined;
+/** True after the first stream: events may be missing between two streams, so the pages load again. */
+let wasLive = false;
 
 /** True while events arrive. */
 export let isLive = false;
@@ -39,6 +41,7 @@ export function stopLive(): void {
   stopped?.abort();
   stopped = undefined;
   last = undefined;
+  wasLive = false;
 }
 
 async function follow(signal: AbortSignal): Promise<void> {
@@ -61,6 +64,8 @@ async function read(signal: AbortSignal): Promise<boolean> {
   if (answer.status === 400) last = undefined; // The ledger is another one now.
   if (!answer.ok || answer.body === null) return false;
   setLive(true);
+  if (wasLive) tell({ type: "approval.missed", data: {} });
+  wasLive = true;
   let text = "";
   for await (const piece of answer.body.pipeThrough(new TextDecoderStream())) {
     const frames = (text + piece).split("\n\n");
@@ -77,7 +82,10 @@ function take(frame: string): void {
   last = fields.get("id") ?? last;
   const [type, data] = [fields.get("event"), fields.get("data")];
   if (type === undefined || data === undefined) return;
-  const event = { type, data: JSON.parse(data) as LiveEvent["data"] };
+  tell({ type, data: JSON.parse(data) as LiveEvent["data"] });
+}
+
+function tell(event: LiveEvent): void {
   for (const listener of listeners) listener(event);
 }
 

@@ -25,7 +25,10 @@ export default function ApprovalPage({ id, session }: ApprovalProps): JSX.Elemen
     "platform_state",
   ]);
   useEffect(
-    () => listen(({ data, type }) => (data["approval"] === id || type.startsWith("stop.") ? again(true) : undefined)),
+    () =>
+      listen(({ data, type }) =>
+        data["approval"] === id || type === "approval.missed" || type.startsWith("stop.") ? again(true) : undefined,
+      ),
     [id, again],
   );
   if (problem !== undefined) return h("div", null, h(Title, { text: "Approval" }), h(ProblemNote, { of: problem }));

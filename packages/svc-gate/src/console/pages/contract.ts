@@ -1,5 +1,5 @@
 import { h, type JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { ReceiptPage, Receipt } from "../answers.ts";
 import { ask, queryText } from "../gate.ts";
 import { diffLines, type DiffLine } from "../lines.ts";
@@ -33,7 +33,7 @@ export default function ContractPage(): JSX.Element {
     ),
     problem !== undefined && h(ProblemNote, { of: problem }),
     value === undefined && problem === undefined && h(Loading, null),
-    value !== undefined && h(Lines, { text: value, counts }),
+    value !== undefined && h(Lines, { text: value, counts, rule: query.get("rule") ?? "" }),
     h(Changes, null),
   );
 }
@@ -41,17 +41,22 @@ export default function ContractPage(): JSX.Element {
 interface LinesProps {
   readonly text: string;
   readonly counts: ReadonlyMap<string, number>;
+  /** The rule that the person looks for, such as `payments.price-known`. */
+  readonly rule: string;
 }
 
-function Lines({ text, counts }: LinesProps): JSX.Element {
+function Lines({ text, counts, rule: wanted }: LinesProps): JSX.Element {
+  const found = useRef<HTMLTableRowElement>(null);
+  useEffect(() => found.current?.scrollIntoView({ block: "center" }), [wanted]);
   let contract = "";
   const rows = text.split("\n").map((line, at) => {
     contract = /^contract: *([\w.-]+)/.exec(line)?.[1] ?? contract;
     const rule = /^\s*-? *\{? *rule: *([\w-]+)/.exec(line)?.[1];
     const count = rule === undefined ? undefined : counts.get(`${contract}.${rule}`);
+    const isWanted = rule !== undefined && `${contract}.${rule}` === wanted;
     return h(
       "tr",
-      { key: at, id: `line-${at + 1}` },
+      isWanted ? { key: at, class: "here-line", ref: found } : { key: at },
       h("td", { class: "number" }, at + 1),
       h("td", { class: "line" }, h(SourceLine, { of: line })),
       h(

@@ -54,12 +54,20 @@ const scopes = [
   ["rule", "this rule for this key"],
 ] as const;
 
+const hourMs = 3_600_000;
+const lengths = [
+  ["1", "one hour"],
+  ["24", "one day"],
+  ["168", "a week"],
+] as const;
+
 const commentBytesMax = 1000;
 
 /** One sentence that says what approving does, and two buttons of one size. No button is the default, and no key decides. */
 function DecideForm({ approval, session, opens, said, note, onProblem, onSend }: DecideFormProps): JSX.Element {
   const [comment, setComment] = useState("");
   const [scope, setScope] = useState("call");
+  const [hours, setHours] = useState("1");
   const [grant, setGrant] = useState<GrantFields | undefined>(undefined);
   const [isBusy, setBusy] = useState(false);
   const form = useRef<HTMLElement>(null);
@@ -67,7 +75,7 @@ function DecideForm({ approval, session, opens, said, note, onProblem, onSend }:
     if (opens) form.current?.querySelector<HTMLElement>("#decide-title")?.focus();
   }, [opens]);
   const send = async (decision: Decision): Promise<void> => {
-    const body = bodyOf(decision, { hash: approval.hash, comment, scope, grant });
+    const body = bodyOf(decision, { hash: approval.hash, comment, scope, hours, grant });
     if (typeof body !== "string") return onProblem(body);
     setBusy(true);
     await onSend(decision, body);
@@ -99,7 +107,12 @@ function DecideForm({ approval, session, opens, said, note, onProblem, onSend }:
       onText: setComment,
       bytesMax: commentBytesMax,
     }),
-    h(Choice, { id: "scope", label: "A denial is for", value: scope, onText: setScope, choices: scopes }),
+    h(
+      "div",
+      { class: "fields" },
+      h(Choice, { id: "scope", label: "A denial is for", value: scope, onText: setScope, choices: scopes }),
+      h(Choice, { id: "hours", label: "It holds for", value: hours, onText: setHours, choices: lengths }),
+    ),
     offer !== false && !hasVoted && h(GrantForm, { approval, offer, fields: grant, onChange: setGrant }),
     note,
     h(
@@ -119,13 +132,18 @@ interface Decided {
   readonly hash: string;
   readonly comment: string;
   readonly scope: string;
+  readonly hours: string;
   readonly grant: GrantFields | undefined;
 }
 
 /** The JSON text of a decision, or what is missing. The amounts of a grant keep the characters that the person typed. */
-function bodyOf(decision: Decision, { hash, comment, scope, grant }: Decided): string | Problem {
+function bodyOf(decision: Decision, { hash, comment, scope, hours, grant }: Decided): string | Problem {
   if (decision === "deny" && comment.trim() === "") return noReason;
-  const body = JSON.stringify({ hash, comment, ...(decision === "deny" && scope !== "call" && { scope }) });
+  const denial = {
+    ...(scope !== "call" && { scope }),
+    ...(hours !== "1" && { until: Date.now() + Number(hours) * hourMs }),
+  };
+  const body = JSON.stringify({ hash, comment, ...(decision === "deny" && denial) });
   if (decision === "deny" || grant === undefined) return body;
   const wanted = readGrantForm(grant);
   return wanted.startsWith("{") ? `${body.slice(0, -1)},"grant":${wanted}}` : { status: 0, code: "", detail: wanted };

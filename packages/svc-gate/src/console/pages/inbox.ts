@@ -271,7 +271,9 @@ function Row({ approval, isChosen, toggle }: RowProps): JSX.Element {
     h(
       "span",
       { class: "amount" },
-      amounts.map(([name, value]) => h("span", { key: name, title: name }, value)),
+      amounts.map(([name, value]) =>
+        h("span", { key: name }, value, h("small", null, name.slice(name.lastIndexOf(".") + 1))),
+      ),
     ),
     h(
       "span",

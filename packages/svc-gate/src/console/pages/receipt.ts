@@ -64,7 +64,28 @@ export default function ReceiptPageOf({ seq, session }: ReceiptProps): JSX.Eleme
         isCheck && h(Story, { receipt: value }),
         isCheck && h(Outcome, { receipt: value }),
         h(ProofPanel, { receipt: value, session }),
+        h(Bytes, { receipt: value }),
       ),
+    ),
+  );
+}
+
+/** The bytes that the chain commits to, for those who hash them themselves. */
+function Bytes({ receipt }: { readonly receipt: Receipt }): JSX.Element {
+  return h(
+    Panel,
+    { title: "Leaf and evidence" },
+    h(
+      "details",
+      null,
+      h("summary", null, "The leaf, which is hashed"),
+      h("pre", { class: "received", tabIndex: 0 }, h(Text, { of: receipt.leaf })),
+    ),
+    h(
+      "details",
+      null,
+      h("summary", null, `The ${receipt.evidence.length} parts of the evidence`),
+      h("pre", { class: "received", tabIndex: 0 }, h(Text, { of: receipt.evidence.join("\n") })),
     ),
   );
 }

@@ -245,7 +245,7 @@ function Decided({ rules }: { readonly rules: readonly DecidedRule[] }): JSX.Ele
                 h(
                   "th",
                   { scope: "row" },
-                  h("a", { href: link("/contract") }, h(Text, { of: each.rule })),
+                  h("a", { href: link(`/contract${queryText({ rule: each.rule })}`) }, h(Text, { of: each.rule })),
                   each.always !== null &&
                     h(
                       "p",
