@@ -67,7 +67,7 @@ const commentBytesMax = 1000;
 function DecideForm({ approval, session, opens, said, note, onProblem, onSend }: DecideFormProps): JSX.Element {
   const [comment, setComment] = useState("");
   const [scope, setScope] = useState("call");
-  const [hours, setHours] = useState("1");
+  const [hours, setHours] = useState("24");
   const [grant, setGrant] = useState<GrantFields | undefined>(undefined);
   const [isBusy, setBusy] = useState(false);
   const form = useRef<HTMLElement>(null);
@@ -141,7 +141,7 @@ function bodyOf(decision: Decision, { hash, comment, scope, hours, grant }: Deci
   if (decision === "deny" && comment.trim() === "") return noReason;
   const denial = {
     ...(scope !== "call" && { scope }),
-    ...(hours !== "1" && { until: Date.now() + Number(hours) * hourMs }),
+    ...(hours !== "24" && { until: Date.now() + Number(hours) * hourMs }),
   };
   const body = JSON.stringify({ hash, comment, ...(decision === "deny" && denial) });
   if (decision === "deny" || grant === undefined) return body;
