@@ -103,6 +103,8 @@ export interface DeskOptions {
   readonly mode?: string;
   /** The groups of each person. */
   readonly persons?: Readonly<Record<string, readonly string[]>>;
+  /** The scopes of the persons' keys. */
+  readonly scopes?: readonly string[];
   /** Defects: the gate then runs as a process of its own. */
   readonly defects?: readonly Mutation[];
   /** Settings of a gate on a shared database: it runs as a process of its own. */
@@ -135,7 +137,7 @@ export async function startDesk(t: TestContext, options: DeskOptions = {}): Prom
     (options.peer && {}) ?? { anna: ["finance"], bob: ["finance", "legal"], cleo: ["legal"] };
   for (const [person, groups] of Object.entries(persons)) {
     await post(operator, "/admin/persons", { name: person });
-    const scopes = ["approve", "receipts"];
+    const scopes = options.scopes ?? ["approve", "receipts"];
     const made = await post(operator, "/admin/keys", { name: `${person}-laptop`, scopes, person, groups });
     assert.equal(made.status, 201, made.text);
     keys[person] = made.json.key;

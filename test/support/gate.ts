@@ -62,7 +62,7 @@ interface Ending {
 const endings = new WeakMap<Ending, (() => unknown)[]>();
 
 /** Runs at the end of the test, in reverse order: a gate stops before its folder is removed. */
-function atEnd(t: Ending, ending: () => unknown): void {
+export function atEnd(t: Ending, ending: () => unknown): void {
   const known = endings.get(t);
   if (known !== undefined) {
     known.push(ending);
