@@ -9,16 +9,19 @@ import { launchChromium } from "./chromium.ts";
 
 /** Persons who use the gate's console, each in a browser context of its own. */
 
-let started: Promise<Browser> | undefined;
+const started = new Map<boolean, Promise<Browser>>();
 
 after(async () => {
-  const browser = await started;
-  await browser?.close();
+  for (const browser of started.values()) await (await browser).close();
 });
+
+const largeLetters = "--blink-settings=defaultFontSize=32,defaultFixedFontSize=26";
 
 export interface BrowserOptions extends BrowserContextOptions {
   /** True to let a test add to the pages what their policy forbids. */
   readonly bypassCSP?: boolean;
+  /** True for a person who has set the letters in the browser to twice their size. */
+  readonly hasLargeLetters?: boolean;
 }
 
 /** A person with an own browser. */
@@ -46,10 +49,18 @@ export interface Person {
 export async function openBrowser(
   t: TestContext,
   { address }: { readonly address: string },
-  options: BrowserOptions = {},
+  { hasLargeLetters = false, ...options }: BrowserOptions = {},
 ): Promise<Person> {
-  const browser = await (started ??= launchChromium());
-  const usual = { viewport: { width: 1280, height: 860 }, locale: "en-US", timezoneId: "UTC" };
+  const starting = started.get(hasLargeLetters) ?? launchChromium(hasLargeLetters ? [largeLetters] : []);
+  started.set(hasLargeLetters, starting);
+  const browser = await starting;
+  const usual = {
+    viewport: { width: 1280, height: 860 },
+    locale: "en-US",
+    timezoneId: "UTC",
+    // A colour that changes slowly is not yet the one that a test wants to see.
+    reducedMotion: "reduce",
+  } as const;
   const context = await browser.newContext({ ...usual, ...options });
   const complaints: string[] = [];
   const expected: RegExp[] = [];
@@ -114,9 +125,12 @@ async function opens(page: Page, address: string, path: string): Promise<void> {
 
 /** Waits until the page has its title and waits for no answer. */
 export async function settled(page: Page): Promise<void> {
-  await page.locator("#title").waitFor({ timeout: 5000 }).catch(async () => {
-    throw new Error(`${page.url()} has no title: ${await page.locator("body").innerText()}`);
-  });
+  await page
+    .locator("#title")
+    .waitFor({ timeout: 5000 })
+    .catch(async () => {
+      throw new Error(`${page.url()} has no title: ${await page.locator("body").innerText()}`);
+    });
   await page.getByText("Loading \u2026").first().waitFor({ state: "hidden" });
 }
 

@@ -10,9 +10,12 @@ const modules = fileURLToPath(new URL("../../node_modules/", import.meta.url));
 /**
  * Starts the Chromium that comes from npm. Its security is as in a user's browser: the package's own arguments would
  * switch it off. Names other than those of this machine resolve to nothing.
+ *
+ * @param more arguments for Chromium
  */
-export async function launchChromium(): Promise<Browser> {
+export async function launchChromium(more: readonly string[] = []): Promise<Browser> {
   const args = [
+    ...more,
     "--no-sandbox",
     "--headless=shell",
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost",

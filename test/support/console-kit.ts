@@ -7,7 +7,10 @@ import { large, naming, payments, small, startDesk, type Desk, type DeskOptions 
 
 /** Payments whose approver may grant more of them, and a tool that takes any input and always asks a person. */
 export const consoleContract = payments
-  .replace("approval: { by: [finance] }", "approval: { by: [finance], grants: { at_most: 1h, uses: 5, pin: [input.to] } }")
+  .replace(
+    "approval: { by: [finance] }",
+    "approval: { by: [finance], grants: { at_most: 1h, uses: 5, pin: [input.to] } }",
+  )
   .replace("> 2500", "> 250000")
   .replace(
     "counters:\n",
