@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { after, type TestContext } from "node:test";
+import { after } from "node:test";
 import type { AxeResults } from "axe-core";
 import type { Browser, BrowserContext, BrowserContextOptions, ConsoleMessage, Page, Response } from "playwright-core";
-import { atEnd } from "./gate.ts";
 import { launchChromium } from "./chromium.ts";
+import { atEnd, type Ending } from "./gate.ts";
+import { mutatedText, type Mutation } from "./mutation/mutate.ts";
 
 /** Persons who use the gate's console, each in a browser context of its own. */
 
@@ -47,7 +48,7 @@ export interface Person {
  * @param gate where the gate listens, such as `http://127.0.0.1:8080`
  */
 export async function openBrowser(
-  t: TestContext,
+  t: Ending,
   { address }: { readonly address: string },
   { hasLargeLetters = false, ...options }: BrowserOptions = {},
 ): Promise<Person> {
@@ -68,7 +69,7 @@ export async function openBrowser(
     complaints.filter((complaint) => !expected.some((pattern) => pattern.test(complaint)));
   await watch(context, new URL(address).origin, complaints);
   atEnd(t, () => context.close());
-  t.after(() => assert.deepEqual(unexpected(), [], "the browser complained"));
+  t.after(async () => assert.deepEqual(unexpected(), [], "the browser complained"));
   const page = await context.newPage();
   page.setDefaultTimeout(10_000);
   return {
@@ -121,6 +122,15 @@ async function signIn(page: Page, address: string, key: string): Promise<void> {
 async function opens(page: Page, address: string, path: string): Promise<void> {
   await page.goto(`${address}/console${path === "/" ? "" : path}`);
   await settled(page);
+}
+
+/** Plants a defect in a module of the pages, such as `pages/inbox`, for a control. The pages must not be open yet. */
+export async function plant({ context }: Person, module: string, mutation: Mutation): Promise<void> {
+  await context.route(`**/console/${module}.js`, async (route) => {
+    const response = await route.fetch();
+    const body = mutatedText(await response.text(), [mutation], "js");
+    await route.fulfill({ status: 200, contentType: "text/javascript", body });
+  });
 }
 
 /** Waits until the page has its title and waits for no answer. */

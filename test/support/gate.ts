@@ -55,7 +55,7 @@ export interface GateOptions extends GateFiles {
 }
 
 /** A test, or another object with an end. */
-interface Ending {
+export interface Ending {
   readonly after: (fn: () => Promise<void>) => void;
 }
 
