@@ -34,11 +34,11 @@ import { Eraser, type Erased } from "../admin/erasure/eraser.ts";
 import type { EraseRequest } from "../admin/erasure/request.ts";
 import { Retention, type RetentionOptions } from "../admin/erasure/retention.ts";
 import { pinReading, pinTrails } from "../anchoring/pin-standing.ts";
-import { unavailable, type TimedTransaction } from "./active-ledger.ts";
+import { gateHistory, unavailable, type TimedTransaction } from "./active-ledger.ts";
 import { Sequencer, type SequencerOptions } from "./sequencer.ts";
 import { signerEvent } from "../admin/signer-event.ts";
 import { activePolicy, agrees, type ActivePolicy } from "./active-policy.ts";
-import { inForceJson, reloadReason } from "./reload-row.ts";
+import { inForceJson, reloadCommand, reloadReason } from "./reload-row.ts";
 import { beginTimings, type AnsweredCheck, type CheckTimings } from "../telemetry/observer.ts";
 
 export interface GateOptions extends SequencerOptions {
@@ -470,6 +470,11 @@ export class Gate implements AdminEvents {
     return undefined;
   }
 
+  /** Returns the rows so far, to be read again. */
+  history(): ReturnType<typeof gateHistory> {
+    return gateHistory(this.#ledger, this.policy);
+  }
+
   /**
    * Verifies the chain and compares it with all anchors. One verification runs at a time; calls that come meanwhile get
    * the result of the next.
@@ -492,9 +497,4 @@ export class Gate implements AdminEvents {
     await this.#endErasing();
     await drained;
   }
-}
-
-/** Returns the command that reloads the root (null) or a tenant. */
-export function reloadCommand(tenant: string | null): string {
-  return tenant === null ? "svc-gate reload" : `svc-gate reload --tenant ${tenant}`;
 }

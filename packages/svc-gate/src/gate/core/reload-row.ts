@@ -15,3 +15,8 @@ export function reloadReason(before: InForce, now: InForce, by: string, setting:
   const told = before.mode === now.mode || setting === undefined ? "" : `, as set by ${setting}`;
   return `Svc: ${parts.filter(Boolean).join(", ")}, put in force by ${by}${told}`;
 }
+
+/** Returns the command that reloads the root (null) or a tenant. */
+export function reloadCommand(tenant: string | null): string {
+  return tenant === null ? "svc-gate reload" : `svc-gate reload --tenant ${tenant}`;
+}
