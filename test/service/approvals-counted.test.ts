@@ -154,6 +154,7 @@ const none = {
   young: 0,
   self: 0,
   expired_share: null,
+  approved_share: null,
   always: null,
 };
 

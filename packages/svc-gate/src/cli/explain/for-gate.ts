@@ -54,7 +54,7 @@ async function inThread(job: ExplainJob): Promise<Result<string, Refusal>> {
   const signal = AbortSignal.timeout(threadMs);
   try {
     const answered = once(worker, "message", { signal });
-    worker.postMessage(job);
+    worker.postMessage(job, []);
     const [answer] = (await answered) as [Result<string, Refusal>];
     await giveBack(worker);
     return answer;

@@ -24,6 +24,8 @@ export type ReportRows = (asked: AskedReport, history: GateHistory, signal: Abor
 /** A gate's rows, through the last one when they were asked for. */
 export interface GateHistory {
   readonly rows: number;
+  /** The number of the last row now. */
+  readonly lastRow: () => number;
   /** Oldest first, in slices. It may give later rows too. */
   scan(from: number): AsyncIterable<readonly StoredRow[]>;
   /** The first row that is not before a time, in milliseconds since the epoch. */
