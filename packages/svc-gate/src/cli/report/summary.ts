@@ -238,7 +238,10 @@ function table(
   const all = sorted(lines)
     .slice(0, most)
     .map(([, line]) => line);
-  const rows = columns([head, ...all.map(({ cells, receipts }) => [...cells.map((cell) => visible(cell) || "-"), String(receipts)])]);
+  const rows = columns([
+    head,
+    ...all.map(({ cells, receipts }) => [...cells.map((cell) => visible(cell) || "-"), String(receipts)]),
+  ]);
   const [headRow = "", ...body] = rows;
   const rest = lines.size > most ? [`  and ${lines.size - most} more`] : [];
   return [

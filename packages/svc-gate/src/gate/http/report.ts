@@ -27,20 +27,22 @@ export async function report({ gate, reply, request, service, tenant }: RouteCal
   }
 }
 
-function readAsked(query: Query): Result<AskedReport, string> {
-  const value = (name: string): string | undefined => query.parameters.get(name) ?? undefined;
-  const [since, until, last] = [value("since"), value("until"), value("last")];
-  const problem =
-    badQuery(query, ["since", "until", "last"]) ??
-    (since && badMoment(since, "since")) ??
-    (until && badMoment(until, "until")) ??
-    (last && badNumber(last, "last", limits.reportRowsMax));
-  if (problem !== undefined) return bad(problem);
-  const asked = { since: momentOf(since), until: momentOf(until), last: Number(last ?? limits.reportRowsMax) };
-  const isReversed = asked.since !== undefined && asked.until !== undefined && asked.since > asked.until;
-  return isReversed ? bad('"since" must not be after "until"') : good(asked);
-}
+/** The parameters, each with a function that returns the mistake in a value; undefined if the value is valid. */
+const parameters: Readonly<Record<string, (value: string, name: string) => string | undefined>> = {
+  since: badMoment,
+  until: badMoment,
+  last: (value, name) => badNumber(value, name, limits.reportRowsMax),
+};
 
-function momentOf(text: string | undefined): number | undefined {
-  return text === undefined ? undefined : readMoment(text);
+function readAsked(query: Query): Result<AskedReport, string> {
+  const unknown = badQuery(query, Object.keys(parameters));
+  if (unknown !== undefined) return bad(unknown);
+  for (const [name, value] of query.parameters) {
+    const problem = parameters[name]?.(value, name);
+    if (problem !== undefined) return bad(problem);
+  }
+  const moment = (name: string): number | undefined => readMoment(query.parameters.get(name) ?? "");
+  const [since, until] = [moment("since"), moment("until")];
+  if (since !== undefined && until !== undefined && since > until) return bad('"since" must not be after "until"');
+  return good({ since, until, last: Number(query.parameters.get("last") ?? limits.reportRowsMax) });
 }
