@@ -34,7 +34,7 @@ function totalsOf({ over_time: slices }: any): any {
     verdicts: ["ALLOW", "BLOCK", "ESCALATE"].map((name) => sum(({ verdicts }) => verdicts[name])),
     approvals: ["opened", "approved", "denied", "expired"].map((name) => sum(({ approvals }) => approvals[name])),
     spent: names.map((name) => sum(({ counters }) => counters["pay.spent"]?.[name])),
-    counters: [...new Set(slices.flatMap(({ counters }: any) => Object.keys(counters) as string[]))].toSorted(),
+    counters: [...new Set<string>(slices.flatMap(({ counters }: any) => Object.keys(counters)))].toSorted(),
   };
 }
 

@@ -55,7 +55,7 @@ export class OverTime {
     this.#contracts = contracts;
   }
 
-  /** Adds a check or a person's act. What became of approvals is counted with `count`. */
+  /** Adds a check or a person's act. The method `count` counts approvals. */
   async add(leaf: Leaf, { evidence }: RecordedRow): Promise<void> {
     const effects = readEffects(evidence) ?? [];
     const slice = this.#at(leaf.at);
