@@ -86,9 +86,11 @@ function dataOf(times: readonly number[], lines: readonly Line[]): uPlot.Aligned
 }
 
 function optionsOf(lines: readonly Line[], width: number): uPlot.Options {
-  const styles = getComputedStyle(document.documentElement);
-  const colour = (name: string): string => styles.getPropertyValue(name);
-  const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line") }, ticks: { stroke: colour("--line") } };
+  const axis = {
+    stroke: colour("--quiet"),
+    grid: { stroke: colour("--line"), width: 1 },
+    ticks: { stroke: colour("--line"), width: 1 },
+  };
   return {
     width,
     height,
@@ -106,4 +108,13 @@ function optionsOf(lines: readonly Line[], width: number): uPlot.Options {
       })),
     ],
   };
+}
+
+/** A canvas knows no custom properties, so an element says which colour one has now. */
+function colour(name: string): string {
+  const probe = document.body.appendChild(document.createElement("i"));
+  probe.style.color = `var(${name})`;
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
 }
