@@ -3,7 +3,7 @@ import { useCallback, useEffect, useState } from "preact/hooks";
 import type { Session, Stops } from "./answers.ts";
 import { ask, askConsole, keepPageSecret, onRefused, pageSecret, type Problem } from "./gate.ts";
 import { isLive, listen, onStatus, startLive, stopLive } from "./live.ts";
-import { Loading, ProblemNote } from "./parts.ts";
+import { Loading, ProblemNote, Title } from "./parts.ts";
 import { link, useRoute, type Route } from "./route.ts";
 import { Text } from "./text.ts";
 import Inbox from "./pages/inbox.ts";
@@ -69,10 +69,6 @@ interface ShellProps {
 
 function Shell({ session, onEnded }: ShellProps): JSX.Element {
   const route = useRoute();
-  useEffect(() => {
-    // A screen reader says where it is now; the first page keeps the focus of the sign-in.
-    document.querySelector<HTMLElement>("#title")?.focus({ preventScroll: true });
-  }, [route.path]);
   return h(
     "div",
     { class: "shell" },
@@ -197,26 +193,27 @@ const loaders: Readonly<Record<string, () => Promise<PageModule>>> = {
   "/access": () => import("./pages/access.ts"),
 };
 
+/** The page of a path, or a sentence that says why it is not there. */
+type Shown = { readonly path: string; readonly page: AnyPage } | string;
+
 function Page({ session, route }: { readonly session: Session; readonly route: Route }): JSX.Element {
-  const [loaded, setLoaded] = useState<{ readonly path: string; readonly page: AnyPage } | string | undefined>(
-    undefined,
-  );
+  const [loaded, setLoaded] = useState<Shown | undefined>(undefined);
   const found = pageOf(route, session);
   useEffect(() => {
-    if (found === undefined) return;
+    if (found === undefined) return undefined;
+    let isGone = false;
+    const show = (what: Shown): void => (isGone ? undefined : setLoaded(what));
     found.load().then(
-      (module) => setLoaded({ path: route.path, page: module.default as AnyPage }),
-      () => setLoaded("This page cannot be loaded: the gate was changed or does not answer. Load the page again."),
+      (module) => show({ path: route.path, page: module.default as AnyPage }),
+      () => show("This page cannot be loaded: the gate was changed or does not answer. Load the page again."),
     );
+    return () => {
+      isGone = true;
+    };
   }, [route.path]);
   if (route.path === "/") return h(Inbox, { session });
   if (found === undefined)
-    return h(
-      "div",
-      null,
-      h("h1", { id: "title", tabIndex: -1 }, "No such page"),
-      h("p", null, h("a", { href: link("/") }, "Inbox")),
-    );
+    return h("div", null, h(Title, { text: "No such page" }), h("p", null, h("a", { href: link("/") }, "Inbox")));
   if (typeof loaded === "string") return h("p", { class: "problem", role: "alert" }, loaded);
   return loaded?.path === route.path ? h(loaded.page, found.props) : h(Loading, {});
 }

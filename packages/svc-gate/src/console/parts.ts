@@ -71,10 +71,22 @@ export function Title({
   readonly text: string;
   readonly children?: ComponentChildren;
 }): JSX.Element {
+  const element = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     document.title = `${text} - svc-gate`;
   }, [text]);
-  return h("div", { class: "title" }, h("h1", { tabIndex: -1, id: "title" }, h(Text, { of: text })), children);
+  useEffect(() => {
+    // A person who has moved on while the page loaded keeps the focus.
+    const at = document.activeElement;
+    if (at === null || at === document.body || at.closest("nav") !== null)
+      element.current?.focus({ preventScroll: true });
+  }, []);
+  return h(
+    "div",
+    { class: "title" },
+    h("h1", { ref: element, tabIndex: -1, id: "title" }, h(Text, { of: text })),
+    children,
+  );
 }
 
 /** A command with a button that copies it. */
