@@ -63,7 +63,7 @@ async function pressEverywhere(t: TestContext, planted = false): Promise<readonl
     await plant(anna, "pages/inbox", {
       within: "useKeys",
       find: "go($path)",
-      put: "ask(`/approvals/${id}/approve`, { body: JSON.stringify({ hash: approvals[0].hash }) })",
+      put: "ask(`/approvals/${id}/approve`, { body: JSON.stringify({ hash: approvals.find((each) => each.id === id).hash }) })",
     });
   await anna.signIn(keyOf(desk, "anna"));
   const { page } = anna;
