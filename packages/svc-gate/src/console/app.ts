@@ -24,13 +24,25 @@ export function App(): JSX.Element {
   const [session, setSession] = useState<Session | undefined>(undefined);
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const [isKnown, setKnown] = useState(false);
+  const [hasEnded, setEnded] = useState(false);
   const load = useCallback(async (): Promise<void> => {
-    if (pageSecret() === undefined) return setKnown(true);
+    if (pageSecret() === undefined) {
+      // Another tab of this browser may have signed out.
+      setSession(undefined);
+      return setKnown(true);
+    }
     const answer = await askConsole<Session>("/session", { background: true });
-    if (!answer.ok && answer.problem.status === 401) keepPageSecret(undefined);
-    setProblem(answer.ok || answer.problem.status === 401 ? undefined : answer.problem);
-    setSession(answer.ok ? answer.value : undefined);
     setKnown(true);
+    if (answer.ok) {
+      setEnded(false);
+      setProblem(undefined);
+      return setSession(answer.value);
+    }
+    if (answer.problem.status !== 401) return setProblem(answer.problem);
+    keepPageSecret(undefined);
+    setProblem(undefined);
+    setSession(undefined);
+    setEnded(true);
   }, []);
   useEffect(() => {
     onRefused(() => void load());
@@ -51,14 +63,15 @@ export function App(): JSX.Element {
     };
   }, [session?.key, load]);
   if (!isKnown) return h("main", { class: "sign-in" }, h(Loading, null));
-  if (problem !== undefined)
+  // A page that is open stays, with all that was typed on it, while the gate does not answer.
+  if (problem !== undefined && session === undefined)
     return h(
       "main",
       { class: "sign-in" },
       h(ProblemNote, { of: problem }),
       h("button", { type: "button", onClick: () => void load() }, "Try again"),
     );
-  if (session === undefined) return h(SignIn, { onOpened: () => void load() });
+  if (session === undefined) return h(SignIn, { hasEnded, onOpened: () => void load() });
   return h(Shell, { session, onEnded: () => setSession(undefined) });
 }
 

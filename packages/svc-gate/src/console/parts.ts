@@ -138,7 +138,8 @@ export function useAnswer<Value>(path: string | undefined, raw: readonly string[
       if (path === undefined) return;
       const turn = ++latest.current;
       void ask<Value>(path, { raw, background, ...(body !== undefined && { body }) }).then((answer) => {
-        if (turn === latest.current) setFound({ path, answer });
+        if (turn !== latest.current) return;
+        setFound((old) => (background && isShort(answer) && old?.path === path ? old : { path, answer }));
       });
     },
     [path, body],
@@ -152,6 +153,11 @@ export function useAnswer<Value>(path: string | undefined, raw: readonly string[
     problem: answer?.ok === false ? answer.problem : undefined,
     again: load,
   };
+}
+
+/** A gate that does not answer for a moment takes nothing off the page. */
+function isShort(answer: Answer<unknown>): boolean {
+  return !answer.ok && (answer.problem.status === 0 || answer.problem.status >= 500);
 }
 
 interface DialogProps {
