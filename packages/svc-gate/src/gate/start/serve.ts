@@ -141,11 +141,8 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
       await ops?.close();
       throw error;
     });
-    const operator = await openOperatorDoor(
-      config.dataDir,
-      { address, key: keys.makeOperatorKey(), cert: tls?.cert },
-      log,
-    );
+    const operated = { address, key: keys.makeOperatorKey(), cert: tls?.cert };
+    const operator = await openOperatorDoor(config.dataDir, operated, log);
     void tenants?.openForSenders(notifier);
     // This is last, so that a refused start leaves no timer behind.
     told.end();
