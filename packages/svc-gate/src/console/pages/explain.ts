@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { Explained } from "../answers.ts";
 import { Area } from "../fields.ts";
 import { ask, type Problem } from "../gate.ts";
-import { Panel, Title, Verdict } from "../parts.ts";
+import { Empty, Panel, Title, Verdict } from "../parts.ts";
 import { useRoute } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
 import { RuleList } from "./rules.ts";
@@ -65,6 +65,9 @@ export default function ExplainPage(): JSX.Element {
         "div",
         { class: "side wide" },
         problem !== undefined && h("pre", { class: "problem", role: "alert" }, h(Text, { of: problem.detail })),
+        explained === undefined &&
+          problem === undefined &&
+          h(Empty, { title: "The result appears here" }, h("p", null, "Each rule with the values of its operands.")),
         explained !== undefined &&
           h(
             Panel,
