@@ -1,7 +1,8 @@
 import type { IncomingMessage } from "node:http";
-import { bad, good, refuse, type Refusal, type Result } from "../../wire/mod.ts";
+import { bad, good, limits, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import { digestOf } from "../admin/keys/digest.ts";
 import type { Key, KeyRing } from "../admin/keys/keys.ts";
+import { Rates } from "../admission/rate.ts";
 import type { FirstCode } from "./first-code.ts";
 import type { OwnNames } from "./own-names.ts";
 import { sessionMs, type Session, type Sessions } from "./sessions.ts";
@@ -34,6 +35,7 @@ export interface SignedIn {
 /** Decides which requests of browsers have a session. It keeps none: each replica reads the same sealed cookie. */
 export class ConsoleDoor {
   readonly #parts: ConsoleParts;
+  readonly #signIns = new Rates({ fallback: () => signInRate });
 
   constructor(parts: ConsoleParts) {
     this.#parts = parts;
@@ -85,13 +87,21 @@ export class ConsoleDoor {
   ): Promise<Result<SignedIn, Refusal>> {
     const { keys, sessions, code: firstCode } = this.#parts;
     const digest = digestOf(text);
+    if (keys.findDigest(digest)?.tenant !== tenant) return bad(wrongKey);
+    await keys.catchUp(); // Another gate may have just revoked the key, or ended its sessions.
     const key = keys.findDigest(digest);
-    if (key === undefined || key.tenant !== tenant) return bad(wrongKey);
+    if (key?.tenant !== tenant) return bad(wrongKey);
+    const charged = this.#signIns.charge({ ...key, rate: null });
+    if (charged?.ok === false) return bad({ ...tooManySignIns, retrySeconds: charged.nextSeconds });
     if (!keys.hasApprover && !firstCode.redeem(code)) {
       firstCode.show();
       return bad(code === "" ? codeNeeded : codeWrong);
     }
-    const { cookie, pageSecret, session } = await sessions.open(digest, this.#scopeOf(tenant));
+    const { cookie, pageSecret, session } = await sessions.open({
+      keyDigest: digest,
+      row: keys.lastRow,
+      scope: this.#scopeOf(tenant),
+    });
     return good({
       key,
       session,
@@ -138,8 +148,19 @@ export class ConsoleDoor {
 
 function cookiesOf({ headers }: IncomingMessage, name: string): readonly string[] {
   const pairs = (headers.cookie ?? "").split(";").map((pair) => pair.trim());
-  return pairs.filter((pair) => pair.startsWith(`${name}=`)).map((pair) => pair.slice(name.length + 1));
+  const own = pairs.filter((pair) => pair.startsWith(`${name}=`));
+  return own.slice(0, cookiesMax).map((pair) => pair.slice(name.length + 1));
 }
+
+/** A page of another port can add cookies of the name, and each costs a decryption. */
+const cookiesMax = 8;
+
+const signInRate = { perSecond: 1 / 60, burst: limits.signInsOfKeyMax };
+
+const tooManySignIns = refuse(
+  "rate-limited",
+  `the key has opened ${limits.signInsOfKeyMax} sessions in a short time: one more is possible each minute`,
+);
 
 const wrongHost = refuse(
   "wrong-host",
@@ -162,5 +183,5 @@ const codeNeeded = refuse(
 
 const codeWrong = refuse(
   "code-needed",
-  "the code is wrong or over: read it again from the gate's terminal. Five wrong codes end it, and the gate shows another",
+  "the code is wrong or over: read it again from the gate's terminal. Five wrong codes end it, and a new one comes after a minute",
 );

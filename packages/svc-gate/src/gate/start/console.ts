@@ -7,6 +7,7 @@ import { FirstCode } from "../console/first-code.ts";
 import { OwnNames } from "../console/own-names.ts";
 import { secretIn, Sessions } from "../console/sessions.ts";
 import { servesConsole, type Config } from "./config.ts";
+import { isPrivateUrl } from "./loopback.ts";
 
 interface ConsoleHooks {
   readonly keys: KeyRing;
@@ -31,4 +32,9 @@ export function openConsole(
     keys,
     basePath,
   });
+}
+
+/** Returns the address of the console that persons open. A public address without TLS is not one of its names. */
+export function consoleUrl({ publicUrl }: Config, address: string): string {
+  return `${publicUrl !== undefined && isPrivateUrl(publicUrl) ? publicUrl : address}/console`;
 }
