@@ -2,7 +2,9 @@ import type { IncomingMessage } from "node:http";
 import { bad, good, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import { digestOf } from "../admin/keys/digest.ts";
 import type { Key, KeyRing } from "../admin/keys/keys.ts";
+import { networkOf } from "../http/keyless.ts";
 import type { FirstCode } from "./first-code.ts";
+import type { BegunSignIn, ConsolePlace, OidcSignIn } from "./oidc/sign-in.ts";
 import type { OwnNames } from "./own-names.ts";
 import { sessionMs, type Session, type Sessions } from "./sessions.ts";
 
@@ -12,6 +14,8 @@ export interface ConsoleParts {
   readonly code: FirstCode;
   readonly keys: KeyRing;
   readonly basePath: string;
+  /** Undefined if nobody can sign in with a provider. */
+  readonly oidc: OidcSignIn | undefined;
 }
 
 /** A request with a live session. */
@@ -83,7 +87,7 @@ export class ConsoleDoor {
     request: IncomingMessage,
     { tenant, key: text, code }: { readonly tenant: string | null; readonly key: string; readonly code: string },
   ): Promise<Result<SignedIn, Refusal>> {
-    const { keys, sessions, code: firstCode } = this.#parts;
+    const { keys, code: firstCode } = this.#parts;
     const digest = digestOf(text);
     const key = keys.findDigest(digest);
     if (key === undefined || key.tenant !== tenant) return bad(wrongKey);
@@ -91,13 +95,51 @@ export class ConsoleDoor {
       firstCode.show();
       return bad(code === "" ? codeNeeded : codeWrong);
     }
-    const { cookie, pageSecret, session } = await sessions.open(digest, this.#scopeOf(tenant));
-    return good({
+    return good(await this.#open(request, tenant, { key, digest }));
+  }
+
+  /** The name of the provider with which persons can sign in; undefined if there is none. */
+  async provider(): Promise<string | undefined> {
+    return this.#parts.oidc?.name();
+  }
+
+  /** Begins a sign-in with the provider. */
+  async beginOidc(request: IncomingMessage, tenant: string | null): Promise<Result<BegunSignIn, Refusal>> {
+    const place = this.#placeOf(request, tenant);
+    return (await this.#parts.oidc?.begin(place)) ?? bad(noProvider);
+  }
+
+  /** Opens a session for the key of a person who comes back from the provider. Only a key that decides calls has one. */
+  async finishOidc(
+    request: IncomingMessage,
+    { tenant, flow, answer }: { readonly tenant: string | null; readonly flow: string; readonly answer: string },
+  ): Promise<Result<SignedIn, Refusal>> {
+    const { keys, oidc } = this.#parts;
+    const digest = (await oidc?.finish(this.#placeOf(request, tenant), flow, answer)) ?? bad(noProvider);
+    if (!digest.ok) return digest;
+    const key = keys.findDigest(digest.value);
+    return key === undefined ? bad(wrongKey) : good(await this.#open(request, tenant, { key, digest: digest.value }));
+  }
+
+  async #open(
+    request: IncomingMessage,
+    tenant: string | null,
+    { key, digest }: { readonly key: Key; readonly digest: string },
+  ): Promise<SignedIn> {
+    const { cookie, pageSecret, session } = await this.#parts.sessions.open(digest, this.#scopeOf(tenant));
+    return {
       key,
       session,
       pageSecret,
       cookie: this.#setCookie(request, this.#cookieName(request, tenant), cookie),
-    });
+    };
+  }
+
+  /** Call this only after the Host header was checked. */
+  #placeOf(request: IncomingMessage, tenant: string | null): ConsolePlace {
+    const origin = this.#parts.names.originOf(request);
+    if (origin === undefined) throw new Error("a sign-in began under a name that is not the gate's");
+    return { origin, base: this.#scopeOf(tenant), tenant, network: networkOf(request.socket.remoteAddress ?? "") };
   }
 
   /** The field `set-cookie` that removes the session from the browser. */
@@ -154,6 +196,8 @@ function notOurs(why: string): Refusal {
 const noSession = refuse("unauthorized", "the session has ended, or there is none: sign in to the console");
 
 const wrongKey = refuse("unauthorized", "the key is wrong, revoked or expired, or it is not a key for this console");
+
+const noProvider = refuse("not-found", "this gate has no sign-in with a provider: sign in with a key");
 
 const codeNeeded = refuse(
   "code-needed",
