@@ -9,6 +9,7 @@ import { readOidc } from "../console/oidc/settings.ts";
 import { OwnNames } from "../console/own-names.ts";
 import { Seal } from "../console/seal.ts";
 import { secretIn, Sessions } from "../console/sessions.ts";
+import { StartRefused } from "./gate-source.ts";
 import { servesConsole, type Config } from "./config.ts";
 
 interface ConsoleHooks {
@@ -27,20 +28,20 @@ export function openConsole(
   const { basePath, consoleSecret: text, dataDir, oidc, publicUrl } = config;
   const file = join(dataDir, dataFolder.files.consoleSecret);
   const secret = (): Promise<Buffer> => (text === undefined ? secretIn(file) : Promise.resolve(Buffer.from(text)));
+  const seal = new Seal(secret, "svc-gate console oidc 1");
+  const warn = (why: string): void => log.warn(why);
   return new ConsoleDoor({
     names: new OwnNames(publicUrl),
     sessions: new Sessions(secret),
-    oidc:
-      oidc &&
-      new OidcSignIn({ file: oidc, seal: new Seal(secret, "svc-gate console oidc 1"), keys, warn: log.warn.bind(log) }),
+    oidc: oidc === undefined ? undefined : new OidcSignIn({ file: oidc, seal, keys, warn }),
     code: new FirstCode(showCode),
     keys,
     basePath,
   });
 }
 
-/** @returns why the file of SVC_OIDC cannot be used; undefined if it can */
-export async function oidcProblem({ oidc }: Config): Promise<string | undefined> {
+/** @throws {StartRefused} if the file of SVC_OIDC cannot be used */
+export async function requireOidc({ oidc }: Config): Promise<void> {
   const settings = oidc === undefined ? undefined : await readOidc(oidc);
-  return settings?.ok === false ? settings.problem : undefined;
+  if (settings?.ok === false) throw new StartRefused(settings.problem, 2);
 }

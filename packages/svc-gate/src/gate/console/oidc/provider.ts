@@ -79,7 +79,7 @@ export class Provider {
    */
   account({ state, nonce, verifier, redirect }: Flow, answer: URLSearchParams): Promise<Result<Account, Refusal>> {
     return refusing(async () => {
-      const url = new URL(`${redirect}?${answer}`);
+      const url = new URL(`${redirect}?${answer.toString()}`);
       const tokens = await this.#client.authorizationCodeGrant(this.#config, url, {
         expectedState: state,
         expectedNonce: nonce,
