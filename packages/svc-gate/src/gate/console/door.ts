@@ -1,7 +1,8 @@
 import type { IncomingMessage } from "node:http";
-import { bad, good, refuse, type Refusal, type Result } from "../../wire/mod.ts";
+import { bad, good, limits, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import { digestOf } from "../admin/keys/digest.ts";
 import type { Key, KeyRing } from "../admin/keys/keys.ts";
+import { Rates } from "../admission/rate.ts";
 import { networkOf } from "../http/keyless.ts";
 import type { FirstCode } from "./first-code.ts";
 import type { BegunSignIn, ConsolePlace, OidcSignIn } from "./oidc/sign-in.ts";
@@ -38,6 +39,7 @@ export interface SignedIn {
 /** Decides which requests of browsers have a session. It keeps none: each replica reads the same sealed cookie. */
 export class ConsoleDoor {
   readonly #parts: ConsoleParts;
+  readonly #signIns = new Rates({ fallback: () => signInRate });
 
   constructor(parts: ConsoleParts) {
     this.#parts = parts;
@@ -89,8 +91,12 @@ export class ConsoleDoor {
   ): Promise<Result<SignedIn, Refusal>> {
     const { keys, code: firstCode } = this.#parts;
     const digest = digestOf(text);
+    if (keys.findDigest(digest)?.tenant !== tenant) return bad(wrongKey);
+    await keys.catchUp(); // Another gate may have just revoked the key, or ended its sessions.
     const key = keys.findDigest(digest);
-    if (key === undefined || key.tenant !== tenant) return bad(wrongKey);
+    if (key?.tenant !== tenant) return bad(wrongKey);
+    const refusal = this.#charge(key);
+    if (refusal !== undefined) return bad(refusal);
     if (!keys.hasApprover && !firstCode.redeem(code)) {
       firstCode.show();
       return bad(code === "" ? codeNeeded : codeWrong);
@@ -118,7 +124,15 @@ export class ConsoleDoor {
     const digest = (await oidc?.finish(this.#placeOf(request, tenant), flow, answer)) ?? bad(noProvider);
     if (!digest.ok) return digest;
     const key = keys.findDigest(digest.value);
-    return key === undefined ? bad(wrongKey) : good(await this.#open(request, tenant, { key, digest: digest.value }));
+    if (key === undefined) return bad(wrongKey);
+    const refusal = this.#charge(key);
+    if (refusal !== undefined) return bad(refusal);
+    return good(await this.#open(request, tenant, { key, digest: digest.value }));
+  }
+
+  #charge(key: Key): Refusal | undefined {
+    const charged = this.#signIns.charge({ ...key, rate: null });
+    return charged?.ok === false ? { ...tooManySignIns, retrySeconds: charged.nextSeconds } : undefined;
   }
 
   async #open(
@@ -126,7 +140,12 @@ export class ConsoleDoor {
     tenant: string | null,
     { key, digest }: { readonly key: Key; readonly digest: string },
   ): Promise<SignedIn> {
-    const { cookie, pageSecret, session } = await this.#parts.sessions.open(digest, this.#scopeOf(tenant));
+    const { keys, sessions } = this.#parts;
+    const { cookie, pageSecret, session } = await sessions.open({
+      keyDigest: digest,
+      row: keys.lastRow,
+      scope: this.#scopeOf(tenant),
+    });
     return {
       key,
       session,
@@ -180,8 +199,19 @@ export class ConsoleDoor {
 
 function cookiesOf({ headers }: IncomingMessage, name: string): readonly string[] {
   const pairs = (headers.cookie ?? "").split(";").map((pair) => pair.trim());
-  return pairs.filter((pair) => pair.startsWith(`${name}=`)).map((pair) => pair.slice(name.length + 1));
+  const own = pairs.filter((pair) => pair.startsWith(`${name}=`));
+  return own.slice(0, cookiesMax).map((pair) => pair.slice(name.length + 1));
 }
+
+/** A page of another port can add cookies of the name, and each costs a decryption. */
+const cookiesMax = 8;
+
+const signInRate = { perSecond: 1 / 60, burst: limits.signInsOfKeyMax };
+
+const tooManySignIns = refuse(
+  "rate-limited",
+  `the key has opened ${limits.signInsOfKeyMax} sessions in a short time: one more is possible each minute`,
+);
 
 const wrongHost = refuse(
   "wrong-host",
@@ -206,5 +236,5 @@ const codeNeeded = refuse(
 
 const codeWrong = refuse(
   "code-needed",
-  "the code is wrong or over: read it again from the gate's terminal. Five wrong codes end it, and the gate shows another",
+  "the code is wrong or over: read it again from the gate's terminal. Five wrong codes end it, and a new one comes after a minute",
 );

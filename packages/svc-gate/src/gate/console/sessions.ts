@@ -1,5 +1,5 @@
 import { hash, randomBytes, timingSafeEqual } from "node:crypto";
-import { readFile, writeFile } from "node:fs/promises";
+import { link, open, readFile, rm } from "node:fs/promises";
 import { Seal } from "./seal.ts";
 
 /** What the sealed cookie holds. Scopes, groups and the state of the key are never in it. */
@@ -14,6 +14,17 @@ export interface Session {
   readonly issued: number;
   /** The last act of the person, to the minute; milliseconds since the epoch. */
   readonly active: number;
+  /** The last row about keys that the gate knew at the sign-in. */
+  readonly row: number;
+}
+
+/** A sign-in. */
+export interface SessionStart {
+  /** SHA-256 in hex of the key. */
+  readonly keyDigest: string;
+  readonly row: number;
+  /** The gate's path and tenant: a cookie of one is nothing to another. */
+  readonly scope: string;
 }
 
 /** A new session: the cookie's value, and the secret that the page keeps. */
@@ -43,8 +54,7 @@ export class Sessions {
     this.#now = now;
   }
 
-  /** @param scope the gate's path and tenant: a cookie of one is nothing to another */
-  async open(keyDigest: string, scope: string): Promise<OpenedSession> {
+  async open({ keyDigest, row, scope }: SessionStart): Promise<OpenedSession> {
     const now = this.#now();
     const pageSecret = randomBytes(32).toString("base64url");
     const session = {
@@ -53,6 +63,7 @@ export class Sessions {
       nonce: randomBytes(16).toString("hex"),
       issued: now,
       active: now,
+      row,
     };
     return { cookie: await this.#seal.close(session, scope), pageSecret, session };
   }
@@ -86,18 +97,34 @@ function isEqual(one: string, other: string): boolean {
 
 const secretBytes = 32;
 
-/** Reads the secret of a data folder, or makes it. Only the owner can read the file. */
+/**
+ * Reads the secret of a data folder, or makes it. Only the owner can read the file.
+ *
+ * @throws if the file is shorter than a secret: whoever knew its content could seal sessions of any key
+ */
 export async function secretIn(file: string): Promise<Buffer> {
-  try {
-    return await readFile(file);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-  }
-  await writeFile(file, randomBytes(secretBytes), { mode: 0o600, flag: "wx" }).catch(unlessMade);
-  return readFile(file);
+  const secret = await readFile(file).catch(async (error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT") throw error;
+    await makeSecret(file);
+    return readFile(file);
+  });
+  if (secret.length < secretBytes)
+    throw new Error(`${file} is damaged: remove it, and the gate makes another. Each person must then sign in again`);
+  return secret;
 }
 
-/** Two requests may make the file at the same moment. */
-function unlessMade(error: unknown): void {
-  if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+/** The file gets its name when its content is on disk, so a crash cannot leave an empty secret. */
+async function makeSecret(file: string): Promise<void> {
+  const fresh = `${file}.new`;
+  const handle = await open(fresh, "w", 0o600);
+  try {
+    await handle.writeFile(randomBytes(secretBytes));
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await link(fresh, file).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EEXIST") throw error;
+  });
+  await rm(fresh);
 }

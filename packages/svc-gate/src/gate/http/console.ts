@@ -1,7 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from "fastify";
-import { bad, refuse, type JsonObject, type Refusal, type Result } from "../../wire/mod.ts";
+import { bad, limits, refuse, type JsonObject, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Service } from "../admin/service.ts";
 import type { Key } from "../admin/keys/keys.ts";
+import { tenantId } from "../start/tenants-file.ts";
 import { consoleAssets } from "../console/assets.ts";
 import type { ConsoleDoor, SignedIn } from "../console/door.ts";
 import { pageHeaders, pageText } from "../console/page.ts";
@@ -26,7 +27,7 @@ export type ConsoleAccess = "page" | "sign-in" | "session";
 export function addConsole(server: FastifyInstance, { door, service, basePath }: ConsoleRoutes): void {
   const files = `${basePath}/console/assets`;
   const add = (method: "GET" | "POST", url: string, access: ConsoleAccess, handler: RouteOptions["handler"]): void => {
-    server.route({ method, url, config: { console: access }, handler });
+    server.route({ method, url, config: { console: access }, bodyLimit: limits.signInBodyBytesMax, handler });
   };
   add("GET", `${files}/:digest/*`, "page", sendAsset);
   const prefixes = service.tenants === undefined ? [""] : ["", "/t/:tenant"];
@@ -49,11 +50,18 @@ async function sendPage(
   basePath: string,
   files: string,
 ): Promise<FastifyReply> {
+  const { tenant, "*": path = "" } = request.params as { readonly tenant?: string; readonly "*"?: string };
+  // The page has the tenant's id in its text, whether or not the tenant exists.
+  if (tenant !== undefined && !tenantId.test(tenant)) return refuseWith(reply, noTenant);
+  if (/^(?:api|session)(?:\/|$)/.test(path)) return refuseWith(reply, noRoute);
   const assets = await consoleAssets();
-  const tenant = tenantIn(request);
-  const base = `${basePath}${tenant === null ? "" : `/t/${tenant}`}/console`;
+  const base = `${basePath}${tenant === undefined ? "" : `/t/${tenant}`}/console`;
   return reply.headers(pageHeaders).send(pageText(base, `${files}/${assets.digest}`, assets));
 }
+
+const noTenant = refuse("not-found", "a tenant's id has small letters, digits and hyphens");
+
+const noRoute = refuse("not-found", "the console has no data at this path, or not for this method");
 
 /** The files of an older digest are gone after an upgrade: the page is then loaded again. */
 async function sendAsset(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
@@ -140,7 +148,7 @@ async function endSession(
   const { key, session } = openedBy(request);
   const ended = await service.keys.endSessions(key, all === true ? null : session);
   if (!ended.ok) return refuseWith(reply, ended.problem);
-  reply.header("set-cookie", door.noCookie(request.raw, tenantIn(request)));
+  reply.removeHeader("set-cookie").header("set-cookie", door.noCookie(request.raw, tenantIn(request)));
   return sendJson(reply, JSON.stringify({ receipt: ended.value }));
 }
 
@@ -174,10 +182,6 @@ export async function admitSession(
   reply: FastifyReply,
 ): Promise<Refusal | undefined> {
   const exchange = exchangeOf(request, reply);
-  Object.assign(exchange.headers, {
-    "cross-origin-resource-policy": "same-origin",
-    "x-content-type-options": "nosniff",
-  });
   const admitted = await door.admit(request.raw, tenantIn(request));
   if (!admitted.ok) return admitted.problem;
   const { cookie, credential, session } = admitted.value;

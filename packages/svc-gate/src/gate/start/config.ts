@@ -1,7 +1,7 @@
 import { bad, good, isMode, modes, nearest, type Mode, type Result } from "../../wire/mod.ts";
 import { parseSinks } from "../anchoring.ts";
 import type { Rate } from "../admin/keys/record.ts";
-import { isLoopback } from "./loopback.ts";
+import { isLoopback, isPrivateUrl } from "./loopback.ts";
 import { parseRate } from "../admission/rate.ts";
 import { parseBytes } from "../core/refused-inputs.ts";
 
@@ -348,6 +348,8 @@ function consoleProblem({ console: wanted, consoleSecret, databaseUrl, host, pub
   if (wanted !== "on") return undefined;
   if (databaseUrl !== undefined && consoleSecret === undefined)
     return "SVC_CONSOLE is on, and gates on one database need one secret for their sessions: set SVC_CONSOLE_SECRET";
+  if (publicUrl !== undefined && !isPrivateUrl(publicUrl))
+    return `SVC_CONSOLE is on, and SVC_PUBLIC_URL is ${publicUrl}: keys must not cross a network without https`;
   if (isLoopback(host) || publicUrl?.startsWith("https:") === true) return undefined;
   return `SVC_CONSOLE is on, and the gate listens on ${host}: set SVC_PUBLIC_URL to the https address that persons use`;
 }

@@ -11,6 +11,7 @@ import { Seal } from "../console/seal.ts";
 import { secretIn, Sessions } from "../console/sessions.ts";
 import { StartRefused } from "./gate-source.ts";
 import { servesConsole, type Config } from "./config.ts";
+import { isPrivateUrl } from "./loopback.ts";
 
 interface ConsoleHooks {
   readonly keys: KeyRing;
@@ -38,6 +39,11 @@ export function openConsole(
     keys,
     basePath,
   });
+}
+
+/** Returns the address of the console that persons open. A public address without TLS is not one of its names. */
+export function consoleUrl({ publicUrl }: Config, address: string): string {
+  return `${publicUrl !== undefined && isPrivateUrl(publicUrl) ? publicUrl : address}/console`;
 }
 
 /** @throws {StartRefused} if the file of SVC_OIDC cannot be used */

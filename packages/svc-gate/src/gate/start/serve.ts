@@ -16,7 +16,7 @@ import {
 import { good, type Result } from "../../wire/mod.ts";
 import { anchorSites, type AnchorSites } from "../anchoring.ts";
 import type { Config } from "./config.ts";
-import { openConsole, requireOidc } from "./console.ts";
+import { consoleUrl, openConsole, requireOidc } from "./console.ts";
 import type { Gate, Reloaded } from "../core/gate.ts";
 import { makeServer, type HttpOptions } from "../http/server.ts";
 import { readFirstKeyDigest, KeyRing, loadFirstKey, recordFirstKey, type FirstKey } from "../admin/keys/keys.ts";
@@ -150,7 +150,7 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
     return {
       address,
       ops: ops?.address,
-      console: door && `${config.publicUrl ?? address}/console`,
+      console: door && consoleUrl(config, address),
       gate: root.gate,
       ledger: root.ledger,
       contracts: root.gate.policy.policySet.contracts,

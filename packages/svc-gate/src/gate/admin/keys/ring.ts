@@ -139,6 +139,11 @@ export class KeyRing {
     return held?.key === key && held.record.expires === null && held.record.previous === null;
   }
 
+  /** The last row that was folded; 0 before the first. */
+  get lastRow(): number {
+    return this.#last?.seq ?? 0;
+  }
+
   /** Returns true if a key can decide calls now. */
   get hasApprover(): boolean {
     const now = this.#now();
@@ -168,7 +173,7 @@ export class KeyRing {
     };
     if (event() === undefined) return good(undefined);
     const done = await this.#append(async (transaction) => {
-      if (transaction.changed !== this.#changed) await this.refresh();
+      if (transaction.changed !== this.lastRow) await this.refresh();
       const still = event();
       return still === undefined ? bad(statedElsewhere) : good(still);
     });
@@ -264,7 +269,7 @@ export class KeyRing {
   async refresh(): Promise<void> {
     const { gate } = this.#options;
     const last = this.#last;
-    const found = await gate.changes(Math.max(0, this.#changed - 1));
+    const found = await gate.changes(Math.max(0, this.lastRow - 1));
     const [again] = found;
     if (last === undefined || (again !== undefined && isSame(last, again))) {
       for (const change of found) this.#fold(change);
@@ -295,11 +300,6 @@ export class KeyRing {
     }
   }
 
-  /** The last row that was folded; 0 before the first. */
-  get #changed(): number {
-    return this.#last?.seq ?? 0;
-  }
-
   /** Resets to the state before any row, except for the operator's key, which no row records. */
   #forget(): void {
     const { firstKey } = this.#options;
@@ -322,7 +322,7 @@ export class KeyRing {
     decide: () => Promise<Result<KeyEvent, Refusal>> | Result<KeyEvent, Refusal>,
   ): Promise<Result<Receipt, Refusal>> {
     return this.#append(async (transaction) => {
-      if (transaction.changed !== this.#changed) await this.refresh();
+      if (transaction.changed !== this.lastRow) await this.refresh();
       const decided = await decide();
       if (!decided.ok) return decided;
       const { act, record, reason } = decided.value;
@@ -333,7 +333,7 @@ export class KeyRing {
   /** Records a person who may decide calls. A person who is on the list already is a conflict. */
   async appendPerson(by: string, name: string): Promise<Result<Receipt, Refusal>> {
     return this.#append(async (transaction) => {
-      if (transaction.changed !== this.#changed) await this.refresh();
+      if (transaction.changed !== this.lastRow) await this.refresh();
       if (this.#persons.has(name)) return bad(refuse("conflict", `the person ${quote(name)} is on the list already`));
       return good({ by, act: "persons.add", body: { name }, reason: `Svc: ${by} added the person ${name}` });
     });
@@ -366,10 +366,10 @@ export class KeyRing {
 
   #fold(change: Change): void {
     const { seq, at, act, body } = change;
-    if (seq <= this.#changed) return;
+    if (seq <= this.lastRow) return;
     if (act === keysGroups) this.#holdGroups(readGroups(body));
     else if (act.startsWith("keys.")) this.#hold(readRecord(body), at, change.by);
-    if (act === sessionsEnd) this.#ended.add(at, body, this.#now());
+    if (act === sessionsEnd) this.#ended.add(change, this.#now());
     if (act === "persons.add") this.#persons.add((JSON.parse(body) as { readonly name: string }).name);
     this.#last = change;
     this.#folded.set(seq, change);
