@@ -38,7 +38,7 @@ export function groupsEvent(record: KeyRecord, groups: readonly string[]): Admin
 }
 
 /** Which key such a row is about. */
-export function readGroups(body: string): StatedGroups {
+export function readStated(body: string): StatedGroups {
   return JSON.parse(body) as StatedGroups;
 }
 

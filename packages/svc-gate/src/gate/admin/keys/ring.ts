@@ -9,7 +9,7 @@ import { keyId, readRecord, recordBody, type KeyRecord, type Rate, type Scope } 
 import { makeKey } from "./token.ts";
 import type { Voter } from "../../../approvals/mod.ts";
 import { endOfSessions, EndedSessions, sessionsEnd, type EndableSession } from "./ended-sessions.ts";
-import { groupsEvent, keysGroups, readGroups, withOidcGroups } from "./oidc-groups.ts";
+import { groupsEvent, keysGroups, readStated, withOidcGroups } from "./oidc-groups.ts";
 import { toolMatcher } from "./tool-patterns.ts";
 
 /** A valid key. The object stays the same until the key changes. */
@@ -367,7 +367,7 @@ export class KeyRing {
   #fold(change: Change): void {
     const { seq, at, act, body } = change;
     if (seq <= this.lastRow) return;
-    if (act === keysGroups) this.#holdGroups(readGroups(body));
+    if (act === keysGroups) this.#holdGroups(readStated(body));
     else if (act.startsWith("keys.")) this.#hold(readRecord(body), at, change.by);
     if (act === sessionsEnd) this.#ended.add(change, this.#now());
     if (act === "persons.add") this.#persons.add((JSON.parse(body) as { readonly name: string }).name);
@@ -376,7 +376,7 @@ export class KeyRing {
   }
 
   /** The key does not become young again: a sign-in is not an administrator's act. */
-  #holdGroups(stated: ReturnType<typeof readGroups>): void {
+  #holdGroups(stated: ReturnType<typeof readStated>): void {
     const known = this.#held.get(keyId(stated))?.record;
     if (known?.person !== undefined) this.#hold(withOidcGroups(known, stated), null);
   }

@@ -20,14 +20,14 @@ export async function askProvider(url: string, options: CustomFetchOptions): Pro
   const { signal, body } = options;
   try {
     const bytes = Buffer.from(await new Response(body).arrayBuffer());
-    const answer = await answerOf(target, options, bytes);
+    const answer = await requestTo(target, options, bytes);
     return await readAll(answer);
   } catch (error) {
     throw signal?.aborted === true ? signal.reason : error;
   }
 }
 
-function answerOf(
+function requestTo(
   target: URL,
   { method, headers, signal }: CustomFetchOptions,
   body: Buffer,

@@ -147,7 +147,7 @@ function problemOf({ code, error, cause }: ProviderError): Refusal {
   const unavailable = (why: string): Refusal => refuse("provider-unavailable", `the provider of the sign-in ${why}`);
   if (code === "OAUTH_TIMEOUT") return unavailable(`did not answer within ${askSeconds} s: try again`);
   if (error !== undefined) return refuse("sign-in-refused", `the provider refused the sign-in (${wordOf(error)})`);
-  if (code === "OAUTH_RESPONSE_IS_NOT_CONFORM" || code === "OAUTH_RESPONSE_IS_NOT_JSON")
+  if (typeof code === "string" && unreadable.includes(code))
     return unavailable(`gave an answer that is not one of OpenID Connect (${code})`);
   if (code === undefined)
     return unavailable(`cannot be reached (${wordOf((cause as ProviderError | undefined)?.code)})`);
@@ -155,6 +155,12 @@ function problemOf({ code, error, cause }: ProviderError): Refusal {
   const which = claim === undefined ? "" : `, ${wordOf(claim)}`;
   return refuse("sign-in-refused", `the provider's answer cannot be trusted (${wordOf(code)}${which}): sign in again`);
 }
+
+const unreadable: readonly string[] = [
+  "OAUTH_RESPONSE_IS_NOT_CONFORM",
+  "OAUTH_RESPONSE_IS_NOT_JSON",
+  "OAUTH_PARSE_ERROR",
+];
 
 function wordOf(value: unknown): string {
   return typeof value === "string" && /^\w{1,64}$/.test(value) ? value : "no code";
