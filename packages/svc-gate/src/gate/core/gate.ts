@@ -276,6 +276,12 @@ export class Gate implements AdminEvents {
     return this.#options.anchors;
   }
 
+  /** The ledger's name, and the public keys that sign its heads: C2SP vkeys. */
+  get signer(): { readonly name: string; readonly vkeys: readonly string[] } {
+    const { name, verifiers } = this.#ledger;
+    return { name, vkeys: verifiers.map(({ text }) => text) };
+  }
+
   /** Returns the latest signed head, a C2SP checkpoint. */
   checkpoint(): Promise<string> {
     return this.#ledger.checkpoint();

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from "fastify";
-import { bad, limits, refuse, type JsonObject, type Refusal, type Result } from "../../wire/mod.ts";
+import { bad, good, limits, refuse, type JsonObject, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Service } from "../admin/service.ts";
 import type { Key } from "../admin/keys/keys.ts";
 import { tenantId } from "../start/tenants-file.ts";
@@ -8,6 +8,7 @@ import type { ConsoleDoor, SignedIn } from "../console/door.ts";
 import { pageHeaders, pageText } from "../console/page.ts";
 import { sessionIdleMs, sessionMs, type Session } from "../console/sessions.ts";
 import { readMembers, sendJson } from "./body.ts";
+import { noSuchTenant } from "../start/tenants.ts";
 import { exchangeOf, type Exchange } from "./exchange.ts";
 import { refuseWith } from "./refusing.ts";
 
@@ -124,10 +125,16 @@ async function beginOidc(request: FastifyRequest, reply: FastifyReply, door: Con
   return begun.ok ? sendJson(reply, JSON.stringify(begun.value)) : refuseWith(reply, begun.problem);
 }
 
-/** Handles GET /console/session: who has signed in, as the keys say it now. */
-function showSession(request: FastifyRequest, reply: FastifyReply, service: Service): FastifyReply {
+/** Handles GET /console/session: who has signed in, as the keys say it now, and which ledger the pages show. */
+async function showSession(request: FastifyRequest, reply: FastifyReply, service: Service): Promise<FastifyReply> {
   const { key, session } = openedBy(request);
-  return sendJson(reply, JSON.stringify({ ...sessionJson(key, session), approvers: service.keys.hasApprover }));
+  const tenant = tenantIn(request);
+  const gate = tenant === null ? good(service.root) : await service.tenants?.gateFor(tenant, reply.raw);
+  if (gate?.ok !== true) return refuseWith(reply, gate?.problem ?? noSuchTenant);
+  const { name: ledger, vkeys } = gate.value.signer;
+  const { mode } = gate.value.policy;
+  const { hasApprover: approvers } = service.keys;
+  return sendJson(reply, JSON.stringify({ ...sessionJson(key, session), approvers, mode, ledger, vkeys }));
 }
 
 /** Handles POST /console/session/end: ends this session, or with `all` each session of the key, on every replica. */
