@@ -115,8 +115,8 @@ export async function secretIn(file: string): Promise<Buffer> {
 
 /** The file gets its name when its content is on disk, so a crash cannot leave an empty secret. */
 async function makeSecret(file: string): Promise<void> {
-  const fresh = `${file}.new`;
-  const handle = await open(fresh, "w", 0o600);
+  const fresh = `${file}.${randomBytes(8).toString("hex")}`;
+  const handle = await open(fresh, "wx", 0o600);
   try {
     await handle.writeFile(randomBytes(secretBytes));
     await handle.sync();
