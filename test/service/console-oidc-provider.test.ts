@@ -19,7 +19,7 @@ const rules: readonly OidcRule[] = [
     run: async (desk, provider) => {
       provider.intercept = discovering((known) => ({
         ...known,
-        token_endpoint: `${known.token_endpoint}`.replace("127.0.0.1", "0.0.0.0"),
+        token_endpoint: String(known["token_endpoint"]).replace("127.0.0.1", "0.0.0.0"),
       }));
       assertRefused(await signInWith(desk, "subject of anna"), /cannot be reached/, "provider-unavailable");
     },

@@ -136,7 +136,7 @@ const rules: readonly OidcRule[] = [
       const stolen = new URLSearchParams((await visitProvider(desk, "subject of bob")).answer);
       const injected = new URLSearchParams(answer);
       injected.set("code", stolen.get("code") ?? "");
-      assertRefused(await returnToGate(desk, { flow, answer: `?${injected}` }), /\(invalid_grant\)/);
+      assertRefused(await returnToGate(desk, { flow, answer: `?${injected.toString()}` }), /\(invalid_grant\)/);
     },
     defect: [
       {

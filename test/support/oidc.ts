@@ -107,9 +107,11 @@ function handlerOf(
   return (request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? "", of.issuer);
     const subject = searchParams.get("subject");
-    if (subject === null || !pathname.startsWith("/interaction/")) return void answer(request, response);
-    const login = { accountId: subject };
-    void provider.interactionFinished(request, response, { login }).catch(() => response.destroy());
+    const done =
+      subject === null || !pathname.startsWith("/interaction/")
+        ? answer(request, response)
+        : provider.interactionFinished(request, response, { login: { accountId: subject } });
+    done.catch(() => response.destroy());
   };
 }
 
