@@ -1,7 +1,7 @@
 import { h, type JSX } from "preact";
 import { useCallback, useEffect, useState } from "preact/hooks";
 import type { Session, Stops } from "./answers.ts";
-import { ask, askConsole, keepPageSecret, onSignedOut, pageSecret, type Problem } from "./gate.ts";
+import { ask, askConsole, keepPageSecret, onRefused, pageSecret, type Problem } from "./gate.ts";
 import { isLive, listen, onStatus, startLive, stopLive } from "./live.ts";
 import { Loading, ProblemNote } from "./parts.ts";
 import { link, useRoute, type Route } from "./route.ts";
@@ -26,23 +26,21 @@ export function App(): JSX.Element {
   const [isKnown, setKnown] = useState(false);
   const load = useCallback(async (): Promise<void> => {
     if (pageSecret() === undefined) return setKnown(true);
-    const answer = await askConsole<Session>("/session");
+    const answer = await askConsole<Session>("/session", { background: true });
+    if (!answer.ok && answer.problem.status === 401) keepPageSecret(undefined);
     setProblem(answer.ok || answer.problem.status === 401 ? undefined : answer.problem);
     setSession(answer.ok ? answer.value : undefined);
     setKnown(true);
   }, []);
   useEffect(() => {
-    onSignedOut(() => {
-      keepPageSecret(undefined);
-      setSession(undefined);
-    });
+    onRefused(() => void load());
     void load();
   }, [load]);
   useEffect(() => {
     if (session === undefined) return undefined;
     startLive();
     // The key may be revoked, or the person may sign out elsewhere.
-    const timer = setInterval(() => void askConsole("/session", { background: true }), 15_000);
+    const timer = setInterval(() => void load(), 15_000);
     const stop = listen(({ type }) =>
       type === "keys.changed" || type === "contract.changed" ? void load() : undefined,
     );

@@ -63,11 +63,14 @@ export function headers({ background = false }: Pick<Request, "background"> = {}
   };
 }
 
-/** Called when the gate says that the session has ended. */
-let whenSignedOut = (): void => undefined;
+/** The session, whose own refusal is the answer to whether it still exists. */
+const sessionUrl = `${base}/session`;
 
-export function onSignedOut(listener: () => void): void {
-  whenSignedOut = listener;
+let whenRefused = (): void => undefined;
+
+/** Calls a function when the gate refuses a request as one without a session: the session may have ended. */
+export function onRefused(listener: () => void): void {
+  whenRefused = listener;
 }
 
 async function askAt<Value>(url: string, request: Request): Promise<Answer<Value>> {
@@ -81,7 +84,7 @@ async function askAt<Value>(url: string, request: Request): Promise<Answer<Value
   if (found === undefined) return { ok: false, problem: noAnswer };
   const text = await found.text().catch(() => "");
   if (!found.ok) {
-    if (found.status === 401 && pageSecret() !== undefined) whenSignedOut();
+    if (found.status === 401 && url !== sessionUrl && pageSecret() !== undefined) whenRefused();
     return { ok: false, problem: problemIn(text, found.status) };
   }
   const isJson = found.headers.get("content-type")?.startsWith("application/json") === true;
