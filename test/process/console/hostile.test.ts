@@ -92,7 +92,8 @@ const markup: readonly string[] = [
 ];
 
 const intruders =
-  "main :is(img, script, iframe, object, embed, base, meta, style, form[action]), [onerror], [onload], a[href^='javascript:' i], a[href*=':9/']";
+  "main :is(img, script, iframe, object, embed, base, meta, style, form[action]), [onerror], " +
+  "[onload], a[href^='javascript:' i], a[href*=':9/']";
 
 /** Sends hostile texts wherever a call has a text, and looks for them on each page that shows calls. */
 async function assertInert(t: TestContext, defect?: Defect): Promise<void> {

@@ -101,6 +101,7 @@ function optionsOf(lines: readonly Line[], width: number): uPlot.Options {
     width,
     height,
     cursor: { y: false },
+    legend: { live: false },
     scales: { y: { range: (_plot, _low, high) => [0, Math.max(1, high)] } },
     axes: [axis, { ...axis, size: 56 }],
     series: [

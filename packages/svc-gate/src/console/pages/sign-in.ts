@@ -1,13 +1,8 @@
 import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { Session } from "../answers.ts";
-import { askConsole, base, keepPageSecret, type Problem } from "../gate.ts";
+import { askConsole, keepPageSecret, type Problem } from "../gate.ts";
 import { ProblemNote } from "../parts.ts";
-
-interface Opened extends Session {
-  /** The page's own secret. */
-  readonly session: string;
-}
+import { beginSignIn, finishSignIn, type Opened } from "../provider.ts";
 
 interface Methods {
   readonly oidc: { readonly name: string } | null;
@@ -29,10 +24,12 @@ export function SignIn({ hasEnded, onOpened }: SignInProps): JSX.Element {
   const [needsCode, setNeedsCode] = useState(false);
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const [isBusy, setBusy] = useState(false);
-  const [provider, setProvider] = useState<string | undefined>(undefined);
   useEffect(() => {
     document.title = "Sign in - svc-gate";
-    void askConsole<Methods>("/methods").then((answer) => setProvider(answer.ok ? answer.value.oidc?.name : undefined));
+    void finishSignIn().then((answer) => {
+      if (answer?.ok === true) onOpened();
+      else setProblem(answer?.problem);
+    });
   }, []);
   const send = async (event: Event): Promise<void> => {
     event.preventDefault();
@@ -79,9 +76,32 @@ export function SignIn({ hasEnded, onOpened }: SignInProps): JSX.Element {
       problem !== undefined && h(ProblemNote, { of: problem }),
       h("button", { type: "submit", class: "primary", disabled: isBusy }, "Sign in"),
     ),
-    provider !== undefined &&
-      h("p", null, h("a", { class: "button", href: `${base}/oidc`, target: "_self" }, `Sign in with ${provider}`)),
+    h(ProviderButton, { onProblem: setProblem }),
     isPlain &&
       h("p", { class: "quiet" }, "This page came over plain HTTP. That is safe only on the gate's own machine."),
+  );
+}
+
+/** Signs in with the provider of OpenID Connect, if the gate has one. */
+function ProviderButton({
+  onProblem,
+}: {
+  readonly onProblem: (problem: Problem | undefined) => void;
+}): JSX.Element | null {
+  const [name, setName] = useState<string | undefined>(undefined);
+  const [isBusy, setBusy] = useState(false);
+  useEffect(() => {
+    void askConsole<Methods>("/methods").then((answer) => setName(answer.ok ? answer.value.oidc?.name : undefined));
+  }, []);
+  if (name === undefined) return null;
+  const leave = async (): Promise<void> => {
+    setBusy(true);
+    onProblem(await beginSignIn());
+    setBusy(false);
+  };
+  return h(
+    "p",
+    null,
+    h("button", { type: "button", disabled: isBusy, onClick: () => void leave() }, `Sign in with ${name}`),
   );
 }

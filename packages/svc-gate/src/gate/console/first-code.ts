@@ -5,16 +5,19 @@ const letters = "ABCDEFGHJKMNPQRSTVWXYZ23456789";
 const length = 8;
 const validMs = 600_000;
 const triesMax = 5;
+/** Whoever has a key of a program must not fill the terminal with codes. */
+const showEveryMs = 60_000;
 
 /**
  * The one-time code of the first sign-in. The terminal of the gate shows it, so only a person who sees the terminal can
- * sign in. It is good once and for ten minutes, and five wrong codes end it.
+ * sign in. It is good once and for ten minutes, and five wrong codes end it. The next one then comes a minute after it.
  */
 export class FirstCode {
   readonly #show: (sentence: string) => void;
   readonly #now: () => number;
   #code = "";
   #until = 0;
+  #shown = -Infinity;
   #tries = 0;
 
   constructor(show: (sentence: string) => void, now: () => number = Date.now) {
@@ -22,11 +25,13 @@ export class FirstCode {
     this.#now = now;
   }
 
-  /** Shows a code, unless the last one is still good. */
+  /** Shows a code, unless the last one is still good, or wrong codes have just ended it. */
   show(): void {
-    if (this.#isGood()) return;
+    const now = this.#now();
+    if (this.#isGood() || (this.#tries >= triesMax && now < this.#shown + showEveryMs)) return;
     this.#code = Array.from({ length }, () => letters.charAt(randomInt(letters.length))).join("");
-    this.#until = this.#now() + validMs;
+    this.#shown = now;
+    this.#until = now + validMs;
     this.#tries = 0;
     this.#show(`the code for the first sign-in to the console: ${this.#code} (good once, for ten minutes)`);
   }
@@ -37,7 +42,7 @@ export class FirstCode {
     this.#tries += 1;
     const given = Buffer.from(code.trim().toUpperCase());
     const isRight = given.length === length && timingSafeEqual(given, Buffer.from(this.#code));
-    if (isRight) this.#until = 0;
+    if (isRight) [this.#until, this.#tries] = [0, 0];
     return isRight;
   }
 

@@ -1,9 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from "fastify";
-import { good, refuse, type Refusal } from "../../wire/mod.ts";
+import { bad, good, limits, refuse, type JsonObject, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Service } from "../admin/service.ts";
 import type { Key } from "../admin/keys/keys.ts";
+import { tenantId } from "../start/tenants-file.ts";
 import { consoleAssets } from "../console/assets.ts";
-import type { ConsoleDoor } from "../console/door.ts";
+import type { ConsoleDoor, SignedIn } from "../console/door.ts";
 import { pageHeaders, pageText } from "../console/page.ts";
 import { sessionIdleMs, sessionMs, type Session } from "../console/sessions.ts";
 import { readMembers, sendJson } from "./body.ts";
@@ -27,7 +28,7 @@ export type ConsoleAccess = "page" | "sign-in" | "session";
 export function addConsole(server: FastifyInstance, { door, service, basePath }: ConsoleRoutes): void {
   const files = `${basePath}/console/assets`;
   const add = (method: "GET" | "POST", url: string, access: ConsoleAccess, handler: RouteOptions["handler"]): void => {
-    server.route({ method, url, config: { console: access }, handler });
+    server.route({ method, url, config: { console: access }, bodyLimit: limits.signInBodyBytesMax, handler });
   };
   add("GET", `${files}/:digest/*`, "page", sendAsset);
   const prefixes = service.tenants === undefined ? [""] : ["", "/t/:tenant"];
@@ -37,6 +38,8 @@ export function addConsole(server: FastifyInstance, { door, service, basePath }:
     add("GET", at, "page", page);
     add("GET", `${at}/*`, "page", page);
     add("POST", `${at}/session`, "sign-in", (request, reply) => signIn(request, reply, door));
+    add("GET", `${at}/methods`, "sign-in", (_request, reply) => showMethods(reply, door));
+    add("POST", `${at}/oidc`, "sign-in", (request, reply) => beginOidc(request, reply, door));
     add("GET", `${at}/session`, "session", (request, reply) => showSession(request, reply, service));
     add("POST", `${at}/session/end`, "session", (request, reply) => endSession(request, reply, door, service));
   }
@@ -48,11 +51,18 @@ async function sendPage(
   basePath: string,
   files: string,
 ): Promise<FastifyReply> {
+  const { tenant, "*": path = "" } = request.params as { readonly tenant?: string; readonly "*"?: string };
+  // The page has the tenant's id in its text, whether or not the tenant exists.
+  if (tenant !== undefined && !tenantId.test(tenant)) return refuseWith(reply, noTenant);
+  if (/^(?:api|session)(?:\/|$)/.test(path)) return refuseWith(reply, noRoute);
   const assets = await consoleAssets();
-  const tenant = tenantIn(request);
-  const base = `${basePath}${tenant === null ? "" : `/t/${tenant}`}/console`;
+  const base = `${basePath}${tenant === undefined ? "" : `/t/${tenant}`}/console`;
   return reply.headers(pageHeaders).send(pageText(base, `${files}/${assets.digest}`, assets));
 }
+
+const noTenant = refuse("not-found", "a tenant's id has small letters, digits and hyphens");
+
+const noRoute = refuse("not-found", "the console has no data at this path, or not for this method");
 
 /** The files of an older digest are gone after an upgrade: the page is then loaded again. */
 async function sendAsset(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
@@ -75,16 +85,44 @@ async function sendAsset(request: FastifyRequest, reply: FastifyReply): Promise<
 
 /** Handles POST /console/session. The key is only in this body, and nowhere in the answer. */
 async function signIn(request: FastifyRequest, reply: FastifyReply, door: ConsoleDoor): Promise<FastifyReply> {
-  const body = readMembers(request.body, ["key", "code"]);
+  const body = readMembers(request.body, ["key", "code", "oidc"]);
   if (!body.ok) return refuseWith(reply, body.problem);
-  const [key, code = ""] = ["key", "code"].map((name) => body.value.get(name));
-  if (typeof key !== "string" || typeof code !== "string")
-    return refuseWith(reply, refuse("invalid-request", '"key" must be a string, and "code" too if it is given'));
-  const signed = await door.signIn(request.raw, { tenant: tenantIn(request), key, code });
+  const signed = await signInWith(body.value, request, door);
   if (!signed.ok) return refuseWith(reply, signed.problem);
   const { cookie, key: opened, pageSecret, session } = signed.value;
   reply.header("set-cookie", cookie);
   return sendJson(reply, JSON.stringify({ session: pageSecret, ...sessionJson(opened, session) }));
+}
+
+async function signInWith(
+  members: JsonObject,
+  request: FastifyRequest,
+  door: ConsoleDoor,
+): Promise<Result<SignedIn, Refusal>> {
+  const tenant = tenantIn(request);
+  const oidc = members.get("oidc");
+  if (oidc !== undefined) {
+    const [flow, answer] = oidc instanceof Map ? [oidc.get("flow"), oidc.get("answer")] : [];
+    if (members.size === 1 && typeof flow === "string" && typeof answer === "string")
+      return door.finishOidc(request.raw, { tenant, flow, answer });
+    return bad(refuse("invalid-request", '"oidc" must be alone, with the strings "flow" and "answer"'));
+  }
+  const [key, code = ""] = ["key", "code"].map((name) => members.get(name));
+  if (typeof key === "string" && typeof code === "string") return door.signIn(request.raw, { tenant, key, code });
+  return bad(refuse("invalid-request", '"key" must be a string, and "code" too if it is given'));
+}
+
+/** Handles GET /console/methods: how a person can sign in, besides with a key. */
+async function showMethods(reply: FastifyReply, door: ConsoleDoor): Promise<FastifyReply> {
+  const name = await door.provider();
+  return sendJson(reply, JSON.stringify({ oidc: name === undefined ? null : { name } }));
+}
+
+/** Handles POST /console/oidc: the page then goes to the address in the answer, and keeps the flow. */
+async function beginOidc(request: FastifyRequest, reply: FastifyReply, door: ConsoleDoor): Promise<FastifyReply> {
+  const body = readMembers(request.body, []);
+  const begun = body.ok ? await door.beginOidc(request.raw, tenantIn(request)) : bad(body.problem);
+  return begun.ok ? sendJson(reply, JSON.stringify(begun.value)) : refuseWith(reply, begun.problem);
 }
 
 /** Handles GET /console/session: who has signed in, as the keys say it now, and which ledger the pages show. */
@@ -117,7 +155,7 @@ async function endSession(
   const { key, session } = openedBy(request);
   const ended = await service.keys.endSessions(key, all === true ? null : session);
   if (!ended.ok) return refuseWith(reply, ended.problem);
-  reply.header("set-cookie", door.noCookie(request.raw, tenantIn(request)));
+  reply.removeHeader("set-cookie").header("set-cookie", door.noCookie(request.raw, tenantIn(request)));
   return sendJson(reply, JSON.stringify({ receipt: ended.value }));
 }
 
@@ -151,10 +189,6 @@ export async function admitSession(
   reply: FastifyReply,
 ): Promise<Refusal | undefined> {
   const exchange = exchangeOf(request, reply);
-  Object.assign(exchange.headers, {
-    "cross-origin-resource-policy": "same-origin",
-    "x-content-type-options": "nosniff",
-  });
   const admitted = await door.admit(request.raw, tenantIn(request));
   if (!admitted.ok) return admitted.problem;
   const { cookie, credential, session } = admitted.value;

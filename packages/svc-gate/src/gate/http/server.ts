@@ -58,7 +58,7 @@ export function makeServer({ service, basePath, connections, log, tls, console: 
   server.removeAllContentTypeParsers();
   server.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
   server.setErrorHandler((error, request, reply) =>
-    refuseWith(reply, toRefusal(error, exchangeOf(request, reply), log)),
+    refuseWith(reply, toRefusal(error, exchangeOf(request, reply), log, request.routeOptions.bodyLimit)),
   );
   server.setNotFoundHandler((request, reply) => refuseWith(reply, notFound(request, basePath)));
   addRoutes(server, service, basePath, "");
@@ -145,6 +145,7 @@ function addKeyHooks(server: FastifyInstance, { service, basePath, keyless, door
     const end = (refused?: Refusal): void => {
       if (begin(request, reply, refused) === undefined) done();
     };
+    if (access !== undefined) Object.assign(exchange.headers, consoleHeaders);
     if (access === "session" && door !== undefined) {
       admitSession(door, request, reply).then(end, done);
       return;
@@ -161,14 +162,19 @@ function addKeyHooks(server: FastifyInstance, { service, basePath, keyless, door
           : door?.refusalFor(request.raw),
     );
   });
-  // A body may take seconds to arrive. A key that was revoked or expired meanwhile is refused.
+  // A body may take seconds to arrive. A key that was revoked or expired meanwhile is refused, and so is a session that
+  // has ended.
   server.addHook("preHandler", (request, reply, done) => {
     const { exchange } = request;
-    if (request.method !== "POST" || exchange?.key === undefined || keys.isUnchanged(exchange.key)) return done();
+    if (request.method !== "POST" || exchange?.key === undefined) return done();
+    if (exchange.session === undefined && keys.isUnchanged(exchange.key)) return done();
     exchange.key = exchange.credential();
     return exchange.key === undefined ? refuseWith(reply, noKey) : done();
   });
 }
+
+/** The header fields of every answer of the console. */
+const consoleHeaders = { "cross-origin-resource-policy": "same-origin", "x-content-type-options": "nosniff" };
 
 /**
  * Adds the routes of the API.

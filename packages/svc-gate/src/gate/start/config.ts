@@ -1,7 +1,7 @@
 import { bad, good, isMode, modes, nearest, type Mode, type Result } from "../../wire/mod.ts";
 import { parseSinks } from "../anchoring.ts";
 import type { Rate } from "../admin/keys/record.ts";
-import { isLoopback } from "./loopback.ts";
+import { isLoopback, isPrivateUrl } from "./loopback.ts";
 import { parseRate } from "../admission/rate.ts";
 import { parseBytes } from "../core/refused-inputs.ts";
 
@@ -223,6 +223,13 @@ const entries = {
     doc: "a random text that seals the console's sessions, the same on all replicas; by default a file in the data folder",
     read: readConsoleSecret,
   } as Entry<string | undefined>,
+  oidc: {
+    variable: "SVC_OIDC",
+    kind: "file",
+    fallback: "",
+    doc: "the file that names a provider of OpenID Connect for sign-ins to the console; only its owner may read it",
+    read: optional,
+  } as Entry<string | undefined>,
   notify: {
     variable: "SVC_NOTIFY",
     kind: "file",
@@ -330,6 +337,8 @@ export function readConfig(environment: Texts, flags: Texts): Result<Configured,
     problems.push("only one of SVC_TLS_CERT and SVC_TLS_KEY is set: set both or neither");
   const wrongConsole = consoleProblem(config);
   if (problems.length === 0 && wrongConsole !== undefined) problems.push(wrongConsole);
+  if (problems.length === 0 && config.oidc !== undefined && !servesConsole(config))
+    problems.push("SVC_OIDC is set, but the gate does not serve the console: set SVC_CONSOLE to on");
   if (problems.length > 0) return bad(problems);
   return good({ config, warnings: [...unknownVariables(environment), ...risks(config)] });
 }
@@ -339,6 +348,8 @@ function consoleProblem({ console: wanted, consoleSecret, databaseUrl, host, pub
   if (wanted !== "on") return undefined;
   if (databaseUrl !== undefined && consoleSecret === undefined)
     return "SVC_CONSOLE is on, and gates on one database need one secret for their sessions: set SVC_CONSOLE_SECRET";
+  if (publicUrl !== undefined && !isPrivateUrl(publicUrl))
+    return `SVC_CONSOLE is on, and SVC_PUBLIC_URL is ${publicUrl}: keys must not cross a network without https`;
   if (isLoopback(host) || publicUrl?.startsWith("https:") === true) return undefined;
   return `SVC_CONSOLE is on, and the gate listens on ${host}: set SVC_PUBLIC_URL to the https address that persons use`;
 }

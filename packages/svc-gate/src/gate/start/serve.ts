@@ -16,7 +16,7 @@ import {
 import { good, type Result } from "../../wire/mod.ts";
 import { anchorSites, type AnchorSites } from "../anchoring.ts";
 import type { Config } from "./config.ts";
-import { openConsole } from "./console.ts";
+import { consoleUrl, openConsole, requireOidc } from "./console.ts";
 import type { Gate, Reloaded } from "../core/gate.ts";
 import { makeServer, type HttpOptions } from "../http/server.ts";
 import { readFirstKeyDigest, KeyRing, loadFirstKey, recordFirstKey, type FirstKey } from "../admin/keys/keys.ts";
@@ -134,11 +134,8 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
       await ops?.close();
       throw error;
     });
-    const operator = await openOperatorDoor(
-      config.dataDir,
-      { address, key: keys.makeOperatorKey(), cert: tls?.cert },
-      log,
-    );
+    const operated = { address, key: keys.makeOperatorKey(), cert: tls?.cert };
+    const operator = await openOperatorDoor(config.dataDir, operated, log);
     void tenants?.openForSenders(notifier);
     // This is last, so that a refused start leaves no timer behind.
     told.end();
@@ -146,7 +143,7 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
     return {
       address,
       ops: ops?.address,
-      console: door && `${config.publicUrl ?? address}/console`,
+      console: door && consoleUrl(config, address),
       gate: root.gate,
       ledger: root.ledger,
       contracts: root.gate.policy.policySet.contracts,
@@ -192,6 +189,7 @@ async function openLedgers(config: Config, log: Logger): Promise<OpenLedgers> {
   if (!entries.ok) throw new StartRefused(entries.problem, 2);
   const sites = await sitesOf(config);
   const endpoints = await endpointsOf(config);
+  await requireOidc(config);
   await requireFreePorts(config);
   if (config.databaseUrl === undefined) await readFirstKeyDigest(config.dataDir); // A damaged file refuses the start here.
   const database = await openDatabase(config, log);

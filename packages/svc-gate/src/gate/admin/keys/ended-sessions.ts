@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import { quote } from "../../../wire/mod.ts";
+import type { Change } from "../../../ledger/mod.ts";
 import type { AdminEvent } from "../admin-event.ts";
 
 /** The act of a row that ends sessions of the console. */
@@ -9,6 +10,8 @@ export const sessionsEnd = "sessions.end";
 export interface EndableSession {
   /** 128 random bits in hex; the row has only their digest. */
   readonly nonce: string;
+  /** The last row about keys that the gate knew at the sign-in. */
+  readonly row: number;
   /** Milliseconds since the epoch. */
   readonly issued: number;
 }
@@ -34,22 +37,27 @@ export function endOfSessions(
   return { by: id, act: sessionsEnd, body: { ...body }, reason: `Svc: the key ${quote(name)} ${text}` };
 }
 
+/** A row that ends sessions. `at` is in milliseconds since the epoch. */
+type EndingRow = Pick<Change, "at" | "body" | "seq">;
+
 /** The sessions that rows have ended, as far as they could still be open. */
 export class EndedSessions {
   readonly #single = new Map<string, number>();
-  readonly #all = new Map<string, number>();
+  readonly #all = new Map<string, EndingRow>();
 
-  /** @param at the time of the row, in milliseconds since the epoch */
-  add(at: number, text: string, now: number): void {
+  add(row: EndingRow, now: number): void {
     for (const [each, when] of this.#single) if (when + longestMs < now) this.#single.delete(each);
-    if (at + longestMs < now) return;
-    const { key, session } = JSON.parse(text) as Ending;
-    if (session === null) this.#all.set(key, at);
-    else this.#single.set(session, at);
+    if (row.at + longestMs < now) return;
+    const { key, session } = JSON.parse(row.body) as Ending;
+    if (session === null) this.#all.set(key, row);
+    else this.#single.set(session, row.at);
   }
 
+  /** The clocks of two replicas differ, so rows say what was earlier. After a restore with loss only times can say it. */
   has({ id }: { readonly id: string }, session: EndableSession): boolean {
-    return session.issued <= (this.#all.get(id) ?? -1) || this.#single.has(nonceDigest(session));
+    const all = this.#all.get(id);
+    const isEarlier = all !== undefined && (session.row < all.seq || session.issued <= all.at);
+    return isEarlier || this.#single.has(nonceDigest(session));
   }
 
   clear(): void {

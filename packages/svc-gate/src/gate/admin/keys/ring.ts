@@ -1,7 +1,7 @@
 import type { Change, Ledger } from "../../../ledger/mod.ts";
 import type { Receipt } from "../../../ledger/entry/mod.ts";
 import { bad, good, quote, refuse, type Refusal, type Result } from "../../../wire/mod.ts";
-import type { AdminEvents } from "../admin-event.ts";
+import type { AdminEvent, AdminEvents } from "../admin-event.ts";
 import { digestOf } from "./digest.ts";
 import { firstKeyName } from "./first-key.ts";
 import { operatorName } from "./operator-name.ts";
@@ -9,6 +9,7 @@ import { keyId, readRecord, recordBody, type KeyRecord, type Rate, type Scope } 
 import { makeKey } from "./token.ts";
 import type { Voter } from "../../../approvals/mod.ts";
 import { endOfSessions, EndedSessions, sessionsEnd, type EndableSession } from "./ended-sessions.ts";
+import { groupsEvent, keysGroups, readStated, withOidcGroups } from "./oidc-groups.ts";
 import { toolMatcher } from "./tool-patterns.ts";
 
 /** A valid key. The object stays the same until the key changes. */
@@ -138,6 +139,11 @@ export class KeyRing {
     return held?.key === key && held.record.expires === null && held.record.previous === null;
   }
 
+  /** The last row that was folded; 0 before the first. */
+  get lastRow(): number {
+    return this.#last?.seq ?? 0;
+  }
+
   /** Returns true if a key can decide calls now. */
   get hasApprover(): boolean {
     const now = this.#now();
@@ -152,6 +158,26 @@ export class KeyRing {
   /** Ends a session of a key, or with null each session that the key has opened so far. */
   endSessions(key: Key, session: EndableSession | null): Promise<Result<Receipt, Refusal>> {
     return this.#append(async () => good(endOfSessions(key, session)));
+  }
+
+  /**
+   * Records the groups that a provider of OpenID Connect states for the person of a key, if they differ.
+   *
+   * @param groups without the prefix that they get
+   */
+  async stateGroups(of: Pick<KeyRecord, "name" | "tenant">, groups: readonly string[]): Promise<Result<void, Refusal>> {
+    await this.catchUp();
+    const event = (): AdminEvent | undefined => {
+      const record = this.#held.get(keyId(of))?.record;
+      return record && groupsEvent(record, groups);
+    };
+    if (event() === undefined) return good(undefined);
+    const done = await this.#append(async (transaction) => {
+      if (transaction.changed !== this.lastRow) await this.refresh();
+      const still = event();
+      return still === undefined ? bad(statedElsewhere) : good(still);
+    });
+    return done.ok || done.problem === statedElsewhere ? good(undefined) : done;
   }
 
   /** Returns true if every key is revoked, so that nobody can send requests. */
@@ -243,7 +269,7 @@ export class KeyRing {
   async refresh(): Promise<void> {
     const { gate } = this.#options;
     const last = this.#last;
-    const found = await gate.changes(Math.max(0, this.#changed - 1));
+    const found = await gate.changes(Math.max(0, this.lastRow - 1));
     const [again] = found;
     if (last === undefined || (again !== undefined && isSame(last, again))) {
       for (const change of found) this.#fold(change);
@@ -274,11 +300,6 @@ export class KeyRing {
     }
   }
 
-  /** The last row that was folded; 0 before the first. */
-  get #changed(): number {
-    return this.#last?.seq ?? 0;
-  }
-
   /** Resets to the state before any row, except for the operator's key, which no row records. */
   #forget(): void {
     const { firstKey } = this.#options;
@@ -301,7 +322,7 @@ export class KeyRing {
     decide: () => Promise<Result<KeyEvent, Refusal>> | Result<KeyEvent, Refusal>,
   ): Promise<Result<Receipt, Refusal>> {
     return this.#append(async (transaction) => {
-      if (transaction.changed !== this.#changed) await this.refresh();
+      if (transaction.changed !== this.lastRow) await this.refresh();
       const decided = await decide();
       if (!decided.ok) return decided;
       const { act, record, reason } = decided.value;
@@ -312,7 +333,7 @@ export class KeyRing {
   /** Records a person who may decide calls. A person who is on the list already is a conflict. */
   async appendPerson(by: string, name: string): Promise<Result<Receipt, Refusal>> {
     return this.#append(async (transaction) => {
-      if (transaction.changed !== this.#changed) await this.refresh();
+      if (transaction.changed !== this.lastRow) await this.refresh();
       if (this.#persons.has(name)) return bad(refuse("conflict", `the person ${quote(name)} is on the list already`));
       return good({ by, act: "persons.add", body: { name }, reason: `Svc: ${by} added the person ${name}` });
     });
@@ -345,12 +366,19 @@ export class KeyRing {
 
   #fold(change: Change): void {
     const { seq, at, act, body } = change;
-    if (seq <= this.#changed) return;
-    if (act.startsWith("keys.")) this.#hold(readRecord(body), at, change.by);
-    if (act === sessionsEnd) this.#ended.add(at, body, this.#now());
+    if (seq <= this.lastRow) return;
+    if (act === keysGroups) this.#holdGroups(readStated(body));
+    else if (act.startsWith("keys.")) this.#hold(readRecord(body), at, change.by);
+    if (act === sessionsEnd) this.#ended.add(change, this.#now());
     if (act === "persons.add") this.#persons.add((JSON.parse(body) as { readonly name: string }).name);
     this.#last = change;
     this.#folded.set(seq, change);
+  }
+
+  /** The key does not become young again: a sign-in is not an administrator's act. */
+  #holdGroups(stated: ReturnType<typeof readStated>): void {
+    const known = this.#held.get(keyId(stated))?.record;
+    if (known?.person !== undefined) this.#hold(withOidcGroups(known, stated), null);
   }
 
   #hold(record: KeyRecord, at: number | null, by?: string): void {
@@ -381,6 +409,9 @@ export class KeyRing {
     return known.map((each) => each ?? this.#options.firstKey ?? "");
   }
 }
+
+/** Another sign-in has recorded the same groups meanwhile. */
+const statedElsewhere = refuse("conflict", "the key has these groups already");
 
 /**
  * Returns true if both are the same row, read twice. A different row with the same number has another time or content.
