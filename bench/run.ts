@@ -1,5 +1,6 @@
 import { benchApprovals } from "./approvals.ts";
 import { benchCheck } from "./check.ts";
+import { benchConsole } from "./console.ts";
 import { benchContracts } from "./contracts.ts";
 import { benchDecide } from "./decide.ts";
 import { benchDeep } from "./deep.ts";
@@ -21,6 +22,7 @@ import { benchVerify } from "./verify.ts";
 const benches: Readonly<Record<string, () => Promise<void>>> = {
   approvals: benchApprovals,
   check: benchCheck,
+  console: benchConsole,
   contracts: benchContracts,
   decide: benchDecide,
   deep: benchDeep,

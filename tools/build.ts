@@ -34,6 +34,9 @@ for (const each of packages) {
     const own = join(each.folder, path);
     cpSync(existsSync(own) ? own : join(root, path), join(each.target, path), { recursive: true });
   }
+  for (const path of globSync("**/*.{css,svg}", { cwd: join(each.folder, "src") })) {
+    cpSync(join(each.folder, "src", path), join(each.target, "dist", path), { recursive: true });
+  }
   for (const path of globSync("**/*.ts", { cwd: join(each.folder, "src") })) {
     const source = join(each.folder, "src", path);
     const built = join(each.target, "dist", path.replace(/\.ts$/, ".js"));

@@ -29,7 +29,7 @@ const notByHand = /^package-lock\.json$|^spec\/vectors\/|(?:^|\/)generated\/|\.g
 /** This file names the forbidden words. */
 const self = "test/repository/tidy.test.ts";
 
-const rooms = ["wire", "contract", "approvals", "ledger", "gate", "cli", "analysis", "commands"];
+const rooms = ["wire", "contract", "approvals", "ledger", "gate", "cli", "console", "analysis", "commands"];
 const mayImport: ReadonlyMap<string, readonly string[]> = new Map([
   ["wire", []],
   ["contract", ["wire"]],
@@ -37,6 +37,7 @@ const mayImport: ReadonlyMap<string, readonly string[]> = new Map([
   ["ledger", ["wire", "approvals"]],
   ["gate", ["wire", "contract", "approvals", "ledger"]],
   ["cli", ["wire", "contract", "approvals", "ledger", "gate"]],
+  ["console", ["wire"]],
   ["analysis", ["wire", "contract"]],
   ["commands", ["wire", "contract", "cli", "analysis"]],
 ]);

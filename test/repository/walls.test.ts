@@ -28,6 +28,7 @@ const rooms: Readonly<Record<string, string>> = {
   ledger: "packages/svc-gate/src/ledger",
   gate: "packages/svc-gate/src/gate",
   cli: "packages/svc-gate/src/cli",
+  console: "packages/svc-gate/src/console",
   analysis: "packages/workbench/src/analysis",
   commands: "packages/workbench/src/commands",
 };
@@ -100,6 +101,10 @@ const arrows: readonly { readonly from: string; readonly to: string; readonly co
   { from: "cli", to: "gate", codes: [] },
   { from: "cli", to: "analysis", codes: wall },
   { from: "cli", to: "commands", codes: wall },
+  { from: "console", to: "wire", codes: [] },
+  { from: "console", to: "contract", codes: wall },
+  { from: "console", to: "gate", codes: wall },
+  { from: "gate", to: "console", codes: wall },
   { from: "analysis", to: "contract", codes: [] },
   { from: "analysis", to: "ledger", codes: wall },
   { from: "analysis", to: "gate", codes: wall },

@@ -3,12 +3,15 @@
  * entries of `limits`, so that an entry without a case does not compile and is reported.
  */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import type { Places } from "../../packages/svc-gate/src/gate/admission/places.ts";
 import { explainPlaces, explainRates, reportPlaces } from "../../packages/svc-gate/src/gate/admission/reading.ts";
 import { streamPlaces } from "../../packages/svc-gate/src/gate/events/streams.ts";
 import { limits, parseCheckRequest, quote } from "../../packages/svc-gate/src/wire/mod.ts";
 import { startClockedGate } from "../support/clocked-gate.ts";
+import { sendAsPage, signIn, trySignIn } from "../support/console.ts";
 import { fading, linePast, slowReader, valveBurst, valveFull, valveWait } from "../support/limits-of-load.ts";
 import {
   ask,
@@ -20,6 +23,7 @@ import {
   send,
   startGate,
   submit,
+  type Answer,
   type Refused,
   type Running,
 } from "../support/gate.ts";
@@ -93,6 +97,15 @@ const atLimit: Readonly<Record<keyof typeof limits, (gate: Running, over: 0 | 1,
     waitersOfKeyMax: (gate, over) => waited(gate, limits.waitersOfKeyMax + over, () => "one key"),
     waitersMax: (gate, over) => waited(gate, limits.waitersMax + over, (at) => `key ${at}`),
     streamsOfKeyMax: (_gate, over) => Promise.resolve(streamed(limits.streamsOfKeyMax + over, () => "one key")),
+    signInBodyBytesMax: async (gate, over) => {
+      const body = JSON.stringify({ key: await approverKey(gate) });
+      return (await sendAsPage(gate, "/session", { body: body.padEnd(limits.signInBodyBytesMax + over) })).json.code;
+    },
+    signInsOfKeyMax: async (gate, over) => {
+      const own = await approverKey(gate);
+      for (let n = 1; n < limits.signInsOfKeyMax + over; n += 1) await signIn(gate, own);
+      return (await trySignIn(gate, own)).json.code;
+    },
     streamsMax: (_gate, over) => Promise.resolve(streamed(limits.streamsMax + over, (at) => `key ${at}`)),
     explainsBurst: async (_gate, over) => explained(limits.explainsBurst + over, 0),
     // A second after the whole burst, as many tokens are back.
@@ -141,6 +154,24 @@ function streamed(count: number, keyOf: (at: number) => string): string | undefi
 function entered(places: Places, count: number, keyOf: (at: number) => string): string | undefined {
   const last = Array.from({ length: count }, (_, at) => places.enter(keyOf(at))).at(-1);
   return last?.ok === false ? last.problem.code : undefined;
+}
+
+/** Makes a key that decides calls, so that a sign-in to the console needs no code. */
+async function approverKey(gate: Running): Promise<string> {
+  const operator = JSON.parse(readFileSync(join(gate.folder, "data", "operator.json"), "utf8")).key as string;
+  const operate = (path: string, body: object): Promise<Answer> =>
+    ask(gate, path, {
+      method: "POST",
+      headers: { authorization: `Bearer ${operator}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+  await operate("/admin/persons", { name: "anna" });
+  const made = await operate("/admin/keys", {
+    name: `laptop-${gate.ledger.head.seq}`,
+    scopes: ["approve"],
+    person: "anna",
+  });
+  return made.json.key as string;
 }
 
 /** Charges explanations of one gate, a second after earlier ones; returns the refusal of the last. */

@@ -42,6 +42,9 @@ const raise: Readonly<Record<RefusalCode, Raise>> = {
     const mailer = await make(gate, '{"name":"mailer","tools":["mail.*"]}');
     return send(gate, post(call).replace(key, mailer));
   },
+  "code-needed": (gate) => signsIn(gate, { Host: hostOf(gate) }),
+  "wrong-origin": (gate) => signsIn(gate, { Host: hostOf(gate), Origin: "https://evil.example" }),
+  "wrong-host": (gate) => signsIn(gate, { Host: "evil.example" }),
   forbidden: (gate) => send(gate, requestText("GET /admin/keys HTTP/1.1")),
   "call-id-used": async (gate) => {
     const identified = (input: string): string =>
@@ -150,6 +153,24 @@ const raise: Readonly<Record<RefusalCode, Raise>> = {
     return send(gate, post(call));
   },
 };
+
+const hostOf = (gate: Running): string => new URL(gate.address).host;
+
+/** Sends the sign-in of the console's page, with other header fields. */
+function signsIn(gate: Running, own: Readonly<Record<string, string>>): Promise<Refused> {
+  const body = JSON.stringify({ key });
+  const fields = {
+    Origin: gate.address,
+    "Sec-Fetch-Site": "same-origin",
+    "X-Svc-Console": "1",
+    "Content-Type": "application/json",
+    "Content-Length": String(body.length),
+    Connection: "close",
+    ...own,
+  };
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+  return send(gate, `POST /console/session HTTP/1.1\r\n${lines.join("")}\r\n${body}`);
+}
 
 interface Parked {
   readonly id: string;

@@ -21,15 +21,20 @@ export interface Stream {
 /** How long a test waits for an event. */
 const patienceMs = 5000;
 
-/** Opens a stream of events with an API key. */
+/** Opens a stream of events with an API key, or with other header fields in its place. */
 export async function openStream(
   { address }: Pick<Desk, "address">,
   key: string,
-  { after, lastId, path = "/events" }: { after?: string; lastId?: string; path?: string } = {},
+  {
+    after,
+    lastId,
+    path = "/events",
+    own = { authorization: `Bearer ${key}` },
+  }: { after?: string; lastId?: string; path?: string; own?: Readonly<Record<string, string>> } = {},
 ): Promise<Stream> {
   const gone = new AbortController();
   const query = after === undefined ? "" : `?after=${after}`;
-  const headers = { authorization: `Bearer ${key}`, ...(lastId !== undefined && { "last-event-id": lastId }) };
+  const headers = { ...own, ...(lastId !== undefined && { "last-event-id": lastId }) };
   const response = await fetch(`${address}${path}${query}`, { headers, signal: gone.signal });
   assert.equal(response.status, 200, response.status === 200 ? "" : await response.text());
   assert.match(response.headers.get("content-type") ?? "", /^text\/event-stream/);

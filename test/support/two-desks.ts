@@ -10,7 +10,7 @@ export async function twoDesks(
   t: TestContext,
   there: PostgresServer,
   name: string,
-  given: Pick<DeskOptions, "contract" | "defects"> = {},
+  { env: more, ...given }: Pick<DeskOptions, "contract" | "defects" | "env"> = {},
 ): Promise<readonly [Desk, Desk]> {
   await there.run(`CREATE DATABASE ${name}`);
   const at = (url: string): string => url.replace(/\/postgres$/, `/${name}`);
@@ -18,6 +18,7 @@ export async function twoDesks(
   const env = {
     SVC_DATABASE_URL: at(there.url({ user: "gate", password: "gate" })),
     SVC_SIGNING_KEY: join(temporaryFolder(t), "signing.key"),
+    ...more,
   };
   const options = { env, ...given };
   const one = await startDesk(t, options);

@@ -14,7 +14,8 @@ export async function serveCommand(
   const configured = readConfig(process.env, flags);
   if (!configured.ok) return { exitCode: 2, text: configured.problem.join("\n") };
   const { config, warnings } = configured.value;
-  const started = serve(config, warnings, { runTests: contractTests, ...routeHooks }).catch((error: unknown) =>
+  const hooks = { runTests: contractTests, showCode: print, ...routeHooks };
+  const started = serve(config, warnings, hooks).catch((error: unknown) =>
     cannotStart(error, config.databaseUrl !== undefined),
   );
   // A signal during the start is obeyed after it: it must not end a gate that already answers.
@@ -79,7 +80,7 @@ function withoutSettings(): NodeJS.ProcessEnv {
 const testsMs = 120_000;
 
 function banner(serving: Serving): string {
-  const { address, ops, gate, ledger, contracts, tenants, made, modeChange, warnings } = serving;
+  const { address, console: page, ops, gate, ledger, contracts, tenants, made, modeChange, warnings } = serving;
   const { mode, contract } = gate.policy;
   const changed =
     modeChange &&
@@ -91,6 +92,7 @@ function banner(serving: Serving): string {
     `  contract  sha256:${contract}${contracts.length === 0 ? " (none: every tool is refused)" : ` (${contracts.join(", ")})`}`,
     `  ledger    ${ledger.name}, ${counted(ledger.head.seq, "row")}${ledger.isShared ? ", in the database" : ""}`,
     `  signed    by ${ledger.verifiers.map(({ text }) => text).join(", and by ")}`,
+    ...(page === undefined ? [] : [`  console   ${page}`]),
     ...(ops === undefined ? [] : [`  watched   ${ops}/metrics and /ready, without a key`]),
     ...(tenants === 0 ? [] : [`  tenants   ${tenants}, under ${address}/t/{tenant}`]),
   ];

@@ -23,6 +23,8 @@ export const files = {
   firstKey: "first-key",
   /** When keys were last used: outside the ledger, because it is not part of the history. */
   keyUses: "key-uses.json",
+  /** The secret that seals the console's sessions. */
+  consoleSecret: "console.secret",
   /** The URL and a key of the gate that serves the folder. */
   operator: "operator.json",
   /** A folder with a folder for each tenant's ledger. */

@@ -66,6 +66,10 @@ export const limits = {
   /** Open streams of events: of one key, and of the process. Each holds a connection. */
   streamsOfKeyMax: 64,
   streamsMax: 4096,
+  /** The body of a sign-in to the console, which the gate reads before it knows a key: a key, a code and their names. */
+  signInBodyBytesMax: 4096,
+  /** Sign-ins of one key, and then one a minute: each session can end with a row in the root's ledger. */
+  signInsOfKeyMax: 30,
   /** Explanations of one gate: compiling a contract takes up to half a second of a processor. */
   explainsPerSecond: 2,
   explainsBurst: 10,

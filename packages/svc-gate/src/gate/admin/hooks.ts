@@ -6,6 +6,8 @@ import type { Mode, Refusal, Result } from "../../wire/mod.ts";
 export interface ServeHooks {
   /** Runs the tests of contracts before a reload. */
   readonly runTests?: ContractTests;
+  /** Shows a person at the gate's terminal the code for the first sign-in to the console; by default in the log. */
+  readonly showCode?: (sentence: string) => void;
   /** Answers POST /explain. */
   readonly explain?: ExplainCall;
   /** Answers GET /report. */

@@ -134,6 +134,7 @@ const harmlessActs: ReadonlySet<string> = new Set([
   "grant.create",
   "keys.create",
   "persons.add",
+  "sessions.end",
 ]);
 
 /** Returns why a recorded ALLOW does not hold any more; undefined if it does. */

@@ -104,9 +104,8 @@ export async function showApproval(call: RouteCall): Promise<FastifyReply> {
     const waited = await waitFor(call, approval, Number(wait));
     if (!waited.ok) return refuseWith(reply, waited.problem);
     latest = waited.value;
-    const { key, service } = call;
     // The key may have been revoked meanwhile.
-    if (key !== undefined && service.keys.find(request.headers.authorization)?.id !== key.id)
+    if (call.key !== undefined && request.exchange?.credential()?.id !== call.key.id)
       return refuseWith(reply, refuse("unauthorized", "the key was revoked while the request waited"));
     if (statusAt(latest, Date.now()) === "pending") reply.header("retry-after", "1");
   }
@@ -274,10 +273,14 @@ function briefOf(call: RouteCall, approval: Approval): string {
 }
 
 function summaryOf(call: RouteCall, approval: Approval, row: ShownRow | undefined): string {
-  return objectText([...standing(call, approval), ...described(approval, row)]);
+  return objectText([...standing(call, approval), ...described(call, approval, row)]);
 }
 
-function described(approval: Approval, row: ShownRow | undefined): readonly (readonly [string, unknown])[] {
+function described(
+  call: RouteCall,
+  approval: Approval,
+  row: ShownRow | undefined,
+): readonly (readonly [string, unknown])[] {
   const { asking, asked, key, session, tool, votes, denial, hash } = approval;
   const reason = row === undefined ? undefined : partText(row.evidence, "reason");
   return [
@@ -292,6 +295,8 @@ function described(approval: Approval, row: ShownRow | undefined): readonly (rea
     ["groups", asking.needs],
     ["batch", asking.batch],
     ["asked", asked],
+    ["amounts", amountsOf(call, approval, row)],
+    ["may_decide", call.gate.approvals.mayDecide(nameOf(call), approval, Date.now())],
     [
       "decisions",
       [
@@ -329,7 +334,8 @@ function detailOf(call: RouteCall, approval: Approval, row: ShownRow | undefined
   const { mode = null, contract = null } = parseLeaf(row?.leaf ?? "") ?? {};
   return objectText([
     ...standing(call, approval),
-    ...described(approval, row),
+    ...described(call, approval, row),
+    ["may_differ", call.gate.policy.policySet.tools.get(approval.tool)?.unbound ?? []],
     ["tool_input", new Raw(part("input"))],
     ["platform_state", new Raw(part("platform"))],
     ["counters", outcome?.counters ?? null],
@@ -337,6 +343,17 @@ function detailOf(call: RouteCall, approval: Approval, row: ShownRow | undefined
     ["contract", contract],
     ["grants_allowed", offerOf(approval, row)],
   ]);
+}
+
+/** The numbers of the call that counters of its tool add up, such as the amount of a payment, with their characters. */
+function amountsOf(
+  { gate }: RouteCall,
+  { tool }: Approval,
+  row: ShownRow | undefined,
+): Readonly<Record<string, string>> {
+  const writers = gate.policy.policySet.tools.get(tool)?.writers ?? [];
+  const members = [...new Set(writers.flatMap(({ counter }) => counter.sumOf ?? []))].toSorted();
+  return (row && grantRows.sourceNumbers(members, grantRows.recordedCall(row))) ?? {};
 }
 
 /** What a grant made from the call may be at most; false if the rules permit none. */

@@ -89,7 +89,7 @@ async function stream(call: RouteCall, from: EventPlace, signal: AbortSignal): P
 
 /** The key as it is now; undefined if it may not read the stream any more. */
 function keyNow({ key, request, service, tenant }: RouteCall): Key | undefined {
-  const now = service.keys.find(request.headers.authorization);
+  const now = request.exchange?.credential();
   const isThere = tenant === null || service.tenants?.has(tenant) === true;
   if (now === undefined || now.id !== key?.id || !isThere) return undefined;
   return now.scopes.has("receipts") || now.scopes.has("approve") ? now : undefined;

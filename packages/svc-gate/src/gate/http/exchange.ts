@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { TLSSocket } from "node:tls";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Key } from "../admin/keys/keys.ts";
+import type { Session } from "../console/sessions.ts";
 import { requestId, traceIdOf } from "../telemetry/requests.ts";
 import type { Trace } from "../telemetry/traces.ts";
 
@@ -15,6 +16,10 @@ export interface Exchange {
   readonly headers: Record<string, string>;
   /** Undefined until a valid key was found. */
   key: Key | undefined;
+  /** Looks the key up again: it may have been revoked since, or the session of the console may have ended. */
+  credential: () => Key | undefined;
+  /** The session of a request from the console. */
+  session: Session | undefined;
   /** The tenant in the path; undefined if the path has none. */
   tenant: string | undefined;
   /** The trace of a check with a known key. Later log lines and refusals belong to it. */
@@ -30,8 +35,20 @@ declare module "fastify" {
 export function beginExchange(request: IncomingMessage, response: ServerResponse, id?: string): Exchange {
   const known = id ?? requestId(request.headers["x-request-id"]);
   const headers = { "x-request-id": known };
-  return { request, response, id: known, headers, key: undefined, tenant: undefined, trace: undefined };
+  return {
+    request,
+    response,
+    id: known,
+    headers,
+    key: undefined,
+    credential: nobody,
+    session: undefined,
+    tenant: undefined,
+    trace: undefined,
+  };
 }
+
+const nobody = (): undefined => undefined;
 
 /** Returns the exchange of a request that Fastify handles. Its router refuses some requests before any hook runs. */
 export function exchangeOf(request: FastifyRequest, reply: FastifyReply): Exchange {

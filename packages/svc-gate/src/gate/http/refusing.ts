@@ -111,10 +111,15 @@ function problemText({ code, detail }: Refusal): string {
 }
 
 /** Turns an error of the HTTP server into a refusal. */
-export function toRefusal(error: unknown, exchange: Exchange, logger: Logger): Refusal {
+export function toRefusal(
+  error: unknown,
+  exchange: Exchange,
+  logger: Logger,
+  bodyBytesMax: number = limits.bodyBytesMax,
+): Refusal {
   const { code, statusCode } = error as { readonly code?: string; readonly statusCode?: number };
   if (code === "FST_ERR_CTP_BODY_TOO_LARGE") {
-    return refuse("body-too-large", `the body must not exceed ${limits.bodyBytesMax} bytes`);
+    return refuse("body-too-large", `the body must not exceed ${bodyBytesMax} bytes`);
   }
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return refuse("bad-http", "the request is not HTTP that the gate reads");

@@ -6,6 +6,8 @@ import { boundConnections } from "../admission/connections.ts";
 import { hasEscapedPath, refusalForBody, refusalForHead } from "./head.ts";
 import type { Key } from "../admin/keys/keys.ts";
 import { exchangeOf, keyOf, type Exchange } from "./exchange.ts";
+import { addConsole, admitSession, type ConsoleAccess } from "./console.ts";
+import type { ConsoleDoor } from "../console/door.ts";
 import { noKey, refusalForLoad, refusalForRate } from "./key-refusals.ts";
 import { PlainChecks } from "./plain-check.ts";
 import { RefusalLog } from "./refusal-log.ts";
@@ -29,6 +31,8 @@ export interface HttpOptions {
   /** The greatest number of open connections. */
   readonly connections: number;
   readonly log: Logger;
+  /** Undefined if the gate serves no console. */
+  readonly console?: ConsoleDoor | undefined;
   readonly tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
 }
 
@@ -36,7 +40,7 @@ export interface HttpOptions {
  * Makes the HTTP server. It checks the key before the body, limits and strictly reads the body, and sends refusals as
  * problem details (RFC 9457). Connections are its only state.
  */
-export function makeServer({ service, basePath, connections, log, tls }: HttpOptions): FastifyInstance {
+export function makeServer({ service, basePath, connections, log, tls, console: door }: HttpOptions): FastifyInstance {
   const outlet: RefusalOutlet = {
     observer: service.metrics,
     log: new RefusalLog(log),
@@ -48,16 +52,20 @@ export function makeServer({ service, basePath, connections, log, tls }: HttpOpt
   };
   const server = Fastify(serverOptions({ service, log, tls }, outlet)) as unknown as FastifyInstance;
   const keyless = boundConnections(server.server, connections, log);
-  addKeyHooks(server, service, basePath, keyless);
+  addKeyHooks(server, { service, basePath, keyless, door });
   server.decorateRequest("exchange", undefined);
   server.decorate("refusalOutlet", outlet);
   server.removeAllContentTypeParsers();
   server.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
   server.setErrorHandler((error, request, reply) =>
-    refuseWith(reply, toRefusal(error, exchangeOf(request, reply), log)),
+    refuseWith(reply, toRefusal(error, exchangeOf(request, reply), log, request.routeOptions.bodyLimit)),
   );
   server.setNotFoundHandler((request, reply) => refuseWith(reply, notFound(request, basePath)));
-  addRoutes(server, service, basePath);
+  addRoutes(server, service, basePath, "");
+  if (door !== undefined) {
+    addConsole(server, { door, service, basePath });
+    addRoutes(server, service, basePath, "/console/api");
+  }
   server.server.maxHeadersCount = 0; // their bytes are limited; the default would silently drop the last headers
   const onKey = ({ socket }: IncomingMessage): void => keyless.delete(socket);
   takeRequests(server, service, new PlainChecks({ service, basePath, outlet, onKey }));
@@ -99,21 +107,26 @@ function serverOptions(
   } as Parameters<typeof Fastify>[0];
 }
 
+interface KeyHooks {
+  readonly service: Service;
+  readonly basePath: string;
+  readonly keyless: ReturnType<typeof boundConnections>;
+  readonly door: ConsoleDoor | undefined;
+}
+
 /** Looks up the key before the body is read, and once more before the handler if the key has changed. */
-function addKeyHooks(
-  server: FastifyInstance,
-  service: Service,
-  basePath: string,
-  keyless: ReturnType<typeof boundConnections>,
-): void {
+function addKeyHooks(server: FastifyInstance, { service, basePath, keyless, door }: KeyHooks): void {
   const { keys } = service;
-  server.addHook("onRequest", (request, reply, done) => {
-    const key = keys.find(request.headers.authorization);
+  const begin = (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    refused: Refusal | undefined,
+  ): FastifyReply | undefined => {
     const exchange = exchangeOf(request, reply);
-    exchange.key = key;
-    exchange.tenant = (request.params as { readonly tenant?: string } | undefined)?.tenant;
+    const { key } = exchange;
     const isCheck = (request.routeOptions.config as RouteConfig).scope === "check";
     const refusal =
+      refused ??
       refusalForKey(request, key) ??
       refusalForRate(exchange, service) ??
       refusalBeforeBody(request, basePath) ??
@@ -123,32 +136,70 @@ function addKeyHooks(
     else keyless.delete(request.raw.socket);
     if (refusal !== undefined) return refuseWith(reply, refusal);
     reply.headers(exchange.headers);
-    return done();
+    return undefined;
+  };
+  server.addHook("onRequest", (request, reply, done) => {
+    const exchange = exchangeOf(request, reply);
+    exchange.tenant = (request.params as { readonly tenant?: string } | undefined)?.tenant;
+    const { console: access } = request.routeOptions.config as RouteConfig;
+    const end = (refused?: Refusal): void => {
+      if (begin(request, reply, refused) === undefined) done();
+    };
+    if (access !== undefined) Object.assign(exchange.headers, consoleHeaders);
+    if (access === "session" && door !== undefined) {
+      admitSession(door, request, reply).then(end, done);
+      return;
+    }
+    if (access === undefined) {
+      exchange.credential = () => keys.find(request.headers.authorization);
+      exchange.key = exchange.credential();
+    }
+    end(
+      access === undefined
+        ? undefined
+        : access === "page"
+          ? door?.refusalForHost(request.raw)
+          : door?.refusalFor(request.raw),
+    );
   });
-  // A body may take seconds to arrive. A key that was revoked or expired meanwhile is refused.
+  // A body may take seconds to arrive. A key that was revoked or expired meanwhile is refused, and so is a session that
+  // has ended.
   server.addHook("preHandler", (request, reply, done) => {
     const { exchange } = request;
-    if (request.method !== "POST" || exchange?.key === undefined || keys.isUnchanged(exchange.key)) return done();
-    exchange.key = keys.find(request.headers.authorization);
+    if (request.method !== "POST" || exchange?.key === undefined) return done();
+    if (exchange.session === undefined && keys.isUnchanged(exchange.key)) return done();
+    exchange.key = exchange.credential();
     return exchange.key === undefined ? refuseWith(reply, noKey) : done();
   });
 }
 
-function addRoutes(server: FastifyInstance, service: Service, basePath: string): void {
+/** The header fields of every answer of the console. */
+const consoleHeaders = { "cross-origin-resource-policy": "same-origin", "x-content-type-options": "nosniff" };
+
+/**
+ * Adds the routes of the API.
+ *
+ * @param below empty for callers with a key; for browsers with a session, the path before each route
+ */
+function addRoutes(server: FastifyInstance, service: Service, basePath: string, below: "" | "/console/api"): void {
   const { tenants } = service;
+  const access: RouteConfig = below === "" ? {} : { console: "session" };
+  const noStore = below === "" ? {} : { onSend: keepNothing };
   for (const { method, path, scope, orScopes, handle, ofRoot = false } of routes) {
     server.route({
       method,
-      url: basePath + path,
-      config: { scope, orScopes },
+      url: basePath + below + path,
+      config: { scope, orScopes, ...access },
+      ...noStore,
       handler: (request, reply) =>
         handle({ service, gate: service.root, tenant: null, key: keyOf(request), request, reply }),
     });
     if (tenants === undefined || ofRoot) continue;
     server.route({
       method,
-      url: `${basePath}/t/:tenant${path}`,
-      config: { scope, orScopes },
+      url: `${basePath}/t/:tenant${below}${path}`,
+      config: { scope, orScopes, ...access },
+      ...noStore,
       handler: async (request, reply) => {
         const { tenant } = request.params as { readonly tenant: string };
         const key = keyOf(request);
@@ -164,6 +215,17 @@ function addRoutes(server: FastifyInstance, service: Service, basePath: string):
       },
     });
   }
+}
+
+/** A browser stores no answer of the console. */
+function keepNothing(
+  _request: FastifyRequest,
+  reply: FastifyReply,
+  payload: unknown,
+  done: (error: null, payload: unknown) => void,
+): void {
+  reply.header("cache-control", "no-store");
+  done(null, payload);
 }
 
 /** Counts each request as pending, also if it never reaches a route, and gives it to the fast path or to Fastify. */
@@ -211,6 +273,8 @@ function refusalForKey(request: FastifyRequest, key: Key | undefined): Refusal |
 interface RouteConfig {
   readonly scope?: Route["scope"];
   readonly orScopes?: Route["orScopes"];
+  /** Undefined for the API: its routes never read a cookie, and the console's never read Authorization. */
+  readonly console?: ConsoleAccess;
 }
 
 /** Returns why a request is refused for its headers, before its body is read. */

@@ -1,7 +1,7 @@
 import { bad, good, isMode, modes, nearest, type Mode, type Result } from "../../wire/mod.ts";
 import { parseSinks } from "../anchoring.ts";
 import type { Rate } from "../admin/keys/record.ts";
-import { isLoopback } from "./loopback.ts";
+import { isLoopback, isPrivateUrl } from "./loopback.ts";
 import { parseRate } from "../admission/rate.ts";
 import { parseBytes } from "../core/refused-inputs.ts";
 
@@ -209,6 +209,20 @@ const entries = {
     doc: "how many heads pass before witnesses and sinks receive one; at most one per second, at least one in ten",
     read: countFrom(1),
   } as Entry<number>,
+  console: {
+    variable: "SVC_CONSOLE",
+    kind: "switch",
+    fallback: "",
+    doc: "on or off: the console, a page for persons who decide; by default on if the gate listens on a loopback address",
+    read: ifGiven(oneOf(["on", "off"])),
+  } as Entry<"on" | "off" | undefined>,
+  consoleSecret: {
+    variable: "SVC_CONSOLE_SECRET",
+    kind: "secret",
+    fallback: "",
+    doc: "a random text that seals the console's sessions, the same on all replicas; by default a file in the data folder",
+    read: readConsoleSecret,
+  } as Entry<string | undefined>,
   notify: {
     variable: "SVC_NOTIFY",
     kind: "file",
@@ -314,8 +328,27 @@ export function readConfig(environment: Texts, flags: Texts): Result<Configured,
   const config = { ...values, modeSetting } as Config;
   if ((config.tlsCert === undefined) !== (config.tlsKey === undefined))
     problems.push("only one of SVC_TLS_CERT and SVC_TLS_KEY is set: set both or neither");
+  const wrongConsole = consoleProblem(config);
+  if (problems.length === 0 && wrongConsole !== undefined) problems.push(wrongConsole);
   if (problems.length > 0) return bad(problems);
   return good({ config, warnings: [...unknownVariables(environment), ...risks(config)] });
+}
+
+/** A console that others can reach needs TLS. Replicas need one secret, because each reads the sessions of the others. */
+function consoleProblem({ console: wanted, consoleSecret, databaseUrl, host, publicUrl }: Config): string | undefined {
+  if (wanted !== "on") return undefined;
+  if (databaseUrl !== undefined && consoleSecret === undefined)
+    return "SVC_CONSOLE is on, and gates on one database need one secret for their sessions: set SVC_CONSOLE_SECRET";
+  if (publicUrl !== undefined && !isPrivateUrl(publicUrl))
+    return `SVC_CONSOLE is on, and SVC_PUBLIC_URL is ${publicUrl}: keys must not cross a network without https`;
+  if (isLoopback(host) || publicUrl?.startsWith("https:") === true) return undefined;
+  return `SVC_CONSOLE is on, and the gate listens on ${host}: set SVC_PUBLIC_URL to the https address that persons use`;
+}
+
+/** Returns true if the gate serves the console. */
+export function servesConsole({ console: wanted, consoleSecret, databaseUrl, host }: Config): boolean {
+  if (wanted !== undefined) return wanted === "on";
+  return isLoopback(host) && (databaseUrl === undefined || consoleSecret !== undefined);
 }
 
 function plain({ text }: GivenSetting): Result<string, string> {
@@ -350,6 +383,14 @@ function readSigningKey({ variable, text, isFlag }: GivenSetting): Result<string
       `${variable} has the key itself as an argument, which every process can see: set the variable, or name a file`,
     );
   return good(text || undefined);
+}
+
+function readConsoleSecret({ variable, text, isFlag }: GivenSetting): Result<string | undefined, string> {
+  if (isFlag) return bad(`${variable} is an argument, which every process can see: set the variable`);
+  if (text === "" || text.length >= 32) return good(text || undefined);
+  return bad(
+    `${variable} has fewer than 32 characters, so it can be guessed: set it to random text, such as 64 hex digits`,
+  );
 }
 
 function readSinks({ variable, text }: GivenSetting): Result<string | undefined, string> {

@@ -16,6 +16,7 @@ import {
 import { good, type Result } from "../../wire/mod.ts";
 import { anchorSites, type AnchorSites } from "../anchoring.ts";
 import type { Config } from "./config.ts";
+import { consoleUrl, openConsole } from "./console.ts";
 import type { Gate, Reloaded } from "../core/gate.ts";
 import { makeServer, type HttpOptions } from "../http/server.ts";
 import { readFirstKeyDigest, KeyRing, loadFirstKey, recordFirstKey, type FirstKey } from "../admin/keys/keys.ts";
@@ -49,6 +50,8 @@ export interface Serving {
   readonly address: string;
   /** The address of the second listener, if there is one. */
   readonly ops: string | undefined;
+  /** The address of the console, if the gate serves it. */
+  readonly console: string | undefined;
   /** The gate of the root. */
   readonly gate: Gate;
   readonly ledger: Ledger;
@@ -124,13 +127,15 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
     const { notifier } = opened;
     const parts = { log, keys, root, rootSource, tenants, readSources, tests, metrics, notifier, traces, rates, hooks };
     const service = new Service(parts);
-    const server = makeServer({ service, basePath: config.basePath, connections: config.connections, log, tls });
+    const door = openConsole(config, { keys, log, ...hooks });
+    const server = makeServer({ service, ...config, console: door, log, tls });
     const ops = await openOps(service, config, log);
     const address = await listen(server, config).catch(async (error: unknown) => {
       await ops?.close();
       throw error;
     });
-    const door = await openOperatorDoor(config.dataDir, { address, key: keys.makeOperatorKey(), cert: tls?.cert }, log);
+    const operated = { address, key: keys.makeOperatorKey(), cert: tls?.cert };
+    const operator = await openOperatorDoor(config.dataDir, operated, log);
     void tenants?.openForSenders(notifier);
     // This is last, so that a refused start leaves no timer behind.
     told.end();
@@ -138,6 +143,7 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
     return {
       address,
       ops: ops?.address,
+      console: door && consoleUrl(config, address),
       gate: root.gate,
       ledger: root.ledger,
       contracts: root.gate.policy.policySet.contracts,
@@ -153,7 +159,7 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
         await server.close();
         clearTimeout(patience);
         clearInterval(refreshing);
-        await door.close();
+        await operator.close();
         await keys.close();
         await close();
         await traces?.stop();

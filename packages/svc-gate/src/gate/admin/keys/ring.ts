@@ -8,6 +8,7 @@ import { operatorName } from "./operator-name.ts";
 import { keyId, readRecord, recordBody, type KeyRecord, type Rate, type Scope } from "./record.ts";
 import { makeKey } from "./token.ts";
 import type { Voter } from "../../../approvals/mod.ts";
+import { endOfSessions, EndedSessions, sessionsEnd, type EndableSession } from "./ended-sessions.ts";
 import { toolMatcher } from "./tool-patterns.ts";
 
 /** A valid key. The object stays the same until the key changes. */
@@ -89,6 +90,7 @@ export class KeyRing {
   readonly #held = new Map<string, KeyEntry>();
   readonly #digests = new Map<string, ValidDigest>();
   readonly #persons = new Set<string>();
+  readonly #ended = new EndedSessions();
   readonly #timer: NodeJS.Timeout;
   /** The last row that was folded. `#folded` has all of them. */
   #last: Change | undefined;
@@ -115,8 +117,12 @@ export class KeyRing {
    */
   find(authorization: string | undefined): Key | undefined {
     const text = /^bearer +([^ ]+) *$/i.exec(authorization ?? "")?.[1];
-    if (text === undefined) return undefined;
-    const found = this.#digests.get(digestOf(text));
+    return text === undefined ? undefined : this.findDigest(digestOf(text));
+  }
+
+  /** Returns the key with a digest, SHA-256 in hex; undefined as `find` does. */
+  findDigest(digest: string): Key | undefined {
+    const found = this.#digests.get(digest);
     const now = this.#now();
     if (found === undefined || now >= found.until) return undefined;
     found.held.lastUsed = now;
@@ -130,6 +136,27 @@ export class KeyRing {
   isUnchanged(key: Key): boolean {
     const held = this.#held.get(key.id);
     return held?.key === key && held.record.expires === null && held.record.previous === null;
+  }
+
+  /** The last row that was folded; 0 before the first. */
+  get lastRow(): number {
+    return this.#last?.seq ?? 0;
+  }
+
+  /** Returns true if a key can decide calls now. */
+  get hasApprover(): boolean {
+    const now = this.#now();
+    return this.#held.values().some(({ record }) => this.voter(record, now) !== undefined);
+  }
+
+  /** Returns true if a row has ended a session of the console. */
+  isSessionEnded(key: Key, session: EndableSession): boolean {
+    return this.#ended.has(key, session);
+  }
+
+  /** Ends a session of a key, or with null each session that the key has opened so far. */
+  endSessions(key: Key, session: EndableSession | null): Promise<Result<Receipt, Refusal>> {
+    return this.#append(async () => good(endOfSessions(key, session)));
   }
 
   /** Returns true if every key is revoked, so that nobody can send requests. */
@@ -221,7 +248,7 @@ export class KeyRing {
   async refresh(): Promise<void> {
     const { gate } = this.#options;
     const last = this.#last;
-    const found = await gate.changes(Math.max(0, this.#changed - 1));
+    const found = await gate.changes(Math.max(0, this.lastRow - 1));
     const [again] = found;
     if (last === undefined || (again !== undefined && isSame(last, again))) {
       for (const change of found) this.#fold(change);
@@ -252,17 +279,13 @@ export class KeyRing {
     }
   }
 
-  /** The last row that was folded; 0 before the first. */
-  get #changed(): number {
-    return this.#last?.seq ?? 0;
-  }
-
   /** Resets to the state before any row, except for the operator's key, which no row records. */
   #forget(): void {
     const { firstKey } = this.#options;
     for (const [digest, { held }] of this.#digests) if (held.record !== operatorRecord) this.#digests.delete(digest);
     this.#held.clear();
     this.#persons.clear();
+    this.#ended.clear();
     this.#last = undefined;
     this.#folded.clear();
     if (firstKey !== undefined) this.#hold(firstRecord, null);
@@ -278,7 +301,7 @@ export class KeyRing {
     decide: () => Promise<Result<KeyEvent, Refusal>> | Result<KeyEvent, Refusal>,
   ): Promise<Result<Receipt, Refusal>> {
     return this.#append(async (transaction) => {
-      if (transaction.changed !== this.#changed) await this.refresh();
+      if (transaction.changed !== this.lastRow) await this.refresh();
       const decided = await decide();
       if (!decided.ok) return decided;
       const { act, record, reason } = decided.value;
@@ -289,7 +312,7 @@ export class KeyRing {
   /** Records a person who may decide calls. A person who is on the list already is a conflict. */
   async appendPerson(by: string, name: string): Promise<Result<Receipt, Refusal>> {
     return this.#append(async (transaction) => {
-      if (transaction.changed !== this.#changed) await this.refresh();
+      if (transaction.changed !== this.lastRow) await this.refresh();
       if (this.#persons.has(name)) return bad(refuse("conflict", `the person ${quote(name)} is on the list already`));
       return good({ by, act: "persons.add", body: { name }, reason: `Svc: ${by} added the person ${name}` });
     });
@@ -322,8 +345,9 @@ export class KeyRing {
 
   #fold(change: Change): void {
     const { seq, at, act, body } = change;
-    if (seq <= this.#changed) return;
+    if (seq <= this.lastRow) return;
     if (act.startsWith("keys.")) this.#hold(readRecord(body), at, change.by);
+    if (act === sessionsEnd) this.#ended.add(change, this.#now());
     if (act === "persons.add") this.#persons.add((JSON.parse(body) as { readonly name: string }).name);
     this.#last = change;
     this.#folded.set(seq, change);

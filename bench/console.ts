@@ -1,0 +1,256 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { request, type ClientRequest } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import chromium from "@sparticuz/chromium";
+import { chromium as browsers, type Browser } from "playwright-core";
+import { consoleAssets } from "../packages/svc-gate/src/gate/console/assets.ts";
+import { gateSettings, load, start, type Load, type Server } from "./check.ts";
+import { fillElsewhere } from "./fill.ts";
+import { atLeast, atMost, conclude, median, medianInterval, printTable, round, shown } from "./report.ts";
+
+const rows = Number(process.env["BENCH_ROWS"] ?? 1_000_000);
+const rounds = Number(process.env["BENCH_ROUNDS"] ?? 7);
+const seconds = Number(process.env["BENCH_SECONDS"] ?? 2);
+const approvals = 200;
+const consoles = 50;
+const slowdown = 4;
+
+/**
+ * Measures the console: the size of its files, the time from sign-in to an inbox with 200 approvals on a slow processor,
+ * a page of receipts in a large ledger, and checks beside 50 open consoles.
+ */
+export async function benchConsole(): Promise<void> {
+  const sizes = await fileSizes();
+  const folder = mkdtempSync(join(tmpdir(), "svc-gate-bench-"));
+  const data = join(folder, "data");
+  fillElsewhere(data, rows);
+  const gate = await start(["--max-semi-space-size=8", "bin/svc-gate.mjs", "serve"], gateSettings(data));
+  try {
+    const operator = (JSON.parse(readFileSync(join(data, "operator.json"), "utf8")) as { readonly key: string }).key;
+    const person = await makePerson(gate, operator);
+    const pages = await pageTimes(gate, person);
+    const { without, beside } = await besideConsoles(gate, person);
+    await escalate(gate, operator);
+    const inbox = await inboxTimes(gate, person);
+    report({ sizes, pages, without, beside, inbox });
+  } finally {
+    gate.child.kill("SIGKILL");
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+interface Sizes {
+  readonly inbox: number;
+  readonly all: number;
+  readonly uplot: number;
+}
+
+/** The compressed bytes of scripts and styles. */
+async function fileSizes(): Promise<Sizes> {
+  const { files, first } = await consoleAssets();
+  const sum = (names: Iterable<string>): number =>
+    [...names].reduce((bytes, name) => bytes + (files.get(name)?.gzip.length ?? 0), 0);
+  const uplot = sum(["npm/uplot.js"]);
+  return { inbox: sum([...first, "console/style.css"]), all: sum(files.keys()) - uplot, uplot };
+}
+
+async function makePerson(gate: Server, operator: string): Promise<string> {
+  await post(gate, operator, "/admin/persons", { name: "anna" });
+  const made = await post(gate, operator, "/admin/keys", {
+    name: "anna-laptop",
+    scopes: ["approve", "receipts"],
+    person: "anna",
+  });
+  return (made as { readonly key: string }).key;
+}
+
+async function post({ url }: Server, key: string, path: string, body: object): Promise<unknown> {
+  const answer = await fetch(url + path, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${await answer.text()}`);
+  return answer.json();
+}
+
+/** Milliseconds for a page of receipts, at many places of the ledger. */
+async function pageTimes({ url }: Server, key: string): Promise<readonly number[]> {
+  const times: number[] = [];
+  for (let at = 1; at <= 40; at += 1) {
+    const before = Math.floor((rows / 40) * at);
+    const filter = at % 2 === 0 ? "" : "&tool_name=payment.send&answered=ALLOW";
+    const began = performance.now();
+    const answer = await fetch(`${url}/receipts?limit=50&before=${before}${filter}`, {
+      headers: { authorization: `Bearer ${key}` },
+    });
+    await answer.text();
+    times.push(performance.now() - began);
+  }
+  return times;
+}
+
+interface Sides {
+  readonly without: readonly Load[];
+  readonly beside: readonly Load[];
+}
+
+/** Checks before the consoles are open, meanwhile, and after: neither side profits from a warmer gate. */
+async function besideConsoles(gate: Server, key: string): Promise<Sides> {
+  await load(gate, 64, seconds);
+  const before = await measured(gate);
+  const open = await Promise.all(Array.from({ length: consoles }, () => openConsole(gate, key)));
+  await load(gate, 64, seconds);
+  const beside = [...(await measured(gate)), ...(await measured(gate))];
+  for (const each of open) each.destroy();
+  await load(gate, 64, seconds);
+  return { without: [...before, ...(await measured(gate))], beside };
+}
+
+async function measured(gate: Server): Promise<readonly Load[]> {
+  const found: Load[] = [];
+  for (let times = 0; times < rounds; times += 1) found.push(await load(gate, 64, seconds));
+  return found;
+}
+
+/** What an open page keeps at the gate: a session and a stream of events. */
+async function openConsole({ url }: Server, key: string): Promise<ClientRequest> {
+  const { origin } = new URL(url);
+  const page = { "x-svc-console": "1", "sec-fetch-site": "same-origin", origin };
+  const signed = await send(
+    `${url}/console/session`,
+    { ...page, "content-type": "application/json" },
+    JSON.stringify({ key }),
+  );
+  const cookie = String(signed.cookie).split(";")[0] ?? "";
+  const secret = (JSON.parse(signed.text) as { readonly session: string }).session;
+  return new Promise((resolve, reject) => {
+    const headers = { ...page, cookie, "x-svc-session": secret, "x-svc-background": "1" };
+    const asked = request(`${url}/console/api/events`, { agent: false, headers }, (answer) => {
+      answer.resume();
+      answer.on("error", () => undefined);
+      if (answer.statusCode === 200) resolve(asked);
+      else reject(new Error(`a stream was refused: ${answer.statusCode}`));
+    });
+    asked.on("error", reject);
+    asked.end();
+  });
+}
+
+function send(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  body: string,
+): Promise<{ readonly cookie: unknown; readonly text: string }> {
+  return new Promise((resolve, reject) => {
+    const asked = request(url, { method: "POST", headers }, (answer) => {
+      let text = "";
+      answer.on("data", (piece: Buffer) => (text += piece.toString()));
+      answer.on("end", () => resolve({ cookie: answer.headers["set-cookie"]?.[0], text }));
+    });
+    asked.on("error", reject);
+    asked.end(body);
+  });
+}
+
+/** Calls that a person must decide: the price of their resource is not known. One key has at most 100 open. */
+async function escalate(gate: Server, operator: string): Promise<void> {
+  const names = ["agent-a", "agent-b", "agent-c"];
+  const made = await Promise.all(names.map((name) => post(gate, operator, "/admin/keys", { name, scopes: ["check"] })));
+  const keys = made.map((each) => (each as { readonly key: string }).key);
+  for (let at = 0; at < approvals; at += 1) {
+    const call = {
+      tool_name: "payment.send",
+      tool_input: {
+        amount: 5 + at / 100,
+        currency: "USD",
+        payee_address: "shop.example",
+        offer_expires_epoch: 4_102_444_800,
+      },
+      session_id: `run-${Math.floor(at / 4)}`,
+      platform_state: { monthly_spend_usd: 0, approved_payees: ["shop.example"], now_epoch: 1_767_225_600 },
+    };
+    await post(gate, keys[at % keys.length] ?? "", "/check", call);
+  }
+}
+
+/** Milliseconds from the press of "Sign in" to an inbox with all approvals that takes the next key. */
+async function inboxTimes({ url }: Server, key: string): Promise<readonly number[]> {
+  const browser = await browsers.launch({
+    executablePath: await chromium.executablePath(),
+    args: ["--no-sandbox", "--headless=shell"],
+  });
+  try {
+    const times: number[] = [];
+    for (let turn = 0; turn <= rounds; turn += 1) {
+      const ms = await inboxTime(browser, url, key);
+      if (turn > 0) times.push(ms);
+    }
+    return times;
+  } finally {
+    await browser.close();
+  }
+}
+
+async function inboxTime(browser: Browser, url: string, key: string): Promise<number> {
+  const context = await browser.newContext();
+  try {
+    const page = await context.newPage();
+    const cdp = await context.newCDPSession(page);
+    await page.goto(`${url}/console`);
+    await page.fill("#key", key);
+    await cdp.send("Emulation.setCPUThrottlingRate", { rate: slowdown });
+    return await page.evaluate<number>(pressing);
+  } finally {
+    await context.close();
+  }
+}
+
+/** Runs in the page, because the throttle does not slow this process. */
+const pressing = `(async () => {
+  const began = performance.now();
+  document.querySelector("button[type=submit]").click();
+  for (;;) {
+    await new Promise(requestAnimationFrame);
+    if (document.querySelectorAll("li.row").length >= ${approvals}) break;
+    if (performance.now() - began > 30_000) throw new Error("the inbox did not come");
+  }
+  await new Promise((resolve) => setTimeout(resolve)); // The page takes input now.
+  return performance.now() - began;
+})()`;
+
+interface Found extends Sides {
+  readonly sizes: Sizes;
+  readonly pages: readonly number[];
+  readonly inbox: readonly number[];
+}
+
+function report({ sizes, pages, without, beside, inbox }: Found): void {
+  const cpu = (side: readonly Load[]): number => median(side.map(({ cpuMicros }) => cpuMicros));
+  const perSecond = (side: readonly Load[]): number => median(side.map((each) => each.perSecond));
+  console.log(`\n${rows} rows, ${rounds} rounds; medians with their 95 % intervals`);
+  printTable([
+    ["", "value"],
+    ["compressed, inbox", sizes.inbox],
+    ["compressed, all pages without uPlot", sizes.all],
+    ["compressed, uPlot", sizes.uplot],
+    ["a page of receipts, ms", shown(medianInterval(pages))],
+    [
+      `sign-in to an inbox with ${approvals} approvals, processor slowed ${slowdown} times, ms`,
+      shown(medianInterval(inbox)),
+    ],
+    ["checks/s without consoles", shown(medianInterval(without.map((each) => each.perSecond)))],
+    [`checks/s with ${consoles} consoles`, shown(medianInterval(beside.map((each) => each.perSecond)))],
+    ["processor time for each check without, \u00b5s", round(cpu(without))],
+    ["processor time for each check with, \u00b5s", round(cpu(beside))],
+  ]);
+  conclude("console", {
+    inbox_bytes: atMost(sizes.inbox, 45_000),
+    all_bytes: atMost(sizes.all, 90_000),
+    receipts_page_ms: atMost(Math.max(...pages), 100),
+    inbox_ms: atMost(median(inbox), 1000),
+    checks_with_over_without: atLeast(perSecond(beside) / perSecond(without), 0.97),
+    checks_for_each_processor_second_with_over_without: atLeast(cpu(without) / cpu(beside), 0.97),
+  });
+}

@@ -1,0 +1,150 @@
+/** The answers of the gate, as spec/api.md and spec/approvals.md have them. Times are milliseconds since the epoch. */
+
+export interface Session {
+  readonly key: string;
+  readonly person: string | null;
+  readonly groups: readonly string[];
+  readonly scopes: readonly string[];
+  readonly tenant: string | null;
+  readonly ends: number;
+  readonly idle_ms: number;
+  /** True if a key of the gate can decide calls. */
+  readonly approvers: boolean;
+  readonly mode: string;
+  /** The ledger's name. */
+  readonly ledger: string;
+  /** The public keys that sign its heads: C2SP vkeys. */
+  readonly vkeys: readonly string[];
+}
+
+export interface Need {
+  readonly by: readonly string[] | null;
+  readonly of: number;
+}
+
+export interface Said {
+  readonly decision: "approve" | "deny";
+  readonly person: string;
+  readonly at: number;
+  readonly receipt: number;
+  readonly comment: string;
+  readonly until?: number;
+  readonly scope?: "call" | "tool" | "rule";
+}
+
+export interface Approval {
+  readonly id: string;
+  readonly status: string;
+  readonly decide_by: number;
+  readonly use_by: number | null;
+  readonly needs: number;
+  readonly has: number;
+  readonly may_decide: boolean;
+  readonly receipt: number;
+  readonly hash: string;
+  readonly at: number;
+  readonly tool_name: string;
+  readonly session_id: string | null;
+  readonly key: string;
+  readonly reason: string | null;
+  readonly rules: readonly string[];
+  readonly groups: readonly Need[];
+  readonly batch: boolean;
+  readonly asked: number;
+  /** The numbers that counters add up, with their characters. */
+  readonly amounts: Readonly<Record<string, string>>;
+  readonly decisions: readonly Said[];
+  readonly closed: number | null;
+  readonly successor: number | null;
+}
+
+export interface ApprovalDetail extends Approval {
+  readonly counters: Readonly<Record<string, string>> | null;
+  readonly mode: string | null;
+  readonly contract: string | null;
+  readonly may_differ: readonly string[];
+  readonly grants_allowed: false | GrantOffer;
+}
+
+export interface GrantOffer {
+  readonly at_most_ms: number;
+  readonly uses: number;
+  readonly pins: readonly string[];
+  readonly sums: readonly string[];
+  readonly free: readonly string[];
+}
+
+export interface Receipt {
+  readonly seq: number;
+  readonly hash: string;
+  readonly at: number;
+  readonly session_id?: string | null;
+  readonly tool_name?: string | null;
+  readonly verdict?: string | null;
+  readonly answered?: string | null;
+  readonly mode?: string | null;
+  readonly reason?: string | null;
+  readonly rule?: string | null;
+  readonly contract?: string | null;
+  readonly key?: string | null;
+  readonly act?: string;
+  readonly leaf: string;
+  readonly evidence: readonly string[];
+}
+
+export interface ReceiptPage {
+  readonly receipts: readonly Receipt[];
+  readonly next: number | null;
+}
+
+export interface Stop {
+  readonly scope: unknown;
+  readonly why: string;
+  readonly person: string;
+  readonly at: number;
+  readonly receipt: number;
+  readonly root: boolean;
+}
+
+export interface Stops {
+  readonly stopped: boolean;
+  readonly stops: readonly Stop[];
+}
+
+/** The outcome of a rule for one call (`svc-gate explain`). */
+export interface Explained {
+  readonly verdict: string;
+  readonly answered: string;
+  readonly rule: string;
+  readonly reason: string;
+  readonly counters: readonly ExplainedCounter[];
+  readonly rules: readonly ExplainedRule[];
+  readonly mismatch: {
+    readonly id: string;
+    readonly path: string;
+    readonly expected: string;
+    readonly found: string;
+  } | null;
+}
+
+export interface ExplainedCounter {
+  readonly name: string;
+  readonly value: string | null;
+  readonly key: string | null;
+}
+
+export interface ExplainedRule {
+  readonly id: string;
+  readonly kind: string;
+  readonly came: string;
+  readonly speaks: { readonly verdict: string; readonly reason: string } | null;
+  readonly condition: Condition | null;
+}
+
+export interface Condition {
+  readonly text: string;
+  readonly place: string;
+  readonly came: readonly ({ readonly value: string } | { readonly error: string })[];
+  readonly times: number;
+  readonly parts: readonly Condition[];
+}

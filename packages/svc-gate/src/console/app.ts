@@ -1,0 +1,222 @@
+import { h, type JSX } from "preact";
+import { useCallback, useEffect, useState } from "preact/hooks";
+import type { Session, Stops } from "./answers.ts";
+import { ask, askConsole, keepPageSecret, onRefused, pageSecret, type Problem } from "./gate.ts";
+import { isLive, listen, onStatus, startLive, stopLive } from "./live.ts";
+import { Loading, ProblemNote } from "./parts.ts";
+import { link, useRoute, type Route } from "./route.ts";
+import { Text } from "./text.ts";
+import Inbox from "./pages/inbox.ts";
+import { SignIn } from "./pages/sign-in.ts";
+
+const places = [
+  ["/", "Inbox", ["approve", "receipts"]],
+  ["/receipts", "Receipts", ["receipts"]],
+  ["/rollout", "Rollout", ["receipts"]],
+  ["/explain", "Explain", ["rules"]],
+  ["/contract", "Contract", ["rules"]],
+  ["/ledger", "Ledger", ["receipts"]],
+  ["/access", "Access", ["approve", "receipts", "admin"]],
+] as const;
+
+/** The console: who has signed in, the pages, and the stop that is in force. */
+export function App(): JSX.Element {
+  const [session, setSession] = useState<Session | undefined>(undefined);
+  const [problem, setProblem] = useState<Problem | undefined>(undefined);
+  const [isKnown, setKnown] = useState(false);
+  const load = useCallback(async (): Promise<void> => {
+    if (pageSecret() === undefined) return setKnown(true);
+    const answer = await askConsole<Session>("/session", { background: true });
+    if (!answer.ok && answer.problem.status === 401) keepPageSecret(undefined);
+    setProblem(answer.ok || answer.problem.status === 401 ? undefined : answer.problem);
+    setSession(answer.ok ? answer.value : undefined);
+    setKnown(true);
+  }, []);
+  useEffect(() => {
+    onRefused(() => void load());
+    void load();
+  }, [load]);
+  useEffect(() => {
+    if (session === undefined) return undefined;
+    startLive();
+    // The key may be revoked, or the person may sign out elsewhere.
+    const timer = setInterval(() => void load(), 15_000);
+    const stop = listen(({ type }) =>
+      type === "keys.changed" || type === "contract.changed" ? void load() : undefined,
+    );
+    return () => {
+      clearInterval(timer);
+      stop();
+      stopLive();
+    };
+  }, [session?.key, load]);
+  if (!isKnown) return h("main", { class: "sign-in" }, h(Loading, null));
+  if (problem !== undefined)
+    return h(
+      "main",
+      { class: "sign-in" },
+      h(ProblemNote, { of: problem }),
+      h("button", { type: "button", onClick: () => void load() }, "Try again"),
+    );
+  if (session === undefined) return h(SignIn, { onOpened: () => void load() });
+  return h(Shell, { session, onEnded: () => setSession(undefined) });
+}
+
+interface ShellProps {
+  readonly session: Session;
+  readonly onEnded: () => void;
+}
+
+function Shell({ session, onEnded }: ShellProps): JSX.Element {
+  const route = useRoute();
+  useEffect(() => {
+    // A screen reader says where it is now; the first page keeps the focus of the sign-in.
+    document.querySelector<HTMLElement>("#title")?.focus({ preventScroll: true });
+  }, [route.path]);
+  return h(
+    "div",
+    { class: "shell" },
+    h("a", { class: "skip", href: "#title" }, "Skip to the page"),
+    h(Side, { session, path: route.path, onEnded }),
+    h("main", { id: "main" }, h(StopBanner, null), h(Page, { session, route })),
+  );
+}
+
+function Side({ session, path, onEnded }: ShellProps & { readonly path: string }): JSX.Element {
+  const mine = places.filter(([, , scopes]) => scopes.some((scope) => session.scopes.includes(scope)));
+  const isHere = (place: string): boolean =>
+    place === "/" ? path === "/" || path.startsWith("/approvals") : path.startsWith(place);
+  return h(
+    "header",
+    { class: "side-bar" },
+    h(
+      "p",
+      { class: "brand" },
+      "svc-gate",
+      session.tenant !== null && h("span", { class: "quiet" }, " ", h(Text, { of: session.tenant })),
+    ),
+    h(
+      "nav",
+      { "aria-label": "Pages" },
+      h(
+        "ul",
+        null,
+        mine.map(([place, label]) =>
+          h(
+            "li",
+            { key: place },
+            h("a", { href: link(place), "aria-current": isHere(place) ? "page" : undefined }, label),
+          ),
+        ),
+      ),
+    ),
+    h(Who, { session, onEnded }),
+  );
+}
+
+function Who({ session, onEnded }: ShellProps): JSX.Element {
+  const [, setTick] = useState(0);
+  useEffect(() => onStatus(() => setTick((tick) => tick + 1)), []);
+  const end = async (all: boolean): Promise<void> => {
+    await askConsole("/session/end", { body: JSON.stringify({ all }) });
+    keepPageSecret(undefined);
+    onEnded();
+  };
+  return h(
+    "div",
+    { class: "who" },
+    h(
+      "p",
+      null,
+      h("span", { class: `mode ${session.mode}` }, session.mode),
+      " ",
+      h("span", { class: isLive ? "live" : "live off", role: "status" }, isLive ? "live" : "not live"),
+    ),
+    h(
+      "p",
+      null,
+      h("strong", null, h(Text, { of: session.person ?? session.key })),
+      session.person !== null && h("span", { class: "quiet" }, " with ", h(Text, { of: session.key })),
+      session.groups.length > 0 && h("span", { class: "quiet" }, ", ", h(Text, { of: session.groups.join(", ") })),
+    ),
+    h(
+      "p",
+      { class: "acts" },
+      h("button", { type: "button", class: "small", onClick: () => void end(false) }, "Sign out"),
+      h("button", { type: "button", class: "small", onClick: () => void end(true) }, "End all sessions"),
+    ),
+  );
+}
+
+/** A stop is shown on every page. */
+function StopBanner(): JSX.Element | null {
+  const [stops, setStops] = useState<Stops | undefined>(undefined);
+  useEffect(() => {
+    const load = (): void =>
+      void ask<Stops>("/stop", { background: true }).then((answer) => (answer.ok ? setStops(answer.value) : undefined));
+    load();
+    return listen(({ type }) => (type.startsWith("stop.") ? load() : undefined));
+  }, []);
+  if (stops?.stopped !== true) return null;
+  return h(
+    "p",
+    { class: "stop-banner", role: "alert" },
+    stops.stops.length === 1
+      ? "A stop is in force: it blocks calls. "
+      : `${stops.stops.length} stops are in force: they block calls. `,
+    h("a", { href: link("/access") }, "Look at it"),
+  );
+}
+
+type PageModule = { readonly default: unknown };
+type AnyPage = (props: Readonly<Record<string, unknown>>) => JSX.Element;
+
+interface Found {
+  readonly load: () => Promise<PageModule>;
+  readonly props: Readonly<Record<string, unknown>>;
+}
+
+/** The page of an address. Only the inbox is loaded with the console itself. */
+function pageOf({ path }: Route, session: Session): Found | undefined {
+  const [, approval] = /^\/approvals\/(apr_[1-9][0-9]*_[0-9a-f]{32})$/.exec(path) ?? [];
+  if (approval !== undefined)
+    return { load: () => import("./pages/approval.ts"), props: { id: approval, session, key: approval } };
+  const [, seq] = /^\/receipts\/([1-9][0-9]*)$/.exec(path) ?? [];
+  if (seq !== undefined)
+    return { load: () => import("./pages/receipt.ts"), props: { seq: Number(seq), session, key: seq } };
+  const load = loaders[path];
+  return load && { load, props: { session, key: path } };
+}
+
+const loaders: Readonly<Record<string, () => Promise<PageModule>>> = {
+  "/receipts": () => import("./pages/receipts.ts"),
+  "/rollout": () => import("./pages/rollout.ts"),
+  "/explain": () => import("./pages/explain.ts"),
+  "/contract": () => import("./pages/contract.ts"),
+  "/ledger": () => import("./pages/ledger.ts"),
+  "/access": () => import("./pages/access.ts"),
+};
+
+function Page({ session, route }: { readonly session: Session; readonly route: Route }): JSX.Element {
+  const [loaded, setLoaded] = useState<{ readonly path: string; readonly page: AnyPage } | string | undefined>(
+    undefined,
+  );
+  const found = pageOf(route, session);
+  useEffect(() => {
+    if (found === undefined) return;
+    found.load().then(
+      (module) => setLoaded({ path: route.path, page: module.default as AnyPage }),
+      () => setLoaded("This page cannot be loaded: the gate was changed or does not answer. Load the page again."),
+    );
+  }, [route.path]);
+  if (route.path === "/") return h(Inbox, { session });
+  if (found === undefined)
+    return h(
+      "div",
+      null,
+      h("h1", { id: "title", tabIndex: -1 }, "No such page"),
+      h("p", null, h("a", { href: link("/") }, "Inbox")),
+    );
+  if (typeof loaded === "string") return h("p", { class: "problem", role: "alert" }, loaded);
+  return loaded?.path === route.path ? h(loaded.page, found.props) : h(Loading, {});
+}

@@ -1,0 +1,96 @@
+import { base, headers } from "./gate.ts";
+
+/** An event of the ledger (spec/events.md), as far as the page needs it. */
+export interface LiveEvent {
+  readonly type: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+export type Listener = (event: LiveEvent) => void;
+
+const listeners = new Set<Listener>();
+const statusListeners = new Set<() => void>();
+const waitsMs = [1000, 2000, 5000, 10_000];
+
+let stopped: AbortController | undefined;
+let last: string | undefined;
+/** True after the first stream: events may be missing between two streams, so the pages load again. */
+let wasLive = false;
+
+/** True while events arrive. */
+export let isLive = false;
+
+export function listen(listener: Listener): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+export function onStatus(listener: () => void): () => void {
+  statusListeners.add(listener);
+  return () => statusListeners.delete(listener);
+}
+
+/** Reads the gate's events until `stopLive`, and connects again after the last event that it has read. */
+export function startLive(): void {
+  if (stopped !== undefined) return;
+  const ending = (stopped = new AbortController());
+  void follow(ending.signal);
+}
+
+export function stopLive(): void {
+  stopped?.abort();
+  stopped = undefined;
+  last = undefined;
+  wasLive = false;
+}
+
+async function follow(signal: AbortSignal): Promise<void> {
+  for (let tries = 0; !signal.aborted; tries += 1) {
+    const began = await read(signal).catch(() => false);
+    setLive(false);
+    if (began) tries = 0;
+    await new Promise((resolve) => setTimeout(resolve, waitsMs[Math.min(tries, waitsMs.length - 1)]));
+  }
+}
+
+/**
+ * Reads one stream. `EventSource` cannot send the header with the page's secret, so the stream is read with `fetch`.
+ *
+ * @returns true if the gate accepted the request
+ */
+async function read(signal: AbortSignal): Promise<boolean> {
+  const sent = { ...headers({ background: true }), ...(last !== undefined && { "last-event-id": last }) };
+  const answer = await fetch(`${base}/api/events`, { headers: sent, signal });
+  if (answer.status === 400) last = undefined; // The ledger is another one now.
+  if (!answer.ok || answer.body === null) return false;
+  setLive(true);
+  if (wasLive) tell({ type: "approval.missed", data: {} });
+  wasLive = true;
+  let text = "";
+  for await (const piece of answer.body.pipeThrough(new TextDecoderStream())) {
+    const frames = (text + piece).split("\n\n");
+    text = frames.pop() ?? "";
+    for (const frame of frames) take(frame);
+  }
+  return true;
+}
+
+function take(frame: string): void {
+  const fields = new Map(
+    frame.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]),
+  );
+  last = fields.get("id") ?? last;
+  const [type, data] = [fields.get("event"), fields.get("data")];
+  if (type === undefined || data === undefined) return;
+  tell({ type, data: JSON.parse(data) as LiveEvent["data"] });
+}
+
+function tell(event: LiveEvent): void {
+  for (const listener of listeners) listener(event);
+}
+
+function setLive(live: boolean): void {
+  if (live === isLive) return;
+  isLive = live;
+  for (const listener of statusListeners) listener();
+}

@@ -1,0 +1,372 @@
+import { h, type JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { Session, Stop, Stops } from "../answers.ts";
+import { Button, Choice, Field, Tick } from "../fields.ts";
+import { ask, type Problem } from "../gate.ts";
+import { Dialog, Empty, Loading, Panel, ProblemNote, Title, useAnswer } from "../parts.ts";
+import { link } from "../route.ts";
+import { Text } from "../text.ts";
+import { Ago, Countdown } from "../time.ts";
+
+interface KeyLine {
+  readonly name: string;
+  readonly tenant: string | null;
+  readonly owner: string | null;
+  readonly scopes: readonly string[];
+  readonly person?: string | null;
+  readonly groups?: readonly string[];
+  readonly last_used: number | null;
+  readonly expires: number | null;
+  readonly revoked?: boolean;
+  readonly state?: string;
+}
+
+interface GrantLine {
+  readonly id: string;
+  readonly status: string;
+  readonly receipt: number;
+  readonly hash: string;
+  readonly source: number;
+  readonly key: string;
+  readonly tool_name: string;
+  readonly rules: readonly string[];
+  readonly pins: readonly string[];
+  readonly free: readonly string[];
+  readonly amounts: Readonly<Record<string, string>>;
+  readonly spent: Readonly<Record<string, string>>;
+  readonly uses: number;
+  readonly used: number;
+  readonly until: number;
+  readonly at: number;
+  readonly needs: number;
+  readonly has: number;
+  readonly decisions: readonly { readonly person: string; readonly receipt: number }[];
+}
+
+/** Who may do what: grants, the stop, and for administrators the keys. */
+export default function Access({ session }: { readonly session: Session }): JSX.Element {
+  return h(
+    "div",
+    null,
+    h(Title, { text: "Access" }),
+    h(StopPanel, { session }),
+    h(Grants, { session }),
+    session.scopes.includes("admin")
+      ? h(Keys, null)
+      : h(Panel, { title: "Keys" }, h("p", { class: "quiet" }, "A key of scope admin sees and revokes keys here.")),
+  );
+}
+
+export function scopeText(scope: unknown): string {
+  if (scope === "all") return "every call";
+  const { tools, key, session } = scope as {
+    tools?: readonly string[];
+    key?: string;
+    session?: { key: string; id: string };
+  };
+  if (tools !== undefined) return `the ${tools.length === 1 ? "tool" : "tools"} ${tools.join(", ")}`;
+  if (key !== undefined) return `the key ${key}`;
+  return `the session ${session?.id ?? ""} of the key ${session?.key ?? ""}`;
+}
+
+function StopPanel({ session }: { readonly session: Session }): JSX.Element {
+  const { value, problem, again } = useAnswer<Stops>("/stop");
+  const [isOpen, setOpen] = useState(false);
+  const mayStop = session.scopes.includes("admin") || session.scopes.includes("approve");
+  const mayLift = session.scopes.includes("admin");
+  const stops = value?.stops ?? [];
+  return h(
+    Panel,
+    { title: "Stop" },
+    h("p", null, "A stop blocks calls at once, in every mode, until an administrator lifts it."),
+    problem !== undefined && h(ProblemNote, { of: problem }),
+    stops.map((stop) => h(Stopped, { key: stop.receipt, stop, mayLift, onLifted: () => again(true) })),
+    value !== undefined && stops.length === 0 && h("p", { class: "quiet" }, "Nothing is stopped."),
+    mayStop && h("button", { type: "button", class: "danger", onClick: () => setOpen(true) }, "Stop …"),
+    isOpen &&
+      h(StopDialog, {
+        onClose: () => {
+          setOpen(false);
+          again(true);
+        },
+      }),
+  );
+}
+
+interface StoppedProps {
+  readonly stop: Stop;
+  readonly mayLift: boolean;
+  readonly onLifted: () => void;
+}
+
+function Stopped({ stop, mayLift, onLifted }: StoppedProps): JSX.Element {
+  const [problem, setProblem] = useState<Problem | undefined>(undefined);
+  const lift = async (): Promise<void> => {
+    const answer = await ask("/admin/stop/lift", { body: JSON.stringify({ scope: stop.scope }) });
+    setProblem(answer.ok ? undefined : answer.problem);
+    if (answer.ok) onLifted();
+  };
+  return h(
+    "div",
+    { class: "stopped" },
+    h(
+      "p",
+      null,
+      h("strong", null, "Stopped: ", h(Text, { of: scopeText(stop.scope) })),
+      " by ",
+      h(Text, { of: stop.person }),
+      " ",
+      h(Ago, { at: stop.at }),
+      ": ",
+      h(Text, { of: stop.why }),
+      " ",
+      h("a", { href: link(`/receipts/${stop.receipt}`) }, `row ${stop.receipt}`),
+    ),
+    mayLift && h("button", { type: "button", class: "small", onClick: () => void lift() }, "Lift"),
+    problem !== undefined && h(ProblemNote, { of: problem }),
+  );
+}
+
+const word = "stop";
+const kinds = [
+  ["all", "every call"],
+  ["tools", "some tools"],
+  ["key", "one key"],
+] as const;
+
+/** The person types a word, so that no stray click stops a system. */
+function StopDialog({ onClose }: { readonly onClose: () => void }): JSX.Element {
+  const [kind, setKind] = useState("all");
+  const [name, setName] = useState("");
+  const [why, setWhy] = useState("");
+  const [typed, setTyped] = useState("");
+  const [keeps, setKeeps] = useState(false);
+  const [problem, setProblem] = useState<Problem | undefined>(undefined);
+  const send = async (): Promise<void> => {
+    const body = JSON.stringify({ scope: scopeOf(kind, name), why, ...(keeps && { approvals: "keep" }) });
+    const answer = await ask("/admin/stop", { body });
+    if (answer.ok) onClose();
+    else setProblem(answer.problem);
+  };
+  const isReady = typed === word && why.trim() !== "";
+  const nameLabel = kind === "key" ? "The key's name" : "The tools, separated by commas";
+  return h(
+    Dialog,
+    { title: "Stop calls", onClose },
+    h(Choice, { id: "stop-kind", label: "Which calls", value: kind, onText: setKind, choices: kinds }),
+    kind !== "all" && h(Field, { id: "stop-name", label: nameLabel, value: name, onText: setName }),
+    h(Field, { id: "stop-why", label: "Why (each blocked call says it)", value: why, onText: setWhy }),
+    h(
+      Tick,
+      { isOn: keeps, onChange: () => setKeeps(!keeps) },
+      "keep the approvals that are open; a person decides them again",
+    ),
+    h(Field, { id: "stop-word", label: `Type "${word}" to confirm`, value: typed, onText: setTyped }),
+    problem !== undefined && h(ProblemNote, { of: problem }),
+    h("p", { class: "acts" }, h(Button, { kind: "danger", isOff: !isReady, onPress: send }, "Stop these calls")),
+  );
+}
+
+function scopeOf(kind: string, name: string): unknown {
+  if (kind === "all") return "all";
+  return kind === "key" ? { key: name.trim() } : { tools: name.split(",").map((each) => each.trim()) };
+}
+
+function Grants({ session }: { readonly session: Session }): JSX.Element {
+  const { value, problem, again } = useAnswer<{ readonly grants: readonly GrantLine[] }>("/grants");
+  const grants = value?.grants ?? [];
+  const mayRevoke = session.scopes.includes("approve");
+  return h(
+    Panel,
+    { title: "Grants" },
+    problem !== undefined && h(ProblemNote, { of: problem }),
+    value === undefined && problem === undefined && h(Loading, null),
+    value !== undefined &&
+      grants.length === 0 &&
+      h(
+        Empty,
+        { title: "No grant is in force" },
+        h(
+          "p",
+          null,
+          "A person who approves a call may let later calls like it through, within bounds. Such grants appear here with their uses.",
+        ),
+      ),
+    h(
+      "ul",
+      { class: "grants" },
+      grants.map((grant) => h(GrantOf, { key: grant.id, grant, mayRevoke, onChanged: () => again(true) })),
+    ),
+  );
+}
+
+interface GrantProps {
+  readonly grant: GrantLine;
+  readonly mayRevoke: boolean;
+  readonly onChanged: () => void;
+}
+
+function GrantOf({ grant, mayRevoke, onChanged }: GrantProps): JSX.Element {
+  const [problem, setProblem] = useState<Problem | undefined>(undefined);
+  const act = async (verb: "approve" | "revoke"): Promise<void> => {
+    const body = verb === "approve" ? { hash: grant.hash } : {};
+    const answer = await ask(`/grants/${grant.id}/${verb}`, { body: JSON.stringify(body) });
+    setProblem(answer.ok ? undefined : answer.problem);
+    if (answer.ok) onChanged();
+  };
+  const {
+    status,
+    tool_name: tool,
+    key,
+    used,
+    uses,
+    until,
+    at,
+    amounts,
+    spent,
+    free,
+    pins,
+    decisions,
+    needs,
+    has,
+    source,
+  } = grant;
+  return h(
+    "li",
+    null,
+    h(
+      "p",
+      null,
+      h("strong", null, h(Text, { of: tool })),
+      " by key ",
+      h(Text, { of: key }),
+      ", from ",
+      h("a", { href: link(`/receipts/${source}`) }, `receipt ${source}`),
+      ". Given by ",
+      h(Text, { of: decisions.map(({ person }) => person).join(", ") }),
+      status === "pending" && `; ${has} of ${needs} persons`,
+      ".",
+    ),
+    h("p", null, `${used} of ${uses} calls used. `, h(Countdown, { until, from: at, label: "left" })),
+    Object.entries(amounts).map(([name, most]) =>
+      h("p", { key: name }, h("code", null, h(Text, { of: name })), `: ${spent[name] ?? "0"} of ${most}`),
+    ),
+    h(
+      "p",
+      { class: "quiet" },
+      "Must be the same: ",
+      h(Text, { of: pins.join(", ") || "nothing" }),
+      ". May differ: ",
+      h(Text, { of: free.join(", ") || "nothing" }),
+      ".",
+    ),
+    mayRevoke &&
+      h(
+        "p",
+        { class: "acts" },
+        status === "pending" &&
+          h("button", { type: "button", class: "small", onClick: () => void act("approve") }, "Approve this grant"),
+        h("button", { type: "button", class: "small", onClick: () => void act("revoke") }, "Revoke"),
+      ),
+    problem !== undefined && h(ProblemNote, { of: problem }),
+  );
+}
+
+function Keys(): JSX.Element {
+  const { value, problem, again } = useAnswer<{ readonly keys: readonly KeyLine[] }>("/admin/keys");
+  const [revoking, setRevoking] = useState<KeyLine | undefined>(undefined);
+  return h(
+    Panel,
+    { title: "Keys" },
+    problem !== undefined && h(ProblemNote, { of: problem }),
+    h(
+      "div",
+      { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Keys" },
+      h(
+        "table",
+        { class: "list" },
+        h(
+          "thead",
+          null,
+          h(
+            "tr",
+            null,
+            ["Name", "Person", "May", "Groups", "Last used", ""].map((name) =>
+              h("th", { key: name, scope: "col" }, name === "" ? h("span", { class: "unseen" }, "Acts") : name),
+            ),
+          ),
+        ),
+        h(
+          "tbody",
+          null,
+          (value?.keys ?? []).map((key) =>
+            h(
+              "tr",
+              { key: `${key.tenant ?? ""}/${key.name}`, class: isRevoked(key) ? "off" : "" },
+              h(
+                "th",
+                { scope: "row" },
+                key.tenant !== null && h("span", { class: "quiet" }, key.tenant, "/"),
+                h(Text, { of: key.name }),
+                isRevoked(key) && h("span", { class: "note" }, "revoked"),
+              ),
+              h("td", null, h(Text, { of: key.person ?? "" })),
+              h("td", null, key.scopes.join(", ")),
+              h("td", null, h(Text, { of: (key.groups ?? []).join(", ") })),
+              h("td", null, key.last_used === null ? "never" : h(Ago, { at: key.last_used })),
+              h(
+                "td",
+                null,
+                !isRevoked(key) &&
+                  h(
+                    "button",
+                    { type: "button", class: "small", onClick: () => setRevoking(key) },
+                    "Revoke …",
+                    h("span", { class: "unseen" }, ` ${key.name}`),
+                  ),
+              ),
+            ),
+          ),
+        ),
+      ),
+    ),
+    revoking !== undefined &&
+      h(RevokeDialog, {
+        of: revoking,
+        onClose: () => {
+          setRevoking(undefined);
+          again(true);
+        },
+      }),
+  );
+}
+
+function isRevoked({ revoked, state }: KeyLine): boolean {
+  return revoked === true || state === "revoked";
+}
+
+function RevokeDialog({ of, onClose }: { readonly of: KeyLine; readonly onClose: () => void }): JSX.Element {
+  const [problem, setProblem] = useState<Problem | undefined>(undefined);
+  const revoke = async (): Promise<void> => {
+    const answer = await ask(`/admin/keys/${of.name}/revoke`, { body: "{}" });
+    if (answer.ok) onClose();
+    else setProblem(answer.problem);
+  };
+  return h(
+    Dialog,
+    { title: "Revoke a key", onClose },
+    h(
+      "p",
+      null,
+      "The key ",
+      h("strong", null, h(Text, { of: of.name })),
+      " stops working at once, and its sessions end. This cannot be undone.",
+    ),
+    problem !== undefined && h(ProblemNote, { of: problem }),
+    h(
+      "p",
+      { class: "acts" },
+      h("button", { type: "button", class: "danger", onClick: () => void revoke() }, "Revoke the key"),
+    ),
+  );
+}

@@ -1,0 +1,273 @@
+import { h, type JSX } from "preact";
+import { useEffect } from "preact/hooks";
+import type { ApprovalDetail, Need, Receipt, ReceiptPage, Session } from "../answers.ts";
+import { queryText } from "../gate.ts";
+import { listen } from "../live.ts";
+import { Command, Facts, Loading, Panel, ProblemNote, State, Title, useAnswer, Verdict } from "../parts.ts";
+import { link, useRoute } from "../route.ts";
+import { reasonText, Text } from "../text.ts";
+import { Ago, Countdown, Moment } from "../time.ts";
+import { CallText } from "../tree.ts";
+import { differences, inputOf } from "../evidence.ts";
+import { Decide } from "./decide.ts";
+import { RulesOf } from "./rules.ts";
+
+interface ApprovalProps {
+  readonly id: string;
+  readonly session: Session;
+}
+
+/** One approval: the whole call, the rules that ask for a person, and the decision. */
+export default function ApprovalPage({ id, session }: ApprovalProps): JSX.Element {
+  const { query } = useRoute();
+  const { value, raw, problem, again } = useAnswer<ApprovalDetail>(`/approvals/${id}`, [
+    "tool_input",
+    "platform_state",
+  ]);
+  useEffect(
+    () =>
+      listen(({ data, type }) =>
+        data["approval"] === id || type === "approval.missed" || type.startsWith("stop.") ? again(true) : undefined,
+      ),
+    [id, again],
+  );
+  if (problem !== undefined) return h("div", null, h(Title, { text: "Approval" }), h(ProblemNote, { of: problem }));
+  if (value === undefined) return h("div", null, h(Title, { text: "Approval" }), h(Loading, null));
+  return h(
+    "article",
+    { class: "approval" },
+    h(
+      Title,
+      { text: value.tool_name },
+      h(State, { of: value.status }),
+      h("a", { href: link("/"), class: "small button" }, "Inbox"),
+    ),
+    h("p", { class: "sentence" }, h(Text, { of: reasonText(value.reason) })),
+    h(
+      "div",
+      { class: "columns" },
+      h(
+        "div",
+        { class: "main" },
+        h(Call, { approval: value, raw }),
+        h(Decide, { approval: value, session, opens: query.has("decide"), onDecided: () => again(true) }),
+      ),
+      h(
+        "div",
+        { class: "side" },
+        h(Clocks, { approval: value }),
+        h(Asked, { approval: value }),
+        h(Votes, { approval: value }),
+        h(RulesOf, { seq: value.receipt, fallback: value.rules }),
+        h(LastFive, { approval: value, input: raw["tool_input"] ?? "null" }),
+        h(Timeline, { approval: value }),
+      ),
+    ),
+  );
+}
+
+interface CallProps {
+  readonly approval: ApprovalDetail;
+  readonly raw: Readonly<Record<string, string>>;
+}
+
+function Call({ approval, raw }: CallProps): JSX.Element {
+  const { may_differ: mayDiffer, at } = approval;
+  const facts = raw["platform_state"] ?? "null";
+  return h(
+    "div",
+    null,
+    h(
+      Panel,
+      { title: "What the agent asked" },
+      h(CallText, { text: raw["tool_input"] ?? "null", label: "Input of the call", root: "input", mayDiffer }),
+    ),
+    h(
+      Panel,
+      { title: "Facts from the platform", more: h("span", { class: "quiet" }, "as of the asking, ", h(Ago, { at })) },
+      facts === "null"
+        ? h("p", { class: "quiet" }, "The platform sent no facts.")
+        : h(CallText, { text: facts, label: "Facts", root: "platform" }),
+    ),
+  );
+}
+
+function Clocks({ approval }: { readonly approval: ApprovalDetail }): JSX.Element {
+  const { at, decide_by: decideBy, use_by: useBy, status } = approval;
+  const isOpen = status === "pending" || status === "approved";
+  return h(
+    Panel,
+    { title: "Time" },
+    h(Facts, {
+      of: [
+        ["Asked", h(Ago, { at })],
+        [
+          "To decide",
+          status === "pending" ? h(Countdown, { until: decideBy, from: at, label: "left" }) : "decided or over",
+        ],
+        [
+          "To use",
+          useBy === null || !isOpen
+            ? status === "pending"
+              ? "begins with the yes"
+              : "not running"
+            : h(Countdown, { until: useBy, from: useBy - 600_000, label: "left" }),
+        ],
+      ],
+    }),
+  );
+}
+
+function Asked({ approval }: { readonly approval: ApprovalDetail }): JSX.Element {
+  const { key, session_id: session, asked, receipt, mode, counters, groups, amounts } = approval;
+  return h(
+    Panel,
+    { title: "Who asked" },
+    h(Facts, {
+      of: [
+        ["Key", h(Text, { of: key })],
+        [
+          "Session",
+          session === null
+            ? "none"
+            : h(
+                "a",
+                { href: link(`/receipts${queryText({ session_id: session, kind: "check" })}`) },
+                h(Text, { of: session }),
+              ),
+        ],
+        ["Asked", asked === 1 ? "once" : `${asked} times; it is one call and one decision`],
+        ["Receipt", h("a", { href: link(`/receipts/${receipt}`) }, String(receipt))],
+        ["Mode", mode ?? "unknown"],
+        ["Needs", groups.map(needText).join(", and ")],
+        ...Object.entries(amounts).map(([name, value]) => [name, value] as const),
+        ...Object.entries(counters ?? {}).map(([name, value]) => [`${name}, before`, h(Text, { of: value })] as const),
+      ],
+    }),
+  );
+}
+
+export function needText({ by, of }: Need): string {
+  const whom = by === null ? "any key that decides" : `the ${by.length === 1 ? "group" : "groups"} ${by.join(" or ")}`;
+  return `${of === 1 ? "one person" : `${of} persons`} of ${whom}`;
+}
+
+function Votes({ approval }: { readonly approval: ApprovalDetail }): JSX.Element {
+  const { decisions, has, needs } = approval;
+  return h(
+    Panel,
+    { title: "Decisions", more: h("span", { class: "count" }, `${has} of ${needs}`) },
+    decisions.length === 0
+      ? h("p", { class: "quiet" }, "Nobody has decided yet.")
+      : h(
+          "ul",
+          { class: "said" },
+          decisions.map(({ decision, person, at, comment, receipt, scope, until }) =>
+            h(
+              "li",
+              { key: receipt },
+              h("strong", null, h(Text, { of: person })),
+              decision === "approve" ? " approved " : " denied ",
+              h(Ago, { at }),
+              ", ",
+              h("a", { href: link(`/receipts/${receipt}`) }, `receipt ${receipt}`),
+              comment !== "" && h("blockquote", null, h(Text, { of: comment })),
+              scope !== undefined &&
+                scope !== "call" &&
+                h(
+                  "p",
+                  { class: "quiet" },
+                  scope === "tool" ? "Also this tool in this session." : "Also this rule for this key.",
+                ),
+              until !== undefined && h("p", { class: "quiet" }, "Until ", h(Moment, { at: until })),
+            ),
+          ),
+        ),
+  );
+}
+
+/** The difference to the last five calls of the same tool by the same key. */
+function LastFive({ approval, input }: { readonly approval: ApprovalDetail; readonly input: string }): JSX.Element {
+  const { tool_name: tool, key, receipt } = approval;
+  const { value, problem } = useAnswer<ReceiptPage>(
+    `/receipts${queryText({ tool_name: tool, key, before: receipt, limit: 5 })}`,
+  );
+  const calls = value?.receipts ?? [];
+  return h(
+    Panel,
+    { title: "The last five like it" },
+    problem !== undefined && h(ProblemNote, { of: problem }),
+    value !== undefined &&
+      calls.length === 0 &&
+      h("p", { class: "quiet" }, "This key has not called this tool before."),
+    h(
+      "ul",
+      { class: "like" },
+      calls.map((call) => h(Like, { key: call.seq, call, input })),
+    ),
+  );
+}
+
+function Like({ call, input }: { readonly call: Receipt; readonly input: string }): JSX.Element {
+  const theirs = inputOf(call);
+  const found = theirs === undefined ? undefined : differences(theirs, input);
+  return h(
+    "li",
+    null,
+    h(Verdict, { of: call.answered ?? "" }),
+    " ",
+    h("a", { href: link(`/receipts/${call.seq}`) }, `receipt ${call.seq}`),
+    ", ",
+    h(Ago, { at: call.at }),
+    found === undefined
+      ? h("p", { class: "quiet" }, "Its input was erased.")
+      : found.length === 0
+        ? h("p", { class: "quiet" }, "The same input.")
+        : h(
+            "ul",
+            { class: "differences" },
+            found
+              .slice(0, 8)
+              .map(({ path, before, now }) =>
+                h(
+                  "li",
+                  { key: path },
+                  h("span", { class: "name" }, h(Text, { of: path })),
+                  " ",
+                  h("del", null, h(Text, { of: before ?? "absent" })),
+                  " ",
+                  h("ins", null, h(Text, { of: now ?? "absent" })),
+                ),
+              ),
+            found.length > 8 && h("li", { class: "quiet" }, `and ${found.length - 8} more`),
+          ),
+  );
+}
+
+function Timeline({ approval }: { readonly approval: ApprovalDetail }): JSX.Element {
+  const { session_id: session, key } = approval;
+  const path = session === null ? undefined : `/receipts${queryText({ session_id: session, key, limit: 10 })}`;
+  const { value, problem } = useAnswer<ReceiptPage>(path);
+  return h(
+    Panel,
+    { title: "The session's last calls" },
+    session === null && h("p", { class: "quiet" }, "The call has no session."),
+    problem !== undefined && h(ProblemNote, { of: problem }),
+    h(
+      "ol",
+      { class: "timeline" },
+      (value?.receipts ?? []).map(({ seq, at, tool_name: tool, answered }) =>
+        h(
+          "li",
+          { key: seq, class: seq === approval.receipt ? "here" : "" },
+          h(Verdict, { of: answered ?? "" }),
+          " ",
+          h("a", { href: link(`/receipts/${seq}`) }, h(Text, { of: tool ?? "" })),
+          " ",
+          h(Ago, { at }),
+        ),
+      ),
+    ),
+    h(Command, { text: `svc-gate explain --receipt ${approval.receipt}` }),
+  );
+}

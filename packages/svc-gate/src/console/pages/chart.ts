@@ -1,0 +1,128 @@
+import { h, type JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import { momentText } from "../time.ts";
+
+export interface Line {
+  readonly label: string;
+  /** The custom property with its colour, such as `--allow`. */
+  readonly colour: string;
+  readonly dash?: readonly number[];
+  readonly values: readonly number[];
+}
+
+interface ChartProps {
+  readonly title: string;
+  /** Milliseconds since the epoch, one for each value. */
+  readonly times: readonly number[];
+  /** The end of the last slice. */
+  readonly end: number;
+  readonly lines: readonly Line[];
+}
+
+const height = 180;
+
+/** A chart over time. A table below it has the same numbers, for those who cannot see the chart. */
+export function Chart({ title, times, end, lines }: ChartProps): JSX.Element {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const element = box.current;
+    if (element === null) return undefined;
+    const draw = (): uPlot => new uPlot(optionsOf(lines, element.clientWidth), dataOf(times, end, lines), element);
+    let plot = draw();
+    const again = (): void => {
+      plot.destroy();
+      plot = draw();
+    };
+    const watch = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }));
+    watch.observe(element);
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    dark.addEventListener("change", again);
+    return () => {
+      watch.disconnect();
+      dark.removeEventListener("change", again);
+      plot.destroy();
+    };
+  }, [times, lines]);
+  return h(
+    "figure",
+    { class: "chart" },
+    h("figcaption", null, title),
+    h("div", { ref: box, class: "plot", "aria-hidden": "true" }),
+    h(
+      "details",
+      null,
+      h("summary", null, `${title}, as a table`),
+      h(
+        "table",
+        { class: "list" },
+        h(
+          "thead",
+          null,
+          h(
+            "tr",
+            null,
+            h("th", { scope: "col" }, "From"),
+            lines.map(({ label }) => h("th", { key: label, scope: "col" }, label)),
+          ),
+        ),
+        h(
+          "tbody",
+          null,
+          times.map((at, row) =>
+            h(
+              "tr",
+              { key: at },
+              h("th", { scope: "row" }, momentText(at)),
+              lines.map(({ label, values }) => h("td", { key: label }, values[row] ?? 0)),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+/** Each slice is a step as wide as the slice, so the last value stands at the end too. */
+function dataOf(times: readonly number[], end: number, lines: readonly Line[]): uPlot.AlignedData {
+  const seconds = [...times, end].map((at) => at / 1000);
+  return [seconds, ...lines.map(({ values }) => [...values, values.at(-1) ?? 0])];
+}
+
+const steps = uPlot.paths.stepped?.({ align: 1 }) ?? (() => null);
+
+function optionsOf(lines: readonly Line[], width: number): uPlot.Options {
+  const axis = {
+    stroke: colour("--quiet"),
+    grid: { stroke: colour("--line"), width: 1 },
+    ticks: { stroke: colour("--line"), width: 1 },
+  };
+  return {
+    width,
+    height,
+    cursor: { y: false },
+    legend: { live: false },
+    scales: { y: { range: (_plot, _low, high) => [0, Math.max(1, high)] } },
+    axes: [axis, { ...axis, size: 56 }],
+    series: [
+      {},
+      ...lines.map(({ label, colour: name, dash }) => ({
+        label,
+        stroke: colour(name),
+        width: 2,
+        paths: steps,
+        points: { show: false },
+        ...(dash !== undefined && { dash: [...dash] }),
+      })),
+    ],
+  };
+}
+
+/** A canvas knows no custom properties, so an element says which colour one has now. */
+function colour(name: string): string {
+  const probe = document.body.appendChild(document.createElement("i"));
+  probe.style.color = `var(${name})`;
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
+}

@@ -1,0 +1,181 @@
+import { h, type JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { ReceiptPage, Receipt } from "../answers.ts";
+import { ask, queryText } from "../gate.ts";
+import { diffLines, type DiffLine } from "../lines.ts";
+import { Empty, Loading, Panel, ProblemNote, Title, useAnswer } from "../parts.ts";
+import { link, useRoute } from "../route.ts";
+import { Text } from "../text.ts";
+import { Ago } from "../time.ts";
+import type { Report } from "./report.ts";
+
+/** The contract in force, or the one of a receipt, with how often each rule spoke, and its changes. */
+export default function ContractPage(): JSX.Element {
+  const { query } = useRoute();
+  const named = query.get("contract") ?? undefined;
+  const { value, problem } = useAnswer<string>(`/rules${queryText({ contract: named })}`);
+  const report = useAnswer<Report>("/report");
+  const counts = new Map((report.value?.by_rule ?? []).map(({ rule, receipts }) => [rule, receipts]));
+  return h(
+    "div",
+    null,
+    h(
+      Title,
+      { text: named === undefined ? "Contract in force" : "Contract of a receipt" },
+      named !== undefined && h("a", { class: "small button", href: link("/contract") }, "In force"),
+    ),
+    h(
+      "p",
+      { class: "sentence" },
+      "The files on the gate's machine are the truth: change them there, and run ",
+      h("code", null, "svc-gate reload"),
+      ".",
+    ),
+    problem !== undefined && h(ProblemNote, { of: problem }),
+    value === undefined && problem === undefined && h(Loading, null),
+    value !== undefined && h(Lines, { text: value, counts, rule: query.get("rule") ?? "" }),
+    h(Changes, null),
+  );
+}
+
+interface LinesProps {
+  readonly text: string;
+  readonly counts: ReadonlyMap<string, number>;
+  /** The rule that the person looks for, such as `payments.price-known`. */
+  readonly rule: string;
+}
+
+function Lines({ text, counts, rule: wanted }: LinesProps): JSX.Element {
+  const found = useRef<HTMLTableRowElement>(null);
+  useEffect(() => found.current?.scrollIntoView({ block: "center" }), [wanted]);
+  let contract = "";
+  const rows = text.split("\n").map((line, at) => {
+    contract = /^contract: *([\w.-]+)/.exec(line)?.[1] ?? contract;
+    const rule = /^\s*-? *\{? *rule: *([\w-]+)/.exec(line)?.[1];
+    const count = rule === undefined ? undefined : counts.get(`${contract}.${rule}`);
+    const isWanted = rule !== undefined && `${contract}.${rule}` === wanted;
+    return h(
+      "tr",
+      isWanted ? { key: at, class: "here-line", ref: found } : { key: at },
+      h("td", { class: "number" }, at + 1),
+      h("td", { class: "line" }, h(SourceLine, { of: line })),
+      h(
+        "td",
+        { class: "times" },
+        count !== undefined && h("a", { href: link("/rollout") }, `${count} ${count === 1 ? "call" : "calls"}`),
+      ),
+    );
+  });
+  return h(
+    "div",
+    { class: "scroll", tabIndex: 0, role: "region", "aria-label": "The contract's text" },
+    h("table", { class: "source" }, h("tbody", null, rows)),
+  );
+}
+
+/** A line of a file. Its indentation is shown as it is. */
+function SourceLine({ of }: { readonly of: string }): JSX.Element {
+  const [indent = ""] = /^ */.exec(of) ?? [];
+  return h("span", null, indent, h(Text, { of: of.slice(indent.length) }));
+}
+
+function Changes(): JSX.Element {
+  const { value, problem } = useAnswer<ReceiptPage>("/receipts?act=reload&limit=20", ["tool_input"]);
+  const rows = value?.receipts ?? [];
+  return h(
+    Panel,
+    { title: "Changes" },
+    problem !== undefined && h(ProblemNote, { of: problem }),
+    value !== undefined &&
+      rows.length === 0 &&
+      h(
+        Empty,
+        { title: "The contract has not changed yet" },
+        h("p", null, "Each reload that changes it becomes a row, and appears here with its text diff."),
+      ),
+    h(
+      "ul",
+      { class: "changes" },
+      rows.map((row) => h(Change, { key: row.seq, row })),
+    ),
+  );
+}
+
+function Change({ row }: { readonly row: Receipt }): JSX.Element {
+  const [isOpen, setOpen] = useState(false);
+  return h(
+    "li",
+    null,
+    h("a", { href: link(`/receipts/${row.seq}`) }, `Row ${row.seq}`),
+    " ",
+    h(Text, { of: (row.reason ?? "").replace(/^Svc: /, "") }),
+    " ",
+    h(Ago, { at: row.at }),
+    " ",
+    h(
+      "button",
+      { type: "button", class: "small", "aria-expanded": isOpen, onClick: () => setOpen(!isOpen) },
+      isOpen ? "Hide the diff" : "Show the diff",
+    ),
+    isOpen && h(Diff, { seq: row.seq }),
+  );
+}
+
+/** The texts before and after a change. The row names both digests. */
+function Diff({ seq }: { readonly seq: number }): JSX.Element {
+  const [lines, setLines] = useState<readonly DiffLine[] | string | undefined>(undefined);
+  useEffect(() => {
+    void loadDiff(seq).then(setLines);
+  }, [seq]);
+  if (lines === undefined) return h(Loading, {});
+  if (typeof lines === "string") return h("p", { class: "problem" }, lines);
+  const marks = { same: " ", added: "+", removed: "−" };
+  const near = lines.filter(
+    (line, at) => line.kind !== "same" || lines.slice(Math.max(0, at - 3), at + 4).some(({ kind }) => kind !== "same"),
+  );
+  return h(
+    "div",
+    { class: "scroll", tabIndex: 0, role: "region", "aria-label": "The change" },
+    h(
+      "table",
+      { class: "source diff" },
+      h(
+        "tbody",
+        null,
+        near.map(({ kind, text, number }, at) =>
+          h(
+            "tr",
+            { key: at, class: kind },
+            h("td", { class: "number" }, number),
+            h("td", { class: "mark" }, marks[kind]),
+            h("td", { class: "line" }, h(SourceLine, { of: text })),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+interface ReloadBody {
+  readonly before?: { readonly contract?: string };
+  readonly now?: { readonly contract?: string };
+}
+
+async function loadDiff(seq: number): Promise<readonly DiffLine[] | string> {
+  const row = await ask<Receipt & { readonly tool_input: ReloadBody }>(`/receipts/${seq}`);
+  if (!row.ok) return row.problem.detail;
+  const { before, now } = row.value.tool_input;
+  const [old, young] = await Promise.all([
+    textOf(before?.contract),
+    textOf(now?.contract ?? row.value.contract ?? undefined),
+  ]);
+  if (old === undefined || young === undefined) return "The ledger does not have the text of one of the two contracts.";
+  return diffLines(old, young);
+}
+
+async function textOf(digest: string | undefined): Promise<string | undefined> {
+  if (digest === undefined) return undefined;
+  const contract = digest.startsWith("sha256:") ? digest : `sha256:${digest}`;
+  const answer = await ask<string>(`/rules${queryText({ contract })}`);
+  return answer.ok ? answer.value : undefined;
+}

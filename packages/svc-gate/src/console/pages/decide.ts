@@ -1,0 +1,173 @@
+import { h, type JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { ApprovalDetail, Session } from "../answers.ts";
+import { Area, Button, Choice } from "../fields.ts";
+import { ask, type Problem } from "../gate.ts";
+import { Panel, ProblemNote } from "../parts.ts";
+import { momentText } from "../time.ts";
+import { noReason } from "./batch.ts";
+import { GrantForm, readGrantForm, type GrantFields } from "./grant-form.ts";
+
+interface DecideProps {
+  readonly approval: ApprovalDetail;
+  readonly session: Session;
+  /** True if the person came here to decide. */
+  readonly opens: boolean;
+  readonly onDecided: () => void;
+}
+
+type Decision = "approve" | "deny";
+
+/** The decision on a call, or why this person cannot decide it. */
+export function Decide({ approval, session, opens, onDecided }: DecideProps): JSX.Element {
+  const [said, setSaid] = useState("");
+  const [problem, setProblem] = useState<Problem | undefined>(undefined);
+  const send = async (decision: Decision, body: string): Promise<void> => {
+    const answer = await ask(`/approvals/${approval.id}/${decision}`, { body });
+    setProblem(answer.ok ? undefined : answer.problem);
+    if (answer.ok) setSaid(decision === "approve" ? "Your yes is recorded. " : "Your denial is recorded. ");
+    onDecided();
+  };
+  const { status, may_decide: mayDecide } = approval;
+  const isOpen = status === "pending" || status === "approved";
+  const note = problem !== undefined && h(ProblemNote, { of: problem });
+  if (isOpen && mayDecide)
+    return h(DecideForm, { approval, session, opens, said, note, onProblem: setProblem, onSend: send });
+  const text = !isOpen
+    ? (closedTexts[status] ?? status)
+    : status === "approved"
+      ? approvedText(approval)
+      : heldText(session);
+  return h(Panel, { title: "Decision" }, h("p", { role: "status" }, said, text), note);
+}
+
+interface DecideFormProps extends Omit<DecideProps, "onDecided"> {
+  readonly said: string;
+  readonly note: JSX.Element | false;
+  readonly onProblem: (problem: Problem) => void;
+  readonly onSend: (decision: Decision, body: string) => Promise<void>;
+}
+
+const scopes = [
+  ["call", "this call"],
+  ["tool", "this tool in this session"],
+  ["rule", "this rule for this key"],
+] as const;
+
+const hourMs = 3_600_000;
+const lengths = [
+  ["1", "one hour"],
+  ["24", "one day"],
+  ["168", "a week"],
+] as const;
+
+const commentBytesMax = 1000;
+
+/** One sentence that says what approving does, and two buttons of one size. No button is the default, and no key decides. */
+function DecideForm({ approval, session, opens, said, note, onProblem, onSend }: DecideFormProps): JSX.Element {
+  const [comment, setComment] = useState("");
+  const [scope, setScope] = useState("call");
+  const [hours, setHours] = useState("24");
+  const [grant, setGrant] = useState<GrantFields | undefined>(undefined);
+  const [isBusy, setBusy] = useState(false);
+  const form = useRef<HTMLElement>(null);
+  useEffect(() => {
+    if (opens) form.current?.querySelector<HTMLElement>("#decide-title")?.focus();
+  }, [opens]);
+  const send = async (decision: Decision): Promise<void> => {
+    const body = bodyOf(decision, { hash: approval.hash, comment, scope, hours, grant });
+    if (typeof body !== "string") return onProblem(body);
+    setBusy(true);
+    await onSend(decision, body);
+    setBusy(false);
+  };
+  const hasVoted = approval.decisions.some(
+    ({ decision, person }) => decision === "approve" && person === session.person,
+  );
+  const offer = approval.grants_allowed;
+  return h(
+    "section",
+    { class: "panel decide", ref: form, "aria-labelledby": "decide-title" },
+    h(
+      "header",
+      null,
+      h("h2", { id: "decide-title", tabIndex: -1 }, hasVoted ? "You approved this call" : "Your decision"),
+    ),
+    h(
+      "p",
+      { class: "does", role: "status" },
+      said,
+      hasVoted || approval.status === "approved" ? approvedText(approval) : effectText(approval),
+    ),
+    h(Area, {
+      id: "comment",
+      label: "Comment (needed to deny: the agent reads it; it stays forever, so name no person)",
+      rows: 2,
+      value: comment,
+      onText: setComment,
+      bytesMax: commentBytesMax,
+    }),
+    h(
+      "div",
+      { class: "fields" },
+      h(Choice, { id: "scope", label: "A denial is for", value: scope, onText: setScope, choices: scopes }),
+      h(Choice, { id: "hours", label: "It holds for", value: hours, onText: setHours, choices: lengths }),
+    ),
+    offer !== false && !hasVoted && h(GrantForm, { approval, offer, fields: grant, onChange: setGrant }),
+    note,
+    h(
+      "div",
+      { class: "two" },
+      h(Button, { kind: "deny", isOff: isBusy, onPress: () => send("deny") }, hasVoted ? "Take it back: deny" : "Deny"),
+      h(
+        Button,
+        { kind: "approve", isOff: isBusy || hasVoted, onPress: () => send("approve") },
+        grant === undefined ? "Approve this call" : "Approve, and grant",
+      ),
+    ),
+  );
+}
+
+interface Decided {
+  readonly hash: string;
+  readonly comment: string;
+  readonly scope: string;
+  readonly hours: string;
+  readonly grant: GrantFields | undefined;
+}
+
+/** The JSON text of a decision, or what is missing. The amounts of a grant keep the characters that the person typed. */
+function bodyOf(decision: Decision, { hash, comment, scope, hours, grant }: Decided): string | Problem {
+  if (decision === "deny" && comment.trim() === "") return noReason;
+  const denial = {
+    ...(scope !== "call" && { scope }),
+    ...(hours !== "24" && { until: Date.now() + Number(hours) * hourMs }),
+  };
+  const body = JSON.stringify({ hash, comment, ...(decision === "deny" && denial) });
+  if (decision === "deny" || grant === undefined) return body;
+  const wanted = readGrantForm(grant);
+  return wanted.startsWith("{") ? `${body.slice(0, -1)},"grant":${wanted}}` : { status: 0, code: "", detail: wanted };
+}
+
+function effectText({ needs, has, decide_by: until }: ApprovalDetail): string {
+  const others = needs - has - 1;
+  const more = others > 0 ? ` ${others} more ${others === 1 ? "person" : "persons"} must approve too.` : "";
+  return `If you approve, this call may run once, soon after, if the rules and facts still allow it then. Decide until ${momentText(until)}.${more}`;
+}
+
+function approvedText({ use_by: useBy, has, needs }: ApprovalDetail): string {
+  if (useBy === null) return `${has} of ${needs} persons have approved.`;
+  return `Approved, not used yet: this call may run once, until ${momentText(useBy)}, if it is still allowed then. A denial takes the yes back.`;
+}
+
+function heldText({ key }: Session): string {
+  return `You see this call, but the key "${key}" may not decide it. The call is held until the persons it needs decide.`;
+}
+
+const closedTexts: Readonly<Record<string, string>> = {
+  used: "The call was approved, and the agent has used the yes. It cannot run again with it.",
+  denied: "The call was denied. The agent gets the comment as its reason.",
+  expired: "The time is over. Nobody denied the call; the agent may ask again.",
+  cancelled: "The approval was cancelled. The agent may ask again.",
+  superseded: "Another call or approval took its place.",
+};

@@ -1,0 +1,129 @@
+import { h, type ComponentChildren, type JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { ReceiptPage, Session } from "../answers.ts";
+import { Area } from "../fields.ts";
+import { ask, type Problem } from "../gate.ts";
+import { Command, Empty, ProblemNote, useAnswer, Verdict } from "../parts.ts";
+import { link } from "../route.ts";
+import { Text } from "../text.ts";
+
+/** An empty inbox: on a new gate it shows what to do next, else what would appear here. */
+export function FirstSteps({ session }: { readonly session: Session }): JSX.Element {
+  const mayRead = session.scopes.includes("receipts");
+  const { value, again } = useAnswer<ReceiptPage>(mayRead ? "/receipts?limit=1" : undefined);
+  const isNew = value?.receipts.length === 0;
+  if (!isNew && session.approvers)
+    return h(
+      Empty,
+      { title: "No call waits for a person" },
+      h(
+        "p",
+        null,
+        "A call appears here when a rule of the contract says ESCALATE. This page shows it within a second.",
+      ),
+    );
+  return h(
+    "div",
+    { class: "steps" },
+    h("h2", null, "The first minutes"),
+    h(
+      "ol",
+      null,
+      h(
+        Step,
+        { title: "Send a check", isDone: value !== undefined && !isNew },
+        h(SendCheck, { session, onSent: () => again(true) }),
+      ),
+      h(
+        Step,
+        { title: "Write a rule", isDone: false },
+        h(
+          "p",
+          null,
+          "The file mandate.yaml names the contracts in force. Change a rule in a contract, try it on the page ",
+          h("a", { href: link("/explain") }, "Explain"),
+          ", then put it in force:",
+        ),
+        h(Command, { text: "npm run svc-gate -- reload" }),
+      ),
+      h(
+        Step,
+        { title: "Make a key for a person who decides", isDone: session.approvers },
+        h("p", null, "On the machine of the gate, add a person and make a key. Then sign in here with that key."),
+        h(Command, { text: "npm run svc-gate -- persons add anna" }),
+        h(Command, {
+          text: "npm run svc-gate -- keys create anna-laptop --scopes approve,receipts,rules --person anna",
+        }),
+      ),
+    ),
+  );
+}
+
+interface StepProps {
+  readonly title: string;
+  readonly isDone: boolean;
+  readonly children?: ComponentChildren;
+}
+
+function Step({ title, isDone, children }: StepProps): JSX.Element {
+  return h(
+    "li",
+    { class: isDone ? "done" : "" },
+    h("h3", null, title, isDone && h("span", { class: "quiet" }, " (done)")),
+    children,
+  );
+}
+
+const example = `{
+  "tool_name": "payment.send",
+  "tool_input": { "amount": 12.5, "currency": "USD", "payee_address": "shop.example", "offer_expires_epoch": 4102444800 },
+  "session_id": "first-steps",
+  "platform_state": { "monthly_spend_usd": 0, "approved_payees": ["shop.example"], "now_epoch": 1767225600 }
+}`;
+
+interface Checked {
+  readonly verdict: string;
+  readonly reason: string;
+  readonly receipt: { readonly seq: number };
+}
+
+function SendCheck({ session, onSent }: { readonly session: Session; readonly onSent: () => void }): JSX.Element {
+  const [body, setBody] = useState(example);
+  const [checked, setChecked] = useState<Checked | undefined>(undefined);
+  const [problem, setProblem] = useState<Problem | undefined>(undefined);
+  const send = async (): Promise<void> => {
+    const answer = await ask<Checked>("/check", { body });
+    setProblem(answer.ok ? undefined : answer.problem);
+    if (!answer.ok) return;
+    setChecked(answer.value);
+    onSent();
+  };
+  if (session.mode !== "observe" || !session.scopes.includes("check"))
+    return h(
+      "p",
+      null,
+      "Ask the gate about a call with a key of scope check, from the agent's code. In observe mode this page can send one too.",
+    );
+  return h(
+    "div",
+    null,
+    h(
+      "p",
+      null,
+      "The gate observes: it records its verdict, and lets every call through. Send a call as an agent would:",
+    ),
+    h(Area, { id: "first-check", label: "The body of a check", rows: 7, value: body, onText: setBody, isCode: true }),
+    h("button", { type: "button", class: "primary", onClick: () => void send() }, "Send the check"),
+    problem !== undefined && h(ProblemNote, { of: problem }),
+    checked !== undefined &&
+      h(
+        "p",
+        { role: "status" },
+        h(Verdict, { of: checked.verdict }),
+        " ",
+        h(Text, { of: checked.reason.replace(/^Svc: /, "") }),
+        " ",
+        h("a", { href: link(`/receipts/${checked.receipt.seq}`) }, `Receipt ${checked.receipt.seq}`),
+      ),
+  );
+}

@@ -1,0 +1,160 @@
+import { h, type JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { ApprovalDetail, GrantOffer } from "../answers.ts";
+import { Button, Field, Tick } from "../fields.ts";
+import { ask } from "../gate.ts";
+import { Text } from "../text.ts";
+import { lengthText } from "../time.ts";
+
+/** What the person has typed. */
+export interface GrantFields {
+  readonly minutes: string;
+  readonly uses: string;
+  readonly pins: ReadonlySet<string>;
+  readonly amounts: Readonly<Record<string, string>>;
+  readonly anySession: boolean;
+}
+
+interface GrantFormProps {
+  readonly approval: ApprovalDetail;
+  readonly offer: GrantOffer;
+  readonly fields: GrantFields | undefined;
+  readonly onChange: (fields: GrantFields | undefined) => void;
+}
+
+const minuteMs = 60_000;
+
+/** A grant lets later calls like this one through. It is a second step, with its bounds and a preview. */
+export function GrantForm({ approval, offer, fields, onChange }: GrantFormProps): JSX.Element {
+  const [preview, setPreview] = useState("");
+  if (fields === undefined)
+    return h(
+      "p",
+      null,
+      h(
+        Button,
+        { kind: "link", onPress: () => onChange(firstFields(offer)) },
+        "Let later calls like this one through too …",
+      ),
+    );
+  const change = (more: Partial<GrantFields>): void => {
+    setPreview("");
+    onChange({ ...fields, ...more });
+  };
+  return h(
+    "fieldset",
+    { class: "grant" },
+    h("legend", null, "Let later calls like this one through"),
+    h(Bounds, { approval, offer, fields, change }),
+    h(Pins, { offer, fields, change }),
+    h("p", { role: "status" }, preview),
+    h(
+      "p",
+      { class: "acts" },
+      h(Button, { kind: "small", onPress: async () => setPreview(await previewText(approval, fields)) }, "Preview"),
+      h(Button, { kind: "small", onPress: () => onChange(undefined) }, "No grant"),
+    ),
+  );
+}
+
+interface FieldsProps {
+  readonly offer: GrantOffer;
+  readonly fields: GrantFields;
+  readonly change: (more: Partial<GrantFields>) => void;
+}
+
+function Bounds({ approval, offer, fields, change }: FieldsProps & { readonly approval: ApprovalDetail }): JSX.Element {
+  const { amounts } = fields;
+  return h(
+    "div",
+    null,
+    h(Field, {
+      id: "grant-minutes",
+      label: "For minutes",
+      value: fields.minutes,
+      onText: (minutes) => change({ minutes }),
+      hint: `at most ${lengthText(offer.at_most_ms)}`,
+    }),
+    h(Field, {
+      id: "grant-uses",
+      label: "Calls",
+      value: fields.uses,
+      onText: (uses) => change({ uses }),
+      hint: `at most ${offer.uses}`,
+    }),
+    offer.sums.map((name) =>
+      h(Field, {
+        key: name,
+        id: `grant-${name}`,
+        label: `All calls together, ${name}`,
+        value: amounts[name] ?? "",
+        onText: (text) => change({ amounts: { ...amounts, [name]: text } }),
+        hint: `and no single call more than ${approval.amounts[name] ?? "this one"}`,
+      }),
+    ),
+  );
+}
+
+function Pins({ offer, fields, change }: FieldsProps): JSX.Element {
+  const { pins, anySession } = fields;
+  return h(
+    "div",
+    null,
+    h(
+      "p",
+      { class: "quiet" },
+      "Each call must have the same ",
+      h(Text, { of: offer.pins.join(", ") || "tool and rules" }),
+      ".",
+    ),
+    offer.free.length > 0 && h("p", null, "Choose what else must stay the same:"),
+    offer.free.map((name) =>
+      h(
+        Tick,
+        { key: name, isOn: pins.has(name), onChange: () => change({ pins: toggled(pins, name) }) },
+        h(Text, { of: name }),
+      ),
+    ),
+    h(
+      Tick,
+      { isOn: anySession, onChange: () => change({ anySession: !anySession }) },
+      "also in other sessions of this key",
+    ),
+  );
+}
+
+function firstFields({ at_most_ms: most, free }: GrantOffer): GrantFields {
+  const minutes = String(Math.min(60, Math.floor(most / minuteMs)));
+  return { minutes, uses: "", pins: new Set(free), amounts: {}, anySession: false };
+}
+
+function toggled(pins: ReadonlySet<string>, name: string): ReadonlySet<string> {
+  const next = new Set(pins);
+  if (!next.delete(name)) next.add(name);
+  return next;
+}
+
+async function previewText({ id, hash }: ApprovalDetail, fields: GrantFields): Promise<string> {
+  const wanted = readGrantForm(fields);
+  if (!wanted.startsWith("{")) return wanted;
+  const source = JSON.stringify({ approval: id, hash, preview: true }).slice(0, -1);
+  const answer = await ask<{ readonly covers: number; readonly of: number }>("/grants", {
+    body: `${source},${wanted.slice(1)}`,
+  });
+  return answer.ok
+    ? `It would have let ${answer.value.covers} of the last ${answer.value.of} calls through.`
+    : answer.problem.detail;
+}
+
+/** The JSON text of the grant's members, or a sentence about what is missing. */
+export function readGrantForm({ minutes, uses, pins, amounts, anySession }: GrantFields): string {
+  if (!/^[1-9][0-9]{0,5}$/.test(minutes)) return "Say for how many minutes the grant holds.";
+  if (!/^[1-9][0-9]{0,5}$/.test(uses)) return "Say how many calls the grant lets through.";
+  for (const [name, text] of Object.entries(amounts))
+    if (!/^(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?$/.test(text))
+      return `Say how much ${name} may be for all calls together.`;
+  const numbers = Object.entries(amounts).map(([name, text]) => `${JSON.stringify(name)}:${text}`);
+  const until = Date.now() + Number(minutes) * minuteMs;
+  const rest = JSON.stringify({ until, uses: Number(uses), any_session: anySession, pins: [...pins] });
+  return `${rest.slice(0, -1)},"amounts":{${numbers.join(",")}}}`;
+}

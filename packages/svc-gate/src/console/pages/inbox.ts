@@ -1,0 +1,400 @@
+import { h, type JSX } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Approval, Session } from "../answers.ts";
+import { ask, queryText, type Problem } from "../gate.ts";
+import { listen } from "../live.ts";
+import { Empty, Loading, ProblemNote, State, Title } from "../parts.ts";
+import { go, link, setQuery, useRoute } from "../route.ts";
+import { reasonText, Text } from "../text.ts";
+import { Ago, Countdown } from "../time.ts";
+import { FirstSteps } from "./first-steps.ts";
+import { BatchDialog } from "./batch.ts";
+import { KeysHelp } from "./keys-help.ts";
+
+const shows = [
+  ["", "Waiting"],
+  ["approved", "Approved, not used"],
+  ["closed", "Closed"],
+] as const;
+
+const pageMax = 100;
+const pagesMax = 20;
+
+interface Found {
+  readonly approvals: readonly Approval[];
+  /** Approvals that arrived since the person looked; the list shows them when the person asks for them. */
+  readonly fresh: readonly Approval[];
+  readonly problem: Problem | undefined;
+  readonly isLoaded: boolean;
+}
+
+/** The approvals that wait for a person: first those that this person may decide. */
+export default function Inbox({ session }: { readonly session: Session }): JSX.Element {
+  const { query } = useRoute();
+  const show = query.get("show") ?? "";
+  const found = useApprovals(show);
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [isHelp, setHelp] = useState(false);
+  const list = useRef<HTMLDivElement>(null);
+  const approvals = matching(found.approvals, query);
+  const mine = approvals.filter(({ may_decide: may }) => may);
+  const others = approvals.filter(({ may_decide: may }) => !may);
+  const toggle = (id: string): void => setChosen((old) => toggled(old, id));
+  useKeys(list, mine, { toggle, help: () => setHelp(true) });
+  const isWaiting = show === "";
+  return h(
+    "div",
+    null,
+    h(Head, { show, onHelp: () => setHelp(true) }),
+    h(Filters, { query }),
+    found.problem !== undefined && h(ProblemNote, { of: found.problem }),
+    !found.isLoaded && found.problem === undefined && h(Loading, {}),
+    h(
+      "div",
+      { class: "fresh", role: "status" },
+      found.fresh.length > 0 &&
+        h("button", { type: "button", onClick: found.showFresh }, `Show ${found.fresh.length} new`),
+    ),
+    found.isLoaded && approvals.length === 0 && found.fresh.length === 0 && h(Nothing, { session, show }),
+    h(
+      "div",
+      { ref: list, class: "inbox" },
+      mine.length > 0 && h(Section, { title: isWaiting ? "You may decide" : "", approvals: mine, chosen, toggle }),
+      others.length > 0 && h(Section, { title: isWaiting ? "Others decide" : "", approvals: others, chosen, toggle }),
+    ),
+    h(Selection, {
+      approvals: mine.filter(({ id, batch }) => chosen.has(id) && batch),
+      onClear: () => setChosen(new Set()),
+    }),
+    isHelp && h(KeysHelp, { onClose: () => setHelp(false) }),
+  );
+}
+
+function matching(approvals: readonly Approval[], query: URLSearchParams): readonly Approval[] {
+  const [tool, key] = [query.get("tool") ?? "", query.get("key") ?? ""];
+  return approvals.filter((each) => (tool === "" || each.tool_name === tool) && (key === "" || each.key === key));
+}
+
+function toggled(chosen: ReadonlySet<string>, id: string): ReadonlySet<string> {
+  const next = new Set(chosen);
+  if (!next.delete(id)) next.add(id);
+  return next;
+}
+
+function Head({ show, onHelp }: { readonly show: string; readonly onHelp: () => void }): JSX.Element {
+  return h(
+    Title,
+    { text: "Inbox" },
+    h(
+      "nav",
+      { class: "tabs", "aria-label": "Which approvals" },
+      shows.map(([name, label]) =>
+        h(
+          "a",
+          {
+            key: name,
+            class: "tab",
+            href: link(name === "" ? "/" : `/?show=${name}`),
+            "aria-current": show === name ? "page" : undefined,
+          },
+          label,
+        ),
+      ),
+    ),
+    h("button", { type: "button", class: "small", onClick: onHelp }, "Keyboard ", h("kbd", null, "?")),
+  );
+}
+
+interface SelectionProps {
+  readonly approvals: readonly Approval[];
+  readonly onClear: () => void;
+}
+
+/** The calls that the person has selected. The dialog shows each whole call before it decides. */
+function Selection({ approvals, onClear }: SelectionProps): JSX.Element | null {
+  const [isDeciding, setDeciding] = useState(false);
+  if (approvals.length === 0) return null;
+  const close = (): void => {
+    setDeciding(false);
+    onClear();
+  };
+  return h(
+    "div",
+    { class: "bar", role: "region", "aria-label": "Selected calls" },
+    h("span", null, `${approvals.length} selected`),
+    h("button", { type: "button", class: "primary", onClick: () => setDeciding(true) }, "Look at each and decide …"),
+    h("button", { type: "button", onClick: onClear }, "Clear"),
+    isDeciding && h(BatchDialog, { approvals, onClose: close }),
+  );
+}
+
+function Nothing({ session, show }: { readonly session: Session; readonly show: string }): JSX.Element {
+  if (show === "approved")
+    return h(
+      Empty,
+      { title: "No approved call waits to be used" },
+      h("p", null, "An approved call is here until the agent asks again, or until its time is over."),
+    );
+  if (show === "closed")
+    return h(
+      Empty,
+      { title: "No approval has been closed yet" },
+      h("p", null, "Calls that were used, denied, cancelled or expired appear here."),
+    );
+  return h(FirstSteps, { session });
+}
+
+/** The filters in the address. */
+function Filters({ query }: { readonly query: URLSearchParams }): JSX.Element | null {
+  const names = ["tool", "key"].filter((name) => query.has(name));
+  return names.length === 0
+    ? null
+    : h(
+        "p",
+        { class: "filters" },
+        names.map((name) => h(Filter, { key: name, name, value: query.get(name) ?? "" })),
+      );
+}
+
+function Filter({ name, value }: { readonly name: string; readonly value: string }): JSX.Element {
+  return h(
+    "button",
+    {
+      type: "button",
+      class: "filter",
+      onClick: () => setQuery({ [name]: undefined }),
+      "aria-label": `Remove the filter ${name}`,
+    },
+    `${name}: `,
+    h(Text, { of: value }),
+    " ✕",
+  );
+}
+
+interface Group {
+  readonly name: string;
+  readonly rule: string;
+  readonly key: string;
+  readonly approvals: readonly Approval[];
+}
+
+/** Calls of one rule and one key stand together, the oldest first, because its time ends first. */
+function groupsOf(approvals: readonly Approval[]): readonly Group[] {
+  const groups = new Map<string, Approval[]>();
+  for (const approval of approvals.toSorted((one, other) => one.decide_by - other.decide_by)) {
+    const name = JSON.stringify([approval.rules, approval.key]);
+    groups.set(name, [...(groups.get(name) ?? []), approval]);
+  }
+  return [...groups].map(([name, all]) => ({
+    name,
+    rule: all[0]?.rules.join(", ") ?? "",
+    key: all[0]?.key ?? "",
+    approvals: all,
+  }));
+}
+
+interface SectionProps {
+  readonly title: string;
+  readonly approvals: readonly Approval[];
+  readonly chosen: ReadonlySet<string>;
+  readonly toggle: (id: string) => void;
+}
+
+function Section({ title, approvals, chosen, toggle }: SectionProps): JSX.Element {
+  return h(
+    "section",
+    { "aria-label": title === "" ? "Approvals" : title },
+    title !== "" && h("h2", { class: "section" }, title, h("span", { class: "count" }, approvals.length)),
+    groupsOf(approvals).map(({ name, rule, key, approvals: all }) =>
+      h(
+        "div",
+        { key: name, class: "group" },
+        h(
+          "h3",
+          null,
+          h(Text, { of: rule }),
+          h(
+            "span",
+            { class: "quiet" },
+            " asked by key ",
+            h("a", { href: link(`/${queryText({ key })}`) }, h(Text, { of: key })),
+          ),
+        ),
+        h(
+          "ul",
+          { class: "rows" },
+          all.map((approval) => h(Row, { key: approval.id, approval, isChosen: chosen.has(approval.id), toggle })),
+        ),
+      ),
+    ),
+  );
+}
+
+interface RowProps {
+  readonly approval: Approval;
+  readonly isChosen: boolean;
+  readonly toggle: (id: string) => void;
+}
+
+function Row({ approval, isChosen, toggle }: RowProps): JSX.Element {
+  const {
+    id,
+    tool_name: tool,
+    reason,
+    session_id: session,
+    asked,
+    needs,
+    has,
+    at,
+    decide_by: until,
+    status,
+  } = approval;
+  const mayChoose = approval.may_decide && approval.batch && status === "pending";
+  const amounts = Object.entries(approval.amounts);
+  return h(
+    "li",
+    { class: `row ${status}`, "data-id": id },
+    mayChoose
+      ? h("input", {
+          type: "checkbox",
+          checked: isChosen,
+          onChange: () => toggle(id),
+          "aria-label": `Select the call of ${tool}`,
+        })
+      : h("span", { class: "unchosen" }),
+    h(
+      "a",
+      { href: link(`/approvals/${id}`), class: "what" },
+      h("span", { class: "tool" }, h(Text, { of: tool })),
+      h("span", { class: "reason" }, h(Text, { of: reasonText(reason) })),
+    ),
+    h(
+      "span",
+      { class: "amount" },
+      amounts.map(([name, value]) =>
+        h("span", { key: name }, value, h("small", null, name.slice(name.lastIndexOf(".") + 1))),
+      ),
+    ),
+    h(
+      "span",
+      { class: "about" },
+      session !== null && h("span", null, "session ", h(Text, { of: session })),
+      asked > 1 && h("span", null, `asked ${asked} times`),
+      needs > 1 && h("span", null, `${has} of ${needs} persons`),
+    ),
+    h(
+      "span",
+      { class: "when" },
+      status === "pending" ? h(Countdown, { until, from: at, label: "left" }) : h(State, { of: status }),
+      h("span", { class: "quiet" }, "asked ", h(Ago, { at })),
+    ),
+  );
+}
+
+/** Loads approvals and follows the gate's events. The list under the pointer does not move by itself. */
+function useApprovals(show: string): Found & { readonly showFresh: () => void } {
+  const [found, setFound] = useState<Found>({ approvals: [], fresh: [], problem: undefined, isLoaded: false });
+  const seen = useRef<ReadonlySet<string>>(new Set());
+  useEffect(() => {
+    let isGone = false;
+    const load = async (background: boolean): Promise<void> => {
+      const answer = await allApprovals(show, background);
+      if (isGone) return;
+      if ("problem" in answer) return setFound((old) => ({ ...old, problem: answer.problem }));
+      const known = background ? seen.current : new Set(answer.map(({ id }) => id));
+      if (!background) seen.current = known;
+      const fresh = answer.filter(({ id }) => !known.has(id));
+      // An approval that is closed now stays in its place, with its new state.
+      setFound((old) => ({
+        approvals: background
+          ? old.approvals.map((each) => answer.find(({ id }) => id === each.id) ?? closedNow(each))
+          : answer,
+        fresh,
+        problem: undefined,
+        isLoaded: true,
+      }));
+    };
+    setFound({ approvals: [], fresh: [], problem: undefined, isLoaded: false });
+    void load(false);
+    const timer = { id: 0 };
+    const stop = listen(({ type }) => {
+      if (!type.startsWith("approval.") && !type.startsWith("stop.")) return;
+      clearTimeout(timer.id);
+      timer.id = window.setTimeout(() => void load(true), 150);
+    });
+    return () => {
+      isGone = true;
+      clearTimeout(timer.id);
+      stop();
+    };
+  }, [show]);
+  return useMemo(
+    () => ({
+      ...found,
+      showFresh: () => {
+        seen.current = new Set([...seen.current, ...found.fresh.map(({ id }) => id)]);
+        setFound((old) => ({ ...old, approvals: [...old.fresh, ...old.approvals], fresh: [] }));
+      },
+    }),
+    [found],
+  );
+}
+
+function closedNow(approval: Approval): Approval {
+  return approval.status === "pending" ? { ...approval, status: "closed", may_decide: approval.may_decide } : approval;
+}
+
+async function allApprovals(
+  show: string,
+  background: boolean,
+): Promise<readonly Approval[] | { readonly problem: Problem }> {
+  const state = show === "closed" ? "" : `&state=${show === "" ? "pending" : show}`;
+  const all: Approval[] = [];
+  let before: number | null | undefined;
+  for (let page = 0; page < (show === "closed" ? 1 : pagesMax); page += 1) {
+    const from = before === undefined ? "" : `&before=${before}`;
+    const answer = await ask<{ readonly approvals: readonly Approval[]; readonly next: number | null }>(
+      `/approvals?limit=${pageMax}${state}${from}`,
+      { background },
+    );
+    if (!answer.ok) return { problem: answer.problem };
+    all.push(...answer.value.approvals);
+    before = answer.value.next;
+    if (before === null) break;
+  }
+  return show === "closed" ? all.filter(({ status }) => status !== "pending" && status !== "approved") : all;
+}
+
+interface KeyActs {
+  readonly toggle: (id: string) => void;
+  readonly help: () => void;
+}
+
+/** j and k move, Enter opens, x selects, a and d open the decision. No key decides. */
+function useKeys(
+  list: { readonly current: HTMLDivElement | null },
+  approvals: readonly Approval[],
+  acts: KeyActs,
+): void {
+  useEffect(() => {
+    const press = (event: KeyboardEvent): void => {
+      const isTyping =
+        event.target instanceof HTMLElement &&
+        event.target.closest("input:not([type=checkbox]),textarea,select,dialog") !== null;
+      if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.key === "?") return acts.help();
+      const rows = [...(list.current?.querySelectorAll<HTMLElement>("li.row") ?? [])];
+      const at = rows.findIndex((row) => row.contains(document.activeElement));
+      const id = rows[at]?.dataset["id"];
+      if (event.key === "j") rows[Math.min(at + 1, rows.length - 1)]?.querySelector("a")?.focus();
+      else if (event.key === "k") rows[Math.max(at - 1, 0)]?.querySelector("a")?.focus();
+      else if (id !== undefined && event.key === "x" && approvals.some((each) => each.id === id && each.may_decide))
+        acts.toggle(id);
+      else if (id !== undefined && (event.key === "a" || event.key === "d")) go(`/approvals/${id}?decide=1`);
+      else return;
+      event.preventDefault();
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  });
+}

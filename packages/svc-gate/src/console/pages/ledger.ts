@@ -1,0 +1,162 @@
+import { h, type JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { Session } from "../answers.ts";
+import { ask, type Problem } from "../gate.ts";
+import { Command, Facts, Loading, Panel, ProblemNote, Title, useAnswer } from "../parts.ts";
+import { Text } from "../text.ts";
+import { Ago, Moment } from "../time.ts";
+
+interface Check {
+  readonly ok: boolean;
+  readonly rows: number;
+  readonly head?: { readonly seq: number; readonly hash: string };
+  readonly first_broken?: unknown;
+  readonly anchored: { readonly seq: number; readonly by: string } | null;
+  readonly anchors: readonly { readonly seq: number; readonly by: string; readonly at: number | null }[];
+  readonly note?: string;
+}
+
+interface Endpoints {
+  readonly rows: number;
+  readonly endpoints: readonly Endpoint[];
+}
+
+interface Endpoint {
+  readonly endpoint: string;
+  readonly row: number;
+  readonly waiting: readonly unknown[];
+  readonly died: number;
+  readonly dead: readonly { readonly id: string; readonly at: number; readonly why: string }[];
+}
+
+/** The ledger: its head, who vouches for it, and what it still has to deliver. */
+export default function LedgerPage({ session }: { readonly session: Session }): JSX.Element {
+  return h(
+    "div",
+    null,
+    h(Title, { text: "Ledger" }),
+    h(
+      "div",
+      { class: "grid" },
+      h(Head, { session }),
+      h(Verify, null),
+      session.scopes.includes("admin") && h(Deliveries, null),
+    ),
+  );
+}
+
+function Head({ session }: { readonly session: Session }): JSX.Element {
+  const { value, problem } = useAnswer<string>("/checkpoint");
+  const [origin = "", rows = "", root = ""] = (value ?? "").split("\n");
+  return h(
+    Panel,
+    { title: "Signed head" },
+    problem !== undefined && h(ProblemNote, { of: problem }),
+    value === undefined && problem === undefined && h(Loading, null),
+    value !== undefined &&
+      h(Facts, {
+        of: [
+          ["Name", h(Text, { of: origin })],
+          ["Rows", Number(rows).toLocaleString()],
+          ["Root", h("code", null, h(Text, { of: root }))],
+          ["Signed by", session.vkeys.map((key) => h("code", { key, class: "key" }, h(Text, { of: key })))],
+        ],
+      }),
+    h(
+      "p",
+      { class: "quiet" },
+      "Keep this key elsewhere: with it, anyone can verify the ledger without trusting this gate.",
+    ),
+  );
+}
+
+function Verify(): JSX.Element {
+  const [check, setCheck] = useState<Check | undefined>(undefined);
+  const [problem, setProblem] = useState<Problem | undefined>(undefined);
+  const [at, setAt] = useState(0);
+  const [isBusy, setBusy] = useState(false);
+  const verify = async (): Promise<void> => {
+    setBusy(true);
+    const answer = await ask<Check>("/ledger/verify");
+    setBusy(false);
+    setProblem(answer.ok ? undefined : answer.problem);
+    if (!answer.ok) return;
+    setCheck(answer.value);
+    setAt(Date.now());
+  };
+  return h(
+    Panel,
+    { title: "Verify" },
+    h("p", null, "The gate reads every row and compares its hashes."),
+    h(
+      "button",
+      { type: "button", class: "primary", disabled: isBusy, onClick: () => void verify() },
+      isBusy ? "Verifying …" : "Verify now",
+    ),
+    problem !== undefined && h(ProblemNote, { of: problem }),
+    check !== undefined && h(Verified, { check, at }),
+    h("p", { class: "quiet" }, "A deep verification also decides every call again. Run it on the gate's machine:"),
+    h(Command, { text: "svc-gate verify --deep" }),
+  );
+}
+
+function Verified({ check, at }: { readonly check: Check; readonly at: number }): JSX.Element {
+  const { ok, rows, anchors, note } = check;
+  return h(
+    "div",
+    { role: "status" },
+    h(
+      "p",
+      { class: ok ? "holds" : "problem" },
+      ok ? `✓ ${rows.toLocaleString()} rows hold.` : `✕ The ledger is broken: ${JSON.stringify(check.first_broken)}`,
+    ),
+    h("p", { class: "quiet" }, "Verified ", h(Ago, { at })),
+    anchors.length > 0 &&
+      h(
+        "table",
+        { class: "list" },
+        h("caption", null, "Who vouches for the rows"),
+        h(
+          "tbody",
+          null,
+          anchors.map(({ by, seq, at: when }) =>
+            h(
+              "tr",
+              { key: by },
+              h("th", { scope: "row" }, h(Text, { of: by })),
+              h("td", null, `up to row ${seq}`),
+              h("td", null, when === null ? "" : h(Ago, { at: when })),
+            ),
+          ),
+        ),
+      ),
+    note !== undefined && h("p", { class: "note" }, h(Text, { of: note })),
+  );
+}
+
+function Deliveries(): JSX.Element {
+  const { value, problem } = useAnswer<Endpoints>("/admin/notify");
+  return h(
+    Panel,
+    { title: "Webhooks" },
+    problem !== undefined && h(ProblemNote, { of: problem }),
+    value?.endpoints.length === 0 && h("p", { class: "quiet" }, "No endpoint is set (SVC_NOTIFY)."),
+    (value?.endpoints ?? []).map(({ endpoint, row, waiting, died, dead }) =>
+      h(
+        "div",
+        { key: endpoint },
+        h("h3", null, h(Text, { of: endpoint })),
+        h(
+          "p",
+          null,
+          `Delivered up to row ${row} of ${value?.rows ?? 0}; ${waiting.length} wait for another attempt; ${died} could not be delivered.`,
+        ),
+        h(
+          "ul",
+          null,
+          dead.map(({ id, at, why }) => h("li", { key: id }, h(Moment, { at }), " ", h(Text, { of: `${id}: ${why}` }))),
+        ),
+      ),
+    ),
+  );
+}

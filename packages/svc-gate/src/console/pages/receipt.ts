@@ -1,0 +1,263 @@
+import { h, type JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { Explained, Receipt, ReceiptPage, Session } from "../answers.ts";
+import { queryText } from "../gate.ts";
+import { Facts, Loading, Panel, ProblemNote, Title, useAnswer, Verdict } from "../parts.ts";
+import { askedIn, prove, type Proof } from "../proof.ts";
+import { link } from "../route.ts";
+import { reasonText, Text } from "../text.ts";
+import { Moment } from "../time.ts";
+import { CallText } from "../tree.ts";
+import { RuleList, RulesOf } from "./rules.ts";
+
+interface ReceiptProps {
+  readonly seq: number;
+  readonly session: Session;
+}
+
+/** One receipt: the call, the rules with their values, its proof, its outcome, and the story of its approval. */
+export default function ReceiptPageOf({ seq, session }: ReceiptProps): JSX.Element {
+  const { value, raw, problem } = useAnswer<Receipt>(`/receipts/${seq}`, ["tool_input", "platform_state"]);
+  const title = `Receipt ${seq}`;
+  if (problem !== undefined) return h("div", null, h(Title, { text: title }), h(ProblemNote, { of: problem }));
+  if (value === undefined) return h("div", null, h(Title, { text: title }), h(Loading, null));
+  const isCheck = value.act === undefined && typeof value.verdict === "string";
+  return h(
+    "article",
+    null,
+    h(
+      Title,
+      { text: title },
+      typeof value.answered === "string" && h(Verdict, { of: value.answered }),
+      h(
+        "nav",
+        { class: "pager", "aria-label": "Rows" },
+        seq > 1 && h("a", { class: "small button", href: link(`/receipts/${seq - 1}`) }, "Row before"),
+        h("a", { class: "small button", href: link(`/receipts/${seq + 1}`) }, "Row after"),
+      ),
+    ),
+    h("p", { class: "sentence" }, h(Text, { of: reasonText(value.reason ?? null) })),
+    h(
+      "div",
+      { class: "columns" },
+      h(
+        "div",
+        { class: "main" },
+        h(
+          Panel,
+          { title: isCheck ? "The call" : "The event" },
+          h(CallText, { text: raw["tool_input"] ?? "null", label: "Input", root: "input" }),
+        ),
+        isCheck &&
+          h(
+            Panel,
+            { title: "Facts from the platform" },
+            h(CallText, { text: raw["platform_state"] ?? "null", label: "Facts", root: "platform" }),
+          ),
+        isCheck && h(RulesOf, { seq, fallback: [value.rule ?? ""] }),
+        isCheck && h(AgainNow, { seq }),
+      ),
+      h(
+        "div",
+        { class: "side" },
+        h(About, { receipt: value }),
+        isCheck && h(Story, { receipt: value }),
+        isCheck && h(Outcome, { receipt: value }),
+        h(ProofPanel, { receipt: value, session }),
+        h(Bytes, { receipt: value }),
+      ),
+    ),
+  );
+}
+
+/** The bytes that the chain commits to, for those who hash them themselves. */
+function Bytes({ receipt }: { readonly receipt: Receipt }): JSX.Element {
+  return h(
+    Panel,
+    { title: "Leaf and evidence" },
+    h(
+      "details",
+      null,
+      h("summary", null, "The leaf, which is hashed"),
+      h("pre", { class: "received", tabIndex: 0 }, h(Text, { of: receipt.leaf })),
+    ),
+    h(
+      "details",
+      null,
+      h("summary", null, `The ${receipt.evidence.length} parts of the evidence`),
+      h("pre", { class: "received", tabIndex: 0 }, h(Text, { of: receipt.evidence.join("\n") })),
+    ),
+  );
+}
+
+function About({ receipt }: { readonly receipt: Receipt }): JSX.Element {
+  const { at, tool_name: tool, act, key, session_id: session, mode, verdict, answered, rule, contract } = receipt;
+  const rows: [string, JSX.Element | string][] = [["Time", h(Moment, { at })]];
+  if (typeof tool === "string") rows.push(["Tool", h(Text, { of: tool })]);
+  if (act !== undefined) rows.push(["Event", h(Text, { of: act })]);
+  if (typeof verdict === "string") rows.push(["Verdict", h(Verdict, { of: verdict })]);
+  if (verdict !== answered && typeof answered === "string")
+    rows.push(["Answered", h("span", null, h(Verdict, { of: answered }), ` in mode ${mode ?? ""}`)]);
+  if (typeof rule === "string") rows.push(["Rule", h(Text, { of: rule })]);
+  if (typeof key === "string")
+    rows.push(["Key", h("a", { href: link(`/receipts${queryText({ key })}`) }, h(Text, { of: key }))]);
+  if (typeof session === "string")
+    rows.push([
+      "Session",
+      h("a", { href: link(`/receipts${queryText({ session_id: session })}`) }, h(Text, { of: session })),
+    ]);
+  if (typeof mode === "string") rows.push(["Mode", mode]);
+  if (typeof contract === "string")
+    rows.push([
+      "Contract",
+      h("a", { href: link(`/contract${queryText({ contract })}`) }, h("code", null, contract.slice(0, 19))),
+    ]);
+  return h(Panel, { title: "About" }, h(Facts, { of: rows }));
+}
+
+const hows: Readonly<Record<string, string>> = {
+  opened: "This call opened an approval.",
+  attached: "This call was asked before and attached to the approval that was open.",
+  used: "This call used an approval.",
+  grant: "A grant let this call through.",
+  denied: "A person's denial blocked this call.",
+  capped: "Too many calls waited already, so no approval was opened.",
+  stopped: "A stop blocked this call.",
+  closed: "The call named an approval that is closed.",
+};
+
+/** How a person had to do with the call. */
+function Story({ receipt }: { readonly receipt: Receipt }): JSX.Element | null {
+  const asked = askedIn(receipt);
+  if (asked === undefined) return null;
+  const { how = "", approval, stop, grant } = asked;
+  const row = how === "opened" ? receipt.seq : (approval ?? asked.own);
+  return h(
+    Panel,
+    { title: "Approval" },
+    h("p", null, hows[how] ?? how),
+    row !== undefined && h(ApprovalLink, { row }),
+    how === "opened" &&
+      approval !== undefined &&
+      h("p", null, "It replaced the one of ", h("a", { href: link(`/receipts/${approval}`) }, `row ${approval}`), "."),
+    stop !== undefined && h("p", null, h("a", { href: link(`/receipts/${stop}`) }, `The stop is row ${stop}.`)),
+    grant !== undefined && h("p", null, h("a", { href: link(`/receipts/${grant}`) }, `The grant is row ${grant}.`)),
+  );
+}
+
+function ApprovalLink({ row }: { readonly row: number }): JSX.Element | null {
+  const { value } = useAnswer<Receipt>(`/receipts/${row}`, ["tool_input", "platform_state"]);
+  if (value === undefined) return null;
+  return h(
+    "p",
+    null,
+    h(
+      "a",
+      { href: link(`/approvals/apr_${row}_${value.hash.slice(0, 32)}`) },
+      `The approval of row ${row}, with who said what`,
+    ),
+  );
+}
+
+/** The outcome that the calling code reported: each filter matches at most this row. */
+function Outcome({ receipt }: { readonly receipt: Receipt }): JSX.Element {
+  const filter = { since: receipt.at, until: receipt.at, limit: 100 };
+  const done = useAnswer<ReceiptPage>(`/receipts${queryText({ ...filter, outcome: "done" })}`);
+  const failed = useAnswer<ReceiptPage>(`/receipts${queryText({ ...filter, outcome: "failed" })}`);
+  const unknown = useAnswer<ReceiptPage>(`/receipts${queryText({ ...filter, outcome: "unknown" })}`);
+  const has = (page: ReceiptPage | undefined): boolean =>
+    page?.receipts.some(({ seq }) => seq === receipt.seq) === true;
+  const text = has(done.value)
+    ? "done: the tool ran"
+    : has(failed.value)
+      ? "failed: the tool did not do it"
+      : has(unknown.value)
+        ? "unknown: the caller lost track of the tool"
+        : receipt.answered === "ALLOW"
+          ? "nobody has reported one"
+          : "the call was not let through";
+  return h(Panel, { title: "Outcome" }, h("p", null, text));
+}
+
+function AgainNow({ seq }: { readonly seq: number }): JSX.Element {
+  const [isAsked, setAsked] = useState(false);
+  const { value, problem } = useAnswer<Explained>(
+    isAsked ? "/explain" : undefined,
+    [],
+    JSON.stringify({ receipt: seq }),
+  );
+  return h(
+    Panel,
+    { title: "Under the contract in force now" },
+    !isAsked && h("button", { type: "button", onClick: () => setAsked(true) }, "Decide again"),
+    isAsked && value === undefined && problem === undefined && h(Loading, null),
+    problem !== undefined && h(ProblemNote, { of: problem }),
+    value !== undefined &&
+      h(
+        "div",
+        null,
+        h("p", null, h(Verdict, { of: value.verdict }), " ", h(Text, { of: reasonText(value.reason) })),
+        h(RuleList, { explained: value }),
+      ),
+  );
+}
+
+/** The proof is made in the browser, when the page opens. */
+function ProofPanel({ receipt, session }: ReceiptProofProps): JSX.Element {
+  const [proof, setProof] = useState<Proof | string | undefined>(undefined);
+  useEffect(() => {
+    setProof(undefined);
+    prove(receipt, session.vkeys).then(setProof, (error: unknown) =>
+      setProof(error instanceof Error ? error.message : String(error)),
+    );
+  }, [receipt.hash]);
+  if (proof === undefined) return h(Panel, { title: "Proof" }, h(Loading, null));
+  if (typeof proof === "string")
+    return h(Panel, { title: "Proof" }, h("p", { class: "problem" }, "This browser could not make the proof. ", proof));
+  const holds = proof.steps.every((step) => step.holds);
+  return h(
+    Panel,
+    { title: "Proof" },
+    h(
+      "p",
+      { class: holds ? "holds" : "problem", role: "status" },
+      holds ? "It holds, computed in this browser." : "It does NOT hold: keep this page, and verify the ledger.",
+    ),
+    h(
+      "ol",
+      { class: "proof" },
+      proof.steps.map(({ what, holds: isTrue }) =>
+        h("li", { key: what, class: isTrue ? "yes" : "no" }, isTrue ? "✓ " : "✕ ", what),
+      ),
+    ),
+    h(
+      "p",
+      { class: "quiet" },
+      "This proves that the row is in the ledger that this key signs, unchanged. The key came from this gate: compare it with the one that you keep.",
+    ),
+    h("code", { class: "key" }, h(Text, { of: proof.signer })),
+    h(
+      "p",
+      null,
+      h(
+        "button",
+        { type: "button", class: "small", onClick: () => save(`row-${receipt.seq}.tlog-proof`, proof.file) },
+        "Download the proof",
+      ),
+    ),
+  );
+}
+
+interface ReceiptProofProps {
+  readonly receipt: Receipt;
+  readonly session: Session;
+}
+
+function save(name: string, text: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
+  const anchor = document.createElement("a");
+  anchor.href = url;
+  anchor.download = name;
+  anchor.click();
+  URL.revokeObjectURL(url);
+}

@@ -1,0 +1,167 @@
+import { h, type JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { Receipt, ReceiptPage } from "../answers.ts";
+import { queryText } from "../gate.ts";
+import { listen } from "../live.ts";
+import { Empty, Loading, ProblemNote, Title, useAnswer, Verdict } from "../parts.ts";
+import { link, setQuery, useRoute } from "../route.ts";
+import { reasonText, Text } from "../text.ts";
+import { Ago } from "../time.ts";
+
+const texts = [
+  ["tool_name", "Tool"],
+  ["session_id", "Session"],
+  ["key", "Key"],
+  ["since", "Since"],
+  ["until", "Until"],
+] as const;
+const choices = [
+  ["verdict", "Verdict", ["ALLOW", "BLOCK", "ESCALATE"]],
+  ["answered", "Answered", ["ALLOW", "BLOCK", "ESCALATE"]],
+  ["mode", "Mode", ["observe", "assist", "enforce"]],
+  ["outcome", "Outcome", ["done", "failed", "unknown", "missing"]],
+  ["kind", "Kind", ["check", "change", "result", "all"]],
+] as const;
+const pageRows = 50;
+
+/** All receipts, the newest first. The filters are in the address, so a view can be shared. */
+export default function Receipts(): JSX.Element {
+  const { query } = useRoute();
+  const [isLive, setLive] = useState(false);
+  const names = [...texts.map(([name]) => name), ...choices.map(([name]) => name), "before"];
+  const wanted = Object.fromEntries(names.map((name) => [name, query.get(name) ?? undefined]));
+  const { value, problem, again } = useAnswer<ReceiptPage>(`/receipts${queryText({ ...wanted, limit: pageRows })}`);
+  const isFirst = wanted["before"] === undefined;
+  useEffect(() => {
+    if (!isLive || !isFirst) return undefined;
+    const timer = setInterval(() => again(true), 2000);
+    const stop = listen(() => again(true));
+    return () => {
+      clearInterval(timer);
+      stop();
+    };
+  }, [isLive, isFirst, again]);
+  return h(
+    "div",
+    null,
+    h(
+      Title,
+      { text: "Receipts" },
+      h(
+        "button",
+        { type: "button", class: "small", "aria-pressed": isLive, disabled: !isFirst, onClick: () => setLive(!isLive) },
+        isLive ? "Live: on" : "Live: off",
+      ),
+    ),
+    h(Filters, { query }),
+    problem !== undefined && h(ProblemNote, { of: problem }),
+    value === undefined && problem === undefined && h(Loading, null),
+    value?.receipts.length === 0 &&
+      h(
+        Empty,
+        { title: "No receipt matches" },
+        h("p", null, "Each call that an agent asks about gets one row here. Remove a filter, or send a check."),
+      ),
+    value !== undefined && value.receipts.length > 0 && h(Table, { receipts: value.receipts }),
+    value !== undefined &&
+      h(
+        "nav",
+        { class: "pager", "aria-label": "Pages" },
+        !isFirst && h("button", { type: "button", onClick: () => setQuery({ before: undefined }) }, "Newest"),
+        value.next !== null &&
+          h("button", { type: "button", onClick: () => setQuery({ before: String(value.next) }) }, "Older"),
+      ),
+  );
+}
+
+function Filters({ query }: { readonly query: URLSearchParams }): JSX.Element {
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    const { currentTarget } = event;
+    if (!(currentTarget instanceof HTMLFormElement)) return;
+    const entries = [...new FormData(currentTarget)].flatMap(([name, value]) =>
+      typeof value === "string" ? [[name, value.trim()] as const] : [],
+    );
+    setQuery({ ...Object.fromEntries(entries), before: undefined });
+  };
+  return h(
+    "form",
+    { class: "filters", onSubmit: submit, key: query.toString() },
+    texts.map(([name, label]) =>
+      h(
+        "label",
+        { key: name },
+        label,
+        h("input", {
+          name,
+          defaultValue: query.get(name) ?? "",
+          placeholder: name === "since" || name === "until" ? "2026-01-31" : "",
+        }),
+      ),
+    ),
+    choices.map(([name, label, values]) =>
+      h(
+        "label",
+        { key: name },
+        label,
+        h(
+          "select",
+          { name, defaultValue: query.get(name) ?? "" },
+          h("option", { value: "" }, name === "kind" ? "checks" : "any"),
+          values.map((each) => h("option", { key: each, value: each, selected: query.get(name) === each }, each)),
+        ),
+      ),
+    ),
+    h("button", { type: "submit", class: "primary" }, "Filter"),
+    h("a", { class: "button", href: link("/receipts") }, "Clear"),
+  );
+}
+
+function Table({ receipts }: { readonly receipts: readonly Receipt[] }): JSX.Element {
+  return h(
+    "table",
+    { class: "list receipts" },
+    h("caption", { class: "unseen" }, "Receipts, the newest first"),
+    h(
+      "thead",
+      null,
+      h(
+        "tr",
+        null,
+        ["Row", "Answer", "Tool and reason", "Key", "Session", "When"].map((name) =>
+          h("th", { key: name, scope: "col" }, name),
+        ),
+      ),
+    ),
+    h(
+      "tbody",
+      null,
+      receipts.map((receipt) => h(Line, { key: receipt.seq, receipt })),
+    ),
+  );
+}
+
+function Line({ receipt }: { readonly receipt: Receipt }): JSX.Element {
+  const { seq, answered, verdict, tool_name: tool, act, reason, key, session_id: session, at } = receipt;
+  return h(
+    "tr",
+    null,
+    h("td", null, h("a", { href: link(`/receipts/${seq}`) }, String(seq))),
+    h(
+      "td",
+      null,
+      typeof answered === "string" ? h(Verdict, { of: answered }) : "",
+      verdict !== answered && typeof verdict === "string" && h("span", { class: "quiet" }, ` verdict ${verdict}`),
+    ),
+    h(
+      "td",
+      { class: "wide" },
+      h("strong", null, h(Text, { of: tool ?? act ?? "" })),
+      " ",
+      h("span", { class: "reason" }, h(Text, { of: reasonText(reason ?? null) })),
+    ),
+    h("td", null, h(Text, { of: key ?? "" })),
+    h("td", null, h(Text, { of: session ?? "" })),
+    h("td", null, h(Ago, { at })),
+  );
+}

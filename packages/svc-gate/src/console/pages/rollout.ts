@@ -1,0 +1,339 @@
+import { h, type JSX } from "preact";
+import { useMemo } from "preact/hooks";
+import { queryText } from "../gate.ts";
+import { Empty, Loading, Panel, ProblemNote, Title, useAnswer, Verdict } from "../parts.ts";
+import { link, useRoute } from "../route.ts";
+import { Text } from "../text.ts";
+import { lengthText, Moment } from "../time.ts";
+import { Chart, type Line } from "./chart.ts";
+import type { DecidedRule, Report, Slice } from "./report.ts";
+
+const spans = [
+  ["", "The last 100,000 rows"],
+  ["1", "One day"],
+  ["7", "7 days"],
+  ["30", "30 days"],
+] as const;
+const dayMs = 86_400_000;
+
+/** The report as a page: what the rules did, and what persons had to decide. */
+export default function Rollout(): JSX.Element {
+  const { query } = useRoute();
+  const days = query.get("days") ?? "";
+  const since = useMemo(
+    () => (days === "" ? undefined : new Date(Date.now() - Number(days) * dayMs).toISOString()),
+    [days],
+  );
+  const { value, problem } = useAnswer<Report>(`/report${queryText({ since })}`);
+  return h(
+    "div",
+    null,
+    h(
+      Title,
+      { text: "Rollout" },
+      h(
+        "nav",
+        { class: "tabs", "aria-label": "Period" },
+        spans.map(([name, label]) =>
+          h(
+            "a",
+            {
+              key: name,
+              class: "tab",
+              href: link(name === "" ? "/rollout" : `/rollout?days=${name}`),
+              "aria-current": days === name ? "page" : undefined,
+            },
+            label,
+          ),
+        ),
+      ),
+    ),
+    problem !== undefined && h(ProblemNote, { of: problem }),
+    value === undefined && problem === undefined && h(Loading, null),
+    value?.receipts === 0 &&
+      h(
+        Empty,
+        { title: "No receipts in this time" },
+        h("p", null, "Charts of verdicts, rules and decisions appear here after the first checks."),
+      ),
+    value !== undefined && value.receipts > 0 && h(Found, { report: value }),
+  );
+}
+
+function Found({ report }: { readonly report: Report }): JSX.Element {
+  const { receipts, from, to, softened, over_time: slices } = report;
+  const times = useMemo(() => slices.map((slice) => slice.from), [slices]);
+  const end = slices.at(-1)?.to ?? to;
+  const verdicts = useMemo(() => verdictLines(slices), [slices]);
+  const decisions = useMemo(() => decisionLines(slices), [slices]);
+  return h(
+    "div",
+    null,
+    h(
+      "p",
+      { class: "sentence" },
+      `${receipts.toLocaleString()} calls, `,
+      h(Moment, { at: from }),
+      " to ",
+      h(Moment, { at: to }),
+      softened > 0 &&
+        `. ${softened.toLocaleString()} were answered more leniently than the verdict, because of the mode.`,
+    ),
+    h(
+      "div",
+      { class: "grid" },
+      h(Panel, { title: "Verdicts over time" }, h(Chart, { title: "Calls by verdict", times, end, lines: verdicts })),
+      h(Panel, { title: "Decisions over time" }, h(Chart, { title: "Approvals", times, end, lines: decisions })),
+      counterNames(slices).map((name) => h(Money, { key: name, name, times, end, slices })),
+      h(Shares, {
+        title: "By rule",
+        lines: report.by_rule.map(({ rule, verdict, receipts: count }) => ({
+          name: rule,
+          verdict,
+          count,
+          href: `/contract`,
+        })),
+      }),
+      h(Shares, {
+        title: "By tool",
+        lines: report.by_tool.map(({ tool, verdict, receipts: count }) => ({
+          name: tool,
+          verdict,
+          count,
+          href: `/receipts${queryText({ tool_name: tool, verdict })}`,
+        })),
+      }),
+      h(Shares, {
+        title: "By session",
+        lines: report.by_session.map(({ session, verdict = "", receipts: count }) => ({
+          name: session ?? "no session",
+          verdict,
+          count,
+          href: `/receipts${queryText({ session_id: session ?? undefined })}`,
+        })),
+      }),
+      h(Decided, { rules: report.approvals }),
+      h(Outcomes, { report }),
+      h(Forecast, { report }),
+    ),
+  );
+}
+
+function verdictLines(slices: readonly Slice[]): readonly Line[] {
+  return [
+    { label: "ALLOW", colour: "--allow", values: slices.map(({ verdicts: counts }) => counts.ALLOW) },
+    {
+      label: "ESCALATE",
+      colour: "--escalate",
+      dash: [6, 4],
+      values: slices.map(({ verdicts: counts }) => counts.ESCALATE),
+    },
+    { label: "BLOCK", colour: "--block", dash: [2, 3], values: slices.map(({ verdicts: counts }) => counts.BLOCK) },
+  ];
+}
+
+function decisionLines(slices: readonly Slice[]): readonly Line[] {
+  return [
+    { label: "opened", colour: "--escalate", values: slices.map(({ approvals }) => approvals.opened) },
+    { label: "approved", colour: "--allow", dash: [6, 4], values: slices.map(({ approvals }) => approvals.approved) },
+    { label: "denied", colour: "--block", dash: [2, 3], values: slices.map(({ approvals }) => approvals.denied) },
+    { label: "expired", colour: "--quiet", dash: [1, 4], values: slices.map(({ approvals }) => approvals.expired) },
+  ];
+}
+
+const moneyMax = 6;
+
+function counterNames(slices: readonly Slice[]): readonly string[] {
+  return [...new Set(slices.flatMap(({ counters }) => Object.keys(counters)))].toSorted().slice(0, moneyMax);
+}
+
+interface MoneyProps {
+  readonly name: string;
+  readonly times: readonly number[];
+  readonly end: number;
+  readonly slices: readonly Slice[];
+}
+
+/** What a counter that adds up amounts held for a person, gave back, and counted for good. */
+function Money({ name, times, end, slices }: MoneyProps): JSX.Element {
+  const lines = useMemo(() => {
+    const of = (what: "held" | "released" | "used"): number[] =>
+      slices.map(({ counters }) => Number(counters[name]?.[what] ?? 0));
+    return [
+      { label: "held", colour: "--escalate", values: of("held") },
+      { label: "given back", colour: "--quiet", dash: [2, 3], values: of("released") },
+      { label: "counted", colour: "--allow", dash: [6, 4], values: of("used") },
+    ];
+  }, [name, slices]);
+  return h(Panel, { title: `Amounts: ${name}` }, h(Chart, { title: name, times, end, lines }));
+}
+
+interface Share {
+  readonly name: string;
+  readonly verdict: string;
+  readonly count: number;
+  readonly href: string;
+}
+
+const shareRows = 12;
+
+function Shares({ title, lines }: { readonly title: string; readonly lines: readonly Share[] }): JSX.Element {
+  const most = Math.max(1, ...lines.map(({ count }) => count));
+  return h(
+    Panel,
+    { title },
+    lines.length === 0 && h("p", { class: "quiet" }, "Nothing was refused or held."),
+    h(
+      "table",
+      { class: "shares" },
+      h(
+        "tbody",
+        null,
+        lines
+          .slice(0, shareRows)
+          .map(({ name, verdict, count, href }) =>
+            h(
+              "tr",
+              { key: `${name} ${verdict}` },
+              h("th", { scope: "row" }, h("a", { href: link(href) }, h(Text, { of: name }))),
+              h("td", null, verdict !== "" && h(Verdict, { of: verdict })),
+              h(
+                "td",
+                null,
+                h("meter", { min: 0, max: most, value: count, "aria-hidden": "true" }),
+                " ",
+                count.toLocaleString(),
+              ),
+            ),
+          ),
+      ),
+    ),
+    lines.length > shareRows && h("p", { class: "quiet" }, `and ${lines.length - shareRows} more`),
+  );
+}
+
+function Decided({ rules }: { readonly rules: readonly DecidedRule[] }): JSX.Element {
+  const share = (part: number, whole: number): string => (whole === 0 ? "-" : `${Math.round((part / whole) * 100)} %`);
+  const time = (ms: number | null): string => (ms === null ? "-" : lengthText(ms));
+  return h(
+    Panel,
+    { title: "What persons decided", class: "full" },
+    rules.length === 0 && h("p", { class: "quiet" }, "No call has waited for a person in this time."),
+    rules.length > 0 &&
+      h(
+        "div",
+        { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Decisions by rule" },
+        h(
+          "table",
+          { class: "list" },
+          h(
+            "thead",
+            null,
+            h(
+              "tr",
+              null,
+              ["Rule", "Opened", "Approved", "Denied", "Expired", "Under 3 s", "Median to decide", "90 % within"].map(
+                (name) => h("th", { key: name, scope: "col" }, name),
+              ),
+            ),
+          ),
+          h(
+            "tbody",
+            null,
+            rules.map((each) =>
+              h(
+                "tr",
+                { key: each.rule },
+                h(
+                  "th",
+                  { scope: "row" },
+                  h("a", { href: link(`/contract${queryText({ rule: each.rule })}`) }, h(Text, { of: each.rule })),
+                  each.always !== null &&
+                    h(
+                      "p",
+                      { class: "note" },
+                      each.always === "approved"
+                        ? "always approved: does a person need to decide it?"
+                        : "always denied: should the contract block it?",
+                    ),
+                ),
+                h("td", null, each.opened),
+                h("td", null, share(each.approved, each.approved + each.denied)),
+                h("td", null, each.denied),
+                h("td", null, each.expired_share === null ? "-" : `${Math.round(each.expired_share * 100)} %`),
+                h("td", null, each.fast),
+                h("td", null, time(each.median_ms)),
+                h("td", null, time(each.p90_ms)),
+              ),
+            ),
+          ),
+        ),
+      ),
+  );
+}
+
+function Outcomes({ report }: { readonly report: Report }): JSX.Element {
+  const { let_through: all, done, failed, unknown, missing } = report.outcomes;
+  const rows = [
+    ["done", done],
+    ["failed", failed],
+    ["unknown", unknown],
+    ["not reported", missing],
+  ] as const;
+  return h(
+    Panel,
+    { title: "Outcomes" },
+    h("p", { class: "quiet" }, `${all.toLocaleString()} calls were let through.`),
+    h(
+      "table",
+      { class: "shares" },
+      h(
+        "tbody",
+        null,
+        rows.map(([name, count]) =>
+          h(
+            "tr",
+            { key: name },
+            h("th", { scope: "row" }, name),
+            h(
+              "td",
+              null,
+              h("meter", { min: 0, max: Math.max(1, all), value: count, "aria-hidden": "true" }),
+              " ",
+              count.toLocaleString(),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+function Forecast({ report }: { readonly report: Report }): JSX.Element | null {
+  const { approvals, per_day: perDay, days, largest_hour: hour, by_rule: rules } = report.forecast;
+  if (approvals === 0) return null;
+  return h(
+    Panel,
+    { title: "If the gate enforced" },
+    h(
+      "p",
+      null,
+      `Persons would decide ${perDay} calls a day: ${approvals} in ${days} ${days === 1 ? "day" : "days"}`,
+      hour !== null && h("span", null, `, at most ${hour.approvals} in one hour (`, h(Moment, { at: hour.from }), ")"),
+      ".",
+    ),
+    h(
+      "table",
+      { class: "shares" },
+      h(
+        "tbody",
+        null,
+        rules
+          .slice(0, shareRows)
+          .map(({ rule, per_day: a }) =>
+            h("tr", { key: rule }, h("th", { scope: "row" }, h(Text, { of: rule })), h("td", null, `${a} a day`)),
+          ),
+      ),
+    ),
+  );
+}

@@ -1,0 +1,169 @@
+import { h, type ComponentChildren, type JSX } from "preact";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { ask, type Answer, type Problem, type Raw } from "./gate.ts";
+import { Text } from "./text.ts";
+
+const shapes: Readonly<Record<string, string>> = {
+  ALLOW: "M3 8.5l3.2 3.2L13 5",
+  BLOCK: "M4 4l8 8M12 4l-8 8",
+  ESCALATE: "M8 3v6M8 12v.6",
+};
+
+/** A verdict: a word and a shape, not only a colour. */
+export function Verdict({ of }: { readonly of: string }): JSX.Element {
+  return h(
+    "span",
+    { class: `badge ${of.toLowerCase()}` },
+    h("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, h("path", { d: shapes[of] ?? "M3 8h10" })),
+    of,
+  );
+}
+
+const states: Readonly<Record<string, string>> = {
+  pending: "waits for a person",
+  approved: "approved, not used yet",
+  used: "approved and used",
+  denied: "denied",
+  expired: "expired: nobody decided in time, or the yes was not used in time",
+  cancelled: "cancelled",
+  superseded: "replaced by a later call",
+};
+
+/** The state of an approval, in words. */
+export function State({ of }: { readonly of: string }): JSX.Element {
+  return h("span", { class: `state ${of}` }, states[of] ?? of);
+}
+
+export function ProblemNote({ of }: { readonly of: Problem }): JSX.Element {
+  return h("div", { class: "problem", role: "alert" }, h(Text, { of: of.detail }));
+}
+
+export function Loading(): JSX.Element {
+  return h("p", { class: "quiet", role: "status" }, "Loading …");
+}
+
+interface EmptyProps {
+  readonly title: string;
+  readonly children?: ComponentChildren;
+}
+
+/** A list without items says what would appear in it. */
+export function Empty({ title, children }: EmptyProps): JSX.Element {
+  return h("div", { class: "empty" }, h("h2", null, title), children);
+}
+
+interface PanelProps {
+  readonly title: string;
+  readonly more?: ComponentChildren;
+  readonly children?: ComponentChildren;
+  readonly class?: string;
+}
+
+export function Panel({ title, more, children, class: name = "" }: PanelProps): JSX.Element {
+  return h("section", { class: `panel ${name}` }, h("header", null, h("h2", null, title), more), children);
+}
+
+/** The title of a page. It takes the focus when the page opens, so that a screen reader says where it is. */
+export function Title({
+  text,
+  children,
+}: {
+  readonly text: string;
+  readonly children?: ComponentChildren;
+}): JSX.Element {
+  useEffect(() => {
+    document.title = `${text} - svc-gate`;
+  }, [text]);
+  return h("div", { class: "title" }, h("h1", { tabIndex: -1, id: "title" }, h(Text, { of: text })), children);
+}
+
+/** A command with a button that copies it. */
+export function Command({ text }: { readonly text: string }): JSX.Element {
+  const [isCopied, setCopied] = useState(false);
+  const copy = (): void => {
+    void navigator.clipboard.writeText(text).then(
+      () => setCopied(true),
+      () => setCopied(false),
+    );
+  };
+  return h(
+    "div",
+    { class: "command" },
+    h("code", { tabIndex: 0 }, text),
+    h("button", { type: "button", class: "small", onClick: copy }, isCopied ? "Copied" : "Copy"),
+  );
+}
+
+/** The names and values of a thing. */
+export function Facts({
+  of,
+}: {
+  readonly of: readonly (readonly [name: string, value: ComponentChildren])[];
+}): JSX.Element {
+  return h(
+    "dl",
+    { class: "facts" },
+    of.flatMap(([name, value]) => [h("dt", { key: `${name}.` }, name), h("dd", { key: name }, value)]),
+  );
+}
+
+export interface Loaded<Value> {
+  /** Undefined before the first answer. */
+  readonly answer: Answer<Value> | undefined;
+  readonly value: Value | undefined;
+  readonly raw: Raw;
+  readonly problem: Problem | undefined;
+  /** Asks again. In the background the old answer stays until the new one is there. */
+  readonly again: (background?: boolean) => void;
+}
+
+/** Loads an answer of the gate for a component; undefined asks nothing. */
+export function useAnswer<Value>(path: string | undefined, raw: readonly string[] = [], body?: string): Loaded<Value> {
+  const [found, setFound] = useState<{ readonly path: string; readonly answer: Answer<Value> } | undefined>(undefined);
+  const latest = useRef(0);
+  const load = useCallback(
+    (background = false): void => {
+      if (path === undefined) return;
+      const turn = ++latest.current;
+      void ask<Value>(path, { raw, background, ...(body !== undefined && { body }) }).then((answer) => {
+        if (turn === latest.current) setFound({ path, answer });
+      });
+    },
+    [path, body],
+  );
+  useEffect(() => load(), [load]);
+  const answer = found?.path === path ? found?.answer : undefined;
+  return {
+    answer,
+    value: answer?.ok === true ? answer.value : undefined,
+    raw: answer?.ok === true ? answer.raw : {},
+    problem: answer?.ok === false ? answer.problem : undefined,
+    again: load,
+  };
+}
+
+interface DialogProps {
+  readonly title: string;
+  readonly onClose: () => void;
+  readonly children?: ComponentChildren;
+}
+
+/** A modal dialog. The browser keeps the focus inside, and Escape closes it. */
+export function Dialog({ title, onClose, children }: DialogProps): JSX.Element {
+  const element = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    element.current?.showModal();
+    return () => element.current?.close();
+  }, []);
+  return h(
+    "dialog",
+    { ref: element, "aria-label": title, onClose, onCancel: onClose },
+    h(
+      "header",
+      null,
+      h("h2", null, title),
+      h("button", { type: "button", class: "small", onClick: onClose, "aria-label": "Close" }, "Close"),
+    ),
+    children,
+  );
+}

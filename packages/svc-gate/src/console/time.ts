@@ -1,0 +1,94 @@
+import { h, type JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+
+const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const dayAndClock = new Intl.DateTimeFormat(undefined, {
+  month: "short",
+  day: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+});
+const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "always", style: "narrow" });
+const units = [
+  ["day", 86_400_000],
+  ["hour", 3_600_000],
+  ["minute", 60_000],
+  ["second", 1000],
+] as const;
+const dayMs = 86_400_000;
+
+let ticks = new Set<() => void>();
+setInterval(() => ticks.forEach((tick) => tick()), 1000);
+
+/** The time now, which ticks each second. */
+export function useNow(): number {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    const tick = (): void => setNow(Date.now());
+    ticks.add(tick);
+    return () => {
+      ticks.delete(tick);
+    };
+  }, []);
+  return now;
+}
+
+/** A moment as an age, with the date and time as its title. */
+export function Ago({ at }: { readonly at: number }): JSX.Element {
+  const now = useNow();
+  const { unit, count } = span(at - now);
+  return h("time", { dateTime: new Date(at).toISOString(), title: absolute.format(at) }, relative.format(count, unit));
+}
+
+/** A moment with date and time. */
+export function Moment({ at }: { readonly at: number }): JSX.Element {
+  return h("time", { dateTime: new Date(at).toISOString() }, absolute.format(at));
+}
+
+/** A moment in short: the time of today, else with the day. */
+export function momentText(at: number): string {
+  return (Math.abs(at - Date.now()) < dayMs / 2 ? clock : dayAndClock).format(at);
+}
+
+interface CountdownProps {
+  readonly until: number;
+  /** When the time began to run, for the bar; undefined shows no bar. */
+  readonly from?: number;
+  readonly label: string;
+}
+
+/** The time that is left, which ticks. */
+export function Countdown({ until, from, label }: CountdownProps): JSX.Element {
+  const now = useNow();
+  const left = Math.max(0, until - now);
+  const share = from === undefined ? undefined : Math.min(1, left / Math.max(1, until - from));
+  const text = left === 0 ? "over" : lengthText(left);
+  const isLate = share !== undefined && share < 0.2;
+  return h(
+    "span",
+    { class: isLate ? "countdown late" : "countdown", title: absolute.format(until) },
+    h("span", { class: "left" }, text),
+    h("span", null, ` ${label}`),
+    share !== undefined && h("progress", { max: 1, value: share, "aria-label": `${label}: ${text}` }),
+  );
+}
+
+/** A length of time in its two largest units, such as `12m 05s`. */
+export function lengthText(ms: number): string {
+  const seconds = Math.floor(ms / 1000);
+  const [days, hours, minutes] = [
+    Math.floor(seconds / 86_400),
+    Math.floor(seconds / 3600) % 24,
+    Math.floor(seconds / 60) % 60,
+  ];
+  if (days > 0) return `${days}d ${hours}h`;
+  if (hours > 0) return `${hours}h ${String(minutes).padStart(2, "0")}m`;
+  if (minutes > 0) return `${minutes}m ${String(seconds % 60).padStart(2, "0")}s`;
+  return `${seconds}s`;
+}
+
+function span(ms: number): { readonly unit: "day" | "hour" | "minute" | "second"; readonly count: number } {
+  for (const [unit, length] of units) if (Math.abs(ms) >= length) return { unit, count: Math.trunc(ms / length) };
+  return { unit: "second", count: Math.min(0, Math.trunc(ms / 1000)) };
+}

@@ -1,0 +1,43 @@
+import type { Assets } from "./assets.ts";
+
+/** The header fields of the page. The page itself holds no data, so it needs no key. */
+export const pageHeaders: Readonly<Record<string, string>> = {
+  "content-type": "text/html; charset=utf-8",
+  "cache-control": "no-store",
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; " +
+    "base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+};
+
+/**
+ * The console's only page. Its scripts show the rest.
+ *
+ * @param base the path of the console, such as `/t/acme/console`
+ * @param files the path of the files, with their digest
+ */
+export function pageText(base: string, files: string, { first }: Assets): string {
+  const preloads = first.map((name) => `<link rel="modulepreload" href="${files}/${name}">`).join("\n");
+  return `<!doctype html>
+<html lang="en" data-base="${base}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>svc-gate</title>
+<link rel="icon" href="${files}/console/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="${files}/console/style.css">
+${preloads}
+<script type="module" src="${files}/console/main.js"></script>
+</head>
+<body>
+<div id="app"></div>
+<noscript>The console needs JavaScript. Without it, use the command svc-gate approvals.</noscript>
+</body>
+</html>
+`;
+}

@@ -1,0 +1,170 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from "fastify";
+import { good, limits, refuse, type Refusal } from "../../wire/mod.ts";
+import type { Service } from "../admin/service.ts";
+import type { Key } from "../admin/keys/keys.ts";
+import { tenantId } from "../start/tenants-file.ts";
+import { consoleAssets } from "../console/assets.ts";
+import type { ConsoleDoor } from "../console/door.ts";
+import { pageHeaders, pageText } from "../console/page.ts";
+import { sessionIdleMs, sessionMs, type Session } from "../console/sessions.ts";
+import { readMembers, sendJson } from "./body.ts";
+import { noSuchTenant } from "../start/tenants.ts";
+import { exchangeOf, type Exchange } from "./exchange.ts";
+import { refuseWith } from "./refusing.ts";
+
+export interface ConsoleRoutes {
+  readonly door: ConsoleDoor;
+  readonly service: Service;
+  readonly basePath: string;
+}
+
+/** How a route of the console is opened: without a session, by the page that signs in, or by a session. */
+export type ConsoleAccess = "page" | "sign-in" | "session";
+
+/**
+ * Adds the page, its files and its sessions. `server.ts` adds the routes of the API below `console/api`, with the
+ * session as credential.
+ */
+export function addConsole(server: FastifyInstance, { door, service, basePath }: ConsoleRoutes): void {
+  const files = `${basePath}/console/assets`;
+  const add = (method: "GET" | "POST", url: string, access: ConsoleAccess, handler: RouteOptions["handler"]): void => {
+    server.route({ method, url, config: { console: access }, bodyLimit: limits.signInBodyBytesMax, handler });
+  };
+  add("GET", `${files}/:digest/*`, "page", sendAsset);
+  const prefixes = service.tenants === undefined ? [""] : ["", "/t/:tenant"];
+  for (const prefix of prefixes) {
+    const at = `${basePath}${prefix}/console`;
+    const page: RouteOptions["handler"] = (request, reply) => sendPage(request, reply, basePath, files);
+    add("GET", at, "page", page);
+    add("GET", `${at}/*`, "page", page);
+    add("POST", `${at}/session`, "sign-in", (request, reply) => signIn(request, reply, door));
+    add("GET", `${at}/session`, "session", (request, reply) => showSession(request, reply, service));
+    add("POST", `${at}/session/end`, "session", (request, reply) => endSession(request, reply, door, service));
+  }
+}
+
+async function sendPage(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  basePath: string,
+  files: string,
+): Promise<FastifyReply> {
+  const { tenant, "*": path = "" } = request.params as { readonly tenant?: string; readonly "*"?: string };
+  // The page has the tenant's id in its text, whether or not the tenant exists.
+  if (tenant !== undefined && !tenantId.test(tenant)) return refuseWith(reply, noTenant);
+  if (/^(?:api|session)(?:\/|$)/.test(path)) return refuseWith(reply, noRoute);
+  const assets = await consoleAssets();
+  const base = `${basePath}${tenant === undefined ? "" : `/t/${tenant}`}/console`;
+  return reply.headers(pageHeaders).send(pageText(base, `${files}/${assets.digest}`, assets));
+}
+
+const noTenant = refuse("not-found", "a tenant's id has small letters, digits and hyphens");
+
+const noRoute = refuse("not-found", "the console has no data at this path, or not for this method");
+
+/** The files of an older digest are gone after an upgrade: the page is then loaded again. */
+async function sendAsset(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  const { digest, "*": path } = request.params as { readonly digest: string; readonly "*": string };
+  const assets = await consoleAssets();
+  const asset = digest === assets.digest ? assets.files.get(path) : undefined;
+  if (asset === undefined)
+    return refuseWith(reply, refuse("not-found", "the console has no such file: load the page again"));
+  const takesGzip = /\bgzip\b/.test(request.headers["accept-encoding"] ?? "");
+  reply.headers({
+    "content-type": asset.type,
+    "cache-control": "public, max-age=31536000, immutable",
+    "cross-origin-resource-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+    vary: "accept-encoding",
+    ...(takesGzip && { "content-encoding": "gzip" }),
+  });
+  return reply.send(takesGzip ? asset.gzip : asset.plain);
+}
+
+/** Handles POST /console/session. The key is only in this body, and nowhere in the answer. */
+async function signIn(request: FastifyRequest, reply: FastifyReply, door: ConsoleDoor): Promise<FastifyReply> {
+  const body = readMembers(request.body, ["key", "code"]);
+  if (!body.ok) return refuseWith(reply, body.problem);
+  const [key, code = ""] = ["key", "code"].map((name) => body.value.get(name));
+  if (typeof key !== "string" || typeof code !== "string")
+    return refuseWith(reply, refuse("invalid-request", '"key" must be a string, and "code" too if it is given'));
+  const signed = await door.signIn(request.raw, { tenant: tenantIn(request), key, code });
+  if (!signed.ok) return refuseWith(reply, signed.problem);
+  const { cookie, key: opened, pageSecret, session } = signed.value;
+  reply.header("set-cookie", cookie);
+  return sendJson(reply, JSON.stringify({ session: pageSecret, ...sessionJson(opened, session) }));
+}
+
+/** Handles GET /console/session: who has signed in, as the keys say it now, and which ledger the pages show. */
+async function showSession(request: FastifyRequest, reply: FastifyReply, service: Service): Promise<FastifyReply> {
+  const { key, session } = openedBy(request);
+  const tenant = tenantIn(request);
+  const gate = tenant === null ? good(service.root) : await service.tenants?.gateFor(tenant, reply.raw);
+  if (gate?.ok !== true) return refuseWith(reply, gate?.problem ?? noSuchTenant);
+  const { name: ledger, vkeys } = gate.value.signer;
+  const { mode } = gate.value.policy;
+  const { hasApprover: approvers } = service.keys;
+  return sendJson(reply, JSON.stringify({ ...sessionJson(key, session), approvers, mode, ledger, vkeys }));
+}
+
+/** Handles POST /console/session/end: ends this session, or with `all` each session of the key, on every replica. */
+async function endSession(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  door: ConsoleDoor,
+  service: Service,
+): Promise<FastifyReply> {
+  const body = readMembers(request.body, ["all"]);
+  const all = body.ok ? (body.value.get("all") ?? false) : false;
+  const problem: Refusal | undefined = !body.ok
+    ? body.problem
+    : typeof all === "boolean"
+      ? undefined
+      : refuse("invalid-request", '"all" must be true or false');
+  if (problem !== undefined) return refuseWith(reply, problem);
+  const { key, session } = openedBy(request);
+  const ended = await service.keys.endSessions(key, all === true ? null : session);
+  if (!ended.ok) return refuseWith(reply, ended.problem);
+  reply.removeHeader("set-cookie").header("set-cookie", door.noCookie(request.raw, tenantIn(request)));
+  return sendJson(reply, JSON.stringify({ receipt: ended.value }));
+}
+
+function sessionJson({ name, person, groups, scopes, tenant }: Key, { issued }: Session): object {
+  return {
+    key: name,
+    person: person ?? null,
+    groups,
+    scopes: [...scopes],
+    tenant,
+    ends: issued + sessionMs,
+    idle_ms: sessionIdleMs,
+  };
+}
+
+function openedBy(request: FastifyRequest): { readonly key: Key; readonly session: Session } {
+  const { key, session } = request.exchange as Exchange;
+  if (key === undefined || session === undefined)
+    throw new Error("a route of the console was opened without a session");
+  return { key, session };
+}
+
+function tenantIn({ params }: FastifyRequest): string | null {
+  return (params as { readonly tenant?: string }).tenant ?? null;
+}
+
+/** Finds the session of a request, and notes its key and its cookie on the exchange. */
+export async function admitSession(
+  door: ConsoleDoor,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<Refusal | undefined> {
+  const exchange = exchangeOf(request, reply);
+  const admitted = await door.admit(request.raw, tenantIn(request));
+  if (!admitted.ok) return admitted.problem;
+  const { cookie, credential, session } = admitted.value;
+  exchange.session = session;
+  exchange.credential = credential;
+  exchange.key = credential();
+  if (cookie !== undefined) exchange.headers["set-cookie"] = cookie;
+  return undefined;
+}
