@@ -184,7 +184,7 @@ async function browse(location: string, subject: string, gate: Reached): Promise
     if (next.origin === new URL(gate.address).origin) return next;
     if (next.pathname.startsWith("/interaction/")) next.searchParams.set("subject", subject);
   }
-  return assert.fail("the provider redirects for ever");
+  return assert.fail("the provider redirects forever");
 }
 
 /** Gives the gate what the page knows. */
