@@ -18,9 +18,10 @@ const program = process.env["SCHEMATHESIS"] ?? "schemathesis";
 const command = join(root, "bin", "svc-gate.mjs");
 const scopes = "check,rules,receipts,outcome,approve,admin,metrics";
 
-const accepted = `positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404", "409", "429", "5xx"]\n`;
+const accepted = `positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404", "409", "422", "429", "5xx"]\n`;
 /**
- * Reasons to refuse a body that no schema can state: bytes, visible characters, the gate's names, times, missing rows.
+ * Reasons to refuse a body that no schema can state: bytes, visible characters, the gate's names, times, missing rows,
+ * contracts that do not compile.
  */
 const beyondSchemas = [
   "POST /admin/erase",
@@ -28,6 +29,7 @@ const beyondSchemas = [
   "POST /admin/keys/{name}/rotate",
   "POST /admin/stop",
   "POST /admin/stop/lift",
+  "POST /explain",
 ]
   .map((name) => `[[operations]]\ninclude-name = "${name}"\n[operations.checks]\n${accepted}`)
   .join("\n");

@@ -172,6 +172,8 @@ test("openapi.json describes the answers that the gate gives", async (t) => {
     add("/checkpoint", "get", await ask(gate, `/checkpoint${query}`));
   for (const tile of ["0/000.p/1", "entries/000.p/2", "1/000"])
     add("/tile/{path}", "get", await ask(gate, `/tile/${tile}`));
+  await explanationsOf(gate, add);
+  for (const query of ["", "?last=2", "?last=0"]) add("/report", "get", await ask(gate, `/report${query}`));
   await actsOf(gate, add);
   await stopsOf(gate, add);
   const database = new DatabaseSync(join(gate.folder, "data", "ledger.db"));
@@ -187,6 +189,11 @@ test("openapi.json describes the answers that the gate gives", async (t) => {
     "/check 413",
     "/rules 304",
     "/receipts/{seq} 404",
+    "/explain 200",
+    "/explain 404",
+    "/explain 422",
+    "/report 200",
+    "/report 400",
     "/health 503",
     "/admin/keys 201",
     "/admin/keys 403",
@@ -206,6 +213,25 @@ type Add = (path: string, method: string, answer: Answer) => number;
 function operatorOf(gate: Running): Record<string, string> {
   const door = JSON.parse(readFileSync(join(gate.folder, "data", "operator.json"), "utf8")) as { readonly key: string };
   return { authorization: `Bearer ${door.key}`, "content-type": "application/json" };
+}
+
+/** Explains calls and receipts in each form. */
+async function explanationsOf(gate: Running, add: Add): Promise<void> {
+  const call = { tool_name: "visit", tool_input: {}, session_id: "s" };
+  const typed = { tool_name: "divided", tool_input: { amount: 0 } };
+  for (const body of [
+    { call, counters: { visits: 10 } },
+    { call: typed },
+    { call: { ...typed, tool_input: { amount: "a" } } },
+    { receipt: 1 },
+    { receipt: 1, under: "recorded" },
+    { receipt: 9 },
+    { call, contract: "contract: x\n" },
+    { call: {} },
+  ]) {
+    const headers = { "content-type": "application/json" };
+    add("/explain", "post", await ask(gate, "/explain", { method: "POST", headers, body: JSON.stringify(body) }));
+  }
 }
 
 /** Sets and lifts a stop of each scope. */

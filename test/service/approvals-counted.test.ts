@@ -154,6 +154,7 @@ const none = {
   young: 0,
   self: 0,
   expired_share: null,
+  approved_share: null,
   always: null,
 };
 
@@ -176,6 +177,7 @@ suite("approvals in svc-gate report", () => {
         replaced: 1,
         young: 3,
         expired_share: 0,
+        approved_share: 2 / 3,
       },
     ]);
     assert.ok(approvals[0].median_ms > 0 && approvals[0].p90_ms >= approvals[0].median_ms);

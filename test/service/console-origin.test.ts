@@ -196,8 +196,17 @@ const strangeHosts = ({ address }: Desk): readonly string[] => {
   ];
   return [
     ...[...withPort, ...strange].map((name) => `${name}:${port}`),
-    ...["evil.example", "localhost", "127.0.0.1", "localhost:1", "localhost:0", `localhost:0${port}`, "[::1]"],
-    ...[`localhost:${port}/`, `localhost:${port}?`, `localhost:${port},evil.example`, `evil.example,localhost:${port}`],
+    "evil.example",
+    "localhost",
+    "127.0.0.1",
+    "[::1]",
+    "localhost:1",
+    "localhost:0",
+    `localhost:0${port}`,
+    `localhost:${port}/`,
+    `localhost:${port}?`,
+    `localhost:${port},evil.example`,
+    `evil.example,localhost:${port}`,
   ];
 };
 

@@ -12,7 +12,7 @@ import type { TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { secretIn, Sessions } from "../../packages/svc-gate/src/gate/console/sessions.ts";
 import { digestOf } from "../../packages/svc-gate/src/gate/admin/keys/digest.ts";
-import { assertLedgerHolds, large, runScenarios, type Desk, type Scenario } from "../support/approvals.ts";
+import { assertLedgerHolds, large, runScenarios, small, type Desk, type Scenario } from "../support/approvals.ts";
 import { cookieIn, pageOf, sendAsPage, sendPlain, signIn, trySignIn, type ConsolePage } from "../support/console.ts";
 import { openStream, type Stream } from "../support/events.ts";
 import { ask } from "../support/gate.ts";
@@ -219,6 +219,19 @@ runScenarios("a session of the console", [
       assert.equal((await (await signInAnna(desk))("/session")).status, 200);
     },
     defect: noEnds,
+  },
+  {
+    rule: "a sign-out does not end the recorded answer to an exact repeat of a check",
+    run: async (desk) => {
+      const anna = await signInAnna(desk);
+      const identified = { ...small, call_id: "0".repeat(32) };
+      const { receipt } = await desk.asks(identified);
+      assert.equal((await anna("/session/end", { body: {} })).status, 200);
+      const again = await desk.asks(identified);
+      assert.equal(again.repeated, true);
+      assert.deepEqual(again.receipt, receipt);
+    },
+    defect: { within: "harmlessActs", text: "sessions.end", put: "sessions.begin" },
   },
   {
     rule: "a session that ends while its request's body arrives decides nothing",

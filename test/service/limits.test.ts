@@ -6,6 +6,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
+import type { Places } from "../../packages/svc-gate/src/gate/admission/places.ts";
+import { explainPlaces, explainRates, reportPlaces } from "../../packages/svc-gate/src/gate/admission/reading.ts";
 import { streamPlaces } from "../../packages/svc-gate/src/gate/events/streams.ts";
 import { limits, parseCheckRequest, quote } from "../../packages/svc-gate/src/wire/mod.ts";
 import { startClockedGate } from "../support/clocked-gate.ts";
@@ -105,6 +107,12 @@ const atLimit: Readonly<Record<keyof typeof limits, (gate: Running, over: 0 | 1,
       return (await trySignIn(gate, own)).json.code;
     },
     streamsMax: (_gate, over) => Promise.resolve(streamed(limits.streamsMax + over, (at) => `key ${at}`)),
+    explainsBurst: async (_gate, over) => explained(limits.explainsBurst + over, 0),
+    // A second after the whole burst, as many tokens are back.
+    explainsPerSecond: async (_gate, over) => explained(limits.explainsPerSecond + over, limits.explainsBurst),
+    explainsMax: async (_gate, over) => entered(explainPlaces(), limits.explainsMax + over, () => "one gate"),
+    reportsMax: async (_gate, over) => entered(reportPlaces(), limits.reportsMax + over, (at) => `gate ${at}`),
+    reportRowsMax: (gate, over) => code(ask(gate, `/report?last=${limits.reportRowsMax + over}`)),
     queueCallsMax: (gate, over, t) => queued(gate, t, { calls: limits.queueCallsMax - 1 + over, bytes: 0 }),
     queueBytesMax: (gate, over, t) => queued(gate, t, { calls: 1, bytes: limits.queueBytesMax + over }),
     batchCallsMax: async (gate, over, t) => {
@@ -139,8 +147,12 @@ async function waited(gate: Running, waiters: number, keyOf: (at: number) => str
 
 /** Opens so many streams of events; returns the refusal of the last. */
 function streamed(count: number, keyOf: (at: number) => string): string | undefined {
-  const streams = streamPlaces();
-  const last = Array.from({ length: count }, (_, at) => streams.enter(keyOf(at))).at(-1);
+  return entered(streamPlaces(), count, keyOf);
+}
+
+/** Takes so many places; returns the refusal of the last. */
+function entered(places: Places, count: number, keyOf: (at: number) => string): string | undefined {
+  const last = Array.from({ length: count }, (_, at) => places.enter(keyOf(at))).at(-1);
   return last?.ok === false ? last.problem.code : undefined;
 }
 
@@ -160,6 +172,16 @@ async function approverKey(gate: Running): Promise<string> {
     person: "anna",
   });
   return made.json.key as string;
+}
+
+/** Charges explanations of one gate, a second after earlier ones; returns the refusal of the last. */
+function explained(count: number, before: number): string | undefined {
+  let now = 0;
+  const rates = explainRates(() => now);
+  const charge = (): boolean => rates.charge({ id: "", tenant: null, rate: null })?.ok === true;
+  for (let at = 0; at < before; at += 1) charge();
+  now = before === 0 ? 0 : 1000;
+  return Array.from({ length: count }, charge).at(-1) === true ? undefined : "rate-limited";
 }
 
 /** Parks a call. @returns the approval's id */

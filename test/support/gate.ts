@@ -5,6 +5,8 @@ import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
+import { routeHooks } from "../../packages/svc-gate/src/cli/serve-hooks.ts";
+import type { ServeHooks } from "../../packages/svc-gate/src/gate/admin/hooks.ts";
 import { readConfig } from "../../packages/svc-gate/src/gate/start/config.ts";
 import { serve, type Serving } from "../../packages/svc-gate/src/gate/start/serve.ts";
 import { newFolder, removeFolder } from "./ledger-fixture.ts";
@@ -52,6 +54,8 @@ export interface GateOptions extends GateFiles {
   /** The folder of an earlier gate, to be served again. */
   readonly folder?: string;
   readonly flags?: Readonly<Record<string, string>>;
+  /** By default those with which the command line starts a gate, without the tests of a reload. */
+  readonly hooks?: ServeHooks;
 }
 
 /** A test, or another object with an end. */
@@ -118,7 +122,7 @@ export async function startGate(t: Ending, options: GateOptions = {}): Promise<R
   };
   const configured = readConfig({}, { ...flags, ...options.flags });
   if (!configured.ok) throw new Error(configured.problem.join("\n"));
-  const serving = await serve(configured.value.config, configured.value.warnings);
+  const serving = await serve(configured.value.config, configured.value.warnings, options.hooks ?? routeHooks);
   // A fault leaves callers without an answer, so the test must fail at once.
   serving.failed.catch((fault: unknown) => setImmediate(() => Promise.reject(fault)));
   let stopped: Promise<void> | undefined;

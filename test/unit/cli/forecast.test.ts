@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
 import { Forecast } from "../../../packages/svc-gate/src/cli/report/forecast.ts";
-import type { History } from "../../../packages/svc-gate/src/cli/history.ts";
+import { Contracts } from "../../../packages/svc-gate/src/cli/replay/decide-again.ts";
 import type { Recorded } from "../../../packages/svc-gate/src/cli/replay/recorded.ts";
 import { compileMandate } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { good, parseCheckRequest } from "../../../packages/svc-gate/src/wire/mod.ts";
@@ -64,8 +64,7 @@ function recordedOf(call: Call): Recorded {
 }
 
 async function forecastOf(calls: readonly Call[], text: string | undefined = rules): Promise<any> {
-  const history = { contractText: () => Promise.resolve(text) } as unknown as History;
-  const forecast = new Forecast(history);
+  const forecast = new Forecast(new Contracts({ contractText: () => Promise.resolve(text) }));
   for (const call of calls) await forecast.add(recordedOf(call));
   return { ...forecast.json, text: forecast.text };
 }

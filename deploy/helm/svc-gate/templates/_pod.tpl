@@ -51,6 +51,12 @@ spec:
           valueFrom: { secretKeyRef: { name: {{ .existingSecret }}, key: {{ .key }} } }
         {{- end }}
         {{- end }}
+        {{- with .Values.consoleSecret }}
+        {{- if .existingSecret }}
+        - name: SVC_CONSOLE_SECRET
+          valueFrom: { secretKeyRef: { name: {{ .existingSecret }}, key: {{ .key }} } }
+        {{- end }}
+        {{- end }}
         {{- with .Values.apiKey }}
         {{- if .existingSecret }}
         - name: SVC_API_KEY

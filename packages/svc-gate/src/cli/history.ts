@@ -5,7 +5,7 @@ import { createInterface } from "node:readline";
 import { loadFunctions, recompile, type CompileOptions, type PolicySet, type Diagnostic } from "../contract/mod.ts";
 import { whyNot } from "../gate/mod.ts";
 import { firstSince } from "../ledger/mod.ts";
-import { visible, type Result } from "../wire/mod.ts";
+import { good, visible, type Result } from "../wire/mod.ts";
 import { ledgerSource, type DatabaseOption } from "./ledger-source.ts";
 import { BadInput } from "./outcome.ts";
 
@@ -27,10 +27,15 @@ export interface History {
   readonly firstSince?: (at: number) => Promise<number>;
   /** The body of GET /rules by its SHA-256 in hex; undefined if it is unavailable. */
   contractText(digest: string): Promise<string | undefined>;
+  /** A contract that is compiled already, by the digest of its text. */
+  compiled?(digest: string): PolicySet | undefined;
   /** The digest of a counter's key in effects, if the ledger's secret is available. */
   readonly keyDigest: ((key: string) => string) | undefined;
   close(): Promise<void>;
 }
+
+/** The contracts that receipts name. */
+export type ContractSource = Pick<History, "compiled" | "contractText">;
 
 /** The source of receipts; the first one that is given counts. */
 export interface ReceiptSource {
@@ -74,10 +79,12 @@ export async function openHistory({
 
 /** Compiles the contract of a receipt, by the digest that it names; undefined if its text is unavailable. */
 export async function contractOf(
-  history: History,
+  history: ContractSource,
   named: string,
   options: CompileOptions = {},
 ): Promise<Result<PolicySet, readonly Diagnostic[]> | undefined> {
+  const known = options.probe === undefined ? history.compiled?.(named.replace(/^sha256:/, "")) : undefined;
+  if (known !== undefined) return good(known);
   const text = await history.contractText(named.replace(/^sha256:/, ""));
   if (text === undefined) return undefined;
   const compiled = recompile(text, options);
@@ -86,7 +93,7 @@ export async function contractOf(
 }
 
 /** One row by its number. */
-export async function rowOf(history: History, seq: number): Promise<RecordedRow | undefined> {
+export async function rowOf(history: Pick<History, "scan">, seq: number): Promise<RecordedRow | undefined> {
   for await (const slice of history.scan(seq)) return slice.find((row) => row.seq === seq);
   return undefined;
 }

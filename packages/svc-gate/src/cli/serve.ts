@@ -4,6 +4,7 @@ import { readConfig, serve, StartRefused, type Serving } from "../gate/mod.ts";
 import { NotKept } from "../ledger/mod.ts";
 import type { Outcome } from "./outcome.ts";
 import { counted } from "./counted.ts";
+import { routeHooks } from "./serve-hooks.ts";
 
 /** `svc-gate serve`: runs until a signal or a fault. Resolves with the way in which it ended. */
 export async function serveCommand(
@@ -13,7 +14,8 @@ export async function serveCommand(
   const configured = readConfig(process.env, flags);
   if (!configured.ok) return { exitCode: 2, text: configured.problem.join("\n") };
   const { config, warnings } = configured.value;
-  const started = serve(config, warnings, { runTests: contractTests, showCode: print }).catch((error: unknown) =>
+  const hooks = { runTests: contractTests, showCode: print, ...routeHooks };
+  const started = serve(config, warnings, hooks).catch((error: unknown) =>
     cannotStart(error, config.databaseUrl !== undefined),
   );
   // A signal during the start is obeyed after it: it must not end a gate that already answers.

@@ -28,6 +28,12 @@ export interface Span {
   readonly end: number;
 }
 
+/** The last rows of a time. */
+export interface LastRows extends Span {
+  /** The earlier rows of that time. */
+  readonly leftOut: number;
+}
+
 export const everyRow: Span = { first: 1, end: Infinity };
 
 /** @param now milliseconds since the epoch: relative times count from it. @throws {BadInput} */
@@ -42,11 +48,12 @@ export function readSpan({ since, until, last }: SpanOptions, now: number): Aske
 }
 
 /** Finds the rows without reading those before them, unless the history is a file. */
-export async function rowsWithin(history: History, { since, until, last }: AskedSpan): Promise<Span> {
+export async function rowsWithin(history: History, { since, until, last }: AskedSpan): Promise<LastRows> {
   const end = until === undefined ? Infinity : await firstSince(history, until);
   const ofTime = since === undefined ? 1 : await firstSince(history, since);
   const ofLast = last === undefined ? 1 : Math.min(end, (await lastOf(history)) + 1) - last;
-  return { first: Math.max(1, ofTime, ofLast), end };
+  const first = Math.max(1, ofTime, ofLast);
+  return { first, end, leftOut: first - Math.max(1, ofTime) };
 }
 
 /** The first row at or after a time. No row is earlier than the row before it. */

@@ -50,5 +50,6 @@ export { toolMatcher } from "./admin/keys/tool-patterns.ts";
 export { readOperatorFile } from "./start/operator-file.ts";
 export { StartRefused } from "./start/gate-source.ts";
 export { resetCounters, resumeAfterRestore, type Resumed, type ResumedCounter } from "./admin/resume.ts";
+export type { AskedExplanation, AskedReport, GateHistory, ServeHooks } from "./admin/hooks.ts";
 export { serve, type Serving } from "./start/serve.ts";
 export { version } from "./version.ts";

@@ -4,7 +4,7 @@ import { partText } from "./entry/evidence.ts";
 import { leafHash, parseLeaf, zeroHash } from "./entry/leaf.ts";
 import { readerOf } from "./tree/reader.ts";
 import type { HeadPin, PinFailure, PinnedHead, PinReading } from "./history/pin.ts";
-import { rowQuery, type ReceiptQuery } from "./history/query.ts";
+import { firstSince, lastSeq, rowQuery, type ReceiptQuery } from "./history/query.ts";
 import { receiptJson } from "./entry/receipt.ts";
 import type {
   ApprovalQuery,
@@ -367,6 +367,12 @@ export class Ledger {
   /** Yields stored rows, oldest first, in slices, for folds over the history. */
   rows(from: number): AsyncIterable<readonly StoredRow[]> {
     return this.#store.history.scan(from);
+  }
+
+  /** Returns the number of the first row that is not before a time; if there is none, the number after the last row. */
+  async firstSince(at: number): Promise<number> {
+    const leafAt = async (seq: number): Promise<string | undefined> => (await this.#store.history.leaves(seq, 1))[0];
+    return firstSince(leafAt, await lastSeq(this.#store), at);
   }
 
   /**

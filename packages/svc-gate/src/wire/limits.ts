@@ -70,4 +70,13 @@ export const limits = {
   signInBodyBytesMax: 4096,
   /** Sign-ins of one key, and then one a minute: each session can end with a row in the root's ledger. */
   signInsOfKeyMax: 30,
+  /** Explanations of one gate: compiling a contract takes up to half a second of a processor. */
+  explainsPerSecond: 2,
+  explainsBurst: 10,
+  /** Explanations that a process makes at once, each in a thread of its own. */
+  explainsMax: 4,
+  /** Rows of one report: a few seconds of reading. The command `svc-gate report` has no such limit. */
+  reportRowsMax: 100_000,
+  /** Reports that a process makes at once: one for each gate, and few, because they take turns with the checks. */
+  reportsMax: 4,
 } as const;

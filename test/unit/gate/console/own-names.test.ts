@@ -21,7 +21,7 @@ function originOf(
   { publicUrl, port = 8787, tls = false, url = "/" }: Place = {},
 ): string | undefined {
   const bare = new Duplex({ read: () => undefined, write: () => undefined });
-  const socket = tls ? new TLSSocket(bare as never) : bare;
+  const socket = tls ? new TLSSocket(bare) : bare;
   Object.defineProperty(socket, "localPort", { value: port });
   return new OwnNames(publicUrl).originOf({ headers: { host }, socket, url } as unknown as IncomingMessage);
 }

@@ -66,15 +66,16 @@ function windowText(after: number): string {
 }
 
 /**
- * The explanation for programs: `{verdict, answered, rule, reason, final, errors, observed, counters, rules, mismatch,
+ * The explanation for programs: `{verdict, answered, mode, rule, reason, final, errors, observed, counters, rules, mismatch,
  * recorded}`. A condition is `{text, place, came, times, parts}`; `came` has its first values, each `{value}` or
  * `{error}`.
  */
-export function explainedJson({ evaluation, explanation, counters, recorded }: Explained): object {
+export function explainedJson({ call, evaluation, explanation, counters, recorded }: Explained): object {
   const { verdict, rule, reason, final, fired, errors, observed } = evaluation.decision;
   return {
     verdict,
     answered: evaluation.answered,
+    mode: call.mode,
     rule,
     reason,
     final,

@@ -11,7 +11,7 @@ import {
 } from "../../contract/mod.ts";
 import { answeredVerdict, outcomeOf, renderDiagnostics } from "../../gate/mod.ts";
 import { canonical, type Canonical, type Mode, type Verdict } from "../../wire/mod.ts";
-import { contractOf, type History } from "../history.ts";
+import { contractOf, type ContractSource, type History } from "../history.ts";
 import type { Recorded } from "./recorded.ts";
 import { counterDigest, ReplayCounters } from "./replay-counters.ts";
 
@@ -51,12 +51,15 @@ export function decideAsked(
   return { decision, answered: answeredVerdict(decision, mode), prepared: lookupPlan.prepared };
 }
 
-/** Contracts by the digest on receipts, each compiled once. */
+/** More compiled contracts than that are not kept: bounds memory for any history. */
+const contractsMax = 64;
+
+/** Contracts by the digest on receipts, each compiled once as long as few others follow. */
 export class Contracts {
-  readonly #history: History;
+  readonly #history: ContractSource;
   readonly #found = new Map<string, Promise<PolicySet | string>>();
 
-  constructor(history: History) {
+  constructor(history: ContractSource) {
     this.#history = history;
   }
 
@@ -65,6 +68,7 @@ export class Contracts {
     const known = this.#found.get(named);
     if (known !== undefined) return known;
     const found = this.#compile(named);
+    if (this.#found.size >= contractsMax) for (const oldest of this.#found.keys().take(1)) this.#found.delete(oldest);
     this.#found.set(named, found);
     return found;
   }

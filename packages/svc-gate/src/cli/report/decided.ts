@@ -50,19 +50,28 @@ const decisionsMin = 10;
 /** After these acts a key's vote is also its maker's voice for a day, or its owner's groups are new. */
 const keyActs: ReadonlySet<string> = new Set(["keys.create", "keys.rotate", "keys.update"]);
 
-/** Counts by rule what became of approvals, from the rows of checks and of what persons and the gate did. */
+/**
+ * Counts by rule what became of approvals, from the rows of checks and of what persons and the gate did.
+ *
+ * It also tells each count to a function, with the time of the row in milliseconds since the epoch.
+ */
 export class DecidedApprovals {
+  readonly #tell: (count: Count, at: number) => void;
   readonly #rules = new Lines<Line>(newLine, ({ opened }) => opened);
   readonly #open = new Map<number, Open>();
   /** When each of the ledger's own keys was made, rotated or changed last, in milliseconds since the epoch. */
   readonly #keys = new Map<string, number>();
+
+  constructor(tell: (count: Count, at: number) => void = () => undefined) {
+    this.#tell = tell;
+  }
 
   /** Adds a check. */
   add({ leaf, trace }: Recorded): void {
     const how = trace.asked?.how;
     if (how !== "opened" && how !== "attached" && how !== "capped") return;
     const rule = leaf.rule ?? "";
-    this.#rules.of(rule)[how] += 1;
+    this.#count(rule, how, leaf.at);
     if (how === "opened") this.#open.set(leaf.seq, { rule, at: leaf.at, votes: 0, isApproved: false });
   }
 
@@ -75,7 +84,7 @@ export class DecidedApprovals {
     const [act] = listOf(() => [readAct(leaf.act ?? "", input)]);
     if (act !== undefined) for (const asked of listOf(() => rowsOf(act))) this.#apply(act, asked, leaf);
     else if (this.#open.size > 0)
-      for (const [from, to] of listOf(() => endedBy(leaf, row.evidence))) this.#cancel(from, to);
+      for (const [from, to] of listOf(() => endedBy(leaf, row.evidence))) this.#cancel([from, to], leaf.at);
   }
 
   /** The root's ledger also has the rows of the tenants' keys, which may have the same names. */
@@ -84,8 +93,8 @@ export class DecidedApprovals {
     if (key?.tenant === null) this.#keys.set(key.name, at);
   }
 
-  #cancel(from: number, to: number): void {
-    for (const [row, { rule }] of this.#open) if (from <= row && row <= to) this.#end(row, rule, "cancelled");
+  #cancel([from, to]: readonly [from: number, to: number], at: number): void {
+    for (const [row, { rule }] of this.#open) if (from <= row && row <= to) this.#end(row, rule, "cancelled", at);
   }
 
   #apply(act: ApprovalAct, row: number, leaf: Leaf): void {
@@ -101,10 +110,10 @@ export class DecidedApprovals {
       if (open !== undefined) open.isApproved = true;
       this.#decide(rule, "approved", open, at);
     } else if (act.act === "approval.deny") {
-      if (open?.isApproved === true) this.#rules.of(rule).denied += 1;
+      if (open?.isApproved === true) this.#count(rule, "denied", at);
       else this.#decide(rule, "denied", open, at);
       this.#open.delete(row);
-    } else if (act.act !== "stop.set" || act.ends.includes(row)) this.#end(row, rule, endings[act.act]);
+    } else if (act.act !== "stop.set" || act.ends.includes(row)) this.#end(row, rule, endings[act.act], at);
     else if (open !== undefined) Object.assign(open, { isApproved: false, votes: 0 });
   }
 
@@ -122,16 +131,19 @@ export class DecidedApprovals {
   }
 
   #decide(rule: string, count: "approved" | "denied", open: Open | undefined, at: number): void {
-    const line = this.#rules.of(rule);
-    line[count] += 1;
-    if (open !== undefined) line.decidedMs.push(at - open.at);
+    this.#count(rule, count, at);
+    if (open !== undefined) this.#rules.of(rule).decidedMs.push(at - open.at);
   }
 
-  #end(row: number, rule: string, count: "cancelled" | "expired" | "replaced" | "used"): void {
-    const line = this.#rules.of(rule);
-    line[count] += 1;
-    if (count === "expired" && this.#open.get(row)?.votes === 0) line.unvoted += 1;
+  #end(row: number, rule: string, count: "cancelled" | "expired" | "replaced" | "used", at: number): void {
+    this.#count(rule, count, at);
+    if (count === "expired" && this.#open.get(row)?.votes === 0) this.#rules.of(rule).unvoted += 1;
     this.#open.delete(row);
+  }
+
+  #count(rule: string, count: Count, at: number): void {
+    this.#rules.of(rule)[count] += 1;
+    this.#tell(count, at);
   }
 
   get text(): readonly string[] {
@@ -155,34 +167,57 @@ export class DecidedApprovals {
   }
 
   get json(): readonly DecidedLine[] {
-    return this.#rules.lines.map(([rule, line]) => {
-      const { decidedMs: _times, ...of } = line;
-      const { median, p90 } = timesOf(line);
-      const ended = of.denied + of.expired + of.used + of.cancelled + of.replaced;
-      return {
-        rule,
-        ...of,
-        young: this.#keys.size === 0 ? null : of.young,
-        expired_share: ended === 0 ? null : of.expired / ended,
-        always: rule === earlier || rule === otherGroups ? null : alwaysOf(of),
-        median_ms: median,
-        p90_ms: p90,
-      };
-    });
+    return this.#rules.lines.map(([rule, line]) => ({
+      rule,
+      ...this.#figuresOf(line),
+      always: rule === earlier || rule === otherGroups ? null : alwaysOf(line),
+    }));
+  }
+
+  /** The same figures for all rules together. */
+  get allJson(): DecidedFigures {
+    const all = newLine();
+    for (const [, line] of this.#rules.lines) {
+      for (const count of counts) all[count] += line[count];
+      for (const ms of line.decidedMs) all.decidedMs.push(ms);
+    }
+    return this.#figuresOf(all);
+  }
+
+  #figuresOf(line: Line): DecidedFigures {
+    const { decidedMs: _times, ...of } = line;
+    const { median, p90 } = timesOf(line);
+    return {
+      ...of,
+      young: this.#keys.size === 0 ? null : of.young,
+      expired_share: shareOf(of.expired, of.denied + of.expired + of.used + of.cancelled + of.replaced),
+      approved_share: shareOf(of.approved, of.approved + of.denied),
+      median_ms: median,
+      p90_ms: p90,
+    };
   }
 }
 
-/** A line of the report for programs. */
-interface DecidedLine extends Record<Exclude<Count, "young">, number> {
-  readonly rule: string;
+/** Figures of the report for programs. */
+interface DecidedFigures extends Record<Exclude<Count, "young">, number> {
   /** Null if the report read no row of a key. */
   readonly young: number | null;
   /** Of the approvals that ended, from 0 to 1. Null if none ended. */
   readonly expired_share: number | null;
-  /** The decision, if all of at least 10 are the same. */
-  readonly always: "approved" | "denied" | null;
+  /** Of the decisions, from 0 to 1. Null if there was none. */
+  readonly approved_share: number | null;
   readonly median_ms: number | null;
   readonly p90_ms: number | null;
+}
+
+interface DecidedLine extends DecidedFigures {
+  readonly rule: string;
+  /** The decision, if all of at least 10 are the same. */
+  readonly always: "approved" | "denied" | null;
+}
+
+function shareOf(count: number, all: number): number | null {
+  return all === 0 ? null : count / all;
 }
 
 function alwaysOf({ approved, denied }: Readonly<Record<"approved" | "denied", number>>): DecidedLine["always"] {
@@ -208,7 +243,7 @@ const endings = {
 } as const;
 
 /** No source of rows is trusted: the input of an event may have any shape. */
-function listOf<Item>(read: () => readonly Item[]): readonly Item[] {
+export function listOf<Item>(read: () => readonly Item[]): readonly Item[] {
   try {
     const found: unknown = read();
     return Array.isArray(found) ? found : [];

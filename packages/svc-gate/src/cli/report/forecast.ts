@@ -2,8 +2,7 @@ import { hash } from "node:crypto";
 import { attachText, waitingIfFull, type AskLimits } from "../../approvals/mod.ts";
 import { causesOf, requirementFor } from "../../contract/mod.ts";
 import { visible } from "../../wire/mod.ts";
-import type { History } from "../history.ts";
-import { Contracts } from "../replay/decide-again.ts";
+import type { Contracts } from "../replay/decide-again.ts";
 import { columns } from "../replay/print.ts";
 import type { Recorded } from "../replay/recorded.ts";
 import { Lines } from "./lines.ts";
@@ -61,8 +60,8 @@ export class Forecast {
   #lastDay = -1;
   #withoutContract = 0;
 
-  constructor(history: History) {
-    this.#contracts = new Contracts(history);
+  constructor(contracts: Contracts) {
+    this.#contracts = contracts;
   }
 
   /** Adds a check. */

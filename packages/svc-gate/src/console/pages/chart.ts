@@ -15,18 +15,20 @@ interface ChartProps {
   readonly title: string;
   /** Milliseconds since the epoch, one for each value. */
   readonly times: readonly number[];
+  /** The end of the last slice. */
+  readonly end: number;
   readonly lines: readonly Line[];
 }
 
 const height = 180;
 
 /** A chart over time. A table below it has the same numbers, for those who cannot see the chart. */
-export function Chart({ title, times, lines }: ChartProps): JSX.Element {
+export function Chart({ title, times, end, lines }: ChartProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const element = box.current;
     if (element === null) return undefined;
-    const draw = (): uPlot => new uPlot(optionsOf(lines, element.clientWidth), dataOf(times, lines), element);
+    const draw = (): uPlot => new uPlot(optionsOf(lines, element.clientWidth), dataOf(times, end, lines), element);
     let plot = draw();
     const again = (): void => {
       plot.destroy();
@@ -81,18 +83,25 @@ export function Chart({ title, times, lines }: ChartProps): JSX.Element {
   );
 }
 
-function dataOf(times: readonly number[], lines: readonly Line[]): uPlot.AlignedData {
-  return [times.map((at) => at / 1000), ...lines.map(({ values }) => [...values])];
+/** Each slice is a step as wide as the slice, so the last value stands at the end too. */
+function dataOf(times: readonly number[], end: number, lines: readonly Line[]): uPlot.AlignedData {
+  const seconds = [...times, end].map((at) => at / 1000);
+  return [seconds, ...lines.map(({ values }) => [...values, values.at(-1) ?? 0])];
 }
 
+const steps = uPlot.paths.stepped?.({ align: 1 }) ?? (() => null);
+
 function optionsOf(lines: readonly Line[], width: number): uPlot.Options {
-  const styles = getComputedStyle(document.documentElement);
-  const colour = (name: string): string => styles.getPropertyValue(name);
-  const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line") }, ticks: { stroke: colour("--line") } };
+  const axis = {
+    stroke: colour("--quiet"),
+    grid: { stroke: colour("--line"), width: 1 },
+    ticks: { stroke: colour("--line"), width: 1 },
+  };
   return {
     width,
     height,
     cursor: { y: false },
+    legend: { live: false },
     scales: { y: { range: (_plot, _low, high) => [0, Math.max(1, high)] } },
     axes: [axis, { ...axis, size: 56 }],
     series: [
@@ -101,9 +110,19 @@ function optionsOf(lines: readonly Line[], width: number): uPlot.Options {
         label,
         stroke: colour(name),
         width: 2,
+        paths: steps,
         points: { show: false },
         ...(dash !== undefined && { dash: [...dash] }),
       })),
     ],
   };
+}
+
+/** A canvas knows no custom properties, so an element says which colour one has now. */
+function colour(name: string): string {
+  const probe = document.body.appendChild(document.createElement("i"));
+  probe.style.color = `var(${name})`;
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
 }

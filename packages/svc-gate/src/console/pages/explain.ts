@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { Explained } from "../answers.ts";
 import { Area } from "../fields.ts";
 import { ask, type Problem } from "../gate.ts";
-import { Panel, Title, Verdict } from "../parts.ts";
+import { Empty, Panel, Title, Verdict } from "../parts.ts";
 import { useRoute } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
 import { RuleList } from "./rules.ts";
@@ -61,27 +61,40 @@ export default function ExplainPage(): JSX.Element {
           h("button", { type: "button", class: "primary", onClick: () => void send() }, "Explain"),
         ),
       ),
-      h(
-        "div",
-        { class: "side wide" },
-        problem !== undefined && h("pre", { class: "problem", role: "alert" }, h(Text, { of: problem.detail })),
-        explained !== undefined &&
-          h(
-            Panel,
-            { title: "The result" },
-            h(
-              "p",
-              { role: "status" },
-              h(Verdict, { of: explained.verdict }),
-              " ",
-              h(Text, { of: reasonText(explained.reason) }),
-            ),
-            explained.answered !== explained.verdict &&
-              h("p", { class: "quiet" }, `In the gate's mode the answer would be ${explained.answered}.`),
-            h(RuleList, { explained }),
-          ),
-      ),
+      h(Result, { explained, problem }),
     ),
+  );
+}
+
+interface ResultProps {
+  readonly explained: Explained | undefined;
+  readonly problem: Problem | undefined;
+}
+
+function Result({ explained, problem }: ResultProps): JSX.Element {
+  return h(
+    "div",
+    { class: "side wide" },
+
+    problem !== undefined && h("pre", { class: "problem", role: "alert" }, h(Text, { of: problem.detail })),
+    explained === undefined &&
+      problem === undefined &&
+      h(Empty, { title: "The result appears here" }, h("p", null, "Each rule with the values of its operands.")),
+    explained !== undefined &&
+      h(
+        Panel,
+        { title: "The result" },
+        h(
+          "p",
+          { role: "status" },
+          h(Verdict, { of: explained.verdict }),
+          " ",
+          h(Text, { of: reasonText(explained.reason) }),
+        ),
+        explained.answered !== explained.verdict &&
+          h("p", { class: "quiet" }, `In the gate's mode the answer would be ${explained.answered}.`),
+        h(RuleList, { explained }),
+      ),
   );
 }
 

@@ -63,6 +63,7 @@ export default function Rollout(): JSX.Element {
 function Found({ report }: { readonly report: Report }): JSX.Element {
   const { receipts, from, to, softened, over_time: slices } = report;
   const times = useMemo(() => slices.map((slice) => slice.from), [slices]);
+  const end = slices.at(-1)?.to ?? to;
   const verdicts = useMemo(() => verdictLines(slices), [slices]);
   const decisions = useMemo(() => decisionLines(slices), [slices]);
   return h(
@@ -81,9 +82,9 @@ function Found({ report }: { readonly report: Report }): JSX.Element {
     h(
       "div",
       { class: "grid" },
-      h(Panel, { title: "Verdicts over time" }, h(Chart, { title: "Calls by verdict", times, lines: verdicts })),
-      h(Panel, { title: "Decisions over time" }, h(Chart, { title: "Approvals", times, lines: decisions })),
-      counterNames(slices).map((name) => h(Money, { key: name, name, times, slices })),
+      h(Panel, { title: "Verdicts over time" }, h(Chart, { title: "Calls by verdict", times, end, lines: verdicts })),
+      h(Panel, { title: "Decisions over time" }, h(Chart, { title: "Approvals", times, end, lines: decisions })),
+      counterNames(slices).map((name) => h(Money, { key: name, name, times, end, slices })),
       h(Shares, {
         title: "By rule",
         lines: report.by_rule.map(({ rule, verdict, receipts: count }) => ({
@@ -149,11 +150,12 @@ function counterNames(slices: readonly Slice[]): readonly string[] {
 interface MoneyProps {
   readonly name: string;
   readonly times: readonly number[];
+  readonly end: number;
   readonly slices: readonly Slice[];
 }
 
 /** What a counter that adds up amounts held for a person, gave back, and counted for good. */
-function Money({ name, times, slices }: MoneyProps): JSX.Element {
+function Money({ name, times, end, slices }: MoneyProps): JSX.Element {
   const lines = useMemo(() => {
     const of = (what: "held" | "released" | "used"): number[] =>
       slices.map(({ counters }) => Number(counters[name]?.[what] ?? 0));
@@ -163,7 +165,7 @@ function Money({ name, times, slices }: MoneyProps): JSX.Element {
       { label: "counted", colour: "--allow", dash: [6, 4], values: of("used") },
     ];
   }, [name, slices]);
-  return h(Panel, { title: `Amounts: ${name}` }, h(Chart, { title: name, times, lines }));
+  return h(Panel, { title: `Amounts: ${name}` }, h(Chart, { title: name, times, end, lines }));
 }
 
 interface Share {

@@ -10,13 +10,12 @@ import { streamPlaces } from "../events/streams.ts";
 import type { KeyRing } from "./keys/keys.ts";
 import { loadPolicySet, type OpenGate, type GateSource } from "../start/gate-source.ts";
 import type { Rates } from "../admission/rate.ts";
+import { explainPlaces, explainRates, reportPlaces } from "../admission/reading.ts";
+import type { ContractTests, ServeHooks } from "./hooks.ts";
 import type { Readings } from "../telemetry/exposition.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Traces } from "../telemetry/traces.ts";
 import { noSuchTenant, type Tenants } from "../start/tenants.ts";
-
-/** Runs the tests of contracts before the contracts are put in force; returns the failures, or undefined. */
-export type ContractTests = (path: string) => Promise<string | undefined>;
 
 /** The tests that a reload runs first, and where they are. */
 export interface ReloadTests {
@@ -42,6 +41,8 @@ export interface ServiceOptions {
   readonly traces: Traces | undefined;
   /** The rate limits of keys. */
   readonly rates: Rates;
+  /** The functions of the command line that routes call; by default there are none. */
+  readonly hooks?: ServeHooks;
 }
 
 /** The gates of one process, for the root and the tenants, and the keys that open them. */
@@ -49,6 +50,10 @@ export class Service {
   readonly #options: ServiceOptions;
   /** The streams of events that are open. */
   readonly streams: Places = streamPlaces();
+  /** The explanations and reports that are being made, and the rate of explanations. */
+  readonly explaining: Places = explainPlaces();
+  readonly explainRates: Rates = explainRates();
+  readonly reporting: Places = reportPlaces();
   /** One reload at a time. */
   #reloading: Promise<unknown> = Promise.resolve();
 
@@ -75,6 +80,10 @@ export class Service {
   /** The gate of the root (null) or of a tenant, if it is open now. */
   openGate(tenant: string | null): Gate | undefined {
     return tenant === null ? this.root : this.tenants?.open.get(tenant)?.source.gate;
+  }
+
+  get hooks(): ServeHooks {
+    return this.#options.hooks ?? {};
   }
 
   get metrics(): Metrics {

@@ -72,7 +72,7 @@ async function load(): Promise<Assets> {
   return { digest, files, first: importedBy(entries, texts) };
 }
 
-/** Node warns that this function is experimental. The gate's log is no place for that, so the warning is dropped. */
+/** Node warns that this function is experimental. That does not belong in the gate's log. */
 function withoutTypes(text: string): string {
   const own = Object.getOwnPropertyDescriptor(process, "emitWarning") ?? {};
   Object.defineProperty(process, "emitWarning", { ...own, value: () => undefined });

@@ -1,6 +1,7 @@
 import type { Approval, Stops } from "../../approvals/mod.ts";
 import { NotKept, type InForce, type Ledger, type AppendTransaction } from "../../ledger/mod.ts";
 import { bad, good, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
+import type { GateHistory } from "../admin/hooks.ts";
 import { activePolicy, agrees, isLater, type ActivePolicy } from "./active-policy.ts";
 import type { Clock } from "./clock.ts";
 import { followedEvent, missingActs } from "../approvals/stops.ts";
@@ -116,6 +117,20 @@ export class ActiveLedger {
     this.#policy = activePolicy(policySet, mode as Mode);
     onFollow?.(this.#policy);
   }
+}
+
+/** Returns the ledger's rows so far, to be read again. The policy in force is compiled already. */
+export async function gateHistory(ledger: Ledger, { contract, policySet }: ActivePolicy): Promise<GateHistory> {
+  const isInForce = (digest: string): boolean => digest === contract;
+  return {
+    rows: await ledger.signedSize(),
+    lastRow: () => ledger.head.seq,
+    scan: (from) => ledger.rows(from),
+    firstSince: (at) => ledger.firstSince(at),
+    contractText: async (digest) => (isInForce(digest) ? policySet.text : ledger.contractText(digest)),
+    compiled: (digest) => (isInForce(digest) ? policySet : undefined),
+    keyDigest: ledger.keyDigest,
+  };
 }
 
 /** The refusal if the store kept nothing. */

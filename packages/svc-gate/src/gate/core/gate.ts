@@ -1,25 +1,9 @@
 import type { MakeAdminEvent, AdminEvents } from "../admin/admin-event.ts";
 import type { PolicySet } from "../../contract/mod.ts";
-import {
-  NotKept,
-  type Change,
-  type InForce,
-  type Ledger,
-  type Scrubbed,
-  type AppendTransaction,
-} from "../../ledger/mod.ts";
+import { NotKept, type Change, type InForce, type Ledger, type Scrubbed } from "../../ledger/mod.ts";
 import type { Durable, Receipt, StoredRow } from "../../ledger/entry/mod.ts";
 import type { Tile } from "../../ledger/tree/mod.ts";
-import {
-  bad,
-  good,
-  isWeaker,
-  refuse,
-  type CheckRequest,
-  type Mode,
-  type Refusal,
-  type Result,
-} from "../../wire/mod.ts";
+import { bad, good, type CheckRequest, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
 import { compareWithAnchors, type AnchoredCheck, type AnchorReading, type Anchors } from "../anchoring.ts";
 import type { Approval, Stop } from "../../approvals/mod.ts";
 import { nobody } from "../approvals/deciders.ts";
@@ -34,11 +18,11 @@ import { Eraser, type Erased } from "../admin/erasure/eraser.ts";
 import type { EraseRequest } from "../admin/erasure/request.ts";
 import { Retention, type RetentionOptions } from "../admin/erasure/retention.ts";
 import { pinReading, pinTrails } from "../anchoring/pin-standing.ts";
-import { unavailable, type TimedTransaction } from "./active-ledger.ts";
+import { gateHistory, unavailable, type TimedTransaction } from "./active-ledger.ts";
 import { Sequencer, type SequencerOptions } from "./sequencer.ts";
 import { signerEvent } from "../admin/signer-event.ts";
 import { activePolicy, agrees, type ActivePolicy } from "./active-policy.ts";
-import { inForceJson, reloadReason } from "./reload-row.ts";
+import { inForceJson, reloadReason, weakerRefusal } from "./reload-row.ts";
 import { beginTimings, type AnsweredCheck, type CheckTimings } from "../telemetry/observer.ts";
 
 export interface GateOptions extends SequencerOptions {
@@ -311,7 +295,7 @@ export class Gate implements AdminEvents {
     let weaker: Refusal | undefined;
     const look = ({ transaction }: TimedTransaction): Promise<void> => {
       isFollowing = transaction.inForce !== undefined;
-      weaker = this.#weakerRefusal(transaction, { policySet: undefined, mode, setting, mayWeaken }, "start");
+      weaker = weakerRefusal(transaction, { mode, setting, mayWeaken }, this.#inForceHere, "start");
       return transaction.abort();
     };
     const looked = await this.#sequencer.batcher.exclusive(look, true);
@@ -328,6 +312,10 @@ export class Gate implements AdminEvents {
     const put = isNothing ? good(undefined) : await this.#put(wanted, "start", true);
     if (put.ok) for (const work of [this.#retention, this.senders]) work?.start();
     return put;
+  }
+
+  get #inForceHere(): { readonly mode: Mode; readonly tenant: string | null } {
+    return { mode: this.policy.mode, tenant: this.#options.tenant ?? null };
   }
 
   /** Records that another key signs heads since this start. Both keys sign the head with this row. */
@@ -359,7 +347,7 @@ export class Gate implements AdminEvents {
       const before = transaction.inForce ?? this.policy;
       const own = wanted.yields === true && transaction.inForce !== undefined ? undefined : wanted.policySet;
       const next = activePolicy(own ?? this.policy.policySet, wanted.mode ?? this.policy.mode);
-      const weaker = this.#weakerRefusal(transaction, wanted, by);
+      const weaker = weakerRefusal(transaction, wanted, this.#inForceHere, by);
       if (weaker !== undefined) {
         outcome = bad(weaker);
         return transaction.abort();
@@ -384,19 +372,6 @@ export class Gate implements AdminEvents {
     };
     const done = await this.#sequencer.batcher.exclusive(put, anyClock);
     return done.ok ? (outcome as NonNullable<typeof outcome>) : done;
-  }
-
-  /** Returns why a mode must not be put in force on a shared ledger; undefined if it may. */
-  #weakerRefusal(
-    { inForce }: AppendTransaction,
-    { mode = this.policy.mode, setting, mayWeaken }: WantedPolicy,
-    by: string,
-  ): Refusal | undefined {
-    if (inForce === undefined || mayWeaken || !isWeaker(mode, this.policy.mode)) return undefined;
-    const others = `the gates on this ledger are in mode ${this.policy.mode}, and one gate's setting must not weaken the others`;
-    const way = `to weaken all of them, run \`${reloadCommand(this.#options.tenant ?? null)} --mode ${mode}\``;
-    const atStart = by === "start" ? ", or start once with --accept weaker-mode" : "";
-    return refuse("contract-refused", `${setting} says ${mode}, but ${others}: ${way}${atStart}`);
   }
 
   /**
@@ -476,6 +451,11 @@ export class Gate implements AdminEvents {
     return undefined;
   }
 
+  /** Returns the rows so far, to be read again. */
+  history(): ReturnType<typeof gateHistory> {
+    return gateHistory(this.#ledger, this.policy);
+  }
+
   /**
    * Verifies the chain and compares it with all anchors. One verification runs at a time; calls that come meanwhile get
    * the result of the next.
@@ -498,9 +478,4 @@ export class Gate implements AdminEvents {
     await this.#endErasing();
     await drained;
   }
-}
-
-/** Returns the command that reloads the root (null) or a tenant. */
-export function reloadCommand(tenant: string | null): string {
-  return tenant === null ? "svc-gate reload" : `svc-gate reload --tenant ${tenant}`;
 }

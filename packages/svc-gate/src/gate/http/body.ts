@@ -10,22 +10,28 @@ import {
   readJson,
   refuse,
   utf8Bytes,
+  type JsonDocument,
   type JsonObject,
 } from "../../wire/mod.ts";
 import type { Refusal, Result } from "../../wire/mod.ts";
 
 /** Reads a body that is one JSON object with only these members. An empty body is an empty object. */
 export function readMembers(body: unknown, known: readonly string[]): Result<JsonObject, Refusal> {
+  const read = readDocument(body, known);
+  return read.ok ? good(read.value.members) : read;
+}
+
+/** Reads the same, and also gives the received text of each member. */
+export function readDocument(body: unknown, known: readonly string[]): Result<JsonDocument, Refusal> {
   const text = textOf(body);
   if (typeof text !== "string") return bad(text);
-  if (text === "") return good(new Map());
-  const read = readJson(text);
+  const read = readJson(text === "" ? "{}" : text);
   if (!read.ok) {
     const { line, column, sentence } = read.problem;
     return bad(refuse("invalid-json", `line ${line}, column ${column}: ${sentence}`));
   }
   const stranger = [...read.value.members.keys()].find((name) => !known.includes(name));
-  if (stranger === undefined) return good(read.value.members);
+  if (stranger === undefined) return read;
   const near = nearest(stranger, known);
   const meant = near === undefined ? "" : `; did you mean "${near}"?`;
   return bad(refuse("invalid-request", `unknown member ${quote(stranger)}${meant}`));

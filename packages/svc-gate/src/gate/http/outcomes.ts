@@ -49,7 +49,7 @@ export function askedOutcome(members: JsonObject): Result<AskedOutcome, Refusal>
   if (!place.ok) return place;
   const known = outcomeRows.outcomeStatuses.find((each) => each === status);
   if (known === undefined) return bad(invalid('"status" must be done, failed or unknown'));
-  const text = amount === undefined ? undefined : amountText(amount);
+  const text = amount === undefined ? undefined : plainDecimal(amount);
   if (amount !== undefined && text === undefined)
     return bad(invalid(`"amount" must be a number that is not negative, of at most ${digitsMax} digits`));
   if (text !== undefined && known !== "done") return bad(invalid('"amount" is for the status done'));
@@ -72,8 +72,8 @@ function receiptIn(receipt: Json | undefined): Result<Pick<AskedOutcome, "hash" 
   return good({ seq, hash });
 }
 
-/** The decimal of a number, without an exponent; undefined if it is negative or too long. */
-function amountText(amount: Json): string | undefined {
+/** The decimal of a number, without an exponent; undefined if it is not a number, negative or too long. */
+export function plainDecimal(amount: Json): string | undefined {
   if (typeof amount !== "number" && !(amount instanceof Decimal)) return undefined;
   const written = typeof amount === "number" ? String(amount) : amount.text;
   const isPlain = /^(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$/.test(written) && written.length <= digitsMax;

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from "fastify";
 import { nearest, quote } from "../../wire/mod.ts";
+import { readMoment } from "../start/moment.ts";
 
 /** The query of a request's target. */
 export interface Query {
@@ -37,4 +38,20 @@ function unknownParameter(query: URLSearchParams, names: readonly string[]): str
     if (query.getAll(name).length > 1) return `the parameter "${name}" appears twice`;
   }
   return undefined;
+}
+
+/** Returns why a value is not a whole number from 1 to a maximum. */
+export function badNumber(value: string, name: string, max: number): string | undefined {
+  if (/^[1-9][0-9]{0,15}$/.test(value) && Number(value) <= max) return undefined;
+  return `"${name}" must be a whole number from 1 to ${max}`;
+}
+
+/** Returns why a value is not a moment. */
+export function badMoment(value: string, name: string): string | undefined {
+  if (readMoment(value) !== undefined) return undefined;
+  const hint = value.includes(" ") ? "; write a + as %2B in a query" : "";
+  return (
+    `"${name}" must be a moment such as 2026-01-31T12:00:00Z, a day such as 2026-01-31, or milliseconds since the epoch as ` +
+    `in \`at\` of a receipt${hint}`
+  );
 }

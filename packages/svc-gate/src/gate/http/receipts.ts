@@ -5,7 +5,7 @@ import type { ReceiptQuery } from "../../ledger/mod.ts";
 import { bad, good, isMode, isVerdict, limits, refuse, utf8Bytes, type Result } from "../../wire/mod.ts";
 import { readMoment } from "../start/moment.ts";
 import { sendJson } from "./body.ts";
-import { badQuery, queryOf } from "./query.ts";
+import { badMoment, badNumber, badQuery, queryOf } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
 
@@ -100,11 +100,6 @@ async function* pageText(
   yield `${count === 0 ? unsent : ""}],"next":${count === limit && last > 1 ? last : "null"}}`;
 }
 
-function badNumber(value: string, name: string, max: number): string | undefined {
-  if (/^[1-9][0-9]{0,15}$/.test(value) && Number(value) <= max) return undefined;
-  return `"${name}" must be a whole number from 1 to ${max}`;
-}
-
 function badVerdict(value: string, name: string): string | undefined {
   return isVerdict(value) ? undefined : `"${name}" must be ALLOW, BLOCK or ESCALATE`;
 }
@@ -117,12 +112,3 @@ function badName(value: string, name: string): string | undefined {
 }
 
 const examples: Readonly<Record<string, string>> = { key: "default", act: "reload" };
-
-function badMoment(value: string, name: string): string | undefined {
-  if (readMoment(value) !== undefined) return undefined;
-  const hint = value.includes(" ") ? "; write a + as %2B in a query" : "";
-  return (
-    `"${name}" must be a moment such as 2026-01-31T12:00:00Z, a day such as 2026-01-31, or milliseconds since the epoch as ` +
-    `in \`at\` of a receipt${hint}`
-  );
-}

@@ -7,6 +7,7 @@ import { create, createPerson, list, listPersons, revoke, rotate, update } from 
 import { approve, cancel, decideMany, deny, listApprovals, showApproval } from "./approvals.ts";
 import { sendJson } from "./body.ts";
 import { events } from "./events.ts";
+import { explain } from "./explain.ts";
 import { sendHealth, sendMetrics, sendReadiness } from "./ops.ts";
 import { reportOutcome } from "./outcomes.ts";
 import { approveGrant, createGrant, listGrants, revokeGrant } from "./grants.ts";
@@ -14,6 +15,7 @@ import { badQuery, queryOf } from "./query.ts";
 import { checkpoint, tile } from "./log.ts";
 import { receipts } from "./receipts.ts";
 import { refuseWith } from "./refusing.ts";
+import { report } from "./report.ts";
 import type { RouteCall, Route } from "./route.ts";
 import { answerCheck } from "./check.ts";
 import { lift, showStops, stop } from "./stop.ts";
@@ -24,8 +26,10 @@ export const routes: readonly Route[] = [
   { method: "POST", path: "/check", scope: "check", handle: check },
   { method: "GET", path: "/health", scope: undefined, handle: health },
   { method: "GET", path: "/rules", scope: "rules", handle: rules },
+  { method: "POST", path: "/explain", scope: "rules", handle: explain },
   { method: "GET", path: "/receipts", scope: "receipts", handle: receipts },
   { method: "GET", path: "/receipts/:seq", scope: "receipts", handle: receipt },
+  { method: "GET", path: "/report", scope: "receipts", handle: report },
   { method: "GET", path: "/ledger/verify", scope: "receipts", handle: verify },
   { method: "GET", path: "/checkpoint", scope: "receipts", orScopes: ["metrics"], handle: checkpoint },
   { method: "GET", path: "/tile/*", scope: "receipts", handle: tile },

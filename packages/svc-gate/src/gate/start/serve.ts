@@ -34,7 +34,8 @@ import {
 } from "./gate-source.ts";
 import { Rates } from "../admission/rate.ts";
 import { RefusedInputs } from "../core/refused-inputs.ts";
-import { Service, type ContractTests, type ReloadTests } from "../admin/service.ts";
+import type { ServeHooks } from "../admin/hooks.ts";
+import { Service, type ReloadTests } from "../admin/service.ts";
 import { readTenants, type TenantEntry } from "./tenants-file.ts";
 import { readEndpoints, type Endpoint } from "../notify/endpoints.ts";
 import { Notifier } from "../notify/notifier.ts";
@@ -98,14 +99,6 @@ const tenantsSharedOpenMax = 1000;
  */
 const tenantThreadsMax = 4;
 
-/** Functions that the command line gives to the service. */
-export interface ServeHooks {
-  /** Runs the tests of contracts before a reload. */
-  readonly runTests?: ContractTests;
-  /** Shows a person at the gate's terminal the code for the first sign-in to the console; by default in the log. */
-  readonly showCode?: (sentence: string) => void;
-}
-
 /**
  * Starts a gate: contracts, ledger, counters, keys, then the listener. All mistakes are reported before it listens.
  *
@@ -132,7 +125,7 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
     const begun = await root.begin();
     if (first !== undefined) await recordFirstKey(root, first, log);
     const { notifier } = opened;
-    const parts = { log, keys, root, rootSource, tenants, readSources, tests, metrics, notifier, traces, rates };
+    const parts = { log, keys, root, rootSource, tenants, readSources, tests, metrics, notifier, traces, rates, hooks };
     const service = new Service(parts);
     const door = openConsole(config, { keys, log, ...hooks });
     const server = makeServer({ service, ...config, console: door, log, tls });

@@ -1,0 +1,48 @@
+import type { FastifyReply } from "fastify";
+import { bad, good, limits, refuse, type Result } from "../../wire/mod.ts";
+import type { AskedReport } from "../admin/hooks.ts";
+import { readMoment } from "../start/moment.ts";
+import { sendJson } from "./body.ts";
+import { badMoment, badNumber, badQuery, queryOf, type Query } from "./query.ts";
+import { refuseWith } from "./refusing.ts";
+import type { RouteCall } from "./route.ts";
+
+/** Handles GET /report: what `svc-gate report --json` prints for the gate's own ledger. */
+export async function report({ gate, reply, request, service, tenant }: RouteCall): Promise<FastifyReply> {
+  const { report: reportRows } = service.hooks;
+  if (reportRows === undefined) return refuseWith(reply, refuse("not-found", "this gate was started without reports"));
+  const asked = readAsked(queryOf(request));
+  if (!asked.ok) return refuseWith(reply, refuse("invalid-query", asked.problem));
+  const entered = service.reporting.enter(tenant ?? "");
+  if (!entered.ok) return refuseWith(reply, entered.problem);
+  const gone = new AbortController();
+  reply.raw.once("close", () => gone.abort());
+  try {
+    return await sendJson(reply, await reportRows(asked.value, await gate.history(), gone.signal));
+  } catch (error) {
+    if (!gone.signal.aborted) throw error;
+    return reply.hijack(); // Nobody waits for the answer.
+  } finally {
+    entered.value();
+  }
+}
+
+/** The parameters, each with a function that returns the mistake in a value; undefined if the value is valid. */
+const parameters: Readonly<Record<string, (value: string, name: string) => string | undefined>> = {
+  since: badMoment,
+  until: badMoment,
+  last: (value, name) => badNumber(value, name, limits.reportRowsMax),
+};
+
+function readAsked(query: Query): Result<AskedReport, string> {
+  const unknown = badQuery(query, Object.keys(parameters));
+  if (unknown !== undefined) return bad(unknown);
+  for (const [name, value] of query.parameters) {
+    const problem = parameters[name]?.(value, name);
+    if (problem !== undefined) return bad(problem);
+  }
+  const moment = (name: string): number | undefined => readMoment(query.parameters.get(name) ?? "");
+  const [since, until] = [moment("since"), moment("until")];
+  if (since !== undefined && until !== undefined && since > until) return bad('"since" must not be after "until"');
+  return good({ since, until, last: Number(query.parameters.get("last") ?? limits.reportRowsMax) });
+}
