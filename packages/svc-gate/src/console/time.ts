@@ -63,13 +63,13 @@ export function Countdown({ until, from, label }: CountdownProps): JSX.Element {
   const now = useNow();
   const left = Math.max(0, until - now);
   const share = from === undefined ? undefined : Math.min(1, left / Math.max(1, until - from));
-  const text = left === 0 ? "over" : lengthText(left);
+  const text = left === 0 ? "time over" : lengthText(left);
   const isLate = share !== undefined && share < 0.2;
   return h(
     "span",
     { class: isLate ? "countdown late" : "countdown", title: absolute.format(until) },
     h("span", { class: "left" }, text),
-    h("span", null, ` ${label}`),
+    left > 0 && h("span", null, ` ${label}`),
     share !== undefined && h("progress", { max: 1, value: share, "aria-label": `${label}: ${text}` }),
   );
 }
