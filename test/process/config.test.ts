@@ -89,6 +89,7 @@ const cases: Readonly<Record<string, Case>> = {
     fallback: undefined,
     bad: ["0", "-1", "1.5", "month", "30d"],
   },
+  SVC_OIDC: { field: "oidc", value: "oidc.json", read: "oidc.json", fallback: undefined, bad: [] },
   SVC_NOTIFY: { field: "notify", value: "notify.json", read: "notify.json", fallback: undefined, bad: [] },
   SVC_CONSOLE: { field: "console", value: "off", read: "off", fallback: undefined, bad: ["yes", "ON", "true"] },
   SVC_CONSOLE_SECRET: {

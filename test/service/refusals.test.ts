@@ -26,6 +26,7 @@ import {
   type Refused,
   type Running,
 } from "../support/gate.ts";
+import { oidcFile } from "../support/oidc.ts";
 
 const json = "Content-Type: application/json";
 const call = '{"tool_name":"note.add","tool_input":{}}';
@@ -42,6 +43,9 @@ const raise: Readonly<Record<RefusalCode, Raise>> = {
     const mailer = await make(gate, '{"name":"mailer","tools":["mail.*"]}');
     return send(gate, post(call).replace(key, mailer));
   },
+  "sign-in-refused": (gate) =>
+    signsIn(gate, { Host: hostOf(gate) }, { body: '{"oidc":{"flow":"forged","answer":"?code=x"}}' }),
+  "provider-unavailable": (gate) => signsIn(gate, { Host: hostOf(gate) }, { path: "/oidc", body: "{}" }),
   "code-needed": (gate) => signsIn(gate, { Host: hostOf(gate) }),
   "wrong-origin": (gate) => signsIn(gate, { Host: hostOf(gate), Origin: "https://evil.example" }),
   "wrong-host": (gate) => signsIn(gate, { Host: "evil.example" }),
@@ -157,8 +161,11 @@ const raise: Readonly<Record<RefusalCode, Raise>> = {
 const hostOf = (gate: Running): string => new URL(gate.address).host;
 
 /** Sends the sign-in of the console's page, with other header fields. */
-function signsIn(gate: Running, own: Readonly<Record<string, string>>): Promise<Refused> {
-  const body = JSON.stringify({ key });
+function signsIn(
+  gate: Running,
+  own: Readonly<Record<string, string>>,
+  { path = "/session", body = JSON.stringify({ key }) } = {},
+): Promise<Refused> {
   const fields = {
     Origin: gate.address,
     "Sec-Fetch-Site": "same-origin",
@@ -169,7 +176,7 @@ function signsIn(gate: Running, own: Readonly<Record<string, string>>): Promise<
     ...own,
   };
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
-  return send(gate, `POST /console/session HTTP/1.1\r\n${lines.join("")}\r\n${body}`);
+  return send(gate, `POST /console${path} HTTP/1.1\r\n${lines.join("")}\r\n${body}`);
 }
 
 interface Parked {
@@ -244,7 +251,8 @@ async function raised(code: RefusalCode, t: TestContext): Promise<void> {
   const folder = temporaryFolder(t);
   const tenants = join(folder, "tenants.yaml");
   writeFileSync(tenants, "tenants:\n  broken: { mandate: nowhere.yaml }\n");
-  const gate = await startGate(t, { folder, contracts: { "desk.yaml": withLegal }, flags: { tenants } });
+  const oidc = oidcFile(folder, { issuer: "http://127.0.0.1:9" }); // Nothing listens there.
+  const gate = await startGate(t, { folder, contracts: { "desk.yaml": withLegal }, flags: { tenants, oidc } });
   const { status, head, body } = await raise[code](gate, t);
   assert.equal(status, refusals[code].status, body);
   assert.match(head, /^content-type: application\/problem\+json/im);

@@ -1,29 +1,35 @@
 import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { Session } from "../answers.ts";
-import { askConsole, base, keepPageSecret, type Problem } from "../gate.ts";
+import { askConsole, keepPageSecret, type Problem } from "../gate.ts";
 import { ProblemNote } from "../parts.ts";
-
-interface Opened extends Session {
-  /** The page's own secret. */
-  readonly session: string;
-}
+import { beginSignIn, finishSignIn, type Opened } from "../provider.ts";
 
 interface Methods {
   readonly oidc: { readonly name: string } | null;
 }
 
+const endedText =
+  "Your session has ended: it was idle for too long or signed out elsewhere, or the key was revoked. Sign in again.";
+
+interface SignInProps {
+  /** True if the gate has ended the session that this page had. */
+  readonly hasEnded: boolean;
+  readonly onOpened: () => void;
+}
+
 /** Takes a key and opens a session. The key is sent once, in a body, and the page does not keep it. */
-export function SignIn({ onOpened }: { readonly onOpened: () => void }): JSX.Element {
+export function SignIn({ hasEnded, onOpened }: SignInProps): JSX.Element {
   const [key, setKey] = useState("");
   const [code, setCode] = useState("");
   const [needsCode, setNeedsCode] = useState(false);
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const [isBusy, setBusy] = useState(false);
-  const [provider, setProvider] = useState<string | undefined>(undefined);
   useEffect(() => {
     document.title = "Sign in - svc-gate";
-    void askConsole<Methods>("/methods").then((answer) => setProvider(answer.ok ? answer.value.oidc?.name : undefined));
+    void finishSignIn().then((answer) => {
+      if (answer?.ok === true) onOpened();
+      else setProblem(answer?.problem);
+    });
   }, []);
   const send = async (event: Event): Promise<void> => {
     event.preventDefault();
@@ -44,6 +50,7 @@ export function SignIn({ onOpened }: { readonly onOpened: () => void }): JSX.Ele
     "main",
     { class: "sign-in" },
     h("h1", null, "svc-gate"),
+    hasEnded && h("p", { class: "problem", role: "alert" }, endedText),
     h("p", { class: "quiet" }, "The console for persons who decide what agents may do."),
     h(
       "form",
@@ -69,9 +76,32 @@ export function SignIn({ onOpened }: { readonly onOpened: () => void }): JSX.Ele
       problem !== undefined && h(ProblemNote, { of: problem }),
       h("button", { type: "submit", class: "primary", disabled: isBusy }, "Sign in"),
     ),
-    provider !== undefined &&
-      h("p", null, h("a", { class: "button", href: `${base}/oidc`, target: "_self" }, `Sign in with ${provider}`)),
+    h(ProviderButton, { onProblem: setProblem }),
     isPlain &&
       h("p", { class: "quiet" }, "This page came over plain HTTP. That is safe only on the gate's own machine."),
+  );
+}
+
+/** Signs in with the provider of OpenID Connect, if the gate has one. */
+function ProviderButton({
+  onProblem,
+}: {
+  readonly onProblem: (problem: Problem | undefined) => void;
+}): JSX.Element | null {
+  const [name, setName] = useState<string | undefined>(undefined);
+  const [isBusy, setBusy] = useState(false);
+  useEffect(() => {
+    void askConsole<Methods>("/methods").then((answer) => setName(answer.ok ? answer.value.oidc?.name : undefined));
+  }, []);
+  if (name === undefined) return null;
+  const leave = async (): Promise<void> => {
+    setBusy(true);
+    onProblem(await beginSignIn());
+    setBusy(false);
+  };
+  return h(
+    "p",
+    null,
+    h("button", { type: "button", disabled: isBusy, onClick: () => void leave() }, `Sign in with ${name}`),
   );
 }

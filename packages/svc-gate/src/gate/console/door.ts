@@ -3,7 +3,9 @@ import { bad, good, limits, refuse, type Refusal, type Result } from "../../wire
 import { digestOf } from "../admin/keys/digest.ts";
 import type { Key, KeyRing } from "../admin/keys/keys.ts";
 import { Rates } from "../admission/rate.ts";
+import { networkOf } from "../http/keyless.ts";
 import type { FirstCode } from "./first-code.ts";
+import type { BegunSignIn, ConsolePlace, OidcSignIn } from "./oidc/sign-in.ts";
 import type { OwnNames } from "./own-names.ts";
 import { sessionMs, type Session, type Sessions } from "./sessions.ts";
 
@@ -13,6 +15,8 @@ export interface ConsoleParts {
   readonly code: FirstCode;
   readonly keys: KeyRing;
   readonly basePath: string;
+  /** Undefined if nobody can sign in with a provider. */
+  readonly oidc: OidcSignIn | undefined;
 }
 
 /** A request with a live session. */
@@ -85,29 +89,76 @@ export class ConsoleDoor {
     request: IncomingMessage,
     { tenant, key: text, code }: { readonly tenant: string | null; readonly key: string; readonly code: string },
   ): Promise<Result<SignedIn, Refusal>> {
-    const { keys, sessions, code: firstCode } = this.#parts;
+    const { keys, code: firstCode } = this.#parts;
     const digest = digestOf(text);
     if (keys.findDigest(digest)?.tenant !== tenant) return bad(wrongKey);
     await keys.catchUp(); // Another gate may have just revoked the key, or ended its sessions.
     const key = keys.findDigest(digest);
     if (key?.tenant !== tenant) return bad(wrongKey);
-    const charged = this.#signIns.charge({ ...key, rate: null });
-    if (charged?.ok === false) return bad({ ...tooManySignIns, retrySeconds: charged.nextSeconds });
+    const refusal = this.#charge(key);
+    if (refusal !== undefined) return bad(refusal);
     if (!keys.hasApprover && !firstCode.redeem(code)) {
       firstCode.show();
       return bad(code === "" ? codeNeeded : codeWrong);
     }
+    return good(await this.#open(request, tenant, { key, digest }));
+  }
+
+  /** The name of the provider with which persons can sign in; undefined if there is none. */
+  async provider(): Promise<string | undefined> {
+    return this.#parts.oidc?.name();
+  }
+
+  /** Begins a sign-in with the provider. */
+  async beginOidc(request: IncomingMessage, tenant: string | null): Promise<Result<BegunSignIn, Refusal>> {
+    const place = this.#placeOf(request, tenant);
+    return (await this.#parts.oidc?.begin(place)) ?? bad(noProvider);
+  }
+
+  /** Opens a session for the key of a person who comes back from the provider. Only a key that decides calls has one. */
+  async finishOidc(
+    request: IncomingMessage,
+    { tenant, flow, answer }: { readonly tenant: string | null; readonly flow: string; readonly answer: string },
+  ): Promise<Result<SignedIn, Refusal>> {
+    const { keys, oidc } = this.#parts;
+    const digest = (await oidc?.finish(this.#placeOf(request, tenant), flow, answer)) ?? bad(noProvider);
+    if (!digest.ok) return digest;
+    const key = keys.findDigest(digest.value);
+    if (key === undefined) return bad(wrongKey);
+    const refusal = this.#charge(key);
+    if (refusal !== undefined) return bad(refusal);
+    return good(await this.#open(request, tenant, { key, digest: digest.value }));
+  }
+
+  #charge(key: Key): Refusal | undefined {
+    const charged = this.#signIns.charge({ ...key, rate: null });
+    return charged?.ok === false ? { ...tooManySignIns, retrySeconds: charged.nextSeconds } : undefined;
+  }
+
+  async #open(
+    request: IncomingMessage,
+    tenant: string | null,
+    { key, digest }: { readonly key: Key; readonly digest: string },
+  ): Promise<SignedIn> {
+    const { keys, sessions } = this.#parts;
     const { cookie, pageSecret, session } = await sessions.open({
       keyDigest: digest,
       row: keys.lastRow,
       scope: this.#scopeOf(tenant),
     });
-    return good({
+    return {
       key,
       session,
       pageSecret,
       cookie: this.#setCookie(request, this.#cookieName(request, tenant), cookie),
-    });
+    };
+  }
+
+  /** Call this only after the Host header was checked. */
+  #placeOf(request: IncomingMessage, tenant: string | null): ConsolePlace {
+    const origin = this.#parts.names.originOf(request);
+    if (origin === undefined) throw new Error("a sign-in began under a name that is not the gate's");
+    return { origin, base: this.#scopeOf(tenant), tenant, network: networkOf(request.socket.remoteAddress ?? "") };
   }
 
   /** The field `set-cookie` that removes the session from the browser. */
@@ -175,6 +226,8 @@ function notOurs(why: string): Refusal {
 const noSession = refuse("unauthorized", "the session has ended, or there is none: sign in to the console");
 
 const wrongKey = refuse("unauthorized", "the key is wrong, revoked or expired, or it is not a key for this console");
+
+const noProvider = refuse("not-found", "this gate has no sign-in with a provider: sign in with a key");
 
 const codeNeeded = refuse(
   "code-needed",

@@ -1,5 +1,6 @@
-import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
+import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { link, open, readFile, rm } from "node:fs/promises";
+import { Seal } from "./seal.ts";
 
 /** What the sealed cookie holds. Scopes, groups and the state of the key are never in it. */
 export interface Session {
@@ -36,23 +37,20 @@ export interface OpenedSession {
 export const sessionIdleMs: number = 30 * 60_000;
 export const sessionMs: number = 12 * 3_600_000;
 const renewAfterMs = 60_000;
-const ivBytes = 12;
-const tagBytes = 16;
 
 /**
- * Seals sessions into cookies (AES-256-GCM), so that every replica with the same secret can read them.
+ * Seals sessions into cookies, so that every replica with the same secret can read them.
  *
  * A browser sends a cookie to every port of a host. So the cookie alone opens nothing: the page also sends a secret that
  * its origin stores, and the cookie has only the digest of that secret.
  */
 export class Sessions {
-  readonly #key: () => Promise<Buffer>;
+  readonly #seal: Seal;
   readonly #now: () => number;
-  #made: Promise<Buffer> | undefined;
 
   /** @param secret reads or makes the secret; at least 32 bytes */
   constructor(secret: () => Promise<Buffer>, now: () => number = Date.now) {
-    this.#key = async () => Buffer.from(hkdfSync("sha256", await secret(), "", "svc-gate console session 1", 32));
+    this.#seal = new Seal(secret, "svc-gate console session 1");
     this.#now = now;
   }
 
@@ -67,14 +65,14 @@ export class Sessions {
       active: now,
       row,
     };
-    return { cookie: await this.#seal(session, scope), pageSecret, session };
+    return { cookie: await this.#seal.close(session, scope), pageSecret, session };
   }
 
   /** Returns the session of the first cookie that fits the page's secret; undefined if none does or it has ended. */
   async read(cookies: readonly string[], pageSecret: string, scope: string): Promise<Session | undefined> {
     const pageDigest = hash("sha256", pageSecret, "hex");
     for (const cookie of cookies) {
-      const session = await this.#unseal(cookie, scope);
+      const session = (await this.#seal.open(cookie, scope)) as Session | undefined;
       if (session !== undefined && isEqual(session.pageDigest, pageDigest) && this.isLive(session)) return session;
     }
     return undefined;
@@ -89,36 +87,7 @@ export class Sessions {
   /** The cookie after an act of the person; undefined if the old one is new enough. */
   async renew(session: Session, scope: string): Promise<string | undefined> {
     const now = this.#now();
-    return now < session.active + renewAfterMs ? undefined : this.#seal({ ...session, active: now }, scope);
-  }
-
-  async #seal(session: Session, scope: string): Promise<string> {
-    const iv = randomBytes(ivBytes);
-    const cipher = createCipheriv("aes-256-gcm", await this.#secret(), iv).setAAD(Buffer.from(scope));
-    const sealed = Buffer.concat([cipher.update(JSON.stringify(session), "utf8"), cipher.final()]);
-    return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString("base64url");
-  }
-
-  async #unseal(cookie: string, scope: string): Promise<Session | undefined> {
-    const bytes = Buffer.from(cookie, "base64url");
-    const [iv, tag] = [bytes.subarray(0, ivBytes), bytes.subarray(ivBytes, ivBytes + tagBytes)];
-    if (tag.length < tagBytes) return undefined;
-    const decipher = createDecipheriv("aes-256-gcm", await this.#secret(), iv);
-    decipher.setAAD(Buffer.from(scope)).setAuthTag(tag);
-    try {
-      const text = Buffer.concat([decipher.update(bytes.subarray(ivBytes + tagBytes)), decipher.final()]).toString();
-      return JSON.parse(text) as Session;
-    } catch {
-      return undefined; // The seal is broken, or of another gate.
-    }
-  }
-
-  #secret(): Promise<Buffer> {
-    this.#made ??= this.#key().catch((error: unknown) => {
-      this.#made = undefined;
-      throw error;
-    });
-    return this.#made;
+    return now < session.active + renewAfterMs ? undefined : this.#seal.close({ ...session, active: now }, scope);
   }
 }
 

@@ -27,6 +27,7 @@ const byAct: Readonly<Record<string, EventType>> = {
   "keys.rotate": "keys.changed",
   "keys.revoke": "keys.changed",
   "keys.update": "keys.changed",
+  "keys.groups": "keys.changed",
   "persons.add": "keys.changed",
   reload: "contract.changed",
 };

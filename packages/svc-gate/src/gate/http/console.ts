@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from "fastify";
-import { good, limits, refuse, type Refusal } from "../../wire/mod.ts";
+import { bad, good, limits, refuse, type JsonObject, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Service } from "../admin/service.ts";
 import type { Key } from "../admin/keys/keys.ts";
 import { tenantId } from "../start/tenants-file.ts";
 import { consoleAssets } from "../console/assets.ts";
-import type { ConsoleDoor } from "../console/door.ts";
+import type { ConsoleDoor, SignedIn } from "../console/door.ts";
 import { pageHeaders, pageText } from "../console/page.ts";
 import { sessionIdleMs, sessionMs, type Session } from "../console/sessions.ts";
 import { readMembers, sendJson } from "./body.ts";
@@ -38,6 +38,8 @@ export function addConsole(server: FastifyInstance, { door, service, basePath }:
     add("GET", at, "page", page);
     add("GET", `${at}/*`, "page", page);
     add("POST", `${at}/session`, "sign-in", (request, reply) => signIn(request, reply, door));
+    add("GET", `${at}/methods`, "sign-in", (_request, reply) => showMethods(reply, door));
+    add("POST", `${at}/oidc`, "sign-in", (request, reply) => beginOidc(request, reply, door));
     add("GET", `${at}/session`, "session", (request, reply) => showSession(request, reply, service));
     add("POST", `${at}/session/end`, "session", (request, reply) => endSession(request, reply, door, service));
   }
@@ -83,16 +85,44 @@ async function sendAsset(request: FastifyRequest, reply: FastifyReply): Promise<
 
 /** Handles POST /console/session. The key is only in this body, and nowhere in the answer. */
 async function signIn(request: FastifyRequest, reply: FastifyReply, door: ConsoleDoor): Promise<FastifyReply> {
-  const body = readMembers(request.body, ["key", "code"]);
+  const body = readMembers(request.body, ["key", "code", "oidc"]);
   if (!body.ok) return refuseWith(reply, body.problem);
-  const [key, code = ""] = ["key", "code"].map((name) => body.value.get(name));
-  if (typeof key !== "string" || typeof code !== "string")
-    return refuseWith(reply, refuse("invalid-request", '"key" must be a string, and "code" too if it is given'));
-  const signed = await door.signIn(request.raw, { tenant: tenantIn(request), key, code });
+  const signed = await signInWith(body.value, request, door);
   if (!signed.ok) return refuseWith(reply, signed.problem);
   const { cookie, key: opened, pageSecret, session } = signed.value;
   reply.header("set-cookie", cookie);
   return sendJson(reply, JSON.stringify({ session: pageSecret, ...sessionJson(opened, session) }));
+}
+
+async function signInWith(
+  members: JsonObject,
+  request: FastifyRequest,
+  door: ConsoleDoor,
+): Promise<Result<SignedIn, Refusal>> {
+  const tenant = tenantIn(request);
+  const oidc = members.get("oidc");
+  if (oidc !== undefined) {
+    const [flow, answer] = oidc instanceof Map ? [oidc.get("flow"), oidc.get("answer")] : [];
+    if (members.size === 1 && typeof flow === "string" && typeof answer === "string")
+      return door.finishOidc(request.raw, { tenant, flow, answer });
+    return bad(refuse("invalid-request", '"oidc" must be alone, with the strings "flow" and "answer"'));
+  }
+  const [key, code = ""] = ["key", "code"].map((name) => members.get(name));
+  if (typeof key === "string" && typeof code === "string") return door.signIn(request.raw, { tenant, key, code });
+  return bad(refuse("invalid-request", '"key" must be a string, and "code" too if it is given'));
+}
+
+/** Handles GET /console/methods: how a person can sign in, besides with a key. */
+async function showMethods(reply: FastifyReply, door: ConsoleDoor): Promise<FastifyReply> {
+  const name = await door.provider();
+  return sendJson(reply, JSON.stringify({ oidc: name === undefined ? null : { name } }));
+}
+
+/** Handles POST /console/oidc: the page then goes to the address in the answer, and keeps the flow. */
+async function beginOidc(request: FastifyRequest, reply: FastifyReply, door: ConsoleDoor): Promise<FastifyReply> {
+  const body = readMembers(request.body, []);
+  const begun = body.ok ? await door.beginOidc(request.raw, tenantIn(request)) : bad(body.problem);
+  return begun.ok ? sendJson(reply, JSON.stringify(begun.value)) : refuseWith(reply, begun.problem);
 }
 
 /** Handles GET /console/session: who has signed in, as the keys say it now, and which ledger the pages show. */

@@ -1,6 +1,6 @@
-import { open } from "node:fs/promises";
 import { bad, good, nearest, type Result } from "../../wire/mod.ts";
 import { eventTypes, type EventType } from "../events/event.ts";
+import { readPrivateJson } from "../start/private-file.ts";
 
 export const formats = ["standard", "slack"] as const;
 export type Format = (typeof formats)[number];
@@ -22,7 +22,6 @@ export interface Endpoint {
 
 const known = ["name", "url", "events", "tenants", "secrets", "format", "allow_private", "allow_http"];
 const endpointsMax = 100;
-const fileBytesMax = 1_000_000;
 
 /**
  * Reads the file of endpoints. Only its owner may read it, because it has addresses and secrets.
@@ -30,31 +29,10 @@ const fileBytesMax = 1_000_000;
  * @returns the endpoints, or a sentence that names the first mistake without any address or secret
  */
 export async function readEndpoints(file: string): Promise<Result<readonly Endpoint[], string>> {
-  const text = await readPrivate(file);
-  if (!text.ok) return text;
-  let read: unknown;
-  try {
-    read = JSON.parse(text.value);
-  } catch {
-    return bad(`SVC_NOTIFY: the file ${file} is not JSON`);
-  }
-  const found = listOf(read);
+  const read = await readPrivateJson("SVC_NOTIFY", file);
+  if (!read.ok) return read;
+  const found = listOf(read.value);
   return found.ok ? found : bad(`SVC_NOTIFY: in the file ${file}, ${found.problem}`);
-}
-
-async function readPrivate(file: string): Promise<Result<string, string>> {
-  const opened = await open(file, "r").catch((error: unknown) => error as NodeJS.ErrnoException);
-  if (opened instanceof Error) return bad(`SVC_NOTIFY names ${file}, which cannot be read (${opened.code})`);
-  try {
-    const { mode, size } = await opened.stat();
-    // Group and others: a group that may read it could send events in this gate's name.
-    if (process.platform !== "win32" && (mode & 0o077) !== 0)
-      return bad(`SVC_NOTIFY: others can read the file ${file}, which has secrets: run \`chmod 600 ${file}\``);
-    if (size > fileBytesMax) return bad(`SVC_NOTIFY: the file ${file} is larger than ${fileBytesMax} bytes`);
-    return good(await opened.readFile("utf8"));
-  } finally {
-    await opened.close();
-  }
 }
 
 function listOf(read: unknown): Result<readonly Endpoint[], string> {

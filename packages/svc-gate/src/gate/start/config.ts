@@ -223,6 +223,13 @@ const entries = {
     doc: "a random text that seals the console's sessions, the same on all replicas; by default a file in the data folder",
     read: readConsoleSecret,
   } as Entry<string | undefined>,
+  oidc: {
+    variable: "SVC_OIDC",
+    kind: "file",
+    fallback: "",
+    doc: "the file that names a provider of OpenID Connect for sign-ins to the console; only its owner may read it",
+    read: optional,
+  } as Entry<string | undefined>,
   notify: {
     variable: "SVC_NOTIFY",
     kind: "file",
@@ -330,6 +337,8 @@ export function readConfig(environment: Texts, flags: Texts): Result<Configured,
     problems.push("only one of SVC_TLS_CERT and SVC_TLS_KEY is set: set both or neither");
   const wrongConsole = consoleProblem(config);
   if (problems.length === 0 && wrongConsole !== undefined) problems.push(wrongConsole);
+  if (problems.length === 0 && config.oidc !== undefined && !servesConsole(config))
+    problems.push("SVC_OIDC is set, but the gate does not serve the console: set SVC_CONSOLE to on");
   if (problems.length > 0) return bad(problems);
   return good({ config, warnings: [...unknownVariables(environment), ...risks(config)] });
 }

@@ -4,8 +4,12 @@ import { dataFolder } from "../../ledger/mod.ts";
 import type { KeyRing } from "../admin/keys/keys.ts";
 import { ConsoleDoor } from "../console/door.ts";
 import { FirstCode } from "../console/first-code.ts";
+import { OidcSignIn } from "../console/oidc/sign-in.ts";
+import { readOidc } from "../console/oidc/settings.ts";
 import { OwnNames } from "../console/own-names.ts";
+import { Seal } from "../console/seal.ts";
 import { secretIn, Sessions } from "../console/sessions.ts";
+import { StartRefused } from "./gate-source.ts";
 import { servesConsole, type Config } from "./config.ts";
 import { isPrivateUrl } from "./loopback.ts";
 
@@ -22,12 +26,15 @@ export function openConsole(
   { keys, log, showCode = (sentence) => log.warn(sentence) }: ConsoleHooks,
 ): ConsoleDoor | undefined {
   if (!servesConsole(config)) return undefined;
-  const { basePath, consoleSecret: text, dataDir, publicUrl } = config;
+  const { basePath, consoleSecret: text, dataDir, oidc, publicUrl } = config;
   const file = join(dataDir, dataFolder.files.consoleSecret);
   const secret = (): Promise<Buffer> => (text === undefined ? secretIn(file) : Promise.resolve(Buffer.from(text)));
+  const seal = new Seal(secret, "svc-gate console oidc 1");
+  const warn = (why: string): void => log.warn(why);
   return new ConsoleDoor({
     names: new OwnNames(publicUrl),
     sessions: new Sessions(secret),
+    oidc: oidc === undefined ? undefined : new OidcSignIn({ file: oidc, seal, keys, warn }),
     code: new FirstCode(showCode),
     keys,
     basePath,
@@ -37,4 +44,10 @@ export function openConsole(
 /** Returns the address of the console that persons open. A public address without TLS is not one of its names. */
 export function consoleUrl({ publicUrl }: Config, address: string): string {
   return `${publicUrl !== undefined && isPrivateUrl(publicUrl) ? publicUrl : address}/console`;
+}
+
+/** @throws {StartRefused} if the file of SVC_OIDC cannot be used */
+export async function requireOidc({ oidc }: Config): Promise<void> {
+  const settings = oidc === undefined ? undefined : await readOidc(oidc);
+  if (settings?.ok === false) throw new StartRefused(settings.problem, 2);
 }

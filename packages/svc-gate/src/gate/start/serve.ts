@@ -16,7 +16,7 @@ import {
 import { good, type Result } from "../../wire/mod.ts";
 import { anchorSites, type AnchorSites } from "../anchoring.ts";
 import type { Config } from "./config.ts";
-import { consoleUrl, openConsole } from "./console.ts";
+import { consoleUrl, openConsole, requireOidc } from "./console.ts";
 import type { Gate, Reloaded } from "../core/gate.ts";
 import { makeServer, type HttpOptions } from "../http/server.ts";
 import { readFirstKeyDigest, KeyRing, loadFirstKey, recordFirstKey, type FirstKey } from "../admin/keys/keys.ts";
@@ -189,6 +189,7 @@ async function openLedgers(config: Config, log: Logger): Promise<OpenLedgers> {
   if (!entries.ok) throw new StartRefused(entries.problem, 2);
   const sites = await sitesOf(config);
   const endpoints = await endpointsOf(config);
+  await requireOidc(config);
   await requireFreePorts(config);
   if (config.databaseUrl === undefined) await readFirstKeyDigest(config.dataDir); // A damaged file refuses the start here.
   const database = await openDatabase(config, log);

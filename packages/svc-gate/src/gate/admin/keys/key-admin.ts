@@ -2,6 +2,7 @@ import type { Receipt } from "../../../ledger/entry/mod.ts";
 import { bad, good, quote, refuse, type Refusal, type Result } from "../../../wire/mod.ts";
 import { digestOf } from "./digest.ts";
 import { keyId, type KeyRecord } from "./record.ts";
+import { withoutOidcGroups } from "./oidc-groups.ts";
 import { operatorName } from "./operator-name.ts";
 import {
   readCreate,
@@ -11,6 +12,7 @@ import {
   readUpdate,
   type CreateRequest,
   type RotateRequest,
+  type UpdateRequest,
 } from "./requests.ts";
 import type { Key, KeyEvent, KeyRing, KeyStanding } from "./ring.ts";
 import { makeKey } from "./token.ts";
@@ -110,7 +112,7 @@ async function updateKey(
   return recordChange(ring, by, undefined, () => {
     const found = liveKey(ring, { name, tenant });
     if (!found.ok) return found;
-    const { person = found.value.person, groups = found.value.groups } = request.value;
+    const { person = found.value.person, groups = groupsFor(found.value, request.value) } = request.value;
     if (person === undefined)
       return bad(refuse("invalid-request", '"groups" are those of a "person": name the person'));
     const record: KeyRecord = { ...found.value, person, ...(groups === undefined ? {} : { groups }) };
@@ -123,6 +125,11 @@ async function updateKey(
       reason: `Svc: ${by.id} says that ${person}${of}, uses the key ${keyId(record)}`,
     });
   });
+}
+
+/** The groups that a provider stated are those of a person, so they stay only with that person. */
+function groupsFor(known: KeyRecord, { person = known.person }: UpdateRequest): KeyRecord["groups"] {
+  return known.groups === undefined || person === known.person ? known.groups : withoutOidcGroups(known);
 }
 
 function unknownPerson(ring: KeyRing, { person }: Pick<KeyRecord, "person">): Refusal | undefined {

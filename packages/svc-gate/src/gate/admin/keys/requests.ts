@@ -4,6 +4,7 @@ import { gateName } from "../../approvals/gate-name.ts";
 import { retentionName } from "../erasure/retention.ts";
 import { readMembers } from "../../http/body.ts";
 import { lengthMs } from "../../start/moment.ts";
+import { isOidcGroup } from "./oidc-groups.ts";
 import { operatorName } from "./operator-name.ts";
 import { scopes, type KeyRecord, type Rate, type Scope } from "./record.ts";
 
@@ -88,6 +89,9 @@ const groupsMax = 16;
 function readGroups(value: Json): readonly string[] {
   if (Array.isArray(value) && value.length === 0) return [];
   const groups = readList("groups", value, groupsMax).map((each) => readText("a group", each));
+  const stated = groups.find(isOidcGroup);
+  if (stated !== undefined)
+    throw new Wrong(`the group ${quote(stated)} can only come from the provider of the sign-in: leave it out`);
   const odd = groups.find((group) => !/^[a-z0-9][a-z0-9._-]{0,63}$/.test(group));
   if (odd !== undefined) throw new Wrong(`${quote(odd)} is not the name of a group: 1 to 64 of a-z, 0-9 and . _ -`);
   return [...new Set(groups)].toSorted();

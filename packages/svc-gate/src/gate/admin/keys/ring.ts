@@ -1,7 +1,7 @@
 import type { Change, Ledger } from "../../../ledger/mod.ts";
 import type { Receipt } from "../../../ledger/entry/mod.ts";
 import { bad, good, quote, refuse, type Refusal, type Result } from "../../../wire/mod.ts";
-import type { AdminEvents } from "../admin-event.ts";
+import type { AdminEvent, AdminEvents } from "../admin-event.ts";
 import { digestOf } from "./digest.ts";
 import { firstKeyName } from "./first-key.ts";
 import { operatorName } from "./operator-name.ts";
@@ -9,6 +9,7 @@ import { keyId, readRecord, recordBody, type KeyRecord, type Rate, type Scope } 
 import { makeKey } from "./token.ts";
 import type { Voter } from "../../../approvals/mod.ts";
 import { endOfSessions, EndedSessions, sessionsEnd, type EndableSession } from "./ended-sessions.ts";
+import { groupsEvent, keysGroups, readStated, withOidcGroups } from "./oidc-groups.ts";
 import { toolMatcher } from "./tool-patterns.ts";
 
 /** A valid key. The object stays the same until the key changes. */
@@ -157,6 +158,26 @@ export class KeyRing {
   /** Ends a session of a key, or with null each session that the key has opened so far. */
   endSessions(key: Key, session: EndableSession | null): Promise<Result<Receipt, Refusal>> {
     return this.#append(async () => good(endOfSessions(key, session)));
+  }
+
+  /**
+   * Records the groups that a provider of OpenID Connect states for the person of a key, if they differ.
+   *
+   * @param groups without the prefix that they get
+   */
+  async stateGroups(of: Pick<KeyRecord, "name" | "tenant">, groups: readonly string[]): Promise<Result<void, Refusal>> {
+    await this.catchUp();
+    const event = (): AdminEvent | undefined => {
+      const record = this.#held.get(keyId(of))?.record;
+      return record && groupsEvent(record, groups);
+    };
+    if (event() === undefined) return good(undefined);
+    const done = await this.#append(async (transaction) => {
+      if (transaction.changed !== this.lastRow) await this.refresh();
+      const still = event();
+      return still === undefined ? bad(statedElsewhere) : good(still);
+    });
+    return done.ok || done.problem === statedElsewhere ? good(undefined) : done;
   }
 
   /** Returns true if every key is revoked, so that nobody can send requests. */
@@ -346,11 +367,18 @@ export class KeyRing {
   #fold(change: Change): void {
     const { seq, at, act, body } = change;
     if (seq <= this.lastRow) return;
-    if (act.startsWith("keys.")) this.#hold(readRecord(body), at, change.by);
+    if (act === keysGroups) this.#holdGroups(readStated(body));
+    else if (act.startsWith("keys.")) this.#hold(readRecord(body), at, change.by);
     if (act === sessionsEnd) this.#ended.add(change, this.#now());
     if (act === "persons.add") this.#persons.add((JSON.parse(body) as { readonly name: string }).name);
     this.#last = change;
     this.#folded.set(seq, change);
+  }
+
+  /** The key does not become young again: a sign-in is not an administrator's act. */
+  #holdGroups(stated: ReturnType<typeof readStated>): void {
+    const known = this.#held.get(keyId(stated))?.record;
+    if (known?.person !== undefined) this.#hold(withOidcGroups(known, stated), null);
   }
 
   #hold(record: KeyRecord, at: number | null, by?: string): void {
@@ -381,6 +409,9 @@ export class KeyRing {
     return known.map((each) => each ?? this.#options.firstKey ?? "");
   }
 }
+
+/** Another sign-in has recorded the same groups meanwhile. */
+const statedElsewhere = refuse("conflict", "the key has these groups already");
 
 /**
  * Returns true if both are the same row, read twice. A different row with the same number has another time or content.
