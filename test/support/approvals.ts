@@ -94,6 +94,8 @@ export interface Desk {
   /** The number of rows. */
   readonly rows: () => Promise<number>;
   readonly stop: () => Promise<void>;
+  /** Ends a gate that runs as a process without any cleanup; another gate stops. */
+  readonly kill: () => Promise<void>;
 }
 
 export interface DeskOptions {
@@ -103,10 +105,14 @@ export interface DeskOptions {
   readonly mode?: string;
   /** The groups of each person. */
   readonly persons?: Readonly<Record<string, readonly string[]>>;
+  /** The scopes of the persons' keys. */
+  readonly scopes?: readonly string[];
   /** Defects: the gate then runs as a process of its own. */
   readonly defects?: readonly Mutation[];
   /** Settings of a gate on a shared database: it runs as a process of its own. */
   readonly env?: Readonly<Record<string, string>>;
+  /** The port of a gate that runs as a process; a free one by default. */
+  readonly port?: string;
   /** A gate on the same database: its persons' keys work here too. */
   readonly peer?: Desk;
 }
@@ -119,9 +125,9 @@ export async function startDesk(t: TestContext, options: DeskOptions = {}): Prom
     ...(options.mandate !== undefined && { mandate: options.mandate }),
   };
   const mode = options.mode ?? "enforce";
-  const { address, stop } =
+  const { address, stop, kill } =
     options.defects === undefined && options.env === undefined
-      ? await startGate(t, { folder, ...files, flags: { mode } })
+      ? await startGate(t, { folder, ...files, flags: { mode } }).then((gate) => ({ ...gate, kill: gate.stop }))
       : await startProcess(t, folder, { ...options, mode, mandate: writeContracts(folder, files) });
   const operator = JSON.parse(readFileSync(join(folder, "data", "operator.json"), "utf8")).key as string;
   const post = (by: string, path: string, body: object): Promise<Answer> =>
@@ -135,7 +141,7 @@ export async function startDesk(t: TestContext, options: DeskOptions = {}): Prom
     (options.peer && {}) ?? { anna: ["finance"], bob: ["finance", "legal"], cleo: ["legal"] };
   for (const [person, groups] of Object.entries(persons)) {
     await post(operator, "/admin/persons", { name: person });
-    const scopes = ["approve", "receipts"];
+    const scopes = options.scopes ?? ["approve", "receipts"];
     const made = await post(operator, "/admin/keys", { name: `${person}-laptop`, scopes, person, groups });
     assert.equal(made.status, 201, made.text);
     keys[person] = made.json.key;
@@ -151,6 +157,7 @@ export async function startDesk(t: TestContext, options: DeskOptions = {}): Prom
     keys,
     as,
     stop,
+    kill,
     asks: async (call, agent) => {
       const answer = await check({ address }, call, agent === undefined ? {} : { authorization: `Bearer ${agent}` });
       assert.equal(answer.status, 200, answer.text);
@@ -176,8 +183,14 @@ export async function startDesk(t: TestContext, options: DeskOptions = {}): Prom
 async function startProcess(
   t: TestContext,
   folder: string,
-  { mandate, mode, defects = [], env: more = {} }: DeskOptions & { readonly mandate: string; readonly mode: string },
-): Promise<Pick<Desk, "address" | "stop">> {
+  {
+    mandate,
+    mode,
+    defects = [],
+    env: more = {},
+    port,
+  }: DeskOptions & { readonly mandate: string; readonly mode: string },
+): Promise<Pick<Desk, "address" | "kill" | "stop">> {
   const env = {
     ...(defects.length > 0 && mutatedEnvironment(defects)),
     SVC_API_KEY: key,
@@ -187,11 +200,19 @@ async function startProcess(
     SVC_LOG: "silent",
     ...more,
   };
-  const gate = await spawnGate(t, [], { cwd: folder, env, preload: defects.length > 0 ? [preload] : [] });
+  const gate = await spawnGate(t, port === undefined ? [] : ["--port", port], {
+    cwd: folder,
+    env,
+    preload: defects.length > 0 ? [preload] : [],
+  });
   return {
     address: gate.address,
     stop: async () => {
       gate.kill("SIGTERM");
+      await gate.exit;
+    },
+    kill: async () => {
+      gate.kill("SIGKILL");
       await gate.exit;
     },
   };

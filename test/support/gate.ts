@@ -59,14 +59,14 @@ export interface GateOptions extends GateFiles {
 }
 
 /** A test, or another object with an end. */
-interface Ending {
+export interface Ending {
   readonly after: (fn: () => Promise<void>) => void;
 }
 
 const endings = new WeakMap<Ending, (() => unknown)[]>();
 
 /** Runs at the end of the test, in reverse order: a gate stops before its folder is removed. */
-function atEnd(t: Ending, ending: () => unknown): void {
+export function atEnd(t: Ending, ending: () => unknown): void {
   const known = endings.get(t);
   if (known !== undefined) {
     known.push(ending);

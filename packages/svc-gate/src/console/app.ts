@@ -3,7 +3,7 @@ import { useCallback, useEffect, useState } from "preact/hooks";
 import type { Session, Stops } from "./answers.ts";
 import { ask, askConsole, keepPageSecret, onRefused, pageSecret, type Problem } from "./gate.ts";
 import { isLive, listen, onStatus, startLive, stopLive } from "./live.ts";
-import { Loading, ProblemNote } from "./parts.ts";
+import { Loading, ProblemNote, Title } from "./parts.ts";
 import { link, useRoute, type Route } from "./route.ts";
 import { Text } from "./text.ts";
 import Inbox from "./pages/inbox.ts";
@@ -24,13 +24,25 @@ export function App(): JSX.Element {
   const [session, setSession] = useState<Session | undefined>(undefined);
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const [isKnown, setKnown] = useState(false);
+  const [hasEnded, setEnded] = useState(false);
   const load = useCallback(async (): Promise<void> => {
-    if (pageSecret() === undefined) return setKnown(true);
+    if (pageSecret() === undefined) {
+      // Another tab of this browser may have signed out.
+      setSession(undefined);
+      return setKnown(true);
+    }
     const answer = await askConsole<Session>("/session", { background: true });
-    if (!answer.ok && answer.problem.status === 401) keepPageSecret(undefined);
-    setProblem(answer.ok || answer.problem.status === 401 ? undefined : answer.problem);
-    setSession(answer.ok ? answer.value : undefined);
     setKnown(true);
+    if (answer.ok) {
+      setEnded(false);
+      setProblem(undefined);
+      return setSession(answer.value);
+    }
+    if (answer.problem.status !== 401) return setProblem(answer.problem);
+    keepPageSecret(undefined);
+    setProblem(undefined);
+    setSession(undefined);
+    setEnded(true);
   }, []);
   useEffect(() => {
     onRefused(() => void load());
@@ -51,14 +63,15 @@ export function App(): JSX.Element {
     };
   }, [session?.key, load]);
   if (!isKnown) return h("main", { class: "sign-in" }, h(Loading, null));
-  if (problem !== undefined)
+  // A page that is open stays, with all that was typed on it, while the gate does not answer.
+  if (problem !== undefined && session === undefined)
     return h(
       "main",
       { class: "sign-in" },
       h(ProblemNote, { of: problem }),
       h("button", { type: "button", onClick: () => void load() }, "Try again"),
     );
-  if (session === undefined) return h(SignIn, { onOpened: () => void load() });
+  if (session === undefined) return h(SignIn, { hasEnded, onOpened: () => void load() });
   return h(Shell, { session, onEnded: () => setSession(undefined) });
 }
 
@@ -69,10 +82,6 @@ interface ShellProps {
 
 function Shell({ session, onEnded }: ShellProps): JSX.Element {
   const route = useRoute();
-  useEffect(() => {
-    // A screen reader says where it is now; the first page keeps the focus of the sign-in.
-    document.querySelector<HTMLElement>("#title")?.focus({ preventScroll: true });
-  }, [route.path]);
   return h(
     "div",
     { class: "shell" },
@@ -197,26 +206,27 @@ const loaders: Readonly<Record<string, () => Promise<PageModule>>> = {
   "/access": () => import("./pages/access.ts"),
 };
 
+/** The page of a path, or a sentence that says why it is not there. */
+type Shown = { readonly path: string; readonly page: AnyPage } | string;
+
 function Page({ session, route }: { readonly session: Session; readonly route: Route }): JSX.Element {
-  const [loaded, setLoaded] = useState<{ readonly path: string; readonly page: AnyPage } | string | undefined>(
-    undefined,
-  );
+  const [loaded, setLoaded] = useState<Shown | undefined>(undefined);
   const found = pageOf(route, session);
   useEffect(() => {
-    if (found === undefined) return;
+    if (found === undefined) return undefined;
+    let isGone = false;
+    const show = (what: Shown): void => (isGone ? undefined : setLoaded(what));
     found.load().then(
-      (module) => setLoaded({ path: route.path, page: module.default as AnyPage }),
-      () => setLoaded("This page cannot be loaded: the gate was changed or does not answer. Load the page again."),
+      (module) => show({ path: route.path, page: module.default as AnyPage }),
+      () => show("This page cannot be loaded: the gate was changed or does not answer. Load the page again."),
     );
+    return () => {
+      isGone = true;
+    };
   }, [route.path]);
   if (route.path === "/") return h(Inbox, { session });
   if (found === undefined)
-    return h(
-      "div",
-      null,
-      h("h1", { id: "title", tabIndex: -1 }, "No such page"),
-      h("p", null, h("a", { href: link("/") }, "Inbox")),
-    );
+    return h("div", null, h(Title, { text: "No such page" }), h("p", null, h("a", { href: link("/") }, "Inbox")));
   if (typeof loaded === "string") return h("p", { class: "problem", role: "alert" }, loaded);
   return loaded?.path === route.path ? h(loaded.page, found.props) : h(Loading, {});
 }

@@ -73,6 +73,11 @@ export function onRefused(listener: () => void): void {
   whenRefused = listener;
 }
 
+/** Says that the gate has refused a request as one without a session. */
+export function refused(): void {
+  if (pageSecret() !== undefined) whenRefused();
+}
+
 async function askAt<Value>(url: string, request: Request): Promise<Answer<Value>> {
   const { body, raw = [], signal } = request;
   const found = await fetch(url, {
@@ -84,7 +89,7 @@ async function askAt<Value>(url: string, request: Request): Promise<Answer<Value
   if (found === undefined) return { ok: false, problem: noAnswer };
   const text = await found.text().catch(() => "");
   if (!found.ok) {
-    if (found.status === 401 && url !== sessionUrl && pageSecret() !== undefined) whenRefused();
+    if (found.status === 401 && url !== sessionUrl) refused();
     return { ok: false, problem: problemIn(text, found.status) };
   }
   const isJson = found.headers.get("content-type")?.startsWith("application/json") === true;

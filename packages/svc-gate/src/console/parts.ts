@@ -71,10 +71,22 @@ export function Title({
   readonly text: string;
   readonly children?: ComponentChildren;
 }): JSX.Element {
+  const element = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     document.title = `${text} - svc-gate`;
   }, [text]);
-  return h("div", { class: "title" }, h("h1", { tabIndex: -1, id: "title" }, h(Text, { of: text })), children);
+  useEffect(() => {
+    // A person who has moved on while the page loaded keeps the focus.
+    const at = document.activeElement;
+    if (at === null || at === document.body || at.closest("nav") !== null)
+      element.current?.focus({ preventScroll: true });
+  }, []);
+  return h(
+    "div",
+    { class: "title" },
+    h("h1", { ref: element, tabIndex: -1, id: "title" }, h(Text, { of: text })),
+    children,
+  );
 }
 
 /** A command with a button that copies it. */
@@ -126,7 +138,8 @@ export function useAnswer<Value>(path: string | undefined, raw: readonly string[
       if (path === undefined) return;
       const turn = ++latest.current;
       void ask<Value>(path, { raw, background, ...(body !== undefined && { body }) }).then((answer) => {
-        if (turn === latest.current) setFound({ path, answer });
+        if (turn !== latest.current) return;
+        setFound((old) => (background && isShort(answer) && old?.path === path ? old : { path, answer }));
       });
     },
     [path, body],
@@ -140,6 +153,11 @@ export function useAnswer<Value>(path: string | undefined, raw: readonly string[
     problem: answer?.ok === false ? answer.problem : undefined,
     again: load,
   };
+}
+
+/** A gate that does not answer for a moment takes nothing off the page. */
+function isShort(answer: Answer<unknown>): boolean {
+  return !answer.ok && (answer.problem.status === 0 || answer.problem.status >= 500);
 }
 
 interface DialogProps {

@@ -55,7 +55,7 @@ export function useRoute(): Route {
   return route;
 }
 
-/** Opens links to the console's own pages without loading them anew. */
+/** Opens links to the console's own pages without a new document. */
 export function followLinks(): void {
   document.addEventListener("click", (event) => {
     const found = event.target instanceof Element ? event.target.closest("a[href]") : null;

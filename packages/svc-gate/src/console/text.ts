@@ -8,9 +8,10 @@ interface Piece {
 }
 
 const named: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
-const blanks = / {8,}/;
+/** Any characters that print as nothing but take room: the braille pattern without dots is one too. */
+const blanks = /[\p{Zs}\u2800]{8,}/u;
 /** A run of blanks, or one character with its surrogate pair. */
-const units = / {8,}|[^]/gu;
+const units = /[\p{Zs}\u2800]{8,}|[^]/gu;
 
 /**
  * Shows a foreign text whole. Characters that a reader cannot see are shown as marked escapes, and a run of eight or more

@@ -15,10 +15,9 @@ interface KeyLine {
   readonly scopes: readonly string[];
   readonly person?: string | null;
   readonly groups?: readonly string[];
-  readonly last_used: number | null;
-  readonly expires: number | null;
-  readonly revoked?: boolean;
-  readonly state?: string;
+  /** A moment of RFC 3339. */
+  readonly last_used: string | null;
+  readonly state: string;
 }
 
 interface GrantLine {
@@ -313,7 +312,7 @@ function Keys(): JSX.Element {
               h("td", null, h(Text, { of: key.person ?? "" })),
               h("td", null, key.scopes.join(", ")),
               h("td", null, h(Text, { of: (key.groups ?? []).join(", ") })),
-              h("td", null, key.last_used === null ? "never" : h(Ago, { at: key.last_used })),
+              h("td", null, key.last_used === null ? "never" : h(Ago, { at: Date.parse(key.last_used) })),
               h(
                 "td",
                 null,
@@ -341,8 +340,8 @@ function Keys(): JSX.Element {
   );
 }
 
-function isRevoked({ revoked, state }: KeyLine): boolean {
-  return revoked === true || state === "revoked";
+function isRevoked({ state }: KeyLine): boolean {
+  return state === "revoked";
 }
 
 function RevokeDialog({ of, onClose }: { readonly of: KeyLine; readonly onClose: () => void }): JSX.Element {

@@ -83,6 +83,8 @@ function Whole({ approval, onLoaded }: { readonly approval: Approval; readonly o
     "platform_state",
   ]);
   const isLoaded = value !== undefined;
+  const { tool_name: tool } = approval;
+  const facts = raw["platform_state"] ?? "null";
   useEffect(() => {
     if (isLoaded) onLoaded();
   }, [isLoaded]);
@@ -92,17 +94,21 @@ function Whole({ approval, onLoaded }: { readonly approval: Approval; readonly o
     h(
       "h3",
       null,
-      h(Text, { of: approval.tool_name }),
+      h(Text, { of: tool }),
       h("span", { class: "quiet" }, " ", h(Text, { of: reasonText(approval.reason) })),
     ),
     problem !== undefined && h(ProblemNote, { of: problem }),
-    value === undefined
-      ? problem === undefined && h(Loading, null)
-      : h(CallText, {
-          text: raw["tool_input"] ?? "null",
-          label: `Input of ${approval.tool_name}`,
-          root: "input",
-          mayDiffer: value.may_differ,
-        }),
+    value === undefined && problem === undefined && h(Loading, {}),
+    value !== undefined &&
+      h(CallText, {
+        text: raw["tool_input"] ?? "null",
+        label: `Input of ${tool}`,
+        root: "input",
+        mayDiffer: value.may_differ,
+      }),
+    value !== undefined && facts !== "null" && h("h4", null, "Facts from the platform"),
+    value !== undefined &&
+      facts !== "null" &&
+      h(CallText, { text: facts, label: `Facts for ${tool}`, root: "platform" }),
   );
 }

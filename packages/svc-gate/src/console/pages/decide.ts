@@ -152,12 +152,14 @@ function bodyOf(decision: Decision, { hash, comment, scope, hours, grant }: Deci
 function effectText({ needs, has, decide_by: until }: ApprovalDetail): string {
   const others = needs - has - 1;
   const more = others > 0 ? ` ${others} more ${others === 1 ? "person" : "persons"} must approve too.` : "";
-  return `If you approve, this call may run once, soon after, if the rules and facts still allow it then. Decide until ${momentText(until)}.${more}`;
+  const effect = "If you approve, this call may run once, soon after, if the rules and facts still allow it then.";
+  return `${effect} Decide until ${momentText(until)}.${more}`;
 }
 
 function approvedText({ use_by: useBy, has, needs }: ApprovalDetail): string {
   if (useBy === null) return `${has} of ${needs} persons have approved.`;
-  return `Approved, not used yet: this call may run once, until ${momentText(useBy)}, if it is still allowed then. A denial takes the yes back.`;
+  const end = momentText(useBy);
+  return `Approved, not used yet: this call may run once, until ${end}, if it is still allowed then. A denial takes the yes back.`;
 }
 
 function heldText({ key }: Session): string {

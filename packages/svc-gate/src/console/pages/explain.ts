@@ -1,7 +1,7 @@
 import { h, type JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { Explained } from "../answers.ts";
-import { Area } from "../fields.ts";
+import { Area, Button } from "../fields.ts";
 import { ask, type Problem } from "../gate.ts";
 import { Empty, Panel, Title, Verdict } from "../parts.ts";
 import { useRoute } from "../route.ts";
@@ -22,8 +22,11 @@ export default function ExplainPage(): JSX.Element {
   const [counters, setCounters] = useState("");
   const [explained, setExplained] = useState<Explained | undefined>(undefined);
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
+  const [isBusy, setBusy] = useState(false);
   const send = async (): Promise<void> => {
+    setBusy(true);
     const answer = await ask<Explained>("/explain", { body: bodyOf(call, contract, counters) });
+    setBusy(false);
     setProblem(answer.ok ? undefined : answer.problem);
     setExplained(answer.ok ? answer.value : undefined);
   };
@@ -58,7 +61,7 @@ export default function ExplainPage(): JSX.Element {
             onText: setCounters,
             isCode: true,
           }),
-          h("button", { type: "button", class: "primary", onClick: () => void send() }, "Explain"),
+          h(Button, { kind: "primary", isOff: isBusy, onPress: send }, isBusy ? "Explaining …" : "Explain"),
         ),
       ),
       h(Result, { explained, problem }),

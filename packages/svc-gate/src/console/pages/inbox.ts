@@ -204,7 +204,12 @@ function Section({ title, approvals, chosen, toggle }: SectionProps): JSX.Elemen
   return h(
     "section",
     { "aria-label": title === "" ? "Approvals" : title },
-    title !== "" && h("h2", { class: "section" }, title, h("span", { class: "count" }, approvals.length)),
+    h(
+      "h2",
+      { class: title === "" ? "unseen" : "section" },
+      title === "" ? "Approvals" : title,
+      h("span", { class: "count" }, approvals.length),
+    ),
     groupsOf(approvals).map(({ name, rule, key, approvals: all }) =>
       h(
         "div",

@@ -233,7 +233,8 @@ function ProofPanel({ receipt, session }: ReceiptProofProps): JSX.Element {
     h(
       "p",
       { class: "quiet" },
-      "This proves that the row is in the ledger that this key signs, unchanged. The key came from this gate: compare it with the one that you keep.",
+      "This proves that the row is in the ledger that this key signs, unchanged. ",
+      "The key came from this gate: compare it with the one that you keep.",
     ),
     h("code", { class: "key" }, h(Text, { of: proof.signer })),
     h(

@@ -66,7 +66,7 @@ export default function Receipts(): JSX.Element {
     value !== undefined &&
       h(
         "nav",
-        { class: "pager", "aria-label": "Pages" },
+        { class: "pager", "aria-label": "More receipts" },
         !isFirst && h("button", { type: "button", onClick: () => setQuery({ before: undefined }) }, "Newest"),
         value.next !== null &&
           h("button", { type: "button", onClick: () => setQuery({ before: String(value.next) }) }, "Older"),

@@ -8,8 +8,17 @@ interface Methods {
   readonly oidc: { readonly name: string } | null;
 }
 
+const endedText =
+  "Your session has ended: it was idle for too long or signed out elsewhere, or the key was revoked. Sign in again.";
+
+interface SignInProps {
+  /** True if the gate has ended the session that this page had. */
+  readonly hasEnded: boolean;
+  readonly onOpened: () => void;
+}
+
 /** Takes a key and opens a session. The key is sent once, in a body, and the page does not keep it. */
-export function SignIn({ onOpened }: { readonly onOpened: () => void }): JSX.Element {
+export function SignIn({ hasEnded, onOpened }: SignInProps): JSX.Element {
   const [key, setKey] = useState("");
   const [code, setCode] = useState("");
   const [needsCode, setNeedsCode] = useState(false);
@@ -41,6 +50,7 @@ export function SignIn({ onOpened }: { readonly onOpened: () => void }): JSX.Ele
     "main",
     { class: "sign-in" },
     h("h1", null, "svc-gate"),
+    hasEnded && h("p", { class: "problem", role: "alert" }, endedText),
     h("p", { class: "quiet" }, "The console for persons who decide what agents may do."),
     h(
       "form",

@@ -1,0 +1,93 @@
+/**
+ * Goal: the page Access stops calls, ends a stop and revokes keys, and every other page says so at once. Method: real
+ * browsers of an administrator and of an approver. Positive control: a dialog that needs no typed word.
+ */
+import assert from "node:assert/strict";
+import { suite, test, type TestContext } from "node:test";
+import { small } from "../../support/approvals.ts";
+import { openBrowser, plant } from "../../support/browser.ts";
+import { keyOf, parks, startConsole } from "../../support/console-kit.ts";
+import type { Mutation } from "../../support/mutation/mutate.ts";
+
+/** Other tests run meanwhile, so this is longer than the second that a page needs at most on a free machine. */
+const timeout = 4000;
+
+/** An approver stops every call with a typed word; an administrator, whose page says so, lifts the stop. */
+async function stopAndLift(t: TestContext, defect?: Mutation): Promise<void> {
+  const desk = await startConsole(t);
+  const id = await parks(desk, { amount: 1600 });
+  const [anna, otto] = [await openBrowser(t, desk), await openBrowser(t, desk)];
+  if (defect !== undefined) await plant(anna, "pages/access", defect);
+  await anna.signIn(keyOf(desk, "anna"));
+  await otto.signIn(keyOf(desk, "otto"));
+  await otto.opens("/receipts");
+  await anna.opens("/access");
+  const { page } = anna;
+  await page.getByRole("button", { name: "Stop …" }).click();
+  const dialog = page.getByRole("dialog", { name: "Stop calls" });
+  const stop = dialog.getByRole("button", { name: "Stop these calls" });
+  assert.ok(await stop.isDisabled(), "nothing is typed");
+  await dialog.getByLabel("Why").fill("the agent pays the wrong people");
+  assert.ok(await stop.isDisabled(), "the word is missing");
+  await dialog.getByLabel('Type "stop"').fill("Stop");
+  assert.ok(await stop.isDisabled(), "the word is another");
+  await dialog.getByLabel('Type "stop"').fill("stop");
+  const began = performance.now();
+  await stop.click();
+  const banner = otto.page.getByRole("alert").filter({ hasText: "A stop is in force" });
+  await banner.waitFor({ timeout });
+  t.diagnostic(`the banner was on another person's page after ${Math.round(performance.now() - began)} ms`);
+  await page.getByText("the agent pays the wrong people").waitFor();
+  assert.equal((await desk.asks(small)).verdict, "BLOCK");
+  assert.equal((await desk.as("anna", `/approvals/${id}`)).json.status, "cancelled");
+  assert.equal(await page.getByRole("button", { name: "Lift" }).count(), 0, "an approver cannot lift a stop");
+  await banner.getByRole("link").click();
+  await otto.page.waitForURL("**/access");
+  await otto.page.getByRole("button", { name: "Lift" }).click();
+  await banner.waitFor({ state: "hidden" });
+  await page.getByText("A stop is in force").waitFor({ state: "hidden", timeout });
+  assert.equal((await desk.asks(small)).verdict, "ALLOW");
+}
+
+suite("access in the console", () => {
+  test("a typed word stops every call, other pages say so, and an administrator lifts the stop", (t) => stopAndLift(t));
+
+  test("positive control: a dialog that needs no word is noticed", async (t) => {
+    await assert.rejects(
+      stopAndLift(t, { within: "StopDialog", find: "typed === word", put: "true" }),
+      /the word is missing/,
+    );
+  });
+
+  test("an administrator revokes a key, and its person's page returns to the sign-in", async (t) => {
+    const desk = await startConsole(t);
+    const [bob, otto] = [await openBrowser(t, desk), await openBrowser(t, desk)];
+    bob.expects(/status of 401/, /\/api\/events/);
+    await bob.signIn(keyOf(desk, "bob"));
+    await otto.signIn(keyOf(desk, "otto"));
+    await otto.opens("/access");
+    const row = otto.page.getByRole("row", { name: /bob-laptop/ });
+    assert.match(await row.innerText(), /bob\s+approve, receipts, rules|bob\s+rules, receipts, approve/);
+    await row.getByRole("button", { name: "Revoke" }).click();
+    await otto.page.getByRole("dialog").getByRole("button", { name: "Revoke the key" }).click();
+    await row.getByText("revoked").waitFor();
+    await bob.page.getByText("Your session has ended").waitFor({ timeout });
+    bob.expects(/status of 401/);
+    await bob.page.getByLabel("Your key").fill(keyOf(desk, "bob"));
+    await bob.page.getByRole("button", { name: "Sign in" }).click();
+    await bob.page.getByText("The key is wrong, revoked or expired").waitFor();
+  });
+
+  test("a person signs out, and the browser's back button shows no call", async (t) => {
+    const desk = await startConsole(t);
+    const id = await parks(desk, { amount: 1600 });
+    const anna = await openBrowser(t, desk);
+    await anna.signIn(keyOf(desk, "anna"));
+    await anna.opens(`/approvals/${id}`);
+    await anna.page.getByRole("button", { name: "Sign out" }).click();
+    await anna.page.getByLabel("Your key").waitFor();
+    await anna.page.goBack();
+    await anna.page.getByLabel("Your key").waitFor();
+    assert.equal(await anna.page.getByText("pay.send").count(), 0);
+  });
+});
