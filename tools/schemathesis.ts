@@ -20,10 +20,11 @@ const scopes = "check,rules,receipts,outcome,approve,admin,metrics";
 
 const accepted = `positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404", "409", "422", "429", "5xx"]\n`;
 /**
- * Reasons to refuse a body that no schema can state: bytes, visible characters, the gate's names, times, missing rows,
+ * Reasons to refuse a request that no schema can state: bytes, visible characters, the gate's names, times, missing rows,
  * contracts that do not compile.
  */
 const beyondSchemas = [
+  "GET /report",
   "POST /admin/erase",
   "POST /admin/keys",
   "POST /admin/keys/{name}/rotate",

@@ -22,9 +22,9 @@ const uncheckedToken: Mutation = {
     const answer = await fetch(this.#config.serverMetadata().token_endpoint, {
       method: "POST",
       headers: {
-        authorization:
-          "Basic " +
-          btoa([this.#settings.clientId, this.#settings.clientSecret].map(encodeURIComponent).join(":").replaceAll("%20", "+")),
+        authorization: "Basic " + btoa(
+          [this.#settings.clientId, this.#settings.clientSecret].map(encodeURIComponent).join(":").replaceAll("%20", "+"),
+        ),
       },
       body: new URLSearchParams({
         grant_type: "authorization_code", code: url.searchParams.get("code"), redirect_uri: redirect, code_verifier: verifier,

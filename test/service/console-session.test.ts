@@ -334,6 +334,22 @@ runScenarios("a session of the console", [
     },
   },
   {
+    rule: "under a public address with TLS, only the gate itself can set the cookie, and only TLS carries it",
+    run: async (desk) => {
+      const origin = "https://gate.example";
+      const anna = await signIn(desk, keyOf(desk), { origin });
+      const [field = ""] = anna.signedIn.headers["set-cookie"] ?? [];
+      assert.match(field, /^__Host-svc=[\w-]+; Secure; HttpOnly; SameSite=Strict; Path=\/; Max-Age=43200$/);
+      assert.equal((await anna("/session")).status, 200);
+      const local = await signInAnna(desk);
+      assert.match(local.signedIn.headers["set-cookie"]?.[0] ?? "", /^svc-\d+=[\w-]+; HttpOnly; SameSite=Strict; /);
+      const planted = anna.cookie.replace("__Host-svc", local.cookie.split("=")[0] ?? "");
+      assert.equal((await pageOf(desk, { ...anna, cookie: planted }, { origin })("/session")).status, 401);
+    },
+    options: { env: { SVC_PUBLIC_URL: "https://gate.example" } },
+    defect: { within: "ConsoleDoor.#isSecure", first: "return false;" },
+  },
+  {
     rule: "a cookie of one gate opens nothing on another gate, even with the same key",
     run: async (desk, t) => {
       const anna = await signInAnna(desk);

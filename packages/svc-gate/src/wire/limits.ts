@@ -72,7 +72,7 @@ export const limits = {
   signInsOfKeyMax: 30,
   /** Explanations of one gate: compiling a contract takes up to half a second of a processor. */
   explainsPerSecond: 2,
-  explainsBurst: 10,
+  explainsBurst: 20,
   /** Explanations that a process makes at once, each in a thread of its own. */
   explainsMax: 4,
   /** Rows of one report: a few seconds of reading. The command `svc-gate report` has no such limit. */
