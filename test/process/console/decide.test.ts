@@ -132,7 +132,7 @@ suite("decisions in the console", () => {
     await anna.opens(`/approvals/${id}`);
     await anna.page.getByRole("button", { name: "Approve this call" }).click();
     await anna.page.getByText("Your yes is recorded").waitFor();
-    assert.ok(await anna.page.getByRole("button", { name: "Approve this call" }).isDisabled());
+    await anna.page.getByRole("button", { name: "Approve this call", disabled: true }).waitFor();
     await anna.page.getByLabel("Comment").fill("the wrong account");
     await anna.page.getByRole("button", { name: "Take it back" }).click();
     await anna.page.getByText("Your denial is recorded").waitFor();
