@@ -18,7 +18,7 @@ const units = [
 ] as const;
 const dayMs = 86_400_000;
 
-let ticks = new Set<() => void>();
+const ticks = new Set<() => void>();
 setInterval(() => ticks.forEach((tick) => tick()), 1000);
 
 /** The time now, which ticks each second. */
@@ -69,7 +69,7 @@ export function Countdown({ until, from, label }: CountdownProps): JSX.Element {
     "span",
     { class: isLate ? "countdown late" : "countdown", title: absolute.format(until) },
     h("span", { class: "left" }, text),
-    h("span", null, ` ${label}`),
+    left > 0 && h("span", null, ` ${label}`),
     share !== undefined && h("progress", { max: 1, value: share, "aria-label": `${label}: ${text}` }),
   );
 }
