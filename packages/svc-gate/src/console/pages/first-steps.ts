@@ -19,7 +19,9 @@ export function FirstSteps({ session }: { readonly session: Session }): JSX.Elem
       h(
         "p",
         null,
-        "A call appears here when a rule of the contract says ESCALATE. This page shows it within a second.",
+        session.mode === "observe"
+          ? "The gate observes: it lets every call through and asks no person. In assist or enforce mode, calls wait here."
+          : "A call appears here when a rule of the contract says ESCALATE. This page shows it within a second.",
       ),
     );
   return h(
@@ -102,7 +104,7 @@ function SendCheck({ session, onSent }: { readonly session: Session; readonly on
     return h(
       "p",
       null,
-      "Ask the gate about a call with a key of scope check, from the agent's code. In observe mode this page can send one too.",
+      "Send a check from the agent's code, with a key of scope check. In observe mode, a key of that scope can send one here too.",
     );
   return h(
     "div",
@@ -110,7 +112,7 @@ function SendCheck({ session, onSent }: { readonly session: Session; readonly on
     h(
       "p",
       null,
-      "The gate observes: it records its verdict, and lets every call through. Send a call as an agent would:",
+      "The gate observes: it records its verdict and lets every call through. Send a check as an agent would:",
     ),
     h(Area, { id: "first-check", label: "The body of a check", rows: 7, value: body, onText: setBody, isCode: true }),
     h("button", { type: "button", class: "primary", onClick: () => void send() }, "Send the check"),
