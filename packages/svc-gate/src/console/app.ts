@@ -1,10 +1,11 @@
 import { h, type JSX } from "preact";
 import { useCallback, useEffect, useState } from "preact/hooks";
-import type { Session, Stops } from "./answers.ts";
-import { ask, askConsole, keepPageSecret, onRefused, pageSecret, type Problem } from "./gate.ts";
-import { isLive, listen, missed, onStatus, startLive, stopLive } from "./live.ts";
+import type { Session } from "./answers.ts";
+import { askConsole, keepPageSecret, onRefused, pageSecret, type Problem } from "./gate.ts";
+import { isLive, listen, onStatus, startLive, stopLive } from "./live.ts";
 import { Loading, ProblemNote, Title } from "./parts.ts";
 import { go, link, useRoute, type Route } from "./route.ts";
+import { useStops } from "./stops.ts";
 import { Text } from "./text.ts";
 import Inbox from "./pages/inbox.ts";
 import { SignIn } from "./pages/sign-in.ts";
@@ -184,23 +185,9 @@ function Who({ session, onEnded }: ShellProps): JSX.Element {
   );
 }
 
-/** Keys that may not read the events of stops learn of them with this delay. */
-const stopsEveryMs = 15_000;
-
 /** A stop is shown on every page. */
 function StopBanner(): JSX.Element | null {
-  const [stops, setStops] = useState<Stops | undefined>(undefined);
-  useEffect(() => {
-    const load = (): void =>
-      void ask<Stops>("/stop", { background: true }).then((answer) => (answer.ok ? setStops(answer.value) : undefined));
-    load();
-    const timer = setInterval(load, stopsEveryMs);
-    const stop = listen(({ type }) => (type.startsWith("stop.") || type === missed ? load() : undefined));
-    return () => {
-      clearInterval(timer);
-      stop();
-    };
-  }, []);
+  const { value: stops } = useStops();
   if (stops?.stopped !== true) return null;
   return h(
     "p",

@@ -1,11 +1,12 @@
 import { h, type JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { Session, Stop, Stops } from "../answers.ts";
+import type { Session, Stop } from "../answers.ts";
 import { Button, Choice, Field, Tick } from "../fields.ts";
 import { ask, type Problem } from "../gate.ts";
 import { Dialog, Empty, Loading, Panel, ProblemNote, Title, useAnswer, useFollowed } from "../parts.ts";
 import { missed } from "../live.ts";
 import { link } from "../route.ts";
+import { useStops } from "../stops.ts";
 import { Text } from "../text.ts";
 import { Ago, Countdown } from "../time.ts";
 
@@ -74,9 +75,8 @@ export function scopeText(scope: unknown): string {
 }
 
 function StopPanel({ session }: { readonly session: Session }): JSX.Element {
-  const { value, problem, again } = useAnswer<Stops>("/stop");
+  const { value, problem, again } = useStops();
   const [isOpen, setOpen] = useState(false);
-  useFollowed(["stop.", missed], again);
   const mayStop = session.scopes.includes("admin") || session.scopes.includes("approve");
   const mayLift = session.scopes.includes("admin");
   const stops = value?.stops ?? [];

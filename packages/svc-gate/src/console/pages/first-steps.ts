@@ -12,6 +12,8 @@ export function FirstSteps({ session }: { readonly session: Session }): JSX.Elem
   const mayRead = session.scopes.includes("receipts");
   const { value, again } = useAnswer<ReceiptPage>(mayRead ? "/receipts?limit=1" : undefined);
   const isNew = value?.receipts.length === 0;
+  // A key of the root does not open a tenant's console.
+  const of = session.tenant === null ? "" : ` --tenant ${session.tenant}`;
   if (!isNew && session.approvers)
     return h(
       Empty,
@@ -54,7 +56,7 @@ export function FirstSteps({ session }: { readonly session: Session }): JSX.Elem
         h("p", null, "On the machine of the gate, add a person and make a key. Then sign in here with that key."),
         h(Command, { text: "npm run svc-gate -- persons add anna" }),
         h(Command, {
-          text: "npm run svc-gate -- keys create anna-laptop --scopes approve,receipts,rules --person anna",
+          text: `npm run svc-gate -- keys create anna-laptop --scopes approve,receipts,rules --person anna${of}`,
         }),
       ),
     ),
