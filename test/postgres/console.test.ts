@@ -74,7 +74,7 @@ const cases: readonly Case[] = [
       await wait(1200);
       for (const desk of [one, other]) assert.equal((await movedTo(desk, again)("/session")).status, 200);
     },
-    defect: { within: "ConsoleDoor.signIn", find: "keys.lastRow", put: "0" },
+    defect: { within: "ConsoleDoor.#open", find: "keys.lastRow", put: "0" },
   },
   {
     rule: "a key that one gate has revoked ends its sessions and streams on the other",

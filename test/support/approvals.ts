@@ -127,7 +127,7 @@ export async function startDesk(t: TestContext, options: DeskOptions = {}): Prom
   const mode = options.mode ?? "enforce";
   const { address, stop, kill } =
     options.defects === undefined && options.env === undefined
-      ? await startGate(t, { folder, ...files, flags: { mode } }).then((gate) => ({ ...gate, kill: gate.stop }))
+      ? await startGate(t, { folder, ...files, flags: { mode } }).then((gate) => ({ ...gate, kill: () => gate.stop() }))
       : await startProcess(t, folder, { ...options, mode, mandate: writeContracts(folder, files) });
   const operator = JSON.parse(readFileSync(join(folder, "data", "operator.json"), "utf8")).key as string;
   const post = (by: string, path: string, body: object): Promise<Answer> =>

@@ -71,7 +71,7 @@ export async function openBrowser(
   atEnd(t, () => context.close());
   t.after(async () => assert.deepEqual(unexpected(), [], "the browser complained"));
   const page = await context.newPage();
-  page.setDefaultTimeout(10_000);
+  page.setDefaultTimeout(20_000);
   return {
     page,
     context,
@@ -137,7 +137,7 @@ export async function plant({ context }: Person, module: string, mutation: Mutat
 export async function settled(page: Page): Promise<void> {
   await page
     .locator("#title")
-    .waitFor({ timeout: 5000 })
+    .waitFor({ timeout: 15_000 })
     .catch(async () => {
       throw new Error(`${page.url()} has no title: ${await page.locator("body").innerText()}`);
     });

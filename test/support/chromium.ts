@@ -9,7 +9,8 @@ const modules = fileURLToPath(new URL("../../node_modules/", import.meta.url));
 
 /**
  * Starts the Chromium that comes from npm. Its security is as in a user's browser: the package's own arguments would
- * switch it off. Names other than those of this machine resolve to nothing.
+ * switch it off. Names other than those of this machine resolve to nothing. The package is for Linux on x64; on other
+ * machines the variable CHROMIUM names the program.
  *
  * @param more arguments for Chromium
  */
@@ -20,7 +21,7 @@ export async function launchChromium(more: readonly string[] = []): Promise<Brow
     "--headless=shell",
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost",
   ];
-  return playwright.launch({ executablePath: await chromiumFile(), args });
+  return playwright.launch({ executablePath: process.env["CHROMIUM"] ?? (await chromiumFile()), args });
 }
 
 /**

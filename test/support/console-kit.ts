@@ -1,6 +1,4 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { check } from "./gate.ts";
 import { large, naming, payments, small, startDesk, type Desk, type DeskOptions } from "./approvals.ts";
@@ -30,11 +28,6 @@ export async function startConsole(t: TestContext, options: DeskOptions = {}): P
 /** The key of a person. */
 export function keyOf({ keys }: Desk, person: string): string {
   return keys[person] ?? assert.fail(`${person} has no key`);
-}
-
-/** The key of the agent, which the gate makes at its first start if no key is given. */
-export function firstKey({ folder }: Pick<Desk, "folder">): string {
-  return readFileSync(join(folder, "data", "first-key"), "utf8").trim();
 }
 
 /** A call that waits for a person of finance. Returns its approval. */

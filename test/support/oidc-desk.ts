@@ -24,7 +24,8 @@ export interface OidcRule {
 
 const contract = payments.replaceAll("by: [finance]", 'by: ["oidc:finance"]');
 
-async function start(
+/** Starts a provider, and a gate whose persons sign in with it. */
+export async function startWithProvider(
   t: TestContext,
   { register, file, env, tenants }: Partial<OidcRule>,
   defects: readonly Mutation[] = [],
@@ -68,9 +69,9 @@ export function assertRefused(answer: ConsoleAnswer, detail: RegExp, code = "sig
 export function runOidcRules(name: string, rules: readonly OidcRule[]): void {
   suite(name, { concurrency: 2 }, () => {
     for (const { rule, run, defect, ...options } of rules) {
-      test(rule, async (t) => run(...(await start(t, options)), t));
+      test(rule, async (t) => run(...(await startWithProvider(t, options)), t));
       test(`positive control: a defect is noticed by "${rule}"`, async (t) => {
-        const started = await start(t, options, [defect].flat());
+        const started = await startWithProvider(t, options, [defect].flat());
         await assert.rejects(async () => run(...started, t));
       });
     }

@@ -10,7 +10,7 @@ export async function twoDesks(
   t: TestContext,
   there: PostgresServer,
   name: string,
-  { env: more, ...given }: Pick<DeskOptions, "contract" | "defects" | "env"> = {},
+  { env: more, ...given }: Pick<DeskOptions, "contract" | "defects" | "env" | "scopes"> = {},
 ): Promise<readonly [Desk, Desk]> {
   await there.run(`CREATE DATABASE ${name}`);
   const at = (url: string): string => url.replace(/\/postgres$/, `/${name}`);

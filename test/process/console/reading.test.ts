@@ -10,6 +10,7 @@ import { suite, test, type TestContext } from "node:test";
 import { small, type Desk } from "../../support/approvals.ts";
 import { openBrowser, plant, settled, type Person } from "../../support/browser.ts";
 import { consoleContract, fill, keyOf, parks, startConsole } from "../../support/console-kit.ts";
+import { ask, key } from "../../support/gate.ts";
 import type { Mutation } from "../../support/mutation/mutate.ts";
 
 async function start(t: TestContext, who = "anna", defects?: readonly Mutation[]): Promise<readonly [Desk, Person]> {
@@ -20,6 +21,15 @@ async function start(t: TestContext, who = "anna", defects?: readonly Mutation[]
   return [desk, person];
 }
 
+/** A page that stops a tool when it is opened. */
+const writing: Mutation = {
+  within: "ask",
+  first: [
+    'const stop = JSON.stringify({ scope: { tools: ["pay.legal"] }, why: "x" });',
+    'if (path.startsWith("/approvals/apr_")) void askAt(`${base}/api/admin/stop`, { body: stop });',
+  ].join(" "),
+};
+
 /** Follows each link of each page that it finds, and returns the addresses and the number of rows before and after. */
 async function crawl(
   t: TestContext,
@@ -28,12 +38,7 @@ async function crawl(
   const desk = await startConsole(t);
   await fill(desk);
   const anna = await openBrowser(t, desk);
-  if (writes)
-    await plant(anna, "gate", {
-      within: "ask",
-      first:
-        'if (path.startsWith("/approvals/apr_")) void askAt(`${base}/api/admin/stop`, { body: `{"scope":{"tools":["pay.legal"]},"why":"x"}` });',
-    });
+  if (writes) await plant(anna, "gate", writing);
   await anna.signIn(keyOf(desk, "anna"));
   const before = await desk.rows();
   const shapes = new Map<string, string>();
@@ -43,7 +48,7 @@ async function crawl(
     const isRead = request.method() === "GET" || request.url().endsWith("/api/explain");
     if (!isRead) posts.push(`${request.method()} ${request.url()}`);
   });
-  for (let path = open.pop(); path !== undefined; path = open.pop()) {
+  for (let path = open.pop(); path !== undefined && posts.length === 0; path = open.pop()) {
     // One page of each kind is enough, such as one receipt of all receipts.
     const shape = path
       .replaceAll(/apr_\w+/g, "APPROVAL")
@@ -152,7 +157,7 @@ suite("reading in the console", () => {
     await page.waitForURL(/before=/);
     await page.getByRole("link", { name: String(newest.at(-1)), exact: true }).waitFor({ state: "hidden" });
     const older = await numbers();
-    assert.ok(Math.max(...older) < Math.min(...newest), `${older} ${newest}`);
+    assert.ok(Math.max(...older) < Math.min(...newest), JSON.stringify([older, newest]));
     await page.getByRole("button", { name: "Newest" }).click();
     await page.getByRole("link", { name: String(newest[0]), exact: true }).waitFor();
     await page.getByRole("button", { name: "Live: off" }).click();
@@ -221,6 +226,18 @@ suite("reading in the console", () => {
     await page.getByRole("button", { name: "Explain" }).click();
     await result.getByText("ALLOW").first().waitFor();
     assert.equal(await desk.rows(), rows);
+  });
+
+  test("a receipt shows the outcome that the agent reported", async (t) => {
+    const [desk, anna] = await start(t);
+    const { receipt } = await desk.asks(small);
+    await anna.opens(`/receipts/${receipt.seq}`);
+    await anna.page.getByText("nobody has reported one").waitFor();
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const body = JSON.stringify({ receipt: { seq: receipt.seq, hash: receipt.hash }, status: "failed" });
+    assert.equal((await ask(desk, "/outcomes", { method: "POST", headers, body })).status, 200);
+    await anna.opens(`/receipts/${receipt.seq}`);
+    await anna.page.getByText("failed: the tool did not do it").waitFor();
   });
 
   test("a receipt shows its rules with values, and can be decided again", async (t) => {

@@ -88,6 +88,8 @@ export interface Receipt {
   readonly contract?: string | null;
   readonly key?: string | null;
   readonly act?: string;
+  /** The last outcome of the call, and the row that reports it. */
+  readonly outcome?: { readonly status: string; readonly seq: number };
   readonly leaf: string;
   readonly evidence: readonly string[];
 }

@@ -63,7 +63,7 @@ export function Countdown({ until, from, label }: CountdownProps): JSX.Element {
   const now = useNow();
   const left = Math.max(0, until - now);
   const share = from === undefined ? undefined : Math.min(1, left / Math.max(1, until - from));
-  const text = left === 0 ? "over" : lengthText(left);
+  const text = left === 0 ? "time over" : lengthText(left);
   const isLate = share !== undefined && share < 0.2;
   return h(
     "span",

@@ -107,6 +107,10 @@ function Call({ approval, raw }: CallProps): JSX.Element {
   );
 }
 
+const decided: Readonly<Record<string, string>> = { approved: "decided", used: "decided", denied: "decided" };
+const used: Readonly<Record<string, string>> = { used: "used", denied: "denied" };
+
+/** The times to decide and to use the approval. Contracts set how long an approval may be used, so it has no bar. */
 function Clocks({ approval }: { readonly approval: ApprovalDetail }): JSX.Element {
   const { at, decide_by: decideBy, use_by: useBy, status } = approval;
   const isOpen = status === "pending" || status === "approved";
@@ -118,15 +122,17 @@ function Clocks({ approval }: { readonly approval: ApprovalDetail }): JSX.Elemen
         ["Asked", h(Ago, { at })],
         [
           "To decide",
-          status === "pending" ? h(Countdown, { until: decideBy, from: at, label: "left" }) : "the time is over",
+          status === "pending"
+            ? h(Countdown, { until: decideBy, from: at, label: "left" })
+            : (decided[status] ?? "over"),
         ],
         [
           "To use",
-          useBy === null || !isOpen
-            ? status === "pending"
-              ? "starts at the approval"
-              : "the time is over"
-            : h(Countdown, { until: useBy, from: useBy - 600_000, label: "left" }),
+          status === "pending"
+            ? "starts at the approval"
+            : useBy === null || !isOpen
+              ? (used[status] ?? "over")
+              : h(Countdown, { until: useBy, label: "left" }),
         ],
       ],
     }),

@@ -1,6 +1,6 @@
 import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { Explained, Receipt, ReceiptPage, Session } from "../answers.ts";
+import type { Explained, Receipt, Session } from "../answers.ts";
 import { queryText } from "../gate.ts";
 import { Facts, Loading, Panel, ProblemNote, Title, useAnswer, Verdict } from "../parts.ts";
 import { askedIn, prove, type Proof } from "../proof.ts";
@@ -159,28 +159,28 @@ function ApprovalLink({ row }: { readonly row: number }): JSX.Element | null {
   );
 }
 
-/** The outcome that the calling code reported. A row does not name it, so each filter is asked for the row. */
-function Outcome({ receipt }: { readonly receipt: Receipt }): JSX.Element {
-  const filter = { since: receipt.at, until: receipt.at, limit: 100 };
-  const done = useAnswer<ReceiptPage>(`/receipts${queryText({ ...filter, outcome: "done" })}`);
-  const failed = useAnswer<ReceiptPage>(`/receipts${queryText({ ...filter, outcome: "failed" })}`);
-  const unknown = useAnswer<ReceiptPage>(`/receipts${queryText({ ...filter, outcome: "unknown" })}`);
-  const has = (page: ReceiptPage | undefined): boolean =>
-    page?.receipts.some(({ seq }) => seq === receipt.seq) === true;
-  const problem = done.problem ?? failed.problem ?? unknown.problem;
-  if (problem !== undefined) return h(Panel, { title: "Outcome" }, h(ProblemNote, { of: problem }));
-  if ([done, failed, unknown].some(({ value }) => value === undefined))
-    return h(Panel, { title: "Outcome" }, h(Loading, null));
-  const text = has(done.value)
-    ? "done: the tool ran"
-    : has(failed.value)
-      ? "failed: the tool did not do it"
-      : has(unknown.value)
-        ? "unknown: the caller lost track of the tool"
-        : receipt.answered === "ALLOW"
-          ? "nobody has reported one"
-          : "the call was not let through";
-  return h(Panel, { title: "Outcome" }, h("p", null, text));
+const outcomes: Readonly<Record<string, string>> = {
+  done: "done: the tool ran",
+  failed: "failed: the tool did not do it",
+  unknown: "unknown: the caller lost track of the tool",
+};
+
+/** The outcome that the calling code reported, with the row that says so. */
+function Outcome({ receipt: { answered, outcome } }: { readonly receipt: Receipt }): JSX.Element {
+  const none = answered === "ALLOW" ? "nobody has reported one" : "the call was not let through";
+  return h(
+    Panel,
+    { title: "Outcome" },
+    outcome === undefined
+      ? h("p", null, none)
+      : h(
+          "p",
+          null,
+          outcomes[outcome.status] ?? outcome.status,
+          ", ",
+          h("a", { href: link(`/receipts/${outcome.seq}`) }, `row ${outcome.seq}`),
+        ),
+  );
 }
 
 function AgainNow({ seq }: { readonly seq: number }): JSX.Element {
