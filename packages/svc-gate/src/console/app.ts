@@ -1,10 +1,11 @@
 import { h, type JSX } from "preact";
 import { useCallback, useEffect, useState } from "preact/hooks";
-import type { Session, Stops } from "./answers.ts";
-import { ask, askConsole, keepPageSecret, onRefused, pageSecret, type Problem } from "./gate.ts";
+import type { Session } from "./answers.ts";
+import { askConsole, keepPageSecret, onRefused, pageSecret, type Problem } from "./gate.ts";
 import { isLive, listen, onStatus, startLive, stopLive } from "./live.ts";
 import { Loading, ProblemNote, Title } from "./parts.ts";
-import { link, useRoute, type Route } from "./route.ts";
+import { go, link, useRoute, type Route } from "./route.ts";
+import { useStops } from "./stops.ts";
 import { Text } from "./text.ts";
 import Inbox from "./pages/inbox.ts";
 import { SignIn } from "./pages/sign-in.ts";
@@ -19,6 +20,22 @@ const places = [
   ["/access", "Access", ["approve", "receipts", "admin"]],
 ] as const;
 
+type Place = (typeof places)[number];
+
+function placesOf({ scopes }: Session): readonly Place[] {
+  return places.filter(([, , needed]) => needed.some((scope) => scopes.includes(scope)));
+}
+
+/** The page that a person sees first. A key of an administrator alone cannot read the inbox. */
+function homeOf(session: Session): Place[0] {
+  return placesOf(session)[0]?.[0] ?? "/";
+}
+
+/** The scopes that GET /events needs. */
+function mayFollow({ scopes }: Session): boolean {
+  return scopes.includes("receipts") || scopes.includes("approve");
+}
+
 /** The console: who has signed in, the pages, and the stop that is in force. */
 export function App(): JSX.Element {
   const [session, setSession] = useState<Session | undefined>(undefined);
@@ -31,6 +48,7 @@ export function App(): JSX.Element {
       setSession(undefined);
       return setKnown(true);
     }
+    const secret = pageSecret();
     const answer = await askConsole<Session>("/session", { background: true });
     setKnown(true);
     if (answer.ok) {
@@ -39,6 +57,8 @@ export function App(): JSX.Element {
       return setSession(answer.value);
     }
     if (answer.problem.status !== 401) return setProblem(answer.problem);
+    // Another tab may have signed in meanwhile: its session goes on.
+    if (pageSecret() !== secret) return load();
     keepPageSecret(undefined);
     setProblem(undefined);
     setSession(undefined);
@@ -50,7 +70,7 @@ export function App(): JSX.Element {
   }, [load]);
   useEffect(() => {
     if (session === undefined) return undefined;
-    startLive();
+    if (mayFollow(session)) startLive();
     // The key may be revoked, or the person may sign out elsewhere.
     const timer = setInterval(() => void load(), 15_000);
     const stop = listen(({ type }) =>
@@ -82,6 +102,10 @@ interface ShellProps {
 
 function Shell({ session, onEnded }: ShellProps): JSX.Element {
   const route = useRoute();
+  const home = homeOf(session);
+  useEffect(() => {
+    if (route.path === "/" && home !== "/") go(home, { replace: true });
+  }, [route.path, home]);
   return h(
     "div",
     { class: "shell" },
@@ -92,7 +116,6 @@ function Shell({ session, onEnded }: ShellProps): JSX.Element {
 }
 
 function Side({ session, path, onEnded }: ShellProps & { readonly path: string }): JSX.Element {
-  const mine = places.filter(([, , scopes]) => scopes.some((scope) => session.scopes.includes(scope)));
   const isHere = (place: string): boolean =>
     place === "/" ? path === "/" || path.startsWith("/approvals") : path.startsWith(place);
   return h(
@@ -110,7 +133,7 @@ function Side({ session, path, onEnded }: ShellProps & { readonly path: string }
       h(
         "ul",
         null,
-        mine.map(([place, label]) =>
+        placesOf(session).map(([place, label]) =>
           h(
             "li",
             { key: place },
@@ -125,9 +148,12 @@ function Side({ session, path, onEnded }: ShellProps & { readonly path: string }
 
 function Who({ session, onEnded }: ShellProps): JSX.Element {
   const [, setTick] = useState(0);
+  const [problem, setProblem] = useState<Problem | undefined>(undefined);
   useEffect(() => onStatus(() => setTick((tick) => tick + 1)), []);
   const end = async (all: boolean): Promise<void> => {
-    await askConsole("/session/end", { body: JSON.stringify({ all }) });
+    const answer = await askConsole("/session/end", { body: JSON.stringify({ all }) });
+    // The other sessions go on, so the person must know. This browser forgets its own session in any case.
+    if (all && !answer.ok && answer.problem.status !== 401) return setProblem(answer.problem);
     keepPageSecret(undefined);
     onEnded();
   };
@@ -139,7 +165,8 @@ function Who({ session, onEnded }: ShellProps): JSX.Element {
       null,
       h("span", { class: `mode ${session.mode}` }, session.mode),
       " ",
-      h("span", { class: isLive ? "live" : "live off", role: "status" }, isLive ? "live" : "not live"),
+      mayFollow(session) &&
+        h("span", { class: isLive ? "live" : "live lost", role: "status" }, isLive ? "live" : "not live"),
     ),
     h(
       "p",
@@ -154,18 +181,13 @@ function Who({ session, onEnded }: ShellProps): JSX.Element {
       h("button", { type: "button", class: "small", onClick: () => void end(false) }, "Sign out"),
       h("button", { type: "button", class: "small", onClick: () => void end(true) }, "End all sessions"),
     ),
+    problem !== undefined && h(ProblemNote, { of: problem }),
   );
 }
 
 /** A stop is shown on every page. */
 function StopBanner(): JSX.Element | null {
-  const [stops, setStops] = useState<Stops | undefined>(undefined);
-  useEffect(() => {
-    const load = (): void =>
-      void ask<Stops>("/stop", { background: true }).then((answer) => (answer.ok ? setStops(answer.value) : undefined));
-    load();
-    return listen(({ type }) => (type.startsWith("stop.") ? load() : undefined));
-  }, []);
+  const { value: stops } = useStops();
   if (stops?.stopped !== true) return null;
   return h(
     "p",
@@ -224,7 +246,7 @@ function Page({ session, route }: { readonly session: Session; readonly route: R
       isGone = true;
     };
   }, [route.path]);
-  if (route.path === "/") return h(Inbox, { session });
+  if (route.path === "/") return homeOf(session) === "/" ? h(Inbox, { session }) : h(Loading, {});
   if (found === undefined)
     return h("div", null, h(Title, { text: "No such page" }), h("p", null, h("a", { href: link("/") }, "Inbox")));
   if (typeof loaded === "string") return h("p", { class: "problem", role: "alert" }, loaded);

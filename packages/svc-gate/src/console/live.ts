@@ -10,6 +10,11 @@ export type Listener = (event: LiveEvent) => void;
 
 const listeners = new Set<Listener>();
 const statusListeners = new Set<() => void>();
+/** The type of an event of the page itself: events may be missing, so the pages load again. */
+export const missed = "approval.missed";
+
+/** The gate sends a heartbeat each 15 seconds. After three of them without one, the connection is lost. */
+const silentMs = 45_000;
 const waitsMs = [1000, 2000, 5000, 10_000];
 
 let stopped: AbortController | undefined;
@@ -46,34 +51,50 @@ export function stopLive(): void {
 
 async function follow(signal: AbortSignal): Promise<void> {
   for (let tries = 0; !signal.aborted; tries += 1) {
-    const began = await read(signal).catch(() => false);
+    await read(signal).catch(() => undefined);
+    if (isLive) tries = 0;
     setLive(false);
-    if (began) tries = 0;
     await new Promise((resolve) => setTimeout(resolve, waitsMs[Math.min(tries, waitsMs.length - 1)]));
   }
 }
 
 /**
  * Reads one stream. `EventSource` cannot send the header with the page's secret, so the stream is read with `fetch`.
- *
- * @returns true if the gate accepted the request
+ * After a machine slept, its connections may never end, so silence ends the stream too.
  */
-async function read(signal: AbortSignal): Promise<boolean> {
+async function read(stop: AbortSignal): Promise<void> {
+  const silence = new AbortController();
+  let timer = 0;
+  const heard = (): void => {
+    clearTimeout(timer);
+    timer = window.setTimeout(() => silence.abort(), silentMs);
+  };
+  heard();
+  try {
+    await readFrames(AbortSignal.any([stop, silence.signal]), heard);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function readFrames(signal: AbortSignal, heard: () => void): Promise<void> {
   const sent = { ...headers({ background: true }), ...(last !== undefined && { "last-event-id": last }) };
   const answer = await fetch(`${base}/api/events`, { headers: sent, signal });
   if (answer.status === 401) refused();
   if (answer.status === 400) last = undefined; // The ledger is another one now.
-  if (!answer.ok || answer.body === null) return false;
+  if (!answer.ok || answer.body === null) return;
   setLive(true);
-  if (wasLive) tell({ type: "approval.missed", data: {} });
+  if (wasLive) tell({ type: missed, data: {} });
   wasLive = true;
   let text = "";
-  for await (const piece of answer.body.pipeThrough(new TextDecoderStream())) {
-    const frames = (text + piece).split("\n\n");
+  // Not every browser can iterate over a stream.
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+    heard();
+    const frames = (text + piece.value).split("\n\n");
     text = frames.pop() ?? "";
     for (const frame of frames) take(frame);
   }
-  return true;
 }
 
 function take(frame: string): void {

@@ -1,5 +1,6 @@
 import { h, type ComponentChildren, type JSX } from "preact";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { listen } from "./live.ts";
 import { ask, type Answer, type Problem, type Raw } from "./gate.ts";
 import { Text } from "./text.ts";
 
@@ -24,9 +25,10 @@ const states: Readonly<Record<string, string>> = {
   approved: "approved, not used yet",
   used: "approved and used",
   denied: "denied",
-  expired: "expired: nobody decided in time, or the yes was not used in time",
+  expired: "expired: nobody decided in time, or the agent did not use the approval in time",
   cancelled: "cancelled",
   superseded: "replaced by a later call",
+  over: "decided or over",
 };
 
 /** The state of an approval, in words. */
@@ -155,9 +157,17 @@ export function useAnswer<Value>(path: string | undefined, raw: readonly string[
   };
 }
 
-/** A gate that does not answer for a moment takes nothing off the page. */
+/** Loads again when an event of one of these types arrives. */
+export function useFollowed(types: readonly string[], again: (background: boolean) => void): void {
+  useEffect(
+    () => listen(({ type }) => (types.some((each) => type.startsWith(each)) ? again(true) : undefined)),
+    [again],
+  );
+}
+
+/** A gate that does not answer for a moment, or that has too many requests, takes nothing off the page. */
 function isShort(answer: Answer<unknown>): boolean {
-  return !answer.ok && (answer.problem.status === 0 || answer.problem.status >= 500);
+  return !answer.ok && (answer.problem.status === 0 || answer.problem.status === 429 || answer.problem.status >= 500);
 }
 
 interface DialogProps {

@@ -33,6 +33,7 @@ export async function prove(receipt: Receipt, vkeys: readonly string[]): Promise
   const note = await ask<string>("/checkpoint");
   if (!note.ok) throw new Error(note.problem.detail);
   const head = readHead(note.value);
+  if (head.size < receipt.seq) throw new Error("The gate has not signed this row yet. Load the page again.");
   const leaf = await leafHash(receipt.leaf);
   const tiles = new Tiles(head.size);
   const path = await inclusion(tiles, receipt.seq - 1, head.size);
@@ -45,8 +46,11 @@ export async function prove(receipt: Receipt, vkeys: readonly string[]): Promise
         what: "the parts of the evidence hash to the digest in the leaf",
         holds: (await evidenceDigest(receipt)) === commitment,
       },
-      { what: "the leaf hashes to the hash that the check's answer had", holds: hex(leaf) === receipt.hash },
-      { what: `the leaf is row ${receipt.seq} of the tree of ${head.size} rows`, holds: hex(root) === head.root },
+      { what: "the leaf hashes to the hash of this receipt", holds: hex(leaf) === receipt.hash },
+      {
+        what: `the leaf is row ${receipt.seq} of the signed tree, which has ${head.size} ${head.size === 1 ? "row" : "rows"}`,
+        holds: hex(root) === head.root,
+      },
       { what: "the gate's key has signed the root of that tree", holds: signer !== undefined },
     ],
     file: proofText(receipt, path, note.value),

@@ -18,7 +18,7 @@ const units = [
 ] as const;
 const dayMs = 86_400_000;
 
-let ticks = new Set<() => void>();
+const ticks = new Set<() => void>();
 setInterval(() => ticks.forEach((tick) => tick()), 1000);
 
 /** The time now, which ticks each second. */

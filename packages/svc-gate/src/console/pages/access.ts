@@ -1,10 +1,12 @@
 import { h, type JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { Session, Stop, Stops } from "../answers.ts";
+import type { Session, Stop } from "../answers.ts";
 import { Button, Choice, Field, Tick } from "../fields.ts";
 import { ask, type Problem } from "../gate.ts";
-import { Dialog, Empty, Loading, Panel, ProblemNote, Title, useAnswer } from "../parts.ts";
+import { Dialog, Empty, Loading, Panel, ProblemNote, Title, useAnswer, useFollowed } from "../parts.ts";
+import { missed } from "../live.ts";
 import { link } from "../route.ts";
+import { useStops } from "../stops.ts";
 import { Text } from "../text.ts";
 import { Ago, Countdown } from "../time.ts";
 
@@ -49,10 +51,14 @@ export default function Access({ session }: { readonly session: Session }): JSX.
     null,
     h(Title, { text: "Access" }),
     h(StopPanel, { session }),
-    h(Grants, { session }),
+    session.scopes.some((scope) => scope === "approve" || scope === "receipts") && h(Grants, { session }),
     session.scopes.includes("admin")
-      ? h(Keys, null)
-      : h(Panel, { title: "Keys" }, h("p", { class: "quiet" }, "A key of scope admin sees and revokes keys here.")),
+      ? h(Keys, { session })
+      : h(
+          Panel,
+          { title: "Keys" },
+          h("p", { class: "quiet" }, "Sign in with a key of scope admin to see and revoke keys here."),
+        ),
   );
 }
 
@@ -69,7 +75,7 @@ export function scopeText(scope: unknown): string {
 }
 
 function StopPanel({ session }: { readonly session: Session }): JSX.Element {
-  const { value, problem, again } = useAnswer<Stops>("/stop");
+  const { value, problem, again } = useStops();
   const [isOpen, setOpen] = useState(false);
   const mayStop = session.scopes.includes("admin") || session.scopes.includes("approve");
   const mayLift = session.scopes.includes("admin");
@@ -158,7 +164,7 @@ function StopDialog({ onClose }: { readonly onClose: () => void }): JSX.Element 
     h(
       Tick,
       { isOn: keeps, onChange: () => setKeeps(!keeps) },
-      "keep the approvals that are open; a person decides them again",
+      "keep the open approvals, without their votes: persons must decide again",
     ),
     h(Field, { id: "stop-word", label: `Type "${word}" to confirm`, value: typed, onText: setTyped }),
     problem !== undefined && h(ProblemNote, { of: problem }),
@@ -173,6 +179,7 @@ function scopeOf(kind: string, name: string): unknown {
 
 function Grants({ session }: { readonly session: Session }): JSX.Element {
   const { value, problem, again } = useAnswer<{ readonly grants: readonly GrantLine[] }>("/grants");
+  useFollowed(["grant.", "stop.", missed], again);
   const grants = value?.grants ?? [];
   const mayRevoke = session.scopes.includes("approve");
   return h(
@@ -271,7 +278,7 @@ function GrantOf({ grant, mayRevoke, onChanged }: GrantProps): JSX.Element {
   );
 }
 
-function Keys(): JSX.Element {
+function Keys({ session }: { readonly session: Session }): JSX.Element {
   const { value, problem, again } = useAnswer<{ readonly keys: readonly KeyLine[] }>("/admin/keys");
   const [revoking, setRevoking] = useState<KeyLine | undefined>(undefined);
   return h(
@@ -307,7 +314,7 @@ function Keys(): JSX.Element {
                 { scope: "row" },
                 key.tenant !== null && h("span", { class: "quiet" }, key.tenant, "/"),
                 h(Text, { of: key.name }),
-                isRevoked(key) && h("span", { class: "note" }, "revoked"),
+                key.state !== "active" && h("span", { class: "note" }, key.state),
               ),
               h("td", null, h(Text, { of: key.person ?? "" })),
               h("td", null, key.scopes.join(", ")),
@@ -316,7 +323,9 @@ function Keys(): JSX.Element {
               h(
                 "td",
                 null,
+                // A path of this console reaches only the keys of its own tenant. A name may exist in several.
                 !isRevoked(key) &&
+                  key.tenant === session.tenant &&
                   h(
                     "button",
                     { type: "button", class: "small", onClick: () => setRevoking(key) },

@@ -2,8 +2,19 @@ import { h, type JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import type { ApprovalDetail, Need, Receipt, ReceiptPage, Session } from "../answers.ts";
 import { queryText } from "../gate.ts";
-import { listen } from "../live.ts";
-import { Command, Facts, Loading, Panel, ProblemNote, State, Title, useAnswer, Verdict } from "../parts.ts";
+import { listen, missed } from "../live.ts";
+import {
+  Command,
+  Facts,
+  Loading,
+  Panel,
+  ProblemNote,
+  State,
+  Title,
+  useAnswer,
+  useFollowed,
+  Verdict,
+} from "../parts.ts";
 import { link, useRoute } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
 import { Ago, Countdown, Moment } from "../time.ts";
@@ -27,7 +38,7 @@ export default function ApprovalPage({ id, session }: ApprovalProps): JSX.Elemen
   useEffect(
     () =>
       listen(({ data, type }) =>
-        data["approval"] === id || type === "approval.missed" || type.startsWith("stop.") ? again(true) : undefined,
+        data["approval"] === id || type === missed || type.startsWith("stop.") ? again(true) : undefined,
       ),
     [id, again],
   );
@@ -50,6 +61,7 @@ export default function ApprovalPage({ id, session }: ApprovalProps): JSX.Elemen
         "div",
         { class: "main" },
         h(Call, { approval: value, raw }),
+        h(GrantsFrom, { receipt: value.receipt }),
         h(Decide, { approval: value, session, opens: query.has("decide"), onDecided: () => again(true) }),
       ),
       h(
@@ -84,7 +96,10 @@ function Call({ approval, raw }: CallProps): JSX.Element {
     ),
     h(
       Panel,
-      { title: "Facts from the platform", more: h("span", { class: "quiet" }, "as of the asking, ", h(Ago, { at })) },
+      {
+        title: "Facts from the platform",
+        more: h("span", { class: "quiet" }, "when the agent asked, ", h(Ago, { at })),
+      },
       facts === "null"
         ? h("p", { class: "quiet" }, "The platform sent no facts.")
         : h(CallText, { text: facts, label: "Facts", root: "platform" }),
@@ -92,6 +107,10 @@ function Call({ approval, raw }: CallProps): JSX.Element {
   );
 }
 
+const decided: Readonly<Record<string, string>> = { approved: "decided", used: "decided", denied: "decided" };
+const used: Readonly<Record<string, string>> = { used: "used", denied: "denied" };
+
+/** The times to decide and to use the approval. Contracts set how long an approval may be used, so it has no bar. */
 function Clocks({ approval }: { readonly approval: ApprovalDetail }): JSX.Element {
   const { at, decide_by: decideBy, use_by: useBy, status } = approval;
   const isOpen = status === "pending" || status === "approved";
@@ -103,15 +122,17 @@ function Clocks({ approval }: { readonly approval: ApprovalDetail }): JSX.Elemen
         ["Asked", h(Ago, { at })],
         [
           "To decide",
-          status === "pending" ? h(Countdown, { until: decideBy, from: at, label: "left" }) : "decided or over",
+          status === "pending"
+            ? h(Countdown, { until: decideBy, from: at, label: "left" })
+            : (decided[status] ?? "over"),
         ],
         [
           "To use",
-          useBy === null || !isOpen
-            ? status === "pending"
-              ? "begins with the yes"
-              : "not running"
-            : h(Countdown, { until: useBy, from: useBy - 600_000, label: "left" }),
+          status === "pending"
+            ? "starts at the approval"
+            : useBy === null || !isOpen
+              ? (used[status] ?? "over")
+              : h(Countdown, { until: useBy, label: "left" }),
         ],
       ],
     }),
@@ -136,7 +157,7 @@ function Asked({ approval }: { readonly approval: ApprovalDetail }): JSX.Element
                 h(Text, { of: session }),
               ),
         ],
-        ["Asked", asked === 1 ? "once" : `${asked} times; it is one call and one decision`],
+        ["Asked", asked === 1 ? "once" : `${asked} times. One decision is for all of them`],
         ["Receipt", h("a", { href: link(`/receipts/${receipt}`) }, String(receipt))],
         ["Mode", mode ?? "unknown"],
         ["Needs", groups.map(needText).join(", and ")],
@@ -148,7 +169,8 @@ function Asked({ approval }: { readonly approval: ApprovalDetail }): JSX.Element
 }
 
 export function needText({ by, of }: Need): string {
-  const whom = by === null ? "any key that decides" : `the ${by.length === 1 ? "group" : "groups"} ${by.join(" or ")}`;
+  if (by === null) return of === 1 ? "any one person who decides" : `any ${of} persons who decide`;
+  const whom = `the ${by.length === 1 ? "group" : "groups"} ${by.join(" or ")}`;
   return `${of === 1 ? "one person" : `${of} persons`} of ${whom}`;
 }
 
@@ -186,6 +208,21 @@ function Votes({ approval }: { readonly approval: ApprovalDetail }): JSX.Element
   );
 }
 
+/** A grant outlives its approval: a person who takes the approval back must know that later calls still pass. */
+function GrantsFrom({ receipt }: { readonly receipt: number }): JSX.Element | null {
+  const { value, again } = useAnswer<{ readonly grants: readonly { readonly id: string; readonly source: number }[] }>(
+    "/grants",
+  );
+  useFollowed(["grant.", missed], again);
+  if (value?.grants.some(({ source }) => source === receipt) !== true) return null;
+  return h(
+    "p",
+    { class: "panel", role: "status" },
+    "A grant from this call lets later calls like it through. A denial of this call does not end it. ",
+    h("a", { href: link("/access") }, "Look at the grant"),
+  );
+}
+
 /** The difference to the last five calls of the same tool by the same key. */
 function LastFive({ approval, input }: { readonly approval: ApprovalDetail; readonly input: string }): JSX.Element {
   const { tool_name: tool, key, receipt } = approval;
@@ -195,7 +232,7 @@ function LastFive({ approval, input }: { readonly approval: ApprovalDetail; read
   const calls = value?.receipts ?? [];
   return h(
     Panel,
-    { title: "The last five like it" },
+    { title: "The last five calls of this tool" },
     problem !== undefined && h(ProblemNote, { of: problem }),
     value !== undefined &&
       calls.length === 0 &&

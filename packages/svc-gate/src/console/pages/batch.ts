@@ -35,9 +35,13 @@ export function BatchDialog({ approvals, onClose }: BatchProps): JSX.Element {
   return h(
     Dialog,
     { title: `${count} ${count === 1 ? "call" : "calls"}`, onClose },
-    h("p", null, "Read each call. One decision is for all of them: if one has changed meanwhile, none is decided."),
+    h(
+      "p",
+      null,
+      "Read each call. Your decision is for all of them. If one has changed meanwhile, the gate decides none.",
+    ),
     approvals.length > count &&
-      h("p", { class: "quiet" }, `At most ${decisionsMax} calls are decided together; the rest stays selected.`),
+      h("p", { class: "quiet" }, `At most ${decisionsMax} calls are decided together; the rest stay selected.`),
     h(
       "ol",
       { class: "batch" },
@@ -50,7 +54,7 @@ export function BatchDialog({ approvals, onClose }: BatchProps): JSX.Element {
       { class: "decide" },
       h(Area, {
         id: "batch-comment",
-        label: "Comment (needed to deny: the agent reads it)",
+        label: "Comment (needed to deny). The agent reads it. It stays forever, so do not name a person.",
         rows: 2,
         value: comment,
         onText: setComment,

@@ -15,7 +15,9 @@ export default function ContractPage(): JSX.Element {
   const named = query.get("contract") ?? undefined;
   const { value, problem } = useAnswer<string>(`/rules${queryText({ contract: named })}`);
   const report = useAnswer<Report>("/report");
-  const counts = new Map((report.value?.by_rule ?? []).map(({ rule, receipts }) => [rule, receipts]));
+  const counts = new Map<string, number>();
+  // A rule has a line for each verdict.
+  for (const { rule, receipts } of report.value?.by_rule ?? []) counts.set(rule, (counts.get(rule) ?? 0) + receipts);
   return h(
     "div",
     null,
@@ -27,7 +29,7 @@ export default function ContractPage(): JSX.Element {
     h(
       "p",
       { class: "sentence" },
-      "The files on the gate's machine are the truth: change them there, and run ",
+      "To change it, edit the files on the gate's machine and run ",
       h("code", null, "svc-gate reload"),
       ".",
     ),
@@ -91,7 +93,7 @@ function Changes(): JSX.Element {
       h(
         Empty,
         { title: "The contract has not changed yet" },
-        h("p", null, "Each reload that changes it becomes a row, and appears here with its text diff."),
+        h("p", null, "Each reload that changes it appears here with a text diff."),
       ),
     h(
       "ul",

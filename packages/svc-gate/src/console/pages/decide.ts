@@ -22,11 +22,12 @@ type Decision = "approve" | "deny";
 export function Decide({ approval, session, opens, onDecided }: DecideProps): JSX.Element {
   const [said, setSaid] = useState("");
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
-  const send = async (decision: Decision, body: string): Promise<void> => {
+  const send = async (decision: Decision, body: string): Promise<boolean> => {
     const answer = await ask(`/approvals/${approval.id}/${decision}`, { body });
     setProblem(answer.ok ? undefined : answer.problem);
-    if (answer.ok) setSaid(decision === "approve" ? "Your yes is recorded. " : "Your denial is recorded. ");
+    setSaid(!answer.ok ? "" : decision === "approve" ? "Your yes is recorded. " : "Your denial is recorded. ");
     onDecided();
+    return answer.ok;
   };
   const { status, may_decide: mayDecide } = approval;
   const isOpen = status === "pending" || status === "approved";
@@ -45,7 +46,8 @@ interface DecideFormProps extends Omit<DecideProps, "onDecided"> {
   readonly said: string;
   readonly note: JSX.Element | false;
   readonly onProblem: (problem: Problem) => void;
-  readonly onSend: (decision: Decision, body: string) => Promise<void>;
+  /** Resolves to true if the gate has recorded the decision. */
+  readonly onSend: (decision: Decision, body: string) => Promise<boolean>;
 }
 
 const scopes = [
@@ -78,8 +80,12 @@ function DecideForm({ approval, session, opens, said, note, onProblem, onSend }:
     const body = bodyOf(decision, { hash: approval.hash, comment, scope, hours, grant });
     if (typeof body !== "string") return onProblem(body);
     setBusy(true);
-    await onSend(decision, body);
+    const isRecorded = await onSend(decision, body);
     setBusy(false);
+    if (!isRecorded) return;
+    // The words of a yes must not become the reason of a denial.
+    setComment("");
+    setGrant(undefined);
   };
   const hasVoted = approval.decisions.some(
     ({ decision, person }) => decision === "approve" && person === session.person,
@@ -101,7 +107,7 @@ function DecideForm({ approval, session, opens, said, note, onProblem, onSend }:
     ),
     h(Area, {
       id: "comment",
-      label: "Comment (needed to deny: the agent reads it; it stays forever, so name no person)",
+      label: "Comment (needed to deny). The agent reads it. It stays forever, so do not name a person.",
       rows: 2,
       value: comment,
       onText: setComment,
@@ -111,7 +117,7 @@ function DecideForm({ approval, session, opens, said, note, onProblem, onSend }:
       "div",
       { class: "fields" },
       h(Choice, { id: "scope", label: "A denial is for", value: scope, onText: setScope, choices: scopes }),
-      h(Choice, { id: "hours", label: "It holds for", value: hours, onText: setHours, choices: lengths }),
+      h(Choice, { id: "hours", label: "The denial holds for", value: hours, onText: setHours, choices: lengths }),
     ),
     offer !== false && !hasVoted && h(GrantForm, { approval, offer, fields: grant, onChange: setGrant }),
     note,
@@ -159,15 +165,15 @@ function effectText({ needs, has, decide_by: until }: ApprovalDetail): string {
 function approvedText({ use_by: useBy, has, needs }: ApprovalDetail): string {
   if (useBy === null) return `${has} of ${needs} persons have approved.`;
   const end = momentText(useBy);
-  return `Approved, not used yet: this call may run once, until ${end}, if it is still allowed then. A denial takes the yes back.`;
+  return `Approved, not used yet: this call may run once, until ${end}, if it is still allowed then. A denial takes the approval back.`;
 }
 
 function heldText({ key }: Session): string {
-  return `You see this call, but the key "${key}" may not decide it. The call is held until the persons it needs decide.`;
+  return `You see this call, but the key "${key}" may not decide it. The call waits for the persons who may.`;
 }
 
 const closedTexts: Readonly<Record<string, string>> = {
-  used: "The call was approved, and the agent has used the yes. It cannot run again with it.",
+  used: "The call was approved, and the agent has used the approval. It cannot use it again.",
   denied: "The call was denied. The agent gets the comment as its reason.",
   expired: "The time is over. Nobody denied the call; the agent may ask again.",
   cancelled: "The approval was cancelled. The agent may ask again.",

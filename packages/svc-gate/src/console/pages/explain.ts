@@ -1,8 +1,9 @@
 import { h, type JSX } from "preact";
-import { useState } from "preact/hooks";
-import type { Explained } from "../answers.ts";
+import { useEffect, useState } from "preact/hooks";
+import { readJson } from "../../wire/mod.ts";
+import type { Explained, Receipt } from "../answers.ts";
 import { Area, Button } from "../fields.ts";
-import { ask, type Problem } from "../gate.ts";
+import { ask, sentence, type Problem } from "../gate.ts";
 import { Empty, Panel, Title, Verdict } from "../parts.ts";
 import { useRoute } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
@@ -17,13 +18,23 @@ const example = `{
 /** Decides a call that is typed here, under the contract in force or one that is pasted. Nothing is recorded. */
 export default function ExplainPage(): JSX.Element {
   const { query } = useRoute();
-  const [call, setCall] = useState(query.get("call") ?? example);
+  const [call, setCall] = useState(example);
   const [contract, setContract] = useState("");
   const [counters, setCounters] = useState("");
   const [explained, setExplained] = useState<Explained | undefined>(undefined);
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const [isBusy, setBusy] = useState(false);
+  const receipt = query.get("receipt") ?? "";
+  useEffect(() => {
+    if (/^[1-9][0-9]*$/.test(receipt))
+      void callOf(receipt).then((text) => (text === undefined ? undefined : setCall(text)));
+  }, [receipt]);
   const send = async (): Promise<void> => {
+    const fault = faultIn(call, "The call") ?? faultIn(counters, "The values of counters");
+    if (fault !== undefined) {
+      setExplained(undefined);
+      return setProblem(fault);
+    }
     setBusy(true);
     const answer = await ask<Explained>("/explain", { body: bodyOf(call, contract, counters) });
     setBusy(false);
@@ -78,7 +89,6 @@ function Result({ explained, problem }: ResultProps): JSX.Element {
   return h(
     "div",
     { class: "side wide" },
-
     problem !== undefined && h("pre", { class: "problem", role: "alert" }, h(Text, { of: problem.detail })),
     explained === undefined &&
       problem === undefined &&
@@ -99,6 +109,28 @@ function Result({ explained, problem }: ResultProps): JSX.Element {
         h(RuleList, { explained }),
       ),
   );
+}
+
+/** The call of a receipt as the body of a check, with its characters. */
+async function callOf(seq: string): Promise<string | undefined> {
+  const answer = await ask<Receipt>(`/receipts/${seq}`, { raw: ["tool_input", "platform_state"] });
+  if (!answer.ok || answer.raw["tool_input"] === undefined) return undefined;
+  const { tool_name: tool, session_id: session } = answer.value;
+  const members = [
+    `  "tool_name": ${JSON.stringify(tool ?? "")}`,
+    `  "tool_input": ${answer.raw["tool_input"]}`,
+    ...(typeof session === "string" ? [`  "session_id": ${JSON.stringify(session)}`] : []),
+    `  "platform_state": ${answer.raw["platform_state"] ?? "null"}`,
+  ];
+  return `{\n${members.join(",\n")}\n}`;
+}
+
+/** The first mistake in a field, with its place in that field: the gate would name its place in the whole body. */
+function faultIn(text: string, name: string): Problem | undefined {
+  const read = readJson(text.trim() === "" ? "{}" : text);
+  if (read.ok) return undefined;
+  const { sentence: detail, line, column } = read.problem;
+  return { status: 0, code: "", detail: sentence(`${name}, line ${line}, column ${column}: ${detail}`) };
 }
 
 /** The call is passed on as it was typed, so that its numbers keep their characters. */

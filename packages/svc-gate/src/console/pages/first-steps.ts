@@ -12,6 +12,8 @@ export function FirstSteps({ session }: { readonly session: Session }): JSX.Elem
   const mayRead = session.scopes.includes("receipts");
   const { value, again } = useAnswer<ReceiptPage>(mayRead ? "/receipts?limit=1" : undefined);
   const isNew = value?.receipts.length === 0;
+  // A key of the root does not open a tenant's console.
+  const of = session.tenant === null ? "" : ` --tenant ${session.tenant}`;
   if (!isNew && session.approvers)
     return h(
       Empty,
@@ -19,7 +21,9 @@ export function FirstSteps({ session }: { readonly session: Session }): JSX.Elem
       h(
         "p",
         null,
-        "A call appears here when a rule of the contract says ESCALATE. This page shows it within a second.",
+        session.mode === "observe"
+          ? "The gate observes: it lets every call through and asks no person. In assist or enforce mode, calls wait here."
+          : "A call appears here when a rule of the contract says ESCALATE. This page shows it within a second.",
       ),
     );
   return h(
@@ -52,7 +56,7 @@ export function FirstSteps({ session }: { readonly session: Session }): JSX.Elem
         h("p", null, "On the machine of the gate, add a person and make a key. Then sign in here with that key."),
         h(Command, { text: "npm run svc-gate -- persons add anna" }),
         h(Command, {
-          text: "npm run svc-gate -- keys create anna-laptop --scopes approve,receipts,rules --person anna",
+          text: `npm run svc-gate -- keys create anna-laptop --scopes approve,receipts,rules --person anna${of}`,
         }),
       ),
     ),
@@ -102,7 +106,7 @@ function SendCheck({ session, onSent }: { readonly session: Session; readonly on
     return h(
       "p",
       null,
-      "Ask the gate about a call with a key of scope check, from the agent's code. In observe mode this page can send one too.",
+      "Send a check from the agent's code, with a key of scope check. In observe mode, a key of that scope can send one here too.",
     );
   return h(
     "div",
@@ -110,7 +114,7 @@ function SendCheck({ session, onSent }: { readonly session: Session; readonly on
     h(
       "p",
       null,
-      "The gate observes: it records its verdict, and lets every call through. Send a call as an agent would:",
+      "The gate observes: it records its verdict and lets every call through. Send a check as an agent would:",
     ),
     h(Area, { id: "first-check", label: "The body of a check", rows: 7, value: body, onText: setBody, isCode: true }),
     h("button", { type: "button", class: "primary", onClick: () => void send() }, "Send the check"),

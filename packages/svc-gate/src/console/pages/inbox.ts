@@ -55,15 +55,22 @@ export default function Inbox({ session }: { readonly session: Session }): JSX.E
       found.fresh.length > 0 &&
         h("button", { type: "button", onClick: found.showFresh }, `Show ${found.fresh.length} new`),
     ),
-    found.isLoaded && approvals.length === 0 && found.fresh.length === 0 && h(Nothing, { session, show }),
+    found.isLoaded &&
+      approvals.length === 0 &&
+      found.fresh.length === 0 &&
+      (query.has("tool") || query.has("key")
+        ? h(Empty, { title: "No call matches" }, h("p", null, "Remove a filter to see the other calls."))
+        : h(Nothing, { session, show })),
     h(
       "div",
       { ref: list, class: "inbox" },
-      mine.length > 0 && h(Section, { title: isWaiting ? "You may decide" : "", approvals: mine, chosen, toggle }),
-      others.length > 0 && h(Section, { title: isWaiting ? "Others decide" : "", approvals: others, chosen, toggle }),
+      mine.length > 0 &&
+        h(Section, { title: isWaiting ? "You may decide" : "", show, approvals: mine, chosen, toggle }),
+      others.length > 0 &&
+        h(Section, { title: isWaiting ? "Others decide" : "", show, approvals: others, chosen, toggle }),
     ),
     h(Selection, {
-      approvals: mine.filter(({ id, batch }) => chosen.has(id) && batch),
+      approvals: mine.filter(({ id, batch, status }) => chosen.has(id) && batch && status === "pending"),
       onClear: () => setChosen(new Set()),
     }),
     isHelp && h(KeysHelp, { onClose: () => setHelp(false) }),
@@ -113,18 +120,15 @@ interface SelectionProps {
 /** The calls that the person has selected. The dialog shows each whole call before it decides. */
 function Selection({ approvals, onClear }: SelectionProps): JSX.Element | null {
   const [isDeciding, setDeciding] = useState(false);
-  if (approvals.length === 0) return null;
-  const close = (): void => {
-    setDeciding(false);
-    onClear();
-  };
+  // The dialog stays, with the words that were typed, if others decide its calls meanwhile.
+  if (approvals.length === 0 && !isDeciding) return null;
   return h(
     "div",
     { class: "bar", role: "region", "aria-label": "Selected calls" },
     h("span", null, `${approvals.length} selected`),
     h("button", { type: "button", class: "primary", onClick: () => setDeciding(true) }, "Look at each and decide …"),
     h("button", { type: "button", onClick: onClear }, "Clear"),
-    isDeciding && h(BatchDialog, { approvals, onClose: close }),
+    isDeciding && h(BatchDialog, { approvals, onClose: () => setDeciding(false) }),
   );
 }
 
@@ -195,12 +199,15 @@ function groupsOf(approvals: readonly Approval[]): readonly Group[] {
 
 interface SectionProps {
   readonly title: string;
+  /** The tab that is open, so that links stay on it. */
+  readonly show: string;
   readonly approvals: readonly Approval[];
   readonly chosen: ReadonlySet<string>;
   readonly toggle: (id: string) => void;
 }
 
-function Section({ title, approvals, chosen, toggle }: SectionProps): JSX.Element {
+function Section({ title, show, approvals, chosen, toggle }: SectionProps): JSX.Element {
+  const waiting = approvals.filter(({ status }) => status === "pending").length;
   return h(
     "section",
     { "aria-label": title === "" ? "Approvals" : title },
@@ -208,7 +215,7 @@ function Section({ title, approvals, chosen, toggle }: SectionProps): JSX.Elemen
       "h2",
       { class: title === "" ? "unseen" : "section" },
       title === "" ? "Approvals" : title,
-      h("span", { class: "count" }, approvals.length),
+      h("span", { class: "count" }, title === "" ? approvals.length : waiting),
     ),
     groupsOf(approvals).map(({ name, rule, key, approvals: all }) =>
       h(
@@ -222,7 +229,7 @@ function Section({ title, approvals, chosen, toggle }: SectionProps): JSX.Elemen
             "span",
             { class: "quiet" },
             " asked by key ",
-            h("a", { href: link(`/${queryText({ key })}`) }, h(Text, { of: key })),
+            h("a", { href: link(`/${queryText({ show, key })}`) }, h(Text, { of: key })),
           ),
         ),
         h(
@@ -302,34 +309,47 @@ function useApprovals(show: string): Found & { readonly showFresh: () => void } 
   const seen = useRef<ReadonlySet<string>>(new Set());
   useEffect(() => {
     let isGone = false;
-    const load = async (background: boolean): Promise<void> => {
-      const answer = await allApprovals(show, background);
+    let isFirst = true;
+    let isLoading = false;
+    let isStale = false;
+    const load = async (): Promise<void> => {
+      const answer = await allApprovals(show, !isFirst);
       if (isGone) return;
       if ("problem" in answer) return setFound((old) => ({ ...old, problem: answer.problem }));
-      const known = background ? seen.current : new Set(answer.map(({ id }) => id));
-      if (!background) seen.current = known;
-      const fresh = answer.filter(({ id }) => !known.has(id));
+      const isNew = isFirst;
+      isFirst = false;
+      if (isNew) seen.current = new Set(answer.map(({ id }) => id));
+      const now = new Map(answer.map((each) => [each.id, each]));
       // An approval that is closed now stays in its place, with its new state.
       setFound((old) => ({
-        approvals: background
-          ? old.approvals.map((each) => answer.find(({ id }) => id === each.id) ?? closedNow(each))
-          : answer,
-        fresh,
+        approvals: isNew ? answer : old.approvals.map((each) => now.get(each.id) ?? closedNow(each)),
+        fresh: answer.filter(({ id }) => !seen.current.has(id)),
         problem: undefined,
         isLoaded: true,
       }));
     };
+    // One request at a time, so that no older answer replaces a newer one.
+    const refresh = async (): Promise<void> => {
+      isStale = isLoading;
+      if (isLoading) return;
+      isLoading = true;
+      await load();
+      isLoading = false;
+      if (isStale && !isGone) void refresh();
+    };
     setFound({ approvals: [], fresh: [], problem: undefined, isLoaded: false });
-    void load(false);
-    const timer = { id: 0 };
+    void refresh();
+    let timer = 0;
     const stop = listen(({ type }) => {
-      if (!type.startsWith("approval.") && !type.startsWith("stop.")) return;
-      clearTimeout(timer.id);
-      timer.id = window.setTimeout(() => void load(true), 150);
+      if (timer !== 0 || !["approval.", "stop.", "ledger."].some((each) => type.startsWith(each))) return;
+      timer = window.setTimeout(() => {
+        timer = 0;
+        void refresh();
+      }, 150);
     });
     return () => {
       isGone = true;
-      clearTimeout(timer.id);
+      clearTimeout(timer);
       stop();
     };
   }, [show]);
@@ -338,15 +358,25 @@ function useApprovals(show: string): Found & { readonly showFresh: () => void } 
       ...found,
       showFresh: () => {
         seen.current = new Set([...seen.current, ...found.fresh.map(({ id }) => id)]);
-        setFound((old) => ({ ...old, approvals: [...old.fresh, ...old.approvals], fresh: [] }));
+        // The list moves now in any case, so calls that are over leave it. Otherwise it would grow all day.
+        const isOver = ({ status }: Approval): boolean => status === overStatus;
+        setFound((old) => ({
+          ...old,
+          approvals: [...old.fresh, ...old.approvals.filter((each) => !isOver(each))],
+          fresh: [],
+        }));
       },
     }),
     [found],
   );
 }
 
+/** The status of a call that has left the list that was asked for. The list does not say how it ended. */
+const overStatus = "over";
+
 function closedNow(approval: Approval): Approval {
-  return approval.status === "pending" ? { ...approval, status: "closed", may_decide: approval.may_decide } : approval;
+  const isOpen = approval.status === "pending" || approval.status === "approved";
+  return isOpen ? { ...approval, status: overStatus } : approval;
 }
 
 async function allApprovals(

@@ -65,7 +65,7 @@ function Head({ session }: { readonly session: Session }): JSX.Element {
     h(
       "p",
       { class: "quiet" },
-      "Keep this key elsewhere: with it, anyone can verify the ledger without trusting this gate.",
+      "Keep a copy of this key elsewhere. With it, anyone can verify the ledger without trusting this gate.",
     ),
   );
 }
@@ -149,7 +149,7 @@ function Deliveries(): JSX.Element {
         h(
           "p",
           null,
-          `Delivered up to row ${row} of ${value?.rows ?? 0}; ${waiting.length} wait for another attempt; ${died} could not be delivered.`,
+          `Delivered up to row ${row} of ${value?.rows ?? 0}. ${waiting.length} wait for another attempt. ${died} could not be delivered.`,
         ),
         h(
           "ul",

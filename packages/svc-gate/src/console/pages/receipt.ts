@@ -123,10 +123,10 @@ const hows: Readonly<Record<string, string>> = {
   denied: "A person's denial blocked this call.",
   capped: "Too many calls waited already, so no approval was opened.",
   stopped: "A stop blocked this call.",
-  closed: "The call named an approval that is closed.",
+  closed: "The call named an approval that was closed.",
 };
 
-/** How a person had to do with the call. */
+/** How a person took part in the decision. */
 function Story({ receipt }: { readonly receipt: Receipt }): JSX.Element | null {
   const asked = askedIn(receipt);
   if (asked === undefined) return null;
@@ -193,7 +193,16 @@ function AgainNow({ seq }: { readonly seq: number }): JSX.Element {
   return h(
     Panel,
     { title: "Under the contract in force now" },
-    !isAsked && h("button", { type: "button", onClick: () => setAsked(true) }, "Decide again"),
+    h(
+      "p",
+      { class: "acts" },
+      !isAsked && h("button", { type: "button", onClick: () => setAsked(true) }, "Decide again"),
+      h(
+        "a",
+        { class: "button", href: link(`/explain${queryText({ receipt: seq })}`) },
+        "Change the call and explain it",
+      ),
+    ),
     isAsked && value === undefined && problem === undefined && h(Loading, null),
     problem !== undefined && h(ProblemNote, { of: problem }),
     value !== undefined &&
@@ -237,8 +246,8 @@ function ProofPanel({ receipt, session }: ReceiptProofProps): JSX.Element {
     h(
       "p",
       { class: "quiet" },
-      "This proves that the row is in the ledger that this key signs, unchanged. ",
-      "The key came from this gate: compare it with the one that you keep.",
+      "The row is unchanged, and it is in the ledger that this key signs. ",
+      "The key came from this gate, so compare it with your own copy.",
     ),
     h("code", { class: "key" }, h(Text, { of: proof.signer })),
     h(

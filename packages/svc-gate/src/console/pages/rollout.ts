@@ -72,12 +72,11 @@ function Found({ report }: { readonly report: Report }): JSX.Element {
     h(
       "p",
       { class: "sentence" },
-      `${receipts.toLocaleString()} calls, `,
+      `${counted(receipts, "call")}, `,
       h(Moment, { at: from }),
       " to ",
       h(Moment, { at: to }),
-      softened > 0 &&
-        `. ${softened.toLocaleString()} were answered more leniently than the verdict, because of the mode.`,
+      softened > 0 && `. For ${counted(softened, "call")} the mode made the answer more lenient than the verdict.`,
     ),
     h(
       "div",
@@ -91,7 +90,7 @@ function Found({ report }: { readonly report: Report }): JSX.Element {
           name: rule,
           verdict,
           count,
-          href: `/contract`,
+          href: `/contract${queryText({ rule })}`,
         })),
       }),
       h(Shares, {
@@ -105,11 +104,13 @@ function Found({ report }: { readonly report: Report }): JSX.Element {
       }),
       h(Shares, {
         title: "By session",
-        lines: report.by_session.map(({ session, verdict = "", receipts: count }) => ({
+        lines: report.by_session.map(({ session, key, verdict = "", receipts: count }) => ({
           name: session ?? "no session",
+          ...(key !== undefined && { key }),
           verdict,
           count,
-          href: `/receipts${queryText({ session_id: session ?? undefined })}`,
+          // No filter finds the calls without a session.
+          ...(session !== null && { href: `/receipts${queryText({ session_id: session, key, verdict })}` }),
         })),
       }),
       h(Decided, { rules: report.approvals }),
@@ -117,6 +118,10 @@ function Found({ report }: { readonly report: Report }): JSX.Element {
       h(Forecast, { report }),
     ),
   );
+}
+
+function counted(count: number, noun: string): string {
+  return `${count.toLocaleString()} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 function verdictLines(slices: readonly Slice[]): readonly Line[] {
@@ -172,7 +177,9 @@ interface Share {
   readonly name: string;
   readonly verdict: string;
   readonly count: number;
-  readonly href: string;
+  /** The key that the session belongs to. */
+  readonly key?: string;
+  readonly href?: string;
 }
 
 const shareRows = 12;
@@ -191,11 +198,16 @@ function Shares({ title, lines }: { readonly title: string; readonly lines: read
         null,
         lines
           .slice(0, shareRows)
-          .map(({ name, verdict, count, href }) =>
+          .map(({ name, key = "", verdict, count, href }) =>
             h(
               "tr",
-              { key: `${name} ${verdict}` },
-              h("th", { scope: "row" }, h("a", { href: link(href) }, h(Text, { of: name }))),
+              { key: JSON.stringify([name, key, verdict]) },
+              h(
+                "th",
+                { scope: "row" },
+                href === undefined ? h(Text, { of: name }) : h("a", { href: link(href) }, h(Text, { of: name })),
+                key !== "" && h("span", { class: "quiet" }, " of key ", h(Text, { of: key })),
+              ),
               h("td", null, verdict !== "" && h(Verdict, { of: verdict })),
               h(
                 "td",
@@ -258,7 +270,7 @@ function Decided({ rules }: { readonly rules: readonly DecidedRule[] }): JSX.Ele
                     ),
                 ),
                 h("td", null, each.opened),
-                h("td", null, share(each.approved, each.approved + each.denied)),
+                h("td", null, `${each.approved} (${share(each.approved, each.approved + each.denied)})`),
                 h("td", null, each.denied),
                 h("td", null, each.expired_share === null ? "-" : `${Math.round(each.expired_share * 100)} %`),
                 h("td", null, each.fast),
@@ -283,7 +295,7 @@ function Outcomes({ report }: { readonly report: Report }): JSX.Element {
   return h(
     Panel,
     { title: "Outcomes" },
-    h("p", { class: "quiet" }, `${all.toLocaleString()} calls were let through.`),
+    h("p", { class: "quiet" }, `${counted(all, "call")} let through in assist or enforce mode.`),
     h(
       "table",
       { class: "shares" },
@@ -318,7 +330,7 @@ function Forecast({ report }: { readonly report: Report }): JSX.Element | null {
     h(
       "p",
       null,
-      `Persons would decide ${perDay} calls a day: ${approvals} in ${days} ${days === 1 ? "day" : "days"}`,
+      `Persons would decide ${counted(perDay, "call")} a day: ${approvals} in ${counted(days, "day")}`,
       hour !== null && h("span", null, `, at most ${hour.approvals} in one hour (`, h(Moment, { at: hour.from }), ")"),
       ".",
     ),
