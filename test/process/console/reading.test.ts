@@ -4,9 +4,10 @@
  * answers. Positive controls: a gate that serves a changed row, and a page that writes.
  */
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
+import { parseVerifierKey, verifyProof } from "../../../packages/svc-gate/src/ledger/tree/mod.ts";
 import { small, type Desk } from "../../support/approvals.ts";
 import { openBrowser, plant, settled, type Person } from "../../support/browser.ts";
 import { consoleContract, fill, keyOf, parks, startConsole } from "../../support/console-kit.ts";
@@ -102,6 +103,16 @@ const changes: readonly (readonly [what: string, defect: Mutation, complaint: Re
     },
     /✕ the parts of the evidence/,
   ],
+  [
+    "an answer that shows another call than the evidence",
+    { within: "receiptJson", find: 'part("input")', put: `'{"amount":4,"to":"mallory"}'` },
+    /✕ this page shows/,
+  ],
+  [
+    "an answer that shows another rule than the leaf",
+    { within: "receiptJson", find: "json(leaf?.rule)", put: 'JSON.stringify("none")' },
+    /✕ this page shows/,
+  ],
 ];
 
 suite("reading in the console", () => {
@@ -168,7 +179,7 @@ suite("reading in the console", () => {
   test("the browser proves a row against the signed head", async (t) => {
     const proof = await proofOf(t);
     assert.match(proof, /It holds, computed in this browser/);
-    assert.equal(proof.match(/✓/g)?.length, 4);
+    assert.equal(proof.match(/✓/g)?.length, 5);
   });
 
   test("the downloaded proof is one that the verifiers read", async (t) => {
@@ -179,6 +190,12 @@ suite("reading in the console", () => {
       anna.page.getByRole("button", { name: "Download the proof" }).click(),
     ]);
     assert.equal(download.suggestedFilename(), "row-9.tlog-proof");
+    const key = parseVerifierKey(await anna.page.locator("code.key").innerText());
+    assert.ok(key.ok);
+    const text = readFileSync(await download.path(), "utf8");
+    const proven = verifyProof(text, [key.value]);
+    assert.equal(proven.ok && proven.value.seq, 9);
+    assert.ok(!verifyProof(text.replace("index 8", "index 7"), [key.value]).ok, "positive control");
   });
 
   for (const [what, defect, complaint] of changes)

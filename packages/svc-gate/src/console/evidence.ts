@@ -51,12 +51,14 @@ export function differences(before: string, now: string): readonly Difference[] 
  */
 export function isShownTruly(receipt: Receipt, raw: Readonly<Record<string, string>>): boolean {
   const leaf = JSON.parse(receipt.leaf) as Readonly<Record<string, unknown>>;
-  const call = JSON.parse(partOf(receipt, "call") ?? "{}") as Readonly<Record<string, unknown>>;
+  const call = partOf(receipt, "call");
+  const said = JSON.parse(call ?? "{}") as Readonly<Record<string, unknown>>;
   const reason = partOf(receipt, "reason");
   const ofLeaf = ["at", "seq", "act", "verdict", "answered", "mode", "rule", "contract", "key"] as const;
   return (
     ofLeaf.every((name) => (receipt[name] ?? null) === (leaf[name] ?? null)) &&
-    (["tool_name", "session_id"] as const).every((name) => !(name in call) || (receipt[name] ?? null) === call[name]) &&
+    (call === undefined ||
+      (["tool_name", "session_id"] as const).every((name) => (receipt[name] ?? null) === (said[name] ?? null))) &&
     (reason === undefined || JSON.stringify(receipt.reason ?? null) === JSON.stringify(JSON.parse(reason))) &&
     isSame(receipt, "input", raw["tool_input"]) &&
     isSame(receipt, "platform", raw["platform_state"])
