@@ -83,7 +83,7 @@ async function takeBack(t: TestContext, defect?: Mutation): Promise<void> {
   await anna.page.getByLabel("Comment").fill("a good payee");
   await anna.page.getByRole("button", { name: "Approve this call" }).click();
   await anna.page.getByText("Your yes is recorded").waitFor();
-  assert.ok(await anna.page.getByRole("button", { name: "Approve this call" }).isDisabled());
+  await anna.page.getByRole("button", { name: "Approve this call", disabled: true }).waitFor();
   assert.equal(await anna.page.getByLabel("Comment").inputValue(), "");
   await anna.page.getByLabel("Comment").fill("the wrong account");
   await anna.page.getByRole("button", { name: "Take it back" }).click();

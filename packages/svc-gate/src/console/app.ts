@@ -1,4 +1,4 @@
-import { h, type JSX } from "preact";
+import { Component, h, type ComponentChildren, type JSX } from "preact";
 import { useCallback, useEffect, useState } from "preact/hooks";
 import type { Session } from "./answers.ts";
 import { askConsole, keepPageSecret, onRefused, pageSecret, type Problem } from "./gate.ts";
@@ -111,7 +111,7 @@ function Shell({ session, onEnded }: ShellProps): JSX.Element {
     { class: "shell" },
     h("a", { class: "skip", href: "#title" }, "Skip to the page"),
     h(Side, { session, path: route.path, onEnded }),
-    h("main", { id: "main" }, h(StopBanner, null), h(Page, { session, route })),
+    h("main", { id: "main" }, h(StopBanner, null), h(Guard, { key: route.path }, h(Page, { session, route }))),
   );
 }
 
@@ -197,6 +197,22 @@ function StopBanner(): JSX.Element | null {
       : `${stops.stops.length} stops are in force: they block calls. `,
     h("a", { href: link("/access") }, "Look at it"),
   );
+}
+
+/** Shows a page's own fault in its place, so that the rest of the console stays. */
+class Guard extends Component<{ readonly children?: ComponentChildren }, { readonly fault?: unknown }> {
+  override state: { readonly fault?: unknown } = {};
+
+  override componentDidCatch(fault: unknown): void {
+    console.error(fault);
+    this.setState({ fault });
+  }
+
+  override render(): ComponentChildren {
+    if (this.state.fault === undefined) return this.props.children;
+    const detail = "This page has a fault and shows nothing. The browser's console has it. Load the page again.";
+    return h(ProblemNote, { of: { status: 0, code: "", detail } });
+  }
 }
 
 type PageModule = { readonly default: unknown };

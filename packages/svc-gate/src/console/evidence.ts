@@ -36,17 +36,81 @@ export interface Difference {
 
 /** Compares the texts of two inputs, member by member. */
 export function differences(before: string, now: string): readonly Difference[] {
-  const [one, other] = [leavesOf(before), leavesOf(now)];
+  const [one, other] = [leavesOf(before, "input"), leavesOf(now, "input")];
   const paths = new Set([...other.keys(), ...one.keys()]);
   return [...paths]
     .filter((path) => one.get(path) !== other.get(path))
     .map((path) => ({ path, before: one.get(path), now: other.get(path) }));
 }
 
-function leavesOf(text: string): ReadonlyMap<string, string> {
+/**
+ * Compares what the answer shows of a receipt with the leaf, which is hashed, and the parts that the leaf commits to. A
+ * part that was erased proves nothing, so it is left out.
+ *
+ * @param raw the texts of `tool_input` and `platform_state` in the answer
+ */
+export function isShownTruly(receipt: Receipt, raw: Readonly<Record<string, string>>): boolean {
+  const leaf = JSON.parse(receipt.leaf) as Readonly<Record<string, unknown>>;
+  const call = JSON.parse(partOf(receipt, "call") ?? "{}") as Readonly<Record<string, unknown>>;
+  const reason = partOf(receipt, "reason");
+  const ofLeaf = ["at", "seq", "act", "verdict", "answered", "mode", "rule", "contract", "key"] as const;
+  return (
+    ofLeaf.every((name) => (receipt[name] ?? null) === (leaf[name] ?? null)) &&
+    (["tool_name", "session_id"] as const).every((name) => !(name in call) || (receipt[name] ?? null) === call[name]) &&
+    (reason === undefined || JSON.stringify(receipt.reason ?? null) === JSON.stringify(JSON.parse(reason))) &&
+    isSame(receipt, "input", raw["tool_input"]) &&
+    isSame(receipt, "platform", raw["platform_state"])
+  );
+}
+
+/** A sensitive member is a part of its own: it is put back before the texts are compared. */
+function isSame(receipt: Receipt, name: "input" | "platform", shown = "null"): boolean {
+  const part = partOf(receipt, name);
+  if (part === undefined || part === shown) return true;
+  const [expected, found] = [leavesOf(part, name), leavesOf(shown, name)];
+  for (const [member, text] of membersOf(receipt, name)) {
+    for (const leaves of [expected, ...(text === undefined ? [found] : [])])
+      for (const path of leaves.keys()) if (isBelow(path, member)) leaves.delete(path);
+    if (text !== undefined) visit(valueOf(text), member, expected);
+  }
+  return expected.size === found.size && [...expected].every(([path, text]) => found.get(path) === text);
+}
+
+function isBelow(path: string, member: string): boolean {
+  return path === member || path.startsWith(`${member}.`) || path.startsWith(`${member}[`);
+}
+
+/** The sensitive members with the texts of their values; undefined if erased. */
+function membersOf(
+  { evidence }: Receipt,
+  root: string,
+): readonly (readonly [name: string, text: string | undefined])[] {
+  return evidence.slice(fixedParts).flatMap((part) => {
+    const name = memberName(part);
+    return name.startsWith(`${root}.`) ? [[name, partOf({ evidence: [part] }, name)] as const] : [];
+  });
+}
+
+/** Every row has these parts; sensitive members come after them. */
+export const fixedParts = 6;
+const digestEnd = 44;
+
+/** The name of a sensitive member's part, even if it was erased. */
+export function memberName(part: string): string {
+  if (part.startsWith("!")) return part.slice(digestEnd);
+  const [, name = ""] = JSON.parse(new TextDecoder().decode(bytesOf(part))) as readonly string[];
+  return name;
+}
+
+function valueOf(text: string): Json {
+  const read = readJson(`{"value":${text}}`);
+  return read.ok ? (read.value.members.get("value") ?? null) : null;
+}
+
+function leavesOf(text: string, root: string): Map<string, string> {
   const found = new Map<string, string>();
   const read = readJson(text);
-  if (read.ok) visit(read.value.members, "input", found);
+  if (read.ok) visit(read.value.members, root, found);
   return found;
 }
 

@@ -1,6 +1,6 @@
 import type { Receipt } from "./answers.ts";
 import { ask, headers, base } from "./gate.ts";
-import { bytesOf, partOf } from "./evidence.ts";
+import { fixedParts, isShownTruly, memberName, partOf } from "./evidence.ts";
 
 /** One step of a proof, and whether it holds. */
 export interface Step {
@@ -29,7 +29,11 @@ const hashBytes = 32;
  *
  * @throws {Error} with a sentence if the gate does not answer
  */
-export async function prove(receipt: Receipt, vkeys: readonly string[]): Promise<Proof> {
+export async function prove(
+  receipt: Receipt,
+  raw: Readonly<Record<string, string>>,
+  vkeys: readonly string[],
+): Promise<Proof> {
   const note = await ask<string>("/checkpoint");
   if (!note.ok) throw new Error(note.problem.detail);
   const head = readHead(note.value);
@@ -42,6 +46,7 @@ export async function prove(receipt: Receipt, vkeys: readonly string[]): Promise
   const commitment = (JSON.parse(receipt.leaf) as { readonly evidence: string }).evidence;
   return {
     steps: [
+      { what: "this page shows what the leaf and the evidence say", holds: isShownTruly(receipt, raw) },
       {
         what: "the parts of the evidence hash to the digest in the leaf",
         holds: (await evidenceDigest(receipt)) === commitment,
@@ -69,18 +74,11 @@ function byCharacters(one: string, other: string): number {
   return one < other ? -1 : 1;
 }
 
-const fixedParts = 6;
-
 async function digestOf(part: string, at: number): Promise<string> {
   const isErased = part.startsWith("!");
   const digest = isErased ? part.slice(1, 44) : base64url(await sha256(utf8(part)));
   if (at < fixedParts) return digest;
-  return `${digest}${isErased ? part.slice(44) : memberIn(part)}~`;
-}
-
-function memberIn(part: string): string {
-  const [, name = ""] = JSON.parse(new TextDecoder().decode(bytesOf(part))) as readonly string[];
-  return name;
+  return `${digest}${memberName(part)}~`;
 }
 
 interface Head {

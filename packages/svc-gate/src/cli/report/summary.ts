@@ -23,6 +23,9 @@ interface Line extends Share {
 const sessionsMax = 50;
 const sessionsShown = 10;
 
+/** A person let these calls through, not the mode. */
+const byPerson: ReadonlySet<string | undefined> = new Set(["used", "grant"]);
+
 /** A row that reset counters. */
 interface Reset {
   readonly seq: number;
@@ -116,8 +119,10 @@ class Summary {
     this.#last = leaf.at;
     this.#decided.add(recorded);
     this.#outcomes.add(recorded);
-    if (leaf.answered !== verdict && leaf.answered === "ALLOW") this.#letThrough += 1;
-    else if (leaf.answered !== verdict) this.#sentToPerson += 1;
+    if (leaf.answered !== verdict && !byPerson.has(trace.asked?.how)) {
+      if (leaf.answered === "ALLOW") this.#letThrough += 1;
+      else if (isStricter(verdict, leaf.answered ?? verdict)) this.#sentToPerson += 1;
+    }
     const reason = (): string => recorded.reason.replace(/^Svc: /, "");
     this.#count(this.#verdicts, [verdict, leaf.mode ?? "", leaf.answered ?? ""], recorded, undefined);
     if (verdict !== "ALLOW") {

@@ -63,7 +63,7 @@ export default function ReceiptPageOf({ seq, session }: ReceiptProps): JSX.Eleme
         h(About, { receipt: value }),
         isCheck && h(Story, { receipt: value }),
         isCheck && h(Outcome, { receipt: value }),
-        h(ProofPanel, { receipt: value, session }),
+        h(ProofPanel, { receipt: value, raw, session }),
         h(Bytes, { receipt: value }),
       ),
     ),
@@ -216,11 +216,11 @@ function AgainNow({ seq }: { readonly seq: number }): JSX.Element {
 }
 
 /** The proof is made in the browser, when the page opens. */
-function ProofPanel({ receipt, session }: ReceiptProofProps): JSX.Element {
+function ProofPanel({ receipt, raw, session }: ReceiptProofProps): JSX.Element {
   const [proof, setProof] = useState<Proof | string | undefined>(undefined);
   useEffect(() => {
     setProof(undefined);
-    prove(receipt, session.vkeys).then(setProof, (error: unknown) =>
+    prove(receipt, raw, session.vkeys).then(setProof, (error: unknown) =>
       setProof(error instanceof Error ? error.message : String(error)),
     );
   }, [receipt.hash]);
@@ -264,6 +264,7 @@ function ProofPanel({ receipt, session }: ReceiptProofProps): JSX.Element {
 
 interface ReceiptProofProps {
   readonly receipt: Receipt;
+  readonly raw: Readonly<Record<string, string>>;
   readonly session: Session;
 }
 

@@ -151,7 +151,7 @@ function Line({ receipt }: { readonly receipt: Receipt }): JSX.Element {
       "td",
       null,
       typeof answered === "string" ? h(Verdict, { of: answered }) : "",
-      verdict !== answered && typeof verdict === "string" && h("span", { class: "quiet" }, ` verdict ${verdict}`),
+      verdict !== answered && typeof verdict === "string" && h("span", { class: "quiet" }, ` the rules say ${verdict}`),
     ),
     h(
       "td",
