@@ -49,6 +49,25 @@ async function stopAndLift(t: TestContext, defect?: Mutation): Promise<void> {
   assert.equal((await desk.asks(small)).verdict, "ALLOW");
 }
 
+/** The root lists the keys of all tenants, and its path revokes only the root's key of that name. */
+async function foreignKeys(t: TestContext, defect?: Mutation): Promise<void> {
+  const desk = await startConsole(t);
+  const otto = await openBrowser(t, desk);
+  if (defect !== undefined) await plant(otto, "pages/access", defect);
+  await otto.signIn(keyOf(desk, "otto"));
+  await otto.page.route("**/api/admin/keys", async (route) => {
+    const answer = await route.fetch();
+    const { keys } = (await answer.json()) as { readonly keys: readonly object[] };
+    const foreign = keys.map((key) => ({ ...key, tenant: "acme" }));
+    await route.fulfill({ response: answer, json: { keys: [...keys, ...foreign] } });
+  });
+  await otto.opens("/access");
+  const rows = otto.page.getByRole("row", { name: /bob-laptop/ });
+  await rows.nth(1).waitFor();
+  assert.equal(await rows.getByRole("button", { name: "Revoke" }).count(), 1);
+  assert.equal(await rows.filter({ hasText: "acme/" }).getByRole("button").count(), 0);
+}
+
 suite("access in the console", () => {
   test("a typed word stops every call, other pages say so, and an administrator lifts the stop", (t) => stopAndLift(t));
 
@@ -76,6 +95,13 @@ suite("access in the console", () => {
     await bob.page.getByLabel("Your key").fill(keyOf(desk, "bob"));
     await bob.page.getByRole("button", { name: "Sign in" }).click();
     await bob.page.getByText("The key is wrong, revoked or expired").waitFor();
+  });
+
+  test("a root administrator's page offers to revoke only keys of the root", (t) => foreignKeys(t));
+
+  test("positive control: a page that offers to revoke a tenant's key is noticed", async (t) => {
+    const any = { within: "Keys", find: "key.tenant === session.tenant", put: "true" };
+    await assert.rejects(foreignKeys(t, any), assert.AssertionError);
   });
 
   test("a person signs out, and the browser's back button shows no call", async (t) => {

@@ -75,6 +75,22 @@ async function wordless(t: TestContext, defect?: Mutation): Promise<void> {
   assert.equal(await statusOf(desk, id), "denied");
 }
 
+/** A yes with words is taken back. The denial needs words of its own. */
+async function takeBack(t: TestContext, defect?: Mutation): Promise<void> {
+  const [desk, anna] = await start(t, "pages/decide", defect);
+  const id = await parks(desk, { amount: 1600 });
+  await anna.opens(`/approvals/${id}`);
+  await anna.page.getByLabel("Comment").fill("a good payee");
+  await anna.page.getByRole("button", { name: "Approve this call" }).click();
+  await anna.page.getByText("Your yes is recorded").waitFor();
+  await anna.page.getByRole("button", { name: "Approve this call", disabled: true }).waitFor();
+  assert.equal(await anna.page.getByLabel("Comment").inputValue(), "");
+  await anna.page.getByLabel("Comment").fill("the wrong account");
+  await anna.page.getByRole("button", { name: "Take it back" }).click();
+  await anna.page.getByText("Your denial is recorded").waitFor();
+  assert.equal(await statusOf(desk, id), "denied");
+}
+
 suite("decisions in the console", () => {
   test("a batch shows each whole call, and one confirmation decides all of them", (t) => batch(t));
 
@@ -115,6 +131,7 @@ suite("decisions in the console", () => {
     await page.getByText("Your yes is recorded").waitFor();
     const [grant] = (await desk.as("anna", "/grants")).json.grants;
     assert.deepEqual([grant.uses, grant.amounts["input.amount"]], [3, "4000.50"]);
+    await page.getByText("A denial of this call does not end it").waitFor();
     assert.equal((await desk.asks(paying(1200))).verdict, "ALLOW");
     await anna.opens("/access");
     await page.getByText("1 of 3 calls used").waitFor();
@@ -126,17 +143,16 @@ suite("decisions in the console", () => {
 
   test("a denial needs words", (t) => wordless(t));
 
-  test("a person takes a yes back", async (t) => {
+  test("a person takes a yes back, and its words do not become the reason of the denial", (t) => takeBack(t));
+
+  test("a closed dialog keeps the selection", async (t) => {
     const [desk, anna] = await start(t);
-    const id = await parks(desk, { amount: 1600 });
-    await anna.opens(`/approvals/${id}`);
-    await anna.page.getByRole("button", { name: "Approve this call" }).click();
-    await anna.page.getByText("Your yes is recorded").waitFor();
-    await anna.page.getByRole("button", { name: "Approve this call", disabled: true }).waitFor();
-    await anna.page.getByLabel("Comment").fill("the wrong account");
-    await anna.page.getByRole("button", { name: "Take it back" }).click();
-    await anna.page.getByText("Your denial is recorded").waitFor();
-    assert.equal(await statusOf(desk, id), "denied");
+    for (const amount of [1600, 1700]) await parks(desk, { amount });
+    await anna.opens("/");
+    await select(anna, 2);
+    await anna.page.keyboard.press("Escape");
+    await anna.page.getByRole("dialog").waitFor({ state: "hidden" });
+    assert.equal(await anna.page.getByRole("checkbox", { checked: true }).count(), 2);
   });
 
   test("the two decisions have the same size, and neither has the focus", async (t) => {
@@ -167,6 +183,12 @@ suite("decisions in the console", () => {
     };
     await assert.rejects(batch(t, hidden), /waiting for getByRole.'dialog'/);
   });
+
+  test("positive control: a page that keeps the words of a yes is noticed", async (t) => {
+    const kept = { within: "DecideForm", find: 'setComment("")', put: "setBusy(false)" };
+    await assert.rejects(takeBack(t, kept), /a good payee/);
+  });
+
   test("positive control: a denial that is sent without words is noticed", async (t) => {
     await assert.rejects(
       wordless(t, { within: "bodyOf", find: 'comment.trim() === ""', put: "false" }),

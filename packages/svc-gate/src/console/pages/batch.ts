@@ -60,6 +60,7 @@ export function BatchDialog({ approvals, onClose }: BatchProps): JSX.Element {
         onText: setComment,
         bytesMax: 1000,
       }),
+      h("p", { class: "quiet" }, denialsText),
       problem !== undefined && h(ProblemNote, { of: problem }),
       h(
         "div",
@@ -78,6 +79,10 @@ export function BatchDialog({ approvals, onClose }: BatchProps): JSX.Element {
     ),
   );
 }
+
+/** Persons who deny several calls should know what follows (spec/approvals.md). */
+export const denialsText =
+  "After three denials under one rule within an hour, the gate blocks further calls of that key under the rule.";
 
 export const noReason: Problem = { status: 0, code: "", detail: "Say why you deny it: the agent reads your words." };
 

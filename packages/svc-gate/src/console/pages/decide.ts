@@ -5,7 +5,7 @@ import { Area, Button, Choice } from "../fields.ts";
 import { ask, type Problem } from "../gate.ts";
 import { Panel, ProblemNote } from "../parts.ts";
 import { momentText } from "../time.ts";
-import { noReason } from "./batch.ts";
+import { denialsText, noReason } from "./batch.ts";
 import { GrantForm, readGrantForm, type GrantFields } from "./grant-form.ts";
 
 interface DecideProps {
@@ -119,6 +119,7 @@ function DecideForm({ approval, session, opens, said, note, onProblem, onSend }:
       h(Choice, { id: "scope", label: "A denial is for", value: scope, onText: setScope, choices: scopes }),
       h(Choice, { id: "hours", label: "The denial holds for", value: hours, onText: setHours, choices: lengths }),
     ),
+    h("p", { class: "quiet" }, denialsText),
     offer !== false && !hasVoted && h(GrantForm, { approval, offer, fields: grant, onChange: setGrant }),
     note,
     h(

@@ -12,15 +12,15 @@ const texts = [
   ["tool_name", "Tool"],
   ["session_id", "Session"],
   ["key", "Key"],
-  ["since", "Since"],
-  ["until", "Until"],
+  ["since", "Since (UTC)"],
+  ["until", "Until (UTC)"],
 ] as const;
 const choices = [
   ["verdict", "Verdict", ["ALLOW", "BLOCK", "ESCALATE"]],
   ["answered", "Answered", ["ALLOW", "BLOCK", "ESCALATE"]],
   ["mode", "Mode", ["observe", "assist", "enforce"]],
   ["outcome", "Outcome", ["done", "failed", "unknown", "missing"]],
-  ["kind", "Kind", ["check", "change", "result", "all"]],
+  ["kind", "Kind", ["change", "result", "all"]],
 ] as const;
 const pageRows = 50;
 
