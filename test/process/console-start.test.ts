@@ -73,7 +73,7 @@ test("keys, cookies and secrets of sessions are in no log, and the secret is in 
   const wrong = "wrong-key-of-somebody";
   await trySignIn(gate, wrong);
   await trySignIn(gate, key);
-  const code = /first sign-in to the console: (\S+)/.exec(gate.stdout())?.[1] ?? assert.fail("no code was shown");
+  const code = /sign in to the console: (\S+)/.exec(gate.stdout())?.[1] ?? assert.fail("no code was shown");
   const page = await signIn(gate, key, { code });
   await page("/api/receipts");
   await page("/api/receipts?limit=0");
@@ -108,7 +108,7 @@ test("a damaged secret seals no session, and a new one ends the old sessions", a
   };
   const first = await serve();
   await trySignIn(first, key);
-  const code = /first sign-in to the console: (\S+)/.exec(first.stdout())?.[1] ?? "";
+  const code = /sign in to the console: (\S+)/.exec(first.stdout())?.[1] ?? "";
   const page = await signIn(first, key, { code });
   await first.stop();
   writeFileSync(file, "");

@@ -55,7 +55,7 @@ async function startNewGate(t: TestContext, defects: readonly Mutation[]): Promi
   const operator = JSON.parse(readFileSync(join(folder, "data", "operator.json"), "utf8")).key as string;
   return {
     address: gate.address,
-    codes: () => [...gate.stdout().matchAll(/first sign-in to the console: (\S+)/g)].map(([, code = ""]) => code),
+    codes: () => [...gate.stdout().matchAll(/sign in to the console: (\S+)/g)].map(([, code = ""]) => code),
     operates: (path, body) =>
       ask(gate, path, {
         method: "POST",

@@ -25,7 +25,7 @@ suite("the first minutes with the console", () => {
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByText(/code is wrong/).waitFor();
     const said = gate.stdout() + gate.stderr();
-    const code = /first sign-in to the console: (\w{8})/.exec(said)?.[1] ?? assert.fail(said);
+    const code = /sign in to the console: (\w{8})/.exec(said)?.[1] ?? assert.fail(said);
     await page.getByLabel(/The code/).fill(code);
     await page.getByRole("button", { name: "Sign in" }).click();
 

@@ -34,6 +34,19 @@ export function keepPageSecret(secret: string | undefined): void {
   else localStorage.setItem(stored, secret);
 }
 
+let skewMs = 0;
+
+/** The time of the gate, in milliseconds since the epoch. The clock of this machine may be wrong. */
+export function gateNow(): number {
+  return Date.now() + skewMs;
+}
+
+/** The field Date has whole seconds, so a smaller difference is no difference. */
+function noteTime({ headers: fields }: Response): void {
+  const difference = Date.parse(fields.get("date") ?? "") - Date.now();
+  if (!Number.isNaN(difference)) skewMs = Math.abs(difference) < 2000 ? 0 : difference;
+}
+
 interface Request {
   /** The JSON text of a body: the request is then a POST. */
   readonly body?: string;
@@ -87,6 +100,7 @@ async function askAt<Value>(url: string, request: Request): Promise<Answer<Value
     redirect: "error",
   }).catch(() => undefined);
   if (found === undefined) return { ok: false, problem: noAnswer };
+  noteTime(found);
   const text = await found.text().catch(() => "");
   if (!found.ok) {
     if (found.status === 401 && url !== sessionUrl) refused();

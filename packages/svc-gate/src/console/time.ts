@@ -1,5 +1,6 @@
 import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { gateNow } from "./gate.ts";
 
 const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
@@ -21,22 +22,32 @@ const dayMs = 86_400_000;
 const ticks = new Set<() => void>();
 setInterval(() => ticks.forEach((tick) => tick()), 1000);
 
-/** The time now, which ticks each second. */
-export function useNow(): number {
-  const [now, setNow] = useState(Date.now);
+/** Ages over a minute are shown in minutes, so they need a new look only now and then. */
+const minuteMs = 60_000;
+const slowMs = 15_000;
+
+/** The gate's time now, which ticks each second; far from a moment, each 15 seconds. */
+function useNow(near?: number): number {
+  const [now, setNow] = useState(gateNow);
   useEffect(() => {
-    const tick = (): void => setNow(Date.now());
+    let last = gateNow();
+    const tick = (): void => {
+      const next = gateNow();
+      if (near !== undefined && Math.abs(next - near) > minuteMs && next - last < slowMs) return;
+      last = next;
+      setNow(next);
+    };
     ticks.add(tick);
     return () => {
       ticks.delete(tick);
     };
-  }, []);
+  }, [near]);
   return now;
 }
 
 /** A moment as an age, with the date and time as its title. */
 export function Ago({ at }: { readonly at: number }): JSX.Element {
-  const now = useNow();
+  const now = useNow(at);
   const { unit, count } = span(at - now);
   return h("time", { dateTime: new Date(at).toISOString(), title: absolute.format(at) }, relative.format(count, unit));
 }

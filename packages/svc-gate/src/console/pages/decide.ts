@@ -2,7 +2,7 @@ import { h, type JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ApprovalDetail, Session } from "../answers.ts";
 import { Area, Button, Choice } from "../fields.ts";
-import { ask, type Problem } from "../gate.ts";
+import { ask, gateNow, type Problem } from "../gate.ts";
 import { Panel, ProblemNote } from "../parts.ts";
 import { momentText } from "../time.ts";
 import { denialsText, noReason } from "./batch.ts";
@@ -87,9 +87,8 @@ function DecideForm({ approval, session, opens, said, note, onProblem, onSend }:
     setComment("");
     setGrant(undefined);
   };
-  const hasVoted = approval.decisions.some(
-    ({ decision, person }) => decision === "approve" && person === session.person,
-  );
+  const isMine = hasVoted(approval, session);
+  const isGiven = isMine || approval.status === "approved";
   const offer = approval.grants_allowed;
   return h(
     "section",
@@ -97,14 +96,9 @@ function DecideForm({ approval, session, opens, said, note, onProblem, onSend }:
     h(
       "header",
       null,
-      h("h2", { id: "decide-title", tabIndex: -1 }, hasVoted ? "You approved this call" : "Your decision"),
+      h("h2", { id: "decide-title", tabIndex: -1 }, isMine ? "You approved this call" : "Your decision"),
     ),
-    h(
-      "p",
-      { class: "does", role: "status" },
-      said,
-      hasVoted || approval.status === "approved" ? approvedText(approval) : effectText(approval),
-    ),
+    h("p", { class: "does", role: "status" }, said, isGiven ? approvedText(approval) : effectText(approval)),
     h(Area, {
       id: "comment",
       label: "Comment (needed to deny). The agent reads it. It stays forever, so do not name a person.",
@@ -120,19 +114,27 @@ function DecideForm({ approval, session, opens, said, note, onProblem, onSend }:
       h(Choice, { id: "hours", label: "The denial holds for", value: hours, onText: setHours, choices: lengths }),
     ),
     h("p", { class: "quiet" }, denialsText),
-    offer !== false && !hasVoted && h(GrantForm, { approval, offer, fields: grant, onChange: setGrant }),
+    offer !== false && !isGiven && h(GrantForm, { approval, offer, fields: grant, onChange: setGrant }),
     note,
     h(
       "div",
       { class: "two" },
-      h(Button, { kind: "deny", isOff: isBusy, onPress: () => send("deny") }, hasVoted ? "Take it back: deny" : "Deny"),
+      h(Button, { kind: "deny", isOff: isBusy, onPress: () => send("deny") }, isGiven ? "Take it back: deny" : "Deny"),
       h(
         Button,
-        { kind: "approve", isOff: isBusy || hasVoted, onPress: () => send("approve") },
+        {
+          kind: "approve",
+          isOff: isBusy || isGiven,
+          onPress: () => send("approve"),
+        },
         grant === undefined ? "Approve this call" : "Approve, and grant",
       ),
     ),
   );
+}
+
+function hasVoted({ decisions }: ApprovalDetail, session: Session): boolean {
+  return decisions.some(({ decision, person }) => decision === "approve" && person === session.person);
 }
 
 interface Decided {
@@ -148,7 +150,7 @@ function bodyOf(decision: Decision, { hash, comment, scope, hours, grant }: Deci
   if (decision === "deny" && comment.trim() === "") return noReason;
   const denial = {
     ...(scope !== "call" && { scope }),
-    ...(hours !== "24" && { until: Date.now() + Number(hours) * hourMs }),
+    ...(hours !== "24" && { until: gateNow() + Number(hours) * hourMs }),
   };
   const body = JSON.stringify({ hash, comment, ...(decision === "deny" && denial) });
   if (decision === "deny" || grant === undefined) return body;

@@ -2,7 +2,7 @@ import { h, type JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { ApprovalDetail, GrantOffer } from "../answers.ts";
 import { Button, Field, Tick } from "../fields.ts";
-import { ask } from "../gate.ts";
+import { ask, gateNow } from "../gate.ts";
 import { Text } from "../text.ts";
 import { lengthText } from "../time.ts";
 
@@ -154,7 +154,7 @@ export function readGrantForm({ minutes, uses, pins, amounts, anySession }: Gran
     if (!/^(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?$/.test(text))
       return `Say how much ${name} may be for all calls together.`;
   const numbers = Object.entries(amounts).map(([name, text]) => `${JSON.stringify(name)}:${text}`);
-  const until = Date.now() + Number(minutes) * minuteMs;
+  const until = gateNow() + Number(minutes) * minuteMs;
   const rest = JSON.stringify({ until, uses: Number(uses), any_session: anySession, pins: [...pins] });
   return `${rest.slice(0, -1)},"amounts":{${numbers.join(",")}}}`;
 }

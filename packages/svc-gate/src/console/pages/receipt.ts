@@ -234,7 +234,9 @@ function ProofPanel({ receipt, raw, session }: ReceiptProofProps): JSX.Element {
     h(
       "p",
       { class: holds ? "holds" : "problem", role: "status" },
-      holds ? "It holds, computed in this browser." : "It does NOT hold: keep this page, and verify the ledger.",
+      holds
+        ? "The proof holds. This browser computed it."
+        : "The proof does NOT hold: keep this page, and verify the ledger.",
     ),
     h(
       "ol",

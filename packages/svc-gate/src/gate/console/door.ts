@@ -236,5 +236,5 @@ const codeNeeded = refuse(
 
 const codeWrong = refuse(
   "code-needed",
-  "the code is wrong or over: read it again from the gate's terminal. Five wrong codes end it, and a new one comes after a minute",
+  "the code is wrong or has expired: read it again from the gate's terminal. Five wrong codes end it, and a new one comes after a minute",
 );

@@ -33,7 +33,7 @@ export class FirstCode {
     this.#shown = now;
     this.#until = now + validMs;
     this.#tries = 0;
-    this.#show(`the code for the first sign-in to the console: ${this.#code} (good once, for ten minutes)`);
+    this.#show(`a code to sign in to the console: ${this.#code} (good once, for ten minutes)`);
   }
 
   /** Returns true if the code is the one that was shown. It is then used up. */
