@@ -41,7 +41,7 @@ export function gateNow(): number {
   return Date.now() + skewMs;
 }
 
-/** The field Date has whole seconds, so a smaller difference is no difference. */
+/** The field Date has whole seconds, so a small difference does not count. */
 function noteTime({ headers: fields }: Response): void {
   const difference = Date.parse(fields.get("date") ?? "") - Date.now();
   if (!Number.isNaN(difference)) skewMs = Math.abs(difference) < 2000 ? 0 : difference;
