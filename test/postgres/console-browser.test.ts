@@ -12,7 +12,7 @@ import { consoleContract, keyOf, parks } from "../support/console-kit.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
 import { twoDesks } from "../support/two-desks.ts";
 
-const timeout = 5000;
+const timeout = 15_000;
 const rounds = 5;
 const server = await startPostgres({ after }, { max_connections: 80 });
 

@@ -10,7 +10,7 @@ import { keyOf, parks, startConsole } from "../../support/console-kit.ts";
 import type { Mutation } from "../../support/mutation/mutate.ts";
 
 /** Other tests run meanwhile, so this is longer than the second that a page needs at most on a free machine. */
-const timeout = 4000;
+const timeout = 15_000;
 
 /** An approver stops every call with a typed word; an administrator, whose page says so, lifts the stop. */
 async function stopAndLift(t: TestContext, defect?: Mutation): Promise<void> {
@@ -68,7 +68,34 @@ async function foreignKeys(t: TestContext, defect?: Mutation): Promise<void> {
   assert.equal(await rows.filter({ hasText: "acme/" }).getByRole("button").count(), 0);
 }
 
+/** An approver stops one session of a key; the key's other sessions go on. */
+async function stopSession(t: TestContext, defect?: Mutation): Promise<void> {
+  const desk = await startConsole(t);
+  const anna = await openBrowser(t, desk);
+  if (defect !== undefined) await plant(anna, "pages/access", defect);
+  await anna.signIn(keyOf(desk, "anna"));
+  await anna.opens("/access");
+  await anna.page.getByRole("button", { name: "Stop …" }).click();
+  const dialog = anna.page.getByRole("dialog", { name: "Stop calls" });
+  await dialog.getByLabel("Which calls").selectOption("session");
+  await dialog.getByLabel("The key's name").fill("default");
+  await dialog.getByLabel("The session").fill("s1");
+  await dialog.getByLabel("Why").fill("this run is lost");
+  await dialog.getByLabel('Type "stop"').fill("stop");
+  await dialog.getByRole("button", { name: "Stop these calls" }).click();
+  await anna.page.getByText("the session s1 of the key default").waitFor();
+  assert.equal((await desk.asks(small)).verdict, "BLOCK");
+  assert.equal((await desk.asks({ ...small, session_id: "s2" })).verdict, "ALLOW", "another session was stopped");
+}
+
 suite("access in the console", () => {
+  test("a stop of one session leaves the key's other sessions alone", (t) => stopSession(t));
+
+  test("positive control: a dialog that stops the whole key is noticed", async (t) => {
+    const defect = { within: "scopeOf", find: 'kind === "key"', put: 'kind !== "tools"' };
+    await assert.rejects(stopSession(t, defect), /the session s1/);
+  });
+
   test("a typed word stops every call, other pages say so, and an administrator lifts the stop", (t) => stopAndLift(t));
 
   test("positive control: a dialog that needs no word is noticed", async (t) => {

@@ -157,12 +157,54 @@ async function gateDies(t: TestContext, forgets = false): Promise<void> {
   await anna.page.getByText("live", { exact: true }).waitFor({ timeout: 15_000 });
 }
 
+/** A call needs two persons, and one of them has voted. */
+async function voteArrives(t: TestContext, isForgotten = false): Promise<void> {
+  const desk = await startConsole(t);
+  const { approval } = await desk.asks({ tool_name: "pay.legal", tool_input: { case: "A-1" }, session_id: "s3" });
+  const cleo = await openBrowser(t, desk);
+  if (isForgotten)
+    await plant(cleo, "pages/approval", { within: "ApprovalPage", find: "value.needs > 1", put: "false" });
+  await cleo.signIn(keyOf(desk, "cleo"));
+  await cleo.opens(`/approvals/${approval.id}`);
+  await cleo.page.getByText("0 of 2").first().waitFor();
+  assert.equal((await desk.decides("bob", approval.id, "approve")).status, 200);
+  await cleo.page.getByText("1 of 2").first().waitFor({ timeout });
+}
+
+/** A person types a comment, signs out, and comes back. */
+async function draftStays(t: TestContext, isForgotten = false): Promise<void> {
+  const desk = await startConsole(t);
+  const id = await parks(desk, { amount: 1600 });
+  const anna = await openBrowser(t, desk);
+  anna.expects(/status of 401/);
+  if (isForgotten)
+    await plant(anna, "pages/decide", { within: "useDraft", find: "sessionStorage.getItem(name)", put: "null" });
+  await anna.signIn(keyOf(desk, "anna"));
+  await anna.opens(`/approvals/${id}`);
+  await anna.page.getByLabel("Comment").fill("as agreed by telephone");
+  await button(anna, "Sign out").click();
+  await anna.signIn(keyOf(desk, "anna"));
+  await anna.opens(`/approvals/${id}`);
+  assert.equal(await anna.page.getByLabel("Comment").inputValue(), "as agreed by telephone");
+  await button(anna, "Approve this call").click();
+  await anna.page.getByText("Your yes is recorded").waitFor();
+  assert.equal(await anna.page.getByLabel("Comment").inputValue(), "", "a comment that was sent is gone");
+}
+
 suite("several persons and the console", () => {
   test("a decision is on the other person's page at once, and the button goes", (t) => decisionArrives(t));
   test("positive control: a page that hears no events shows nothing", async (t) => {
     await assert.rejects(decisionArrives(t, true), /waiting for getByText\('The call was denied'\)/);
   });
   test("a new approval waits behind a button and moves nothing", (t) => newWaits(t));
+  test("a vote that leaves the call pending is on the other person's page", (t) => voteArrives(t));
+  test("positive control: a page that waits for an event never shows the vote", async (t) => {
+    await assert.rejects(voteArrives(t, true), /waiting for getByText\('1 of 2'\)/);
+  });
+  test("a comment that a person has typed stays after a new sign-in", (t) => draftStays(t));
+  test("positive control: a page that keeps no draft is noticed", async (t) => {
+    await assert.rejects(draftStays(t, true), /as agreed by telephone/);
+  });
   test("a person who approves a denied call reads that it was denied", async (t) => {
     assert.match(await tooLate(t, (desk, id) => desk.decides("anna", id, "deny")), /denied/);
   });

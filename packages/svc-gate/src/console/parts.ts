@@ -65,18 +65,19 @@ export function Panel({ title, more, children, class: name = "" }: PanelProps): 
   return h("section", { class: `panel ${name}` }, h("header", null, h("h2", null, title), more), children);
 }
 
-/** The title of a page. It takes the focus when the page opens, so that a screen reader says where it is. */
-export function Title({
-  text,
-  children,
-}: {
+interface TitleProps {
   readonly text: string;
+  /** What waits, for the title of the browser's tab. */
+  readonly count?: number;
   readonly children?: ComponentChildren;
-}): JSX.Element {
+}
+
+/** The title of a page. It takes the focus when the page opens, so that a screen reader says where it is. */
+export function Title({ text, count = 0, children }: TitleProps): JSX.Element {
   const element = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    document.title = `${text} - svc-gate`;
-  }, [text]);
+    document.title = `${count === 0 ? "" : `(${count}) `}${text} - svc-gate`;
+  }, [text, count]);
   useEffect(() => {
     // A person who has moved on while the page loaded keeps the focus.
     const at = document.activeElement;

@@ -10,6 +10,7 @@ const dayAndClock = new Intl.DateTimeFormat(undefined, {
   hour: "2-digit",
   minute: "2-digit",
 });
+const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "always", style: "narrow" });
 const units = [
   ["day", 86_400_000],
@@ -60,6 +61,11 @@ export function Moment({ at }: { readonly at: number }): JSX.Element {
 /** A moment in short: the time of today, else with the day. */
 export function momentText(at: number): string {
   return (Math.abs(at - Date.now()) < dayMs / 2 ? clock : dayAndClock).format(at);
+}
+
+/** A day in short. */
+export function dayText(at: number): string {
+  return day.format(at);
 }
 
 interface CountdownProps {

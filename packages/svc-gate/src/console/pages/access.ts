@@ -137,29 +137,36 @@ const kinds = [
   ["all", "every call"],
   ["tools", "some tools"],
   ["key", "one key"],
+  ["session", "one session of a key"],
 ] as const;
 
 /** The person types a word, so that no stray click stops a system. */
 function StopDialog({ onClose }: { readonly onClose: () => void }): JSX.Element {
   const [kind, setKind] = useState("all");
   const [name, setName] = useState("");
+  const [id, setId] = useState("");
   const [why, setWhy] = useState("");
   const [typed, setTyped] = useState("");
   const [keeps, setKeeps] = useState(false);
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const send = async (): Promise<void> => {
-    const body = JSON.stringify({ scope: scopeOf(kind, name), why, ...(keeps && { approvals: "keep" }) });
+    const body = JSON.stringify({
+      scope: scopeOf(kind, name.trim(), id.trim()),
+      why,
+      ...(keeps && { approvals: "keep" }),
+    });
     const answer = await ask("/admin/stop", { body });
     if (answer.ok) onClose();
     else setProblem(answer.problem);
   };
   const isReady = typed === word && why.trim() !== "";
-  const nameLabel = kind === "key" ? "The key's name" : "The tools, separated by commas";
+  const nameLabel = kind === "tools" ? "The tools, separated by commas" : "The key's name";
   return h(
     Dialog,
     { title: "Stop calls", onClose },
     h(Choice, { id: "stop-kind", label: "Which calls", value: kind, onText: setKind, choices: kinds }),
     kind !== "all" && h(Field, { id: "stop-name", label: nameLabel, value: name, onText: setName }),
+    kind === "session" && h(Field, { id: "stop-session", label: "The session", value: id, onText: setId }),
     h(Field, { id: "stop-why", label: "Why (each blocked call says it)", value: why, onText: setWhy }),
     h(
       Tick,
@@ -172,9 +179,10 @@ function StopDialog({ onClose }: { readonly onClose: () => void }): JSX.Element 
   );
 }
 
-function scopeOf(kind: string, name: string): unknown {
+function scopeOf(kind: string, name: string, id: string): unknown {
   if (kind === "all") return "all";
-  return kind === "key" ? { key: name.trim() } : { tools: name.split(",").map((each) => each.trim()) };
+  if (kind === "key") return { key: name };
+  return kind === "session" ? { session: { key: name, id } } : { tools: name.split(",").map((each) => each.trim()) };
 }
 
 function Grants({ session }: { readonly session: Session }): JSX.Element {

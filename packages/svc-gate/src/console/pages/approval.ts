@@ -28,6 +28,8 @@ interface ApprovalProps {
   readonly session: Session;
 }
 
+const votesEveryMs = 5000;
+
 /** One approval: the whole call, the rules that ask for a person, and the decision. */
 export default function ApprovalPage({ id, session }: ApprovalProps): JSX.Element {
   const { query } = useRoute();
@@ -42,6 +44,13 @@ export default function ApprovalPage({ id, session }: ApprovalProps): JSX.Elemen
       ),
     [id, again],
   );
+  const waitsForMore = value?.status === "pending" && value.needs > 1;
+  useEffect(() => {
+    if (!waitsForMore) return undefined;
+    // No event tells of a vote that leaves the call pending.
+    const timer = setInterval(() => again(true), votesEveryMs);
+    return () => clearInterval(timer);
+  }, [waitsForMore, again]);
   if (problem !== undefined) return h("div", null, h(Title, { text: "Approval" }), h(ProblemNote, { of: problem }));
   if (value === undefined) return h("div", null, h(Title, { text: "Approval" }), h(Loading, null));
   return h(

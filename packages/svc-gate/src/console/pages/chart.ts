@@ -1,7 +1,7 @@
 import { h, type JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import { momentText } from "../time.ts";
+import { dayText, momentText } from "../time.ts";
 
 export interface Line {
   readonly label: string;
@@ -89,6 +89,16 @@ function dataOf(times: readonly number[], end: number, lines: readonly Line[]): 
   return [seconds, ...lines.map(({ values }) => [...values, values.at(-1) ?? 0])];
 }
 
+/** Ticks need this room in pixels, because the words for a moment are longer in some languages. */
+const tickSpace = 84;
+const dayMs = 86_400_000;
+
+/** The words below the chart: days if it is longer than two, else times. */
+function timesOf(_plot: uPlot, seconds: readonly number[]): string[] {
+  const isLong = ((seconds.at(-1) ?? 0) - (seconds[0] ?? 0)) * 1000 > 2 * dayMs;
+  return seconds.map((at) => (isLong ? dayText(at * 1000) : momentText(at * 1000)));
+}
+
 const steps = uPlot.paths.stepped?.({ align: 1 }) ?? (() => null);
 
 function optionsOf(lines: readonly Line[], width: number): uPlot.Options {
@@ -103,7 +113,10 @@ function optionsOf(lines: readonly Line[], width: number): uPlot.Options {
     cursor: { y: false },
     legend: { live: false },
     scales: { y: { range: (_plot, _low, high) => [0, Math.max(1, high)] } },
-    axes: [axis, { ...axis, size: 56 }],
+    axes: [
+      { ...axis, space: tickSpace, values: timesOf },
+      { ...axis, size: 56 },
+    ],
     series: [
       {},
       ...lines.map(({ label, colour: name, dash }) => ({

@@ -65,9 +65,21 @@ const lengths = [
 
 const commentBytesMax = 1000;
 
+/** The comment that a person types. It stays in this tab if the session ends meanwhile. */
+function useDraft(id: string): readonly [comment: string, setComment: (text: string) => void] {
+  const name = `svc-gate draft ${id}`;
+  const [comment, setComment] = useState(() => sessionStorage.getItem(name) ?? "");
+  const keep = (text: string): void => {
+    setComment(text);
+    if (text === "") sessionStorage.removeItem(name);
+    else sessionStorage.setItem(name, text);
+  };
+  return [comment, keep];
+}
+
 /** One sentence that says what approving does, and two buttons of one size. No button is the default, and no key decides. */
 function DecideForm({ approval, session, opens, said, note, onProblem, onSend }: DecideFormProps): JSX.Element {
-  const [comment, setComment] = useState("");
+  const [comment, setComment] = useDraft(approval.id);
   const [scope, setScope] = useState("call");
   const [hours, setHours] = useState("24");
   const [grant, setGrant] = useState<GrantFields | undefined>(undefined);

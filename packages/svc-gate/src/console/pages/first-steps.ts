@@ -59,6 +59,12 @@ export function FirstSteps({ session }: { readonly session: Session }): JSX.Elem
           text: `npm run svc-gate -- keys create anna-laptop --scopes approve,receipts,rules --person anna${of}`,
         }),
       ),
+      h(
+        Step,
+        { title: "Enforce", isDone: session.mode !== "observe" },
+        h("p", null, "When the verdicts on the page ", h("a", { href: link("/rollout") }, "Rollout"), " are right:"),
+        h(Command, { text: "npm run svc-gate -- reload --mode enforce" }),
+      ),
     ),
   );
 }

@@ -45,7 +45,7 @@ export default function Inbox({ session }: { readonly session: Session }): JSX.E
   return h(
     "div",
     null,
-    h(Head, { show, onHelp: () => setHelp(true) }),
+    h(Head, { show, count: waitingFor(found), onHelp: () => setHelp(true) }),
     h(Filters, { query }),
     found.problem !== undefined && h(ProblemNote, { of: found.problem }),
     !found.isLoaded && found.problem === undefined && h(Loading, {}),
@@ -88,10 +88,21 @@ function toggled(chosen: ReadonlySet<string>, id: string): ReadonlySet<string> {
   return next;
 }
 
-function Head({ show, onHelp }: { readonly show: string; readonly onHelp: () => void }): JSX.Element {
+/** The calls that this person may decide, also those that the list does not show yet. */
+function waitingFor({ approvals, fresh }: Found): number {
+  return [...approvals, ...fresh].filter(({ may_decide: may, status }) => may && status === "pending").length;
+}
+
+interface HeadProps {
+  readonly show: string;
+  readonly count: number;
+  readonly onHelp: () => void;
+}
+
+function Head({ show, count, onHelp }: HeadProps): JSX.Element {
   return h(
     Title,
-    { text: "Inbox" },
+    { text: "Inbox", count },
     h(
       "nav",
       { class: "tabs", "aria-label": "Which approvals" },

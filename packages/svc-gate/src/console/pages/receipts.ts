@@ -6,7 +6,7 @@ import { listen } from "../live.ts";
 import { Empty, Loading, ProblemNote, Title, useAnswer, Verdict } from "../parts.ts";
 import { link, setQuery, useRoute } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
-import { Ago } from "../time.ts";
+import { Ago, momentText } from "../time.ts";
 
 const texts = [
   ["tool_name", "Tool"],
@@ -162,6 +162,6 @@ function Line({ receipt }: { readonly receipt: Receipt }): JSX.Element {
     ),
     h("td", null, h(Text, { of: key ?? "" })),
     h("td", null, h(Text, { of: session ?? "" })),
-    h("td", null, h(Ago, { at })),
+    h("td", null, h(Ago, { at }), h("small", null, momentText(at))),
   );
 }
