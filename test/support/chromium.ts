@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, rename, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import chromium from "@sparticuz/chromium";
 import { chromium as playwright, type Browser } from "playwright-core";
@@ -21,7 +21,18 @@ export async function launchChromium(more: readonly string[] = []): Promise<Brow
     "--headless=shell",
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost",
   ];
-  return playwright.launch({ executablePath: process.env["CHROMIUM"] ?? (await chromiumFile()), args });
+  const own = process.env["CHROMIUM"];
+  if (own !== undefined) return playwright.launch({ executablePath: own, args });
+  const executablePath = await chromiumFile();
+  return playwright.launch({ executablePath, args }).catch((error: unknown) => {
+    if (!String(error).includes("error while loading shared libraries")) throw error;
+    return playwright.launch({ executablePath, args, env: withOwnLibraries(dirname(executablePath)) });
+  });
+}
+
+/** The package has the libraries and fonts that a small Linux lacks, such as NSS. */
+function withOwnLibraries(folder: string): Record<string, string | undefined> {
+  return { ...process.env, LD_LIBRARY_PATH: join(folder, "al2023", "lib"), FONTCONFIG_PATH: join(folder, "fonts") };
 }
 
 /**
@@ -48,14 +59,16 @@ async function chromiumFile(): Promise<string> {
   return file;
 }
 
-/** The package unpacks into the folder for temporary files. */
+/** The package unpacks into the folder for temporary files, and its libraries only where it sees Amazon's runtime. */
 async function unpackInto(folder: string): Promise<void> {
-  const before = process.env["TMPDIR"];
-  process.env["TMPDIR"] = folder;
+  const wanted = { TMPDIR: folder, AWS_LAMBDA_JS_RUNTIME: "nodejs24.x" };
+  const before = Object.keys(wanted).map((name) => [name, process.env[name]] as const);
+  Object.assign(process.env, wanted);
   try {
     await chromium.executablePath();
   } finally {
-    if (before === undefined) delete process.env["TMPDIR"];
-    else process.env["TMPDIR"] = before;
+    for (const [name, value] of before)
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
   }
 }
