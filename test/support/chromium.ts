@@ -62,12 +62,12 @@ async function chromiumFile(): Promise<string> {
 /** The package unpacks into the folder for temporary files, and its libraries only where it sees Amazon's runtime. */
 async function unpackInto(folder: string): Promise<void> {
   const wanted = { TMPDIR: folder, AWS_LAMBDA_JS_RUNTIME: "nodejs24.x" };
-  const before = Object.keys(wanted).map((name) => [name, process.env[name]] as const);
+  const kept = Object.keys(wanted).map((name) => [name, process.env[name]] as const);
   Object.assign(process.env, wanted);
   try {
     await chromium.executablePath();
   } finally {
-    for (const [name, value] of before)
+    for (const [name, value] of kept)
       if (value === undefined) delete process.env[name];
       else process.env[name] = value;
   }

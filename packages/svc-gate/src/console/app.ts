@@ -32,7 +32,7 @@ function homeOf(session: Session): Place[0] {
 }
 
 /** The scopes that GET /events needs. */
-function mayFollow({ scopes }: Session): boolean {
+function mayHearEvents({ scopes }: Session): boolean {
   return scopes.includes("receipts") || scopes.includes("approve");
 }
 
@@ -70,7 +70,7 @@ export function App(): JSX.Element {
   }, [load]);
   useEffect(() => {
     if (session === undefined) return undefined;
-    if (mayFollow(session)) startLive();
+    if (mayHearEvents(session)) startLive();
     // The key may be revoked, or the person may sign out elsewhere.
     const timer = setInterval(() => void load(), 15_000);
     const stop = listen(({ type }) =>
@@ -165,7 +165,7 @@ function Who({ session, onEnded }: ShellProps): JSX.Element {
       null,
       h("span", { class: `mode ${session.mode}` }, session.mode),
       " ",
-      mayFollow(session) &&
+      mayHearEvents(session) &&
         h("span", { class: isLive ? "live" : "live lost", role: "status" }, isLive ? "live" : "not live"),
     ),
     h(

@@ -143,6 +143,7 @@ export class OidcSignIn {
     if (mapped === undefined) return bad(notMapped(subject, issuer));
     const { keys } = this.#parts;
     const of = { name: mapped.key, tenant };
+    await keys.catchUp(); // Another gate may have just revoked the key.
     if (keys.voter(of, this.#now()) === undefined) return bad(noApprover(mapped.key));
     const stated = await keys.stateGroups(of, groups);
     if (!stated.ok) return stated;
