@@ -60,13 +60,13 @@ export function isShownTruly(receipt: Receipt, raw: Readonly<Record<string, stri
     (call === undefined ||
       (["tool_name", "session_id"] as const).every((name) => (receipt[name] ?? null) === (said[name] ?? null))) &&
     (reason === undefined || JSON.stringify(receipt.reason ?? null) === JSON.stringify(JSON.parse(reason))) &&
-    isSame(receipt, "input", raw["tool_input"]) &&
-    isSame(receipt, "platform", raw["platform_state"])
+    isPartShown(receipt, "input", raw["tool_input"]) &&
+    isPartShown(receipt, "platform", raw["platform_state"])
   );
 }
 
 /** A sensitive member is a part of its own: it is put back before the texts are compared. */
-function isSame(receipt: Receipt, name: "input" | "platform", shown = "null"): boolean {
+function isPartShown(receipt: Receipt, name: "input" | "platform", shown = "null"): boolean {
   const part = partOf(receipt, name);
   if (part === undefined || part === shown) return true;
   const [expected, found] = [leavesOf(part, name), leavesOf(shown, name)];

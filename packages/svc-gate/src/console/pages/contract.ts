@@ -168,14 +168,14 @@ async function loadDiff(seq: number): Promise<readonly DiffLine[] | string> {
   if (!row.ok) return row.problem.detail;
   const { before, now } = row.value.tool_input;
   const [old, young] = await Promise.all([
-    textOf(before?.contract),
-    textOf(now?.contract ?? row.value.contract ?? undefined),
+    contractText(before?.contract),
+    contractText(now?.contract ?? row.value.contract ?? undefined),
   ]);
   if (old === undefined || young === undefined) return "The ledger does not have the text of one of the two contracts.";
   return diffLines(old, young);
 }
 
-async function textOf(digest: string | undefined): Promise<string | undefined> {
+async function contractText(digest: string | undefined): Promise<string | undefined> {
   if (digest === undefined) return undefined;
   const contract = digest.startsWith("sha256:") ? digest : `sha256:${digest}`;
   const answer = await ask<string>(`/rules${queryText({ contract })}`);
