@@ -28,11 +28,12 @@ export async function benchConsole(): Promise<void> {
   const gate = await start(["--max-semi-space-size=8", "bin/svc-gate.mjs", "serve"], gateSettings(data));
   try {
     const operator = (JSON.parse(readFileSync(join(data, "operator.json"), "utf8")) as { readonly key: string }).key;
-    const person = await makePerson(gate, operator);
+    const person = await makePerson(gate, operator, "anna");
+    const other = await makePerson(gate, operator, "bob"); // One key may sign in 30 times.
     const pages = await pageTimes(gate, person);
-    const { without, beside } = await besideConsoles(gate, person);
+    const { without, beside } = await besideConsoles(gate, [person, other]);
     await escalate(gate, operator);
-    const inbox = await inboxTimes(gate, person);
+    const inbox = await inboxTimes(gate, await makePerson(gate, operator, "cleo"));
     report({ sizes, pages, without, beside, inbox });
   } finally {
     gate.child.kill("SIGKILL");
@@ -55,12 +56,12 @@ async function fileSizes(): Promise<Sizes> {
   return { inbox: sum([...first, "console/style.css"]), all: sum(files.keys()) - uplot, uplot };
 }
 
-async function makePerson(gate: Server, operator: string): Promise<string> {
-  await post(gate, operator, "/admin/persons", { name: "anna" });
+async function makePerson(gate: Server, operator: string, name: string): Promise<string> {
+  await post(gate, operator, "/admin/persons", { name });
   const made = await post(gate, operator, "/admin/keys", {
-    name: "anna-laptop",
+    name: `${name}-laptop`,
     scopes: ["approve", "receipts"],
-    person: "anna",
+    person: name,
   });
   return (made as { readonly key: string }).key;
 }
@@ -97,10 +98,12 @@ interface Sides {
 }
 
 /** Checks before the consoles are open, meanwhile, and after: neither side profits from a warmer gate. */
-async function besideConsoles(gate: Server, key: string): Promise<Sides> {
+async function besideConsoles(gate: Server, keys: readonly string[]): Promise<Sides> {
   await load(gate, 64, seconds);
   const before = await measured(gate);
-  const open = await Promise.all(Array.from({ length: consoles }, () => openConsole(gate, key)));
+  const open = await Promise.all(
+    Array.from({ length: consoles }, (_, at) => openConsole(gate, keys[at % keys.length] ?? "")),
+  );
   await load(gate, 64, seconds);
   const beside = [...(await measured(gate)), ...(await measured(gate))];
   for (const each of open) each.destroy();
