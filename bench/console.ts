@@ -5,7 +5,8 @@ import { join } from "node:path";
 import chromium from "@sparticuz/chromium";
 import { chromium as browsers, type Browser } from "playwright-core";
 import { consoleAssets } from "../packages/svc-gate/src/gate/console/assets.ts";
-import { gateSettings, load, start, type Load, type Server } from "./check.ts";
+import { besideStreams, openStream } from "./beside.ts";
+import { gateSettings, start, type Load, type Server } from "./check.ts";
 import { fillElsewhere } from "./fill.ts";
 import { atLeast, atMost, conclude, median, medianInterval, printTable, round, shown } from "./report.ts";
 
@@ -31,7 +32,9 @@ export async function benchConsole(): Promise<void> {
     const person = await makePerson(gate, operator, "anna");
     const other = await makePerson(gate, operator, "bob"); // One key may sign in 30 times.
     const pages = await pageTimes(gate, person);
-    const { without, beside } = await besideConsoles(gate, [person, other]);
+    const open = (): Promise<readonly ClientRequest[]> =>
+      Promise.all(Array.from({ length: consoles }, (_, at) => openConsole(gate, at % 2 === 0 ? person : other)));
+    const { without, beside } = await besideStreams(gate, { rounds, seconds, open });
     await escalate(gate, operator);
     const inbox = await inboxTimes(gate, await makePerson(gate, operator, "cleo"));
     report({ sizes, pages, without, beside, inbox });
@@ -92,31 +95,6 @@ async function pageTimes({ url }: Server, key: string): Promise<readonly number[
   return times;
 }
 
-interface Sides {
-  readonly without: readonly Load[];
-  readonly beside: readonly Load[];
-}
-
-/** Checks before the consoles are open, meanwhile, and after: neither side profits from a warmer gate. */
-async function besideConsoles(gate: Server, keys: readonly string[]): Promise<Sides> {
-  await load(gate, 64, seconds);
-  const before = await measured(gate);
-  const open = await Promise.all(
-    Array.from({ length: consoles }, (_, at) => openConsole(gate, keys[at % keys.length] ?? "")),
-  );
-  await load(gate, 64, seconds);
-  const beside = [...(await measured(gate)), ...(await measured(gate))];
-  for (const each of open) each.destroy();
-  await load(gate, 64, seconds);
-  return { without: [...before, ...(await measured(gate))], beside };
-}
-
-async function measured(gate: Server): Promise<readonly Load[]> {
-  const found: Load[] = [];
-  for (let times = 0; times < rounds; times += 1) found.push(await load(gate, 64, seconds));
-  return found;
-}
-
 /** What an open page keeps at the gate: a session and a stream of events. */
 async function openConsole({ url }: Server, key: string): Promise<ClientRequest> {
   const { origin } = new URL(url);
@@ -128,17 +106,7 @@ async function openConsole({ url }: Server, key: string): Promise<ClientRequest>
   );
   const cookie = String(signed.cookie).split(";")[0] ?? "";
   const secret = (JSON.parse(signed.text) as { readonly session: string }).session;
-  return new Promise((resolve, reject) => {
-    const headers = { ...page, cookie, "x-svc-session": secret, "x-svc-background": "1" };
-    const asked = request(`${url}/console/api/events`, { agent: false, headers }, (answer) => {
-      answer.resume();
-      answer.on("error", () => undefined);
-      if (answer.statusCode === 200) resolve(asked);
-      else reject(new Error(`a stream was refused: ${answer.statusCode}`));
-    });
-    asked.on("error", reject);
-    asked.end();
-  });
+  return openStream(`${url}/console/api/events`, { ...page, cookie, "x-svc-session": secret, "x-svc-background": "1" });
 }
 
 function send(
@@ -223,7 +191,9 @@ const pressing = `(async () => {
   return performance.now() - began;
 })()`;
 
-interface Found extends Sides {
+interface Found {
+  readonly without: readonly Load[];
+  readonly beside: readonly Load[];
   readonly sizes: Sizes;
   readonly pages: readonly number[];
   readonly inbox: readonly number[];

@@ -1,8 +1,9 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { request, type ClientRequest } from "node:http";
+import type { ClientRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { gateSettings, load, residentMb, start, type Load, type Server } from "./check.ts";
+import { besideStreams, openStream, type Round } from "./beside.ts";
+import { gateSettings, start, type Server } from "./check.ts";
 import { atLeast, atMost, conclude, median, printTable, round } from "./report.ts";
 
 const streams = Number(process.env["BENCH_STREAMS"] ?? 500);
@@ -11,10 +12,7 @@ const seconds = Number(process.env["BENCH_SECONDS"] ?? 2);
 /** A key may have 64 streams. */
 const streamsOfKey = 50;
 
-/**
- * Measures checks while many streams of events are open, before they are opened, and after they are closed. So neither side
- * profits from a gate that is warmer.
- */
+/** Measures checks while many streams of events are open, and without them. */
 export async function benchEvents(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-bench-"));
   const data = join(folder, "data");
@@ -24,33 +22,14 @@ export async function benchEvents(): Promise<void> {
     const keys = await Promise.all(
       Array.from({ length: Math.ceil(streams / streamsOfKey) }, (_, at) => makeKey(gate, operator, `listener-${at}`)),
     );
-    await load(gate, 64, seconds); // This warms the gate up.
-    const before = await measured(gate);
-    const all = await Promise.all(
-      Array.from({ length: streams }, (_, at) => stream(gate, keys[at % keys.length] ?? "")),
-    );
-    await load(gate, 64, seconds);
-    const beside = [...(await measured(gate)), ...(await measured(gate))];
-    for (const each of all) each.destroy();
-    await load(gate, 64, seconds);
-    report([...before, ...(await measured(gate))], beside);
+    const open = (): Promise<readonly ClientRequest[]> =>
+      Promise.all(Array.from({ length: streams }, (_, at) => stream(gate, keys[at % keys.length] ?? "")));
+    const { without, beside } = await besideStreams(gate, { rounds, seconds, open });
+    report(without, beside);
   } finally {
     gate.child.kill("SIGKILL");
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-interface Round extends Load {
-  readonly residentMb: number;
-}
-
-async function measured(server: Server): Promise<readonly Round[]> {
-  const found: Round[] = [];
-  for (let times = 0; times < rounds; times += 1) {
-    const loaded = await load(server, 64, seconds);
-    found.push({ ...loaded, residentMb: residentMb(server) });
-  }
-  return found;
 }
 
 async function makeKey({ url }: Server, operator: string, name: string): Promise<string> {
@@ -64,16 +43,7 @@ async function makeKey({ url }: Server, operator: string, name: string): Promise
 }
 
 function stream({ url }: Server, key: string): Promise<ClientRequest> {
-  return new Promise((resolve, reject) => {
-    const asked = request(`${url}/events`, { agent: false, headers: { authorization: `Bearer ${key}` } }, (answer) => {
-      answer.resume();
-      answer.on("error", () => undefined);
-      if (answer.statusCode === 200) resolve(asked);
-      else reject(new Error(`a stream was refused: ${answer.statusCode}`));
-    });
-    asked.on("error", reject);
-    asked.end();
-  });
+  return openStream(`${url}/events`, { authorization: `Bearer ${key}` });
 }
 
 function report(without: readonly Round[], beside: readonly Round[]): void {

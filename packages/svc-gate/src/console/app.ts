@@ -43,12 +43,12 @@ export function App(): JSX.Element {
   const [isKnown, setKnown] = useState(false);
   const [hasEnded, setEnded] = useState(false);
   const load = useCallback(async (): Promise<void> => {
-    if (pageSecret() === undefined) {
+    const secret = pageSecret();
+    if (secret === undefined) {
       // Another tab of this browser may have signed out.
       setSession(undefined);
       return setKnown(true);
     }
-    const secret = pageSecret();
     const answer = await askConsole<Session>("/session", { background: true });
     setKnown(true);
     if (answer.ok) {

@@ -15,15 +15,10 @@ export function partOf({ evidence }: Pick<Receipt, "evidence">, name: string): s
 /** A part is `["`, 22 characters of salt, `"`, then a comma, its name, its value and `]`. */
 const saltEnd = 25;
 
-/** Decodes base64url without padding. */
+/** Decodes base64, or base64url without padding. */
 export function bytesOf(text: string): Uint8Array<ArrayBuffer> {
   const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
   return Uint8Array.from(binary, (letter) => letter.charCodeAt(0));
-}
-
-/** The text of a call's input, with its sensitive members where the evidence keeps them apart. */
-export function inputOf(receipt: Pick<Receipt, "evidence">): string | undefined {
-  return partOf(receipt, "input");
 }
 
 export interface Difference {
@@ -95,7 +90,8 @@ function membersOf(
 
 /** Every row has these parts; sensitive members come after them. */
 export const fixedParts = 6;
-const digestEnd = 44;
+/** The end of the digest in an erased part: `!` and 43 characters. */
+export const digestEnd = 44;
 
 /** The name of a sensitive member's part, even if it was erased. */
 export function memberName(part: string): string {

@@ -54,7 +54,6 @@ interface Request {
   readonly background?: boolean;
   /** Members of the answer that are not parsed; their texts are in `raw`. */
   readonly raw?: readonly string[];
-  readonly signal?: AbortSignal;
 }
 
 /** Asks one of the gate's routes, such as `/approvals`, with the session. */
@@ -92,10 +91,9 @@ export function refused(): void {
 }
 
 async function askAt<Value>(url: string, request: Request): Promise<Answer<Value>> {
-  const { body, raw = [], signal } = request;
+  const { body, raw = [] } = request;
   const found = await fetch(url, {
     ...(body !== undefined && { method: "POST", body }),
-    ...(signal !== undefined && { signal }),
     headers: { ...headers(request), ...(body !== undefined && { "content-type": "application/json" }) },
     redirect: "error",
   }).catch(() => undefined);

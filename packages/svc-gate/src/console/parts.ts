@@ -124,7 +124,6 @@ export function Facts({
 
 export interface Loaded<Value> {
   /** Undefined before the first answer. */
-  readonly answer: Answer<Value> | undefined;
   readonly value: Value | undefined;
   readonly raw: Raw;
   readonly problem: Problem | undefined;
@@ -150,13 +149,15 @@ export function useAnswer<Value>(path: string | undefined, raw: readonly string[
   useEffect(() => load(), [load]);
   const answer = found?.path === path ? found?.answer : undefined;
   return {
-    answer,
     value: answer?.ok === true ? answer.value : undefined,
     raw: answer?.ok === true ? answer.raw : {},
     problem: answer?.ok === false ? answer.problem : undefined,
     again: load,
   };
 }
+
+/** The members of an answer that hold a call, which the page shows with their characters. */
+export const callMembers: readonly string[] = ["tool_input", "platform_state"];
 
 /** Loads again when an event of one of these types arrives. */
 export function useFollowed(types: readonly string[], again: (background: boolean) => void): void {

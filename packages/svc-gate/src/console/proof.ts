@@ -1,6 +1,6 @@
 import type { Receipt } from "./answers.ts";
 import { ask, headers, base } from "./gate.ts";
-import { fixedParts, isShownTruly, memberName, partOf } from "./evidence.ts";
+import { bytesOf, digestEnd, fixedParts, isShownTruly, memberName, partOf } from "./evidence.ts";
 
 /** One step of a proof, and whether it holds. */
 export interface Step {
@@ -76,7 +76,7 @@ function byCharacters(one: string, other: string): number {
 
 async function digestOf(part: string, at: number): Promise<string> {
   const isErased = part.startsWith("!");
-  const digest = isErased ? part.slice(1, 44) : base64url(await sha256(utf8(part)));
+  const digest = isErased ? part.slice(1, digestEnd) : base64url(await sha256(utf8(part)));
   if (at < fixedParts) return digest;
   return `${digest}${memberName(part)}~`;
 }
@@ -88,7 +88,7 @@ interface Head {
 
 function readHead(note: string): Head {
   const [, size = "", root = ""] = note.split("\n");
-  return { size: Number(size), root: hex(fromBase64(root)) };
+  return { size: Number(size), root: hex(bytesOf(root)) };
 }
 
 /** The key among these that has signed the note (C2SP signed-note, Ed25519); undefined if none has. */
@@ -99,9 +99,9 @@ async function signerOf(note: string, vkeys: readonly string[]): Promise<string 
     const [, name, text] = /^\u2014 ([^ ]+) ([^ ]+)$/.exec(line) ?? [];
     for (const vkey of vkeys) {
       const [, keyName, id, encoded = ""] = /^([^+]+)\+([0-9a-f]{8})\+(.+)$/.exec(vkey) ?? [];
-      const bytes = text === undefined ? new Uint8Array() : fromBase64(text);
+      const bytes = text === undefined ? new Uint8Array() : bytesOf(text);
       if (keyName !== name || hex(bytes.slice(0, 4)) !== id) continue;
-      const key = await crypto.subtle.importKey("raw", fromBase64(encoded).slice(1), { name: "Ed25519" }, false, [
+      const key = await crypto.subtle.importKey("raw", bytesOf(encoded).slice(1), { name: "Ed25519" }, false, [
         "verify",
       ]);
       if (await crypto.subtle.verify("Ed25519", key, bytes.slice(4), signed)) return vkey;
@@ -237,10 +237,6 @@ function base64(bytes: Bytes): string {
 
 function base64url(bytes: Bytes): string {
   return base64(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
-}
-
-function fromBase64(text: string): Bytes {
-  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 }
 
 /** What became of a call for which a person was asked: the member `asked` of the part `outcome`. */

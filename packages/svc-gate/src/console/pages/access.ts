@@ -62,7 +62,7 @@ export default function Access({ session }: { readonly session: Session }): JSX.
   );
 }
 
-export function scopeText(scope: unknown): string {
+function scopeText(scope: unknown): string {
   if (scope === "all") return "every call";
   const { tools, key, session } = scope as {
     tools?: readonly string[];

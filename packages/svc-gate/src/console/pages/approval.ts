@@ -4,6 +4,7 @@ import type { ApprovalDetail, Need, Receipt, ReceiptPage, Session } from "../ans
 import { queryText } from "../gate.ts";
 import { listen, missed } from "../live.ts";
 import {
+  callMembers,
   Command,
   Facts,
   Loading,
@@ -19,7 +20,7 @@ import { link, useRoute } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
 import { Ago, Countdown, Moment } from "../time.ts";
 import { CallText } from "../tree.ts";
-import { differences, inputOf } from "../evidence.ts";
+import { differences, partOf } from "../evidence.ts";
 import { Decide } from "./decide.ts";
 import { RulesOf } from "./rules.ts";
 
@@ -33,10 +34,7 @@ const votesEveryMs = 5000;
 /** One approval: the whole call, the rules that ask for a person, and the decision. */
 export default function ApprovalPage({ id, session }: ApprovalProps): JSX.Element {
   const { query } = useRoute();
-  const { value, raw, problem, again } = useAnswer<ApprovalDetail>(`/approvals/${id}`, [
-    "tool_input",
-    "platform_state",
-  ]);
+  const { value, raw, problem, again } = useAnswer<ApprovalDetail>(`/approvals/${id}`, callMembers);
   useEffect(
     () =>
       listen(({ data, type }) =>
@@ -177,7 +175,7 @@ function Asked({ approval }: { readonly approval: ApprovalDetail }): JSX.Element
   );
 }
 
-export function needText({ by, of }: Need): string {
+function needText({ by, of }: Need): string {
   if (by === null) return of === 1 ? "any one person who decides" : `any ${of} persons who decide`;
   const whom = `the ${by.length === 1 ? "group" : "groups"} ${by.join(" or ")}`;
   return `${of === 1 ? "one person" : `${of} persons`} of ${whom}`;
@@ -255,7 +253,7 @@ function LastFive({ approval, input }: { readonly approval: ApprovalDetail; read
 }
 
 function Like({ call, input }: { readonly call: Receipt; readonly input: string }): JSX.Element {
-  const theirs = inputOf(call);
+  const theirs = partOf(call, "input");
   const found = theirs === undefined ? undefined : differences(theirs, input);
   return h(
     "li",

@@ -1,11 +1,11 @@
 import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Approval, ApprovalDetail } from "../answers.ts";
-import { Area } from "../fields.ts";
 import { ask, type Problem } from "../gate.ts";
-import { Dialog, Loading, ProblemNote, useAnswer } from "../parts.ts";
+import { callMembers, Dialog, Loading, ProblemNote, useAnswer } from "../parts.ts";
 import { reasonText, Text } from "../text.ts";
 import { CallText } from "../tree.ts";
+import { Comment, denialsText, noReason } from "./comment.ts";
 
 interface BatchProps {
   readonly approvals: readonly Approval[];
@@ -52,14 +52,7 @@ export function BatchDialog({ approvals, onClose }: BatchProps): JSX.Element {
     h(
       "div",
       { class: "decide" },
-      h(Area, {
-        id: "batch-comment",
-        label: "Comment (needed to deny). The agent reads it. It stays forever, so do not name a person.",
-        rows: 2,
-        value: comment,
-        onText: setComment,
-        bytesMax: 1000,
-      }),
+      h(Comment, { id: "batch-comment", value: comment, onText: setComment }),
       h("p", { class: "quiet" }, denialsText),
       problem !== undefined && h(ProblemNote, { of: problem }),
       h(
@@ -80,17 +73,8 @@ export function BatchDialog({ approvals, onClose }: BatchProps): JSX.Element {
   );
 }
 
-/** Persons who deny several calls should know what follows (spec/approvals.md). */
-export const denialsText =
-  "After three denials under one rule within an hour, the gate blocks further calls of that key under the rule.";
-
-export const noReason: Problem = { status: 0, code: "", detail: "Say why you deny it: the agent reads your words." };
-
 function Whole({ approval, onLoaded }: { readonly approval: Approval; readonly onLoaded: () => void }): JSX.Element {
-  const { value, raw, problem } = useAnswer<ApprovalDetail>(`/approvals/${approval.id}`, [
-    "tool_input",
-    "platform_state",
-  ]);
+  const { value, raw, problem } = useAnswer<ApprovalDetail>(`/approvals/${approval.id}`, callMembers);
   const isLoaded = value !== undefined;
   const { tool_name: tool } = approval;
   const facts = raw["platform_state"] ?? "null";

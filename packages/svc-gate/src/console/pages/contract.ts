@@ -5,7 +5,7 @@ import { ask, queryText } from "../gate.ts";
 import { diffLines, type DiffLine } from "../lines.ts";
 import { Empty, Loading, Panel, ProblemNote, Title, useAnswer } from "../parts.ts";
 import { link, useRoute } from "../route.ts";
-import { Text } from "../text.ts";
+import { reasonText, Text } from "../text.ts";
 import { Ago } from "../time.ts";
 import type { Report } from "./report.ts";
 
@@ -82,7 +82,7 @@ function SourceLine({ of }: { readonly of: string }): JSX.Element {
 }
 
 function Changes(): JSX.Element {
-  const { value, problem } = useAnswer<ReceiptPage>("/receipts?act=reload&limit=20", ["tool_input"]);
+  const { value, problem } = useAnswer<ReceiptPage>("/receipts?act=reload&limit=20");
   const rows = value?.receipts ?? [];
   return h(
     Panel,
@@ -110,7 +110,7 @@ function Change({ row }: { readonly row: Receipt }): JSX.Element {
     null,
     h("a", { href: link(`/receipts/${row.seq}`) }, `Row ${row.seq}`),
     " ",
-    h(Text, { of: (row.reason ?? "").replace(/^Svc: /, "") }),
+    h(Text, { of: reasonText(row.reason ?? null) }),
     " ",
     h(Ago, { at: row.at }),
     " ",

@@ -1,11 +1,11 @@
 import { h, type JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ApprovalDetail, Session } from "../answers.ts";
-import { Area, Button, Choice } from "../fields.ts";
+import { Button, Choice } from "../fields.ts";
 import { ask, gateNow, type Problem } from "../gate.ts";
 import { Panel, ProblemNote } from "../parts.ts";
 import { momentText } from "../time.ts";
-import { denialsText, noReason } from "./batch.ts";
+import { Comment, denialsText, noReason } from "./comment.ts";
 import { GrantForm, readGrantForm, type GrantFields } from "./grant-form.ts";
 
 interface DecideProps {
@@ -63,8 +63,6 @@ const lengths = [
   ["168", "a week"],
 ] as const;
 
-const commentBytesMax = 1000;
-
 /** The comment that a person types. It stays in this tab if the session ends meanwhile. */
 function useDraft(id: string): readonly [comment: string, setComment: (text: string) => void] {
   const name = `svc-gate draft ${id}`;
@@ -111,14 +109,7 @@ function DecideForm({ approval, session, opens, said, note, onProblem, onSend }:
       h("h2", { id: "decide-title", tabIndex: -1 }, isMine ? "You approved this call" : "Your decision"),
     ),
     h("p", { class: "does", role: "status" }, said, isGiven ? approvedText(approval) : effectText(approval)),
-    h(Area, {
-      id: "comment",
-      label: "Comment (needed to deny). The agent reads it. It stays forever, so do not name a person.",
-      rows: 2,
-      value: comment,
-      onText: setComment,
-      bytesMax: commentBytesMax,
-    }),
+    h(Comment, { id: "comment", value: comment, onText: setComment }),
     h(
       "div",
       { class: "fields" },

@@ -4,7 +4,7 @@ import { readJson } from "../../wire/mod.ts";
 import type { Explained, Receipt } from "../answers.ts";
 import { Area, Button } from "../fields.ts";
 import { ask, sentence, type Problem } from "../gate.ts";
-import { Empty, Panel, Title, Verdict } from "../parts.ts";
+import { callMembers, Empty, Panel, Title, Verdict } from "../parts.ts";
 import { useRoute } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
 import { RuleList } from "./rules.ts";
@@ -113,7 +113,7 @@ function Result({ explained, problem }: ResultProps): JSX.Element {
 
 /** The call of a receipt as the body of a check, with its characters. */
 async function callOf(seq: string): Promise<string | undefined> {
-  const answer = await ask<Receipt>(`/receipts/${seq}`, { raw: ["tool_input", "platform_state"] });
+  const answer = await ask<Receipt>(`/receipts/${seq}`, { raw: callMembers });
   if (!answer.ok || answer.raw["tool_input"] === undefined) return undefined;
   const { tool_name: tool, session_id: session } = answer.value;
   const members = [

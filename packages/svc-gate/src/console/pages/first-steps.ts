@@ -5,7 +5,7 @@ import { Area } from "../fields.ts";
 import { ask, type Problem } from "../gate.ts";
 import { Command, Empty, ProblemNote, useAnswer, Verdict } from "../parts.ts";
 import { link } from "../route.ts";
-import { Text } from "../text.ts";
+import { reasonText, Text } from "../text.ts";
 
 /** An empty inbox: on a new gate it shows what to do next, else what would appear here. */
 export function FirstSteps({ session }: { readonly session: Session }): JSX.Element {
@@ -131,7 +131,7 @@ function SendCheck({ session, onSent }: { readonly session: Session; readonly on
         { role: "status" },
         h(Verdict, { of: checked.verdict }),
         " ",
-        h(Text, { of: checked.reason.replace(/^Svc: /, "") }),
+        h(Text, { of: reasonText(checked.reason) }),
         " ",
         h("a", { href: link(`/receipts/${checked.receipt.seq}`) }, `Receipt ${checked.receipt.seq}`),
       ),

@@ -2,7 +2,7 @@ import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Explained, Receipt, Session } from "../answers.ts";
 import { queryText } from "../gate.ts";
-import { Facts, Loading, Panel, ProblemNote, Title, useAnswer, Verdict } from "../parts.ts";
+import { callMembers, Facts, Loading, Panel, ProblemNote, Title, useAnswer, Verdict } from "../parts.ts";
 import { askedIn, prove, type Proof } from "../proof.ts";
 import { link } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
@@ -17,7 +17,7 @@ interface ReceiptProps {
 
 /** One receipt: the call, the rules with their values, its proof, its outcome, and the story of its approval. */
 export default function ReceiptPageOf({ seq, session }: ReceiptProps): JSX.Element {
-  const { value, raw, problem } = useAnswer<Receipt>(`/receipts/${seq}`, ["tool_input", "platform_state"]);
+  const { value, raw, problem } = useAnswer<Receipt>(`/receipts/${seq}`, callMembers);
   const title = `Receipt ${seq}`;
   if (problem !== undefined) return h("div", null, h(Title, { text: title }), h(ProblemNote, { of: problem }));
   if (value === undefined) return h("div", null, h(Title, { text: title }), h(Loading, null));
@@ -146,7 +146,7 @@ function Story({ receipt }: { readonly receipt: Receipt }): JSX.Element | null {
 }
 
 function ApprovalLink({ row }: { readonly row: number }): JSX.Element | null {
-  const { value } = useAnswer<Receipt>(`/receipts/${row}`, ["tool_input", "platform_state"]);
+  const { value } = useAnswer<Receipt>(`/receipts/${row}`, callMembers);
   if (value === undefined) return null;
   return h(
     "p",

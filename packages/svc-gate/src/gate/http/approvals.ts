@@ -353,7 +353,8 @@ function amountsOf(
 ): Readonly<Record<string, string>> {
   const writers = gate.policy.policySet.tools.get(tool)?.writers ?? [];
   const members = [...new Set(writers.flatMap(({ counter }) => counter.sumOf ?? []))].toSorted();
-  return (row && grantRows.sourceNumbers(members, grantRows.recordedCall(row))) ?? {};
+  if (row === undefined || members.length === 0) return {};
+  return grantRows.sourceNumbers(members, grantRows.recordedCall(row)) ?? {};
 }
 
 /** What a grant made from the call may be at most; false if the rules permit none. */
