@@ -1,5 +1,5 @@
 import type { FastifyRequest } from "fastify";
-import { nearest, quote } from "../../wire/mod.ts";
+import { bad, good, nearest, quote, type Result } from "../../wire/mod.ts";
 import { readMoment } from "../start/moment.ts";
 
 /** The query of a request's target. */
@@ -16,6 +16,37 @@ export function queryOf({ url }: FastifyRequest): Query {
 /** Returns why a query is wrong: a bad escape, or an unknown or repeated parameter; undefined if it is not. */
 export function badQuery({ written, parameters }: Query, names: readonly string[]): string | undefined {
   return badEscape(written) ?? unknownParameter(parameters, names);
+}
+
+/** The parameters of a path, each with a function that returns the mistake in a value; undefined if it is valid. */
+export type Parameters = Readonly<Record<string, (value: string, name: string) => string | undefined>>;
+
+/** Returns why a query or the value of one of its parameters is wrong; undefined if none is. */
+export function badValue(query: Query, parameters: Parameters): string | undefined {
+  const problem = badQuery(query, Object.keys(parameters));
+  if (problem !== undefined) return problem;
+  for (const [name, value] of query.parameters) {
+    const wrong = parameters[name]?.(value, name);
+    if (wrong !== undefined) return wrong;
+  }
+  return undefined;
+}
+
+/**
+ * Reads `since` and `until`, in milliseconds since the epoch; undefined if they are absent.
+ *
+ * @param query with valid values
+ */
+export function readPeriod(query: URLSearchParams): Result<Period, string> {
+  const moment = (name: string): number | undefined => readMoment(query.get(name) ?? "");
+  const [since, until] = [moment("since"), moment("until")];
+  if (since !== undefined && until !== undefined && since > until) return bad('"since" must not be after "until"');
+  return good({ since, until });
+}
+
+interface Period {
+  readonly since: number | undefined;
+  readonly until: number | undefined;
 }
 
 /** Finds a percent sign that the decoder would leave as it is. */

@@ -3,17 +3,15 @@ import type { FastifyReply } from "fastify";
 import { leafKinds, type LeafKind, outcomeRows } from "../../ledger/entry/mod.ts";
 import type { ReceiptQuery } from "../../ledger/mod.ts";
 import { bad, good, isMode, isVerdict, limits, refuse, utf8Bytes, type Result } from "../../wire/mod.ts";
-import { readMoment } from "../start/moment.ts";
 import { sendJson } from "./body.ts";
-import { badMoment, badNumber, badQuery, queryOf } from "./query.ts";
+import { badMoment, badNumber, badValue, queryOf, readPeriod, type Parameters } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
 
 /** `missing` means that no outcome of the call was reported. */
 const outcomes: readonly string[] = [...outcomeRows.outcomeStatuses, "missing"];
 
-/** The parameters, each with a function that returns the mistake in a value; undefined if the value is valid. */
-const parameters: Readonly<Record<string, (value: string, name: string) => string | undefined>> = {
+const parameters: Parameters = {
   limit: (value, name) => badNumber(value, name, limits.receiptsLimitMax),
   before: (value, name) => badNumber(value, name, Number.MAX_SAFE_INTEGER),
   session_id: () => undefined,
@@ -34,21 +32,17 @@ const parameters: Readonly<Record<string, (value: string, name: string) => strin
 
 export function receipts({ gate, request, reply }: RouteCall): FastifyReply {
   const call = queryOf(request);
-  const problem = badQuery(call, Object.keys(parameters));
+  const problem = badValue(call, parameters);
   const read: Result<ReceiptQuery, string> = problem === undefined ? readQuery(call.parameters) : bad(problem);
   if (!read.ok) return refuseWith(reply, refuse("invalid-query", read.problem));
   return sendJson(reply, Readable.from(pageText(gate.receipts(read.value), read.value.limit)));
 }
 
 function readQuery(query: URLSearchParams): Result<ReceiptQuery, string> {
-  for (const [name, value] of query) {
-    const problem = parameters[name]?.(value, name);
-    if (problem !== undefined) return bad(problem);
-  }
+  const period = readPeriod(query);
+  if (!period.ok) return period;
   const text = (name: string): string | undefined => query.get(name) ?? undefined;
-  const moment = (name: string): number | undefined => readMoment(query.get(name) ?? "");
-  const [answered, mode, since, until] = [text("answered"), text("mode"), moment("since"), moment("until")];
-  if (since !== undefined && until !== undefined && since > until) return bad('"since" must not be after "until"');
+  const [answered, mode] = [text("answered"), text("mode")];
   return good({
     before: Number(query.get("before") ?? Number.MAX_SAFE_INTEGER),
     limit: Number(query.get("limit") ?? limits.receiptsLimitDefault),
@@ -61,8 +55,7 @@ function readQuery(query: URLSearchParams): Result<ReceiptQuery, string> {
     key: text("key"),
     act: text("act"),
     kind: kindOf(text("kind"), text("act")),
-    since,
-    until,
+    ...period.value,
   });
 }
 

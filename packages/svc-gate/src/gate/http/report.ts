@@ -1,9 +1,8 @@
 import type { FastifyReply } from "fastify";
 import { bad, good, limits, refuse, type Result } from "../../wire/mod.ts";
 import type { AskedReport } from "../admin/hooks.ts";
-import { readMoment } from "../start/moment.ts";
 import { sendJson } from "./body.ts";
-import { badMoment, badNumber, badQuery, queryOf, type Query } from "./query.ts";
+import { badMoment, badNumber, badValue, queryOf, readPeriod, type Parameters, type Query } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
 
@@ -27,22 +26,15 @@ export async function report({ gate, reply, request, service, tenant }: RouteCal
   }
 }
 
-/** The parameters, each with a function that returns the mistake in a value; undefined if the value is valid. */
-const parameters: Readonly<Record<string, (value: string, name: string) => string | undefined>> = {
+const parameters: Parameters = {
   since: badMoment,
   until: badMoment,
   last: (value, name) => badNumber(value, name, limits.reportRowsMax),
 };
 
 function readAsked(query: Query): Result<AskedReport, string> {
-  const unknown = badQuery(query, Object.keys(parameters));
-  if (unknown !== undefined) return bad(unknown);
-  for (const [name, value] of query.parameters) {
-    const problem = parameters[name]?.(value, name);
-    if (problem !== undefined) return bad(problem);
-  }
-  const moment = (name: string): number | undefined => readMoment(query.parameters.get(name) ?? "");
-  const [since, until] = [moment("since"), moment("until")];
-  if (since !== undefined && until !== undefined && since > until) return bad('"since" must not be after "until"');
-  return good({ since, until, last: Number(query.parameters.get("last") ?? limits.reportRowsMax) });
+  const problem = badValue(query, parameters);
+  const period = problem === undefined ? readPeriod(query.parameters) : bad(problem);
+  if (!period.ok) return period;
+  return good({ ...period.value, last: Number(query.parameters.get("last") ?? limits.reportRowsMax) });
 }

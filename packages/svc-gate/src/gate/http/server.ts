@@ -154,13 +154,7 @@ function addKeyHooks(server: FastifyInstance, { service, basePath, keyless, door
       exchange.credential = () => keys.find(request.headers.authorization);
       exchange.key = exchange.credential();
     }
-    end(
-      access === undefined
-        ? undefined
-        : access === "page"
-          ? door?.refusalForHost(request.raw)
-          : door?.refusalFor(request.raw),
-    );
+    end(refusalOfConsole(request.raw, access, door));
   });
   // A body may take seconds to arrive. A key that was revoked or expired meanwhile is refused, and so is a session that
   // has ended.
@@ -171,6 +165,16 @@ function addKeyHooks(server: FastifyInstance, { service, basePath, keyless, door
     exchange.key = exchange.credential();
     return exchange.key === undefined ? refuseWith(reply, noKey) : done();
   });
+}
+
+/** Returns why a browser may not even sign in; undefined for the routes of the API. */
+function refusalOfConsole(
+  request: IncomingMessage,
+  access: ConsoleAccess | undefined,
+  door: ConsoleDoor | undefined,
+): Refusal | undefined {
+  if (access === undefined) return undefined;
+  return access === "page" ? door?.refusalForHost(request) : door?.refusalFor(request);
 }
 
 /** The header fields of every answer of the console. */
