@@ -59,7 +59,7 @@ export function claudeCodeSettings(
   };
   return {
     text: `${JSON.stringify(next, null, 2)}\n`,
-    warnings: [...switchedOn, ...warnings, ...scopeWarnings(wanted)],
+    warnings: [...switchedOn, ...warnings, ...scopeWarnings(settings, wanted)],
   };
 }
 
@@ -96,11 +96,16 @@ function permissionsOf(
   return { permissions, warnings: [warning] };
 }
 
-function scopeWarnings({ isManaged, isGrant }: Wanted): readonly string[] {
+function scopeWarnings(settings: Members, { isManaged, isGrant }: Wanted): readonly string[] {
   if (isManaged) return [];
+  const others = ownHooks(membersOf(settings, "hooks"), "PreToolUse").length > 0;
+  const rewriting = others
+    ? ["another hook of PreToolUse can change a call after the gate has allowed it: remove it, or use --scope managed"]
+    : [];
   const sentence =
     "`disableAllHooks` in a project's .claude/settings.json, or --bare, switches off the hooks of this file";
   return [
+    ...rewriting,
     isGrant
       ? `${sentence}; then the host refuses each call that needs a permission. Only --scope managed withstands both`
       : `${sentence}, and calls then run without the gate. Use --scope managed`,
@@ -110,17 +115,18 @@ function scopeWarnings({ isManaged, isGrant }: Wanted): readonly string[] {
 /** The user's own hooks stay. Earlier hooks of the gate are replaced. */
 function hooksOf(settings: Members, wanted: Wanted): Members {
   const known = membersOf(settings, "hooks");
-  const own = (event: string): readonly unknown[] => {
-    const groups = known[event];
-    return Array.isArray(groups) ? groups.filter((group) => !isOurs(group)) : [];
-  };
   const [asking, reporting] = [hookOf(wanted, true), hookOf(wanted, false)];
   return {
     ...known,
-    PreToolUse: [...own("PreToolUse"), { matcher: "*", hooks: [asking] }],
-    PostToolUse: [...own("PostToolUse"), { matcher: "*", hooks: [reporting] }],
-    PostToolUseFailure: [...own("PostToolUseFailure"), { matcher: "*", hooks: [reporting] }],
+    PreToolUse: [...ownHooks(known, "PreToolUse"), { matcher: "*", hooks: [asking] }],
+    PostToolUse: [...ownHooks(known, "PostToolUse"), { matcher: "*", hooks: [reporting] }],
+    PostToolUseFailure: [...ownHooks(known, "PostToolUseFailure"), { matcher: "*", hooks: [reporting] }],
   };
+}
+
+function ownHooks(hooks: Members, event: string): readonly unknown[] {
+  const groups = hooks[event];
+  return Array.isArray(groups) ? groups.filter((group) => !isOurs(group)) : [];
 }
 
 function isOurs(group: unknown): boolean {

@@ -108,7 +108,7 @@ function oneOf(name: string, value: string, known: readonly string[]): void {
 
 async function wantedBy(values: Values, file: string): Promise<Wanted> {
   const isGrant = !values["no-grant"];
-  const mode = await modeOf(values.url);
+  const mode = await gateMode(values.url);
   if (isGrant && mode === "observe") {
     const sentence = `the gate at ${values.url} observes, so it grants nothing, and the host would run no tool`;
     throw new BadInput(`${sentence}: use --no-grant while it observes, and run this again when it enforces`);
@@ -143,7 +143,7 @@ function howToMakeKey(name: string, keyFile: string): string {
 }
 
 /** The gate's mode. A gate that does not answer would refuse every call, so nothing is written. */
-async function modeOf(url: string): Promise<string> {
+async function gateMode(url: string): Promise<string> {
   try {
     const response = await fetch(`${url.replace(/\/+$/, "")}/health`, {
       redirect: "manual",
