@@ -176,8 +176,13 @@ async function examineCase({ host, files, folder, gate, model, managed }: Place,
   return { of, ran: existsSync(witness), asked: gate.asked.length > before, trouble };
 }
 
-function isAsItMust({ of, ran, trouble }: Found): boolean {
-  return trouble === undefined && ran === of.mustRun;
+/** A call that ran is known, however the host ended. */
+function isKnown({ ran, trouble }: Found): boolean {
+  return ran || trouble === undefined;
+}
+
+function isAsItMust(found: Found): boolean {
+  return isKnown(found) && found.ran === found.of.mustRun;
 }
 
 function print(found: readonly Found[], files: readonly SettingsFile[], isCut: boolean): number {
@@ -187,8 +192,8 @@ function print(found: readonly Found[], files: readonly SettingsFile[], isCut: b
       say(`${managedFile()} asked your own gate, and not the doctor's.`);
   }
   for (const each of found) {
-    const { of, asked, ran, trouble } = each;
-    if (trouble !== undefined && !ran) {
+    const { of, asked, trouble } = each;
+    if (!isKnown(each)) {
       say(`?     ${of.name}: the host ended before it carried out the call: ${trouble}`);
       continue;
     }
@@ -199,7 +204,7 @@ function print(found: readonly Found[], files: readonly SettingsFile[], isCut: b
     if (!isClosed) say(`      To close it: ${of.remedy}.`);
   }
   for (const warning of approverFiles("http://127.0.0.1")) say(`warning: ${warning}`);
-  const unclear = found.filter(({ trouble, ran }) => trouble !== undefined && !ran).length;
+  const unclear = found.filter((each) => !isKnown(each)).length;
   const open = found.filter((each) => !isAsItMust(each)).length - unclear;
   if (open + unclear === 0) return say("Nothing ran without the gate's ALLOW.");
   if (unclear > 0) say(`${unclear} of ${found.length} cases say nothing, because the host did not get so far.`);
