@@ -4,7 +4,6 @@
  */
 import assert from "node:assert/strict";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { runAgent, type AgentRun } from "../../support/agent.ts";
@@ -17,6 +16,7 @@ const nobody = process.getuid?.() === 0 ? 65534 : undefined;
 
 interface Doctor {
   readonly home: string;
+  readonly temporary: string;
   readonly run: (...words: readonly string[]) => Promise<AgentRun>;
 }
 
@@ -24,7 +24,9 @@ interface Doctor {
 function doctorFor(t: TestContext, script: string, settings: object | string = {}): Doctor {
   const home = temporaryFolder(t);
   const program = join(home, "claude");
-  mkdirSync(join(home, ".claude"));
+  const temporary = join(home, "tmp");
+  for (const each of [join(home, ".claude"), temporary]) mkdirSync(each);
+  chmodSync(temporary, 0o777);
   const text = typeof settings === "string" ? settings : JSON.stringify(settings);
   writeFileSync(join(home, ".claude", "settings.json"), text);
   writeFileSync(program, `#!/bin/sh\nif [ "$1" = --version ]; then echo 9.9.9; exit 0; fi\n${script}\n`);
@@ -32,9 +34,10 @@ function doctorFor(t: TestContext, script: string, settings: object | string = {
   chmodSync(home, 0o755);
   return {
     home,
+    temporary,
     run: (...words) =>
       runAgent(["doctor", "--agent", "claude-code", "--host", program, ...words], {
-        env: { HOME: home, PATH: process.env["PATH"] ?? "" },
+        env: { HOME: home, TMPDIR: temporary },
         cwd: home,
         ...(nobody === undefined ? {} : { uid: nobody }),
       }),
@@ -76,7 +79,7 @@ suite(
       assert.equal(code, 2);
       says("the commands", stdout, { HOME: home });
       says("nobody can answer", stderr);
-      assert.deepEqual(readdirSync(home).toSorted(), [".claude", "claude"]);
+      assert.deepEqual(readdirSync(home).toSorted(), [".claude", "claude", "tmp"]);
     });
 
     test("the host gets a copy of the settings without helpers, and nothing of the user's variables", async (t) => {
@@ -100,13 +103,9 @@ suite(
     });
 
     test("it leaves nothing behind", async (t) => {
-      const { run } = doctorFor(t, "touch ran");
-      const before = readdirSync(tmpdir()).filter((name) => name.startsWith("svc-gate-doctor-"));
+      const { run, temporary } = doctorFor(t, "touch ran");
       await run("--yes");
-      assert.deepEqual(
-        readdirSync(tmpdir()).filter((name) => name.startsWith("svc-gate-doctor-") && !before.includes(name)),
-        [],
-      );
+      assert.deepEqual(readdirSync(temporary), []);
     });
 
     test("it refuses root, a host that it cannot find, and settings that are not JSON", async (t) => {
