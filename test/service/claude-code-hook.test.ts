@@ -201,6 +201,10 @@ runScenarios("POST /hooks/claude-code", [
       assert.equal(await call("mcp__a__b__c", { name: "a__b", source: "user" }), "a_%5Fb.c allow");
       assert.equal(await call("mcp__a__b__c", { name: "a", source: "user" }), "a.b_%5Fc deny");
       assert.equal(await call("mcp__b_nk__pay", { name: "b.nk", source: "user" }), "b%2Enk.pay deny");
+      assert.equal(
+        await call("mcp__project_bank__pay", { name: "project:bank", source: "user" }),
+        "project%3Abank.pay deny",
+      );
     },
     defect: {
       within: "gateName",
