@@ -157,7 +157,7 @@ function readable({ seq, leaf: text, evidence }: StoredRow): ReadableRow {
   const leaf = parseLeaf(text);
   if (leaf === undefined || evidenceDigest(evidence) !== leaf.evidence)
     throw new LedgerRefused(`row ${seq} was changed after it was written: run \`svc-gate verify\``);
-  const call = readCall(evidence);
+  const call = readCall(leaf, evidence);
   const reason = partText(evidence, "reason");
   return {
     seq,
