@@ -171,6 +171,13 @@ export function readCall({ tool }: Pick<Leaf, "tool">, evidence: string): Record
   return isCall ? { tool_name, tool: tool ?? tool_name, session_id } : undefined;
 }
 
+/** Returns the alias under which the call of a row was sent; undefined if there is none, or if the call was erased. */
+export function aliasOf({ leaf, evidence }: Pick<StoredRow, "evidence" | "leaf">): string | undefined {
+  const parsed = parseLeaf(leaf);
+  const call = parsed && readCall(parsed, evidence);
+  return call === undefined || call.tool === call.tool_name ? undefined : call.tool_name;
+}
+
 function readPart(evidence: string, name: "call" | "effects"): unknown {
   const text = partText(evidence, name);
   try {
