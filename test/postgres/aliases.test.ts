@@ -8,7 +8,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { after, suite, test } from "node:test";
-import { aliasedPayments, as, verdictOf } from "../support/aliases.ts";
+import { aliasedPayments, as, movedPayments, verdictOf } from "../support/aliases.ts";
 import { approved, large, naming, small, type Desk } from "../support/approvals.ts";
 import { ask, check } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
@@ -23,11 +23,8 @@ interface SharedScenario {
   readonly defect: Mutation;
 }
 
-/** The contract after the alias `Pay` has moved to another tool, which lets small calls through. */
-const moved = aliasedPayments
-  .replace("aliases: [Pay, send_money]", "aliases: [send_money]")
-  .replace("  pay.legal:\n", "  pay.legal:\n    aliases: [Pay]\n")
-  .replace("otherwise: ESCALATE", "otherwise: ALLOW");
+/** The contract after the alias `Pay` has moved to another tool, which lets its calls through. */
+const moved = movedPayments.replace("otherwise: ESCALATE", "otherwise: ALLOW");
 
 async function move(desk: Desk): Promise<void> {
   writeFileSync(join(desk.folder, "contracts", "pay.yaml"), moved);

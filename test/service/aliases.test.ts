@@ -9,7 +9,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { TestContext } from "node:test";
-import { aliased, aliasedPayments, as, ownNameAlone, sentAs, verdictOf } from "../support/aliases.ts";
+import { aliased, aliasedPayments, as, movedPayments, ownNameAlone, sentAs, verdictOf } from "../support/aliases.ts";
 import { approved, assertLedgerHolds, large, naming, runScenarios, small, type Desk } from "../support/approvals.ts";
 import type { Scenario } from "../support/approvals.ts";
 import { ask, check, finish, root } from "../support/gate.ts";
@@ -271,15 +271,12 @@ const scenarios: readonly Scenario[] = [
     options: aliased,
     run: async (desk, t) => {
       for (const name of ["Pay", "pay.send"]) await desk.asks(as(name, small));
-      const moved = aliasedPayments
-        .replace("aliases: [Pay, send_money]", "aliases: [send_money]")
-        .replace("  pay.legal:\n", "  pay.legal:\n    aliases: [Pay]\n")
+      const rule =
+        'on: [pay.send], when: counters.all >= 2, verdict: BLOCK, final: true, reason: "{counters.all} before"';
+      const counting = movedPayments
         .replace("counters:\n", "counters:\n  all: { of: [pay.send], per: platform.wallet, within: 48h }\n")
-        .replace(
-          "rules:\n",
-          'rules:\n  - { rule: all, on: [pay.send], when: counters.all >= 2, verdict: BLOCK, final: true, reason: "{counters.all} before" }\n',
-        );
-      const { status, text } = await reload(desk, moved);
+        .replace("rules:\n", `rules:\n  - { rule: all, ${rule} }\n`);
+      const { status, text } = await reload(desk, counting);
       assert.equal(status, 200, text);
       assert.match((await desk.asks(as("send_money", small))).reason, /2 before/);
       const { json } = await ask(desk, `/receipts/${(await desk.asks(as("Pay", small))).receipt.seq}`);
@@ -289,14 +286,11 @@ const scenarios: readonly Scenario[] = [
     defect: { within: "recountRow", find: "call.tool", put: "call.tool_name" },
   },
   {
-    rule: "a row shows the tool of the contract that was in force, also for a call that waited during a reload",
+    rule: "a row shows the tool that its contract means, also for calls that arrive during a reload",
     options: aliased,
     run: async (desk, t) => {
       const asked = Array.from({ length: 8 }, () => desk.asks(as("Pay", small)));
-      const moved = aliasedPayments
-        .replace("aliases: [Pay, send_money]", "aliases: [send_money]")
-        .replace("  pay.legal:\n", "  pay.legal:\n    aliases: [Pay]\n");
-      assert.equal((await reload(desk, moved)).status, 200);
+      assert.equal((await reload(desk, movedPayments)).status, 200);
       await Promise.all([...asked, desk.asks(as("Pay", small))]);
       const contracts = new Map<string, Set<string>>();
       for (const { leaf } of (await ask(desk, "/receipts")).json.receipts as readonly { readonly leaf: string }[]) {
@@ -310,8 +304,11 @@ const scenarios: readonly Scenario[] = [
     // A gate that keeps the name of the first contract for later ones.
     defect: {
       within: "withOwnName",
-      first:
-        "const known = Reflect.get(globalThis, sent.toolName); if (known !== undefined) return { ...sent, toolName: known, alias: sent.toolName }; Reflect.set(globalThis, sent.toolName, aliases.get(sent.toolName));",
+      first: [
+        "const known = Reflect.get(globalThis, sent.toolName);",
+        "if (known !== undefined) return { ...sent, toolName: known, alias: sent.toolName };",
+        "Reflect.set(globalThis, sent.toolName, aliases.get(sent.toolName));",
+      ].join(" "),
     },
   },
   {
@@ -319,7 +316,10 @@ const scenarios: readonly Scenario[] = [
     options: { ...aliased, mandate: "mandate: two\ncontracts: [contracts/pay.yaml]\n" },
     run: async (desk) => {
       const other = (aliases: string, tool = "other.pay"): string =>
-        `contract: other\ntools:\n  ${tool}:\n    aliases: [${aliases}]\n    input: { type: object, additionalProperties: true }\n    otherwise: ALLOW\n`;
+        [
+          `contract: other\ntools:\n  ${tool}:\n    aliases: [${aliases}]`,
+          "    input: { type: object, additionalProperties: true }\n    otherwise: ALLOW\n",
+        ].join("\n");
       writeFileSync(
         join(desk.folder, "mandate.yaml"),
         "mandate: two\ncontracts: [contracts/pay.yaml, contracts/other.yaml]\n",

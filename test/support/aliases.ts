@@ -10,6 +10,11 @@ export const aliasedPayments: string = payments
   )
   .replace("> 2500", "> 250000");
 
+/** The same contract after the alias `Pay` has moved to another tool. */
+export const movedPayments: string = aliasedPayments
+  .replace("aliases: [Pay, send_money]", "aliases: [send_money]")
+  .replace("  pay.legal:\n", "  pay.legal:\n    aliases: [Pay]\n");
+
 export const aliased: DeskOptions = { contract: aliasedPayments };
 
 /** The tools by their other names. */

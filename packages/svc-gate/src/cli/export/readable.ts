@@ -5,7 +5,6 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { LedgerRefused, type LedgerHistory } from "../../ledger/mod.ts";
 import {
-  aliasOf,
   evidenceDigest,
   leafHash,
   missingParts,
@@ -149,7 +148,8 @@ function jsonOf(row: StoredRow): string {
   const fields = readable(row);
   const [input, platform] = (["input", "platform"] as const).map((name) => partText(row.evidence, name) ?? "null");
   const cut = fields.act === null ? readCutInput(row.evidence) : undefined;
-  const sentAs = aliasOf(row);
+  const leaf = parseLeaf(row.leaf);
+  const sentAs = leaf && readCall(leaf, row.evidence)?.alias;
   const alias = sentAs === undefined ? "" : `"sent_as":${JSON.stringify(sentAs)},`;
   const inputs = cut === undefined ? `"input":${input}` : `"input":null,"input_cut":${JSON.stringify(cut)}`;
   return `${JSON.stringify(fields).slice(0, -1)},${alias}${inputs},"platform":${platform}}\n`;

@@ -25,4 +25,4 @@ export type { Durable, Receipt } from "./receipt.ts";
 export type { Broken, StoredRow } from "./row.ts";
 export * as grantRows from "./grant-rows.ts";
 export * as outcomeRows from "./outcome-rows.ts";
-export { aliasOf, readCall, readEffects } from "./verifier.ts";
+export { readCall, readEffects } from "./verifier.ts";

@@ -44,7 +44,7 @@ export function receiptJson(row: StoredRow, outcome?: StoredOutcome): string {
     ["at", json(leaf?.at)],
     ["session_id", json(call?.session_id)],
     ["tool_name", json(call?.tool_name)],
-    ...(call === undefined || call.tool === call.tool_name ? [] : ([["tool", json(call.tool)]] as const)),
+    ...(call?.alias === undefined ? [] : ([["tool", json(call.tool)]] as const)),
     ["tool_input", cut === undefined ? part("input") : "null"],
     ["platform_state", part("platform")],
     ["verdict", json(leaf?.verdict)],

@@ -158,6 +158,8 @@ export interface RecordedCall {
   readonly tool_name: string;
   /** The name by which the call was judged: the tool's own name, even if an alias was sent. */
   readonly tool: string;
+  /** The alias that was sent; undefined if the name that was sent is the name by which the call was judged. */
+  readonly alias?: string | undefined;
   readonly session_id: string | null;
   /** The id of the approval that the caller named. */
   readonly approval?: string;
@@ -168,14 +170,9 @@ export function readCall({ tool }: Pick<Leaf, "tool">, evidence: string): Record
   const call = readPart(evidence, "call") as Partial<RecordedCall> | null | undefined;
   const { tool_name, session_id } = call ?? {};
   const isCall = typeof tool_name === "string" && (session_id === null || typeof session_id === "string");
-  return isCall ? { tool_name, tool: tool ?? tool_name, session_id } : undefined;
-}
-
-/** Returns the alias under which the call of a row was sent; undefined if there is none, or if the call was erased. */
-export function aliasOf({ leaf, evidence }: Pick<StoredRow, "evidence" | "leaf">): string | undefined {
-  const parsed = parseLeaf(leaf);
-  const call = parsed && readCall(parsed, evidence);
-  return call === undefined || call.tool === call.tool_name ? undefined : call.tool_name;
+  if (!isCall) return undefined;
+  const alias = tool === null || tool === tool_name ? undefined : tool_name;
+  return { tool_name, tool: tool ?? tool_name, alias, session_id };
 }
 
 function readPart(evidence: string, name: "call" | "effects"): unknown {

@@ -125,7 +125,7 @@ export class ApprovalWalk {
       key: key ?? "",
       session: call.session_id,
       tool: call.tool,
-      alias: call.tool_name,
+      alias: call.alias,
     });
     const isRight = stop === undefined ? how !== "stopped" : answered === "BLOCK";
     if (isRight) return undefined;
