@@ -259,7 +259,10 @@ async function exchange(
 function causeOf(error: NodeJS.ErrnoException, signal: AbortSignal, { origin }: URL): string {
   if (error instanceof NoAnswer) return error.message;
   if (signal.aborted) return `the gate at ${origin} did not answer in time`;
-  return `the gate at ${origin} could not be reached${error.code === undefined ? "" : ` (${error.code})`}`;
+  const { code = "" } = error;
+  return /^(?:ECONNREFUSED|ENOTFOUND|EAI_|ENETUNREACH|EHOSTUNREACH|ERR_TLS|CERT_|DEPTH_|SELF_|UNABLE_)/.test(code)
+    ? `the gate at ${origin} could not be reached (${code})`
+    : `the connection to the gate at ${origin} broke before a whole answer arrived`;
 }
 
 /** Resolves when the host's end of the pipe has the text: an unwritten refusal must not end with exit code 0. */
