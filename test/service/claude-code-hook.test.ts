@@ -163,7 +163,11 @@ runScenarios("POST /hooks/claude-code", [
       assert.match(reason, /does not cover the tool "Bash"/);
       assert.equal(await desk.rows(), rows);
     },
-    defect: { within: "answerCheck", find: "key?.allowsTool(toolName) === false", put: "false" },
+    defect: {
+      within: "Sequencer.#decide",
+      find: "submission.context.allowsTool?.(current.prepared.request.toolName) === false",
+      put: "false",
+    },
   },
   {
     rule: "the receipt has the arguments as they came, the session, the host's facts, and the digest of the hook's input",

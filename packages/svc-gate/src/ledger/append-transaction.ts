@@ -265,7 +265,7 @@ export class AppendTransaction {
         verdict: entry.verdict,
       },
       [
-        callText(entry.toolName, entry.sessionId, entry.approvalId),
+        callText(entry.alias ?? entry.toolName, entry.sessionId, entry.approvalId),
         entry.inputText,
         entry.platformText ?? "null",
         JSON.stringify(entry.reason),

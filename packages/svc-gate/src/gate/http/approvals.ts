@@ -1,6 +1,6 @@
 import type { FastifyReply } from "fastify";
 import { approvalId, grantId, statuses, statusAt, type Approval, type Status } from "../../approvals/mod.ts";
-import { grantRows, parseLeaf, partText } from "../../ledger/entry/mod.ts";
+import { grantRows, parseLeaf, partText, readCall } from "../../ledger/entry/mod.ts";
 import {
   bad,
   good,
@@ -283,11 +283,14 @@ function described(
 ): readonly (readonly [string, unknown])[] {
   const { asking, asked, key, session, tool, votes, denial, hash } = approval;
   const reason = row === undefined ? undefined : partText(row.evidence, "reason");
+  const leaf = row && parseLeaf(row.leaf);
+  const alias = leaf && readCall(leaf, row.evidence)?.alias;
   return [
     ["receipt", approval.row],
     ["hash", hash],
     ["at", approval.at],
     ["tool_name", tool],
+    ...(alias === undefined ? [] : [["sent_as", alias] as const]),
     ["session_id", session],
     ["key", key],
     ["reason", new Raw(reason ?? "null")],

@@ -71,11 +71,24 @@ export function verifyEvidence(leaf: Leaf, evidence: string, columns: Columns): 
   const expected = verdictColumn(leaf);
   if (verdict !== expected) return broken("evidence", "the column `verdict` differs from the leaf", expected, verdict);
   const isAct = leaf.kind === "change" && tool === changeColumns.tool && session === changeColumns.session;
-  const call = missing.includes("call") ? erasedCall : partText(evidence, "call");
+  const isErased = missing.includes("call");
+  const call = isErased ? erasedCall : partText(evidence, "call");
   const recorded = isAct ? "null" : callText(tool, session);
-  if (call !== recorded && (isAct || call !== callText(tool, session, namedApproval(evidence))))
+  if (call !== recorded && (isAct || isErased || call !== sentText(leaf, evidence, { tool, session })))
     return broken("evidence", "the columns `tool` and `session` differ from the evidence", call, recorded);
+  if (leaf.tool !== null && leaf.tool !== tool && !isErased)
+    return broken("evidence", "the column `tool` differs from the leaf", leaf.tool, tool);
   return missing;
+}
+
+/**
+ * The value of the part `call` that a row with these columns may have besides `callText`. It may name an approval. If a
+ * contract routes the call, it may have been sent under any other name of the tool.
+ */
+function sentText({ tool: own }: Leaf, evidence: string, columns: Pick<StoredRow, "session" | "tool">): string {
+  const { approval, tool_name: sent } = (readPart(evidence, "call") ?? {}) as Partial<RecordedCall>;
+  const tool = own === null || typeof sent !== "string" ? columns.tool : sent;
+  return callText(tool, columns.session, typeof approval === "string" ? approval : undefined);
 }
 
 /** A valid row with its missing parts: a later row must record that they were erased. */
@@ -141,23 +154,25 @@ export function callText(tool: string, session: string | null, approval?: string
 const erasedCall = callText(erasedColumns.tool, erasedColumns.session);
 
 export interface RecordedCall {
+  /** The name that was sent. */
   readonly tool_name: string;
+  /** The name by which the call was judged: the tool's own name, even if an alias was sent. */
+  readonly tool: string;
+  /** The alias that was sent; undefined if the name that was sent is the name by which the call was judged. */
+  readonly alias?: string | undefined;
   readonly session_id: string | null;
   /** The id of the approval that the caller named. */
   readonly approval?: string;
 }
 
-function namedApproval(evidence: string): string | undefined {
-  const named = (readPart(evidence, "call") as Partial<RecordedCall> | null | undefined)?.approval;
-  return typeof named === "string" ? named : undefined;
-}
-
 /** Returns the call that a row records; undefined if it was erased or is not valid. */
-export function readCall(evidence: string): RecordedCall | undefined {
+export function readCall({ tool }: Pick<Leaf, "tool">, evidence: string): RecordedCall | undefined {
   const call = readPart(evidence, "call") as Partial<RecordedCall> | null | undefined;
   const { tool_name, session_id } = call ?? {};
   const isCall = typeof tool_name === "string" && (session_id === null || typeof session_id === "string");
-  return isCall ? { tool_name, session_id } : undefined;
+  if (!isCall) return undefined;
+  const alias = tool === null || tool === tool_name ? undefined : tool_name;
+  return { tool_name, tool: tool ?? tool_name, alias, session_id };
 }
 
 function readPart(evidence: string, name: "call" | "effects"): unknown {
