@@ -24,6 +24,7 @@ export interface KeysOptions extends GatePlace {
 export interface CreateOptions extends KeysOptions {
   readonly owner?: string;
   readonly scopes?: string;
+  readonly kind?: string;
   readonly expires?: string;
   readonly tools?: string;
   readonly rate?: string;
@@ -43,11 +44,12 @@ export interface RotateOptions extends KeysOptions {
 
 /** `svc-gate keys create`: omitted options get the gate's defaults. */
 export async function createCommand(name: string, options: CreateOptions): Promise<Outcome> {
-  const { owner, scopes, expires, tools, rate, person, groups } = options;
+  const { owner, scopes, kind, expires, tools, rate, person, groups } = options;
   const body = {
     name,
     owner,
     scopes: scopes === undefined ? undefined : listOf(scopes),
+    kind,
     expires,
     tools: tools === undefined ? undefined : listOf(tools),
     rate: rate === undefined ? undefined : readRate(rate),
@@ -55,7 +57,11 @@ export async function createCommand(name: string, options: CreateOptions): Promi
     groups: groups === undefined ? undefined : listOf(groups),
   };
   const made = await change(options, { act: "create", body });
-  return shown(made, options, `created the key ${idOf(made)}, for ${made.scopes.join(", ")}${limitsOf(made)}`);
+  return shown(made, options, `created the key ${idOf(made)}, for ${purposeOf(made)}${limitsOf(made)}`);
+}
+
+function purposeOf({ kind, scopes }: KeyJson): string {
+  return kind === null ? scopes.join(", ") : `the ${kind} of an agent`;
 }
 
 /** `svc-gate keys rotate` */
@@ -144,12 +150,25 @@ function idOf({ name, tenant }: KeyJson): string {
   return tenant === null ? name : `${tenant}/${name}`;
 }
 
-const headings = ["key", "state", "scopes", "person", "groups", "tools", "rate", "expires", "last used", "owner"];
+const headings = [
+  "key",
+  "state",
+  "kind",
+  "scopes",
+  "person",
+  "groups",
+  "tools",
+  "rate",
+  "expires",
+  "last used",
+  "owner",
+];
 
 function tableOf(keys: readonly KeyJson[]): string {
   const rows = keys.map((key) => [
     idOf(key),
     key.previous_until === null ? key.state : `${key.state} until ${key.previous_until}`,
+    key.kind ?? "-",
     key.scopes.join(","),
     key.person ?? "-",
     key.groups.join(",") || "-",

@@ -2,7 +2,7 @@ import type { Canonical, Json, Verdict } from "../wire/mod.ts";
 import { readCounters } from "./approval/reads.ts";
 import { pinnedCounters, type ApprovalTerms } from "./approval/terms.ts";
 import { checkCondition } from "./check/check.ts";
-import { walk, worstCost, type Core } from "./check/core.ts";
+import { walk, worstCost, type Core, type HostFacts } from "./check/core.ts";
 import { heldName } from "./counters/counter.ts";
 import { namesIn, type CounterWriter, type Reader } from "./counters/counters.ts";
 import type { OutcomeDocument, RequireDocument, RuleDocument } from "./text/document.ts";
@@ -47,6 +47,8 @@ export interface Route {
   readonly validateInput: Validator;
   readonly onlyDoubles: boolean;
   readonly validatePlatform: Validator | undefined;
+  /** The facts that a host's key may state. */
+  readonly hostFacts: HostFacts;
   readonly requires: readonly Requirement[];
   readonly rules: readonly Rule[];
   readonly otherwise: Verdict;

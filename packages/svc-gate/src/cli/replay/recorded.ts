@@ -1,4 +1,4 @@
-import { isVerdict, readJson, type CheckRequest, type JsonObject, type Verdict } from "../../wire/mod.ts";
+import { isVerdict, readJson, type CheckRequest, type JsonObject, type KeyKind, type Verdict } from "../../wire/mod.ts";
 import {
   askOf,
   evidenceDigest,
@@ -19,6 +19,8 @@ export interface Recorded {
   readonly row: RecordedRow;
   readonly leaf: Leaf;
   readonly request: CheckRequest;
+  /** Undefined for an ordinary key. */
+  readonly keyKind: KeyKind | undefined;
   /** The marker of an input that was not stored whole; `request.toolInput` is then empty. */
   readonly cutInput: ReturnType<typeof readCutInput>;
   readonly reason: string;
@@ -123,7 +125,8 @@ export function readRecorded(row: RecordedRow): Recorded | string {
     inputText,
     platformText: platformState === null ? null : platformText,
   };
-  return { row, leaf, request, cutInput, reason, trace, effects, reasonText, outcomeText, effectsText };
+  const keyKind = call.key_kind;
+  return { row, leaf, request, keyKind, cutInput, reason, trace, effects, reasonText, outcomeText, effectsText };
 }
 
 export const inputNotKept = "its input was not stored whole";

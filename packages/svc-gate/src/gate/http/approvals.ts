@@ -1,6 +1,6 @@
 import type { FastifyReply } from "fastify";
 import { approvalId, grantId, statuses, statusAt, type Approval, type Status } from "../../approvals/mod.ts";
-import { grantRows, parseLeaf, partText } from "../../ledger/entry/mod.ts";
+import { grantRows, parseLeaf, partText, readCall } from "../../ledger/entry/mod.ts";
 import {
   bad,
   good,
@@ -332,12 +332,14 @@ function detailOf(call: RouteCall, approval: Approval, row: ShownRow | undefined
     row === undefined ? "null" : (partText(row.evidence, name) ?? "null");
   const outcome = JSON.parse(part("outcome")) as { readonly counters?: unknown } | null;
   const { mode = null, contract = null } = parseLeaf(row?.leaf ?? "") ?? {};
+  const kind = row && readCall(row.evidence)?.key_kind;
   return objectText([
     ...standing(call, approval),
     ...described(call, approval, row),
     ["may_differ", call.gate.policy.policySet.tools.get(approval.tool)?.unbound ?? []],
     ["tool_input", new Raw(part("input"))],
     ["platform_state", new Raw(part("platform"))],
+    ...(kind === undefined ? [] : [["key_kind", kind] as const]),
     ["counters", outcome?.counters ?? null],
     ["mode", mode],
     ["contract", contract],

@@ -48,6 +48,7 @@ export async function answerCheck({
     return bad(refuse("wrong-tool", `the key ${quote(key.name)} does not cover the tool ${quote(toolName)}`));
   return gate.check(parsed.value, {
     keyName: key?.name ?? "",
+    keyKind: key?.kind,
     bytes: body.length,
     digest: hash("sha256", body, "hex"),
     timings,

@@ -1,3 +1,4 @@
+import { keyKindOf, type KeyKind } from "../../wire/mod.ts";
 import type { PartName } from "./disclosure.ts";
 import { erasedColumns, isErasable } from "./erasure.ts";
 import { evidenceDigest, isEmptyList, missingParts, partText } from "./evidence.ts";
@@ -73,7 +74,7 @@ export function verifyEvidence(leaf: Leaf, evidence: string, columns: Columns): 
   const isAct = leaf.kind === "change" && tool === changeColumns.tool && session === changeColumns.session;
   const call = missing.includes("call") ? erasedCall : partText(evidence, "call");
   const recorded = isAct ? "null" : callText(tool, session);
-  if (call !== recorded && (isAct || call !== callText(tool, session, namedApproval(evidence))))
+  if (call !== recorded && (isAct || call !== callText(tool, session, rareMembers(evidence))))
     return broken("evidence", "the columns `tool` and `session` differ from the evidence", call, recorded);
   return missing;
 }
@@ -131,10 +132,19 @@ function brokenAt(seq: number): (code: FindingCode, problem: string, expected: u
   });
 }
 
-/** Returns the canonical value of the part `call`. `approval` is the id that the caller named. */
-export function callText(tool: string, session: string | null, approval?: string): string {
+/** The members of the part `call` that most calls do not have. */
+interface RareMembers {
+  /** The id of the approval that the caller named. */
+  readonly approval?: string | undefined;
+  /** Undefined for an ordinary key. */
+  readonly keyKind?: KeyKind | undefined;
+}
+
+/** Returns the canonical value of the part `call`. */
+export function callText(tool: string, session: string | null, { approval, keyKind }: RareMembers = {}): string {
   const named = approval === undefined ? "" : `"approval":${JSON.stringify(approval)},`;
-  return `{${named}"session_id":${session === null ? "null" : JSON.stringify(session)},"tool_name":${JSON.stringify(tool)}}`;
+  const kind = keyKind === undefined ? "" : `"key_kind":${JSON.stringify(keyKind)},`;
+  return `{${named}${kind}"session_id":${session === null ? "null" : JSON.stringify(session)},"tool_name":${JSON.stringify(tool)}}`;
 }
 
 /** The value of the columns of an erased call. */
@@ -143,21 +153,28 @@ const erasedCall = callText(erasedColumns.tool, erasedColumns.session);
 export interface RecordedCall {
   readonly tool_name: string;
   readonly session_id: string | null;
-  /** The id of the approval that the caller named. */
-  readonly approval?: string;
+  /** The kind of the key that asked; undefined for an ordinary key. */
+  readonly key_kind?: KeyKind | undefined;
 }
 
-function namedApproval(evidence: string): string | undefined {
-  const named = (readPart(evidence, "call") as Partial<RecordedCall> | null | undefined)?.approval;
-  return typeof named === "string" ? named : undefined;
+function rareMembers(evidence: string): RareMembers {
+  const call = readPart(evidence, "call") as
+    | { readonly approval?: unknown; readonly key_kind?: unknown }
+    | null
+    | undefined;
+  const { approval, key_kind: kind } = call ?? {};
+  return { approval: typeof approval === "string" ? approval : undefined, keyKind: keyKindOf(kind) };
 }
 
 /** Returns the call that a row records; undefined if it was erased or is not valid. */
 export function readCall(evidence: string): RecordedCall | undefined {
   const call = readPart(evidence, "call") as Partial<RecordedCall> | null | undefined;
-  const { tool_name, session_id } = call ?? {};
+  const { tool_name, session_id, key_kind } = call ?? {};
   const isCall = typeof tool_name === "string" && (session_id === null || typeof session_id === "string");
-  return isCall ? { tool_name, session_id } : undefined;
+  // A kind that this version does not know may give facts another meaning.
+  const isKnown = key_kind === undefined || keyKindOf(key_kind) !== undefined;
+  if (!isCall || !isKnown) return undefined;
+  return key_kind === undefined ? { tool_name, session_id } : { tool_name, session_id, key_kind };
 }
 
 function readPart(evidence: string, name: "call" | "effects"): unknown {
