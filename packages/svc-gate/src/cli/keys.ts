@@ -172,8 +172,8 @@ function idOf({ name, tenant }: KeyJson): string {
 const headings = [
   "key",
   "state",
-  "kind",
   "scopes",
+  "kind",
   "person",
   "groups",
   "tools",
@@ -187,8 +187,8 @@ function tableOf(keys: readonly KeyJson[]): string {
   const rows = keys.map((key) => [
     idOf(key),
     key.previous_until === null ? key.state : `${key.state} until ${key.previous_until}`,
-    key.kind ?? "-",
     key.scopes.join(","),
+    key.kind ?? "-",
     key.person ?? "-",
     key.groups.join(",") || "-",
     key.tools?.join(",") ?? "all tools",
