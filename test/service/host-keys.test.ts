@@ -226,12 +226,7 @@ runScenarios("keys of hosts", [
       assert.equal("key_kind" in (await ask(desk, `/receipts/${ofOther.receipt.seq}`)).json, false);
       await assertLedgerHolds(t, desk);
     },
-    defect: {
-      within: "decideCall",
-      module: "core/decide-batch",
-      find: "keyName, keyKind",
-      put: "keyName, keyKind: undefined",
-    },
+    defect: { within: "AppendTransaction.append", find: "entry.keyKind", put: "undefined" },
   },
   {
     rule: "a counter counts a host's call by the facts that count, also when it begins later",
