@@ -52,8 +52,8 @@ export function openFilesWarning(files: GateFiles): string | undefined {
   const writable = openAs(files.dataDir, 0o002);
   if (readable.length + writable.length === 0) return undefined;
   const what = [
-    ...(readable.length === 0 ? [] : [`other users of this machine can read ${readable.join(" and ")}`]),
-    ...(writable.length === 0 ? [] : [`other users of this machine can replace files in ${writable.join("")}`]),
+    ...(readable.length === 0 ? [] : [`other users of this machine can read ${readable.join(", ")}`]),
+    ...(writable.length === 0 ? [] : [`other users of this machine can replace files in ${writable.join(", ")}`]),
   ];
   return (
     `the agent can approve itself here: ${what.join(", and ")}. Run \`chmod go-rwx\` on each. If the mode stays, ` +
