@@ -201,8 +201,8 @@ function onTheWire(given: Given): object {
   return {
     ...same,
     key: keyName,
-    ...(approvalId !== undefined && { approval: approvalId }),
-    ...(keyKind !== undefined && { key_kind: keyKind }),
+    // The members of a call that most calls do not have.
+    ...(keyKind !== undefined && { rare: { approval: approvalId, key_kind: keyKind } }),
     tool_name: toolName,
     session_id: sessionId,
     input: inputText,

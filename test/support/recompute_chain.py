@@ -20,10 +20,6 @@ def decoded(part: str) -> str:
     return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)).decode("utf-8")
 
 
-# A call has the first two members only if it names an approval, or if its key is not an ordinary one.
-CALL = ("approval", "key_kind", "session_id", "tool_name")
-
-
 def problems(vectors: dict) -> list[str]:
     found = []
     prev = "0" * 64
@@ -35,7 +31,9 @@ def problems(vectors: dict) -> list[str]:
             key = hmac.new(secret, move["key"].encode(), hashlib.sha256).hexdigest()
             effects[f"{move['counter']} {key}"] = {"amount": move["amount"], "counter": move["counter"], "key": key}
         values = {
-            "call": canonical({name: given[name] for name in CALL if name in given}),
+            "call": canonical(
+                {"session_id": given["session_id"], "tool_name": given["tool_name"], **given.get("rare", {})}
+            ),
             "input": given["input"],
             "platform": given["platform"] or "null",
             "reason": canonical(given["reason"]),

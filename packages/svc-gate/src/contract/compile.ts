@@ -12,6 +12,7 @@ import type { Facts } from "./check/facts.ts";
 import { readHostFacts } from "./check/host-facts.ts";
 import type { ContractFunction } from "./functions/functions.ts";
 import { limitDeclarations, limitValues, type Limits } from "./check/limits.ts";
+import { countedFacts } from "./run/counted-facts.ts";
 import type { Probe } from "./run/plan.ts";
 import { readContract, readMandate } from "./text/read-document.ts";
 import { readSchema } from "./schema/read.ts";
@@ -429,7 +430,7 @@ class ContractCompiler {
       },
       validateInput: document?.onlyDoubles === true ? onlyDoubles(validate) : validate,
       onlyDoubles: document?.onlyDoubles === true,
-      validatePlatform: this.#platform?.validate,
+      validatePlatform: this.#validatePlatform(),
       hostFacts: this.#hostFacts,
       requires,
       rules: rules.flatMap((rule) => rule ?? []),
@@ -451,6 +452,11 @@ class ContractCompiler {
       const unbound = unboundMembers(listing, plan, input?.type ?? noFields, checked);
       return { ...plan, canEscalate: !decidesAlone, unbound, subject: this.#subject(plan) };
     };
+  }
+
+  #validatePlatform(): Route["validatePlatform"] {
+    const validate = this.#platform?.validate;
+    return validate && ((facts, keyKind) => validate(countedFacts(facts, keyKind, this.#hostFacts)));
   }
 
   /** The listed facts, and the facts that key a counter and are not numbers. */

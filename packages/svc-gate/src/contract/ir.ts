@@ -14,7 +14,6 @@ export type { Cause } from "./approval/causes.ts";
 export { isNumber, memberPath, readMembers } from "./approval/reads.ts";
 export type { Requirement, Route, Rule, ToolPlan } from "./compile-tool.ts";
 export { children, type Core, walk } from "./check/core.ts";
-export { countedFacts } from "./run/counted-facts.ts";
 export { type Plan, type Probe, stepsMax } from "./run/plan.ts";
 export { constantValue } from "./check/constant.ts";
 export type { ContractDocument, CounterDocument } from "./text/document.ts";

@@ -367,8 +367,7 @@ interface Given extends Readonly<
   readonly at: number;
   readonly routed: boolean;
   readonly contract: number;
-  readonly approval?: string;
-  readonly key_kind?: string;
+  readonly rare?: Readonly<Record<string, string>>;
   readonly session_id: string | null;
   readonly platform: string | null;
   readonly outcome: object;
@@ -393,9 +392,7 @@ suite(
       const made = spawnSync(
         process.execPath,
         [join(import.meta.dirname, "..", "..", "..", "support", "ledger-vectors.ts"), "--print"],
-        {
-          encoding: "utf8",
-        },
+        { encoding: "utf8" },
       );
       const isSame = made.stdout === readFileSync(vectorFile, "utf8");
       assert.ok(isSame, `${made.stderr}after a change that is meant: node test/support/ledger-vectors.ts --write`);
@@ -484,8 +481,7 @@ suite(
 
 /** Returns the JSON texts of the six parts. */
 function valuesOf(given: Given, secret: string): readonly string[] {
-  const { approval, key_kind, session_id, tool_name, moves } = given;
-  const rare = { ...(approval !== undefined && { approval }), ...(key_kind !== undefined && { key_kind }) };
+  const { rare, session_id, tool_name, moves } = given;
   const effects = moves.map(({ counter, key, amount }) => ({
     amount,
     counter,

@@ -1,5 +1,5 @@
 import { EvaluationError } from "../../contract/mod.ts";
-import { children, countedFacts, type Core, type Requirement, type Route, type Rule } from "../../contract/ir.ts";
+import { children, type Core, type Requirement, type Route, type Rule } from "../../contract/ir.ts";
 import type { Span } from "../../contract/mod.ts";
 import type { Verdict } from "../../wire/mod.ts";
 import type { Evaluation } from "../evaluate.ts";
@@ -150,14 +150,14 @@ function isLimit({ file, from }: Span): boolean {
 
 function mismatchOf(routes: readonly Route[], { prepared, decision }: Evaluation): MismatchExplained | undefined {
   const { request } = prepared;
-  for (const { contract, validateInput, validatePlatform, hostFacts } of routes) {
+  for (const { contract, validateInput, validatePlatform } of routes) {
     const isInput = decision.rule === `${contract}.$input`;
     if (!isInput && decision.rule !== `${contract}.$platform`) continue;
     const wrong = isInput
       ? validateInput(request.toolInput)
       : request.platformState === null
         ? undefined
-        : validatePlatform?.(countedFacts(request.platformState, prepared.caller.keyKind, hostFacts));
+        : validatePlatform?.(request.platformState, prepared.caller.keyKind);
     if (wrong === undefined) return undefined;
     const path = wrong.path.map((step) => (typeof step === "number" ? `[${step}]` : `.${step}`)).join("");
     const { expected, found } = wrong;

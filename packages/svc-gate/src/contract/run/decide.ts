@@ -24,7 +24,6 @@ import type { Counter } from "../counters/counter.ts";
 import { stepsMax, type EvaluationContext } from "./plan.ts";
 import { EvaluationError } from "./rational.ts";
 import { mismatchText } from "../schema/schema.ts";
-import { countedFacts } from "./counted-facts.ts";
 import { uncountedFacts, uncountedMismatch, withUncounted } from "./host-facts.ts";
 
 const noUpdates: readonly CounterUpdate[] = [];
@@ -274,8 +273,7 @@ function checkSchemas(plan: ToolPlan, request: CheckRequest, caller: Caller): De
       const wrong = validateInput(request.toolInput);
       if (wrong !== undefined) return blocked(`${contract}.$input`, mismatchText("input", wrong));
       const snapshot: JsonObject | null = request.platformState;
-      const off =
-        snapshot === null ? undefined : validatePlatform?.(countedFacts(snapshot, caller.keyKind, route.hostFacts));
+      const off = snapshot === null ? undefined : validatePlatform?.(snapshot, caller.keyKind);
       if (off !== undefined)
         return blocked(
           `${contract}.$platform`,
