@@ -17,6 +17,7 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 COPY packages/svc-gate/package.json packages/svc-gate/
 COPY packages/workbench/package.json packages/workbench/
+COPY packages/agent/package.json packages/agent/
 # The optional packages are runtimes for machines with an older Node: the image has the right one.
 RUN npm ci --workspace=packages/svc-gate --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
 

@@ -13,8 +13,11 @@ process.env["NODE_COMPILE_CACHE"] ??= join(root, "node_modules", ".cache", "svc-
 const typedIn = process.env["INIT_CWD"];
 if (process.env["npm_lifecycle_event"] === "svc-gate" && typedIn !== undefined) process.chdir(typedIn);
 
-const { workbench } = JSON.parse(readFileSync(join(root, "packages", "svc-gate", "package.json"), "utf8"));
+const { agent, workbench } = JSON.parse(readFileSync(join(root, "packages", "svc-gate", "package.json"), "utf8"));
 const setup = new URL("../tools/setup.mjs", import.meta.url);
 if (workbench.includes(process.argv[2]) && existsSync(setup)) await (await import(setup.href)).setUp("workbench");
 
-await import("../packages/svc-gate/bin/svc-gate.mjs");
+// A host starts `hook` before each call, so the command line of the server is not loaded for it.
+const agentBin = new URL("../packages/agent/bin/svc-gate.mjs", import.meta.url);
+const isAgents = agent.includes(process.argv[2]) && Number(process.versions.node.split(".")[0]) >= 26;
+await import(isAgents && existsSync(agentBin) ? agentBin.href : "../packages/svc-gate/bin/svc-gate.mjs");

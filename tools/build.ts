@@ -20,7 +20,7 @@ interface Package {
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
-const packages: readonly Package[] = ["svc-gate", "workbench"].map((name) => {
+const packages: readonly Package[] = ["svc-gate", "workbench", "agent"].map((name) => {
   const folder = join(root, "packages", name);
   const manifest: Pick<Package, "name" | "files" | "exports"> = JSON.parse(
     readFileSync(join(folder, "package.json"), "utf8"),

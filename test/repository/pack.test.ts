@@ -30,6 +30,7 @@ interface Manifest {
 const manifestOf = (folder: string): Manifest => JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8"));
 const manifest = manifestOf("packages/svc-gate");
 const workbench = manifestOf("packages/workbench");
+
 /** A bound that only detects a hang, because a machine or a registry may be slow. */
 const timeout = 300_000;
 const noNetwork = /ENOTFOUND|ECONNREFUSED|ECONNRESET|ETIMEDOUT|EAI_AGAIN|ENOTCACHED|network|request to \S+ failed/;
@@ -74,11 +75,14 @@ interface Packed {
 /** Runs the steps of `npm run pack` one by one, because npm's scripts may install over other tests. */
 function pack(folder: string, env: NodeJS.ProcessEnv): readonly Packed[] {
   const { scripts } = manifestOf(".");
-  assert.equal(scripts["pack"], "npm run -s build && npm pack --ignore-scripts ./dist/svc-gate ./dist/workbench");
+  assert.equal(
+    scripts["pack"],
+    "npm run -s build && npm pack --ignore-scripts ./dist/svc-gate ./dist/workbench ./dist/agent",
+  );
   const [node, ...build] = (scripts["build"] ?? "").split(" ");
   assert.equal(node, "node");
   execFileSync(process.execPath, build, { cwd: root });
-  return ["svc-gate", "workbench"].map((name) => {
+  return ["svc-gate", "workbench", "agent"].map((name) => {
     const words = ["pack", "--json", `./dist/${name}`, "--pack-destination", folder];
     const { status, stdout, stderr } = npm(words, root, env);
     assert.equal(status, 0, String(stderr));
@@ -177,7 +181,7 @@ suite("the package", () => {
 
   test("the lock file has what the manifests name", () => {
     const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
-    for (const folder of ["", "packages/svc-gate", "packages/workbench"]) {
+    for (const folder of ["", "packages/svc-gate", "packages/workbench", "packages/agent"]) {
       for (const part of ["version", "dependencies", "devDependencies", "optionalDependencies", "peerDependencies"]) {
         const { [part]: named }: Readonly<Record<string, unknown>> = { ...manifestOf(folder) };
         assert.deepEqual(

@@ -31,6 +31,7 @@ const rooms: Readonly<Record<string, string>> = {
   console: "packages/svc-gate/src/console",
   analysis: "packages/workbench/src/analysis",
   commands: "packages/workbench/src/commands",
+  agent: "packages/agent/src",
 };
 const folderOf = (room: string): string => rooms[room] ?? assert.fail(`the room ${room} does not exist`);
 const temporary = mkdtempSync(join(tmpdir(), "svc-gate-walls-"));
@@ -111,6 +112,9 @@ const arrows: readonly { readonly from: string; readonly to: string; readonly co
   { from: "commands", to: "analysis", codes: [] },
   { from: "commands", to: "cli", codes: [] },
   { from: "commands", to: "contract", codes: [] },
+  { from: "agent", to: "wire", codes: wall },
+  { from: "agent", to: "gate", codes: wall },
+  { from: "gate", to: "agent", codes: wall },
 ];
 
 // TS2591 and TS2584 are "cannot find name" with a hint at `types` or `lib`; TS2304 is the same without a hint.

@@ -1,5 +1,5 @@
 /**
- * Goal: the key of an agent's host is worth little, because the agent itself can read it. It opens three routes, its
+ * Goal: the key of an agent's host is worth little, because the agent itself can read it. It opens four routes, its
  * facts count only where a contract lists them, and its approvals lift only its own calls. Method: scenarios over HTTP,
  * each compared with an ordinary key. Positive control: each scenario fails on a gate with a planted defect.
  */
@@ -103,6 +103,7 @@ async function approvedFor(desk: Desk, key: string, of: object): Promise<string>
 /** Every route, and whether a host's key opens it. */
 const opened: Readonly<Record<string, boolean>> = {
   "POST /check": true,
+  "POST /hooks/claude-code": true,
   "GET /rules": false,
   "POST /explain": false,
   "GET /receipts": false,
@@ -149,7 +150,7 @@ async function stateOf(desk: Desk): Promise<any> {
 
 runScenarios("keys of hosts", [
   {
-    rule: "a host's key opens three routes and no other",
+    rule: "a host's key opens four routes and no other",
     options: { contract },
     run: async (desk) => {
       const [host, ordinary] = await agents(desk);

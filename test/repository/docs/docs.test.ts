@@ -191,7 +191,7 @@ suite("docs/decisions", () => {
   });
 
   test("decisions 0001 and 0020 give a reason for each dependency in package.json and for no other", () => {
-    const manifests = ["", "packages/svc-gate/", "packages/workbench/"].map((folder) =>
+    const manifests = ["", "packages/svc-gate/", "packages/workbench/", "packages/agent/"].map((folder) =>
       JSON.parse(read(`${folder}package.json`)),
     );
     const named = manifests.flatMap(({ dependencies = {}, devDependencies = {}, optionalDependencies = {} }) =>

@@ -1,11 +1,11 @@
 import { Command } from "commander";
 import { settings, version } from "../gate/mod.ts";
 import { run } from "./run.ts";
+import { addCommandsOfOtherPackages } from "./other-packages.ts";
 import { addApprovals, addGrants } from "./usage/approvals.ts";
 import { addContractCommands } from "./usage/contract.ts";
 import { addLedgerCommands } from "./usage/ledger.ts";
 import { addOperatorCommands } from "./usage/operator.ts";
-import { addWorkbenchCommands } from "./workbench.ts";
 
 const program = new Command("svc-gate")
   .description("May this AI agent's tool call run? A verdict with a reason, and a receipt that anyone can verify.")
@@ -40,8 +40,8 @@ program
   .description("print the version")
   .action(() => run(async () => ({ exitCode: 0, text: version })));
 
-// A gate that serves does not load the code that only authors need.
-if (!program.commands.some((command) => command.name() === process.argv[2])) await addWorkbenchCommands(program);
+// A gate that serves does not load the code of other packages.
+if (!program.commands.some((command) => command.name() === process.argv[2])) await addCommandsOfOtherPackages(program);
 
 function print(text: string): void {
   process.stdout.write(`${text}\n`);

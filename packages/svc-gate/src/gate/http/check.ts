@@ -15,6 +15,8 @@ export interface ReceivedCheck {
   readonly tenant: string | null;
   readonly exchange: Exchange;
   readonly body: Buffer;
+  /** The body as the caller sent it, if a hook's input was translated; by default `body`. */
+  readonly received?: Buffer;
 }
 
 /**
@@ -28,6 +30,7 @@ export async function answerCheck({
   tenant,
   exchange,
   body,
+  received = body,
 }: ReceivedCheck): Promise<Result<string, Refusal>> {
   const timings = beginTimings();
   const { key } = exchange;
@@ -49,8 +52,8 @@ export async function answerCheck({
   return gate.check(parsed.value, {
     keyName: key?.name ?? "",
     keyKind: key?.kind,
-    bytes: body.length,
-    digest: hash("sha256", body, "hex"),
+    bytes: received.length,
+    digest: hash("sha256", received, "hex"),
     timings,
     onAnswer: isReported ? (decided) => reportAnswer(exchange, decided, timings, log) : undefined,
   });

@@ -18,12 +18,14 @@ import { refuseWith } from "./refusing.ts";
 import { report } from "./report.ts";
 import type { RouteCall, Route } from "./route.ts";
 import { answerCheck } from "./check.ts";
+import { claudeCodeHook } from "./claude-code.ts";
 import { lift, showStops, stop } from "./stop.ts";
 import type { Exchange } from "./exchange.ts";
 import { verify } from "./verify.ts";
 
 export const routes: readonly Route[] = [
   { method: "POST", path: "/check", scope: "check", forHosts: true, handle: check },
+  { method: "POST", path: "/hooks/claude-code", scope: "check", forHosts: true, handle: claudeCodeHook },
   { method: "GET", path: "/health", scope: undefined, handle: health },
   { method: "GET", path: "/rules", scope: "rules", handle: rules },
   { method: "POST", path: "/explain", scope: "rules", handle: explain },

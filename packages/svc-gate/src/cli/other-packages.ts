@@ -1,0 +1,70 @@
+import { readFileSync } from "node:fs";
+import type { Command } from "commander";
+import { version } from "../gate/mod.ts";
+import { BadInput } from "./outcome.ts";
+import { run } from "./run.ts";
+
+/** The entry points in a clone. `npm run build` replaces each with its package's name. */
+const workbenchEntry: string = "../../../workbench/src/commands/mod.ts";
+const agentEntry: string = "../../../agent/src/mod.ts";
+
+interface Workbench {
+  readonly addWorkbenchCommands: (program: Command) => void;
+}
+
+interface Agent {
+  readonly runAgentCommand: (words: readonly string[]) => Promise<number>;
+}
+
+/**
+ * Adds the commands for authors and for agents' machines, which are in packages of their own. If such a package is not
+ * installed, each of its commands prints how to install it.
+ */
+export async function addCommandsOfOtherPackages(program: Command): Promise<void> {
+  const agent = await installed<Agent>(agentEntry);
+  const workbench = await installed<Workbench>(workbenchEntry);
+  const names = commandNames();
+  for (const name of names.agent) addAgentCommand(program, name, agent);
+  if (workbench !== undefined) workbench.addWorkbenchCommands(program);
+  else for (const name of names.workbench) addMissing(program, name, "svc-gate-workbench");
+}
+
+/** The agent's package reads its own words, because it also runs without this one. */
+function addAgentCommand(program: Command, name: string, agent: Agent | undefined): void {
+  if (agent === undefined) {
+    addMissing(program, name, "svc-gate-agent");
+    return;
+  }
+  passAllWords(program.command(name).description("for agents' machines")).action(async () => {
+    process.exitCode = await agent.runAgentCommand(process.argv.slice(2));
+  });
+}
+
+function addMissing(program: Command, name: string, owner: string): void {
+  passAllWords(program.command(name).description(`in the package ${owner}, which is not installed`)).action(() =>
+    run(() => Promise.reject(new BadInput(howToGet(name, owner)))),
+  );
+}
+
+function passAllWords(command: Command): Command {
+  return command.argument("[words...]").allowUnknownOption().helpOption(false);
+}
+
+function howToGet(name: string, owner: string): string {
+  const file = `${owner}-${version}.tgz`;
+  return `${name} is in the package ${owner}, which is not installed: npm install --prefix . --ignore-scripts ${file}`;
+}
+
+async function installed<Module>(entry: string): Promise<Module | undefined> {
+  try {
+    return (await import(entry)) as Module;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ERR_MODULE_NOT_FOUND") return undefined;
+    throw error;
+  }
+}
+
+/** The names of the commands of each other package. */
+function commandNames(): Readonly<Record<"agent" | "workbench", readonly string[]>> {
+  return JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+}
