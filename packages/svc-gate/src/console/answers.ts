@@ -62,6 +62,8 @@ export interface Approval {
 
 export interface ApprovalDetail extends Approval {
   readonly counters: Readonly<Record<string, string>> | null;
+  /** The kind of the key that asked; absent for an ordinary key. */
+  readonly key_kind?: string;
   readonly mode: string | null;
   readonly contract: string | null;
   readonly may_differ: readonly string[];
@@ -91,6 +93,7 @@ export interface Receipt {
   readonly rule?: string | null;
   readonly contract?: string | null;
   readonly key?: string | null;
+  readonly key_kind?: string;
   readonly act?: string;
   /** The last outcome of the call, and the row that reports it. */
   readonly outcome?: { readonly status: string; readonly seq: number };

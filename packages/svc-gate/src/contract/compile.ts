@@ -8,9 +8,12 @@ import { planWriter, planReader, readCounter, type CounterWriter, type Reader } 
 import { heldName, heldPart, type Counter } from "./counters/counter.ts";
 import { Report, type Diagnostic, type SourceFile } from "./text/diagnostic.ts";
 import type { ContractDocument, MandateDocument, MandateEntry } from "./text/document.ts";
+import type { HostFacts } from "./check/core.ts";
 import type { Facts } from "./check/facts.ts";
+import { readHostFacts } from "./check/host-facts.ts";
 import type { ContractFunction } from "./functions/functions.ts";
 import { limitDeclarations, limitValues, type Limits } from "./check/limits.ts";
+import { countedFacts } from "./run/counted-facts.ts";
 import type { Probe } from "./run/plan.ts";
 import { readContract, readMandate } from "./text/read-document.ts";
 import { readSchema } from "./schema/read.ts";
@@ -274,6 +277,7 @@ class ContractCompiler {
   readonly #platform: { readonly type: RecordType; readonly validate: Validator } | undefined;
   readonly #mandate: MandateDocument | undefined;
   readonly #terms: TermsReader;
+  readonly #hostFacts: HostFacts;
 
   constructor(
     document: ContractDocument,
@@ -288,6 +292,7 @@ class ContractCompiler {
     this.#limits = limitValues(limitDeclarations(document.limits, report), mandate?.limits.get(document.name), report);
     this.#platform =
       document.platform === undefined ? undefined : readSchema(document.platform, "platform", this.#budget, report);
+    this.#hostFacts = readHostFacts(document, this.#platform?.type, report);
     this.#readCounters(mandate?.counters.get(document.name));
     this.#checkRuleNames();
     this.#terms = new TermsReader(report, this.#platform?.type, new Set(this.counters.keys()));
@@ -314,9 +319,10 @@ class ContractCompiler {
   #readCounters(settings: YamlMap | undefined): void {
     const { counters, lets, name: contract } = this.#document;
     const empty = this.#startsEmpty(settings);
+    const shared = { limits: this.#limits, lets, hostFacts: this.#hostFacts, report: this.#report };
     for (const [name, document] of counters) {
       const of = this.#select(document.of);
-      const context = { of, startsEmpty: empty.has(name), limits: this.#limits, lets, report: this.#report };
+      const context = { ...shared, of, startsEmpty: empty.has(name) };
       this.counters.set(name, readCounter(`${contract}.${name}`, document, context));
     }
   }
@@ -401,6 +407,7 @@ class ContractCompiler {
     const scope: Scope = {
       input: input?.type ?? noFields,
       platform: this.#platform?.type ?? noFields,
+      hostFacts: this.#hostFacts,
       limits: this.#limits,
       counters: this.counters,
       lets: this.#document.lets,
@@ -433,7 +440,8 @@ class ContractCompiler {
       },
       validateInput: document?.onlyDoubles === true ? onlyDoubles(validate) : validate,
       onlyDoubles: document?.onlyDoubles === true,
-      validatePlatform: this.#platform?.validate,
+      validatePlatform: this.#validatePlatform(),
+      hostFacts: this.#hostFacts,
       requires,
       rules: rules.flatMap((rule) => rule ?? []),
       otherwise: otherwise?.verdict ?? "BLOCK",
@@ -454,6 +462,11 @@ class ContractCompiler {
       const unbound = unboundMembers(listing, plan, input?.type ?? noFields, checked);
       return { ...plan, canEscalate: !decidesAlone, unbound, subject: this.#subject(plan) };
     };
+  }
+
+  #validatePlatform(): Route["validatePlatform"] {
+    const validate = this.#platform?.validate;
+    return validate && ((facts, keyKind) => validate(countedFacts(facts, keyKind, this.#hostFacts)));
   }
 
   /** The listed facts, and the facts that key a counter and are not numbers. */

@@ -1,5 +1,5 @@
 import type { Approval } from "../approvals/mod.ts";
-import type { Canonical, Mode, Verdict } from "../wire/mod.ts";
+import type { Canonical, KeyKind, Mode, Verdict } from "../wire/mod.ts";
 import type { Erasure } from "./entry/erasure.ts";
 import type { SensitiveMember } from "./entry/evidence.ts";
 import type { Outcome } from "./entry/outcome-rows.ts";
@@ -32,6 +32,8 @@ export interface CheckEntry {
   readonly outcome: Canonical;
   /** The id of the approval that the caller named. */
   readonly approvalId?: string | undefined;
+  /** Undefined for an ordinary key. */
+  readonly keyKind?: KeyKind | undefined;
 }
 
 /** A person's act, which is a row of its own and not a check. */

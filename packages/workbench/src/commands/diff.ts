@@ -80,10 +80,11 @@ function patchOf(
 }
 
 /** The result for one tool: the answer, what approvals need, the example calls, and further notes. */
-function block({ tool, answer, shown, approvals, numbers, notes, defects }: ToolDifference): string {
+function block({ tool, answer, shown, approvals, numbers, hostFacts, notes, defects }: ToolDifference): string {
   return [
     `${tool}: ${answer}`,
     ...(numbers === undefined ? [] : [`  numbers: ${numbers.before} -> ${numbers.after} (${numbers.direction})`]),
+    ...(hostFacts === undefined ? [] : [`  host_facts: ${hostFactsText(hostFacts)}`]),
     ...approvals.map((change) => `  approval${causeText(change)}: ${changeText(change)}`),
     ...[...shown].flatMap(([direction, found]) => shownLines(direction, found)),
     ...notes.map((note) => `  note: ${note}`),
@@ -93,6 +94,11 @@ function block({ tool, answer, shown, approvals, numbers, notes, defects }: Tool
       ...shownLines("weaker", found).slice(1),
     ]),
   ].join("\n");
+}
+
+function hostFactsText({ before, after, direction }: NonNullable<ToolDifference["hostFacts"]>): string {
+  const [a, b] = [before, after].map((names) => names.join(", ") || "none");
+  return `${a} -> ${b} (${direction ?? "changed"})`;
 }
 
 /** The rule that asks, before and after; nothing for a part that belongs to the tool. */
@@ -137,11 +143,12 @@ function total(tools: readonly ToolDifference[]): string {
   return `${tools.length} ${tools.length === 1 ? "tool" : "tools"}: ${counts.flat().join(", ")}`;
 }
 
-function forProgram({ tool, answer, shown, approvals, numbers, notes, defects }: ToolDifference): object {
+function forProgram({ tool, answer, shown, approvals, numbers, hostFacts, notes, defects }: ToolDifference): object {
   return {
     tool,
     answer,
     numbers: numbers ?? null,
+    host_facts: hostFacts === undefined ? null : { ...hostFacts, direction: hostFacts.direction ?? "changed" },
     approvals: approvals.map((change) => ({ rule: change.rule, instead: change.instead, ...changeForProgram(change) })),
     shown: Object.fromEntries([...shown].map(([direction, found]) => [direction, callForProgram(found)])),
     notes,

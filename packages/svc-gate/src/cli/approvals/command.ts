@@ -83,7 +83,9 @@ function card(approval: JsonObject): readonly string[] {
     "  input:",
     ...cardLines(approval.get("tool_input") ?? null, "    "),
     "",
-    "What the platform says",
+    approval.get("key_kind") === "host"
+      ? "What the platform says (said by the agent's machine)"
+      : "What the platform says",
     ...cardLines(approval.get("platform_state") ?? null, "  "),
     ...offerLines(approval.get("grants_allowed")),
     ...(decisions.length === 0 ? [] : ["", "What persons said", ...decisions.map(decisionLine)]),

@@ -35,8 +35,8 @@ export function decideAgain(policySet: PolicySet, recorded: Recorded, counters: 
 }
 
 /** The part of the decision that does not depend on counters. */
-export function askAgain(policySet: PolicySet, { leaf, request }: Recorded): AskedAgain {
-  const caller = { keyName: leaf.key ?? "", sessionId: request.sessionId };
+export function askAgain(policySet: PolicySet, { leaf, request, keyKind }: Recorded): AskedAgain {
+  const caller = { keyName: leaf.key ?? "", keyKind, sessionId: request.sessionId };
   const lookupPlan = planLookups(prepare(policySet, request, caller), leaf.at);
   return { lookupPlan, lookups: lookupPlan.lookups };
 }

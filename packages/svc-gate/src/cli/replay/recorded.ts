@@ -1,4 +1,4 @@
-import { isVerdict, readJson, type CheckRequest, type JsonObject, type Verdict } from "../../wire/mod.ts";
+import { isVerdict, readJson, type CheckRequest, type JsonObject, type KeyKind, type Verdict } from "../../wire/mod.ts";
 import {
   askOf,
   evidenceDigest,
@@ -22,6 +22,8 @@ export interface Recorded {
   readonly request: CheckRequest;
   /** The name by which the call was judged. */
   readonly tool: string;
+  /** Undefined for an ordinary key. */
+  readonly keyKind: KeyKind | undefined;
   /** The marker of an input that was not stored whole; `request.toolInput` is then empty. */
   readonly cutInput: ReturnType<typeof readCutInput>;
   readonly reason: string;
@@ -131,6 +133,7 @@ export function readRecorded(row: RecordedRow): Recorded | string {
     leaf,
     request,
     tool: call.tool,
+    keyKind: call.key_kind,
     cutInput,
     reason,
     trace,

@@ -7,6 +7,7 @@ import {
   callMembers,
   Command,
   Facts,
+  FactsSource,
   Loading,
   Panel,
   ProblemNote,
@@ -106,7 +107,13 @@ function Call({ approval, raw }: CallProps): JSX.Element {
       Panel,
       {
         title: "Facts from the platform",
-        more: h("span", { class: "quiet" }, "when the agent asked, ", h(Ago, { at })),
+        more: h(
+          "span",
+          { class: "quiet" },
+          h(FactsSource, { kind: approval.key_kind }),
+          " when the agent asked, ",
+          h(Ago, { at }),
+        ),
       },
       facts === "null"
         ? h("p", { class: "quiet" }, "The platform sent no facts.")

@@ -2,7 +2,7 @@ import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Explained, Receipt, Session } from "../answers.ts";
 import { queryText } from "../gate.ts";
-import { callMembers, Facts, Loading, Panel, ProblemNote, Title, useAnswer, Verdict } from "../parts.ts";
+import { callMembers, Facts, FactsSource, Loading, Panel, ProblemNote, Title, useAnswer, Verdict } from "../parts.ts";
 import { askedIn, prove, type Proof } from "../proof.ts";
 import { link } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
@@ -51,7 +51,7 @@ export default function ReceiptPageOf({ seq, session }: ReceiptProps): JSX.Eleme
         isCheck &&
           h(
             Panel,
-            { title: "Facts from the platform" },
+            { title: "Facts from the platform", more: h(FactsSource, { kind: value.key_kind }) },
             h(CallText, { text: raw["platform_state"] ?? "null", label: "Facts", root: "platform" }),
           ),
         isCheck && h(RulesOf, { seq, fallback: [value.rule ?? ""] }),

@@ -7,6 +7,7 @@ const table = {
   "empty-file": "The file is empty.",
   final: "Only a rule that BLOCKs can be `final`.",
   has: "The argument of `has` is not one member that may be absent.",
+  "host-facts": "A name under `host_facts` is not a fact that the contract declares, or is listed twice.",
   incomplete: "`limits`, `counters` or `session` is used without a member.",
   "left-out": "A feature of CEL that the contract language leaves out; the hint says what to write.",
   "let-cycle": "A name under `let:` is defined by itself.",

@@ -21,6 +21,7 @@ export const documentKeys: Readonly<Record<DocumentMap, readonly string[]>> = {
     "platform",
     "sensitive",
     "subject",
+    "host_facts",
     "approval",
     "requires",
     "let",

@@ -55,6 +55,7 @@ function readOnce(file: SourceFile, report: Report, repaired?: Repaired): Contra
     platform: root.entries.get("platform")?.value,
     sensitive: reader.members(root, "sensitive"),
     subject: reader.members(root, "subject"),
+    hostFacts: reader.members(root, "host_facts"),
     approval: reader.approval(root, true),
     requires: reader.requires(root),
     lets: reader.lets(root),

@@ -200,7 +200,6 @@ function decideCall(
   const values = known?.call.call.values(own?.holds ?? []) ?? lookups.map((lookup) => transaction.value(lookup));
   const decision = decide(lookupPlan, values);
   if (decision.defect !== undefined) onDefect(decision);
-  const { contract } = policy;
   const mode = modeOf(policy, stop);
   const { verdict, reason, rule } = decision;
   const byMode = stop === undefined ? answeredVerdict(decision, mode) : "BLOCK";
@@ -216,7 +215,7 @@ function decideCall(
   const answered = judgement?.answered ?? byMode;
   const { prepared } = lookupPlan;
   const { request, caller, plan, early } = prepared;
-  const { keyName } = caller;
+  const { keyName, keyKind } = caller;
   const { toolName, sessionId, platformText } = request;
   const routed = plan !== undefined;
   const whole = {
@@ -229,6 +228,7 @@ function decideCall(
   const entry: CheckEntry = {
     at,
     keyName,
+    keyKind,
     mode,
     toolName,
     routed,
@@ -240,7 +240,7 @@ function decideCall(
     answered,
     reason,
     rule,
-    contract,
+    contract: policy.contract,
     outcome: outcomeOf(decision, stop === undefined ? judgement?.outcome : stopOutcome(stop)),
     approvalId: request.approvalId,
   };

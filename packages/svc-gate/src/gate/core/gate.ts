@@ -3,7 +3,7 @@ import type { PolicySet } from "../../contract/mod.ts";
 import { NotKept, type Change, type InForce, type Ledger, type Scrubbed } from "../../ledger/mod.ts";
 import type { Durable, Receipt, StoredRow } from "../../ledger/entry/mod.ts";
 import type { Tile } from "../../ledger/tree/mod.ts";
-import { bad, good, type CheckRequest, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
+import { bad, good, type CheckRequest, type KeyKind, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
 import { compareWithAnchors, type AnchoredCheck, type AnchorReading, type Anchors } from "../anchoring.ts";
 import type { Approval, Stop } from "../../approvals/mod.ts";
 import { nobody } from "../approvals/deciders.ts";
@@ -50,6 +50,7 @@ export interface GateOptions extends SequencerOptions {
 /** Facts about a check that are not in its request. */
 export interface RequestContext {
   readonly keyName: string;
+  readonly keyKind?: KeyKind | undefined;
   /** The size of the body. */
   readonly bytes: number;
   /** SHA-256 of the body received, in hex. */
@@ -170,9 +171,10 @@ export class Gate implements AdminEvents {
    * @returns the body of the answer, made after the receipt is on disk, or a refusal. It never settles after a fault.
    */
   async check(request: CheckRequest, context: RequestContext): Promise<Result<string, Refusal>> {
-    const { keyName, digest, timings = beginTimings(), onAnswer } = context;
+    const { keyName, keyKind, digest, timings = beginTimings(), onAnswer } = context;
     const { sessionId } = request;
-    const decided = await this.#sequencer.submit({ request, caller: { keyName, sessionId }, context, timings });
+    const caller = { keyName, keyKind, sessionId };
+    const decided = await this.#sequencer.submit({ request, caller, context, timings });
     if (!decided.ok) return decided;
     if ("body" in decided.value) return good(decided.value.body);
     const { decision, answered, mode, receipt, tool, judgement, stop } = decided.value;

@@ -42,6 +42,7 @@ export function recountRow(
     toolName: call.tool,
     sessionId: call.session_id,
     keyName: key ?? "",
+    keyKind: call.key_kind,
     inputText: isInputCut ? undefined : wholeText(evidence, "input"),
     isInputCut,
     platformText: wholeText(evidence, "platform"),

@@ -334,13 +334,16 @@ function detailOf(call: RouteCall, approval: Approval, row: ShownRow | undefined
   const part = (name: "input" | "outcome" | "platform"): string =>
     row === undefined ? "null" : (partText(row.evidence, name) ?? "null");
   const outcome = JSON.parse(part("outcome")) as { readonly counters?: unknown } | null;
-  const { mode = null, contract = null } = parseLeaf(row?.leaf ?? "") ?? {};
+  const leaf = parseLeaf(row?.leaf ?? "");
+  const { mode = null, contract = null } = leaf ?? {};
+  const kind = row && leaf && readCall(leaf, row.evidence)?.key_kind;
   return objectText([
     ...standing(call, approval),
     ...described(call, approval, row),
     ["may_differ", call.gate.policy.policySet.tools.get(approval.tool)?.unbound ?? []],
     ["tool_input", new Raw(part("input"))],
     ["platform_state", new Raw(part("platform"))],
+    ...(kind === undefined ? [] : [["key_kind", kind] as const]),
     ["counters", outcome?.counters ?? null],
     ["mode", mode],
     ["contract", contract],

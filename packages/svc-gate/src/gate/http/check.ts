@@ -48,6 +48,7 @@ export async function answerCheck({
   const isReported = traces !== undefined || log.isLevelEnabled("debug");
   return gate.check(parsed.value, {
     keyName: key?.name ?? "",
+    keyKind: key?.kind,
     bytes: received.length,
     digest: hash("sha256", received, "hex"),
     timings,

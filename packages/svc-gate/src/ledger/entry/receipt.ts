@@ -54,6 +54,7 @@ export function receiptJson(row: StoredRow, outcome?: StoredOutcome): string {
     ["rule", json(leaf?.rule)],
     ["contract", json(leaf?.contract)],
     ["key", json(leaf?.key)],
+    ...(call?.key_kind === undefined ? [] : ([["key_kind", json(call.key_kind)]] as const)),
     ...(leaf?.kind === "change"
       ? ([
           ["kind", '"change"'],
