@@ -345,16 +345,6 @@ const scenarios: readonly Scenario[] = [
     },
     defect: { within: "readAliases", find: "known !== undefined && known.tool !== tool", put: "false" },
   },
-  {
-    rule: "a mandate that lets a contract route a tool lets it take the tool's aliases too",
-    options: { ...aliased, mandate: "mandate: m\ncontracts: [{ file: contracts/pay.yaml, tools: [pay.*] }]\n" },
-    run: async (desk) => {
-      for (const name of ["Pay", "pay.send"]) assert.equal(await verdictOf(desk, as(name, small)), "ALLOW");
-      const { json } = await ask(desk, `/receipts/${(await desk.asks(as("Pay", small))).receipt.seq}`);
-      assert.equal(json.tool, sentAs.Pay);
-    },
-    defect: ownNameAlone,
-  },
 ];
 
 function contractNow({ headers }: { readonly headers: Headers }): string {

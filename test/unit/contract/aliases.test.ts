@@ -131,7 +131,7 @@ suite("aliases that compile, and aliases that do not", () => {
     ]);
   });
 
-  test("a mandate compares its contracts, and restricts tools by their own names", () => {
+  test("a mandate compares its contracts, and restricts each name of a tool", () => {
     const files = new Map([
       ["a.yaml", contract([["shell.run", "[Bash]"]])],
       ["b.yaml", contract([["Bash", "[]"]], "d")],
@@ -146,7 +146,12 @@ suite("aliases that compile, and aliases that do not", () => {
     assert.deepEqual(both.problem.map(shown), [
       "a.yaml:4 alias: `Bash` is a tool of its own (one name means one tool: remove one of them)",
     ]);
-    const own = compiled("[{ file: a.yaml, tools: [shell.*] }]");
+    const narrow = compiled("[{ file: a.yaml, tools: [shell.*] }]");
+    assert.ok(!narrow.ok);
+    assert.deepEqual(narrow.problem.map(shown), [
+      "a.yaml:4 not-allowed: the mandate does not let `c` route `Bash` (it may route `shell.*`)",
+    ]);
+    const own = compiled("[{ file: a.yaml, tools: [shell.*, Bash] }]");
     assert.ok(own.ok);
     assert.equal(judge(own.value, { tool: "Bash" }).verdict, "ALLOW");
     const again = recompile(own.value.text);

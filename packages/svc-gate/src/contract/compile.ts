@@ -228,7 +228,8 @@ function distinct(writers: readonly CounterWriter[]): readonly CounterWriter[] {
 
 /** A contract routes only tools that the mandate allows it. */
 function checkAllowance(document: ContractDocument, allowed: readonly YamlScalar[], report: Report): void {
-  for (const [tool, { span }] of document.tools) {
+  const names = [...document.tools].flatMap(([tool, { span, aliases }]) => [{ text: tool, span }, ...aliases]);
+  for (const { text: tool, span } of names) {
     if (allowed.some(({ text }) => fits(text, tool))) continue;
     const list = allowed.map(({ text }) => `\`${text}\``).join(", ");
     report.add(
