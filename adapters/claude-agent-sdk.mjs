@@ -11,7 +11,8 @@
  * Types and promises of each function: claude-agent-sdk.d.mts. Names of tools and rules for every adapter: README.md.
  */
 
-const waits = ["refuse", "wait", "defer"];
+/** Not `defer`: a run that resumes can run its parked call before the SDK has registered the hook. */
+const waits = ["refuse", "wait"];
 const keptMax = 1000; // verdicts of calls that have not ended yet: more than a host runs at once
 const factsFailed = "Svc: the facts about this call could not be read; the action is blocked.";
 const notReached = "Svc: the gate gave no verdict; the action is blocked.";
@@ -75,16 +76,14 @@ async function judged(call, { gate, facts = () => undefined, onEscalate, waitMs 
   const verdict = await gate.check(name, input, snapshot);
   if (!verdict.escalated) return verdict;
   if (onEscalate === "wait") return gate.settle(verdict, name, input, () => facts(call), { timeoutMs: waitMs, signal });
-  // A person may have approved a call that was parked: then it is checked again, with the approval.
+  // A person may have approved the call since it was refused: then it is checked again, with the approval.
   return verdict.approval?.next === "check" ? gate.check(name, input, snapshot, verdict.approval.id) : verdict;
 }
 
-function answerTo(verdict, { grant = true, onEscalate }) {
-  const { allowed, escalated, unreached, mode, reason, approval } = verdict;
+function answerTo({ allowed, escalated, unreached, mode, reason }, { grant = true }) {
   if (unreached && !(allowed && !grant)) return decision("deny", notReached);
   if (allowed) return grant && (mode === "enforce" || mode === "assist") ? decision("allow", reason) : {};
   if (!escalated) return decision("deny", reason);
-  if (onEscalate === "defer" && approval?.next === "wait") return decision("defer", reason);
   return decision("deny", `${reason}; a person decides: ask again after the decision`);
 }
 
@@ -125,6 +124,7 @@ function grantsIn(options) {
     [![undefined, "dontAsk"].includes(permissionMode), "permissionMode must be dontAsk or absent"],
     [options.allowDangerouslySkipPermissions, "allowDangerouslySkipPermissions must not be set"],
     [options.allowedTools?.length > 0, "allowedTools must be empty, because only the gate allows"],
+    [options.skills, "skills must be absent, because the SDK allows the tool Skill for them"],
     [options.canUseTool || options.permissionPromptToolName, "canUseTool and permissionPromptToolName must be absent"],
     [typeof settings === "string", "settings must be an object, because a file may allow tools"],
     [settings?.permissions?.allow?.length > 0, "settings.permissions.allow must be empty"],

@@ -55,6 +55,9 @@ function againstCase({ expect }: HostCase, driver: Driver, ledgers: Ledgers): re
     ...(expect.saw === undefined || texts.some((text) => expect.saw?.test(text))
       ? []
       : [`no result that the model saw matches ${expect.saw}: ${JSON.stringify(texts).slice(0, 500)}`]),
+    ...(expect.hasOutcomes === true && receipts.some(({ answered, outcome }) => answered === "ALLOW" && outcome?.status !== "done")
+      ? ["a receipt of a call that ran does not have the outcome done"]
+      : []),
     ...(expect.ended === undefined || expect.ended === ended.ended
       ? []
       : [`the run ended as ${ended.ended}, not ${expect.ended}`]),

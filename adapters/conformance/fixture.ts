@@ -12,6 +12,7 @@ export interface Receipt {
   readonly answered: string;
   readonly mode: string;
   readonly at: number;
+  readonly outcome?: { readonly status: string };
 }
 
 export interface RealGate {

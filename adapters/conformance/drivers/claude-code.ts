@@ -79,7 +79,7 @@ async function run(plan: Plan, form: Form): Promise<Ended> {
       ANTHROPIC_BASE_URL: plan.model,
       ANTHROPIC_API_KEY: "not-a-key",
       SVC_GATE_KEY: plan.key,
-      DISABLE_TELEMETRY: "1", // without it the host asks for its maker's address at the start
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1", // without it the host asks for its maker's address at the start
     },
   });
   return endOf(stdout, stderr);
