@@ -22,7 +22,10 @@ const blocked = /blocked|denied|no verdict|hook error|haven't granted|refused|no
 const person = /a person decides/;
 
 /** The calls that all cases of a lost gate or hook share: none may run. */
-const lost = { turns: [[pay(5), shell("lost")], end], expect: { ran: [], receipts: [], saw: blocked, ended: "done" } } as const;
+const lost = {
+  turns: [[pay(5), shell("lost")], end],
+  expect: { ran: [], receipts: [], saw: blocked, ended: "done" },
+} as const;
 
 const decisions: readonly HostCase[] = [
   {

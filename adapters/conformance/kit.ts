@@ -189,8 +189,8 @@ async function receiptsOf({ expect }: HostCase, gate: RealGate, session: string)
 
 /** Waits a moment for commands in the background. */
 async function enoughLines(file: string, lines: number): Promise<void> {
-  const end = Date.now() + lateMs;
-  while (lines > 0 && witnessIn(file).length < lines && Date.now() < end) await pause(50);
+  if (lines === 0) return;
+  for (const end = Date.now() + lateMs; witnessIn(file).length < lines && Date.now() < end;) await pause(50);
 }
 
 function secretOf(folder: string): string | undefined {

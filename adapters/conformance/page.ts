@@ -63,7 +63,10 @@ export function surprises({ driver, runs }: HostRun): readonly string[] {
 
 function row({ driver, version, runs }: HostRun): string {
   const ids = (wanted: (run: CaseRun) => boolean): string =>
-    runs.filter(wanted).map(({ id }) => id).join(" ");
+    runs
+      .filter(wanted)
+      .map(({ id }) => id)
+      .join(" ");
   const closed = ids(({ problems, excuse }) => excuse === undefined && problems.length === 0);
   const isOpen = ids(({ problems }) => problems.length > 0);
   return `| [${driver.name}](${driver.page}) | ${version} | ${closed} | ${isOpen} | ${ids(({ excuse }) => excuse !== undefined)} |`;
@@ -71,7 +74,9 @@ function row({ driver, version, runs }: HostRun): string {
 
 function openLines({ driver, runs }: HostRun): readonly string[] {
   const failed = runs.filter(({ problems }) => problems.length > 0);
-  return failed.map(({ id }) => `* ${driver.name}, ${id}: ${open[driver.name]?.[id] ?? "new, see the output of the test"}`);
+  return failed.map(
+    ({ id }) => `* ${driver.name}, ${id}: ${open[driver.name]?.[id] ?? "new, see the output of the test"}`,
+  );
 }
 
 function excuseLines({ driver, runs }: HostRun): readonly string[] {

@@ -49,7 +49,7 @@ function started() {
   try {
     return guarded(options, settings);
   } catch (error) {
-    console.log(`${error}\nended not-started`);
+    console.log(`${String(error)}\nended not-started`);
     return process.exit();
   }
 }
@@ -60,7 +60,8 @@ else if (hook === "misspelt") all.hooks = { PreTooluse: all.hooks.PreToolUse };
 else if (hook !== "ours") all.hooks.PreToolUse = [{ ...all.hooks.PreToolUse[0], hooks: [failing[hook]], timeout: 1 }];
 
 const found = [];
-for await (const message of query({ prompt: plan.prompt, options: all })) if (message.type === "result") found.push(message);
+for await (const message of query({ prompt: plan.prompt, options: all }))
+  if (message.type === "result") found.push(message);
 const isParked = found.at(-1)?.stop_reason === "tool_deferred";
 const isDone = found.some(({ result }) => result === "The work is done.");
 console.log(JSON.stringify(found));

@@ -26,7 +26,7 @@ test("pip installs the Python client and its asyncio twin, and both answer BLOCK
   const made = run(python, "-m", "venv", "environment");
   if (made.status !== 0) return t.skip(`python -m venv: ${made.stderr.trim()}`);
   const inside = join(place, "environment", process.platform === "win32" ? "Scripts" : "bin", "python");
-  const installed = run(inside, "-m", "pip", "install", "--quiet", "--no-compile", "./source");
+  const installed = run(inside, "-m", "pip", "install", "--quiet", "--no-compile", join("clients", "python"));
   if (installed.error !== undefined) return t.skip(`pip could not install: ${installed.error.message}`);
   if (/No matching distribution found for hatchling|Failed to establish a new connection/.test(installed.stderr))
     return t.skip("pip cannot reach its index");
@@ -43,12 +43,16 @@ print(asyncio.run(AsyncGate("http://127.0.0.1:1", retries=0).check("a", {})).ver
 `;
   const { version } = JSON.parse(readFileSync(join(root, "packages", "svc-gate", "package.json"), "utf8"));
   const { stdout, stderr } = run(inside, "-c", program);
-  assert.equal(stdout, `${version} >=3.9 None\n['svc_gate.py', 'svc_gate_async.py']\nBLOCK\nBLOCK\n`, stderr);
+  assert.equal(
+    stdout,
+    `${version} >=3.9 None\n['svc_gate.py', 'svc_gate_async.py', 'svc_gate_claude_agent_sdk.py']\nBLOCK\nBLOCK\n`,
+    stderr,
+  );
   assert.deepEqual(
     readdirSync(folder)
       .filter((name) => name.endsWith(".py"))
       .toSorted(),
-    ["svc_gate.py", "svc_gate_async.py"],
+    ["hatch_build.py", "svc_gate.py", "svc_gate_async.py"],
   );
   return undefined;
 });
