@@ -1,5 +1,5 @@
 /**
- * Goal: the Python client and its asyncio twin install as a package of two files. Method: pip installs the folder into an environment
+ * Goal: the Python client, its asyncio twin and the adapters install as a package of single files. Method: pip installs the folder into an environment
  * of the oldest installed Python, and a program imports it there. The test is skipped without Python 3.9 or later, pip
  * or its index.
  */
@@ -17,7 +17,8 @@ test("pip installs the Python client and its asyncio twin, and both answer BLOCK
   const python = [9, 10, 11, 12, 13].map(pythonOf).find((program) => program !== undefined);
   if (python === undefined) return t.skip("there is no Python 3.9 or later");
   const place = temporaryFolder(t);
-  cpSync(folder, join(place, "source"), { recursive: true });
+  cpSync(folder, join(place, "clients", "python"), { recursive: true });
+  cpSync(join(root, "adapters"), join(place, "adapters"), { recursive: true, filter: (each) => !/conformance/.test(each) });
   const pip = { PIP_DISABLE_PIP_VERSION_CHECK: "1", PIP_RETRIES: "1" };
   // pip leaves a file of certificates in its temporary folder.
   const env = { ...process.env, ...pip, PYTHONDONTWRITEBYTECODE: "1", TMPDIR: place };
