@@ -7,6 +7,7 @@
  */
 import { createHash } from "node:crypto";
 import { fstatSync, openSync, readFileSync, closeSync } from "node:fs";
+import { createRequire } from "node:module";
 import { parseArgs } from "node:util";
 
 const inputBytesMax = 1_048_576;
@@ -28,6 +29,9 @@ Set it up with: svc-gate hook install --agent claude-code
 `;
 
 const agents: readonly string[] = ["claude-code"];
+
+/** `import` would read every export of `node:http`, also WebSocket, which takes 40 ms. */
+const load = createRequire(import.meta.url);
 
 interface HookSettings {
   readonly agent: string;
@@ -222,7 +226,7 @@ async function exchange(
   { url, key, timeoutMs }: HookSettings,
   { method, path, wait, input }: Question,
 ): Promise<Reply> {
-  const { request } = url.protocol === "https:" ? await import("node:https") : await import("node:http");
+  const { request }: typeof import("node:https") = load(url.protocol === "https:" ? "node:https" : "node:http");
   const signal = AbortSignal.timeout(timeoutMs + wait * 1000);
   const headers = {
     authorization: `Bearer ${key}`,
@@ -259,7 +263,10 @@ async function exchange(
 function causeOf(error: NodeJS.ErrnoException, signal: AbortSignal, { origin }: URL): string {
   if (error instanceof NoAnswer) return error.message;
   if (signal.aborted) return `the gate at ${origin} did not answer in time`;
-  return `the gate at ${origin} could not be reached${error.code === undefined ? "" : ` (${error.code})`}`;
+  const { code = "" } = error;
+  return /^(?:ECONNREFUSED|ENOTFOUND|EAI_|ENETUNREACH|EHOSTUNREACH|ERR_TLS|CERT_|DEPTH_|SELF_|UNABLE_)/.test(code)
+    ? `the gate at ${origin} could not be reached (${code})`
+    : `the connection to the gate at ${origin} broke before a whole answer arrived`;
 }
 
 /** Resolves when the host's end of the pipe has the text: an unwritten refusal must not end with exit code 0. */
