@@ -62,9 +62,12 @@ const pythonSdk: Driver = {
 
 export const agentSdk: readonly Driver[] = [typescript, pythonSdk];
 
+const notParked =
+  "the adapter does not park runs, because a resumed call can run before the SDK has registered its hooks " +
+  "([thread](https://github.com/anthropics/claude-agent-sdk-typescript/issues/370))";
+
 function excuse({ hook = "ours", onEscalate }: HostCase): string | undefined {
-  if (onEscalate === "defer")
-    return "the adapter does not park, because a resumed call can run before the SDK has registered its hooks";
+  if (onEscalate === "defer") return notParked;
   const ofProcesses = ["exits-1", "not-there", "killed"];
   return ofProcesses.includes(hook) ? "the hook is a function of the program" : undefined;
 }

@@ -4,6 +4,7 @@
  * adapters of mutants.test.ts.
  */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
@@ -29,6 +30,15 @@ suite("agent hosts", { concurrency: 2 }, () => {
       return undefined;
     });
   }
+
+  test("a parked call runs before the SDK has registered its hooks, which is why the adapter does not park", (t) => {
+    const missing = drivers.find(({ name }) => name.endsWith("TypeScript"))?.missing();
+    if (missing !== undefined) return t.skip(missing);
+    const example = join(root, "adapters", "conformance", "repros", "deferred-before-hooks.mjs");
+    const { stdout } = spawnSync(process.execPath, [example], { encoding: "utf8", timeout: 120_000 });
+    assert.equal(stdout, "after the resume the hook was asked 0 times; the tool ran\n", "offer defer if it is fixed");
+    return undefined;
+  });
 
   test("each list of open cases belongs to a host of the kit", () => {
     const names = drivers.map(({ name }) => name);

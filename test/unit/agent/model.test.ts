@@ -236,8 +236,8 @@ suite("the scripted model", () => {
     const model = await started(t);
     const body = JSON.stringify({ model: "m", messages: [{ role: "user", content: "[[A]]" }] });
     const answer = await fetch(`${model.url}/v1/messages`, { method: "POST", body });
-    const said: any = await answer.json();
-    assert.equal(said.content[0].type, "text");
+    const { content }: any = await answer.json();
+    assert.equal(content[0].type, "text");
     assert.equal((await fetch(`${model.url}/v2/other`)).status, 404);
     assert.deepEqual(model.strange, ["GET /v2/other"]);
   });
