@@ -1,7 +1,7 @@
 /**
- * Goal: the Python client, its asyncio twin and the adapters install as a package of single files. Method: pip installs the folder into an environment
- * of the oldest installed Python, and a program imports it there. The test is skipped without Python 3.9 or later, pip
- * or its index.
+ * Goal: the Python client, its asyncio twin and the adapters install as a package of single files. Method: pip installs the
+ * folder into an environment of the oldest installed Python, and a program imports it there. The test is skipped without
+ * Python 3.9 or later, pip or its index.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -18,7 +18,10 @@ test("pip installs the Python client and its asyncio twin, and both answer BLOCK
   if (python === undefined) return t.skip("there is no Python 3.9 or later");
   const place = temporaryFolder(t);
   cpSync(folder, join(place, "clients", "python"), { recursive: true });
-  cpSync(join(root, "adapters"), join(place, "adapters"), { recursive: true, filter: (each) => !/conformance/.test(each) });
+  cpSync(join(root, "adapters"), join(place, "adapters"), {
+    recursive: true,
+    filter: (each) => !/conformance/.test(each),
+  });
   const pip = { PIP_DISABLE_PIP_VERSION_CHECK: "1", PIP_RETRIES: "1" };
   // pip leaves a file of certificates in its temporary folder.
   const env = { ...process.env, ...pip, PYTHONDONTWRITEBYTECODE: "1", TMPDIR: place };

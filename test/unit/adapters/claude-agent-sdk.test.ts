@@ -21,18 +21,19 @@ type Stub = Omit<typeof verdict, "mode" | "receipt" | "approval"> & {
   readonly approval: object | null;
 };
 
+/** A gate that is never asked. */
+const unused: any = {};
+
 /** Asks the callback about a call, with a gate that gives these verdicts one after another. */
 async function decisionOn(verdicts: readonly Partial<Stub>[], more: object = {}, input: object = {}): Promise<any> {
   const asked: unknown[][] = [];
   const waiting = [...verdicts];
-  const gate = {
+  const gate: any = {
     check: async (...args: unknown[]) => {
       asked.push(args);
       const found = { ...verdict, ...waiting.shift() };
-      return { ...found, allowed: found.verdict === "ALLOW", escalated: found.verdict === "ESCALATE" } as any;
+      return { ...found, allowed: found.verdict === "ALLOW", escalated: found.verdict === "ESCALATE" };
     },
-    settle: async (first: unknown) => first as any,
-    outcome: async () => null,
   };
   const options: any = guarded({}, { gate, log: () => undefined, ...more });
   const call = { hook_event_name: "PreToolUse", tool_name: "Bash", tool_input: { command: "ls" }, tool_use_id: "t1" };
@@ -61,8 +62,8 @@ suite("the adapter for the Claude Agent SDK", () => {
       [{ tools: ["Bash", "WebSearch"] }, /the provider runs WebSearch/],
       [{ agents: { a: { tools: ["WebSearch"] } } }, /the provider runs WebSearch/],
     ];
-    for (const [options, says] of wrong) assert.throws(() => guarded(options, { gate: {} as any }), says);
-    const plain: any = guarded({ maxTurns: 3, mcpServers: { a: { type: "stdio" } } }, { gate: {} as any });
+    for (const [options, says] of wrong) assert.throws(() => guarded(options, { gate: unused }), says);
+    const plain: any = guarded({ maxTurns: 3, mcpServers: { a: { type: "stdio" } } }, { gate: unused });
     assert.equal(plain.permissionMode, "dontAsk");
     assert.deepEqual(plain.settingSources, []);
     assert.deepEqual(plain.disallowedTools, ["WebSearch"]);
@@ -90,7 +91,8 @@ suite("the adapter for the Claude Agent SDK", () => {
     const approved = await decisionOn([{ verdict: "ESCALATE", approval: { id: "a1", next: "check" } }, {}]);
     assert.equal(approved.permissionDecision, "allow");
     assert.equal(approved.asked[1][3], "a1");
-    assert.throws(() => guarded({}, { gate: {} as any, onEscalate: "defer" as any }), /onEscalate/);
+    const wrong: any = "defer";
+    assert.throws(() => guarded({}, { gate: unused, onEscalate: wrong }), /onEscalate/);
   });
 
   test("facts go with the call, and facts that throw refuse it", async () => {
