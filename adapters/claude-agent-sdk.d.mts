@@ -37,11 +37,8 @@ export interface GuardSettings {
   readonly gate: GateClient;
   /** Returns the facts of the platform about this call. If it throws, the call is refused. */
   readonly facts?: (call: GuardedCall) => object | null | undefined | Promise<object | null | undefined>;
-  /**
-   * If a person must decide: `refuse` (the default) denies the call and says so, `wait` holds the call, and `defer` ends the
-   * run, which `resume` continues. After `defer` resume with a client of the same `sessionId`.
-   */
-  readonly onEscalate?: "refuse" | "wait" | "defer";
+  /** If a person must decide: `refuse` (the default) denies the call and says so, `wait` holds the call. */
+  readonly onEscalate?: "refuse" | "wait";
   /** Milliseconds to wait for a person. Default 900000. */
   readonly waitMs?: number;
   /**

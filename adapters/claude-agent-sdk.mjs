@@ -11,7 +11,8 @@
  * Types and promises of each function: claude-agent-sdk.d.mts. Names of tools and rules for every adapter: README.md.
  */
 
-const waits = ["refuse", "wait", "defer"];
+/** Not `defer`: a run that resumes can run its parked call before the SDK has registered the hook. */
+const waits = ["refuse", "wait"];
 const keptMax = 1000; // verdicts of calls that have not ended yet: more than a host runs at once
 const factsFailed = "Svc: the facts about this call could not be read; the action is blocked.";
 const notReached = "Svc: the gate gave no verdict; the action is blocked.";
@@ -21,7 +22,7 @@ export function guarded(options, settings) {
   if (!waits.includes(onEscalate)) throw new TypeError(`onEscalate must be one of ${waits.join(", ")}`);
   const problems = [...(grant ? grantsIn(options) : []), ...blindSpotsIn(options)];
   if (problems.length > 0) throw new TypeError(`svc-gate cannot guard these options: ${problems.join("; ")}`);
-  const hooks = hooksOf(settings);
+  const [before, after] = hooksOf(settings);
   const timeout = Math.ceil((onEscalate === "wait" ? waitMs : 0) / 1000) + 120; // seconds, over all time-outs of the client
   return {
     ...options,
@@ -29,41 +30,40 @@ export function guarded(options, settings) {
     disallowedTools: [...(options.disallowedTools ?? []), ...providerTools],
     hooks: {
       ...options.hooks,
-      PreToolUse: [{ hooks: [hooks.before], timeout, onFailure: "block" }],
-      PostToolUse: [...(options.hooks?.PostToolUse ?? []), { hooks: [hooks.after] }],
-      PostToolUseFailure: [...(options.hooks?.PostToolUseFailure ?? []), { hooks: [hooks.after] }],
+      PreToolUse: [{ hooks: [before], timeout, onFailure: "block" }],
+      PostToolUse: [...(options.hooks?.PostToolUse ?? []), { hooks: [after] }],
+      PostToolUseFailure: [...(options.hooks?.PostToolUseFailure ?? []), { hooks: [after] }],
     },
   };
 }
 
-/** The three callbacks share the verdicts of calls that run. */
+/** Returns the callbacks before and after a call. They share the verdicts of calls that run. */
 function hooksOf(settings) {
   const { gate, log = console.error } = settings;
   const running = new Map();
-  return {
-    async before(input, _, { signal } = {}) {
-      const verdict = await judged(callOf(input), settings, signal);
-      if (typeof verdict === "string") return decision("deny", verdict);
-      if (verdict.unreached) log(verdict.reason);
-      if (verdict.allowed && verdict.receipt) {
-        running.set(input.tool_use_id, verdict);
-        if (running.size > keptMax) running.delete(running.keys().next().value);
-      }
-      return answerTo(verdict, settings);
-    },
-    async after(input) {
-      const verdict = running.get(input.tool_use_id);
-      running.delete(input.tool_use_id);
-      // After an error nobody knows how far the tool came. The result does not wait for the report.
-      const status = input.hook_event_name === "PostToolUse" ? "done" : "unknown";
-      if (verdict) gate.outcome(verdict, status).then((problem) => problem && log(problem), log);
-      return {};
-    },
+  const before = async (input, _, { signal } = {}) => {
+    const verdict = await judged(callOf(input), settings, signal);
+    if (typeof verdict === "string") return decision("deny", verdict);
+    if (verdict.unreached) log(verdict.reason);
+    if (verdict.allowed && verdict.receipt) {
+      running.set(input.tool_use_id, verdict);
+      if (running.size > keptMax) running.delete(running.keys().next().value);
+    }
+    return answerTo(verdict, settings);
   };
+  const after = async (input) => {
+    const verdict = running.get(input.tool_use_id);
+    running.delete(input.tool_use_id);
+    // After an error nobody knows how far the tool came. The result does not wait for the report.
+    const status = input.hook_event_name === "PostToolUse" ? "done" : "unknown";
+    if (verdict) gate.outcome(verdict, status).then((problem) => problem && log(problem), log);
+    return {};
+  };
+  return [before, after];
 }
 
 /** Returns the gate's verdict after the wait for a person, if any, or a sentence if the call cannot be asked. */
-async function judged(call, { gate, facts = () => undefined, onEscalate, waitMs = 900_000 }, signal) {
+async function judged(call, { gate, facts = async () => undefined, onEscalate, waitMs = 900_000 }, signal) {
   if (typeof call === "string") return call;
   const { name, input } = call;
   let snapshot;
@@ -75,16 +75,14 @@ async function judged(call, { gate, facts = () => undefined, onEscalate, waitMs 
   const verdict = await gate.check(name, input, snapshot);
   if (!verdict.escalated) return verdict;
   if (onEscalate === "wait") return gate.settle(verdict, name, input, () => facts(call), { timeoutMs: waitMs, signal });
-  // A person may have approved a call that was parked: then it is checked again, with the approval.
+  // A person may have approved the call since it was refused: then it is checked again, with the approval.
   return verdict.approval?.next === "check" ? gate.check(name, input, snapshot, verdict.approval.id) : verdict;
 }
 
-function answerTo(verdict, { grant = true, onEscalate }) {
-  const { allowed, escalated, unreached, mode, reason, approval } = verdict;
+function answerTo({ allowed, escalated, unreached, mode, reason }, { grant = true }) {
   if (unreached && !(allowed && !grant)) return decision("deny", notReached);
   if (allowed) return grant && (mode === "enforce" || mode === "assist") ? decision("allow", reason) : {};
   if (!escalated) return decision("deny", reason);
-  if (onEscalate === "defer" && approval?.next === "wait") return decision("defer", reason);
   return decision("deny", `${reason}; a person decides: ask again after the decision`);
 }
 
@@ -120,11 +118,19 @@ function grantsIn(options) {
   const { permissionMode, settings, mcpServers, agents, sandbox } = options;
   const policies = Object.values(mcpServers ?? {}).flatMap(({ tools }) => (Array.isArray(tools) ? tools : []));
   const modes = Object.values(agents ?? {}).map((agent) => agent.permissionMode);
-  const flags = ["permission-mode", "allowedTools", "allowed-tools", "dangerously-skip-permissions", "settings", "bare"];
+  const flags = [
+    "permission-mode",
+    "allowedTools",
+    "allowed-tools",
+    "dangerously-skip-permissions",
+    "settings",
+    "bare",
+  ];
   return [
     [![undefined, "dontAsk"].includes(permissionMode), "permissionMode must be dontAsk or absent"],
     [options.allowDangerouslySkipPermissions, "allowDangerouslySkipPermissions must not be set"],
     [options.allowedTools?.length > 0, "allowedTools must be empty, because only the gate allows"],
+    [options.skills, "skills must be absent, because the SDK allows the tool Skill for them"],
     [options.canUseTool || options.permissionPromptToolName, "canUseTool and permissionPromptToolName must be absent"],
     [typeof settings === "string", "settings must be an object, because a file may allow tools"],
     [settings?.permissions?.allow?.length > 0, "settings.permissions.allow must be empty"],

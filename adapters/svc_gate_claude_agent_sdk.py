@@ -61,23 +61,22 @@ class _Settings:
 
 def guarded(
     options: ClaudeAgentOptions, gate: Any, facts: Callable[[GuardedCall], Any] = lambda call: None,
-    on_escalate: Literal["refuse", "wait", "defer"] = "refuse", wait: float = 900.0, grant: bool = True,
+    on_escalate: Literal["refuse", "wait"] = "refuse", wait: float = 900.0, grant: bool = True,
     log: Callable[[str], Any] = _log.error,
 ) -> ClaudeAgentOptions:
     """Returns options under which the gate decides each tool call. The given options stay as they are.
 
     ``gate`` is an AsyncGate of svc_gate_async, one for each run. ``facts`` returns the platform's facts about a call, or is an
-    async function; if it raises, the call is refused. If a person must decide, ``on_escalate`` says so to the model, holds the
-    call for up to ``wait`` seconds, or ends the run until ``resume``: use a gate of the same session_id then. With
-    ``grant=False`` the host's own permissions stay, and the gate can only deny: use it while the gate observes. ``log`` takes
-    sentences for operators, which the model must not read.
+    async function; if it raises, the call is refused. If a person must decide, ``on_escalate`` refuses the call and says so to the
+    model, or holds it for up to ``wait`` seconds. With ``grant=False`` the host's own permissions stay, and the gate can only deny:
+    use it while the gate observes. ``log`` takes sentences for operators, which the model must not read.
 
     It sets hooks, disallowed_tools and, with ``grant``, permission_mode and setting_sources (unless you set other sources: their
     files can allow tools and switch hooks off). Raises ValueError for options that would let a call run without the gate, or run
     another call than judged.
     """
-    if on_escalate not in ("refuse", "wait", "defer"):
-        raise ValueError("on_escalate must be refuse, wait or defer")
+    if on_escalate not in ("refuse", "wait"):  # a run that resumes can run a parked call before the hook is registered
+        raise ValueError("on_escalate must be refuse or wait")
     problems = (_grants_in(options) if grant else []) + _blind_spots_in(options)
     if problems:
         raise ValueError("svc-gate cannot guard these options: " + "; ".join(problems))
@@ -146,7 +145,7 @@ async def _judged(call: Union[str, GuardedCall], settings: _Settings) -> Any:
         return verdict
     if settings.on_escalate == "wait":
         return await gate.settle(verdict, call.name, call.input, facts, settings.wait)
-    # A person may have approved a call that was parked: then it is checked again, with the approval.
+    # A person may have approved the call since it was refused: then it is checked again, with the approval.
     approval = verdict.approval or {}
     return await gate.check(call.name, call.input, snapshot, approval["id"]) if approval.get("next") == "check" else verdict
 
@@ -159,8 +158,6 @@ def _answer_to(verdict: Any, settings: _Settings) -> dict[str, Any]:
         return _decision("allow", verdict.reason) if grants else {}
     if not verdict.escalated:
         return _decision("deny", verdict.reason)
-    if settings.on_escalate == "defer" and (verdict.approval or {}).get("next") == "wait":
-        return _decision("defer", verdict.reason)
     return _decision("deny", verdict.reason + "; a person decides: ask again after the decision")
 
 
@@ -197,8 +194,8 @@ def _escaped(part: str) -> str:
 def _grants_in(options: ClaudeAgentOptions) -> list[str]:
     """Settings that would let a call run without a grant."""
     settings = _settings_in(options)
-    permissions = settings.get("permissions") or {}
-    sandboxes = [options.sandbox, settings.get("sandbox")]
+    own = settings or {}
+    permissions, sandboxes = own.get("permissions") or {}, [options.sandbox, own.get("sandbox")]
     asks = options.can_use_tool is not None or options.permission_prompt_tool_name is not None
     modes = [agent.permissionMode for agent in (options.agents or {}).values()]
     found = [
@@ -206,9 +203,9 @@ def _grants_in(options: ClaudeAgentOptions) -> list[str]:
         (options.allowed_tools, "allowed_tools must be empty, because only the gate allows"),
         (options.skills, "skills must be absent, because the SDK allows the tool Skill for them"),
         (asks, "can_use_tool and permission_prompt_tool_name must be absent"),
-        (options.settings is not None and not settings, "settings must be JSON, because a file may allow tools"),
+        (options.settings and settings is None, "settings must be JSON, because a file may allow tools"),
         (permissions.get("allow"), "settings.permissions.allow must be empty"),
-        (settings.get("hooks") or settings.get("disableAllHooks"), "settings must have no hooks and no disableAllHooks"),
+        (own.get("hooks") or own.get("disableAllHooks"), "settings must have no hooks and no disableAllHooks"),
         (any(mode not in _MODES for mode in modes), "an agent's permissionMode must be dontAsk"),
         (any((each or {}).get("autoAllowBashIfSandboxed") for each in sandboxes), "the sandbox must not allow Bash"),
         (any(flag in options.extra_args for flag in _FLAGS), "extra_args must not have " + ", ".join(_FLAGS)),
@@ -216,13 +213,13 @@ def _grants_in(options: ClaudeAgentOptions) -> list[str]:
     return [sentence for is_wrong, sentence in found if is_wrong]
 
 
-def _settings_in(options: ClaudeAgentOptions) -> dict[str, Any]:
-    """The settings if they are given as JSON; empty for the path of a file."""
+def _settings_in(options: ClaudeAgentOptions) -> Optional[dict[str, Any]]:
+    """The settings if they are given as JSON; None for the path of a file."""
     try:
         found = json.loads(options.settings or "")
     except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _blind_spots_in(options: ClaudeAgentOptions) -> list[str]:

@@ -62,6 +62,8 @@ export interface Expected {
   /** What the model is shown. */
   readonly saw?: RegExp;
   readonly ended?: Ended["ended"];
+  /** Whether each receipt that allowed a call has the outcome `done` soon after. */
+  readonly hasOutcomes?: boolean;
 }
 
 /** How a host's run ended: with the model's last text, parked for a person, before it began, or in another way. */

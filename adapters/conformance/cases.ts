@@ -18,18 +18,21 @@ const agent = (marker: string): Call => ({
   }),
 });
 const end = "The work is done.";
-const blocked = /blocked|denied|no verdict|hook error|haven't granted|refused/i;
+const blocked = /blocked|denied|no verdict|hook error|haven't granted|refused|not executed/i;
 const person = /a person decides/;
 
 /** The calls that all cases of a lost gate or hook share: none may run. */
-const lost = { turns: [[pay(5), shell("lost")], end], expect: { ran: [], receipts: [], saw: blocked, ended: "done" } } as const;
+const lost = {
+  turns: [[pay(5), shell("lost")], end],
+  expect: { ran: [], receipts: [], saw: blocked, ended: "done" },
+} as const;
 
 const decisions: readonly HostCase[] = [
   {
     id: "A1",
     title: "ALLOW: the call runs once, with the arguments that the gate judged",
     turns: [[pay(5)], [shell("A1")], end],
-    expect: { ran: ["pay 5", "shell A1"], receipts: ["pay ALLOW", "shell ALLOW"], ended: "done" },
+    expect: { ran: ["pay 5", "shell A1"], receipts: ["pay ALLOW", "shell ALLOW"], ended: "done", hasOutcomes: true },
   },
   {
     id: "A2",
@@ -90,7 +93,7 @@ const decisions: readonly HostCase[] = [
     title: "the gate observes: nothing runs that the host alone would not run",
     turns: [[pay(5), shell("A8"), pay(900)], end],
     gate: "observe",
-    expect: { ran: [], receipts: ["pay ALLOW", "shell ALLOW", "pay BLOCK"], ended: "done" },
+    expect: { ran: [], receipts: ["pay ALLOW", "shell ALLOW", "pay ALLOW"], ended: "done" },
   },
 ];
 
@@ -162,7 +165,13 @@ const scopes: readonly HostCase[] = [
     isProtected: true,
     expect: { ran: ["pay 5"], receipts: ["pay ALLOW"], ended: "done" },
   },
-  { id: "D5", title: "a trusted project's file switches hooks off", ...lost, project: "switches-hooks-off" },
+  {
+    id: "D5",
+    title: "a trusted project's file switches hooks off",
+    turns: [[pay(900), shell("D5 forbidden")], end],
+    project: "switches-hooks-off",
+    expect: { ran: [], saw: blocked, ended: "done" },
+  },
   {
     id: "D5a",
     title: "a trusted project's file switches hooks off and allows every tool",

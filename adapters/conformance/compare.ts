@@ -24,7 +24,9 @@ export interface Ledgers {
 
 export function witnessIn(file: string): readonly WitnessLine[] {
   if (!existsSync(file)) return [];
-  const lines = readFileSync(file, "utf8").split("\n").filter((line) => line !== "");
+  const lines = readFileSync(file, "utf8")
+    .split("\n")
+    .filter((line) => line !== "");
   return lines.map((line) => {
     const [, amount, at, input] = /^pay (\S+) at (\d+) with (.*)$/.exec(line) ?? [];
     return input === undefined ? { what: line } : { what: `pay ${amount}`, at: Number(at), input: JSON.parse(input) };
@@ -55,6 +57,10 @@ function againstCase({ expect }: HostCase, driver: Driver, ledgers: Ledgers): re
     ...(expect.saw === undefined || texts.some((text) => expect.saw?.test(text))
       ? []
       : [`no result that the model saw matches ${expect.saw}: ${JSON.stringify(texts).slice(0, 500)}`]),
+    ...(expect.hasOutcomes === true &&
+    receipts.some(({ answered, outcome }) => answered === "ALLOW" && outcome?.status !== "done")
+      ? ["a receipt of a call that ran does not have the outcome done"]
+      : []),
     ...(expect.ended === undefined || expect.ended === ended.ended
       ? []
       : [`the run ended as ${ended.ended}, not ${expect.ended}`]),

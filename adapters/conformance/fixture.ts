@@ -12,6 +12,7 @@ export interface Receipt {
   readonly answered: string;
   readonly mode: string;
   readonly at: number;
+  readonly outcome?: { readonly status: string };
 }
 
 export interface RealGate {
@@ -65,9 +66,9 @@ rules:
 `;
 }
 
-export async function startRealGate(end: Ending, driver: Driver, mode: "enforce" | "observe"): Promise<RealGate> {
+export async function startRealGate(t: Ending, driver: Driver, mode: "enforce" | "observe"): Promise<RealGate> {
   const contracts = { "host.yaml": contractFor(driver, false) };
-  const { address, folder } = await startGate(end, { contracts, flags: { mode } });
+  const { address, folder } = await startGate(t, { contracts, flags: { mode } });
   const operator = JSON.parse(readFileSync(join(folder, "data", "operator.json"), "utf8")).key as string;
   const post = (by: string, path: string, body: object): Promise<{ readonly status: number; readonly json: any }> =>
     ask({ address }, path, {
@@ -84,7 +85,7 @@ export async function startRealGate(end: Ending, driver: Driver, mode: "enforce"
     receipts: async (session) =>
       (await ask({ address }, `/receipts?limit=1000&session_id=${session}`)).json.receipts.toReversed(),
     approve: async (session) => {
-      for (const end = Date.now() + patienceMs; Date.now() < end; ) {
+      for (const end = Date.now() + patienceMs; Date.now() < end;) {
         const path = `/approvals?state=pending&session_id=${session}`;
         const [open] = (await ask({ address }, path, { headers: anna })).json.approvals;
         if (open !== undefined) {

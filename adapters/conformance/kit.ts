@@ -14,7 +14,7 @@ import { startBadGate } from "./bad-gate.ts";
 import type { Driver, Ended, HostCase, Plan, Turn } from "./case.ts";
 import { cases } from "./cases.ts";
 import { problemsOf, witnessIn } from "./compare.ts";
-import { startRealGate, type RealGate } from "./fixture.ts";
+import { startRealGate, type RealGate, type Receipt } from "./fixture.ts";
 import { startProxy, type Proxy } from "./proxy.ts";
 
 export interface CaseRun {
@@ -101,7 +101,7 @@ async function runCase(one: HostCase, world: World): Promise<readonly string[]> 
     await enoughLines(file, one.expect.ran.length);
     const witness = witnessIn(file);
     world.witnesses.push({ id: one.id, file, lines: witness.length });
-    const receipts = bad === undefined ? await gate.receipts(plan.session) : [];
+    const receipts = bad === undefined ? await receiptsOf(one, gate, plan.session) : [];
     const ledgers = { witness, secret: secretOf(plan.folder), shown: model.shown, receipts, ended };
     const problems = problemsOf(one, driver, ledgers);
     return problems.length === 0 ? [] : [...problems, `the host said: ${ended.detail.slice(0, 600)}`];
@@ -176,10 +176,21 @@ function planOf(one: HostCase, { end, proxy, adapter }: World, { model, url, key
   };
 }
 
+/** Returns the receipts of the session, after a moment for the reports of outcomes. */
+async function receiptsOf({ expect }: HostCase, gate: RealGate, session: string): Promise<readonly Receipt[]> {
+  const end = Date.now() + lateMs;
+  for (;;) {
+    const receipts = await gate.receipts(session);
+    const isReported = receipts.every(({ answered, outcome }) => answered !== "ALLOW" || outcome !== undefined);
+    if (expect.hasOutcomes !== true || isReported || Date.now() > end) return receipts;
+    await pause(50);
+  }
+}
+
 /** Waits a moment for commands in the background. */
 async function enoughLines(file: string, lines: number): Promise<void> {
-  const end = Date.now() + lateMs;
-  while (lines > 0 && witnessIn(file).length < lines && Date.now() < end) await pause(50);
+  if (lines === 0) return;
+  for (const end = Date.now() + lateMs; witnessIn(file).length < lines && Date.now() < end;) await pause(50);
 }
 
 function secretOf(folder: string): string | undefined {

@@ -49,7 +49,7 @@ function started() {
   try {
     return guarded(options, settings);
   } catch (error) {
-    console.log(`${error}\nended not-started`);
+    console.log(`${String(error)}\nended not-started`);
     return process.exit();
   }
 }
@@ -59,9 +59,11 @@ if (hook === "absent") delete all.hooks.PreToolUse;
 else if (hook === "misspelt") all.hooks = { PreTooluse: all.hooks.PreToolUse };
 else if (hook !== "ours") all.hooks.PreToolUse = [{ ...all.hooks.PreToolUse[0], hooks: [failing[hook]], timeout: 1 }];
 
-let last;
-for await (const message of query({ prompt: plan.prompt, options: all })) if (message.type === "result") last = message;
-const isParked = last?.stop_reason === "tool_deferred";
-console.log(JSON.stringify(last));
-console.log(`ended ${isParked ? "parked" : last?.result === "The work is done." ? "done" : "lost"}`);
+const found = [];
+for await (const message of query({ prompt: plan.prompt, options: all }))
+  if (message.type === "result") found.push(message);
+const isParked = found.at(-1)?.stop_reason === "tool_deferred";
+const isDone = found.some(({ result }) => result === "The work is done.");
+console.log(JSON.stringify(found));
+console.log(`ended ${isParked ? "parked" : isDone ? "done" : "lost"}`);
 process.exit();

@@ -23,7 +23,7 @@ export const claudeCode: readonly Driver[] = (["http", "command"] as const).map(
   },
   missing: () => (existsSync(binary()) ? undefined : "Claude Code is not installed: run npm run hosts"),
   excuse: (one) => excuseOf(one, form),
-  run: (plan) => run(plan, form),
+  run: (plan) => start(plan, form),
 }));
 
 function packageFolder(): string {
@@ -53,7 +53,7 @@ const badCommands: Readonly<Record<Exclude<HookKind, "ours" | "absent" | "misspe
   "says-odd-json": `echo '{"verdict":"ALLOW"}'`,
 };
 
-async function run(plan: Plan, form: Form): Promise<Ended> {
+async function start(plan: Plan, form: Form): Promise<Ended> {
   const { folder, prompt, isResumed, session, payServer, env } = plan;
   const project = join(folder, "project");
   const [command, ...args] = payServer;
@@ -65,12 +65,10 @@ async function run(plan: Plan, form: Form): Promise<Ended> {
     JSON.stringify({ mcpServers: { kit: { type: "stdio", command, args, alwaysLoad: true } } }),
   );
   writeProject(plan);
-  const words = [
-    ...["-p", prompt, "--output-format", "json"],
-    ...["--mcp-config", join(folder, "mcp.json"), "--strict-mcp-config"],
-    ...[isResumed ? "--resume" : "--session-id", session],
-    ...(plan.case.isProtected ? [] : ["--settings", settings]),
-  ];
+  const own = plan.case.isProtected ? [] : ["--settings", settings];
+  const mcp = ["--mcp-config", join(folder, "mcp.json"), "--strict-mcp-config"];
+  const run = ["-p", prompt, "--output-format", "json", isResumed ? "--resume" : "--session-id", session];
+  const words = [...run, ...mcp, ...own];
   const started = plan.case.isProtected ? inNamespace(settings, words) : [binary(), ...words];
   const { stdout, stderr } = await runProgram(started, {
     cwd: project,
@@ -79,7 +77,7 @@ async function run(plan: Plan, form: Form): Promise<Ended> {
       ANTHROPIC_BASE_URL: plan.model,
       ANTHROPIC_API_KEY: "not-a-key",
       SVC_GATE_KEY: plan.key,
-      DISABLE_TELEMETRY: "1", // without it the host asks for its maker's address at the start
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1", // without it the host asks for its maker's address at the start
     },
   });
   return endOf(stdout, stderr);

@@ -75,13 +75,14 @@ async def main():
             hooks = {"PreTooluse": hooks["PreToolUse"]}
         elif hook != "ours":
             hooks["PreToolUse"] = [dataclasses.replace(hooks["PreToolUse"][0], hooks=[failing[hook]], timeout=1)]
-        last = None
+        found = []
         async for message in query(prompt=plan["prompt"], options=dataclasses.replace(guarding, hooks=hooks)):
             if isinstance(message, ResultMessage):
-                last = message
-        print(last)
-        is_parked = last is not None and last.stop_reason == "tool_deferred"
-        print("ended", "parked" if is_parked else "done" if last and last.result == "The work is done." else "lost")
+                found.append(message)
+        print(found)
+        is_parked = bool(found) and found[-1].stop_reason == "tool_deferred"
+        is_done = any(each.result == "The work is done." for each in found)
+        print("ended", "parked" if is_parked else "done" if is_done else "lost")
 
 
 asyncio.run(main())

@@ -3,7 +3,7 @@ import { callId, event, json, pieces, raw, textOf, type Json, type ModelAnswer, 
 import type { Message } from "./script.ts";
 
 export const anthropic: Protocol = {
-  accepts: (path) => /\/v1\/messages$/.test(path),
+  accepts: (path) => path.endsWith("/v1/messages"),
   read: (body) => ({
     messages: (body.messages ?? []).map(messageOf),
     tools: (body.tools ?? []).map((tool: Json) => String(tool.name)),

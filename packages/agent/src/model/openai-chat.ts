@@ -3,7 +3,7 @@ import { callId, event, json, pieces, textOf, type Json, type ModelAnswer, type 
 import type { Message } from "./script.ts";
 
 export const openaiChat: Protocol = {
-  accepts: (path) => /\/chat\/completions$/.test(path),
+  accepts: (path) => path.endsWith("/chat/completions"),
   read: (body) => ({
     messages: (body.messages ?? []).map(messageOf),
     tools: (body.tools ?? []).map((tool: Json) => String(tool.function?.name ?? tool.type)),

@@ -3,7 +3,7 @@ import { callId, event, json, pieces, textOf, type Json, type ModelAnswer, type 
 import type { Message } from "./script.ts";
 
 export const openaiResponses: Protocol = {
-  accepts: (path) => /\/responses$/.test(path),
+  accepts: (path) => path.endsWith("/responses"),
   read: (body) => ({
     messages: (Array.isArray(body.input) ? body.input : [{ role: "user", content: body.input }]).map(messageOf),
     tools: (body.tools ?? []).map((tool: Json) => String(tool.name ?? tool.type)),
@@ -12,7 +12,7 @@ export const openaiResponses: Protocol = {
   whole: (answer) => json(responseOf(answer, "completed", itemsOf(answer))),
   streamed: (answer) => {
     const items = itemsOf(answer);
-    const events = [
+    const events: readonly ResponseEvent[] = [
       { type: "response.created", response: responseOf(answer, "in_progress", []) },
       { type: "response.in_progress", response: responseOf(answer, "in_progress", []) },
       ...items.flatMap((item, index) => eventsOf(item, index)),
@@ -74,8 +74,10 @@ function itemsOf(answer: ModelAnswer): readonly Json[] {
   }));
 }
 
-function eventsOf(item: Json, index: number): readonly { readonly type: string }[] {
-  const of = (type: string, more: object): { readonly type: string } => ({
+type ResponseEvent = Readonly<Record<string, unknown>> & { readonly type: string };
+
+function eventsOf(item: Json, index: number): readonly ResponseEvent[] {
+  const of = (type: string, more: object): ResponseEvent => ({
     type: `response.${type}`,
     output_index: index,
     ...more,
