@@ -9,7 +9,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { TestContext } from "node:test";
-import { aliased, aliasedPayments, as, movedPayments, ownNameAlone, sentAs, verdictOf } from "../support/aliases.ts";
+import { aliased, aliasedPayments, as, movedPayments, ownNameAlone, verdictOf } from "../support/aliases.ts";
 import { approved, assertLedgerHolds, large, naming, runScenarios, small, type Desk } from "../support/approvals.ts";
 import type { Scenario } from "../support/approvals.ts";
 import { ask, check, finish, root } from "../support/gate.ts";
