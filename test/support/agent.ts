@@ -22,6 +22,8 @@ export interface AgentOptions {
   readonly cwd?: string;
   /** Another user of the machine. */
   readonly uid?: number;
+  /** A command that starts it. */
+  readonly wrapper?: readonly string[];
   readonly defects?: readonly Mutation[];
 }
 
@@ -29,9 +31,10 @@ const program = join(root, "packages", "agent", "bin", "svc-gate.mjs");
 
 /** Runs `svc-gate` of the agent's package to its end, without this process's variables. */
 export async function runAgent(words: readonly string[], options: AgentOptions = {}): Promise<AgentRun> {
-  const { stdin = "", env = {}, cwd, uid, defects = [] } = options;
+  const { stdin = "", env = {}, cwd, uid, wrapper = [], defects = [] } = options;
   const imports = defects.length > 0 ? ["--import", preload] : [];
-  const child = spawn(process.execPath, [...imports, program, ...words], {
+  const [command = "", ...all] = [...wrapper, process.execPath, ...imports, program, ...words];
+  const child = spawn(command, all, {
     env: { PATH: process.env["PATH"] ?? "", ...mutatedEnvironment(defects), ...env },
     ...(cwd === undefined ? {} : { cwd }),
     ...(uid === undefined ? {} : { uid, gid: uid }),

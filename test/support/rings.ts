@@ -79,6 +79,7 @@ export const left: readonly string[] = [
   "test/process/export/commands.test.ts",
   "test/process/export/export.test.ts",
   "test/process/export/verifiers.test.ts",
+  "test/process/hosts/doctor.test.ts",
   "test/process/hosts/hosts.test.ts",
   "test/process/hosts/mutants.test.ts",
   "test/process/solver/diff.test.ts",
@@ -92,6 +93,7 @@ export const left: readonly string[] = [
 export const slowest: readonly string[] = [
   "test/process/hosts/hosts.test.ts",
   "test/process/hosts/mutants.test.ts",
+  "test/process/hosts/doctor.test.ts",
   "test/faults/campaigns/simulation.test.ts",
   "test/process/export/verifiers.test.ts",
   "test/faults/campaigns/model-ledger.test.ts",
