@@ -163,7 +163,11 @@ runScenarios("POST /hooks/claude-code", [
       assert.match(reason, /does not cover the tool "Bash"/);
       assert.equal(await desk.rows(), rows);
     },
-    defect: { within: "answerCheck", find: "key?.allowsTool(toolName) === false", put: "false" },
+    defect: {
+      within: "Sequencer.#decide",
+      find: "submission.context.allowsTool?.(current.prepared.request.toolName) === false",
+      put: "false",
+    },
   },
   {
     rule: "the receipt has the arguments as they came, the session, the host's facts, and the digest of the hook's input",
@@ -201,6 +205,10 @@ runScenarios("POST /hooks/claude-code", [
       assert.equal(await call("mcp__a__b__c", { name: "a__b", source: "user" }), "a_%5Fb.c allow");
       assert.equal(await call("mcp__a__b__c", { name: "a", source: "user" }), "a.b_%5Fc deny");
       assert.equal(await call("mcp__b_nk__pay", { name: "b.nk", source: "user" }), "b%2Enk.pay deny");
+      assert.equal(
+        await call("mcp__project_bank__pay", { name: "project:bank", source: "user" }),
+        "project%3Abank.pay deny",
+      );
     },
     defect: {
       within: "gateName",

@@ -20,6 +20,8 @@ export interface AgentOptions {
   /** All variables but PATH. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
+  /** Another user of the machine. */
+  readonly uid?: number;
   readonly defects?: readonly Mutation[];
 }
 
@@ -27,11 +29,12 @@ const program = join(root, "packages", "agent", "bin", "svc-gate.mjs");
 
 /** Runs `svc-gate` of the agent's package to its end, without this process's variables. */
 export async function runAgent(words: readonly string[], options: AgentOptions = {}): Promise<AgentRun> {
-  const { stdin = "", env = {}, cwd, defects = [] } = options;
+  const { stdin = "", env = {}, cwd, uid, defects = [] } = options;
   const imports = defects.length > 0 ? ["--import", preload] : [];
   const child = spawn(process.execPath, [...imports, program, ...words], {
     env: { PATH: process.env["PATH"] ?? "", ...mutatedEnvironment(defects), ...env },
     ...(cwd === undefined ? {} : { cwd }),
+    ...(uid === undefined ? {} : { uid, gid: uid }),
   });
   const output = { stdout: "", stderr: "" };
   child.stdout.on("data", (piece) => (output.stdout += String(piece)));

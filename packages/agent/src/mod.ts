@@ -13,12 +13,14 @@ export type AgentCommand = (words: readonly string[]) => Promise<number>;
 
 /** Each command is loaded when it is called, because a hook must start quickly. */
 const commands: Readonly<Record<string, () => Promise<AgentCommand>>> = {
+  doctor: async () => (await import("./doctor/command.ts")).doctorCommand,
   hook: async () => hookOrInstall,
 };
 
 const usage = `usage: svc-gate <command>
 
 For agents' machines:
+  doctor         start an agent host with a scripted model, and say whether a BLOCK ran
   hook           ask the gate about a tool call, as an agent host's hook
   hook install   set up the gate in an agent host
 Each command has --help.

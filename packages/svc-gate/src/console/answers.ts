@@ -44,6 +44,8 @@ export interface Approval {
   readonly hash: string;
   readonly at: number;
   readonly tool_name: string;
+  /** The alias under which the call was sent. */
+  readonly sent_as?: string;
   readonly session_id: string | null;
   readonly key: string;
   readonly reason: string | null;
@@ -82,6 +84,8 @@ export interface Receipt {
   readonly at: number;
   readonly session_id?: string | null;
   readonly tool_name?: string | null;
+  /** The tool's own name, if the call was sent under an alias. */
+  readonly tool?: string;
   readonly verdict?: string | null;
   readonly answered?: string | null;
   readonly mode?: string | null;

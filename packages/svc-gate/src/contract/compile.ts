@@ -1,4 +1,5 @@
 import { bad, good, nearest, type Result } from "../wire/mod.ts";
+import { readAliases } from "./aliases.ts";
 import { memberPath } from "./approval/reads.ts";
 import { fieldAt, readSettings, TermsReader, type ApprovalSettings } from "./approval/terms.ts";
 import { unboundMembers } from "./approval/unbound.ts";
@@ -32,6 +33,8 @@ export interface PolicySet {
   /** The contracts as written: for programs that examine more than the compiled rules. */
   readonly documents: readonly ContractDocument[];
   readonly tools: ReadonlyMap<string, ToolPlan>;
+  /** The tools by their other names. A call is resolved once, before everything else. */
+  readonly aliases: ReadonlyMap<string, string>;
   readonly counters: readonly Counter[];
   /** The members that are separate parts of the evidence. */
   readonly sensitive: Sensitive;
@@ -183,7 +186,7 @@ function link({ files, mandate, contracts, report, options }: Sources): PolicySe
     if (tools !== undefined) checkAllowance(document, tools, report);
     return new ContractCompiler(document, mandate, report, options);
   });
-  const names = contracts.map(({ document }) => document.name);
+  const documents = contracts.map(({ document }) => document);
   const tools = new Map<string, ToolPlan>();
   for (const compiler of compilers) {
     for (const part of compiler.tools()) tools.set(part.tool, merge(tools.get(part.tool), part));
@@ -191,9 +194,10 @@ function link({ files, mandate, contracts, report, options }: Sources): PolicySe
   return {
     text: files.map(({ name, text }) => `--- # ${name}\n${text}${text.endsWith("\n") ? "" : "\n"}`).join(""),
     mandate: mandate?.name ?? "",
-    contracts: names,
-    documents: contracts.map(({ document }) => document),
+    contracts: documents.map(({ name }) => name),
+    documents,
     tools,
+    aliases: readAliases(documents, report),
     counters: compilers.flatMap((compiler) => [...compiler.counters.values(), ...compiler.held.values()]),
     sensitive: nothingSensitive,
     approvals: readSettings(mandate?.approvals, report),
@@ -224,7 +228,8 @@ function distinct(writers: readonly CounterWriter[]): readonly CounterWriter[] {
 
 /** A contract routes only tools that the mandate allows it. */
 function checkAllowance(document: ContractDocument, allowed: readonly YamlScalar[], report: Report): void {
-  for (const [tool, { span }] of document.tools) {
+  const names = [...document.tools].flatMap(([tool, { span, aliases }]) => [{ text: tool, span }, ...aliases]);
+  for (const { text: tool, span } of names) {
     if (allowed.some(({ text }) => fits(text, tool))) continue;
     const list = allowed.map(({ text }) => `\`${text}\``).join(", ");
     report.add(
@@ -346,17 +351,23 @@ class ContractCompiler {
     const found = scalars.flatMap(({ text, span }) => {
       const fitting = tools.filter((tool) => fits(text, tool));
       if (fitting.length === 0) {
-        const near = nearest(text, tools);
+        const known = this.#ownName(text) ?? nearest(text, tools);
         this.#report.add(
           "unknown-tool",
           span,
           `this contract lists no tool \`${text}\``,
-          near === undefined ? "list it under `tools:`" : `did you mean \`${near}\`?`,
+          known === undefined ? "list it under `tools:`" : `did you mean \`${known}\`?`,
         );
       }
       return fitting;
     });
     return [...new Set(found)];
+  }
+
+  /** The tool with this alias. Conditions, rules and counters name a tool by its own name only. */
+  #ownName(alias: string): string | undefined {
+    const tools = [...this.#document.tools];
+    return tools.find(([, { aliases }]) => aliases.some(({ text }) => text === alias))?.[0];
   }
 
   #checkRuleNames(): void {

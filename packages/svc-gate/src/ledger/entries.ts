@@ -11,7 +11,10 @@ export interface CheckEntry {
   readonly at: number;
   readonly keyName: string;
   readonly mode: Mode;
+  /** The tool's own name, if a contract routes the call; else the name that was sent. */
   readonly toolName: string;
+  /** The alias that was sent instead; undefined for the tool's own name. */
+  readonly alias?: string | undefined;
   /** True if a contract routes the tool. Only then does the leaf name the tool. */
   readonly routed: boolean;
   readonly sessionId: string | null;

@@ -1,9 +1,11 @@
 import { createTwoFilesPatch } from "diff";
 import {
   changeText,
+  compareAliases,
   compareContracts,
   compareSettings,
   openSolver,
+  type AliasChange,
   type ApprovalChange,
   type Compared,
   type Direction,
@@ -31,18 +33,23 @@ export async function diffCommand(before: string, after: string, options: DiffOp
   const [a, b] = sides;
   if (!a.ok || !b.ok) return { exitCode: 2, text: renderDiagnostics(problems) };
   const tools = await compared(a.value, b.value, timeMs);
+  const aliases = compareAliases(a.value, b.value);
   const settings = compareSettings(a.value, b.value);
   const isWeaker =
     tools.some(({ answer }) => !["equivalent", "stricter"].includes(answer)) ||
-    settings.some(({ direction }) => direction !== "stricter");
+    [...aliases, ...settings].some(({ direction }) => direction !== "stricter");
   const isRefused = !options.weaker && isWeaker;
   const exitCode = isRefused || tools.some(({ defects }) => defects.length > 0) ? 1 : 0;
   if (options.json) {
-    const report = { tools: tools.map(forProgram), settings: settings.map(changeForProgram) };
+    const report = {
+      tools: tools.map(forProgram),
+      aliases: aliases.map(({ direction, ...alias }) => ({ ...alias, direction: direction ?? "changed" })),
+      settings: settings.map(changeForProgram),
+    };
     return { exitCode, text: JSON.stringify(report), forPrograms: true };
   }
   const patch = options.text ? [patchOf([before, a.value], [after, b.value])] : [];
-  const blocks = [...patch, ...tools.map(block), ...settingsBlock(settings), total(tools)];
+  const blocks = [...patch, ...tools.map(block), ...aliasesBlock(aliases), ...settingsBlock(settings), total(tools)];
   return { exitCode, text: blocks.join("\n\n"), forPrograms: true };
 }
 
@@ -98,6 +105,14 @@ function hostFactsText({ before, after, direction }: NonNullable<ToolDifference[
 function causeText({ rule, instead }: ApprovalChange): string {
   if (rule === null) return "";
   return instead === null ? ` for ${rule}` : ` for ${rule}, where ${instead} may ask instead`;
+}
+
+function aliasesBlock(aliases: readonly AliasChange[]): readonly string[] {
+  if (aliases.length === 0) return [];
+  const lines = aliases.map(({ name, before, after, direction }) => {
+    return `  ${name}: ${before ?? "unknown"} -> ${after ?? "unknown"} (${direction ?? "changed"})`;
+  });
+  return [["aliases of tools:", ...lines].join("\n")];
 }
 
 function settingsBlock(settings: readonly ApprovalChange[]): readonly string[] {

@@ -90,6 +90,7 @@ export function difference(recorded: Recorded, again: Again, history: History): 
   const { leaf, reasonText, outcomeText, effectsText } = recorded;
   const { decision } = again;
   const parts: readonly (readonly [what: string, was: string | null, is: string])[] = [
+    ["tool", JSON.stringify(leaf.tool), JSON.stringify(again.prepared.plan?.tool ?? null)],
     ["verdict", leaf.verdict, decision.verdict],
     ["rule", leaf.rule, decision.rule],
     ["reason", reasonText, JSON.stringify(decision.reason)],

@@ -18,7 +18,10 @@ import type { RecordedRow } from "../history.ts";
 export interface Recorded {
   readonly row: RecordedRow;
   readonly leaf: Leaf;
+  /** The call as it was sent: its contract resolves an alias again. */
   readonly request: CheckRequest;
+  /** The name by which the call was judged. */
+  readonly tool: string;
   /** Undefined for an ordinary key. */
   readonly keyKind: KeyKind | undefined;
   /** The marker of an input that was not stored whole; `request.toolInput` is then empty. */
@@ -94,7 +97,7 @@ export const erasedPart = "a part of its evidence was erased";
 export function readRecorded(row: RecordedRow): Recorded | string {
   const leaf = readLeaf(row);
   if (typeof leaf === "string") return leaf;
-  const call = readCall(row.evidence);
+  const call = readCall(leaf, row.evidence);
   const inputText = wholeText(row.evidence, "input");
   const platformText = wholeText(row.evidence, "platform");
   const reasonText = wholeText(row.evidence, "reason");
@@ -125,8 +128,20 @@ export function readRecorded(row: RecordedRow): Recorded | string {
     inputText,
     platformText: platformState === null ? null : platformText,
   };
-  const keyKind = call.key_kind;
-  return { row, leaf, request, keyKind, cutInput, reason, trace, effects, reasonText, outcomeText, effectsText };
+  return {
+    row,
+    leaf,
+    request,
+    tool: call.tool,
+    keyKind: call.key_kind,
+    cutInput,
+    reason,
+    trace,
+    effects,
+    reasonText,
+    outcomeText,
+    effectsText,
+  };
 }
 
 export const inputNotKept = "its input was not stored whole";

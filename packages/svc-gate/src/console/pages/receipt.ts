@@ -91,9 +91,22 @@ function Bytes({ receipt }: { readonly receipt: Receipt }): JSX.Element {
 }
 
 function About({ receipt }: { readonly receipt: Receipt }): JSX.Element {
-  const { at, tool_name: tool, act, key, session_id: session, mode, verdict, answered, rule, contract } = receipt;
+  const {
+    at,
+    tool_name: sent,
+    tool = sent,
+    act,
+    key,
+    session_id: session,
+    mode,
+    verdict,
+    answered,
+    rule,
+    contract,
+  } = receipt;
   const rows: [string, JSX.Element | string][] = [["Time", h(Moment, { at })]];
   if (typeof tool === "string") rows.push(["Tool", h(Text, { of: tool })]);
+  if (typeof sent === "string" && sent !== tool) rows.push(["Sent as", h(Text, { of: sent })]);
   if (act !== undefined) rows.push(["Event", h(Text, { of: act })]);
   if (typeof verdict === "string") rows.push(["Verdict", h(Verdict, { of: verdict })]);
   if (verdict !== answered && typeof answered === "string")

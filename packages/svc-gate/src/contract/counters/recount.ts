@@ -6,6 +6,7 @@ import { count, isCounted, prepare } from "../run/decide.ts";
 
 /** A check as its receipt describes it. Erased texts are undefined. */
 export interface RecordedCheck {
+  /** The name by which it was judged then, which is not resolved again. */
   readonly toolName: string;
   readonly sessionId: string | null;
   readonly keyName: string;

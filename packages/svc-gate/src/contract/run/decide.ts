@@ -30,8 +30,9 @@ const noUpdates: readonly CounterUpdate[] = [];
 const noNames: readonly string[] = [];
 const noPairs: readonly (readonly [string, string])[] = [];
 
-/** Routes the call, checks presence and schemas, and finds the counter updates. Never throws. */
-export function prepare(policySet: PolicySet, request: CheckRequest, caller: Caller): Prepared {
+/** Resolves and routes the call, checks presence and schemas, and finds the counter updates. Never throws. */
+export function prepare(policySet: PolicySet, sent: CheckRequest, caller: Caller): Prepared {
+  const request = withOwnName(policySet, sent);
   const plan = policySet.tools.get(request.toolName);
   if (plan === undefined)
     return {
@@ -60,6 +61,12 @@ export function prepare(policySet: PolicySet, request: CheckRequest, caller: Cal
     }
   }
   return { request, caller, plan, early, updates, broken, uncounted };
+}
+
+/** The call under the tool's own name. Everything after this sees that name only. */
+function withOwnName({ aliases }: PolicySet, sent: CheckRequest): CheckRequest {
+  const tool = aliases.get(sent.toolName);
+  return tool === undefined ? sent : { ...sent, toolName: tool, alias: sent.toolName };
 }
 
 /**
@@ -239,8 +246,10 @@ function withRead(decision: Decision, read: ReadonlyMap<string, string>): Decisi
 }
 
 function unknownTool(policySet: PolicySet | undefined, name: string): Decision {
-  const near = nearest(name, policySet?.tools.keys() ?? []);
-  const resembles = near === undefined ? "" : `; it resembles ${quote(near)}`;
+  const near = policySet && nearest(name, [...policySet.tools.keys(), ...policySet.aliases.keys()]);
+  const tool = near && policySet.aliases.get(near);
+  const known = tool === undefined ? "" : `, an alias of ${quote(tool)}`;
+  const resembles = near === undefined ? "" : `; it resembles ${quote(near)}${known}`;
   return blocked("$route", `unknown tool ${quoteAscii(name)}: no contract routes it${resembles}`);
 }
 

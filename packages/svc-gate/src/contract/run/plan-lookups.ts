@@ -20,6 +20,7 @@ export interface CounterUpdate {
 
 /** A call after all work that does not depend on the time or on counters. */
 export interface Prepared {
+  /** With the tool's own name. */
   readonly request: CheckRequest;
   readonly caller: Caller;
   readonly plan: ToolPlan | undefined;

@@ -1,4 +1,5 @@
 const table = {
+  alias: "A name under `aliases` is listed twice, or is already the name or an alias of another tool.",
   "ambiguous-scalar": "A plain YAML scalar that YAML 1.1 and 1.2 read differently: quote it.",
   approval: "A part under `approval`, `approvals` or `subject` has no meaning, or would bind an approval too loosely.",
   arguments: "A function is called with the wrong types or the wrong number of arguments.",

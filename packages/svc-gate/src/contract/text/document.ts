@@ -36,6 +36,8 @@ export interface RequireDocument {
 
 export interface ToolDocument {
   readonly span: Span;
+  /** Other names under which callers send the tool. */
+  readonly aliases: readonly YamlScalar[];
   readonly input: YamlNode | undefined;
   /** The input has only numbers that a program reading IEEE doubles does not change. */
   readonly onlyDoubles: boolean;

@@ -246,21 +246,22 @@ function decideCall(
   };
   const how = howOf(judgement, stop);
   const row = transaction.append(
-    entry,
+    request.alias === undefined ? entry : { ...entry, alias: request.alias },
     count(prepared, { verdict, answered, how }).map(({ counter, ...update }): CounterEvent => ({
       ...update,
       counter: digestOf(policy, counter),
     })),
   );
   const approval = judgement === undefined ? undefined : judged?.batch.appended(judged.call, judgement, rule, row);
-  return { decision, answered, mode, routed, judgement: judgement?.judgement, approval, stop };
+  return { decision, answered, mode, tool: plan?.tool ?? null, judgement: judgement?.judgement, approval, stop };
 }
 
 /** The stop that blocks a call. */
 function stopOf({ stops: { active } }: AppendTransaction, { prepared }: LookupPlan): Stop | undefined {
   if (active.length === 0) return undefined;
   const { request, caller } = prepared;
-  return stopFor(active, { key: caller.keyName, session: request.sessionId, tool: request.toolName });
+  const { sessionId: session, toolName: tool, alias } = request;
+  return stopFor(active, { key: caller.keyName, session, tool, alias });
 }
 
 /** The mode of the row: a person set the stop, so it enforces in every mode. */

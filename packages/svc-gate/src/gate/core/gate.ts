@@ -57,6 +57,8 @@ export interface RequestContext {
   readonly digest: string;
   /** By default they begin now. */
   readonly timings?: CheckTimings;
+  /** Says whether the key covers a tool, by the tool's own name. By default it covers all. */
+  readonly allowsTool?: ((tool: string) => boolean) | undefined;
   /** Called when the answer is ready. */
   readonly onAnswer?: ((check: AnsweredCheck, timings: CheckTimings) => void) | undefined;
 }
@@ -169,21 +171,18 @@ export class Gate implements AdminEvents {
    * @returns the body of the answer, made after the receipt is on disk, or a refusal. It never settles after a fault.
    */
   async check(request: CheckRequest, context: RequestContext): Promise<Result<string, Refusal>> {
-    const { keyName, keyKind, bytes, digest, timings = beginTimings(), onAnswer } = context;
-    const { sessionId, toolName } = request;
-    const decided = await this.#sequencer.submit({
-      request,
-      caller: { keyName, keyKind, sessionId },
-      digest,
-      bytes,
-      timings,
-    });
+    const { keyName, keyKind, digest, timings = beginTimings(), onAnswer } = context;
+    const { sessionId } = request;
+    const caller = { keyName, keyKind, sessionId };
+    const decided = await this.#sequencer.submit({ request, caller, context, timings });
     if (!decided.ok) return decided;
     if ("body" in decided.value) return good(decided.value.body);
-    const { decision, answered, mode, receipt, routed, judgement, stop } = decided.value;
+    const { decision, answered, mode, receipt, tool, judgement, stop } = decided.value;
     const body = answerBody(decided.value, digest);
     timings.answer = performance.now();
     const { verdict, rule } = decision;
+    const toolName = tool ?? request.toolName;
+    const routed = tool !== null;
     const check = { verdict, answered, mode, toolName, routed, rule, seq: receipt.seq, sessionId };
     this.#options.observer?.answered(check, timings);
     const how = stop === undefined ? judgement?.how : "stopped";

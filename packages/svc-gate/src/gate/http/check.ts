@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import type { Logger } from "pino";
-import { bad, parseCheckRequest, quote, refuse, type Refusal, type Result } from "../../wire/mod.ts";
+import { bad, parseCheckRequest, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Service } from "../admin/service.ts";
 import type { Gate } from "../core/gate.ts";
 import { beginTimings, type AnsweredCheck, type CheckTimings } from "../telemetry/observer.ts";
@@ -45,16 +45,14 @@ export async function answerCheck({
   const parsed = parseCheckRequest(text);
   if (!parsed.ok) return parsed;
   timings.parse = performance.now();
-  const { toolName } = parsed.value;
   const isReported = traces !== undefined || log.isLevelEnabled("debug");
-  if (key?.allowsTool(toolName) === false)
-    return bad(refuse("wrong-tool", `the key ${quote(key.name)} does not cover the tool ${quote(toolName)}`));
   return gate.check(parsed.value, {
     keyName: key?.name ?? "",
     keyKind: key?.kind,
     bytes: received.length,
     digest: hash("sha256", received, "hex"),
     timings,
+    allowsTool: key?.allowsTool,
     onAnswer: isReported ? (decided) => reportAnswer(exchange, decided, timings, log) : undefined,
   });
 }

@@ -201,9 +201,9 @@ function gateName(name: string, server: JsonObject | undefined): string | undefi
   return `${scope}${escaped(owner)}.${escaped(name.slice(prefix.length))}`;
 }
 
-/** Escapes what separates server and tool, so that two pairs never have one name. */
+/** Escapes what separates scope, server and tool, so that two of them never have one name. */
 function escaped(part: string): string {
-  return part.replaceAll("%", "%25").replaceAll(".", "%2E").replaceAll("__", "_%5F");
+  return part.replaceAll("%", "%25").replaceAll(".", "%2E").replaceAll(":", "%3A").replaceAll("__", "_%5F");
 }
 
 /** Reports what became of a call, without delaying the host. The row may be missing if another replica decided. */

@@ -45,13 +45,15 @@ interface Pair {
   readonly after: PolicySet;
 }
 
-/** Compares every tool of either contract, by name. */
+/** Compares every tool of either contract, by name, except a name that the other contract has as an alias. */
 export async function compareContracts(
   before: PolicySet,
   after: PolicySet,
   options: CompareOptions,
 ): Promise<readonly ToolDifference[]> {
-  const tools = [...new Set([...before.tools.keys(), ...after.tools.keys()])].toSorted();
+  const isAlias = (name: string): boolean => before.aliases.has(name) || after.aliases.has(name);
+  const all = [...new Set([...before.tools.keys(), ...after.tools.keys()])].toSorted();
+  const tools = all.filter((name) => !isAlias(name));
   const found: ToolDifference[] = [];
   for (const tool of tools) found.push(await compareTool({ before, after }, tool, options));
   return found;
