@@ -11,11 +11,14 @@
 export type AgentCommand = (words: readonly string[]) => Promise<number>;
 
 /** Each command is loaded when it is called, because a hook must start quickly. */
-const commands: Readonly<Record<string, () => Promise<AgentCommand>>> = {};
+const commands: Readonly<Record<string, () => Promise<AgentCommand>>> = {
+  mcp: async () => (await import("./mcp/command.ts")).mcp,
+};
 
 const usage = `usage: svc-gate <command>
 
 For agents' machines:
+  mcp   ask the gate before each call of an MCP server's tools
 `;
 
 /**
