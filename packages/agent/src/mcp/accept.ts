@@ -132,7 +132,7 @@ function linesOf(pinned: readonly PinnedTool[]): readonly string[] {
 
 /** Shows characters that a terminal obeys or hides: a definition may try to hide what it says. */
 function visible(text: string): string {
-  return text.replaceAll(/[\p{C}\p{Zl}\p{Zp}\u00ad\u034f\u115f\u1160\u3164\uffa0]/gu, (character) => {
+  return text.replaceAll(/[\p{C}\p{Zl}\p{Zp}\u{34f}\u{115f}\u{1160}\u{3164}\u{ffa0}]/gu, (character) => {
     return `\\u{${character.codePointAt(0)?.toString(16) ?? ""}}`;
   });
 }

@@ -17,7 +17,7 @@ export class Catalogue {
   readonly #say: (sentence: string) => void;
   #status = new Map<string, Status>();
   #reading: Promise<void> | undefined;
-  #isReadMs = -Infinity;
+  #readMs = -Infinity;
   readonly #said = new Set<string>();
 
   constructor(pins: Pins, say: (sentence: string) => void) {
@@ -55,7 +55,7 @@ export class Catalogue {
     const quoted = JSON.stringify(name.slice(0, 128));
     const again = "a person must run: svc-gate mcp accept";
     if (!this.#pins.hasTool(name)) return `Svc: nobody has accepted the tool ${quoted} of this MCP server; ${again}`;
-    if (performance.now() - this.#isReadMs > freshMs) await this.read(list);
+    if (this.#reading !== undefined || performance.now() - this.#readMs > freshMs) await this.read(list);
     const status = this.#status.get(name);
     if (status === "accepted") return undefined;
     if (status === undefined) return `Svc: the MCP server does not list the tool ${quoted} now; the call is blocked.`;
@@ -72,12 +72,12 @@ export class Catalogue {
 
   /** The next call reads the list again. */
   forget(): void {
-    this.#isReadMs = -Infinity;
+    this.#readMs = -Infinity;
   }
 
   async #readAll(list: ListTools): Promise<void> {
     const status = new Map<string, Status>();
-    this.#isReadMs = performance.now();
+    this.#readMs = performance.now();
     let cursor: string | undefined;
     for (let page = 0; page < pagesMax; page += 1) {
       const result = await list(cursor);

@@ -1,5 +1,5 @@
 /** Which methods pass, in which direction. A method that is not in these tables is denied. */
-import { isObject, objectIn, type JsonObject } from "./json.ts";
+import { isObject, objectIn, without, type JsonObject } from "./json.ts";
 
 /** The groups of methods that a person can allow, in the lock file. */
 export const channels = [
@@ -159,8 +159,4 @@ const subscriptions: Readonly<Record<string, Channel | null>> = {
 
 function subscribed(params: JsonObject, allowed: Allowed): JsonObject {
   return isObject(params["notifications"]) ? withCapabilities(params, "notifications", subscriptions, allowed) : params;
-}
-
-function without(object: JsonObject, name: string): JsonObject {
-  return Object.fromEntries(Object.entries(object).filter(([each]) => each !== name));
 }

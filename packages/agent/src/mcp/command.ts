@@ -25,8 +25,8 @@ const usage = `usage: svc-gate mcp [options] -- COMMAND [ARGUMENT ...]      star
   --deny CHANNEL     allow it no longer
   --yes              do not ask
 
-environment: SVC_URL, SVC_KEY or SVC_KEY_FILE, SVC_SESSION; SVC_MCP_KEY or SVC_MCP_KEY_FILE;
-             SVC_MCP_UPSTREAM_KEY or SVC_MCP_UPSTREAM_KEY_FILE
+environment: SVC_URL, SVC_KEY or SVC_KEY_FILE, SVC_SESSION, SVC_TIMEOUT (seconds, for the gate);
+             SVC_MCP_KEY or SVC_MCP_KEY_FILE, SVC_MCP_UPSTREAM_KEY or SVC_MCP_UPSTREAM_KEY_FILE
 `;
 
 export interface McpOptions {

@@ -79,6 +79,11 @@ export function textIn(value: unknown, name: string): string | undefined {
   return typeof member === "string" ? member : undefined;
 }
 
+/** Returns a copy without these members. */
+export function without(object: JsonObject, ...names: readonly string[]): JsonObject {
+  return Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)));
+}
+
 /** Returns the same text for values that differ only in the order of members. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;

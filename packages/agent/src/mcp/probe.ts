@@ -42,14 +42,14 @@ export async function probe(source: Source, capabilities: JsonObject, upstream?:
 }
 
 async function newerOffer(link: Link, capabilities: JsonObject): Promise<Offer | undefined> {
-  const _meta = {
+  const meta = {
     "io.modelcontextprotocol/protocolVersion": newer,
     "io.modelcontextprotocol/clientInfo": clientInfo,
     "io.modelcontextprotocol/clientCapabilities": capabilities,
   };
-  const found = await link.ask("server/discover", { _meta });
+  const found = await link.ask("server/discover", { _meta: meta });
   if (!Array.isArray(found?.["supportedVersions"]) || !found["supportedVersions"].includes(newer)) return undefined;
-  return { instructions: textIn(found, "instructions"), tools: await toolsOf(link.ask, { _meta }) };
+  return { instructions: textIn(found, "instructions"), tools: await toolsOf(link.ask, { _meta: meta }) };
 }
 
 async function olderOffer(link: Link, capabilities: JsonObject): Promise<Offer | undefined> {

@@ -17,7 +17,7 @@ import {
   requestsOfServer,
   serverResult,
 } from "./channels.ts";
-import { isObject, objectIn, textIn, type JsonObject } from "./json.ts";
+import { isObject, objectIn, textIn, without, type JsonObject } from "./json.ts";
 import type { Judge, Waiting } from "./judge.ts";
 import * as messages from "./message.ts";
 import { channelName, responsesName, toolName } from "./names.ts";
@@ -138,7 +138,7 @@ export class Relay {
     this.#pending.set(key, pending);
     if (method === "tools/call") return this.#call(pending, params);
     if (found.judged !== undefined) {
-      const { _meta, inputResponses, requestState, ...input } = params;
+      const input = without(params, "_meta", "inputResponses", "requestState");
       const name = channelName(this.#context.prefix, found.judged);
       return this.#judged(pending, params, { method, name, input });
     }
@@ -259,8 +259,8 @@ export class Relay {
   /** Asks the gate about what a server wants of the client. */
   async #refusalOf(judged: string, params: JsonObject, signal: AbortSignal): Promise<string | undefined> {
     const { judge, prefix } = this.#context;
-    const { _meta, ...input } = params;
-    const { isAllowed, reason } = await judge.judge(channelName(prefix, judged), input, { signal });
+    const name = channelName(prefix, judged);
+    const { isAllowed, reason } = await judge.judge(name, without(params, "_meta"), { signal });
     return isAllowed ? undefined : reason;
   }
 
@@ -329,8 +329,7 @@ export class Relay {
     this.#context.say(
       "the server's instructions are not the accepted ones: they are removed until svc-gate mcp accept",
     );
-    const { instructions, ...rest } = kept;
-    return rest;
+    return without(kept, "instructions");
   }
 
   /** A server can ask for something in its answer: each request in it needs its channel and the gate's ALLOW. */

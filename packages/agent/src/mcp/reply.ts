@@ -49,7 +49,7 @@ export class Reply {
   }
 
   /** Sends a JSON-RPC message, and nothing after it. */
-  last(text: string, status = this.#status): void {
+  last(text: string, status: number = this.#status): void {
     if (this.#response.headersSent) {
       this.event({ data: text });
       return this.end();
@@ -59,7 +59,7 @@ export class Reply {
   }
 
   /** Sends an answer without a message. */
-  plain(text = "", status = this.#status): void {
+  plain(text = "", status: number = this.#status): void {
     if (this.#response.headersSent) return this.end();
     const authenticate: Record<string, string> = status === 401 ? { "www-authenticate": "Bearer" } : {};
     const type: Record<string, string> = text === "" ? {} : { "content-type": "text/plain; charset=utf-8" };

@@ -5,14 +5,15 @@ import { UsageError } from "./pins.ts";
 
 /** Returns a function that makes a client of the gate for one session. */
 export function gateOf(env: NodeJS.ProcessEnv): (sessionId?: string) => SvcGate {
-  const { SVC_URL: url } = env;
+  const { SVC_URL: url, SVC_TIMEOUT: seconds } = env;
   if (!url) throw new UsageError("svc-gate mcp: set SVC_URL to the gate's address");
   const apiKey = secretOf(env, "SVC_KEY");
   return (sessionId) => {
     try {
-      return new SvcGate(url, { apiKey, sessionId: sessionId ?? env["SVC_SESSION"] ?? null, idempotent: true });
+      const timeoutMs = seconds ? Number(seconds) * 1000 : undefined;
+      return new SvcGate(url, { apiKey, sessionId: sessionId ?? env["SVC_SESSION"], timeoutMs, idempotent: true });
     } catch (error) {
-      throw new UsageError(`svc-gate mcp: SVC_URL, SVC_KEY or SVC_SESSION: ${messageOf(error)}`);
+      throw new UsageError(`svc-gate mcp: SVC_URL, SVC_KEY, SVC_SESSION or SVC_TIMEOUT: ${messageOf(error)}`);
     }
   };
 }

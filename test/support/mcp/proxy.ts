@@ -1,0 +1,242 @@
+/** A real gate, `svc-gate mcp` as a process, and a client that writes lines: what a test of the proxy needs. */
+import assert from "node:assert/strict";
+import { spawn, type ChildProcessByStdio } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
+import type { TestContext } from "node:test";
+import { startDesk, type Desk } from "../approvals.ts";
+import { ask, atEnd, key, root, temporaryFolder } from "../gate.ts";
+import type { Mutation } from "../mutation/mutate.ts";
+import { mutatedEnvironment, preload } from "../mutation/sources.ts";
+
+export const agentBin: string = join(root, "packages", "agent", "bin", "svc-gate.mjs");
+const rawServer = join(root, "test", "support", "mcp", "raw-server.ts");
+
+const any = "{ type: object, additionalProperties: true }";
+const money =
+  "{ type: object, additionalProperties: true, required: [amount], properties: { amount: { type: number } } }";
+const answers =
+  "{ type: object, additionalProperties: true, required: [$responses], properties: { $responses: " +
+  "{ type: object, additionalProperties: true, required: [sure], properties: { sure: { type: object, additionalProperties: true, required: [action], properties: { action: { type: string } } } } } } }";
+
+/** Less than 50 passes, less than 500 needs a person, and the rest is blocked. */
+export const bank = `contract: bank
+tools:
+  bank.pay: { input: ${money}, otherwise: ALLOW }
+  bank.task: { input: ${money}, otherwise: ALLOW }
+  bank.confirm: { input: ${money}, otherwise: ALLOW }
+  bank.confirm.mcp.responses: { input: ${answers}, otherwise: ALLOW }
+  bank.mcp.elicitation: { input: ${any}, otherwise: ALLOW }
+  bank.mcp.sampling: { input: { type: object, additionalProperties: true, required: [maxTokens], properties: { maxTokens: { type: number } } }, otherwise: ALLOW }
+  bank.mcp.resources.read: { input: { type: object, additionalProperties: true, required: [uri], properties: { uri: { type: string } } }, otherwise: ALLOW }
+${["sample", "slow", "twice", "secrets", "change", "broken", "extra"].map((name) => `  bank.${name}: { input: ${any}, otherwise: ALLOW }\n`).join("")}
+counters:
+  confirmed: { of: [bank.confirm], per: session }
+rules:
+  - { rule: large, on: [bank.pay, bank.task, bank.confirm], when: input.amount >= 500, verdict: BLOCK, reason: "{input.amount} is too much" }
+  - { rule: middle, on: [bank.pay, bank.task, bank.confirm], when: input.amount >= 50, verdict: ESCALATE, approval: { by: [finance] }, reason: "{input.amount} is a lot" }
+  - { rule: once, on: [bank.confirm], when: counters.confirmed >= 1, verdict: BLOCK, reason: "one confirmation is enough" }
+  - { rule: unsure, on: [bank.confirm.mcp.responses], when: 'input["$responses"].sure.action != "accept"', verdict: BLOCK, reason: "the user is not sure" }
+  - { rule: wordy, on: [bank.mcp.sampling], when: input.maxTokens > 100, verdict: BLOCK, reason: "too many tokens" }
+  - { rule: hidden, on: [bank.mcp.resources.read], when: 'input.uri != "file:///open"', verdict: BLOCK, reason: "this file is closed" }
+`;
+
+export interface Answer {
+  readonly id?: unknown;
+  readonly method?: string;
+  readonly params?: any;
+  readonly result?: any;
+  readonly error?: { readonly code: number; readonly message: string };
+}
+
+export interface ProxyOptions {
+  readonly mutations?: readonly Mutation[];
+  /** Channels that `accept` allows. */
+  readonly allow?: readonly string[];
+  /** More options of `svc-gate mcp`. */
+  readonly flags?: readonly string[];
+  /** Words that change the raw server, for `accept` and then for the proxy. */
+  readonly accepted?: readonly string[] | null;
+  readonly words?: readonly string[];
+  readonly mode?: string;
+  /** The address of something else than the gate. */
+  readonly url?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly capabilities?: object;
+}
+
+export interface Proxy {
+  readonly desk: Desk;
+  readonly folder: string;
+  readonly lockFile: string;
+  /** Sends one line. */
+  readonly send: (line: string | object) => void;
+  /** Sends a request and resolves with its answer. */
+  readonly ask: (method: string, params?: object, id?: unknown) => Promise<Answer>;
+  readonly call: (name: string, input?: object, more?: object) => Promise<Answer>;
+  /** Resolves with the first message that fits, also an earlier one. */
+  readonly next: (fits: (message: Answer) => boolean) => Promise<Answer>;
+  /** All messages that the client got. */
+  readonly got: readonly Answer[];
+  /** What the server wrote. */
+  readonly witness: () => readonly any[];
+  readonly ran: () => readonly any[];
+  readonly receipts: () => Promise<readonly any[]>;
+  readonly stderr: () => string;
+  /** Ends the client's side, and resolves with the exit code. */
+  readonly end: () => Promise<number | null>;
+}
+
+/** The text that a model gets. */
+export function textOf({ result }: Answer): string {
+  return result?.content?.[0]?.text ?? "";
+}
+
+export const older: object = { protocolVersion: "2025-11-25", clientInfo: { name: "test", version: "1" } };
+export const newerMeta: object = {
+  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+  "io.modelcontextprotocol/clientCapabilities": { elicitation: { form: {} }, sampling: {} },
+};
+
+/** Accepts the raw server's tools, starts the proxy before it, and shakes hands as an older client. */
+export async function startProxy(t: TestContext, options: ProxyOptions = {}): Promise<Proxy> {
+  const { mutations = [], allow = [], flags = [], accepted = [], words = [], mode = "enforce", env = {} } = options;
+  const desk = await startDesk(t, { contract: bank, mode });
+  const folder = temporaryFolder(t);
+  const file = join(folder, "witness.jsonl");
+  const lockFile = join(folder, "bank.json");
+  const name = ["--name", "bank", "--pins", lockFile];
+  const command = (some: readonly string[]): readonly string[] => ["--", process.execPath, rawServer, file, ...some];
+  if (accepted !== null) {
+    const channels = allow.flatMap((channel) => ["--allow", channel]);
+    const { code, output } = await runAgent(t, [
+      "mcp",
+      "accept",
+      ...name,
+      ...flags.filter((flag) => flag === "--project"),
+      ...channels,
+      "--yes",
+      ...command(accepted),
+    ]);
+    assert.equal(code, 0, output);
+  }
+  const all = {
+    SVC_URL: options.url ?? desk.address,
+    SVC_KEY: key,
+    SVC_TIMEOUT: "2",
+    ...env,
+    ...mutatedEnvironment(mutations),
+  };
+  const child = spawnAgent(t, ["mcp", ...name, ...flags, ...command(words)], all);
+  const client = lineClient(child);
+  const read = (): readonly any[] =>
+    existsSync(file)
+      ? readFileSync(file, "utf8")
+          .trim()
+          .split("\n")
+          .filter(Boolean)
+          .map((line) => JSON.parse(line))
+      : [];
+  const begun = read().length;
+  const witness = (): readonly any[] => read().slice(begun);
+  const proxy: Proxy = {
+    desk,
+    folder,
+    lockFile,
+    ...client,
+    witness,
+    ran: () => witness().filter((entry) => "ran" in entry),
+    receipts: async () => (await ask(desk, "/receipts")).json.receipts,
+    end: () => {
+      child.stdin.end();
+      return new Promise((resolve) => child.on("close", resolve));
+    },
+  };
+  await proxy.ask("initialize", {
+    ...older,
+    capabilities: options.capabilities ?? { sampling: {}, elicitation: {}, roots: {} },
+  });
+  proxy.send({ jsonrpc: "2.0", method: "notifications/initialized" });
+  return proxy;
+}
+
+export type AgentProcess = ChildProcessByStdio<Writable, Readable, Readable>;
+
+export function spawnAgent(
+  t: TestContext,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): AgentProcess {
+  const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:SVC_|NODE_)/.test(name)));
+  const child = spawn(process.execPath, ["--import", preload, agentBin, ...args], {
+    env: { ...inherited, ...env },
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  const closed = new Promise((resolve) => child.on("close", resolve));
+  child.stdin.on("error", () => undefined);
+  atEnd(t, () => {
+    child.kill("SIGKILL");
+    return closed;
+  });
+  return child;
+}
+
+/** Runs a command of the agent's package to its end. */
+export async function runAgent(
+  t: TestContext,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ readonly code: number | null; readonly output: string }> {
+  const child = spawnAgent(t, args, env);
+  child.stdin.end();
+  let output = "";
+  child.stdout.on("data", (piece) => (output += String(piece)));
+  child.stderr.on("data", (piece) => (output += String(piece)));
+  const code = await new Promise<number | null>((resolve) => child.on("close", resolve));
+  return { code, output };
+}
+
+function lineClient(child: AgentProcess): Pick<Proxy, "send" | "ask" | "call" | "next" | "got" | "stderr"> {
+  const got: Answer[] = [];
+  let stderr = "";
+  const waiters = new Set<() => void>();
+  child.stderr.on("data", (piece) => (stderr += String(piece)));
+  createInterface({ input: child.stdout }).on("line", (line) => {
+    got.push(JSON.parse(line));
+    for (const wake of waiters) wake();
+  });
+  const next: Proxy["next"] = (fits) =>
+    new Promise((resolve, reject) => {
+      const timer = setTimeout(
+        () => reject(new Error(`no such message; got ${JSON.stringify(got.slice(-5))}\n${stderr}`)),
+        8000,
+      );
+      const look = (): void => {
+        const found = got.find(fits);
+        if (found === undefined) return;
+        clearTimeout(timer);
+        waiters.delete(look);
+        resolve(found);
+      };
+      waiters.add(look);
+      look();
+    });
+  const send: Proxy["send"] = (line) =>
+    void child.stdin.write(`${typeof line === "string" ? line : JSON.stringify(line)}\n`);
+  let count = 0;
+  const request: Proxy["ask"] = (method, params = {}, id = (count += 1)) => {
+    send({ jsonrpc: "2.0", id, method, params });
+    return next((message) => message.id === id && message.method === undefined);
+  };
+  return {
+    got,
+    stderr: () => stderr,
+    send,
+    next,
+    ask: request,
+    call: (name, input, more = {}) =>
+      request("tools/call", { name, ...(input === undefined ? {} : { arguments: input }), ...more }),
+  };
+}
