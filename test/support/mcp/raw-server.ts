@@ -61,11 +61,14 @@ async function call(id: unknown, params: any): Promise<void> {
     case "confirm":
       return confirm(id, params);
     case "sample": {
-      const answer = await ask("sampling/createMessage", { messages: [], maxTokens: input.amount ?? 5 });
-      return result(id, text(JSON.stringify(answer.result ?? answer.error)));
+      const sampled = await ask("sampling/createMessage", { messages: [], maxTokens: input.amount ?? 5 });
+      return result(id, text(JSON.stringify(sampled.result ?? sampled.error)));
     }
     case "slow":
-      write({ method: "notifications/progress", params: { progressToken: params._meta?.progressToken, progress: 1 } });
+      write({
+        method: "notifications/progress",
+        params: { progressToken: params["_meta"]?.progressToken, progress: 1 },
+      });
       await new Promise((resolve) => waiting.set(`cancel ${String(id)}`, resolve));
       return note({ cancelled: "slow" });
     case "twice":

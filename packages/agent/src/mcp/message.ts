@@ -62,10 +62,8 @@ const shapes = [
 ] as const;
 
 /** Members of `params` that the proxy or a server reads. Some programs read them in any case of letters. */
-const knownParams: readonly string[] = [
-  ...["name", "arguments", "_meta", "task", "inputResponses", "requestState", "uri", "ref", "argument", "context"],
-  ...["requestId", "notifications", "capabilities", "protocolVersion", "clientInfo", "method", "params"],
-];
+const knownParams: readonly string[] =
+  "name arguments _meta task inputResponses requestState uri ref argument context requestId notifications".split(" ");
 const foldedParams: ReadonlySet<string> = new Set(knownParams.map(folded));
 
 /**
