@@ -8,6 +8,7 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { atEnd } from "../gate.ts";
+import { mutatedEnvironment } from "../mutation/sources.ts";
 import { newerMeta, runAgent, startProxy, textOf, type Answer, type Proxy, type ProxyOptions } from "./proxy.ts";
 
 export type Run = (t: TestContext, options?: ProxyOptions) => Promise<void>;
@@ -324,7 +325,8 @@ export const cases: Readonly<Record<string, Run>> = {
     const file = join(proxy.folder, "edited.json");
     writeFileSync(file, JSON.stringify(lock));
     const { code, output } = await runAgent(t, ["mcp", "--name", "bank", "--pins", file, "--", "true"], {
-      SVC_URL: "http://127.0.0.1:9",
+      SVC_URL: proxy.desk.address,
+      ...mutatedEnvironment(options?.mutations ?? []),
     });
     assert.equal(code, 2);
     assert.match(output, /the digest of the tool "pay" does not match/);

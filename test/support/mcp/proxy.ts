@@ -1,7 +1,7 @@
 /** A real gate, `svc-gate mcp` as a process, and a client that writes lines: what a test of the proxy needs. */
 import assert from "node:assert/strict";
 import { spawn, type ChildProcessByStdio } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
@@ -65,6 +65,8 @@ export interface ProxyOptions {
   readonly url?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly capabilities?: object;
+  /** How long a message may take; on a broken proxy it may never come. */
+  readonly patienceMs?: number;
 }
 
 export interface Proxy {
@@ -108,39 +110,25 @@ export async function startProxy(t: TestContext, options: ProxyOptions = {}): Pr
   const file = join(folder, "witness.jsonl");
   const lockFile = join(folder, "bank.json");
   const name = ["--name", "bank", "--pins", lockFile];
-  const command = (some: readonly string[]): readonly string[] => ["--", process.execPath, rawServer, file, ...some];
+  const command = (some: readonly string[]): readonly string[] => ["--", process.execPath, rawServer, ...some];
   if (accepted !== null) {
     const channels = allow.flatMap((channel) => ["--allow", channel]);
-    const { code, output } = await runAgent(t, [
-      "mcp",
-      "accept",
-      ...name,
-      ...flags.filter((flag) => flag === "--project"),
-      ...channels,
-      "--yes",
-      ...command(accepted),
-    ]);
-    assert.equal(code, 0, output);
+    const project = flags.filter((flag) => flag === "--project");
+    writeFileSync(lockFile, await acceptedLock(t, ["--name", "bank", ...project, ...channels, ...command(accepted)]));
   }
-  const all = {
+  const child = spawnAgent(t, ["mcp", ...name, ...flags, ...command(words)], {
     SVC_URL: options.url ?? desk.address,
     SVC_KEY: key,
     SVC_TIMEOUT: "2",
+    MCP_WITNESS: file,
     ...env,
     ...mutatedEnvironment(mutations),
+  });
+  const client = lineClient(child, options.patienceMs ?? 10_000);
+  const witness = (): readonly any[] => {
+    const lines = existsSync(file) ? readFileSync(file, "utf8").split("\n") : [];
+    return lines.filter(Boolean).map((line) => JSON.parse(line));
   };
-  const child = spawnAgent(t, ["mcp", ...name, ...flags, ...command(words)], all);
-  const client = lineClient(child);
-  const read = (): readonly any[] =>
-    existsSync(file)
-      ? readFileSync(file, "utf8")
-          .trim()
-          .split("\n")
-          .filter(Boolean)
-          .map((line) => JSON.parse(line))
-      : [];
-  const begun = read().length;
-  const witness = (): readonly any[] => read().slice(begun);
   const proxy: Proxy = {
     desk,
     folder,
@@ -160,6 +148,21 @@ export async function startProxy(t: TestContext, options: ProxyOptions = {}): Pr
   });
   proxy.send({ jsonrpc: "2.0", method: "notifications/initialized" });
   return proxy;
+}
+
+const locks = new Map<string, Promise<string>>();
+
+/** Runs `accept` once for the same server and channels. */
+function acceptedLock(t: TestContext, args: readonly string[]): Promise<string> {
+  const known = locks.get(args.join(" "));
+  if (known !== undefined) return known;
+  const file = join(temporaryFolder(t), "lock.json");
+  const made = runAgent(t, ["mcp", "accept", "--yes", "--pins", file, ...args]).then(({ code, output }) => {
+    assert.equal(code, 0, output);
+    return readFileSync(file, "utf8");
+  });
+  locks.set(args.join(" "), made);
+  return made;
 }
 
 export type AgentProcess = ChildProcessByStdio<Writable, Readable, Readable>;
@@ -198,7 +201,10 @@ export async function runAgent(
   return { code, output };
 }
 
-function lineClient(child: AgentProcess): Pick<Proxy, "send" | "ask" | "call" | "next" | "got" | "stderr"> {
+function lineClient(
+  child: AgentProcess,
+  patienceMs: number,
+): Pick<Proxy, "send" | "ask" | "call" | "next" | "got" | "stderr"> {
   const got: Answer[] = [];
   let stderr = "";
   const waiters = new Set<() => void>();
@@ -209,10 +215,10 @@ function lineClient(child: AgentProcess): Pick<Proxy, "send" | "ask" | "call" | 
   });
   const next: Proxy["next"] = (fits) =>
     new Promise((resolve, reject) => {
-      const timer = setTimeout(
-        () => reject(new Error(`no such message; got ${JSON.stringify(got.slice(-5))}\n${stderr}`)),
-        8000,
-      );
+      const timer = setTimeout(() => {
+        const last = JSON.stringify(got.slice(-5));
+        reject(new assert.AssertionError({ message: `no such message; the last were ${last}\n${stderr}` }));
+      }, patienceMs);
       const look = (): void => {
         const found = got.find(fits);
         if (found === undefined) return;

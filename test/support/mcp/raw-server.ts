@@ -1,13 +1,16 @@
 /**
  * An MCP server without an SDK, of both generations of the protocol, over stdio. It writes what it receives and what it
- * runs to a witness file, and does odd things on request. argv: the witness file, and words that change the server.
+ * runs to the file MCP_WITNESS, and does odd things on request. argv: words that change the server.
  */
 import { appendFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
-const [witness = "", ...words] = process.argv.slice(2);
+const witness = process.env["MCP_WITNESS"];
+const words = process.argv.slice(2);
 const has = (word: string): boolean => words.includes(word);
-const note = (entry: object): void => appendFileSync(witness, `${JSON.stringify(entry)}\n`);
+const note = (entry: object): void => {
+  if (witness !== undefined) appendFileSync(witness, `${JSON.stringify(entry)}\n`);
+};
 const write = (message: object): void =>
   void process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
 
