@@ -197,7 +197,7 @@ export const cases: Readonly<Record<string, Run>> = {
   "D2: a server of a project file is asked under another name": async (t, options) => {
     const proxy = await startProxy(t, { ...options, flags: ["--project"] });
     isRefused(await proxy.call("pay", { amount: 5 }), /^Svc: /);
-    assert.deepEqual([(await proxy.receipts())[0].tool_name, proxy.ran()], ["project:bank.pay", []]);
+    assert.deepEqual([(await proxy.receipts())[0]?.tool_name, proxy.ran()], ["project:bank.pay", []]);
   },
   "F1: a refused task is a JSON-RPC error, and an allowed one has an outcome": async (t, options) => {
     const proxy = await startProxy(t, { ...options, allow: ["tasks"] });
