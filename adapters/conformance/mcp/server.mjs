@@ -21,7 +21,11 @@ function makeServer() {
     { description: "Adds.", inputSchema: object({ a: number, b: number }), outputSchema: object({ sum: number }) },
     ({ a, b }) => ({ content: [{ type: "text", text: String(a + b) }], structuredContent: { sum: a + b } }),
   );
-  server.registerTool("confirm", { description: "Asks the user first.", inputSchema: object({ what: { type: "string" } }) }, confirm);
+  server.registerTool(
+    "confirm",
+    { description: "Asks the user first.", inputSchema: object({ what: { type: "string" } }) },
+    confirm,
+  );
   server.registerTool("sample", { description: "Asks the model.", inputSchema: object({}) }, sample);
   server.registerTool("steps", { description: "Reports progress.", inputSchema: object({ count: number }) }, steps);
   server.registerTool("wait", { description: "Waits until it is cancelled.", inputSchema: object({}) }, wait);
@@ -36,7 +40,8 @@ function makeServer() {
 
 function confirm({ what }, { mcpReq }) {
   const answer = mcpReq.inputResponses?.sure;
-  if (answer !== undefined) return { content: [{ type: "text", text: `${what}: ${answer.action} ${answer.content?.word}` }] };
+  if (answer !== undefined)
+    return { content: [{ type: "text", text: `${what}: ${answer.action} ${answer.content?.word}` }] };
   const requestedSchema = { type: "object", properties: { word: { type: "string" } }, required: ["word"] };
   return inputRequired({
     requestState: `state of ${what}`,
@@ -56,6 +61,8 @@ async function steps({ count }, { mcpReq }) {
   for (let progress = 1; progress <= count; progress += 1) {
     if (progressToken !== undefined)
       await mcpReq.notify({ method: "notifications/progress", params: { progressToken, progress, total: count } });
+    // Both clients lose progress that comes together with the result.
+    await new Promise((resolve) => setTimeout(resolve, 50));
   }
   return { content: [{ type: "text", text: `${count} steps` }] };
 }
@@ -83,7 +90,10 @@ if (process.argv[2] === "http") {
     handler.fetch(asked).then((answer) => {
       response.writeHead(answer.status, Object.fromEntries(answer.headers));
       if (answer.body === null) response.end();
-      else Readable.fromWeb(answer.body).on("error", () => response.destroy()).pipe(response);
+      else
+        Readable.fromWeb(answer.body)
+          .on("error", () => response.destroy())
+          .pipe(response);
     });
   });
   server.listen(0, "127.0.0.1", () => console.log(`http://127.0.0.1:${server.address().port}/mcp`));
