@@ -208,17 +208,21 @@ function lineClient(
   const got: Answer[] = [];
   let stderr = "";
   const waiters = new Set<() => void>();
+  const answers = new Map<unknown, (message: Answer) => void>();
   child.stderr.on("data", (piece) => (stderr += String(piece)));
   createInterface({ input: child.stdout }).on("line", (line) => {
-    got.push(JSON.parse(line));
+    const message: Answer = JSON.parse(line);
+    got.push(message);
+    if (message.method === undefined) answers.get(message.id)?.(message);
     for (const wake of waiters) wake();
   });
+  const late = (what: string): Error => {
+    const last = JSON.stringify(got.slice(-5));
+    return new assert.AssertionError({ message: `no ${what}; the last messages were ${last}\n${stderr}` });
+  };
   const next: Proxy["next"] = (fits) =>
     new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        const last = JSON.stringify(got.slice(-5));
-        reject(new assert.AssertionError({ message: `no such message; the last were ${last}\n${stderr}` }));
-      }, patienceMs);
+      const timer = setTimeout(() => reject(late("such message")), patienceMs);
       const look = (): void => {
         const found = got.find(fits);
         if (found === undefined) return;
@@ -233,8 +237,15 @@ function lineClient(
     void child.stdin.write(`${typeof line === "string" ? line : JSON.stringify(line)}\n`);
   let count = 0;
   const request: Proxy["ask"] = (method, params = {}, id = (count += 1)) => {
+    const answer = new Promise<Answer>((resolve, reject) => {
+      const timer = setTimeout(() => reject(late(method)), patienceMs);
+      answers.set(id, (message) => {
+        clearTimeout(timer);
+        answers.delete(id);
+        resolve(message);
+      });
+    });
     send({ jsonrpc: "2.0", id, method, params });
-    const answer = next((message) => message.id === id && message.method === undefined);
     // A test may fail before it waits for the answer.
     answer.catch(() => undefined);
     return answer;
