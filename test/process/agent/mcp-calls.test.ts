@@ -9,6 +9,8 @@ import { startProxy, textOf } from "../../support/mcp/proxy.ts";
 import { connect, sdkServer, startListener, throughProxy } from "../../support/mcp/sdk.ts";
 
 const calls = Number(process.env["MCP_CALLS"] ?? 10_000);
+/** The SDK's server takes ten times as long for a call. */
+const httpCalls = Math.ceil(calls / 10);
 const atOnce = 64;
 
 /** Runs a job for each number, some of them at once. */
@@ -45,16 +47,16 @@ suite("many calls through svc-gate mcp", () => {
   });
 
   test("over HTTP each of many calls is answered once, and each has a receipt", async (t) => {
-    const contract =
-      "contract: sums\ntools:\n  sums.add: { input: { type: object, additionalProperties: true }, otherwise: ALLOW }\ncounters:\n  added: { of: [sums.add], per: key }\n";
+    const input = "{ type: object, additionalProperties: true }";
+    const contract = `contract: sums\ntools:\n  sums.add: { input: ${input}, otherwise: ALLOW }\n`;
     const gate = await startGate(t, { contracts: { "sums.yaml": contract } });
     const reach = await startListener(t, [sdkServer, "http"]);
     const { client } = await connect(t, "v2 auto", await throughProxy(t, { reach, gate: gate.address, name: "sums" }));
-    await forEach(calls / 2, async (index) => {
+    await forEach(httpCalls, async (index) => {
       const { structuredContent } = await client.callTool({ name: "add", arguments: { a: index, b: 1 } });
       assert.equal(structuredContent.sum, index + 1);
     });
     const [last] = (await ask(gate, "/receipts?limit=1")).json.receipts;
-    assert.ok(last.seq >= calls / 2, `${last.seq} rows`);
+    assert.ok(last.seq >= httpCalls, `${last.seq} rows`);
   });
 });

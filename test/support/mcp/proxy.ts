@@ -15,33 +15,59 @@ export const agentBin: string = join(root, "packages", "agent", "bin", "svc-gate
 const rawServer = join(root, "test", "support", "mcp", "raw-server.ts");
 
 const any = "{ type: object, additionalProperties: true }";
-const money =
-  "{ type: object, additionalProperties: true, required: [amount], properties: { amount: { type: number } } }";
-const answers =
-  "{ type: object, additionalProperties: true, required: [$responses], properties: { $responses: " +
-  "{ type: object, additionalProperties: true, required: [sure], properties: { sure: { type: object, additionalProperties: true, required: [action], properties: { action: { type: string } } } } } } }";
+
+/** An object with members of these types, and any others. */
+const object = (members: Readonly<Record<string, string>>): string => {
+  const properties = Object.entries(members).map(([name, type]) => `${name}: ${type}`);
+  const required = Object.keys(members).join(", ");
+  return `{ type: object, additionalProperties: true, required: [${required}], properties: { ${properties.join(", ")} } }`;
+};
+
+const [number, text] = ["{ type: number }", "{ type: string }"];
+const tools = {
+  pay: object({ amount: number }),
+  task: object({ amount: number }),
+  confirm: object({ amount: number }),
+  "confirm.mcp.responses": object({ $responses: object({ sure: object({ action: text }) }) }),
+  "mcp.elicitation": any,
+  "mcp.sampling": object({ maxTokens: number }),
+  "mcp.resources.read": object({ uri: text }),
+  ...Object.fromEntries(["sample", "slow", "twice", "secrets", "change", "broken", "extra"].map((name) => [name, any])),
+};
+
+const rules = {
+  large: ["pay, bank.task, bank.confirm", "input.amount >= 500", "verdict: BLOCK", "{input.amount} is too much"],
+  middle: [
+    "pay, bank.task, bank.confirm",
+    "input.amount >= 50",
+    "verdict: ESCALATE, approval: { by: [finance] }",
+    "{input.amount} is a lot",
+  ],
+  once: ["confirm", "counters.confirmed >= 1", "verdict: BLOCK", "one confirmation is enough"],
+  unsure: [
+    "confirm.mcp.responses",
+    'input["$responses"].sure.action != "accept"',
+    "verdict: BLOCK",
+    "the user is not sure",
+  ],
+  wordy: ["mcp.sampling", "input.maxTokens > 100", "verdict: BLOCK", "too many tokens"],
+  hidden: ["mcp.resources.read", 'input.uri != "file:///open"', "verdict: BLOCK", "this file is closed"],
+};
 
 /** Less than 50 passes, less than 500 needs a person, and the rest is blocked. */
-export const bank = `contract: bank
-tools:
-  bank.pay: { input: ${money}, otherwise: ALLOW }
-  bank.task: { input: ${money}, otherwise: ALLOW }
-  bank.confirm: { input: ${money}, otherwise: ALLOW }
-  bank.confirm.mcp.responses: { input: ${answers}, otherwise: ALLOW }
-  bank.mcp.elicitation: { input: ${any}, otherwise: ALLOW }
-  bank.mcp.sampling: { input: { type: object, additionalProperties: true, required: [maxTokens], properties: { maxTokens: { type: number } } }, otherwise: ALLOW }
-  bank.mcp.resources.read: { input: { type: object, additionalProperties: true, required: [uri], properties: { uri: { type: string } } }, otherwise: ALLOW }
-${["sample", "slow", "twice", "secrets", "change", "broken", "extra"].map((name) => `  bank.${name}: { input: ${any}, otherwise: ALLOW }\n`).join("")}
-counters:
-  confirmed: { of: [bank.confirm], per: session }
-rules:
-  - { rule: large, on: [bank.pay, bank.task, bank.confirm], when: input.amount >= 500, verdict: BLOCK, reason: "{input.amount} is too much" }
-  - { rule: middle, on: [bank.pay, bank.task, bank.confirm], when: input.amount >= 50, verdict: ESCALATE, approval: { by: [finance] }, reason: "{input.amount} is a lot" }
-  - { rule: once, on: [bank.confirm], when: counters.confirmed >= 1, verdict: BLOCK, reason: "one confirmation is enough" }
-  - { rule: unsure, on: [bank.confirm.mcp.responses], when: 'input["$responses"].sure.action != "accept"', verdict: BLOCK, reason: "the user is not sure" }
-  - { rule: wordy, on: [bank.mcp.sampling], when: input.maxTokens > 100, verdict: BLOCK, reason: "too many tokens" }
-  - { rule: hidden, on: [bank.mcp.resources.read], when: 'input.uri != "file:///open"', verdict: BLOCK, reason: "this file is closed" }
-`;
+export const bank: string = [
+  "contract: bank",
+  "tools:",
+  ...Object.entries(tools).map(([name, input]) => `  bank.${name}: { input: ${input}, otherwise: ALLOW }`),
+  "counters:",
+  "  confirmed: { of: [bank.confirm], per: session }",
+  "rules:",
+  ...Object.entries(rules).map(
+    ([rule, [on, when, verdict, reason]]) =>
+      `  - { rule: ${rule}, on: [bank.${on}], when: '${when}', ${verdict}, reason: "${reason}" }`,
+  ),
+  "",
+].join("\n");
 
 export interface Answer {
   readonly id?: unknown;

@@ -41,7 +41,7 @@ function isSame(one: string, other: string): boolean {
 /**
  * Reads the message of a POST.
  *
- * @throws HttpRefusal for a body that is no message, MessageError for a message that does not pass
+ * @throws HttpRefusal for a body that is not a message, MessageError for a message that does not pass
  */
 export async function readPost(request: IncomingMessage): Promise<Message> {
   if (!/^application\/json\s*(?:;|$)/i.test(request.headers["content-type"] ?? ""))

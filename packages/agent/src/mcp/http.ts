@@ -10,7 +10,7 @@ import { Reply } from "./reply.ts";
 import { secretOf } from "./settings.ts";
 import { eventsOf, textOf, typeOf, Upstream, UpstreamError, type UpstreamAnswer } from "./upstream.ts";
 
-/** Sessions of the older protocol: the oldest is forgotten, and begins anew. */
+/** Sessions of the older protocol: if there are more, the proxy forgets the oldest. */
 const sessionsMax = 1000;
 const reportMs = 2000;
 

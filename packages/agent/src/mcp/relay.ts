@@ -198,7 +198,7 @@ export class Relay {
     if (!("inputResponses" in params || "requestState" in params)) return { ...call, earlier: [] };
     const earlier = this.#context.rounds.take(call, params["requestState"]);
     if (earlier === undefined)
-      return "Svc: the answers belong to no open call with this tool, these arguments and this state; call it anew.";
+      return "Svc: the answers belong to no open call with this tool, these arguments and this state; make a new call.";
     const responses = params["inputResponses"] ?? {};
     if (!isObject(responses) || "$responses" in call.input) return "Svc: the answers cannot be judged.";
     return { name: responsesName(call.name), input: { ...call.input, $responses: responses }, earlier };
