@@ -170,7 +170,7 @@ suite("svc-gate mcp with the official SDKs", { concurrency: 2 }, () => {
   for (const server of servers) {
     for (const transport of ["stdio", "http"] as const) {
       for (const generation of generations) {
-        test(`a client ${generation} sees the same of the server ${server.name} over ${transport} with and without the proxy`, async (t) => {
+        test(`client ${generation} sees the same of server ${server.name} over ${transport} with and without the proxy`, async (t) => {
           const reach = await server.start(t, transport);
           const direct = await connect(t, generation, reach);
           const { tools } = await direct.client.listTools();
