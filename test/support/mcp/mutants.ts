@@ -89,6 +89,16 @@ export const mutants: readonly Mutant[] = [
     noticed: ["pins: a lock file"],
   },
   {
+    fault: "accepts without a yes",
+    mutations: [{ within: "isConfirmed", first: "return true;" }],
+    noticed: ["pins: accept"],
+  },
+  {
+    fault: "shows a terminal what it obeys",
+    mutations: [{ within: "visible", first: "return text;" }],
+    noticed: ["pins: accept"],
+  },
+  {
     fault: "passes on methods that it does not know",
     mutations: [{ within: "allowedMethod", first: "return {};" }],
     noticed: ["channels: a method", "channels: a request", "rounds: a server"],

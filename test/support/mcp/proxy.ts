@@ -12,7 +12,7 @@ import type { Mutation } from "../mutation/mutate.ts";
 import { mutatedEnvironment, preload } from "../mutation/sources.ts";
 
 export const agentBin: string = join(root, "packages", "agent", "bin", "svc-gate.mjs");
-const rawServer = join(root, "test", "support", "mcp", "raw-server.ts");
+export const rawServer: string = join(root, "test", "support", "mcp", "raw-server.ts");
 
 const any = "{ type: object, additionalProperties: true }";
 

@@ -8,7 +8,7 @@ import { UsageError } from "./pins.ts";
 import { Relay, type Ports, type RelayContext } from "./relay.ts";
 import { Reply } from "./reply.ts";
 import { secretOf } from "./settings.ts";
-import { eventsOf, textOf, typeOf, Upstream, UpstreamError, type UpstreamAnswer } from "./upstream.ts";
+import { answerMs, eventsOf, textOf, typeOf, Upstream, UpstreamError, type UpstreamAnswer } from "./upstream.ts";
 
 /** Sessions of the older protocol: if there are more, the proxy forgets the oldest. */
 const sessionsMax = 1000;
@@ -254,11 +254,13 @@ class HttpProxy {
   }
 
   /** The proxy's own question: its answer goes to the relay. */
-  async #ask({ relay, headers, signal }: Exchange, ports: Ports, text: string): Promise<void> {
+  async #ask({ relay, headers }: Exchange, ports: Ports, text: string): Promise<void> {
     const message = messages.readMessage(text);
     if (message.kind !== "request") return;
     try {
       const all = { ...ownHeaders(headers, message.method), ...acceptOf("POST") };
+      // Other callers may wait for the same answer, so it does not end when this caller leaves.
+      const signal = AbortSignal.timeout(answerMs);
       const answer = await this.#upstream.send({ method: "POST", headers: all, body: text, signal });
       if (typeOf(answer) !== "events") return await relay.fromServer(messages.readMessage(await textOf(answer)), ports);
       for await (const { data } of eventsOf(answer)) {
