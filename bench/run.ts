@@ -6,6 +6,7 @@ import { benchDecide } from "./decide.ts";
 import { benchDeep } from "./deep.ts";
 import { benchEvents } from "./events.ts";
 import { benchExports } from "./exports.ts";
+import { benchHook } from "./hook.ts";
 import { benchMcp } from "./mcp.ts";
 import { benchOverload } from "./overload.ts";
 import { benchPairs } from "./pairs.ts";
@@ -29,6 +30,7 @@ const benches: Readonly<Record<string, () => Promise<void>>> = {
   deep: benchDeep,
   events: benchEvents,
   exports: benchExports,
+  hook: benchHook,
   mcp: benchMcp,
   overload: benchOverload,
   pairs: benchPairs,

@@ -1,9 +1,9 @@
 // Installs the packages of the lock file, once. npm runs it before `start`, `test` and others, so that a new clone
 // needs only Node 20 or later and npm. No package's install script runs. argv: `serve` (packages for the gate),
 // `workbench` (also for the authors' commands), `all` (also for tests; the default), or a folder with its own lock
-// file.
+// file. If such a folder has requirements.txt, its Python packages go to `.venv` there.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, rmdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -78,11 +78,32 @@ function install(group) {
   if (group === "all") npm(root, "install", "--no-save", "--no-workspaces", "--include=dev", "--include=optional");
 }
 
+/** Python packages are wheels, so no code of theirs runs now. Without Python, the tests that need them are skipped. */
+function installPython(folder) {
+  if (!existsSync(join(folder, "requirements.txt"))) return;
+  const place = join(folder, ".venv");
+  rmSync(place, { recursive: true, force: true });
+  const python = join(place, process.platform === "win32" ? "Scripts" : "bin", "python");
+  const flags = ["--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:"];
+  const steps = [
+    ["python3", "-m", "venv", place],
+    [python, "-m", "pip", "install", ...flags, "-r", join(folder, "requirements.txt")],
+  ];
+  for (const [command, ...words] of steps) {
+    const { status } = spawnSync(command, words, { stdio: ["ignore", "ignore", "inherit"] });
+    if (status === 0) continue;
+    rmSync(place, { recursive: true, force: true });
+    console.error(`svc-gate: ${folder} has no Python packages: it needs python3 3.10 or later with venv and pip`);
+    return;
+  }
+}
+
 /** @param name a group, or a folder with its own lock file */
 export async function setUp(name) {
   const isGroup = groups.includes(name);
   const folder = isGroup ? root : join(root, name);
-  const lock = readFileSync(join(folder, "package-lock.json"), "utf8");
+  const locks = ["package-lock.json", "requirements.txt"].map((each) => join(folder, each)).filter(existsSync);
+  const lock = locks.map((each) => readFileSync(each, "utf8")).join("");
   // A larger group contains the smaller ones; the group with the runtime is enough if the runtime is not needed.
   const larger = isGroup ? groups.slice(groups.indexOf(name)) : ["lock"];
   const stampOf = (each) => join(folder, "node_modules", `.svc-gate-${each}`);
@@ -95,7 +116,10 @@ export async function setUp(name) {
   if (!isDone()) {
     console.error(`svc-gate: installing what ${join(folder, "package-lock.json")} names (once, takes a minute) ...`);
     if (isGroup) install(name);
-    else npm(folder, "ci");
+    else {
+      npm(folder, "ci");
+      installPython(folder);
+    }
     writeFileSync(stampOf(larger[0]), texts.at(-1));
   }
   endTurn();

@@ -94,14 +94,16 @@ function pack(folder: string, env: NodeJS.ProcessEnv): readonly Packed[] {
 }
 
 const program = `import { SvcGate, type Verdict } from "svc-gate/client";
+import { guarded } from "svc-gate/adapters/claude-agent-sdk";
 const gate: SvcGate = new SvcGate(process.argv[2] ?? "", { apiKey: ${JSON.stringify(key)}, timeoutMs: 5000 });
 const verdict: Verdict = await gate.check("mail.send", { to: ["a@elsewhere.example"], subject: "s", body: "b" });
 const waits: boolean = verdict.escalated;
+const mode: string = guarded({ permissionMode: "dontAsk", maxTurns: 3 }, { gate }).permissionMode;
 // @ts-expect-error -- a verdict that is misspelt is found
 export const misspelt = verdict.alowed;
 // @ts-expect-error -- a key is a text
 export const numbered = (): SvcGate => new SvcGate("http://127.0.0.1", { apiKey: 1 });
-console.log(JSON.stringify({ waits, seq: verdict.receipt?.seq, receipts: (await gate.receipts({ limit: 1 })).receipts.length }));
+console.log(JSON.stringify({ waits, mode, seq: verdict.receipt?.seq, receipts: (await gate.receipts({ limit: 1 })).receipts.length }));
 declare const process: { readonly argv: readonly string[] };
 declare const console: { log: (text: string) => void };
 `;
@@ -255,7 +257,7 @@ suite("the package", () => {
     const compiled = compileProgram(folder, program);
     assert.equal(compiled.status, 0, compiled.stdout);
     const printed = execFileSync(process.execPath, [join(folder, "out", "program.mjs"), address], { encoding: "utf8" });
-    assert.deepEqual(JSON.parse(printed), { waits: true, seq: 1, receipts: 1 });
+    assert.deepEqual(JSON.parse(printed), { waits: true, mode: "dontAsk", seq: 1, receipts: 1 });
     assert.equal(await stop(), 0);
 
     const wrong = compileProgram(folder, program.replaceAll(/^\/\/ @ts-expect-error.*\n/gm, ""));

@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
+import { compileContracts } from "../../packages/svc-gate/src/contract/mod.ts";
 import type { Places } from "../../packages/svc-gate/src/gate/admission/places.ts";
 import { explainPlaces, explainRates, reportPlaces } from "../../packages/svc-gate/src/gate/admission/reading.ts";
 import { streamPlaces } from "../../packages/svc-gate/src/gate/events/streams.ts";
@@ -49,6 +50,7 @@ const atLimit: Readonly<Record<keyof typeof limits, (gate: Running, over: 0 | 1,
     numberDigitsMax: (gate, over) => code(check(gate, inputOf("1".repeat(limits.numberDigitsMax + over)))),
     numberExponentMax: (gate, over) => code(check(gate, inputOf(`1e-${limits.numberExponentMax + over}`))),
     toolNameBytesMax: (gate, over) => code(check(gate, named("tool_name", limits.toolNameBytesMax + over))),
+    toolAliasesMax: async (_gate, over) => compiledAliases(limits.toolAliasesMax + over),
     sessionIdBytesMax: (gate, over) => code(check(gate, named("session_id", limits.sessionIdBytesMax + over))),
     quotedCharactersMax: async (_gate, over) =>
       quote("x".repeat(limits.quotedCharactersMax + over)).includes("…") || undefined,
@@ -194,6 +196,14 @@ async function submitBody(gate: Running, body: string): Promise<void> {
   const parsed = parseCheckRequest(body);
   assert.ok(parsed.ok);
   await gate.gate.check(parsed.value, { keyName: "default", digest: "0".repeat(64), bytes: body.length });
+}
+
+/** Compiles a tool with so many aliases; returns the code of the first problem. */
+function compiledAliases(count: number): string | undefined {
+  const aliases = Array.from({ length: count }, (_, at) => `name${at}`).join(", ");
+  const tool = `{ aliases: [${aliases}], input: { type: object, additionalProperties: true }, otherwise: ALLOW }`;
+  const compiled = compileContracts([{ name: "c.yaml", text: `contract: c\ntools:\n  t: ${tool}\n` }]);
+  return compiled.ok ? undefined : compiled.problem[0]?.code;
 }
 
 const bag = `contract: bag

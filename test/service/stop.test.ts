@@ -45,7 +45,7 @@ async function assertHolds(desk: Desk): Promise<void> {
 
 const answeredAsReached = {
   within: "stopOf",
-  find: "return stopFor(active, { key: caller.keyName, session: request.sessionId, tool: request.toolName })",
+  find: "return stopFor(active, { key: caller.keyName, session, tool, alias })",
   put: "return undefined",
 };
 

@@ -1,5 +1,5 @@
 /**
- * Writes or compares spec/vectors/chains: ten worked rows, made by the ledger itself with fixed salts and a fixed
+ * Writes or compares spec/vectors/chains: eleven worked rows, made by the ledger itself with fixed salts and a fixed
  * secret.
  *
  *     node test/support/ledger-vectors.ts --write
@@ -16,7 +16,7 @@ import type { CheckEntry, CounterEvent } from "../../packages/svc-gate/src/ledge
 export const vectorFile: string = fileURLToPath(new URL("../../spec/vectors/chains/rows.json", import.meta.url));
 
 const about = [
-  "Ten worked rows of one ledger. `given` is what the gate handed over; everything else follows from it, from the salts",
+  "Eleven worked rows of one ledger. `given` is what the gate handed over; everything else follows from it, from the salts",
   "in the disclosures, and from counter_secret: a move's key is HMAC-SHA256 under that text. Recomputed by",
   "test/unit/ledger/entry/format.test.ts and test/support/recompute_chain.py; written by `node test/support/ledger-vectors.ts --write`.",
 ].join(" ");
@@ -48,7 +48,7 @@ const base: Given = {
   moves: [],
 };
 
-/** The purpose of each of the ten rows, and its difference from the simplest row. */
+/** The purpose of each of the eleven rows, and its difference from the simplest row. */
 const rows: readonly (readonly [title: string, over: Partial<Given>])[] = [
   ["the first row: nothing but a call", {}],
   [
@@ -128,6 +128,16 @@ const rows: readonly (readonly [title: string, over: Partial<Given>])[] = [
       moves: [{ counter: calls, key: '[["key","default"]]', amount: "1" }],
     },
   ],
+  [
+    "a call by the key of an agent's host, which names an approval",
+    {
+      at: base.at + 86_400_001,
+      keyName: "laptop",
+      keyKind: "host",
+      approvalId: `apr_3_${"5".repeat(32)}`,
+      platformText: '{"cwd":"/home/anna"}',
+    },
+  ],
 ];
 
 interface Worked {
@@ -186,10 +196,13 @@ async function makeVectors(): Promise<string> {
 }
 
 /** Names in other languages' style; the texts of input and platform are as received. */
-function onTheWire({ keyName, toolName, sessionId, inputText, platformText, ...same }: Given): object {
+function onTheWire(given: Given): object {
+  const { keyName, keyKind, approvalId, toolName, sessionId, inputText, platformText, ...same } = given;
   return {
     ...same,
     key: keyName,
+    // The members of a call that most calls do not have.
+    ...(keyKind !== undefined && { rare: { approval: approvalId, key_kind: keyKind } }),
     tool_name: toolName,
     session_id: sessionId,
     input: inputText,

@@ -31,7 +31,9 @@ def problems(vectors: dict) -> list[str]:
             key = hmac.new(secret, move["key"].encode(), hashlib.sha256).hexdigest()
             effects[f"{move['counter']} {key}"] = {"amount": move["amount"], "counter": move["counter"], "key": key}
         values = {
-            "call": canonical({"session_id": given["session_id"], "tool_name": given["tool_name"]}),
+            "call": canonical(
+                {"session_id": given["session_id"], "tool_name": given["tool_name"], **given.get("rare", {})}
+            ),
             "input": given["input"],
             "platform": given["platform"] or "null",
             "reason": canonical(given["reason"]),

@@ -85,6 +85,9 @@ export const left: readonly string[] = [
   "test/process/export/commands.test.ts",
   "test/process/export/export.test.ts",
   "test/process/export/verifiers.test.ts",
+  "test/process/hosts/doctor.test.ts",
+  "test/process/hosts/hosts.test.ts",
+  "test/process/hosts/mutants.test.ts",
   "test/process/solver/diff.test.ts",
   "test/process/stop.test.ts",
   "test/process/swapped-files.test.ts",
@@ -94,6 +97,9 @@ export const left: readonly string[] = [
 
 /** The slowest files, slowest first: they start first, so that all cores are busy to the end. */
 export const slowest: readonly string[] = [
+  "test/process/hosts/hosts.test.ts",
+  "test/process/hosts/mutants.test.ts",
+  "test/process/hosts/doctor.test.ts",
   "test/faults/campaigns/simulation.test.ts",
   "test/process/export/verifiers.test.ts",
   "test/faults/campaigns/model-ledger.test.ts",

@@ -87,7 +87,7 @@ if (process.argv[2] === "http") {
       ...init,
       ...(hasBody && { body: Readable.toWeb(request) }),
     });
-    handler.fetch(asked).then((answer) => {
+    void handler.fetch(asked).then((answer) => {
       response.writeHead(answer.status, Object.fromEntries(answer.headers));
       if (answer.body === null) response.end();
       else

@@ -249,7 +249,7 @@ const listener = createServer((request, response) => {
     response.writeHead(403).end();
     return;
   }
-  transportOf(request.headers["mcp-session-id"]).then((transport) => {
+  void transportOf(request.headers["mcp-session-id"]).then((transport) => {
     if (transport === undefined) response.writeHead(404).end();
     else transport.handleRequest(request, response);
   });

@@ -6,19 +6,26 @@
  *
  * Does not decide: the gate does. Does not import the server, so that an agent's machine does not need it.
  */
+import { BadInput } from "./bad-input.ts";
 
 /** What a command needs: the words after its name. It resolves to the exit code. */
 export type AgentCommand = (words: readonly string[]) => Promise<number>;
 
 /** Each command is loaded when it is called, because a hook must start quickly. */
 const commands: Readonly<Record<string, () => Promise<AgentCommand>>> = {
+  doctor: async () => (await import("./doctor/command.ts")).doctorCommand,
+  hook: async () => hookOrInstall,
   mcp: async () => (await import("./mcp/command.ts")).mcp,
 };
 
 const usage = `usage: svc-gate <command>
 
 For agents' machines:
-  mcp   ask the gate before each call of an MCP server's tools
+  doctor         start an agent host with a scripted model, and say whether a BLOCK ran
+  hook           ask the gate about a tool call, as an agent host's hook
+  hook install   set up the gate in an agent host
+  mcp            ask the gate before each call of an MCP server's tools
+Each command has --help.
 `;
 
 /**
@@ -30,8 +37,24 @@ For agents' machines:
 export async function runAgentCommand(words: readonly string[]): Promise<number> {
   const [name = "", ...rest] = words;
   const load = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (load !== undefined) return (await load())(rest);
+  if (load !== undefined) return run(await load(), rest);
   const isHelp = ["--help", "-h"].includes(name);
   (isHelp ? process.stdout : process.stderr).write(usage);
   return isHelp ? 0 : 2;
+}
+
+async function run(command: AgentCommand, words: readonly string[]): Promise<number> {
+  try {
+    return await command(words);
+  } catch (error) {
+    if (!(error instanceof BadInput)) throw error;
+    process.stderr.write(`svc-gate: ${error.message}\n`);
+    return 2;
+  }
+}
+
+async function hookOrInstall([first, ...rest]: readonly string[]): Promise<number> {
+  if (first === "install") return (await import("./install/command.ts")).installCommand(rest);
+  await (await import("./hook.ts")).hook(first === undefined ? [] : [first, ...rest]);
+  return Number(process.exitCode ?? 0);
 }

@@ -48,6 +48,22 @@ function keyIn({ code, stdout, stderr }: Ran): string {
   return keyForm.exec(stdout)?.[0] ?? "";
 }
 
+test("keys create --kind host makes the key of an agent's host, and says if its agent could be the operator", async (t) => {
+  const gate = await startGate(t);
+  const data = join(gate.folder, "data");
+  const run = commands(t, data);
+  const made = await run("keys", "create", "laptop", "--kind", "host", "--tools", "note.*");
+  const [sentence, , , warning, advice] = made.stdout.split("\n");
+  says("a host's key", String(sentence));
+  says("an agent of the same user", String(warning).replaceAll(data, "DATA"));
+  says("what to do about it", String(advice));
+  assert.equal((await checkWith(gate, keyIn(made))).status, 200);
+  assert.match((await run("keys", "list")).stdout, /\nlaptop +active +check +host +- /);
+  const both = await run("keys", "create", "other", "--kind", "host", "--scopes", "check");
+  assert.equal(both.code, 2);
+  says("scopes beside a kind", both.stderr.trim());
+});
+
 test("keys create, list, rotate and revoke reach the gate through a file that only its owner reads", async (t) => {
   const gate = await startGate(t);
   const data = join(gate.folder, "data");
@@ -77,14 +93,14 @@ test("keys create, list, rotate and revoke reach the gate through a file that on
   assert.deepEqual([(await checkWith(gate, key)).status, (await checkWith(gate, keyIn(quiet))).status], [401, 200]);
   const listed = await run("keys", "list");
   says("head-of-list", String(listed.stdout.split("\n")[0]).replaceAll(/ +/g, " "));
-  assert.match(listed.stdout, /^.+\nci +active +check,rules +- +- +note\.\* +50\/s:90 +never +20\S+Z +Pay\n/);
+  assert.match(listed.stdout, /^.+\nci +active +check,rules +- +- +- +note\.\* +50\/s:90 +never +20\S+Z +Pay\n/);
   const rows = JSON.parse((await run("keys", "list", "--json")).stdout).keys;
   assert.deepEqual(rows[0].rate, { per_second: 50, burst: 90 });
   await run("persons", "add", "anna");
   await run("keys", "create", "anna-phone", "--scopes", "approve", "--person", "anna", "--groups", "legal,finance");
   const table = (await run("keys", "list")).stdout.split("\n");
   const [head = "", row = ""] = [table[0], table.find((each) => each.startsWith("anna-phone "))];
-  assert.match(row, /^anna-phone +active +approve +anna +finance,legal +all tools /);
+  assert.match(row, /^anna-phone +active +approve +- +anna +finance,legal +all tools /);
   // The cells are below their headings.
   for (const [heading, cell] of [
     ["person", "anna "],

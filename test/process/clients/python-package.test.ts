@@ -1,7 +1,7 @@
 /**
- * Goal: the Python client and its asyncio twin install as a package of two files. Method: pip installs the folder into an environment
- * of the oldest installed Python, and a program imports it there. The test is skipped without Python 3.9 or later, pip
- * or its index.
+ * Goal: the Python client, its asyncio twin and the adapters install as a package of single files. Method: pip installs the
+ * folder into an environment of the oldest installed Python, and a program imports it there. The test is skipped without
+ * Python 3.9 or later, pip or its index.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -17,7 +17,11 @@ test("pip installs the Python client and its asyncio twin, and both answer BLOCK
   const python = [9, 10, 11, 12, 13].map(pythonOf).find((program) => program !== undefined);
   if (python === undefined) return t.skip("there is no Python 3.9 or later");
   const place = temporaryFolder(t);
-  cpSync(folder, join(place, "source"), { recursive: true });
+  cpSync(folder, join(place, "clients", "python"), { recursive: true });
+  cpSync(join(root, "adapters"), join(place, "adapters"), {
+    recursive: true,
+    filter: (each) => !/conformance/.test(each),
+  });
   const pip = { PIP_DISABLE_PIP_VERSION_CHECK: "1", PIP_RETRIES: "1" };
   // pip leaves a file of certificates in its temporary folder.
   const env = { ...process.env, ...pip, PYTHONDONTWRITEBYTECODE: "1", TMPDIR: place };
@@ -26,7 +30,7 @@ test("pip installs the Python client and its asyncio twin, and both answer BLOCK
   const made = run(python, "-m", "venv", "environment");
   if (made.status !== 0) return t.skip(`python -m venv: ${made.stderr.trim()}`);
   const inside = join(place, "environment", process.platform === "win32" ? "Scripts" : "bin", "python");
-  const installed = run(inside, "-m", "pip", "install", "--quiet", "--no-compile", "./source");
+  const installed = run(inside, "-m", "pip", "install", "--quiet", "--no-compile", join("clients", "python"));
   if (installed.error !== undefined) return t.skip(`pip could not install: ${installed.error.message}`);
   if (/No matching distribution found for hatchling|Failed to establish a new connection/.test(installed.stderr))
     return t.skip("pip cannot reach its index");
@@ -43,12 +47,16 @@ print(asyncio.run(AsyncGate("http://127.0.0.1:1", retries=0).check("a", {})).ver
 `;
   const { version } = JSON.parse(readFileSync(join(root, "packages", "svc-gate", "package.json"), "utf8"));
   const { stdout, stderr } = run(inside, "-c", program);
-  assert.equal(stdout, `${version} >=3.9 None\n['svc_gate.py', 'svc_gate_async.py']\nBLOCK\nBLOCK\n`, stderr);
+  assert.equal(
+    stdout,
+    `${version} >=3.9 None\n['svc_gate.py', 'svc_gate_async.py', 'svc_gate_claude_agent_sdk.py']\nBLOCK\nBLOCK\n`,
+    stderr,
+  );
   assert.deepEqual(
     readdirSync(folder)
       .filter((name) => name.endsWith(".py"))
       .toSorted(),
-    ["svc_gate.py", "svc_gate_async.py"],
+    ["hatch_build.py", "svc_gate.py", "svc_gate_async.py"],
   );
   return undefined;
 });

@@ -192,7 +192,7 @@ interface WorkedRows {
   readonly rows: readonly { readonly leaf: string; readonly evidence: readonly string[] }[];
 }
 
-/** The ten rows of spec/vectors/chains, as an export. */
+/** The eleven rows of spec/vectors/chains, as an export. */
 const worked = JSON.parse(
   readFileSync(new URL("../../../spec/vectors/chains/rows.json", import.meta.url), "utf8"),
 ) as WorkedRows;

@@ -90,7 +90,7 @@ function answer(request: IncomingMessage, response: ServerResponse, body: string
       if (params.arguments.amount === 4)
         return void response.writeHead(307, { location: "http://127.0.0.1:9/mcp" }).end();
       if (params.arguments.amount === 8)
-        return void response.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders();
+        return response.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders();
       return json(result({ content: [{ type: "text", text: `paid ${params.arguments.amount}` }] }));
     default:
       return void response.writeHead(id === undefined ? 202 : 404).end();

@@ -95,7 +95,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "shows a terminal what it obeys",
-    mutations: [{ within: "visible", first: "return text;" }],
+    mutations: [{ within: "visible", module: "mcp/accept", first: "return text;" }],
     noticed: ["pins: accept"],
   },
   {

@@ -60,7 +60,12 @@ function recordedOf(call: Call): Recorded {
   const answered = call.answered ?? (mode === "observe" ? "ALLOW" : verdict);
   const leaf = { at, key, log: "l", contract: "sha256:c", mode, verdict, answered, rule: ruleOf(call) };
   const fired = [...(isLarge(call) ? ["pay.large"] : []), ...(isHuge(call) ? ["pay.huge"] : [])];
-  return { leaf, request: request.value, trace: { fired, asked: how && { how } } } as unknown as Recorded;
+  return {
+    leaf,
+    request: request.value,
+    tool: request.value.toolName,
+    trace: { fired, asked: how && { how } },
+  } as unknown as Recorded;
 }
 
 async function forecastOf(calls: readonly Call[], text: string | undefined = rules): Promise<any> {

@@ -109,6 +109,8 @@ suite("files with mistakes", () => {
     ["contract", `${base}tool: {}`, /^ additionalProperties: /m],
     ["contract", "contract: c\ntools: { t: { input: {} } }", /^\/tools\/t required: .*'otherwise'/m],
     ["contract", base.replace("ALLOW", "allow"), /\/tools\/t\/otherwise/],
+    ["contract", base.replace("t: {", "t: { aliases: Bash,"), /^\/tools\/t\/aliases type: /m],
+    ["contract", base.replace("t: {", "t: { aliases: [Bash, Bash],"), /^\/tools\/t\/aliases uniqueItems: /m],
     ["contract", base.replace("type: object", "typ: object"), /\/tools\/t\/input/],
     ["contract", base.replace("type: object", "type: text"), /\/tools\/t\/input\/type/],
     ["contract", `${base}platform: { allOf: [] }`, /\/platform/],

@@ -9,7 +9,10 @@ export type StopScope =
   | { readonly session: { readonly key: string; readonly id: string } };
 
 /** The call of a check or of an approval, as far as a stop can name it. */
-export type StoppableCall = Pick<Approval, "key" | "session" | "tool">;
+export interface StoppableCall extends Pick<Approval, "key" | "session" | "tool"> {
+  /** The name that was sent, if it may differ from the tool's own name. */
+  readonly alias?: string | undefined;
+}
 
 /** A stop that is in force. */
 export interface Stop {
@@ -100,9 +103,9 @@ export function stopFor(active: readonly Stop[], call: StoppableCall): Stop | un
   return active.find(({ scope }) => isStopped(scope, call));
 }
 
-export function isStopped(scope: StopScope, { key, session, tool }: StoppableCall): boolean {
+export function isStopped(scope: StopScope, { key, session, tool, alias = tool }: StoppableCall): boolean {
   if (scope === "all") return true;
-  if ("tools" in scope) return scope.tools.includes(tool);
+  if ("tools" in scope) return scope.tools.includes(tool) || scope.tools.includes(alias);
   if ("key" in scope) return scope.key === key;
   return scope.session.key === key && scope.session.id === session;
 }

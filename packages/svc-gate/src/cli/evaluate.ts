@@ -2,7 +2,7 @@ import { planLookups, decide, prepare } from "../contract/mod.ts";
 import type { LookupPlan, PolicySet, Decision, Lookup, Prepared } from "../contract/mod.ts";
 import { answeredVerdict } from "../gate/mod.ts";
 import { bad, good, parseCheckRequest } from "../wire/mod.ts";
-import type { Mode, Result, Verdict } from "../wire/mod.ts";
+import type { KeyKind, Mode, Result, Verdict } from "../wire/mod.ts";
 
 /** A call as it reaches the gate, with its time. */
 export interface Call {
@@ -10,6 +10,8 @@ export interface Call {
   readonly body: string;
   /** The API key's name. */
   readonly key: string;
+  /** Undefined for an ordinary key. */
+  readonly keyKind?: KeyKind | undefined;
   /** Milliseconds since the epoch. */
   readonly at: number;
   readonly mode: Mode;
@@ -47,12 +49,12 @@ export type ValueOf = (lookup: Lookup, read: string) => string | undefined;
  */
 export function evaluate(
   policySet: PolicySet,
-  { body, key, at, mode }: Call,
+  { body, key, keyKind, at, mode }: Call,
   valueOf: ValueOf,
 ): Result<Evaluation, string> {
   const request = parseCheckRequest(body);
   if (!request.ok) return bad(request.problem.detail);
-  const prepared = prepare(policySet, request.value, { keyName: key, sessionId: request.value.sessionId });
+  const prepared = prepare(policySet, request.value, { keyName: key, keyKind, sessionId: request.value.sessionId });
   const lookupPlan = planLookups(prepared, at);
   const reads = new Map(readsOf(lookupPlan).map(({ index, read }) => [index, read]));
   const values = lookupPlan.lookups.map((lookup, index) => valueOf(lookup, reads.get(index) ?? ""));

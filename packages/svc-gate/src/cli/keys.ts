@@ -2,6 +2,7 @@ import {
   addPerson,
   changeKey,
   createFault,
+  filesReadableHere,
   listKeys,
   openOfflineKeys,
   operatorKey,
@@ -24,6 +25,7 @@ export interface KeysOptions extends GatePlace {
 export interface CreateOptions extends KeysOptions {
   readonly owner?: string;
   readonly scopes?: string;
+  readonly kind?: string;
   readonly expires?: string;
   readonly tools?: string;
   readonly rate?: string;
@@ -43,11 +45,12 @@ export interface RotateOptions extends KeysOptions {
 
 /** `svc-gate keys create`: omitted options get the gate's defaults. */
 export async function createCommand(name: string, options: CreateOptions): Promise<Outcome> {
-  const { owner, scopes, expires, tools, rate, person, groups } = options;
+  const { owner, scopes, kind, expires, tools, rate, person, groups } = options;
   const body = {
     name,
     owner,
     scopes: scopes === undefined ? undefined : listOf(scopes),
+    kind,
     expires,
     tools: tools === undefined ? undefined : listOf(tools),
     rate: rate === undefined ? undefined : readRate(rate),
@@ -55,7 +58,24 @@ export async function createCommand(name: string, options: CreateOptions): Promi
     groups: groups === undefined ? undefined : listOf(groups),
   };
   const made = await change(options, { act: "create", body });
-  return shown(made, options, `created the key ${idOf(made)}, for ${made.scopes.join(", ")}${limitsOf(made)}`);
+  const sentence = `created the key ${idOf(made)}, for ${purposeOf(made)}${limitsOf(made)}`;
+  return shown(made, options, sentence, made.kind === null ? [] : selfApprovalNote(options));
+}
+
+/** A key of a host protects nothing from an agent that can read the files with which this command works. */
+function selfApprovalNote({ dataDir, url }: KeysOptions): readonly string[] {
+  if (url !== undefined) return [];
+  const [first, ...others] = filesReadableHere({ dataDir, signingKey: process.env["SVC_SIGNING_KEY"] || undefined });
+  if (first === undefined) return [];
+  const files = [first, ...others].map(visible).join(", ");
+  return [
+    `  an agent that runs as this user can approve itself here: it can read ${files}`,
+    "  run the agent as another user",
+  ];
+}
+
+function purposeOf({ kind, scopes }: KeyJson): string {
+  return kind === null ? scopes.join(", ") : `the ${kind} of an agent`;
 }
 
 /** `svc-gate keys rotate` */
@@ -114,12 +134,17 @@ export async function listCommand(options: KeysOptions): Promise<Outcome> {
   return { exitCode: 0, text: options.json ? JSON.stringify({ keys }) : tableOf(keys) };
 }
 
-function shown({ key, ...rest }: ChangedKey, { json, quiet }: KeysOptions, sentence: string): Outcome {
+function shown(
+  { key, ...rest }: ChangedKey,
+  { json, quiet }: KeysOptions,
+  sentence: string,
+  notes: readonly string[] = [],
+): Outcome {
   if (json) return { exitCode: 0, text: JSON.stringify(key === undefined ? rest : { key, ...rest }) };
   if (quiet === true && key !== undefined) return { exitCode: 0, text: key };
   const row = `row ${rest.receipt.seq} of the ledger records it`;
   const lines = key === undefined ? [] : [`  key  ${key}`, "  it is shown only once: the gate only stores its digest"];
-  return { exitCode: 0, text: [`${sentence} (${row})`, ...lines].join("\n") };
+  return { exitCode: 0, text: [`${sentence} (${row})`, ...lines, ...notes].join("\n") };
 }
 
 function limitsOf({ expires, tools, rate }: KeyJson): string {
@@ -144,13 +169,26 @@ function idOf({ name, tenant }: KeyJson): string {
   return tenant === null ? name : `${tenant}/${name}`;
 }
 
-const headings = ["key", "state", "scopes", "person", "groups", "tools", "rate", "expires", "last used", "owner"];
+const headings = [
+  "key",
+  "state",
+  "scopes",
+  "kind",
+  "person",
+  "groups",
+  "tools",
+  "rate",
+  "expires",
+  "last used",
+  "owner",
+];
 
 function tableOf(keys: readonly KeyJson[]): string {
   const rows = keys.map((key) => [
     idOf(key),
     key.previous_until === null ? key.state : `${key.state} until ${key.previous_until}`,
     key.scopes.join(","),
+    key.kind ?? "-",
     key.person ?? "-",
     key.groups.join(",") || "-",
     key.tools?.join(",") ?? "all tools",

@@ -44,6 +44,8 @@ export interface Approval {
   readonly hash: string;
   readonly at: number;
   readonly tool_name: string;
+  /** The alias under which the call was sent. */
+  readonly sent_as?: string;
   readonly session_id: string | null;
   readonly key: string;
   readonly reason: string | null;
@@ -60,6 +62,8 @@ export interface Approval {
 
 export interface ApprovalDetail extends Approval {
   readonly counters: Readonly<Record<string, string>> | null;
+  /** The kind of the key that asked; absent for an ordinary key. */
+  readonly key_kind?: string;
   readonly mode: string | null;
   readonly contract: string | null;
   readonly may_differ: readonly string[];
@@ -80,6 +84,8 @@ export interface Receipt {
   readonly at: number;
   readonly session_id?: string | null;
   readonly tool_name?: string | null;
+  /** The tool's own name, if the call was sent under an alias. */
+  readonly tool?: string;
   readonly verdict?: string | null;
   readonly answered?: string | null;
   readonly mode?: string | null;
@@ -87,6 +93,7 @@ export interface Receipt {
   readonly rule?: string | null;
   readonly contract?: string | null;
   readonly key?: string | null;
+  readonly key_kind?: string;
   readonly act?: string;
   /** The last outcome of the call, and the row that reports it. */
   readonly outcome?: { readonly status: string; readonly seq: number };

@@ -49,9 +49,11 @@ export function isShownTruly(receipt: Receipt, raw: Readonly<Record<string, stri
   const call = partOf(receipt, "call");
   const said = JSON.parse(call ?? "{}") as Readonly<Record<string, unknown>>;
   const reason = partOf(receipt, "reason");
+  const judged = receipt.tool ?? receipt.tool_name ?? null;
   const ofLeaf = ["at", "seq", "act", "verdict", "answered", "mode", "rule", "contract", "key"] as const;
   return (
     ofLeaf.every((name) => (receipt[name] ?? null) === (leaf[name] ?? null)) &&
+    (call === undefined || judged === (leaf["tool"] ?? said["tool_name"] ?? null)) &&
     (call === undefined ||
       (["tool_name", "session_id"] as const).every((name) => (receipt[name] ?? null) === (said[name] ?? null))) &&
     (reason === undefined || JSON.stringify(receipt.reason ?? null) === JSON.stringify(JSON.parse(reason))) &&

@@ -197,3 +197,8 @@ export function Dialog({ title, onClose, children }: DialogProps): JSX.Element {
     children,
   );
 }
+
+/** Marks facts that a key of kind `host` has sent: the agent itself can read that key. */
+export function FactsSource({ kind }: { readonly kind: string | undefined }): JSX.Element | null {
+  return kind === "host" ? h("span", { class: "note" }, "said by the agent's machine") : null;
+}

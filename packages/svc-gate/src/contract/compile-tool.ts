@@ -1,8 +1,8 @@
-import type { Canonical, Json, Verdict } from "../wire/mod.ts";
+import type { Canonical, Json, JsonObject, KeyKind, Verdict } from "../wire/mod.ts";
 import { readCounters } from "./approval/reads.ts";
 import { pinnedCounters, type ApprovalTerms } from "./approval/terms.ts";
 import { checkCondition } from "./check/check.ts";
-import { walk, worstCost, type Core } from "./check/core.ts";
+import { walk, worstCost, type Core, type HostFacts } from "./check/core.ts";
 import { heldName } from "./counters/counter.ts";
 import { namesIn, type CounterWriter, type Reader } from "./counters/counters.ts";
 import type { OutcomeDocument, RequireDocument, RuleDocument } from "./text/document.ts";
@@ -10,7 +10,7 @@ import type { Span } from "./text/diagnostic.ts";
 import type { Facts } from "./check/facts.ts";
 import { planCondition, type EvaluationContext } from "./run/plan.ts";
 import { checkReason, planReason, type Reason, type ReasonSyntax } from "./run/reason.ts";
-import type { Validator } from "./schema/schema.ts";
+import type { Mismatch, Validator } from "./schema/schema.ts";
 import type { Scope } from "./check/scope.ts";
 import { membershipQueries, type MembershipQuery } from "./counters/memory.ts";
 import { spell } from "./text/spell.ts";
@@ -46,7 +46,10 @@ export interface Route {
   /** Refuses the input; with `onlyDoubles` also a number that a program reading IEEE doubles would change. */
   readonly validateInput: Validator;
   readonly onlyDoubles: boolean;
-  readonly validatePlatform: Validator | undefined;
+  /** Refuses facts; only those that count are seen. */
+  readonly validatePlatform: ((facts: JsonObject, keyKind: KeyKind | undefined) => Mismatch | undefined) | undefined;
+  /** The facts that a host's key may state. */
+  readonly hostFacts: HostFacts;
   readonly requires: readonly Requirement[];
   readonly rules: readonly Rule[];
   readonly otherwise: Verdict;

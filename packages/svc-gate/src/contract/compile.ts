@@ -1,4 +1,5 @@
 import { bad, good, nearest, type Result } from "../wire/mod.ts";
+import { readAliases } from "./aliases.ts";
 import { memberPath } from "./approval/reads.ts";
 import { fieldAt, readSettings, TermsReader, type ApprovalSettings } from "./approval/terms.ts";
 import { unboundMembers } from "./approval/unbound.ts";
@@ -7,9 +8,12 @@ import { planWriter, planReader, readCounter, type CounterWriter, type Reader } 
 import { heldName, heldPart, type Counter } from "./counters/counter.ts";
 import { Report, type Diagnostic, type SourceFile } from "./text/diagnostic.ts";
 import type { ContractDocument, MandateDocument, MandateEntry } from "./text/document.ts";
+import type { HostFacts } from "./check/core.ts";
 import type { Facts } from "./check/facts.ts";
+import { readHostFacts } from "./check/host-facts.ts";
 import type { ContractFunction } from "./functions/functions.ts";
 import { limitDeclarations, limitValues, type Limits } from "./check/limits.ts";
+import { countedFacts } from "./run/counted-facts.ts";
 import type { Probe } from "./run/plan.ts";
 import { readContract, readMandate } from "./text/read-document.ts";
 import { readSchema } from "./schema/read.ts";
@@ -29,6 +33,8 @@ export interface PolicySet {
   /** The contracts as written: for programs that examine more than the compiled rules. */
   readonly documents: readonly ContractDocument[];
   readonly tools: ReadonlyMap<string, ToolPlan>;
+  /** The tools by their other names. A call is resolved once, before everything else. */
+  readonly aliases: ReadonlyMap<string, string>;
   readonly counters: readonly Counter[];
   /** The members that are separate parts of the evidence. */
   readonly sensitive: Sensitive;
@@ -180,7 +186,7 @@ function link({ files, mandate, contracts, report, options }: Sources): PolicySe
     if (tools !== undefined) checkAllowance(document, tools, report);
     return new ContractCompiler(document, mandate, report, options);
   });
-  const names = contracts.map(({ document }) => document.name);
+  const documents = contracts.map(({ document }) => document);
   const tools = new Map<string, ToolPlan>();
   for (const compiler of compilers) {
     for (const part of compiler.tools()) tools.set(part.tool, merge(tools.get(part.tool), part));
@@ -188,9 +194,10 @@ function link({ files, mandate, contracts, report, options }: Sources): PolicySe
   return {
     text: files.map(({ name, text }) => `--- # ${name}\n${text}${text.endsWith("\n") ? "" : "\n"}`).join(""),
     mandate: mandate?.name ?? "",
-    contracts: names,
-    documents: contracts.map(({ document }) => document),
+    contracts: documents.map(({ name }) => name),
+    documents,
     tools,
+    aliases: readAliases(documents, report),
     counters: compilers.flatMap((compiler) => [...compiler.counters.values(), ...compiler.held.values()]),
     sensitive: nothingSensitive,
     approvals: readSettings(mandate?.approvals, report),
@@ -221,7 +228,8 @@ function distinct(writers: readonly CounterWriter[]): readonly CounterWriter[] {
 
 /** A contract routes only tools that the mandate allows it. */
 function checkAllowance(document: ContractDocument, allowed: readonly YamlScalar[], report: Report): void {
-  for (const [tool, { span }] of document.tools) {
+  const names = [...document.tools].flatMap(([tool, { span, aliases }]) => [{ text: tool, span }, ...aliases]);
+  for (const { text: tool, span } of names) {
     if (allowed.some(({ text }) => fits(text, tool))) continue;
     const list = allowed.map(({ text }) => `\`${text}\``).join(", ");
     report.add(
@@ -270,6 +278,7 @@ class ContractCompiler {
   readonly #platform: { readonly type: RecordType; readonly validate: Validator } | undefined;
   readonly #mandate: MandateDocument | undefined;
   readonly #terms: TermsReader;
+  readonly #hostFacts: HostFacts;
 
   constructor(
     document: ContractDocument,
@@ -284,6 +293,7 @@ class ContractCompiler {
     this.#limits = limitValues(limitDeclarations(document.limits, report), mandate?.limits.get(document.name), report);
     this.#platform =
       document.platform === undefined ? undefined : readSchema(document.platform, "platform", this.#budget, report);
+    this.#hostFacts = readHostFacts(document, this.#platform?.type, report);
     this.#readCounters(mandate?.counters.get(document.name));
     this.#checkRuleNames();
     this.#terms = new TermsReader(report, this.#platform?.type, new Set(this.counters.keys()));
@@ -310,9 +320,10 @@ class ContractCompiler {
   #readCounters(settings: YamlMap | undefined): void {
     const { counters, lets, name: contract } = this.#document;
     const empty = this.#startsEmpty(settings);
+    const shared = { limits: this.#limits, lets, hostFacts: this.#hostFacts, report: this.#report };
     for (const [name, document] of counters) {
       const of = this.#select(document.of);
-      const context = { of, startsEmpty: empty.has(name), limits: this.#limits, lets, report: this.#report };
+      const context = { ...shared, of, startsEmpty: empty.has(name) };
       this.counters.set(name, readCounter(`${contract}.${name}`, document, context));
     }
   }
@@ -340,17 +351,23 @@ class ContractCompiler {
     const found = scalars.flatMap(({ text, span }) => {
       const fitting = tools.filter((tool) => fits(text, tool));
       if (fitting.length === 0) {
-        const near = nearest(text, tools);
+        const known = this.#ownName(text) ?? nearest(text, tools);
         this.#report.add(
           "unknown-tool",
           span,
           `this contract lists no tool \`${text}\``,
-          near === undefined ? "list it under `tools:`" : `did you mean \`${near}\`?`,
+          known === undefined ? "list it under `tools:`" : `did you mean \`${known}\`?`,
         );
       }
       return fitting;
     });
     return [...new Set(found)];
+  }
+
+  /** The tool with this alias. Conditions, rules and counters name a tool by its own name only. */
+  #ownName(alias: string): string | undefined {
+    const tools = [...this.#document.tools];
+    return tools.find(([, { aliases }]) => aliases.some(({ text }) => text === alias))?.[0];
   }
 
   #checkRuleNames(): void {
@@ -391,6 +408,7 @@ class ContractCompiler {
     const scope: Scope = {
       input: input?.type ?? noFields,
       platform: this.#platform?.type ?? noFields,
+      hostFacts: this.#hostFacts,
       limits: this.#limits,
       counters: this.counters,
       lets: this.#document.lets,
@@ -423,7 +441,8 @@ class ContractCompiler {
       },
       validateInput: document?.onlyDoubles === true ? onlyDoubles(validate) : validate,
       onlyDoubles: document?.onlyDoubles === true,
-      validatePlatform: this.#platform?.validate,
+      validatePlatform: this.#validatePlatform(),
+      hostFacts: this.#hostFacts,
       requires,
       rules: rules.flatMap((rule) => rule ?? []),
       otherwise: otherwise?.verdict ?? "BLOCK",
@@ -444,6 +463,11 @@ class ContractCompiler {
       const unbound = unboundMembers(listing, plan, input?.type ?? noFields, checked);
       return { ...plan, canEscalate: !decidesAlone, unbound, subject: this.#subject(plan) };
     };
+  }
+
+  #validatePlatform(): Route["validatePlatform"] {
+    const validate = this.#platform?.validate;
+    return validate && ((facts, keyKind) => validate(countedFacts(facts, keyKind, this.#hostFacts)));
   }
 
   /** The listed facts, and the facts that key a counter and are not numbers. */

@@ -47,6 +47,7 @@ export {
 } from "./admin/keys/keys.ts";
 export { type OfflinePlace } from "./admin/offline.ts";
 export { toolMatcher } from "./admin/keys/tool-patterns.ts";
+export { filesReadableHere } from "./start/gate-files.ts";
 export { readOperatorFile } from "./start/operator-file.ts";
 export { StartRefused } from "./start/gate-source.ts";
 export { resetCounters, resumeAfterRestore, type Resumed, type ResumedCounter } from "./admin/resume.ts";

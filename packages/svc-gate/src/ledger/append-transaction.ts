@@ -265,7 +265,10 @@ export class AppendTransaction {
         verdict: entry.verdict,
       },
       [
-        callText(entry.toolName, entry.sessionId, entry.approvalId),
+        callText(entry.alias ?? entry.toolName, entry.sessionId, {
+          approval: entry.approvalId,
+          keyKind: entry.keyKind,
+        }),
         entry.inputText,
         entry.platformText ?? "null",
         JSON.stringify(entry.reason),

@@ -1,5 +1,5 @@
 import type { Approval } from "../approvals/mod.ts";
-import type { Canonical, Mode, Verdict } from "../wire/mod.ts";
+import type { Canonical, KeyKind, Mode, Verdict } from "../wire/mod.ts";
 import type { Erasure } from "./entry/erasure.ts";
 import type { SensitiveMember } from "./entry/evidence.ts";
 import type { Outcome } from "./entry/outcome-rows.ts";
@@ -11,7 +11,10 @@ export interface CheckEntry {
   readonly at: number;
   readonly keyName: string;
   readonly mode: Mode;
+  /** The tool's own name, if a contract routes the call; else the name that was sent. */
   readonly toolName: string;
+  /** The alias that was sent instead; undefined for the tool's own name. */
+  readonly alias?: string | undefined;
   /** True if a contract routes the tool. Only then does the leaf name the tool. */
   readonly routed: boolean;
   readonly sessionId: string | null;
@@ -29,6 +32,8 @@ export interface CheckEntry {
   readonly outcome: Canonical;
   /** The id of the approval that the caller named. */
   readonly approvalId?: string | undefined;
+  /** Undefined for an ordinary key. */
+  readonly keyKind?: KeyKind | undefined;
 }
 
 /** A person's act, which is a row of its own and not a check. */

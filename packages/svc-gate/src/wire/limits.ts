@@ -15,6 +15,8 @@ export const limits = {
   numberExponentMax: 400,
   /** Names are compared, indexed and shown. No tool name in the MCP registries has 256 bytes. */
   toolNameBytesMax: 256,
+  /** Other names of one tool in a contract: more than all known agent hosts have for one of their tools. */
+  toolAliasesMax: 64,
   sessionIdBytesMax: 256,
   /** Values quoted in a reason: enough to recognise, too short to hide text that misleads a reviewer. */
   quotedCharactersMax: 64,

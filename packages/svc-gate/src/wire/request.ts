@@ -7,7 +7,10 @@ import { bad, good, type Result } from "./result.ts";
 
 /** A proposed action (specification 2.1), as it was sent. */
 export interface CheckRequest {
+  /** The name that was sent, until the contracts resolve it; then the tool's own name. */
   readonly toolName: string;
+  /** The alias that was sent, if the contracts have resolved it to the tool's own name; else undefined. */
+  readonly alias?: string | undefined;
   readonly toolInput: JsonObject;
   /** Null if the caller named none: the check does not belong to a session. */
   readonly sessionId: string | null;

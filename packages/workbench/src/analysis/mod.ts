@@ -10,6 +10,7 @@ export { analyze } from "./analyze.ts";
 export { findingKinds, severityOf, type Finding } from "./findings/finding.ts";
 export { type KnownKey } from "./findings/approvers.ts";
 export { looseningRules, type Loosening } from "./loosening.ts";
+export { compareAliases, type AliasChange } from "./proof/aliases.ts";
 export { changeText, compareSettings, type ApprovalChange } from "./proof/approvals.ts";
 export { compareContracts, type ToolDifference } from "./proof/compare.ts";
 export { type Compared, type Direction } from "./proof/call.ts";

@@ -1,9 +1,11 @@
 import { createTwoFilesPatch } from "diff";
 import {
   changeText,
+  compareAliases,
   compareContracts,
   compareSettings,
   openSolver,
+  type AliasChange,
   type ApprovalChange,
   type Compared,
   type Direction,
@@ -31,18 +33,23 @@ export async function diffCommand(before: string, after: string, options: DiffOp
   const [a, b] = sides;
   if (!a.ok || !b.ok) return { exitCode: 2, text: renderDiagnostics(problems) };
   const tools = await compared(a.value, b.value, timeMs);
+  const aliases = compareAliases(a.value, b.value);
   const settings = compareSettings(a.value, b.value);
   const isWeaker =
     tools.some(({ answer }) => !["equivalent", "stricter"].includes(answer)) ||
-    settings.some(({ direction }) => direction !== "stricter");
+    [...aliases, ...settings].some(({ direction }) => direction !== "stricter");
   const isRefused = !options.weaker && isWeaker;
   const exitCode = isRefused || tools.some(({ defects }) => defects.length > 0) ? 1 : 0;
   if (options.json) {
-    const report = { tools: tools.map(forProgram), settings: settings.map(changeForProgram) };
+    const report = {
+      tools: tools.map(forProgram),
+      aliases: aliases.map(({ direction, ...alias }) => ({ ...alias, direction: direction ?? "changed" })),
+      settings: settings.map(changeForProgram),
+    };
     return { exitCode, text: JSON.stringify(report), forPrograms: true };
   }
   const patch = options.text ? [patchOf([before, a.value], [after, b.value])] : [];
-  const blocks = [...patch, ...tools.map(block), ...settingsBlock(settings), total(tools)];
+  const blocks = [...patch, ...tools.map(block), ...aliasesBlock(aliases), ...settingsBlock(settings), total(tools)];
   return { exitCode, text: blocks.join("\n\n"), forPrograms: true };
 }
 
@@ -73,10 +80,11 @@ function patchOf(
 }
 
 /** The result for one tool: the answer, what approvals need, the example calls, and further notes. */
-function block({ tool, answer, shown, approvals, numbers, notes, defects }: ToolDifference): string {
+function block({ tool, answer, shown, approvals, numbers, hostFacts, notes, defects }: ToolDifference): string {
   return [
     `${tool}: ${answer}`,
     ...(numbers === undefined ? [] : [`  numbers: ${numbers.before} -> ${numbers.after} (${numbers.direction})`]),
+    ...(hostFacts === undefined ? [] : [`  host_facts: ${hostFactsText(hostFacts)}`]),
     ...approvals.map((change) => `  approval${causeText(change)}: ${changeText(change)}`),
     ...[...shown].flatMap(([direction, found]) => shownLines(direction, found)),
     ...notes.map((note) => `  note: ${note}`),
@@ -88,10 +96,23 @@ function block({ tool, answer, shown, approvals, numbers, notes, defects }: Tool
   ].join("\n");
 }
 
+function hostFactsText({ before, after, direction }: NonNullable<ToolDifference["hostFacts"]>): string {
+  const [a, b] = [before, after].map((names) => names.join(", ") || "none");
+  return `${a} -> ${b} (${direction ?? "changed"})`;
+}
+
 /** The rule that asks, before and after; nothing for a part that belongs to the tool. */
 function causeText({ rule, instead }: ApprovalChange): string {
   if (rule === null) return "";
   return instead === null ? ` for ${rule}` : ` for ${rule}, where ${instead} may ask instead`;
+}
+
+function aliasesBlock(aliases: readonly AliasChange[]): readonly string[] {
+  if (aliases.length === 0) return [];
+  const lines = aliases.map(({ name, before, after, direction }) => {
+    return `  ${name}: ${before ?? "unknown"} -> ${after ?? "unknown"} (${direction ?? "changed"})`;
+  });
+  return [["aliases of tools:", ...lines].join("\n")];
 }
 
 function settingsBlock(settings: readonly ApprovalChange[]): readonly string[] {
@@ -122,11 +143,12 @@ function total(tools: readonly ToolDifference[]): string {
   return `${tools.length} ${tools.length === 1 ? "tool" : "tools"}: ${counts.flat().join(", ")}`;
 }
 
-function forProgram({ tool, answer, shown, approvals, numbers, notes, defects }: ToolDifference): object {
+function forProgram({ tool, answer, shown, approvals, numbers, hostFacts, notes, defects }: ToolDifference): object {
   return {
     tool,
     answer,
     numbers: numbers ?? null,
+    host_facts: hostFacts === undefined ? null : { ...hostFacts, direction: hostFacts.direction ?? "changed" },
     approvals: approvals.map((change) => ({ rule: change.rule, instead: change.instead, ...changeForProgram(change) })),
     shown: Object.fromEntries([...shown].map(([direction, found]) => [direction, callForProgram(found)])),
     notes,

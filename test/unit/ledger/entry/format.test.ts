@@ -1,7 +1,7 @@
 /**
  * Goal: a row's leaf and evidence follow the receipt format byte for byte, so that anyone can recompute them. Method:
  * the ledger's writers are compared with the general canonical writer and with naive code that shares nothing with
- * them; the digest rule with RFC 9901's own examples. Ten worked rows are recomputed here and in Python.
+ * them; the digest rule with RFC 9901's own examples. Eleven worked rows are recomputed here and in Python.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -367,6 +367,7 @@ interface Given extends Readonly<
   readonly at: number;
   readonly routed: boolean;
   readonly contract: number;
+  readonly rare?: Readonly<Record<string, string>>;
   readonly session_id: string | null;
   readonly platform: string | null;
   readonly outcome: object;
@@ -374,7 +375,7 @@ interface Given extends Readonly<
 }
 
 suite(
-  "ten worked rows",
+  "eleven worked rows",
   {
     tags: [
       "receipt.fields",
@@ -391,16 +392,14 @@ suite(
       const made = spawnSync(
         process.execPath,
         [join(import.meta.dirname, "..", "..", "..", "support", "ledger-vectors.ts"), "--print"],
-        {
-          encoding: "utf8",
-        },
+        { encoding: "utf8" },
       );
       const isSame = made.stdout === readFileSync(vectorFile, "utf8");
       assert.ok(isSame, `${made.stderr}after a change that is meant: node test/support/ledger-vectors.ts --write`);
     });
 
     test("independent code computes the worked rows from their inputs", () => {
-      assert.equal(worked.rows.length, 10);
+      assert.equal(worked.rows.length, 11);
       let prev = "0".repeat(64);
       for (const [index, { title, given, leaf, hash, evidence }] of worked.rows.entries()) {
         const values = valuesOf(given, worked.counter_secret);
@@ -482,7 +481,7 @@ suite(
 
 /** Returns the JSON texts of the six parts. */
 function valuesOf(given: Given, secret: string): readonly string[] {
-  const { session_id, tool_name, moves } = given;
+  const { rare, session_id, tool_name, moves } = given;
   const effects = moves.map(({ counter, key, amount }) => ({
     amount,
     counter,
@@ -490,7 +489,7 @@ function valuesOf(given: Given, secret: string): readonly string[] {
   }));
   const sorted = effects.toSorted((a, b) => (a.counter + a.key < b.counter + b.key ? -1 : 1));
   return [
-    naive({ session_id, tool_name }),
+    naive({ ...rare, session_id, tool_name }),
     given.input,
     given.platform ?? "null",
     naive(given.reason),

@@ -37,11 +37,16 @@ export async function listCommand(options: ListOptions): Promise<Outcome> {
 }
 
 function lineOf(approval: Readonly<Record<string, unknown>>): string {
-  const { id, tool_name: tool, key, reason, has, needs, status, asked } = approval;
+  const { id, tool_name: tool, sent_as: alias, key, reason, has, needs, status, asked } = approval;
   const times = Number(asked) === 1 ? "" : `, asked ${String(asked)} times`;
   const votes = status === "pending" && Number(needs) > 1 ? `, ${String(has)} of ${String(needs)}` : "";
-  const call = `${shownText(String(tool))} by ${visible(String(key))}: ${visible(String(reason))}`;
+  const call = `${shownText(String(tool))}${sentText(alias)} by ${visible(String(key))}: ${visible(String(reason))}`;
   return `${String(id)}  ${String(status)}${votes}${times}\n  ${call}`;
+}
+
+/** Says under which alias the call was sent; nothing for the tool's own name. */
+function sentText(alias: unknown): string {
+  return typeof alias === "string" ? `, sent as ${shownText(alias)}` : "";
 }
 
 /** `svc-gate approvals show` */
@@ -73,12 +78,14 @@ function card(approval: JsonObject): readonly string[] {
     `  rules: ${rules.map((rule) => visible(wordOf(rule))).join(", ")}`,
     "",
     "What the agent sent",
-    `  tool: ${shownText(text("tool_name"))}`,
+    `  tool: ${shownText(text("tool_name"))}${sentText(approval.get("sent_as"))}`,
     `  key: ${shownText(text("key"))}, session: ${approval.get("session_id") === null ? "none" : shownText(text("session_id"))}`,
     "  input:",
     ...cardLines(approval.get("tool_input") ?? null, "    "),
     "",
-    "What the platform says",
+    approval.get("key_kind") === "host"
+      ? "What the platform says (said by the agent's machine)"
+      : "What the platform says",
     ...cardLines(approval.get("platform_state") ?? null, "  "),
     ...offerLines(approval.get("grants_allowed")),
     ...(decisions.length === 0 ? [] : ["", "What persons said", ...decisions.map(decisionLine)]),

@@ -271,7 +271,7 @@ export function withoutInput(
   { cutInput, leaf, request: { toolName } }: Recorded,
 ): Difference | string | undefined {
   if (cutInput === undefined) return undefined;
-  if (!policySet.tools.has(toolName)) return undefined;
+  if (!policySet.tools.has(policySet.aliases.get(toolName) ?? toolName)) return undefined;
   const rule = leaf.rule ?? "";
   if (leaf.verdict === "BLOCK" && /\.\$(?:input|platform|requires\.[0-9]+)$/.test(rule)) return inputNotKept;
   return { what: "input", was: "a part of it", is: `all of it, since ${visible(rule)} decided` };

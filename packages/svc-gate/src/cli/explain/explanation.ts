@@ -157,7 +157,7 @@ function mismatchOf(routes: readonly Route[], { prepared, decision }: Evaluation
       ? validateInput(request.toolInput)
       : request.platformState === null
         ? undefined
-        : validatePlatform?.(request.platformState);
+        : validatePlatform?.(request.platformState, prepared.caller.keyKind);
     if (wrong === undefined) return undefined;
     const path = wrong.path.map((step) => (typeof step === "number" ? `[${step}]` : `.${step}`)).join("");
     const { expected, found } = wrong;

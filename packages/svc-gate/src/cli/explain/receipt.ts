@@ -22,7 +22,7 @@ export function readCheck(row: RecordedRow): Result<Recorded, string> {
 /** The call of a receipt, with its time and mode. */
 export function callOf(recorded: Recorded): Call {
   const { key, at, mode } = recorded.leaf;
-  return { body: bodyOf(recorded), key: key ?? "", at, mode: mode ?? "enforce" };
+  return { body: bodyOf(recorded), key: key ?? "", keyKind: recorded.keyKind, at, mode: mode ?? "enforce" };
 }
 
 export function receiptExplained({ leaf, trace, reasonText }: Recorded): ReceiptExplained {

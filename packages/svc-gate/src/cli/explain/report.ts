@@ -1,4 +1,5 @@
 import { show } from "../../contract/mod.ts";
+import { visible } from "../../wire/mod.ts";
 import { locationRow, textAt } from "../source-location.ts";
 import type { Call, Evaluation } from "../evaluate.ts";
 import type { CounterExplained } from "./counted.ts";
@@ -20,7 +21,7 @@ export function explainedText({ call, evaluation, explanation, counters, recorde
   const { decision, answered, prepared } = evaluation;
   const { request } = prepared;
   const who = [
-    request.toolName,
+    request.alias === undefined ? request.toolName : `${request.toolName} (sent as ${visible(request.alias)})`,
     request.sessionId === null ? "no session" : `session ${request.sessionId}`,
     `key ${call.key}`,
     new Date(call.at).toISOString(),

@@ -142,14 +142,17 @@ function cell(value: ReadableRow[keyof ReadableRow]): string {
 
 /**
  * Input and facts are the received texts, with digits and escapes unchanged. If the input was not stored whole, it is
- * null, and `input_cut` has its size, beginning and digest.
+ * null, and `input_cut` has its size, beginning and digest. `sent_as` is the alias under which a call was sent.
  */
 function jsonOf(row: StoredRow): string {
   const fields = readable(row);
   const [input, platform] = (["input", "platform"] as const).map((name) => partText(row.evidence, name) ?? "null");
   const cut = fields.act === null ? readCutInput(row.evidence) : undefined;
+  const leaf = parseLeaf(row.leaf);
+  const sentAs = leaf && readCall(leaf, row.evidence)?.alias;
+  const alias = sentAs === undefined ? "" : `"sent_as":${JSON.stringify(sentAs)},`;
   const inputs = cut === undefined ? `"input":${input}` : `"input":null,"input_cut":${JSON.stringify(cut)}`;
-  return `${JSON.stringify(fields).slice(0, -1)},${inputs},"platform":${platform}}\n`;
+  return `${JSON.stringify(fields).slice(0, -1)},${alias}${inputs},"platform":${platform}}\n`;
 }
 
 /** The readable fields of a row, from its leaf and from disclosures whose digests are recomputed. */
@@ -157,7 +160,7 @@ function readable({ seq, leaf: text, evidence }: StoredRow): ReadableRow {
   const leaf = parseLeaf(text);
   if (leaf === undefined || evidenceDigest(evidence) !== leaf.evidence)
     throw new LedgerRefused(`row ${seq} was changed after it was written: run \`svc-gate verify\``);
-  const call = readCall(evidence);
+  const call = readCall(leaf, evidence);
   const reason = partText(evidence, "reason");
   return {
     seq,
@@ -165,7 +168,7 @@ function readable({ seq, leaf: text, evidence }: StoredRow): ReadableRow {
     act: leaf.act,
     key: leaf.key,
     session: call?.session_id ?? null,
-    tool: call?.tool_name ?? leaf.tool,
+    tool: call?.tool ?? leaf.tool,
     verdict: leaf.verdict,
     answered: leaf.answered,
     mode: leaf.mode,

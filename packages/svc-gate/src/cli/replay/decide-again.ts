@@ -35,8 +35,8 @@ export function decideAgain(policySet: PolicySet, recorded: Recorded, counters: 
 }
 
 /** The part of the decision that does not depend on counters. */
-export function askAgain(policySet: PolicySet, { leaf, request }: Recorded): AskedAgain {
-  const caller = { keyName: leaf.key ?? "", sessionId: request.sessionId };
+export function askAgain(policySet: PolicySet, { leaf, request, keyKind }: Recorded): AskedAgain {
+  const caller = { keyName: leaf.key ?? "", keyKind, sessionId: request.sessionId };
   const lookupPlan = planLookups(prepare(policySet, request, caller), leaf.at);
   return { lookupPlan, lookups: lookupPlan.lookups };
 }
@@ -90,6 +90,7 @@ export function difference(recorded: Recorded, again: Again, history: History): 
   const { leaf, reasonText, outcomeText, effectsText } = recorded;
   const { decision } = again;
   const parts: readonly (readonly [what: string, was: string | null, is: string])[] = [
+    ["tool", JSON.stringify(leaf.tool), JSON.stringify(again.prepared.plan?.tool ?? null)],
     ["verdict", leaf.verdict, decision.verdict],
     ["rule", leaf.rule, decision.rule],
     ["reason", reasonText, JSON.stringify(decision.reason)],

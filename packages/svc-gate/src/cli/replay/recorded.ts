@@ -1,4 +1,4 @@
-import { isVerdict, readJson, type CheckRequest, type JsonObject, type Verdict } from "../../wire/mod.ts";
+import { isVerdict, readJson, type CheckRequest, type JsonObject, type KeyKind, type Verdict } from "../../wire/mod.ts";
 import {
   askOf,
   evidenceDigest,
@@ -18,7 +18,12 @@ import type { RecordedRow } from "../history.ts";
 export interface Recorded {
   readonly row: RecordedRow;
   readonly leaf: Leaf;
+  /** The call as it was sent: its contract resolves an alias again. */
   readonly request: CheckRequest;
+  /** The name by which the call was judged. */
+  readonly tool: string;
+  /** Undefined for an ordinary key. */
+  readonly keyKind: KeyKind | undefined;
   /** The marker of an input that was not stored whole; `request.toolInput` is then empty. */
   readonly cutInput: ReturnType<typeof readCutInput>;
   readonly reason: string;
@@ -92,7 +97,7 @@ export const erasedPart = "a part of its evidence was erased";
 export function readRecorded(row: RecordedRow): Recorded | string {
   const leaf = readLeaf(row);
   if (typeof leaf === "string") return leaf;
-  const call = readCall(row.evidence);
+  const call = readCall(leaf, row.evidence);
   const inputText = wholeText(row.evidence, "input");
   const platformText = wholeText(row.evidence, "platform");
   const reasonText = wholeText(row.evidence, "reason");
@@ -123,7 +128,20 @@ export function readRecorded(row: RecordedRow): Recorded | string {
     inputText,
     platformText: platformState === null ? null : platformText,
   };
-  return { row, leaf, request, cutInput, reason, trace, effects, reasonText, outcomeText, effectsText };
+  return {
+    row,
+    leaf,
+    request,
+    tool: call.tool,
+    keyKind: call.key_kind,
+    cutInput,
+    reason,
+    trace,
+    effects,
+    reasonText,
+    outcomeText,
+    effectsText,
+  };
 }
 
 export const inputNotKept = "its input was not stored whole";

@@ -48,7 +48,7 @@ export class VerdictChanges {
 
   add(recorded: Recorded, again: Again): void {
     this.decided += 1;
-    const { leaf, request } = recorded;
+    const { leaf, request, tool } = recorded;
     const was = leaf.verdict;
     const wouldBe = again.decision.verdict;
     const found = this.#field === undefined ? undefined : amountOf(request, this.#field);
@@ -60,7 +60,7 @@ export class VerdictChanges {
     this.changes.set(kind, change);
     count(change, amount);
     group(this.byRule, `${leaf.rule ?? ""} -> ${again.decision.rule}`, amount);
-    group(this.byTool, request.toolName, amount);
+    group(this.byTool, tool, amount);
     group(this.bySession, request.sessionId ?? "(no session)", amount);
     const examples = this.examples.get(kind) ?? [];
     this.examples.set(kind, examples);
@@ -93,10 +93,10 @@ function amountOf(request: Recorded["request"], [root, ...steps]: readonly strin
   return value !== undefined && isExact(value) ? exactText(value) : undefined;
 }
 
-function exampleOf({ leaf, request, reason }: Recorded, { decision }: Again): Example {
+function exampleOf({ leaf, request, tool, reason }: Recorded, { decision }: Again): Example {
   return {
     seq: leaf.seq,
-    tool: request.toolName,
+    tool,
     session: request.sessionId,
     was: { verdict: leaf.verdict ?? "", rule: leaf.rule ?? "", reason },
     wouldBe: { verdict: decision.verdict, rule: decision.rule, reason: decision.reason },

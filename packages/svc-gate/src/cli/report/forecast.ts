@@ -77,7 +77,7 @@ export class Forecast {
   }
 
   async #ask(recorded: Recorded): Promise<void> {
-    const { leaf, request } = recorded;
+    const { leaf, request, tool } = recorded;
     const { at } = leaf;
     const terms = await this.#terms(recorded);
     if (terms === undefined) {
@@ -86,7 +86,7 @@ export class Forecast {
     }
     const { unbound, lengthMs, limits } = terms;
     const key = leaf.key ?? "";
-    const call = { log: leaf.log, key, tool: request.toolName, input: request.toolInput, unbound };
+    const call = { log: leaf.log, key, tool, input: request.toolInput, unbound };
     const attach = hash("sha256", attachText(call), "hex");
     const session = JSON.stringify([key, request.sessionId]);
     this.#expire(at);
@@ -102,9 +102,9 @@ export class Forecast {
   }
 
   /** What the contract of the check says about its approval; undefined if the contract cannot be read. */
-  async #terms({ leaf, request, trace }: Recorded): Promise<Terms | undefined> {
+  async #terms({ leaf, tool, trace }: Recorded): Promise<Terms | undefined> {
     const policySet = await this.#contracts.of(leaf.contract ?? "");
-    const plan = typeof policySet === "string" ? undefined : policySet.tools.get(request.toolName);
+    const plan = typeof policySet === "string" ? undefined : policySet.tools.get(tool);
     if (typeof policySet === "string" || plan === undefined) return undefined;
     const softened = leaf.verdict === "BLOCK";
     const { decideWithinMs } = requirementFor(plan, causesOf(plan, trace, softened), softened);

@@ -127,7 +127,7 @@ class Summary {
     this.#count(this.#verdicts, [verdict, leaf.mode ?? "", leaf.answered ?? ""], recorded, undefined);
     if (verdict !== "ALLOW") {
       this.#count(this.#rules, [rule, verdict], recorded, reason);
-      this.#count(this.#tools, [recorded.request.toolName, verdict], recorded, undefined);
+      this.#count(this.#tools, [recorded.tool, verdict], recorded, undefined);
       // No session has an empty name.
       const session = recorded.request.sessionId ?? "";
       this.#count(this.#sessions, [session, leaf.key ?? "", verdict], recorded, undefined);
@@ -161,8 +161,8 @@ class Summary {
     lines.set(key, line);
     line.receipts += 1;
     if (reason === undefined || line.examples.length >= this.#examplesMax) return;
-    const { leaf, request } = recorded;
-    line.examples.push({ seq: leaf.seq, tool: request.toolName, session: request.sessionId, reason: reason() });
+    const { leaf, request, tool } = recorded;
+    line.examples.push({ seq: leaf.seq, tool, session: request.sessionId, reason: reason() });
   }
 
   get text(): string {

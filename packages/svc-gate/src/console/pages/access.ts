@@ -15,6 +15,8 @@ interface KeyLine {
   readonly tenant: string | null;
   readonly owner: string | null;
   readonly scopes: readonly string[];
+  /** Null for an ordinary key. */
+  readonly kind: string | null;
   readonly person?: string | null;
   readonly groups?: readonly string[];
   /** A moment of RFC 3339. */
@@ -317,13 +319,7 @@ function Keys({ session }: { readonly session: Session }): JSX.Element {
             h(
               "tr",
               { key: `${key.tenant ?? ""}/${key.name}`, class: isRevoked(key) ? "off" : "" },
-              h(
-                "th",
-                { scope: "row" },
-                key.tenant !== null && h("span", { class: "quiet" }, key.tenant, "/"),
-                h(Text, { of: key.name }),
-                key.state !== "active" && h("span", { class: "note" }, key.state),
-              ),
+              h(NameOfKey, { of: key }),
               h("td", null, h(Text, { of: key.person ?? "" })),
               h("td", null, key.scopes.join(", ")),
               h("td", null, h(Text, { of: (key.groups ?? []).join(", ") })),
@@ -354,6 +350,17 @@ function Keys({ session }: { readonly session: Session }): JSX.Element {
           again(true);
         },
       }),
+  );
+}
+
+function NameOfKey({ of: { kind, name, state, tenant } }: { readonly of: KeyLine }): JSX.Element {
+  return h(
+    "th",
+    { scope: "row" },
+    tenant !== null && h("span", { class: "quiet" }, tenant, "/"),
+    h(Text, { of: name }),
+    kind === "host" && h("span", { class: "note" }, "an agent's host"),
+    state !== "active" && h("span", { class: "note" }, state),
   );
 }
 

@@ -7,6 +7,7 @@ import {
   callMembers,
   Command,
   Facts,
+  FactsSource,
   Loading,
   Panel,
   ProblemNote,
@@ -91,7 +92,7 @@ interface CallProps {
 }
 
 function Call({ approval, raw }: CallProps): JSX.Element {
-  const { may_differ: mayDiffer, at } = approval;
+  const { may_differ: mayDiffer, at, sent_as: alias } = approval;
   const facts = raw["platform_state"] ?? "null";
   return h(
     "div",
@@ -99,13 +100,20 @@ function Call({ approval, raw }: CallProps): JSX.Element {
     h(
       Panel,
       { title: "What the agent asked" },
+      alias !== undefined && h("p", { class: "quiet" }, "It sent the tool as ", h(Text, { of: alias }), "."),
       h(CallText, { text: raw["tool_input"] ?? "null", label: "Input of the call", root: "input", mayDiffer }),
     ),
     h(
       Panel,
       {
         title: "Facts from the platform",
-        more: h("span", { class: "quiet" }, "when the agent asked, ", h(Ago, { at })),
+        more: h(
+          "span",
+          { class: "quiet" },
+          h(FactsSource, { kind: approval.key_kind }),
+          " when the agent asked, ",
+          h(Ago, { at }),
+        ),
       },
       facts === "null"
         ? h("p", { class: "quiet" }, "The platform sent no facts.")
@@ -300,7 +308,7 @@ function Timeline({ approval }: { readonly approval: ApprovalDetail }): JSX.Elem
     h(
       "ol",
       { class: "timeline" },
-      (value?.receipts ?? []).map(({ seq, at, tool_name: tool, answered }) =>
+      (value?.receipts ?? []).map(({ seq, at, tool_name: sent, tool = sent, answered }) =>
         h(
           "li",
           { key: seq, class: seq === approval.receipt ? "here" : "" },

@@ -2,7 +2,7 @@ import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Approval, ApprovalDetail } from "../answers.ts";
 import { ask, type Problem } from "../gate.ts";
-import { callMembers, Dialog, Loading, ProblemNote, useAnswer } from "../parts.ts";
+import { callMembers, Dialog, FactsSource, Loading, ProblemNote, useAnswer } from "../parts.ts";
 import { reasonText, Text } from "../text.ts";
 import { CallText } from "../tree.ts";
 import { Comment, denialsText, noReason } from "./comment.ts";
@@ -99,7 +99,9 @@ function Whole({ approval, onLoaded }: { readonly approval: Approval; readonly o
         root: "input",
         mayDiffer: value.may_differ,
       }),
-    value !== undefined && facts !== "null" && h("h4", null, "Facts from the platform"),
+    value !== undefined &&
+      facts !== "null" &&
+      h("h4", null, "Facts from the platform ", h(FactsSource, { kind: value.key_kind })),
     value !== undefined &&
       facts !== "null" &&
       h(CallText, { text: facts, label: `Facts for ${tool}`, root: "platform" }),

@@ -2,7 +2,7 @@ import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Explained, Receipt, Session } from "../answers.ts";
 import { queryText } from "../gate.ts";
-import { callMembers, Facts, Loading, Panel, ProblemNote, Title, useAnswer, Verdict } from "../parts.ts";
+import { callMembers, Facts, FactsSource, Loading, Panel, ProblemNote, Title, useAnswer, Verdict } from "../parts.ts";
 import { askedIn, prove, type Proof } from "../proof.ts";
 import { link } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
@@ -51,7 +51,7 @@ export default function ReceiptPageOf({ seq, session }: ReceiptProps): JSX.Eleme
         isCheck &&
           h(
             Panel,
-            { title: "Facts from the platform" },
+            { title: "Facts from the platform", more: h(FactsSource, { kind: value.key_kind }) },
             h(CallText, { text: raw["platform_state"] ?? "null", label: "Facts", root: "platform" }),
           ),
         isCheck && h(RulesOf, { seq, fallback: [value.rule ?? ""] }),
@@ -91,9 +91,22 @@ function Bytes({ receipt }: { readonly receipt: Receipt }): JSX.Element {
 }
 
 function About({ receipt }: { readonly receipt: Receipt }): JSX.Element {
-  const { at, tool_name: tool, act, key, session_id: session, mode, verdict, answered, rule, contract } = receipt;
+  const {
+    at,
+    tool_name: sent,
+    tool = sent,
+    act,
+    key,
+    session_id: session,
+    mode,
+    verdict,
+    answered,
+    rule,
+    contract,
+  } = receipt;
   const rows: [string, JSX.Element | string][] = [["Time", h(Moment, { at })]];
   if (typeof tool === "string") rows.push(["Tool", h(Text, { of: tool })]);
+  if (typeof sent === "string" && sent !== tool) rows.push(["Sent as", h(Text, { of: sent })]);
   if (act !== undefined) rows.push(["Event", h(Text, { of: act })]);
   if (typeof verdict === "string") rows.push(["Verdict", h(Verdict, { of: verdict })]);
   if (verdict !== answered && typeof answered === "string")

@@ -142,7 +142,7 @@ function Table({ receipts }: { readonly receipts: readonly Receipt[] }): JSX.Ele
 }
 
 function Line({ receipt }: { readonly receipt: Receipt }): JSX.Element {
-  const { seq, answered, verdict, tool_name: tool, act, reason, key, session_id: session, at } = receipt;
+  const { seq, answered, verdict, tool_name: sent, tool = sent, act, reason, key, session_id: session, at } = receipt;
   return h(
     "tr",
     null,
@@ -157,6 +157,7 @@ function Line({ receipt }: { readonly receipt: Receipt }): JSX.Element {
       "td",
       { class: "wide" },
       h("strong", null, h(Text, { of: tool ?? act ?? "" })),
+      sent !== tool && h("span", { class: "quiet" }, " sent as ", h(Text, { of: sent ?? "" })),
       " ",
       h("span", { class: "reason" }, h(Text, { of: reasonText(reason ?? null) })),
     ),

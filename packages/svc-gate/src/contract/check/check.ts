@@ -183,8 +183,10 @@ export class Checker {
         return same({ op: "root", root: "input", type: this.scope.input, span }, facts);
       case "platform":
         if (this.scope.platform === undefined) return this.#notHere(name, span, facts);
-        if (facts.has("platform"))
-          return same({ op: "root", root: "platform", type: this.scope.platform, span }, facts);
+        if (facts.has("platform")) {
+          const { platform: type, hostFacts } = this.scope;
+          return same({ op: "root", root: "platform", type, hostFacts, span }, facts);
+        }
         return this.refuse(
           span,
           "unproven-platform",

@@ -21,6 +21,7 @@ export function outsideCalls(variables: Value[]): EvaluationContext {
     tool: "",
     input: new Map(),
     platform: null,
+    keyKind: undefined,
     hasSession: false,
     now: 0,
     counters: noCounters,

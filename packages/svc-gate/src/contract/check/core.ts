@@ -4,13 +4,17 @@ import type { BinaryOperator } from "../text/syntax.ts";
 import type { Type } from "./type.ts";
 import type { Value } from "../run/value.ts";
 
+/** The members of the facts that a host's key may state under one contract. */
+export type HostFacts = ReadonlySet<string>;
+
 /**
  * An expression after checking: names are resolved, `let:` names are expanded, and every node has its type. Each read
  * of an optional member has a proof that the member is present. Plans, costs and proofs are made from it.
  */
 export type Core = { readonly type: Type; readonly span: Span } & (
   | { readonly op: "constant"; readonly value: Value }
-  | { readonly op: "root"; readonly root: Root }
+  /** `hostFacts` is for the facts: the members that count in a call by a host's key. */
+  | { readonly op: "root"; readonly root: Root; readonly hostFacts?: HostFacts | undefined }
   | { readonly op: "counter"; readonly name: string }
   | { readonly op: "variable"; readonly slot: number }
   | { readonly op: "member"; readonly of: Core; readonly name: string }

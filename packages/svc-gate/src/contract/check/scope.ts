@@ -1,5 +1,6 @@
 import type { Report } from "../text/diagnostic.ts";
 import type { Counter } from "../counters/counter.ts";
+import type { HostFacts } from "./core.ts";
 import type { ContractFunction } from "../functions/functions.ts";
 import type { Probe } from "../run/plan.ts";
 import type { Syntax } from "../text/syntax.ts";
@@ -11,6 +12,8 @@ export interface Scope {
   /** Undefined if an expression is evaluated before the schemas are checked. */
   readonly input: RecordType | undefined;
   readonly platform: RecordType | undefined;
+  /** The facts that a host's key may state; none by default. */
+  readonly hostFacts?: HostFacts;
   readonly limits: ReadonlyMap<string, { readonly type: Type; readonly value: Value }>;
   /** The counters that may be read; undefined if neither counters nor `now` may be read. */
   readonly counters: ReadonlyMap<string, Counter> | undefined;

@@ -3,7 +3,8 @@ import { countings, type Counter, type Counting, type Window } from "./counter.t
 import { checkCondition, checkExpression } from "../check/check.ts";
 import type { Facts } from "../check/facts.ts";
 import type { Scope } from "../check/scope.ts";
-import { walk, type Core } from "../check/core.ts";
+import { walk, type Core, type HostFacts } from "../check/core.ts";
+import { hostFactsIn } from "../check/host-facts.ts";
 import type { Report } from "../text/diagnostic.ts";
 import { checkKey, planKey, planned, type Caller, type KeyPart, type KeyPlan } from "./keys.ts";
 import { isKey } from "../check/check-types.ts";
@@ -83,6 +84,8 @@ export function readCounter(name: string, document: CounterDocument, context: Co
   const settles = readSettles(document, counting, report);
   if (remembers !== undefined && sum !== undefined)
     report.add("counter", document.span, "a counter has `sum` or `remembers`, not both");
+  const written = [...document.per, when, sum, since, remembers].flatMap((expression) => expression?.syntax ?? []);
+  const hostFacts = hostFactsIn(written, context);
   const identity = canonical({
     counting,
     of: context.of.toSorted(),
@@ -92,10 +95,8 @@ export function readCounter(name: string, document: CounterDocument, context: Co
     since: spelt(since),
     settles_within: settlesWithin === undefined ? null : `${readLength(settlesWithin, report)}ms`,
     window: windowText(window),
-    names: namesIn(
-      [...document.per, when, sum, since, remembers].flatMap((expression) => expression?.syntax ?? []),
-      context,
-    ),
+    names: namesIn(written, context),
+    ...(hostFacts.length > 0 && { host_facts: [...hostFacts] }),
     ...(remembers === undefined ? {} : { remembers: spelt(remembers) }),
     ...(settles && { settles: "outcome" }),
   });
@@ -153,6 +154,7 @@ export interface CounterContext {
   readonly startsEmpty: boolean;
   readonly limits: Scope["limits"];
   readonly lets: Scope["lets"];
+  readonly hostFacts: HostFacts;
   readonly report: Report;
 }
 

@@ -1,4 +1,4 @@
-import { utf8Bytes, type Canonical } from "../../wire/mod.ts";
+import { utf8Bytes, type Canonical, type KeyKind } from "../../wire/mod.ts";
 import { checkExpression } from "../check/check.ts";
 import { isKey } from "../check/check-types.ts";
 import type { Core } from "../check/core.ts";
@@ -9,10 +9,12 @@ import { EvaluationError, exactText, isExact } from "../run/rational.ts";
 import type { Scope } from "../check/scope.ts";
 import type { Value } from "../run/value.ts";
 
-/** The caller: the name of its key, and its session. */
+/** The caller: its key, and its session. */
 export interface Caller {
   readonly keyName: string;
   readonly sessionId: string | null;
+  /** Undefined for an ordinary key. */
+  readonly keyKind?: KeyKind | undefined;
 }
 
 /** A counter's key for one call: typed parts that are written as one text; null if the call has no session. */

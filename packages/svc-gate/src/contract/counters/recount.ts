@@ -1,4 +1,4 @@
-import { readJson, type JsonObject, type Verdict } from "../../wire/mod.ts";
+import { readJson, type JsonObject, type KeyKind, type Verdict } from "../../wire/mod.ts";
 import type { PolicySet } from "../compile.ts";
 import type { Counter } from "./counter.ts";
 import type { CounterUpdate } from "../run/plan-lookups.ts";
@@ -6,9 +6,11 @@ import { count, isCounted, prepare } from "../run/decide.ts";
 
 /** A check as its receipt describes it. Erased texts are undefined. */
 export interface RecordedCheck {
+  /** The name by which it was judged then, which is not resolved again. */
   readonly toolName: string;
   readonly sessionId: string | null;
   readonly keyName: string;
+  readonly keyKind?: KeyKind | undefined;
   readonly inputText: string | undefined;
   /**
    * Was the input too large to be stored whole? Then its text is undefined, and the call was refused before any rule.
@@ -57,7 +59,8 @@ export function recount(
     inputText: "",
     platformText: null,
   };
-  const prepared = prepare(policySet, request, { keyName: recorded.keyName, sessionId: recorded.sessionId });
+  const { keyName, keyKind, sessionId } = recorded;
+  const prepared = prepare(policySet, request, { keyName, keyKind, sessionId });
   if (prepared.early !== undefined && !writer.blind)
     return wasRefusedSo(recorded.rule, prepared.early.rule) ? [] : undefined;
   // The call would have been refused and not counted. If it was refused anyway, the result is the same.

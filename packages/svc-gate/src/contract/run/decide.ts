@@ -24,13 +24,15 @@ import type { Counter } from "../counters/counter.ts";
 import { stepsMax, type EvaluationContext } from "./plan.ts";
 import { EvaluationError } from "./rational.ts";
 import { mismatchText } from "../schema/schema.ts";
+import { uncountedFacts, uncountedMismatch, withUncounted } from "./host-facts.ts";
 
 const noUpdates: readonly CounterUpdate[] = [];
 const noNames: readonly string[] = [];
 const noPairs: readonly (readonly [string, string])[] = [];
 
-/** Routes the call, checks presence and schemas, and finds the counter updates. Never throws. */
-export function prepare(policySet: PolicySet, request: CheckRequest, caller: Caller): Prepared {
+/** Resolves and routes the call, checks presence and schemas, and finds the counter updates. Never throws. */
+export function prepare(policySet: PolicySet, sent: CheckRequest, caller: Caller): Prepared {
+  const request = withOwnName(policySet, sent);
   const plan = policySet.tools.get(request.toolName);
   if (plan === undefined)
     return {
@@ -40,12 +42,15 @@ export function prepare(policySet: PolicySet, request: CheckRequest, caller: Cal
       early: unknownTool(policySet, request.toolName),
       updates: noUpdates,
       broken: noPairs,
+      uncounted: noNames,
     };
-  const early = checkPresence(plan, request) ?? checkSchemas(plan, request);
-  if (plan.writers.length === 0) return { request, caller, plan, early, updates: noUpdates, broken: noPairs };
+  const uncounted = uncountedFacts(request, caller, plan);
+  const early = checkPresence(plan, request, caller) ?? checkSchemas(plan, request, caller);
+  if (plan.writers.length === 0)
+    return { request, caller, plan, early, updates: noUpdates, broken: noPairs, uncounted };
   const updates: CounterUpdate[] = [];
   const broken: (readonly [string, string])[] = [];
-  const context = contextOf(request, 0);
+  const context = contextOf({ request, caller }, 0);
   for (const { counter, holds, keys, amount, blind } of plan.writers) {
     if (early !== undefined && !blind) continue;
     try {
@@ -55,7 +60,13 @@ export function prepare(policySet: PolicySet, request: CheckRequest, caller: Cal
       broken.push([counter.name.replace(".", ".$counters."), evaluationMessage(error)]);
     }
   }
-  return { request, caller, plan, early, updates, broken };
+  return { request, caller, plan, early, updates, broken, uncounted };
+}
+
+/** The call under the tool's own name. Everything after this sees that name only. */
+function withOwnName({ aliases }: PolicySet, sent: CheckRequest): CheckRequest {
+  const tool = aliases.get(sent.toolName);
+  return tool === undefined ? sent : { ...sent, toolName: tool, alias: sent.toolName };
 }
 
 /**
@@ -64,12 +75,16 @@ export function prepare(policySet: PolicySet, request: CheckRequest, caller: Cal
  * @param values for each lookup, the decimal from the ledger, or undefined if the counter's history is unknown
  */
 export function decide(lookupPlan: LookupPlan, values: readonly (string | undefined)[]): Decision {
+  return withUncounted(decisionOn(lookupPlan, values), lookupPlan.prepared);
+}
+
+function decisionOn(lookupPlan: LookupPlan, values: readonly (string | undefined)[]): Decision {
   const { prepared, now } = lookupPlan;
   const { plan, early, request } = prepared;
   if (early !== undefined || plan === undefined) return early ?? unknownTool(undefined, request.toolName);
   const read = new Map<string, string>();
   const counters = plan.readers.size === 0 ? noCounters : counterValues(lookupPlan, values, read);
-  const context = contextOf(request, now, counters);
+  const context = contextOf(prepared, now, counters);
   const accumulator = new VerdictAccumulator(context);
   for (const { requires } of plan.routes) {
     const failed = firstFailing(requires, context);
@@ -231,16 +246,18 @@ function withRead(decision: Decision, read: ReadonlyMap<string, string>): Decisi
 }
 
 function unknownTool(policySet: PolicySet | undefined, name: string): Decision {
-  const near = nearest(name, policySet?.tools.keys() ?? []);
-  const resembles = near === undefined ? "" : `; it resembles ${quote(near)}`;
+  const near = policySet && nearest(name, [...policySet.tools.keys(), ...policySet.aliases.keys()]);
+  const tool = near && policySet.aliases.get(near);
+  const known = tool === undefined ? "" : `, an alias of ${quote(tool)}`;
+  const resembles = near === undefined ? "" : `; it resembles ${quote(near)}${known}`;
   return blocked("$route", `unknown tool ${quoteAscii(name)}: no contract routes it${resembles}`);
 }
 
-function checkPresence(plan: ToolPlan, request: CheckRequest): Decision | undefined {
+function checkPresence(plan: ToolPlan, request: CheckRequest, caller: Caller): Decision | undefined {
   let context: EvaluationContext | undefined;
   for (const { presence } of plan.routes) {
     if (presence.length === 0) continue;
-    context ??= contextOf(request, 0);
+    context ??= contextOf({ request, caller }, 0);
     const failed = firstFailing(presence, context);
     if (failed !== undefined) return failed;
   }
@@ -258,14 +275,19 @@ function firstFailing(requirements: readonly Requirement[], context: EvaluationC
   return undefined;
 }
 
-function checkSchemas(plan: ToolPlan, request: CheckRequest): Decision | undefined {
-  for (const { contract, validateInput, validatePlatform } of plan.routes) {
+function checkSchemas(plan: ToolPlan, request: CheckRequest, caller: Caller): Decision | undefined {
+  for (const route of plan.routes) {
+    const { contract, validateInput, validatePlatform } = route;
     try {
       const wrong = validateInput(request.toolInput);
       if (wrong !== undefined) return blocked(`${contract}.$input`, mismatchText("input", wrong));
       const snapshot: JsonObject | null = request.platformState;
-      const off = snapshot === null ? undefined : validatePlatform?.(snapshot);
-      if (off !== undefined) return blocked(`${contract}.$platform`, mismatchText("platform", off));
+      const off = snapshot === null ? undefined : validatePlatform?.(snapshot, caller.keyKind);
+      if (off !== undefined)
+        return blocked(
+          `${contract}.$platform`,
+          `${mismatchText("platform", off)}${uncountedMismatch(off, caller, route)}`,
+        );
     } catch (error) {
       return blocked(
         `${contract}.$input`,

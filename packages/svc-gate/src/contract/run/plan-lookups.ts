@@ -20,6 +20,7 @@ export interface CounterUpdate {
 
 /** A call after all work that does not depend on the time or on counters. */
 export interface Prepared {
+  /** With the tool's own name. */
   readonly request: CheckRequest;
   readonly caller: Caller;
   readonly plan: ToolPlan | undefined;
@@ -28,6 +29,8 @@ export interface Prepared {
   readonly updates: readonly CounterUpdate[];
   /** Counters that this call should update but cannot: BLOCK. */
   readonly broken: readonly (readonly [rule: string, message: string])[];
+  /** The sent facts that count under none of the tool's contracts, because a host's key sent them. */
+  readonly uncounted: readonly string[];
 }
 
 export interface Lookup {
@@ -62,7 +65,7 @@ export function planLookups(prepared: Prepared, now: number): LookupPlan {
     return { prepared, now, lookups: noLookups, sources: noSources };
   const lookups: Lookup[] = [];
   const sources = new Map<string, CounterSource>();
-  const contexts = { deciding: contextOf(prepared.request, now), observing: contextOf(prepared.request, now) };
+  const contexts = { deciding: contextOf(prepared, now), observing: contextOf(prepared, now) };
   for (const [name, reader] of plan.readers) sources.set(name, source(reader, prepared, contexts, lookups));
   return { prepared, now, lookups, sources };
 }
@@ -158,11 +161,16 @@ function noCounter(name: string): never {
   throw new EvaluationError(`the counter ${name} cannot be read here`);
 }
 
-export function contextOf(request: CheckRequest, now: number, counters: CounterValues = noCounters): EvaluationContext {
+export function contextOf(
+  { request, caller }: Pick<Prepared, "caller" | "request">,
+  now: number,
+  counters: CounterValues = noCounters,
+): EvaluationContext {
   return {
     tool: request.toolName,
     input: request.toolInput,
     platform: request.platformState,
+    keyKind: caller.keyKind,
     hasSession: request.sessionId !== null,
     now,
     counters,

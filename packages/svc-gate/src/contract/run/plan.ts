@@ -1,5 +1,6 @@
-import type { JsonObject } from "../../wire/mod.ts";
-import { walk, type CallCore, type Core, type FoldCore, type Root } from "../check/core.ts";
+import type { JsonObject, KeyKind } from "../../wire/mod.ts";
+import { walk, type CallCore, type Core, type FoldCore, type HostFacts, type Root } from "../check/core.ts";
+import { countedFacts } from "./counted-facts.ts";
 import {
   add,
   compare,
@@ -34,6 +35,10 @@ export interface EvaluationContext {
   readonly tool: string;
   readonly input: JsonObject;
   readonly platform: JsonObject | null;
+  /** The kind of the key that sent the facts. */
+  readonly keyKind: KeyKind | undefined;
+  /** The facts that count, by the list of a contract: made once for a call by a host's key. */
+  counted?: Map<HostFacts | undefined, JsonObject>;
   readonly hasSession: boolean;
   /** Milliseconds since the epoch: the receipt's `at`. */
   readonly now: number;
@@ -85,7 +90,7 @@ function planNode(core: Core, into: (part: Core) => Plan): Plan {
       return () => value;
     }
     case "root":
-      return planRoot(core.root);
+      return planRoot(core.root, core.hostFacts);
     case "counter": {
       const { name, type } = core;
       if (type.kind === "memory") return () => null;
@@ -211,14 +216,15 @@ function attempt(run: () => Value): Value | EvaluationError {
   }
 }
 
-function planRoot(root: Root): Plan {
+function planRoot(root: Root, hostFacts: HostFacts | undefined): Plan {
   switch (root) {
     case "input":
       return ({ input }) => input;
     case "platform":
-      return ({ platform }) => {
+      return (context) => {
+        const { platform, keyKind } = context;
         if (platform === null) throw new EvaluationError("the check has no facts");
-        return platform;
+        return keyKind === undefined ? platform : countedOnce(context, platform, hostFacts);
       };
     case "tool":
       return ({ tool }) => tool;
@@ -231,6 +237,14 @@ function planRoot(root: Root): Plan {
     default:
       return root satisfies never;
   }
+}
+
+/** A macro may read a fact thousands of times. */
+function countedOnce(context: EvaluationContext, platform: JsonObject, hostFacts: HostFacts | undefined): JsonObject {
+  const counted = (context.counted ??= new Map());
+  const facts = counted.get(hostFacts) ?? countedFacts(platform, context.keyKind, hostFacts);
+  counted.set(hostFacts, facts);
+  return facts;
 }
 
 function planMember(of: Plan, name: string): Plan {

@@ -1,4 +1,5 @@
 const table = {
+  alias: "A name under `aliases` is listed twice, or is already the name or an alias of another tool.",
   "ambiguous-scalar": "A plain YAML scalar that YAML 1.1 and 1.2 read differently: quote it.",
   approval: "A part under `approval`, `approvals` or `subject` has no meaning, or would bind an approval too loosely.",
   arguments: "A function is called with the wrong types or the wrong number of arguments.",
@@ -6,6 +7,7 @@ const table = {
   "empty-file": "The file is empty.",
   final: "Only a rule that BLOCKs can be `final`.",
   has: "The argument of `has` is not one member that may be absent.",
+  "host-facts": "A name under `host_facts` is not a fact that the contract declares, or is listed twice.",
   incomplete: "`limits`, `counters` or `session` is used without a member.",
   "left-out": "A feature of CEL that the contract language leaves out; the hint says what to write.",
   "let-cycle": "A name under `let:` is defined by itself.",

@@ -21,6 +21,7 @@ export const documentKeys: Readonly<Record<DocumentMap, readonly string[]>> = {
     "platform",
     "sensitive",
     "subject",
+    "host_facts",
     "approval",
     "requires",
     "let",
@@ -32,7 +33,7 @@ export const documentKeys: Readonly<Record<DocumentMap, readonly string[]>> = {
   /** A contract in a mandate. */
   entry: ["file", "tools"],
   limit: ["default", "min", "max"],
-  tool: ["summary", "input", "numbers", "requires", "approval", "otherwise"],
+  tool: ["summary", "aliases", "input", "numbers", "requires", "approval", "otherwise"],
   requirement: ["when", "reason"],
   outcome: ["verdict", "reason"],
   rule: ["rule", "summary", "on", "let", "when", "mode", "verdict", "final", "approval", "reason"],

@@ -17,6 +17,8 @@ export interface ContractDocument {
   readonly sensitive: readonly YamlScalar[];
   /** The facts that say whose money or data a call uses. An approval is bound to them. */
   readonly subject: readonly YamlScalar[];
+  /** The facts that a host's key may state. */
+  readonly hostFacts: readonly YamlScalar[];
   readonly approval: ApprovalDocument | undefined;
   readonly requires: readonly RequireDocument[];
   readonly lets: ReadonlyMap<string, Syntax>;
@@ -34,6 +36,8 @@ export interface RequireDocument {
 
 export interface ToolDocument {
   readonly span: Span;
+  /** Other names under which callers send the tool. */
+  readonly aliases: readonly YamlScalar[];
   readonly input: YamlNode | undefined;
   /** The input has only numbers that a program reading IEEE doubles does not change. */
   readonly onlyDoubles: boolean;

@@ -1,4 +1,4 @@
-import { isVerdict, limits, nearest, utf8Bytes, type Verdict } from "../../wire/mod.ts";
+import { isVerdict, nearest, type Verdict } from "../../wire/mod.ts";
 import { Report, type SourceFile, type Span } from "./diagnostic.ts";
 import { documentKeys } from "./document-keys.ts";
 import type {
@@ -18,6 +18,7 @@ import type {
 import { parseExpression, reserved } from "./parser.ts";
 import { parseReason } from "../run/reason.ts";
 import type { Syntax } from "./syntax.ts";
+import { checkToolName } from "./tool-name.ts";
 import { findSlips, repair } from "./yaml-slips.ts";
 import { readYaml, type Repaired, type YamlList, type YamlMap, type YamlNode, type YamlScalar } from "./yaml.ts";
 
@@ -54,6 +55,7 @@ function readOnce(file: SourceFile, report: Report, repaired?: Repaired): Contra
     platform: root.entries.get("platform")?.value,
     sensitive: reader.members(root, "sensitive"),
     subject: reader.members(root, "subject"),
+    hostFacts: reader.members(root, "host_facts"),
     approval: reader.approval(root, true),
     requires: reader.requires(root),
     lets: reader.lets(root),
@@ -304,17 +306,12 @@ class Reader {
   }
 
   tool(name: string, node: YamlNode, span: Span): ToolDocument {
-    if (name === "" || /[*\p{Cc}]/u.test(name) || utf8Bytes(name) > limits.toolNameBytesMax)
-      this.#report.add(
-        "name",
-        span,
-        `\`${name}\` is not the name of a tool`,
-        `list a tool by its whole name: 1 to ${limits.toolNameBytesMax} bytes, no control characters (\`*\` is for \`on:\` and \`of:\`)`,
-      );
+    checkToolName(name, span, this.#report);
     const map = this.asMap(node, "a tool");
     if (map === undefined)
       return {
         span,
+        aliases: [],
         input: undefined,
         onlyDoubles: false,
         requires: [],
@@ -333,6 +330,7 @@ class Reader {
     const otherwise = this.#otherwise(map, span);
     return {
       span,
+      aliases: this.members(map, "aliases"),
       input,
       onlyDoubles: this.#onlyDoubles(map),
       requires: this.requires(map),

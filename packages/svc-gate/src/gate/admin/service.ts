@@ -9,6 +9,7 @@ import type { Places } from "../admission/places.ts";
 import { streamPlaces } from "../events/streams.ts";
 import type { KeyRing } from "./keys/keys.ts";
 import { loadPolicySet, type OpenGate, type GateSource } from "../start/gate-source.ts";
+import { HookedCalls } from "../admission/hooked-calls.ts";
 import type { Rates } from "../admission/rate.ts";
 import { explainPlaces, explainRates, reportPlaces } from "../admission/reading.ts";
 import type { ContractTests, ServeHooks } from "./hooks.ts";
@@ -54,6 +55,8 @@ export class Service {
   readonly explaining: Places = explainPlaces();
   readonly explainRates: Rates = explainRates();
   readonly reporting: Places = reportPlaces();
+  /** The calls of hosts that were let through, to report what became of them. */
+  readonly hookedCalls: HookedCalls = new HookedCalls();
   /** One reload at a time. */
   #reloading: Promise<unknown> = Promise.resolve();
 

@@ -60,7 +60,7 @@ export class ApprovableCall {
       tool: request.toolName,
       input: request.toolInput,
       unbound: plan?.unbound ?? [],
-      subject: factTexts(plan?.subject ?? [], request.platformText),
+      subject: this.#factTexts(plan?.subject ?? []),
     };
   }
 
@@ -129,16 +129,23 @@ export class ApprovableCall {
     return memberNumber(this.#members, member);
   }
 
+  /** As sent, for a grant compares whole calls of one key: a fact that does not count must be the same too. */
   get #members(): Parameters<typeof memberText>[0] {
     const { toolInput, platformState } = this.#plan.prepared.request;
     return { input: toolInput, platform: platformState };
   }
 
+  /** The JSON texts of facts; null for those that are absent or do not count. */
+  #factTexts(names: readonly string[]): ReturnType<typeof factTexts> {
+    const { request, uncounted } = this.#plan.prepared;
+    const texts = factTexts(names, request.platformText);
+    if (uncounted.length === 0) return texts;
+    const counts = (name: string): boolean => !uncounted.includes(name.split(".")[1] ?? "");
+    return Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, counts(name) ? text : null]));
+  }
+
   #pins(pins: readonly string[], values: readonly (string | undefined)[], open: Approval | undefined): Asking["pins"] {
-    const facts = factTexts(
-      pins.filter((pin) => pin.startsWith("platform.")),
-      this.#plan.prepared.request.platformText,
-    );
+    const facts = this.#factTexts(pins.filter((pin) => pin.startsWith("platform.")));
     const counters = pins.flatMap((pin) => {
       if (!pin.startsWith("counters.")) return [];
       const places = lookupsOf(this.#plan, pin.slice("counters.".length));
@@ -173,7 +180,7 @@ export class ApprovableCall {
   #facts(causes: readonly Cause[]): Shown["facts"] {
     const found = new Map<string, [text: string | null, drift: string]>();
     const names = [...new Set(causes.flatMap(({ facts }) => facts))];
-    const texts = factTexts(names, this.#plan.prepared.request.platformText);
+    const texts = this.#factTexts(names);
     for (const { facts, terms } of causes) {
       for (const name of facts) {
         const drift = found.get(name)?.[1];

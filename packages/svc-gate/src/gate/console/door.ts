@@ -3,6 +3,7 @@ import { bad, good, limits, refuse, type Refusal, type Result } from "../../wire
 import { digestOf } from "../admin/keys/digest.ts";
 import type { Key, KeyRing } from "../admin/keys/keys.ts";
 import { Rates } from "../admission/rate.ts";
+import { refusalForKind } from "../http/key-refusals.ts";
 import { networkOf } from "../http/keyless.ts";
 import type { FirstCode } from "./first-code.ts";
 import type { BegunSignIn, ConsolePlace, OidcSignIn } from "./oidc/sign-in.ts";
@@ -95,7 +96,7 @@ export class ConsoleDoor {
     await keys.catchUp(); // Another gate may have just revoked the key, or ended its sessions.
     const key = keys.findDigest(digest);
     if (key?.tenant !== tenant) return bad(wrongKey);
-    const refusal = this.#charge(key);
+    const refusal = key.kind === undefined ? this.#charge(key) : refusalForKind(key);
     if (refusal !== undefined) return bad(refusal);
     if (!keys.hasApprover && !firstCode.redeem(code)) {
       firstCode.show();

@@ -10,8 +10,8 @@ export interface DecidedCheck {
   /** The verdict that the caller gets: the mode may soften the decision. */
   readonly answered: Verdict;
   readonly mode: Mode;
-  /** Does a contract route the tool? */
-  readonly routed: boolean;
+  /** The tool's own name; null if no contract routes the call. */
+  readonly tool: string | null;
   readonly receipt: Durable<Receipt>;
   /** What became of the call if a person had to decide it. */
   readonly judgement?: Judgement | undefined;
@@ -41,7 +41,7 @@ export function answeredVerdict({ verdict, final }: Pick<Decision, "verdict" | "
  * @param request SHA-256 of the received body, in hex: the caller compares it with the body that it sent
  * @param isRepeat true if an earlier call had the same body and is answered too
  */
-export function answerBody(check: Omit<DecidedCheck, "routed">, request: string, isRepeat = false): string {
+export function answerBody(check: Omit<DecidedCheck, "tool">, request: string, isRepeat = false): string {
   const { approval } = check;
   const parked = approval === undefined ? "" : `,"approval":${JSON.stringify(approval)}`;
   return `${bodyStart(check, answeredReason(check), request)}${parked}${isRepeat ? repeatedMember : ""}}`;

@@ -200,7 +200,6 @@ function decideCall(
   const values = known?.call.call.values(own?.holds ?? []) ?? lookups.map((lookup) => transaction.value(lookup));
   const decision = decide(lookupPlan, values);
   if (decision.defect !== undefined) onDefect(decision);
-  const { contract } = policy;
   const mode = modeOf(policy, stop);
   const { verdict, reason, rule } = decision;
   const byMode = stop === undefined ? answeredVerdict(decision, mode) : "BLOCK";
@@ -216,7 +215,7 @@ function decideCall(
   const answered = judgement?.answered ?? byMode;
   const { prepared } = lookupPlan;
   const { request, caller, plan, early } = prepared;
-  const { keyName } = caller;
+  const { keyName, keyKind } = caller;
   const { toolName, sessionId, platformText } = request;
   const routed = plan !== undefined;
   const whole = {
@@ -229,6 +228,7 @@ function decideCall(
   const entry: CheckEntry = {
     at,
     keyName,
+    keyKind,
     mode,
     toolName,
     routed,
@@ -240,27 +240,28 @@ function decideCall(
     answered,
     reason,
     rule,
-    contract,
+    contract: policy.contract,
     outcome: outcomeOf(decision, stop === undefined ? judgement?.outcome : stopOutcome(stop)),
     approvalId: request.approvalId,
   };
   const how = howOf(judgement, stop);
   const row = transaction.append(
-    entry,
+    request.alias === undefined ? entry : { ...entry, alias: request.alias },
     count(prepared, { verdict, answered, how }).map(({ counter, ...update }): CounterEvent => ({
       ...update,
       counter: digestOf(policy, counter),
     })),
   );
   const approval = judgement === undefined ? undefined : judged?.batch.appended(judged.call, judgement, rule, row);
-  return { decision, answered, mode, routed, judgement: judgement?.judgement, approval, stop };
+  return { decision, answered, mode, tool: plan?.tool ?? null, judgement: judgement?.judgement, approval, stop };
 }
 
 /** The stop that blocks a call. */
 function stopOf({ stops: { active } }: AppendTransaction, { prepared }: LookupPlan): Stop | undefined {
   if (active.length === 0) return undefined;
   const { request, caller } = prepared;
-  return stopFor(active, { key: caller.keyName, session: request.sessionId, tool: request.toolName });
+  const { sessionId: session, toolName: tool, alias } = request;
+  return stopFor(active, { key: caller.keyName, session, tool, alias });
 }
 
 /** The mode of the row: a person set the stop, so it enforces in every mode. */

@@ -3,7 +3,7 @@ import type { PolicySet } from "../../contract/mod.ts";
 import { NotKept, type Change, type InForce, type Ledger, type Scrubbed } from "../../ledger/mod.ts";
 import type { Durable, Receipt, StoredRow } from "../../ledger/entry/mod.ts";
 import type { Tile } from "../../ledger/tree/mod.ts";
-import { bad, good, type CheckRequest, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
+import { bad, good, type CheckRequest, type KeyKind, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
 import { compareWithAnchors, type AnchoredCheck, type AnchorReading, type Anchors } from "../anchoring.ts";
 import type { Approval, Stop } from "../../approvals/mod.ts";
 import { nobody } from "../approvals/deciders.ts";
@@ -50,12 +50,15 @@ export interface GateOptions extends SequencerOptions {
 /** Facts about a check that are not in its request. */
 export interface RequestContext {
   readonly keyName: string;
+  readonly keyKind?: KeyKind | undefined;
   /** The size of the body. */
   readonly bytes: number;
   /** SHA-256 of the body received, in hex. */
   readonly digest: string;
   /** By default they begin now. */
   readonly timings?: CheckTimings;
+  /** Says whether the key covers a tool, by the tool's own name. By default it covers all. */
+  readonly allowsTool?: ((tool: string) => boolean) | undefined;
   /** Called when the answer is ready. */
   readonly onAnswer?: ((check: AnsweredCheck, timings: CheckTimings) => void) | undefined;
 }
@@ -168,15 +171,18 @@ export class Gate implements AdminEvents {
    * @returns the body of the answer, made after the receipt is on disk, or a refusal. It never settles after a fault.
    */
   async check(request: CheckRequest, context: RequestContext): Promise<Result<string, Refusal>> {
-    const { keyName, bytes, digest, timings = beginTimings(), onAnswer } = context;
-    const { sessionId, toolName } = request;
-    const decided = await this.#sequencer.submit({ request, caller: { keyName, sessionId }, digest, bytes, timings });
+    const { keyName, keyKind, digest, timings = beginTimings(), onAnswer } = context;
+    const { sessionId } = request;
+    const caller = { keyName, keyKind, sessionId };
+    const decided = await this.#sequencer.submit({ request, caller, context, timings });
     if (!decided.ok) return decided;
     if ("body" in decided.value) return good(decided.value.body);
-    const { decision, answered, mode, receipt, routed, judgement, stop } = decided.value;
+    const { decision, answered, mode, receipt, tool, judgement, stop } = decided.value;
     const body = answerBody(decided.value, digest);
     timings.answer = performance.now();
     const { verdict, rule } = decision;
+    const toolName = tool ?? request.toolName;
+    const routed = tool !== null;
     const check = { verdict, answered, mode, toolName, routed, rule, seq: receipt.seq, sessionId };
     this.#options.observer?.answered(check, timings);
     const how = stop === undefined ? judgement?.how : "stopped";

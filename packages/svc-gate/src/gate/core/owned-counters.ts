@@ -33,15 +33,16 @@ export function recountRow(
   isDone = false,
 ): ReturnType<typeof recount> {
   if (leaf.kind !== "check") return readResume(leaf, evidence)?.lost === undefined ? [] : undefined;
-  const call = readCall(evidence);
+  const call = readCall(leaf, evidence);
   if (call === undefined) return undefined;
   const { verdict, answered, key } = leaf;
   if (verdict === null || answered === null || !isVerdict(verdict)) return [];
   const isInputCut = readCutInput(evidence) !== undefined;
   return recount(counter, policySet, {
-    toolName: call.tool_name,
+    toolName: call.tool,
     sessionId: call.session_id,
     keyName: key ?? "",
+    keyKind: call.key_kind,
     inputText: isInputCut ? undefined : wholeText(evidence, "input"),
     isInputCut,
     platformText: wholeText(evidence, "platform"),

@@ -1,5 +1,5 @@
 import type { Caller } from "../../contract/mod.ts";
-import { good, limits, type CheckRequest, type Refusal, type Result } from "../../wire/mod.ts";
+import { bad, good, limits, quote, refuse, type CheckRequest, type Refusal, type Result } from "../../wire/mod.ts";
 import { nobody, type Deciders } from "../approvals/deciders.ts";
 import { Batcher, type TakeCalls, type WaitingCall } from "../admission/batcher.ts";
 import { Budget } from "../admission/queue.ts";
@@ -23,11 +23,18 @@ import { RefusedInputs, type StoredCall, type RefusedCall } from "./refused-inpu
 export interface Submission {
   readonly request: CheckRequest;
   readonly caller: Caller;
+  readonly context: SubmissionContext;
+  readonly timings: CheckTimings;
+}
+
+/** Facts about a call that are not in its request. */
+interface SubmissionContext {
   /** SHA-256 of its body, in hex. */
   readonly digest: string;
   /** The size of its body, which is in memory while it waits. */
   readonly bytes: number;
-  readonly timings: CheckTimings;
+  /** Says whether the key covers a tool, by the tool's own name. By default it covers all. */
+  readonly allowsTool?: ((tool: string) => boolean) | undefined;
 }
 
 interface WaitingCheck extends WaitingCall {
@@ -96,7 +103,7 @@ export class Sequencer {
     const prepared = prepareCall(this.policy, request, caller);
     timings.prepare = performance.now();
     return new Promise((settle) => {
-      this.batcher.submit({ caller, bytes: submission.bytes, submission, prepared, settle });
+      this.batcher.submit({ caller, bytes: submission.context.bytes, submission, prepared, settle });
     });
   }
 
@@ -104,14 +111,24 @@ export class Sequencer {
     const { policy } = this;
     const planned: PlannedCall[] = [];
     let events = 0;
-    const calls = take(({ prepared, submission: { request, caller } }) => {
-      const current = prepared.policy === policy ? prepared : prepareCall(policy, request, caller);
+    let wrong: WaitingCheck[] | undefined;
+    const taken = take((call) => {
+      const { prepared, submission } = call;
+      const current =
+        prepared.policy === policy ? prepared : prepareCall(policy, submission.request, submission.caller);
+      if (submission.context.allowsTool?.(current.prepared.request.toolName) === false) {
+        (wrong ??= []).push(call);
+        return true;
+      }
       const next = planCall(current, timed.at);
       events += eventsOf(next);
       if (planned.length > 0 && events > limits.batchEventsMax) return false;
       planned.push(next);
       return true;
     });
+    const calls = wrong === undefined ? taken : taken.filter((call) => wrong?.includes(call) !== true);
+    if (wrong !== undefined) refuseTools(wrong, policy);
+    if (calls.length === 0) return timed.transaction.abort();
     const isPlain = calls.every(({ submission: { request } }) => request.callId === undefined);
     const settled = isPlain
       ? await this.#decideAll(timed, calls, planned)
@@ -134,8 +151,8 @@ export class Sequencer {
     calls: readonly WaitingCheck[],
     planned: readonly PlannedCall[],
   ): Promise<readonly Result<SettledCheck, Refusal>[]> {
-    const identities = calls.map(({ submission: { request, caller, digest } }) => {
-      return { keyName: caller.keyName, callId: request.callId, digest };
+    const identities = calls.map(({ submission: { request, caller, context } }) => {
+      return { keyName: caller.keyName, callId: request.callId, digest: context.digest };
     });
     const repetitions = await repetitionsOf(timed, identities, { ...this.#options, policy: this.policy });
     const decidedCalls: WaitingCheck[] = [];
@@ -151,7 +168,18 @@ export class Sequencer {
       if (repetition.how === "answered") return repetition.answer;
       const check = decided[places[repetition.how === "same" ? repetition.as : index] as number];
       if (repetition.how === "decide" || check?.ok !== true) return check as Result<DecidedCheck, Refusal>;
-      return good(answerAs(check.value, (calls[index] as WaitingCheck).submission.digest));
+      return good(answerAs(check.value, (calls[index] as WaitingCheck).submission.context.digest));
     });
+  }
+}
+
+/** Refuses calls whose keys do not cover their tools. */
+function refuseTools(calls: readonly WaitingCheck[], { policySet }: ActivePolicy): void {
+  for (const { settle, submission } of calls) {
+    const { toolName: sent } = submission.request;
+    const tool = policySet.aliases.get(sent);
+    const named = tool === undefined ? quote(sent) : `${quote(tool)}, which was sent as ${quote(sent)}`;
+    const key = quote(submission.caller.keyName);
+    settle(bad(refuse("wrong-tool", `the key ${key} does not cover the tool ${named}`)));
   }
 }

@@ -1,6 +1,6 @@
 import type { FastifyReply } from "fastify";
 import { approvalId, grantId, statuses, statusAt, type Approval, type Status } from "../../approvals/mod.ts";
-import { grantRows, parseLeaf, partText } from "../../ledger/entry/mod.ts";
+import { grantRows, parseLeaf, partText, readCall } from "../../ledger/entry/mod.ts";
 import {
   bad,
   good,
@@ -283,11 +283,14 @@ function described(
 ): readonly (readonly [string, unknown])[] {
   const { asking, asked, key, session, tool, votes, denial, hash } = approval;
   const reason = row === undefined ? undefined : partText(row.evidence, "reason");
+  const leaf = row && parseLeaf(row.leaf);
+  const alias = leaf && readCall(leaf, row.evidence)?.alias;
   return [
     ["receipt", approval.row],
     ["hash", hash],
     ["at", approval.at],
     ["tool_name", tool],
+    ...(alias === undefined ? [] : [["sent_as", alias] as const]),
     ["session_id", session],
     ["key", key],
     ["reason", new Raw(reason ?? "null")],
@@ -331,13 +334,16 @@ function detailOf(call: RouteCall, approval: Approval, row: ShownRow | undefined
   const part = (name: "input" | "outcome" | "platform"): string =>
     row === undefined ? "null" : (partText(row.evidence, name) ?? "null");
   const outcome = JSON.parse(part("outcome")) as { readonly counters?: unknown } | null;
-  const { mode = null, contract = null } = parseLeaf(row?.leaf ?? "") ?? {};
+  const leaf = parseLeaf(row?.leaf ?? "");
+  const { mode = null, contract = null } = leaf ?? {};
+  const kind = row && leaf && readCall(leaf, row.evidence)?.key_kind;
   return objectText([
     ...standing(call, approval),
     ...described(call, approval, row),
     ["may_differ", call.gate.policy.policySet.tools.get(approval.tool)?.unbound ?? []],
     ["tool_input", new Raw(part("input"))],
     ["platform_state", new Raw(part("platform"))],
+    ...(kind === undefined ? [] : [["key_kind", kind] as const]),
     ["counters", outcome?.counters ?? null],
     ["mode", mode],
     ["contract", contract],

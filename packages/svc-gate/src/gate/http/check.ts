@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import type { Logger } from "pino";
-import { bad, parseCheckRequest, quote, refuse, type Refusal, type Result } from "../../wire/mod.ts";
+import { bad, parseCheckRequest, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Service } from "../admin/service.ts";
 import type { Gate } from "../core/gate.ts";
 import { beginTimings, type AnsweredCheck, type CheckTimings } from "../telemetry/observer.ts";
@@ -15,6 +15,8 @@ export interface ReceivedCheck {
   readonly tenant: string | null;
   readonly exchange: Exchange;
   readonly body: Buffer;
+  /** The body as the caller sent it, if a hook's input was translated; by default `body`. */
+  readonly received?: Buffer;
 }
 
 /**
@@ -28,6 +30,7 @@ export async function answerCheck({
   tenant,
   exchange,
   body,
+  received = body,
 }: ReceivedCheck): Promise<Result<string, Refusal>> {
   const timings = beginTimings();
   const { key } = exchange;
@@ -42,15 +45,14 @@ export async function answerCheck({
   const parsed = parseCheckRequest(text);
   if (!parsed.ok) return parsed;
   timings.parse = performance.now();
-  const { toolName } = parsed.value;
   const isReported = traces !== undefined || log.isLevelEnabled("debug");
-  if (key?.allowsTool(toolName) === false)
-    return bad(refuse("wrong-tool", `the key ${quote(key.name)} does not cover the tool ${quote(toolName)}`));
   return gate.check(parsed.value, {
     keyName: key?.name ?? "",
-    bytes: body.length,
-    digest: hash("sha256", body, "hex"),
+    keyKind: key?.kind,
+    bytes: received.length,
+    digest: hash("sha256", received, "hex"),
     timings,
+    allowsTool: key?.allowsTool,
     onAnswer: isReported ? (decided) => reportAnswer(exchange, decided, timings, log) : undefined,
   });
 }

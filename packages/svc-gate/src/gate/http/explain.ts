@@ -29,6 +29,8 @@ export async function explain(call: RouteCall): Promise<FastifyReply> {
   if (!asked.ok) return refuseWith(reply, asked.problem);
   if (typeof asked.value.of === "number" && key?.scopes.has("receipts") !== true)
     return refuseWith(reply, refuse("forbidden", `the key ${quote(key?.name ?? "")} lacks the scope "receipts"`));
+  if (key?.scopes.has("check") === true && !key.scopes.has("receipts"))
+    return refuseWith(reply, refuse("forbidden", probing(key.name)));
   const entered = enter(call);
   if (!entered.ok) return refuseWith(reply, entered.problem);
   try {
@@ -39,6 +41,11 @@ export async function explain(call: RouteCall): Promise<FastifyReply> {
   } finally {
     entered.value();
   }
+}
+
+/** An agent could try out calls until one passes. A key with `receipts` sees the counters anyway. */
+function probing(name: string): string {
+  return `the key ${quote(name)} checks calls, so it needs the scope "receipts" too: use a key without "check"`;
 }
 
 /** Charges the gate's rate and takes a place: compiling a contract takes time. */

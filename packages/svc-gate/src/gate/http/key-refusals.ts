@@ -1,5 +1,6 @@
-import { limits, refuse, type Refusal } from "../../wire/mod.ts";
+import { limits, quote, refuse, type Refusal } from "../../wire/mod.ts";
 import { rateFields } from "../admission/rate.ts";
+import type { Key } from "../admin/keys/keys.ts";
 import type { Service } from "../admin/service.ts";
 import type { Exchange } from "./exchange.ts";
 
@@ -8,6 +9,12 @@ export const noKey: Refusal = refuse(
   "the API key is missing or wrong: send `Authorization: Bearer <key>`; " +
     "the first key is SVC_API_KEY if the gate was started with it, else the content of first-key in its data folder",
 );
+
+/** The refusal of everything that the key of an agent's host may not do, because the agent itself can read that key. */
+export function refusalForKind({ kind, name }: Pick<Key, "kind" | "name">): Refusal {
+  const may = "it may only check calls, wait for the approvals of its calls, and report their outcomes";
+  return refuse("forbidden", `the key ${quote(name)} is of kind "${kind}": ${may}`);
+}
 
 /** Charges a request to its key, and adds header fields with the rest of its rate. */
 export function refusalForRate({ key, headers }: Exchange, { rates }: Service): Refusal | undefined {

@@ -22,6 +22,8 @@ export interface Route {
   readonly scope: Scope | undefined;
   /** Other scopes that also open it. */
   readonly orScopes?: readonly Scope[];
+  /** A key of an agent's host opens it too. The handler shows such a key only its own calls. */
+  readonly forHosts?: true;
   /** The route is about the whole process and does not exist below a tenant. */
   readonly ofRoot?: true;
   readonly handle: (call: RouteCall) => unknown;

@@ -18,12 +18,14 @@ import { refuseWith } from "./refusing.ts";
 import { report } from "./report.ts";
 import type { RouteCall, Route } from "./route.ts";
 import { answerCheck } from "./check.ts";
+import { claudeCodeHook } from "./claude-code.ts";
 import { lift, showStops, stop } from "./stop.ts";
 import type { Exchange } from "./exchange.ts";
 import { verify } from "./verify.ts";
 
 export const routes: readonly Route[] = [
-  { method: "POST", path: "/check", scope: "check", handle: check },
+  { method: "POST", path: "/check", scope: "check", forHosts: true, handle: check },
+  { method: "POST", path: "/hooks/claude-code", scope: "check", forHosts: true, handle: claudeCodeHook },
   { method: "GET", path: "/health", scope: undefined, handle: health },
   { method: "GET", path: "/rules", scope: "rules", handle: rules },
   { method: "POST", path: "/explain", scope: "rules", handle: explain },
@@ -36,7 +38,14 @@ export const routes: readonly Route[] = [
   { method: "GET", path: "/metrics", scope: "metrics", ofRoot: true, handle: metrics },
   { method: "GET", path: "/ready", scope: "metrics", ofRoot: true, handle: ready },
   { method: "GET", path: "/approvals", scope: "approve", orScopes: ["receipts"], handle: listApprovals },
-  { method: "GET", path: "/approvals/:id", scope: "approve", orScopes: ["receipts", "check"], handle: showApproval },
+  {
+    method: "GET",
+    path: "/approvals/:id",
+    scope: "approve",
+    orScopes: ["receipts", "check"],
+    forHosts: true,
+    handle: showApproval,
+  },
   { method: "POST", path: "/approvals/:id/approve", scope: "approve", handle: approve },
   { method: "POST", path: "/approvals/:id/deny", scope: "approve", handle: deny },
   { method: "POST", path: "/approvals/:id/cancel", scope: "approve", orScopes: ["check"], handle: cancel },
@@ -46,7 +55,14 @@ export const routes: readonly Route[] = [
   { method: "POST", path: "/grants/:id/approve", scope: "approve", handle: approveGrant },
   { method: "POST", path: "/grants/:id/revoke", scope: "approve", handle: revokeGrant },
   { method: "GET", path: "/events", scope: "receipts", orScopes: ["approve"], handle: events },
-  { method: "POST", path: "/outcomes", scope: "outcome", orScopes: ["check"], handle: reportOutcome },
+  {
+    method: "POST",
+    path: "/outcomes",
+    scope: "outcome",
+    orScopes: ["check"],
+    forHosts: true,
+    handle: reportOutcome,
+  },
   { method: "GET", path: "/stop", scope: "admin", orScopes: ["receipts", "approve"], handle: showStops },
   { method: "POST", path: "/admin/stop", scope: "admin", orScopes: ["approve"], handle: stop },
   { method: "POST", path: "/admin/stop/lift", scope: "admin", handle: lift },

@@ -8,7 +8,7 @@ import type { Key } from "../admin/keys/keys.ts";
 import { exchangeOf, keyOf, type Exchange } from "./exchange.ts";
 import { addConsole, admitSession, type ConsoleAccess } from "./console.ts";
 import type { ConsoleDoor } from "../console/door.ts";
-import { noKey, refusalForLoad, refusalForRate } from "./key-refusals.ts";
+import { noKey, refusalForKind, refusalForLoad, refusalForRate } from "./key-refusals.ts";
 import { PlainChecks } from "./plain-check.ts";
 import { RefusalLog } from "./refusal-log.ts";
 import {
@@ -189,11 +189,11 @@ function addRoutes(server: FastifyInstance, service: Service, basePath: string, 
   const { tenants } = service;
   const access: RouteConfig = below === "" ? {} : { console: "session" };
   const noStore = below === "" ? {} : { onSend: keepNothing };
-  for (const { method, path, scope, orScopes, handle, ofRoot = false } of routes) {
+  for (const { method, path, scope, orScopes, forHosts, handle, ofRoot = false } of routes) {
     server.route({
       method,
       url: basePath + below + path,
-      config: { scope, orScopes, ...access },
+      config: { scope, orScopes, forHosts, ...access },
       ...noStore,
       handler: (request, reply) =>
         handle({ service, gate: service.root, tenant: null, key: keyOf(request), request, reply }),
@@ -202,7 +202,7 @@ function addRoutes(server: FastifyInstance, service: Service, basePath: string, 
     server.route({
       method,
       url: `${basePath}/t/:tenant${below}${path}`,
-      config: { scope, orScopes, ...access },
+      config: { scope, orScopes, forHosts, ...access },
       ...noStore,
       handler: async (request, reply) => {
         const { tenant } = request.params as { readonly tenant: string };
@@ -262,13 +262,14 @@ const notEscaped = refuse("not-found", "the path has a percent sign: write it wi
  * whether or not the tenant exists. The root's administrators may use the admin routes of all tenants.
  */
 function refusalForKey(request: FastifyRequest, key: Key | undefined): Refusal | undefined {
-  const { scope, orScopes = [] } = request.routeOptions.config as RouteConfig;
+  const { scope, orScopes = [], forHosts = false } = request.routeOptions.config as RouteConfig;
   if (isUnknown(request)) return key === undefined ? noKey : undefined;
   if (scope === undefined) return undefined;
   if (key === undefined) return noKey;
   const { tenant = null } = request.params as { readonly tenant?: string };
   const looksAfter = key.tenant === null && scope === "admin" && key.scopes.has("admin");
   if (tenant !== key.tenant && !looksAfter) return noKey;
+  if (!forHosts && key.kind !== undefined) return refusalForKind(key);
   if ([scope, ...orScopes].some((each) => key.scopes.has(each))) return undefined;
   const wanted = [scope, ...orScopes].map(quote).join(" or ");
   return refuse("forbidden", `the key ${quote(key.name)} lacks the scope ${wanted}`);
@@ -277,6 +278,7 @@ function refusalForKey(request: FastifyRequest, key: Key | undefined): Refusal |
 interface RouteConfig {
   readonly scope?: Route["scope"];
   readonly orScopes?: Route["orScopes"];
+  readonly forHosts?: Route["forHosts"];
   /** Undefined for the API: its routes never read a cookie, and the console's never read Authorization. */
   readonly console?: ConsoleAccess;
 }

@@ -1,5 +1,5 @@
 import type { FastifyReply } from "fastify";
-import type { Stop } from "../../approvals/mod.ts";
+import type { Stop, StopScope } from "../../approvals/mod.ts";
 import { good, refuse } from "../../wire/mod.ts";
 import { readLift, readStop } from "../approvals/stop-request.ts";
 import { liftStop, setStop, type Stopper } from "../approvals/stops.ts";
@@ -26,9 +26,9 @@ export async function stop(call: RouteCall): Promise<FastifyReply> {
   const { gate, reply, request, service, tenant } = call;
   const asked = readStop(request.body);
   if (!asked.ok) return refuseWith(reply, asked.problem);
-  const set = await gate.appendAdminEvent(setStop(asked.value, stopperOf(call)));
+  const scope = withOwnNames(asked.value.scope, call);
+  const set = await gate.appendAdminEvent(setStop({ ...asked.value, scope }, stopperOf(call)));
   if (!set.ok) return refuseWith(reply, set.problem);
-  const { scope } = asked.value;
   const isOfTenants = tenant === null && (scope === "all" || "tools" in scope);
   const tenants = isOfTenants ? await service.followRoot() : good([]);
   if (!tenants.ok) return refuseWith(reply, tenants.problem);
@@ -40,9 +40,17 @@ export async function lift(call: RouteCall): Promise<FastifyReply> {
   const { gate, reply, request } = call;
   const asked = readLift(request.body);
   if (!asked.ok) return refuseWith(reply, asked.problem);
-  const lifted = await gate.appendAdminEvent(liftStop(asked.value, stopperOf(call)));
+  const scope = withOwnNames(asked.value.scope, call);
+  const lifted = await gate.appendAdminEvent(liftStop({ ...asked.value, scope }, stopperOf(call)));
   if (!lifted.ok) return refuseWith(reply, lifted.problem);
   return sendJson(reply, JSON.stringify({ receipt: lifted.value }));
+}
+
+/** Adds the own name of each tool that the scope names by an alias, so that the stop covers all names of the tool. */
+function withOwnNames(scope: StopScope, { gate }: RouteCall): StopScope {
+  const { aliases } = gate.policy.policySet;
+  if (scope === "all" || !("tools" in scope) || !scope.tools.some((tool) => aliases.has(tool))) return scope;
+  return { tools: [...new Set(scope.tools.flatMap((tool) => [tool, aliases.get(tool) ?? tool]))] };
 }
 
 function stopperOf({ key }: RouteCall): Stopper {

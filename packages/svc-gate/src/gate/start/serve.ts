@@ -23,6 +23,7 @@ import { readFirstKeyDigest, KeyRing, loadFirstKey, recordFirstKey, type FirstKe
 import { KeyDeciders } from "../approvals/deciders.ts";
 import { Budget } from "../admission/queue.ts";
 import { openOperatorDoor } from "./operator-file.ts";
+import { openFilesWarning } from "./gate-files.ts";
 import { makeOpsServer } from "../http/ops.ts";
 import {
   openFrom,
@@ -136,6 +137,8 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
     });
     const operated = { address, key: keys.makeOperatorKey(), cert: tls?.cert };
     const operator = await openOperatorDoor(config.dataDir, operated, log);
+    const open = openFilesWarning(config);
+    if (open !== undefined) log.warn(open);
     void tenants?.openForSenders(notifier);
     // This is last, so that a refused start leaves no timer behind.
     told.end();

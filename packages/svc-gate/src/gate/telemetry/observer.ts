@@ -31,6 +31,7 @@ export interface AnsweredCheck {
   readonly verdict: Verdict;
   readonly answered: Verdict;
   readonly mode: Mode;
+  /** The tool's own name, if a contract routes the call; else the name that was sent. */
   readonly toolName: string;
   /** True if a contract routes the tool. Only then its name is a label. */
   readonly routed: boolean;

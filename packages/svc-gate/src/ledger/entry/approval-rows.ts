@@ -152,7 +152,7 @@ export function ownAmounts(row: Pick<StoredRow, "evidence" | "leaf">): readonly 
 /** Folds an approval from the row of the check that opened it; undefined if the row opened none, or lacks a part. */
 export function openedBy(row: StoredRow): Approval | undefined {
   const leaf = parseLeaf(row.leaf);
-  const call = readCall(row.evidence);
+  const call = leaf && readCall(leaf, row.evidence);
   const approval = outcomeOf(row.evidence)?.approval;
   if (leaf === undefined || leaf.kind !== "check" || call === undefined || approval === undefined) return undefined;
   const { seq, at } = leaf;
@@ -162,7 +162,7 @@ export function openedBy(row: StoredRow): Approval | undefined {
     at,
     key: leaf.key ?? "",
     session: call.session_id,
-    tool: call.tool_name,
+    tool: call.tool,
     rule: leaf.rule ?? "",
     asking: approval,
     own: ownAmounts(row),

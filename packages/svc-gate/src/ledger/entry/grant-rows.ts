@@ -153,14 +153,14 @@ export function grantableCall(
   causes: Readonly<Record<string, string>> | undefined = askedCauses(row.evidence),
 ): GrantableCall | undefined {
   const leaf = parseLeaf(row.leaf);
-  const call = readCall(row.evidence);
+  const call = leaf && readCall(leaf, row.evidence);
   if (leaf === undefined || call === undefined || causes === undefined) return undefined;
   const key = leaf.key ?? "";
   const members = recordedCall(row);
   return {
     at: leaf.at,
     key,
-    tool: call.tool_name,
+    tool: call.tool,
     place: digest(sessionName(key, call.session_id)),
     causes,
     pin: (member) => pinDigest(member, memberText(members, member), digest),

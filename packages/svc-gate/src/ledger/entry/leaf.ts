@@ -32,7 +32,10 @@ export interface Leaf {
   readonly rule: string | null;
   /** From 1. */
   readonly seq: number;
-  /** Null if no contract routes the tool, because an agent can write anything there. */
+  /**
+   * The tool's own name, by which the call was judged; the call may have been sent under an alias. Null if no contract
+   * routes the tool, because an agent can write anything there.
+   */
   readonly tool: string | null;
   readonly v: 1;
   readonly verdict: Verdict | null;

@@ -34,7 +34,7 @@ export function receiptJson(row: StoredRow, outcome?: StoredOutcome): string {
   const sound = leaf !== undefined && evidenceDigest(row.evidence) === leaf.evidence;
   const part = (name: "input" | "platform" | "reason"): string =>
     sound ? (partText(row.evidence, name) ?? "null") : "null";
-  const call = sound ? readCall(row.evidence) : undefined;
+  const call = sound ? readCall(leaf, row.evidence) : undefined;
   const erased = sound ? missingParts(row.evidence).toSorted() : [];
   const cut = sound && leaf.kind === "check" ? readCutInput(row.evidence) : undefined;
   const fields: readonly (readonly [string, string])[] = [
@@ -44,6 +44,7 @@ export function receiptJson(row: StoredRow, outcome?: StoredOutcome): string {
     ["at", json(leaf?.at)],
     ["session_id", json(call?.session_id)],
     ["tool_name", json(call?.tool_name)],
+    ...(call?.alias === undefined ? [] : ([["tool", json(call.tool)]] as const)),
     ["tool_input", cut === undefined ? part("input") : "null"],
     ["platform_state", part("platform")],
     ["verdict", json(leaf?.verdict)],
@@ -53,6 +54,7 @@ export function receiptJson(row: StoredRow, outcome?: StoredOutcome): string {
     ["rule", json(leaf?.rule)],
     ["contract", json(leaf?.contract)],
     ["key", json(leaf?.key)],
+    ...(call?.key_kind === undefined ? [] : ([["key_kind", json(call.key_kind)]] as const)),
     ...(leaf?.kind === "change"
       ? ([
           ["kind", '"change"'],

@@ -10,7 +10,7 @@ export interface StoredRow {
   readonly leaf: string;
   readonly evidence: string;
   readonly session: string | null;
-  /** The tool's name as it was sent; see `changeColumns`. */
+  /** The tool's own name if a contract routes the call, else the name as it was sent; see `changeColumns`. */
   readonly tool: string;
   readonly verdict: string;
 }

@@ -1,3 +1,4 @@
+import { keyKindOf, type KeyKind } from "../../wire/mod.ts";
 import type { PartName } from "./disclosure.ts";
 import { erasedColumns, isErasable } from "./erasure.ts";
 import { evidenceDigest, isEmptyList, missingParts, partText } from "./evidence.ts";
@@ -71,11 +72,29 @@ export function verifyEvidence(leaf: Leaf, evidence: string, columns: Columns): 
   const expected = verdictColumn(leaf);
   if (verdict !== expected) return broken("evidence", "the column `verdict` differs from the leaf", expected, verdict);
   const isAct = leaf.kind === "change" && tool === changeColumns.tool && session === changeColumns.session;
-  const call = missing.includes("call") ? erasedCall : partText(evidence, "call");
+  const isErased = missing.includes("call");
+  const call = isErased ? erasedCall : partText(evidence, "call");
   const recorded = isAct ? "null" : callText(tool, session);
-  if (call !== recorded && (isAct || call !== callText(tool, session, namedApproval(evidence))))
+  if (call !== recorded && (isAct || isErased || call !== sentText(leaf, evidence, { tool, session })))
     return broken("evidence", "the columns `tool` and `session` differ from the evidence", call, recorded);
+  if (leaf.tool !== null && leaf.tool !== tool && !isErased)
+    return broken("evidence", "the column `tool` differs from the leaf", leaf.tool, tool);
   return missing;
+}
+
+/**
+ * The value of the part `call` that a row with these columns may have besides `callText`. It may name an approval, and the
+ * kind of the key. If a contract routes the call, it may have been sent under any other name of the tool.
+ */
+function sentText({ tool: own }: Leaf, evidence: string, columns: Pick<StoredRow, "session" | "tool">): string {
+  const {
+    approval,
+    key_kind: kind,
+    tool_name: sent,
+  } = (readPart(evidence, "call") ?? {}) as Readonly<Record<string, unknown>>;
+  const tool = own === null || typeof sent !== "string" ? columns.tool : sent;
+  const named = typeof approval === "string" ? approval : undefined;
+  return callText(tool, columns.session, { approval: named, keyKind: keyKindOf(kind) });
 }
 
 /** A valid row with its missing parts: a later row must record that they were erased. */
@@ -131,33 +150,46 @@ function brokenAt(seq: number): (code: FindingCode, problem: string, expected: u
   });
 }
 
-/** Returns the canonical value of the part `call`. `approval` is the id that the caller named. */
-export function callText(tool: string, session: string | null, approval?: string): string {
+/** The members of the part `call` that most calls do not have. */
+interface RareMembers {
+  /** The id of the approval that the caller named. */
+  readonly approval?: string | undefined;
+  /** Undefined for an ordinary key. */
+  readonly keyKind?: KeyKind | undefined;
+}
+
+/** Returns the canonical value of the part `call`. */
+export function callText(tool: string, session: string | null, { approval, keyKind }: RareMembers = {}): string {
   const named = approval === undefined ? "" : `"approval":${JSON.stringify(approval)},`;
-  return `{${named}"session_id":${session === null ? "null" : JSON.stringify(session)},"tool_name":${JSON.stringify(tool)}}`;
+  const kind = keyKind === undefined ? "" : `"key_kind":${JSON.stringify(keyKind)},`;
+  return `{${named}${kind}"session_id":${session === null ? "null" : JSON.stringify(session)},"tool_name":${JSON.stringify(tool)}}`;
 }
 
 /** The value of the columns of an erased call. */
 const erasedCall = callText(erasedColumns.tool, erasedColumns.session);
 
 export interface RecordedCall {
+  /** The name that was sent. */
   readonly tool_name: string;
+  /** The name by which the call was judged: the tool's own name, even if an alias was sent. */
+  readonly tool: string;
+  /** The alias that was sent; undefined if the name that was sent is the name by which the call was judged. */
+  readonly alias?: string | undefined;
   readonly session_id: string | null;
-  /** The id of the approval that the caller named. */
-  readonly approval?: string;
-}
-
-function namedApproval(evidence: string): string | undefined {
-  const named = (readPart(evidence, "call") as Partial<RecordedCall> | null | undefined)?.approval;
-  return typeof named === "string" ? named : undefined;
+  /** The kind of the key that asked; undefined for an ordinary key. */
+  readonly key_kind?: KeyKind | undefined;
 }
 
 /** Returns the call that a row records; undefined if it was erased or is not valid. */
-export function readCall(evidence: string): RecordedCall | undefined {
+export function readCall({ tool }: Pick<Leaf, "tool">, evidence: string): RecordedCall | undefined {
   const call = readPart(evidence, "call") as Partial<RecordedCall> | null | undefined;
-  const { tool_name, session_id } = call ?? {};
+  const { tool_name, session_id, key_kind } = call ?? {};
   const isCall = typeof tool_name === "string" && (session_id === null || typeof session_id === "string");
-  return isCall ? { tool_name, session_id } : undefined;
+  // A kind that this version does not know may give facts another meaning.
+  const isKnown = key_kind === undefined || keyKindOf(key_kind) !== undefined;
+  if (!isCall || !isKnown) return undefined;
+  const alias = tool === null || tool === tool_name ? undefined : tool_name;
+  return { tool_name, tool: tool ?? tool_name, alias, session_id, ...(key_kind === undefined ? {} : { key_kind }) };
 }
 
 function readPart(evidence: string, name: "call" | "effects"): unknown {

@@ -112,15 +112,21 @@ export class ApprovalWalk {
   }
 
   /** A call in the scope of a stop must be blocked, and only such a call may say that it was stopped. */
-  #stopped({ answered, key, seq, verdict }: Leaf, row: StoredRow): Broken | undefined {
+  #stopped(leaf: Leaf, row: StoredRow): Broken | undefined {
+    const { answered, key, seq, verdict } = leaf;
     const { active } = this.#stops;
     // Only a stricter answer than the verdict needs a reason.
     if (active.length === 0 && (answered !== "BLOCK" || verdict === "BLOCK")) return undefined;
     const { how } = askOf(row.evidence) ?? {};
     if (active.length === 0 && how !== "stopped") return undefined;
-    const call = readCall(row.evidence);
+    const call = readCall(leaf, row.evidence);
     if (call === undefined) return undefined;
-    const stop = stopFor(active, { key: key ?? "", session: call.session_id, tool: call.tool_name });
+    const stop = stopFor(active, {
+      key: key ?? "",
+      session: call.session_id,
+      tool: call.tool,
+      alias: call.alias,
+    });
     const isRight = stop === undefined ? how !== "stopped" : answered === "BLOCK";
     if (isRight) return undefined;
     const expected = stop === undefined ? "a call that no stop covers" : `BLOCK, because row ${stop.row} stopped it`;

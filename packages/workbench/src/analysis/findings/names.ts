@@ -5,7 +5,12 @@ import type { Finding } from "./finding.ts";
 
 /** Names that nothing reads, and names that look alike. */
 export function findInNames(documents: readonly ContractDocument[]): readonly Finding[] {
-  const tools = documents.flatMap((document) => [...document.tools].map(([name, { span }]) => ({ name, span })));
+  const tools = documents.flatMap((document) =>
+    [...document.tools].flatMap(([tool, { span, aliases }]) => [
+      { name: tool, span, tool },
+      ...aliases.map(({ text, span: at }) => ({ name: text, span: at, tool })),
+    ]),
+  );
   return [
     ...documents.flatMap(unusedIn),
     ...lookAlikes("tool", tools),
@@ -27,6 +32,8 @@ export function findInNames(documents: readonly ContractDocument[]): readonly Fi
 interface Named {
   readonly name: string;
   readonly span: Span;
+  /** The tool that the name means; names of one tool may look alike. */
+  readonly tool?: string;
 }
 
 function factsOf({ platform }: ContractDocument): readonly Named[] {
@@ -120,8 +127,9 @@ function memberOfRoot(syntax: Syntax): string | undefined {
 /** The later one of two names whose difference is easily overlooked. */
 function lookAlikes(what: string, named: readonly Named[]): readonly Finding[] {
   const found: Finding[] = [];
-  for (const [at, { name, span }] of named.entries()) {
-    const twin = named.slice(0, at).find((other) => other.name !== name && looksLike(other.name, name));
+  for (const [at, { name, span, tool }] of named.entries()) {
+    const isOther = (other: Named): boolean => other.name !== name && (tool === undefined || other.tool !== tool);
+    const twin = named.slice(0, at).find((other) => isOther(other) && looksLike(other.name, name));
     const mixed = twin === undefined && looksLike(name, name);
     if (twin === undefined && !mixed) continue;
     found.push({

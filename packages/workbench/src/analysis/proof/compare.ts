@@ -3,6 +3,7 @@ import type { ToolPlan } from "../../../../svc-gate/src/contract/ir.ts";
 import { assistNotes, compareApprovals, type ApprovalChange } from "./approvals.ts";
 import { compareCall, directionOf, type Compared, type Direction } from "./call.ts";
 import { Guesser } from "./guess.ts";
+import { compareHostFacts, type HostFactsChange } from "./host-facts.ts";
 import { compareNumbers, withOnlyDoubles, type NumbersChange } from "./numbers.ts";
 import { questionOf, type Question } from "./question.ts";
 import { sameFinality, samePlans } from "./same.ts";
@@ -22,6 +23,8 @@ export interface ToolDifference {
   readonly approvals: readonly ApprovalChange[];
   /** Which numbers its input may have, if that differs. */
   readonly numbers: NumbersChange | undefined;
+  /** Which facts the key of an agent's host may state, if that differs. */
+  readonly hostFacts: HostFactsChange | undefined;
   /** Further information: why the result is unknown, and what was left out. */
   readonly notes: readonly string[];
   /** Calls that differ in an exact translation, but not in the engine. */
@@ -42,13 +45,15 @@ interface Pair {
   readonly after: PolicySet;
 }
 
-/** Compares every tool of either contract, by name. */
+/** Compares every tool of either contract, by name, except a name that the other contract has as an alias. */
 export async function compareContracts(
   before: PolicySet,
   after: PolicySet,
   options: CompareOptions,
 ): Promise<readonly ToolDifference[]> {
-  const tools = [...new Set([...before.tools.keys(), ...after.tools.keys()])].toSorted();
+  const isAlias = (name: string): boolean => before.aliases.has(name) || after.aliases.has(name);
+  const all = [...new Set([...before.tools.keys(), ...after.tools.keys()])].toSorted();
+  const tools = all.filter((name) => !isAlias(name));
   const found: ToolDifference[] = [];
   for (const tool of tools) found.push(await compareTool({ before, after }, tool, options));
   return found;
@@ -66,11 +71,13 @@ async function compareTool(pair: Pair, tool: string, options: CompareOptions): P
   // The change of numbers has its own direction. So the search only covers calls that it does not affect.
   const plans = numbers === undefined ? ([a, b] as const) : ([withOnlyDoubles(a), withOnlyDoubles(b)] as const);
   const found = samePlans(a, b) ? noDifference(tool) : await searched(pair, plans, options);
-  const answer = together(found.answer, [...approvals, ...(numbers === undefined ? [] : [numbers])]);
-  return { ...found, answer, approvals, numbers, notes: [...found.notes, ...notes] };
+  const hostFacts = compareHostFacts(a, b);
+  const others = [numbers, hostFacts].filter((change) => change !== undefined);
+  const answer = together(found.answer, [...approvals, ...others]);
+  return { ...found, answer, approvals, numbers, hostFacts, notes: [...found.notes, ...notes] };
 }
 
-type Found = Omit<ToolDifference, "approvals" | "numbers">;
+type Found = Omit<ToolDifference, "approvals" | "hostFacts" | "numbers">;
 
 function noDifference(tool: string): Found {
   return { tool, answer: "equivalent", shown: new Map(), notes: [], defects: [] };
@@ -84,7 +91,7 @@ async function searched(pair: Pair, plans: readonly [ToolPlan, ToolPlan], option
   return search.difference();
 }
 
-/** The answer for verdicts, approvals and numbers together. */
+/** The answer for verdicts, approvals, numbers and the facts of hosts together. */
 function together(verdicts: Answer, changes: readonly Pick<ApprovalChange, "direction">[]): Answer {
   if (verdicts === "unknown") return verdicts;
   const found = new Set<Answer>([verdicts, ...changes.map(({ direction }) => direction ?? "changed")]);

@@ -22,13 +22,14 @@ export interface Change {
   readonly what: string;
 }
 
-export function driftOf(stubs: readonly Stub[], { tools }: PolicySet): Drift {
-  const names = new Set(stubs.map(({ name }) => name));
+export function driftOf(stubs: readonly Stub[], { tools, aliases }: PolicySet): Drift {
+  const ownName = (name: string): string => aliases.get(name) ?? name;
+  const names = new Set(stubs.map(({ name }) => ownName(name)));
   return {
-    added: stubs.flatMap(({ name }) => (tools.has(name) ? [] : [name])),
+    added: stubs.flatMap(({ name }) => (tools.has(ownName(name)) ? [] : [name])),
     gone: [...tools.keys()].filter((name) => !names.has(name)),
     changed: stubs.flatMap(({ name, input }) => {
-      const schemas = tools.get(name)?.routes.map((route) => route.schemas.input) ?? [];
+      const schemas = tools.get(ownName(name))?.routes.map((route) => route.schemas.input) ?? [];
       const members = schemas.flatMap((schema) =>
         schema === undefined ? [] : changes(input, toSubset(schema).schema, "input"),
       );

@@ -1,5 +1,5 @@
 import type { Receipt } from "../../../ledger/entry/mod.ts";
-import { bad, good, quote, refuse, type Refusal, type Result } from "../../../wire/mod.ts";
+import { bad, good, quote, refuse, type KeyKind, type Refusal, type Result } from "../../../wire/mod.ts";
 import { digestOf } from "./digest.ts";
 import { keyId, type KeyRecord } from "./record.ts";
 import { withoutOidcGroups } from "./oidc-groups.ts";
@@ -33,6 +33,8 @@ export interface KeyJson {
   readonly tenant: string | null;
   readonly owner: string | null;
   readonly scopes: readonly string[];
+  /** Null for an ordinary key. */
+  readonly kind: KeyKind | null;
   readonly tools: readonly string[] | null;
   readonly rate: { readonly per_second: number; readonly burst: number } | null;
   /** Who uses the key; null for a key of a program. */
@@ -164,9 +166,13 @@ async function createKey(ring: KeyRing, admin: KeyAdmin, body: unknown): Promise
     return good({
       act: "keys.create",
       record,
-      reason: `Svc: ${by.id} made the key ${keyId(record)}, for ${record.scopes.join(", ")}`,
+      reason: `Svc: ${by.id} made the key ${keyId(record)}, for ${purposeOf(record)}`,
     });
   });
+}
+
+function purposeOf({ kind, scopes }: KeyRecord): string {
+  return kind === undefined ? scopes.join(", ") : `the ${kind} of an agent`;
 }
 
 /** Makes a new key under the old name. The old key stays valid until the overlap ends. */
@@ -295,13 +301,26 @@ function takenName({ name, revoked }: KeyRecord): string {
 const soonMs = 7 * 86_400_000;
 
 function keyJson({ record, created, lastUsed }: KeyStanding, now: number): KeyJson {
-  const { name, tenant, owner, scopes, tools, rate, expires, previous, person = null, groups = [] } = record;
+  const {
+    name,
+    tenant,
+    owner,
+    scopes,
+    tools,
+    rate,
+    expires,
+    previous,
+    person = null,
+    groups = [],
+    kind = null,
+  } = record;
   const isRotating = previous !== null && previous.until > now && stateOf(record, now) === "rotating";
   return {
     name,
     tenant,
     owner,
     scopes,
+    kind,
     tools,
     rate: rate === null ? null : { per_second: rate.perSecond, burst: rate.burst },
     person,

@@ -1,4 +1,4 @@
-import type { Canonical } from "../../../wire/mod.ts";
+import { keyKindOf, type Canonical, type KeyKind } from "../../../wire/mod.ts";
 
 /** The scopes of keys. Each route needs one. */
 export const scopes = ["check", "rules", "receipts", "outcome", "approve", "admin", "metrics"] as const;
@@ -35,6 +35,8 @@ export interface KeyRecord {
   readonly person?: string | undefined;
   /** The groups of the person, sorted. */
   readonly groups?: readonly string[] | undefined;
+  /** Undefined for an ordinary key. It never changes. */
+  readonly kind?: KeyKind | undefined;
 }
 
 /** Returns a name that is unique over all tenants. The names of tenants and keys have no slash. */
@@ -43,21 +45,27 @@ export function keyId({ tenant, name }: Pick<KeyRecord, "name" | "tenant">): str
 }
 
 /** Returns the body of a key's row. */
-export function recordBody({ rate, revoked, previous, person, groups, ...rest }: KeyRecord): Canonical {
+export function recordBody({ rate, revoked, previous, person, groups, kind, ...rest }: KeyRecord): Canonical {
   return {
     ...rest,
     ...(person === undefined ? {} : { person }),
     ...(groups === undefined ? {} : { groups: [...groups] }),
+    ...(kind === undefined ? {} : { kind }),
     previous: previous === null ? null : { ...previous },
     rate: rate === null ? null : { burst: rate.burst, per_second: rate.perSecond },
     ...(revoked ? { revoked } : {}),
   };
 }
 
-/** Reads the body of a key's row. Unknown scopes, from a later version, are left out. */
+/**
+ * Reads the body of a key's row. Unknown scopes, from a later version, are left out. A key of an unknown kind has no
+ * scopes, because the kind may mean that it may do less.
+ */
 export function readRecord(body: string): KeyRecord {
   const written = JSON.parse(body) as WrittenRecord;
   const { digest, expires, name, owner, previous, rate, tenant, tools, person, groups } = written;
+  const kind = keyKindOf(written.kind);
+  const isKnown = written.kind === undefined || kind !== undefined;
   return {
     name,
     tenant,
@@ -65,16 +73,18 @@ export function readRecord(body: string): KeyRecord {
     digest,
     previous,
     expires,
-    scopes: scopes.filter((scope) => written.scopes.includes(scope)),
+    scopes: scopes.filter((scope) => isKnown && written.scopes.includes(scope)),
     tools,
     rate: rate === null ? null : { perSecond: rate.per_second, burst: rate.burst },
     revoked: written.revoked === true,
     ...(person === undefined ? {} : { person }),
     ...(groups === undefined ? {} : { groups }),
+    ...(kind === undefined ? {} : { kind }),
   };
 }
 
-interface WrittenRecord extends Omit<KeyRecord, "rate" | "revoked" | "scopes"> {
+interface WrittenRecord extends Omit<KeyRecord, "kind" | "rate" | "revoked" | "scopes"> {
+  readonly kind?: unknown;
   readonly rate: { readonly burst: number; readonly per_second: number } | null;
   readonly revoked?: boolean;
   readonly scopes: readonly string[];

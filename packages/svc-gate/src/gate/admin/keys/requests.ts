@@ -1,9 +1,10 @@
-import { Decimal, bad, good, nearest, quote, refuse, typeName, utf8Bytes } from "../../../wire/mod.ts";
+import { Decimal, bad, good, keyKindOf, nearest, quote, refuse, typeName, utf8Bytes } from "../../../wire/mod.ts";
 import type { Json, JsonObject, Refusal, Result } from "../../../wire/mod.ts";
 import { gateName } from "../../approvals/gate-name.ts";
 import { retentionName } from "../erasure/retention.ts";
 import { readMembers } from "../../http/body.ts";
 import { lengthMs } from "../../start/moment.ts";
+import { firstKeyName } from "./first-key.ts";
 import { isOidcGroup } from "./oidc-groups.ts";
 import { operatorName } from "./operator-name.ts";
 import { scopes, type KeyRecord, type Rate, type Scope } from "./record.ts";
@@ -11,7 +12,7 @@ import { scopes, type KeyRecord, type Rate, type Scope } from "./record.ts";
 /** A request for a new key. */
 export interface CreateRequest extends Pick<
   KeyRecord,
-  "expires" | "groups" | "name" | "owner" | "person" | "rate" | "scopes" | "tools"
+  "expires" | "groups" | "kind" | "name" | "owner" | "person" | "rate" | "scopes" | "tools"
 > {
   /** Undefined if the body does not name a tenant. */
   readonly tenant: string | null | undefined;
@@ -45,12 +46,14 @@ const reserved: readonly string[] = [operatorName, retentionName, gateName, "sta
  * @param now milliseconds since the epoch
  */
 export function readCreate(body: unknown, now: number): Result<CreateRequest, Refusal> {
-  const names = ["name", "owner", "scopes", "expires", "tenant", "tools", "rate", "person", "groups"];
+  const names = ["name", "owner", "scopes", "expires", "tenant", "tools", "rate", "person", "groups", "kind"];
   return readBody(body, names, (members) => {
+    const kind = readKind(members);
     const found = {
       name: readName(members.get("name")),
       owner: readOwner(members.get("owner") ?? null),
-      scopes: readScopes(members.get("scopes") ?? ["check"]),
+      scopes: kind === undefined ? readScopes(members.get("scopes") ?? ["check"]) : hostScopes,
+      ...(kind !== undefined && { kind }),
       expires: readExpiry(members.get("expires") ?? null, now),
       tenant: readTenant(members.get("tenant")),
       tools: readTools(members.get("tools") ?? null),
@@ -58,8 +61,22 @@ export function readCreate(body: unknown, now: number): Result<CreateRequest, Re
       ...readUser(members),
     };
     requireApart(found);
+    if (kind !== undefined && found.name === firstKeyName)
+      throw new Wrong(`the name ${quote(firstKeyName)} is that of the first key: choose another name`);
     return found;
   });
+}
+
+/** A key of a host asks for calls; which routes it opens is a matter of its kind. */
+const hostScopes: readonly Scope[] = ["check"];
+
+function readKind(members: JsonObject): KeyRecord["kind"] {
+  const value = members.get("kind");
+  if (value === undefined) return undefined;
+  const kind = keyKindOf(value);
+  if (kind === undefined) throw new Wrong('"kind" must be "host"; a key without it is an ordinary key');
+  if (members.has("scopes")) throw new Wrong(`the scopes of a key of kind "${kind}" are fixed: leave "scopes" out`);
+  return kind;
 }
 
 /** Reads the body of a POST /admin/keys/{name}/update. */

@@ -1,6 +1,6 @@
 import type { Change, Ledger } from "../../../ledger/mod.ts";
 import type { Receipt } from "../../../ledger/entry/mod.ts";
-import { bad, good, quote, refuse, type Refusal, type Result } from "../../../wire/mod.ts";
+import { bad, good, quote, refuse, type KeyKind, type Refusal, type Result } from "../../../wire/mod.ts";
 import type { AdminEvent, AdminEvents } from "../admin-event.ts";
 import { digestOf } from "./digest.ts";
 import { firstKeyName } from "./first-key.ts";
@@ -28,6 +28,8 @@ export interface Key {
   /** The person who uses the key; undefined for a key of a program. */
   readonly person: string | undefined;
   readonly groups: readonly string[];
+  /** Undefined for an ordinary key. */
+  readonly kind: KeyKind | undefined;
 }
 
 /** The state of a key for administrators, without digests. */
@@ -450,5 +452,6 @@ function keyOf(record: KeyRecord): Key {
     rate: record.rate,
     person: record.person,
     groups: record.groups ?? [],
+    kind: record.kind,
   };
 }

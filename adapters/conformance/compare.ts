@@ -1,0 +1,115 @@
+/** Holds the three ledgers of one case against each other and against the case. */
+import { existsSync, readFileSync } from "node:fs";
+import type { Shown } from "../../packages/agent/src/model/server.ts";
+import type { Driver, Ended, HostCase } from "./case.ts";
+import type { Receipt } from "./fixture.ts";
+
+/** A line of the witness. Only payments have a time and an input. */
+export interface WitnessLine {
+  /** `pay 5`, `shell A1`. */
+  readonly what: string;
+  readonly at?: number;
+  readonly input?: unknown;
+}
+
+export interface Ledgers {
+  readonly witness: readonly WitnessLine[];
+  /** The content of a file that only a command can have read. */
+  readonly secret: string | undefined;
+  readonly shown: readonly Shown[];
+  /** Empty if the gate was a bad one. */
+  readonly receipts: readonly Receipt[];
+  readonly ended: Ended;
+}
+
+export function witnessIn(file: string): readonly WitnessLine[] {
+  if (!existsSync(file)) return [];
+  const lines = readFileSync(file, "utf8")
+    .split("\n")
+    .filter((line) => line !== "");
+  return lines.map((line) => {
+    const [, amount, at, input] = /^pay (\S+) at (\d+) with (.*)$/.exec(line) ?? [];
+    return input === undefined ? { what: line } : { what: `pay ${amount}`, at: Number(at), input: JSON.parse(input) };
+  });
+}
+
+/** Returns a sentence for each difference. */
+export function problemsOf(one: HostCase, driver: Driver, ledgers: Ledgers): readonly string[] {
+  return [
+    ...againstCase(one, driver, ledgers),
+    ...shownAgainstWitness(ledgers),
+    ...(one.variant === "fail-open-without-grant" ? [] : witnessAgainstReceipts(driver, ledgers)),
+  ];
+}
+
+function againstCase({ expect }: HostCase, driver: Driver, ledgers: Ledgers): readonly string[] {
+  const { witness, shown, receipts, secret, ended } = ledgers;
+  const texts = shown.flatMap(({ results }) => results.map(({ text }) => text));
+  const hasRead = secret !== undefined && texts.some((text) => text.includes(secret));
+  const hasSearched = shown.some(({ tools }) => tools.includes("web_search"));
+  const ran = [...witness.map(({ what }) => what), ...(hasRead ? ["read"] : []), ...(hasSearched ? ["web"] : [])];
+  const rows = receipts.map(({ tool_name, answered }) => `${toolOf(driver, tool_name)} ${answered}`);
+  return [
+    ...(isEach(expect.ran, ran) ? [] : [`ran: [${ran.join(", ")}], not [${expect.ran.join(", ")}]`]),
+    ...(expect.receipts === undefined || isEach(expect.receipts, rows)
+      ? []
+      : [`receipts: [${rows.join(", ")}], not [${expect.receipts.join(", ")}]`]),
+    ...(expect.saw === undefined || texts.some((text) => expect.saw?.test(text))
+      ? []
+      : [`no result that the model saw matches ${expect.saw}: ${JSON.stringify(texts).slice(0, 500)}`]),
+    ...(expect.hasOutcomes === true &&
+    receipts.some(({ answered, outcome }) => answered === "ALLOW" && outcome?.status !== "done")
+      ? ["a receipt of a call that ran does not have the outcome done"]
+      : []),
+    ...(expect.ended === undefined || expect.ended === ended.ended
+      ? []
+      : [`the run ended as ${ended.ended}, not ${expect.ended}`]),
+  ];
+}
+
+/** Each payment that the model was told about is in the witness, and the other way round. */
+function shownAgainstWitness({ witness, shown }: Ledgers): readonly string[] {
+  const paid = new Map(
+    shown.flatMap(({ results }) =>
+      results.filter(({ text }) => /^paid \S+$/.test(text)).map(({ call, text }) => [call, text] as const),
+    ),
+  );
+  const told = [...paid.values()].map((text) => text.replace("paid", "pay")).toSorted();
+  const ran = witness.flatMap(({ what, at }) => (at === undefined ? [] : [what])).toSorted();
+  // A sub-agent's results are in its own requests, so they are here too.
+  return told.join() === ran.join() ? [] : [`the model was told of [${told.join(", ")}], and [${ran.join(", ")}] ran`];
+}
+
+/** Each payment that ran has an earlier receipt of its own with ALLOW, an enforcing mode and the same input. */
+function witnessAgainstReceipts(driver: Driver, { witness, receipts }: Ledgers): readonly string[] {
+  const free = receipts.filter(({ answered, mode }) => answered === "ALLOW" && mode !== "observe");
+  return witness.flatMap(({ what, at, input }) => {
+    const index = free.findIndex((receipt) =>
+      at === undefined
+        ? toolOf(driver, receipt.tool_name) === "shell"
+        : receipt.tool_name === driver.tools.pay.gate &&
+          JSON.stringify(receipt.tool_input) === JSON.stringify(input) &&
+          receipt.at <= at,
+    );
+    if (index === -1) return [`"${what}" ran without a receipt of its own that allows it`];
+    free.splice(index, 1);
+    return [];
+  });
+}
+
+function toolOf({ tools }: Driver, name: string): string {
+  return Object.entries(tools).find(([, { gate }]) => gate === name)?.[0] ?? name;
+}
+
+/** Whether the texts match the patterns one to one. */
+function isEach(patterns: readonly string[], texts: readonly string[]): boolean {
+  const left = [...texts];
+  return (
+    patterns.length === texts.length &&
+    patterns.every((pattern) => {
+      const index = left.findIndex((text) => new RegExp(`^(?:${pattern})$`).test(text));
+      if (index !== -1) left.splice(index, 1);
+      return index !== -1;
+    })
+  );
+}

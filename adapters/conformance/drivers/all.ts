@@ -1,0 +1,6 @@
+import type { Driver } from "../case.ts";
+import { agentSdk } from "./agent-sdk.ts";
+import { claudeCode } from "./claude-code.ts";
+
+/** Every host of the kit. */
+export const drivers: readonly Driver[] = [...claudeCode, ...agentSdk];

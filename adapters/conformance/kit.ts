@@ -1,0 +1,199 @@
+/**
+ * Runs the cases against a host. Three ledgers are held against each other: the witness that the tools write, the results
+ * that the model is shown, and the gate's receipts. The host's own words prove nothing.
+ */
+import { randomUUID } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { delimiter, dirname, join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { startModel, type ScriptedModel } from "../../packages/agent/src/model/server.ts";
+import type { ScriptedTurn } from "../../packages/agent/src/model/script.ts";
+import { temporaryFolder, type Ending } from "../../test/support/gate.ts";
+import { startBadGate } from "./bad-gate.ts";
+import type { Driver, Ended, HostCase, Plan, Turn } from "./case.ts";
+import { cases } from "./cases.ts";
+import { problemsOf, witnessIn } from "./compare.ts";
+import { startRealGate, type RealGate, type Receipt } from "./fixture.ts";
+import { startProxy, type Proxy } from "./proxy.ts";
+
+export interface CaseRun {
+  readonly id: string;
+  readonly title: string;
+  /** Empty if the host passed. */
+  readonly problems: readonly string[];
+  /** Why the case does not apply; then it was not run. */
+  readonly excuse?: string;
+}
+
+export interface RunOptions {
+  /** Ids of the cases; all by default. */
+  readonly ids?: readonly string[];
+  /** A changed copy of the adapter. */
+  readonly adapter?: string;
+  /** Cases of one host at the same time. */
+  readonly atOnce?: number;
+}
+
+/** What the cases of one host share. */
+interface World {
+  readonly driver: Driver;
+  readonly enforcing: RealGate;
+  readonly observing: RealGate;
+  readonly proxy: Proxy;
+  readonly end: Ending;
+  readonly adapter: string | undefined;
+  /** Checked again at the end: a tool may run late. */
+  readonly witnesses: { readonly id: string; readonly file: string; readonly lines: number }[];
+}
+
+const payServer = fileURLToPath(new URL("pay-server.mjs", import.meta.url));
+const hookSeconds = 2;
+const lateMs = 3000;
+
+/** Runs the cases against a host, and then case G1: nothing but this machine was reached. */
+export async function runHost(end: Ending, driver: Driver, options: RunOptions = {}): Promise<readonly CaseRun[]> {
+  const [enforcing, observing] = [
+    await startRealGate(end, driver, "enforce"),
+    await startRealGate(end, driver, "observe"),
+  ];
+  const proxy = await startProxy();
+  const world: World = { driver, enforcing, observing, proxy, end, adapter: options.adapter, witnesses: [] };
+  const waiting = cases.filter(({ id }) => options.ids?.includes(id) ?? true);
+  const runs: CaseRun[] = [];
+  const work = async (): Promise<void> => {
+    for (let one = waiting.shift(); one !== undefined; one = waiting.shift()) runs.push(await tryCase(one, world));
+  };
+  await Promise.all(Array.from({ length: options.atOnce ?? 1 }, work));
+  await proxy.stop();
+  const late = world.witnesses.filter(({ file, lines }) => witnessIn(file).length !== lines);
+  const reached = [...new Set(proxy.log)].map((target) => `it asked for ${target}`);
+  const last = [...reached, ...late.map(({ id }) => `case ${id}: a tool ran after the end of the run`)];
+  const order = cases.map(({ id }) => id);
+  return [
+    ...runs.toSorted((one, other) => order.indexOf(one.id) - order.indexOf(other.id)),
+    { id: "G1", title: "nothing but this machine was reached, and nothing ran late", problems: last },
+  ];
+}
+
+async function tryCase(one: HostCase, world: World): Promise<CaseRun> {
+  const { id, title } = one;
+  const excuse = world.driver.excuse(one);
+  if (excuse !== undefined) return { id, title, problems: [], excuse };
+  try {
+    return { id, title, problems: await runCase(one, world) };
+  } catch (error) {
+    return { id, title, problems: [`the kit failed: ${String(error)}`] };
+  }
+}
+
+async function runCase(one: HostCase, world: World): Promise<readonly string[]> {
+  const { driver, end } = world;
+  const kind = one.gate ?? "enforce";
+  const bad = kind === "enforce" || kind === "observe" ? undefined : await startBadGate(kind);
+  const own = one.person === "approves-then-rule-blocks" ? await startRealGate(end, driver, "enforce") : undefined;
+  const gate = own ?? (kind === "observe" ? world.observing : world.enforcing);
+  const model = await startModel(scriptsOf(one, driver));
+  try {
+    const plan = planOf(one, world, { model, url: bad?.url ?? gate.url, key: gate.key });
+    const ended = await runBoth(driver, plan, gate);
+    const file = join(plan.folder, "project", "witness.txt");
+    await enoughLines(file, one.expect.ran.length);
+    const witness = witnessIn(file);
+    world.witnesses.push({ id: one.id, file, lines: witness.length });
+    const receipts = bad === undefined ? await receiptsOf(one, gate, plan.session) : [];
+    const ledgers = { witness, secret: secretOf(plan.folder), shown: model.shown, receipts, ended };
+    const problems = problemsOf(one, driver, ledgers);
+    return problems.length === 0 ? [] : [...problems, `the host said: ${ended.detail.slice(0, 600)}`];
+  } finally {
+    await Promise.all([model.stop(), bad?.stop()]);
+  }
+}
+
+/** Runs the host, lets the person act, and runs the host again if the case says so. */
+async function runBoth(driver: Driver, plan: Plan, gate: RealGate): Promise<Ended> {
+  const one = plan.case;
+  if (one.person === "approves-while-held") {
+    const [held] = await Promise.all([driver.run(plan), gate.approve(plan.session)]);
+    return held;
+  }
+  const first = await driver.run(plan);
+  if (one.again === undefined) return first;
+  const isParked = one.again.length === 0;
+  if (isParked && first.ended !== "parked") return { ended: "lost", detail: `it did not park: ${first.detail}` };
+  await gate.approve(plan.session);
+  if (one.person === "approves-too-late") await pause(1200);
+  if (one.person === "approves-then-rule-blocks") await gate.blockMedium();
+  return driver.run({ ...plan, isResumed: true, prompt: isParked ? "" : `Go on with [[${one.id}-again]]` });
+}
+
+function scriptsOf({ id, turns, again = [], inner = {} }: HostCase, driver: Driver): Record<string, ScriptedTurn[]> {
+  const named = (all: readonly Turn[]): ScriptedTurn[] =>
+    all.map((turn) =>
+      typeof turn === "string"
+        ? turn
+        : turn.map(({ tool, input }) => ({
+            tool: tool === "unknown" ? "no_such_tool" : driver.tools[tool].host,
+            arguments: input,
+          })),
+    );
+  const scripts: Record<string, readonly Turn[]> = { [id]: turns, [`${id}-again`]: again, ...inner };
+  return Object.fromEntries(Object.entries(scripts).map(([name, all]) => [name, named(all)]));
+}
+
+interface Addresses {
+  readonly model: ScriptedModel;
+  readonly url: string;
+  readonly key: string;
+}
+
+function planOf(one: HostCase, { end, proxy, adapter }: World, { model, url, key }: Addresses): Plan {
+  const folder = temporaryFolder(end);
+  for (const name of ["home", "project", "tmp"]) mkdirSync(join(folder, name));
+  if (one.project === "reads-secret") writeFileSync(join(folder, "project", "secret.txt"), `secret ${randomUUID()}\n`);
+  const proxies = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
+  return {
+    case: one,
+    prompt: `Please work on [[${one.id}]]`,
+    isResumed: false,
+    folder,
+    session: randomUUID(),
+    model: model.url,
+    gate: url,
+    key,
+    env: {
+      PATH: [dirname(process.execPath), "/usr/local/bin", "/usr/bin", "/bin"].join(delimiter),
+      HOME: join(folder, "home"),
+      TMPDIR: join(folder, "tmp"),
+      LANG: "C.UTF-8",
+      NO_PROXY: "127.0.0.1,localhost",
+      no_proxy: "127.0.0.1,localhost",
+      ...Object.fromEntries(proxies.map((name) => [name, proxy.url])),
+    },
+    payServer: [process.execPath, payServer, join(folder, "project", "witness.txt")],
+    secondsForHook: hookSeconds,
+    ...(adapter !== undefined && { adapter }),
+  };
+}
+
+/** Returns the receipts of the session, after a moment for the reports of outcomes. */
+async function receiptsOf({ expect }: HostCase, gate: RealGate, session: string): Promise<readonly Receipt[]> {
+  const end = Date.now() + lateMs;
+  for (;;) {
+    const receipts = await gate.receipts(session);
+    const isReported = receipts.every(({ answered, outcome }) => answered !== "ALLOW" || outcome !== undefined);
+    if (expect.hasOutcomes !== true || isReported || Date.now() > end) return receipts;
+    await pause(50);
+  }
+}
+
+/** Waits a moment for commands in the background. */
+async function enoughLines(file: string, lines: number): Promise<void> {
+  if (lines === 0) return;
+  for (const end = Date.now() + lateMs; witnessIn(file).length < lines && Date.now() < end;) await pause(50);
+}
+
+function secretOf(folder: string): string | undefined {
+  const file = join(folder, "project", "secret.txt");
+  return existsSync(file) ? readFileSync(file, "utf8").trim() : undefined;
+}

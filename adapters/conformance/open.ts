@@ -1,0 +1,23 @@
+/**
+ * Cases that a released host fails, whatever the adapter does. Each has evidence: the vendor's thread, or how to see it.
+ * A listed case that the host passes fails the test, so the list does not become stale.
+ */
+
+const reads =
+  "Claude Code needs no grant to read: `Read`, `cat`, `ls` and `grep` run although the hook is lost. Deny rules for secret files help.";
+const rewrites =
+  "the `updatedInput` of a second hook, here one in the project's `.claude/settings.json`, replaces the input after the gate's " +
+  "ALLOW. Closed by managed settings with `allowManagedHooksOnly` (D4m).";
+const allows =
+  "in a project that the user trusts, `disableAllHooks` and `permissions.allow` in `.claude/settings.json` switch the hook off and " +
+  "grant every tool. Closed by managed settings with `allowManagedHooksOnly` and `allowManagedPermissionRulesOnly` (D5m).";
+const another =
+  "an http hook cannot compare the answer with its request, so an `allow` for another request is believed. Use TLS, or the command " +
+  "hook, which compares the digest.";
+
+export const open: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  "Claude Code, http hook": { A7r: reads, B6a: another, D4: rewrites, D5a: allows },
+  "Claude Code, command hook": { A7r: reads, D4: rewrites, D5a: allows },
+  "Claude Agent SDK, TypeScript": { A7r: reads },
+  "Claude Agent SDK, Python": { A7r: reads },
+};

@@ -1,0 +1,92 @@
+/** Writes docs/hosts/README.md from what the kit found. Each line about a host begins with the host's name. */
+import type { Driver } from "./case.ts";
+import { cases } from "./cases.ts";
+import type { CaseRun } from "./kit.ts";
+import { open } from "./open.ts";
+
+export interface HostRun {
+  readonly driver: Driver;
+  readonly version: string;
+  readonly runs: readonly CaseRun[];
+}
+
+const head = `# Agent hosts
+
+The gate must hold in the agent hosts that people run. This page says in which cases it does. A test runs each released host against a
+scripted model and a real gate, and fails if this page differs from what it found. \`npm run hosts\` writes the page. With \`-- --newest\`
+the command runs the newest versions instead, and prints what it found.
+
+A case is *closed* if nothing ran that the gate did not allow. It is *open* if something did: the reasons are below. The tools write a file
+when they run. The test compares that file, the results that the model saw, and the gate's receipts.
+`;
+
+/** Returns the page. */
+export function pageOf(hosts: readonly HostRun[]): string {
+  const titles = [...cases.map(({ id, title }) => `| ${id} | ${title} |`), `| G1 | ${lastTitle(hosts)} |`];
+  return `${head}
+## Results
+
+| host | version | closed | open | not applicable |
+|---|---|---|---|---|
+${hosts.map(row).join("\n")}
+
+## Open cases
+
+${hosts.flatMap(openLines).join("\n")}
+
+## Cases that do not apply
+
+${hosts.flatMap(excuseLines).join("\n")}
+
+## Cases
+
+| case | what happens |
+|---|---|
+${titles.join("\n")}
+`;
+}
+
+/** Returns the lines of a page that are about a host. */
+export function linesAbout(page: string, name: string): readonly string[] {
+  return page.split("\n").filter((line) => line.startsWith(`| [${name}](`) || line.startsWith(`* ${name}, `));
+}
+
+/** Returns a sentence for each case that failed and is not listed, and for each listed case that passed. */
+export function surprises({ driver, runs }: HostRun): readonly string[] {
+  const known = open[driver.name] ?? {};
+  return runs.flatMap(({ id, problems, excuse }) => {
+    const isListed = known[id] !== undefined;
+    if (problems.length > 0) return isListed ? [] : [`${driver.name} ${id}: ${problems.join("\n  ")}`];
+    return isListed && excuse === undefined ? [`${driver.name} ${id} is closed now: remove it from open.ts`] : [];
+  });
+}
+
+function row({ driver, version, runs }: HostRun): string {
+  const ids = (wanted: (run: CaseRun) => boolean): string =>
+    runs
+      .filter(wanted)
+      .map(({ id }) => id)
+      .join(" ");
+  const closed = ids(({ problems, excuse }) => excuse === undefined && problems.length === 0);
+  const isOpen = ids(({ problems }) => problems.length > 0);
+  return `| [${driver.name}](${driver.page}) | ${version} | ${closed} | ${isOpen} | ${ids(({ excuse }) => excuse !== undefined)} |`;
+}
+
+function openLines({ driver, runs }: HostRun): readonly string[] {
+  const failed = runs.filter(({ problems }) => problems.length > 0);
+  return failed.map(
+    ({ id }) => `* ${driver.name}, ${id}: ${open[driver.name]?.[id] ?? "new, see the output of the test"}`,
+  );
+}
+
+function excuseLines({ driver, runs }: HostRun): readonly string[] {
+  const reasons = Map.groupBy(
+    runs.filter(({ excuse }) => excuse !== undefined),
+    ({ excuse }) => excuse ?? "",
+  );
+  return [...reasons].map(([reason, of]) => `* ${driver.name}, ${of.map(({ id }) => id).join(" ")}: ${reason}.`);
+}
+
+function lastTitle([first]: readonly HostRun[]): string {
+  return first?.runs.at(-1)?.title ?? "";
+}

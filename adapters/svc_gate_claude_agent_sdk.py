@@ -1,0 +1,236 @@
+"""svc-gate for the Claude Agent SDK: the gate decides each tool call of an agent.
+
+    async with AsyncGate("https://gate.example", api_key=key, session_id=run_id) as gate:
+        async for message in query(prompt=prompt, options=guarded(options, gate, facts)): ...
+
+Grant mode: the host starts with nothing allowed, and only the gate's ALLOW lets a call run. So a hook that is missing or
+fails denies the call, by the host's own rules. One AsyncGate is one run: sub-agents of the run use it too, so they count in
+the same session. Names of tools and rules for every adapter: adapters/README.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import inspect
+import json
+import logging
+import math
+import re
+from typing import Any, Awaitable, Callable, Literal, Optional, Union
+
+from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
+
+__all__ = ["GuardedCall", "guarded"]
+
+_KEPT_MAX = 1000  # verdicts of calls that have not ended yet: more than a host runs at once
+_FACTS_FAILED = "Svc: the facts about this call could not be read; the action is blocked."
+_NOT_REACHED = "Svc: the gate gave no verdict; the action is blocked."
+_PROVIDER_TOOLS = ["WebSearch"]  # the model's provider runs them, wholly or in part: the gate would not see what they do
+_MODES = (None, "dontAsk")
+_FLAGS = ("permission-mode", "allowedTools", "allowed-tools", "dangerously-skip-permissions", "settings", "bare")
+_log = logging.getLogger("svc_gate")
+
+_Snapshot = Optional["dict[str, Any]"]
+
+
+@dataclasses.dataclass(frozen=True)
+class GuardedCall:
+    """A call as the gate is asked about it.
+
+    ``name`` is ``Bash`` or ``server.tool``, ``host_name`` the host's name for it. ``agent_id`` is None outside a sub-agent.
+    ``tool_use_id`` is an id of the model: two calls may have the same.
+    """
+
+    name: str
+    input: dict[str, Any]
+    host_name: str
+    agent_id: Optional[str]
+    tool_use_id: str
+
+
+@dataclasses.dataclass(frozen=True)
+class _Settings:
+    gate: Any
+    facts: Callable[[GuardedCall], Union[_Snapshot, Awaitable[_Snapshot]]]
+    on_escalate: str
+    wait: float
+    grant: bool
+    log: Callable[[str], Any]
+
+
+def guarded(
+    options: ClaudeAgentOptions, gate: Any, facts: Callable[[GuardedCall], Any] = lambda call: None,
+    on_escalate: Literal["refuse", "wait"] = "refuse", wait: float = 900.0, grant: bool = True,
+    log: Callable[[str], Any] = _log.error,
+) -> ClaudeAgentOptions:
+    """Returns options under which the gate decides each tool call. The given options stay as they are.
+
+    ``gate`` is an AsyncGate of svc_gate_async, one for each run. ``facts`` returns the platform's facts about a call, or is an
+    async function; if it raises, the call is refused. If a person must decide, ``on_escalate`` refuses the call and says so to the
+    model, or holds it for up to ``wait`` seconds. With ``grant=False`` the host's own permissions stay, and the gate can only deny:
+    use it while the gate observes. ``log`` takes sentences for operators, which the model must not read.
+
+    It sets hooks, disallowed_tools and, with ``grant``, permission_mode and setting_sources (unless you set other sources: their
+    files can allow tools and switch hooks off). Raises ValueError for options that would let a call run without the gate, or run
+    another call than judged.
+    """
+    if on_escalate not in ("refuse", "wait"):  # a run that resumes can run a parked call before the hook is registered
+        raise ValueError("on_escalate must be refuse or wait")
+    problems = (_grants_in(options) if grant else []) + _blind_spots_in(options)
+    if problems:
+        raise ValueError("svc-gate cannot guard these options: " + "; ".join(problems))
+    before, after = _hooks_of(_Settings(gate, facts, on_escalate, wait, grant, log))
+    timeout = math.ceil(wait if on_escalate == "wait" else 0) + 120  # seconds, over all time-outs of the client
+    hooks = dict(options.hooks or {})
+    hooks["PreToolUse"] = [HookMatcher(hooks=[before], timeout=timeout, on_failure="block")]
+    for event in ("PostToolUse", "PostToolUseFailure"):
+        hooks[event] = [*hooks.get(event, []), HookMatcher(hooks=[after])]
+    changes: dict[str, Any] = {"hooks": hooks, "disallowed_tools": [*options.disallowed_tools, *_PROVIDER_TOOLS]}
+    if grant:
+        changes.update(permission_mode="dontAsk", setting_sources=options.setting_sources or [])
+    return dataclasses.replace(options, **changes)
+
+
+def _hooks_of(settings: _Settings) -> tuple[Any, Any]:
+    """The callbacks share the verdicts of calls that run."""
+    running: dict[str, Any] = {}
+    reports: set[asyncio.Task[None]] = set()  # a task that nobody holds may be collected
+
+    async def before(found: dict[str, Any], tool_use_id: Optional[str], context: Any) -> dict[str, Any]:
+        verdict = await _judged(_call_of(found), settings)
+        if isinstance(verdict, str):
+            return _decision("deny", verdict)
+        if verdict.unreached:
+            settings.log(verdict.reason)
+        if verdict.allowed and verdict.receipt:
+            running[found["tool_use_id"]] = verdict
+            if len(running) > _KEPT_MAX:
+                running.pop(next(iter(running)))
+        return _answer_to(verdict, settings)
+
+    async def after(found: dict[str, Any], tool_use_id: Optional[str], context: Any) -> dict[str, Any]:
+        verdict = running.pop(found["tool_use_id"], None)
+        if verdict is not None:  # the result does not wait for the report
+            task = asyncio.ensure_future(report(verdict, found["hook_event_name"]))
+            reports.add(task)
+            task.add_done_callback(reports.discard)
+        return {}
+
+    async def report(verdict: Any, event: str) -> None:
+        # After an error nobody knows how far the tool came.
+        problem = await settings.gate.outcome(verdict, "done" if event == "PostToolUse" else "unknown")
+        if problem is not None:
+            settings.log(problem)
+
+    return before, after
+
+
+async def _judged(call: Union[str, GuardedCall], settings: _Settings) -> Any:
+    """Returns the gate's verdict after the wait for a person, if any, or a sentence if the call cannot be asked."""
+    if isinstance(call, str):
+        return call
+
+    async def facts() -> _Snapshot:
+        found = settings.facts(call)
+        return await found if inspect.isawaitable(found) else found
+
+    try:
+        snapshot = await facts()
+    except Exception:
+        return _FACTS_FAILED
+    gate = settings.gate
+    verdict = await gate.check(call.name, call.input, snapshot)
+    if not verdict.escalated:
+        return verdict
+    if settings.on_escalate == "wait":
+        return await gate.settle(verdict, call.name, call.input, facts, settings.wait)
+    # A person may have approved the call since it was refused: then it is checked again, with the approval.
+    approval = verdict.approval or {}
+    return await gate.check(call.name, call.input, snapshot, approval["id"]) if approval.get("next") == "check" else verdict
+
+
+def _answer_to(verdict: Any, settings: _Settings) -> dict[str, Any]:
+    if verdict.unreached and not (verdict.allowed and not settings.grant):
+        return _decision("deny", _NOT_REACHED)
+    if verdict.allowed:
+        grants = settings.grant and verdict.mode in ("enforce", "assist")
+        return _decision("allow", verdict.reason) if grants else {}
+    if not verdict.escalated:
+        return _decision("deny", verdict.reason)
+    return _decision("deny", verdict.reason + "; a person decides: ask again after the decision")
+
+
+def _decision(decision: str, reason: str) -> dict[str, Any]:
+    output = {"hookEventName": "PreToolUse", "permissionDecision": decision, "permissionDecisionReason": reason}
+    return {"hookSpecificOutput": output}
+
+
+def _call_of(found: dict[str, Any]) -> Union[str, GuardedCall]:
+    name = _gate_name(found["tool_name"], found.get("mcp_server"))
+    if name is None:
+        return "Svc: the host does not say which MCP server has the tool; the action is blocked."
+    return GuardedCall(name, found["tool_input"], found["tool_name"], found.get("agent_id"), found["tool_use_id"])
+
+
+def _gate_name(name: str, server: Any) -> Optional[str]:
+    """A built-in tool keeps its name, a tool of an MCP server is ``server.tool``: adapters/README.md has the rules."""
+    if not name.startswith("mcp__"):
+        return None if "." in name else name
+    owner = server.get("name") if isinstance(server, dict) else None
+    if not isinstance(owner, str):
+        return None
+    prefix = "mcp__%s__" % re.sub("[^a-zA-Z0-9_-]", "_", owner)  # as the host writes it
+    if not name.startswith(prefix):
+        return None
+    scope = "project:" if server.get("source") == "project" else ""
+    return "%s%s.%s" % (scope, _escaped(owner), _escaped(name[len(prefix):]))
+
+
+def _escaped(part: str) -> str:
+    return part.replace("%", "%25").replace(".", "%2E").replace(":", "%3A").replace("__", "_%5F")
+
+
+def _grants_in(options: ClaudeAgentOptions) -> list[str]:
+    """Settings that would let a call run without a grant."""
+    settings = _settings_in(options)
+    own = settings or {}
+    permissions, sandboxes = own.get("permissions") or {}, [options.sandbox, own.get("sandbox")]
+    asks = options.can_use_tool is not None or options.permission_prompt_tool_name is not None
+    modes = [agent.permissionMode for agent in (options.agents or {}).values()]
+    found = [
+        (options.permission_mode not in _MODES, "permission_mode must be dontAsk or absent"),
+        (options.allowed_tools, "allowed_tools must be empty, because only the gate allows"),
+        (options.skills, "skills must be absent, because the SDK allows the tool Skill for them"),
+        (asks, "can_use_tool and permission_prompt_tool_name must be absent"),
+        (options.settings and settings is None, "settings must be JSON, because a file may allow tools"),
+        (permissions.get("allow"), "settings.permissions.allow must be empty"),
+        (own.get("hooks") or own.get("disableAllHooks"), "settings must have no hooks and no disableAllHooks"),
+        (any(mode not in _MODES for mode in modes), "an agent's permissionMode must be dontAsk"),
+        (any((each or {}).get("autoAllowBashIfSandboxed") for each in sandboxes), "the sandbox must not allow Bash"),
+        (any(flag in options.extra_args for flag in _FLAGS), "extra_args must not have " + ", ".join(_FLAGS)),
+    ]
+    return [sentence for is_wrong, sentence in found if is_wrong]
+
+
+def _settings_in(options: ClaudeAgentOptions) -> Optional[dict[str, Any]]:
+    """The settings if they are given as JSON; None for the path of a file."""
+    try:
+        found = json.loads(options.settings or "")
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _blind_spots_in(options: ClaudeAgentOptions) -> list[str]:
+    """Settings with which the gate would not judge what runs."""
+    named = [options.tools, options.allowed_tools, *(agent.tools for agent in (options.agents or {}).values())]
+    provided = [tool for tools in named if isinstance(tools, list) for tool in tools]
+    found = [
+        ((options.hooks or {}).get("PreToolUse"), "another PreToolUse hook may replace the input that the gate judged"),
+        (
+            any(tool.partition("(")[0] in _PROVIDER_TOOLS for tool in provided),
+            "the provider runs %s, so the gate cannot judge it" % ", ".join(_PROVIDER_TOOLS),
+        ),
+    ]
+    return [sentence for is_wrong, sentence in found if is_wrong]

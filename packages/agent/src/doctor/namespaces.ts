@@ -1,0 +1,51 @@
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { BadInput } from "../bad-input.ts";
+
+/** Set inside the namespaces, so that the doctor does not enter them again. */
+export const insideVariable = "SVC_DOCTOR_INSIDE";
+
+const namespaces = ["--user", "--map-root-user", "--mount", "--net"];
+const upThenRun = 'ip link set lo up && exec "$0" "$@"';
+const path = `${process.env["PATH"] ?? ""}:/usr/sbin:/sbin`;
+
+/** True if the operating system lets this user cut the network of a process. */
+export function canCutNetwork(): boolean {
+  if (process.platform !== "linux") return false;
+  const words = [...namespaces, "sh", "-c", upThenRun, "true"];
+  return (
+    spawnSync("unshare", words, { stdio: "ignore", env: { ...process.env, PATH: path }, timeout: 10_000 }).status === 0
+  );
+}
+
+/** Runs this command again where only loopback exists, and files can be replaced for its processes alone. */
+export async function runInside(words: readonly string[]): Promise<number> {
+  const own = [process.execPath, ...process.execArgv, process.argv[1] ?? "", "doctor", ...words];
+  const child = spawn("unshare", [...namespaces, "sh", "-c", upThenRun, ...own], {
+    stdio: "inherit",
+    env: { ...process.env, PATH: path, [insideVariable]: "1" },
+  });
+  const [code] = (await once(child, "close")) as [number | null];
+  return code ?? 1;
+}
+
+/** A file that has another content for the doctor's processes alone. */
+export interface ReplacedFile {
+  readonly write: (content: object) => void;
+  readonly end: () => void;
+}
+
+/** Puts a copy over a file. It works only inside the namespaces. */
+export function replaceFile(file: string, copy: string): ReplacedFile {
+  writeFileSync(copy, "{}");
+  const { status } = spawnSync("mount", ["--bind", copy, file], {
+    stdio: "ignore",
+    env: { ...process.env, PATH: path },
+  });
+  if (status !== 0) throw new BadInput(`${file} cannot be replaced for the doctor's processes`);
+  return {
+    write: (content) => writeFileSync(copy, JSON.stringify(content)),
+    end: () => void spawnSync("umount", [file], { stdio: "ignore", env: { ...process.env, PATH: path } }),
+  };
+}

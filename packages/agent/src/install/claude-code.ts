@@ -1,0 +1,173 @@
+import { realpathSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { BadInput } from "../bad-input.ts";
+
+/** What the settings must do. */
+export interface Wanted {
+  /** The gate's address, without a slash at its end. */
+  readonly url: string;
+  /** The key's file as a word of a shell. */
+  readonly keyFile: string;
+  readonly form: "command" | "http";
+  readonly onEscalate: "defer" | "deny" | "wait";
+  /** True if only calls that the gate allows may run. */
+  readonly isGrant: boolean;
+  readonly keepsAllow: boolean;
+  /** True for the settings of the machine. */
+  readonly isManaged: boolean;
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** Seconds. The host ends a hook after this time, and then refuses the call. */
+const hookSeconds = 60;
+const waitSeconds = 600;
+
+/** The user's own settings of Claude Code. */
+export function userFile(): string {
+  return join(process.env["CLAUDE_CONFIG_DIR"] ?? join(homedir(), ".claude"), "settings.json");
+}
+
+/** The settings of the machine, which no other settings can switch off. */
+export function managedFile(): string {
+  if (process.platform === "darwin") return "/Library/Application Support/ClaudeCode/managed-settings.json";
+  if (process.platform === "win32") return "C:\\Program Files\\ClaudeCode\\managed-settings.json";
+  return "/etc/claude-code/managed-settings.json";
+}
+
+/**
+ * Adds the gate to settings of Claude Code. Everything else in them stays.
+ *
+ * @param before the text of the file; undefined if there is none
+ * @returns the new text, and what a person should know about it
+ */
+export function claudeCodeSettings(
+  before: string | undefined,
+  wanted: Wanted,
+): { readonly text: string; readonly warnings: readonly string[] } {
+  const settings = parsed(before);
+  const { permissions, warnings } = permissionsOf(settings, wanted);
+  const { disableAllHooks, ...rest } = settings;
+  const switchedOn =
+    disableAllHooks === true ? ["`disableAllHooks` was set; it is removed, because it switches the gate off"] : [];
+  const next = {
+    ...rest,
+    ...(wanted.isManaged ? { allowManagedHooksOnly: true, allowManagedPermissionRulesOnly: true } : {}),
+    ...(permissions === undefined ? {} : { permissions }),
+    hooks: hooksOf(settings, wanted),
+  };
+  return {
+    text: `${JSON.stringify(next, null, 2)}\n`,
+    warnings: [...switchedOn, ...warnings, ...scopeWarnings(settings, wanted)],
+  };
+}
+
+function parsed(before: string | undefined): Members {
+  try {
+    const settings: unknown = JSON.parse(before?.trim() || "{}");
+    if (typeof settings === "object" && settings !== null && !Array.isArray(settings)) return settings as Members;
+  } catch {
+    // Reported below.
+  }
+  throw new BadInput("the settings of Claude Code are not a JSON object: repair the file first");
+}
+
+/** In grant mode the host starts with nothing allowed, so a hook that is missing or broken refuses every call. */
+function permissionsOf(
+  settings: Members,
+  { isGrant, isManaged, keepsAllow }: Wanted,
+): { readonly permissions: Members | undefined; readonly warnings: readonly string[] } {
+  const known = membersOf(settings, "permissions");
+  if (!isGrant) return { permissions: settings["permissions"] === undefined ? undefined : known, warnings: [] };
+  const { allow, ...others } = known;
+  const allowed = Array.isArray(allow) ? allow.map(String) : [];
+  const permissions = {
+    ...others,
+    ...(keepsAllow && allow !== undefined ? { allow } : {}),
+    defaultMode: "dontAsk",
+    ...(isManaged ? { disableBypassPermissionsMode: "disable" } : {}),
+  };
+  if (allowed.length === 0) return { permissions, warnings: [] };
+  const listed = allowed.map((rule) => JSON.stringify(rule)).join(", ");
+  const warning = keepsAllow
+    ? `if the hook fails, these permissions still let calls run: ${listed}`
+    : `these permissions are removed, because the gate grants each call: ${listed}`;
+  return { permissions, warnings: [warning] };
+}
+
+function scopeWarnings(settings: Members, { isManaged, isGrant }: Wanted): readonly string[] {
+  if (isManaged) return [];
+  const others = ownHooks(membersOf(settings, "hooks"), "PreToolUse").length > 0;
+  const rewriting = others
+    ? ["another hook of PreToolUse can change a call after the gate has allowed it: remove it, or use --scope managed"]
+    : [];
+  const sentence =
+    "`disableAllHooks` in a project's .claude/settings.json, or --bare, switches off the hooks of this file";
+  return [
+    ...rewriting,
+    isGrant
+      ? `${sentence}; then the host refuses each call that needs a permission. Only --scope managed withstands both`
+      : `${sentence}, and calls then run without the gate. Use --scope managed`,
+  ];
+}
+
+/** The user's own hooks stay. Earlier hooks of the gate are replaced. */
+function hooksOf(settings: Members, wanted: Wanted): Members {
+  const known = membersOf(settings, "hooks");
+  const [asking, reporting] = [hookOf(wanted, true), hookOf(wanted, false)];
+  return {
+    ...known,
+    PreToolUse: [...ownHooks(known, "PreToolUse"), { matcher: "*", hooks: [asking] }],
+    PostToolUse: [...ownHooks(known, "PostToolUse"), { matcher: "*", hooks: [reporting] }],
+    PostToolUseFailure: [...ownHooks(known, "PostToolUseFailure"), { matcher: "*", hooks: [reporting] }],
+  };
+}
+
+function ownHooks(hooks: Members, event: string): readonly unknown[] {
+  const groups = hooks[event];
+  return Array.isArray(groups) ? groups.filter((group) => !isOurs(group)) : [];
+}
+
+function isOurs(group: unknown): boolean {
+  return /svc-gate(?:\.mjs)?["']? hook |\/hooks\/claude-code/.test(JSON.stringify(group).replaceAll('\\"', '"'));
+}
+
+function hookOf({ url, keyFile, form, onEscalate }: Wanted, isAsking: boolean): Members {
+  const waits = isAsking && onEscalate === "wait";
+  const timeout = (waits ? waitSeconds : 0) + hookSeconds;
+  const closing = isAsking ? { onFailure: "block" } : {};
+  if (form === "http") {
+    const query = isAsking && onEscalate !== "deny" ? `?on_escalate=${onEscalate}` : "";
+    return {
+      type: "http",
+      url: `${url}/hooks/claude-code${query}`,
+      headers: { Authorization: "Bearer $SVC_KEY" },
+      allowedEnvVars: ["SVC_KEY"],
+      timeout,
+      ...closing,
+    };
+  }
+  const words = [process.execPath, ownProgram(), "hook", "--agent", "claude-code", "--url", url].map(shellWord);
+  const more = isAsking && onEscalate !== "deny" ? ["--on-escalate", onEscalate] : [];
+  const command = [...words, "--key-file", keyFile, ...more].join(" ");
+  // A shell that cannot start the program ends with 126 or 127, which the host takes for "no objection".
+  const otherwise = isAsking ? ` || { echo 'Svc: the hook gave no verdict; the action is blocked.' >&2; exit 2; }` : "";
+  return { type: "command", command: command + otherwise, timeout, ...closing };
+}
+
+/** The path of this program, because a host starts hooks with another PATH. */
+function ownProgram(): string {
+  return realpathSync(process.argv[1] ?? "svc-gate");
+}
+
+/** A word for a POSIX shell. */
+export function shellWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+function membersOf(settings: Members, name: string): Members {
+  const value = settings[name] ?? {};
+  if (typeof value === "object" && !Array.isArray(value)) return value as Members;
+  throw new BadInput(`\`${name}\` in the settings of Claude Code must be an object`);
+}

@@ -1,0 +1,221 @@
+/**
+ * `svc-gate hook install`: write or print the safest configuration of an agent host, show the difference first, and undo
+ * it again.
+ */
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join, relative, resolve } from "node:path";
+import { createInterface } from "node:readline/promises";
+import { parseArgs } from "node:util";
+import { BadInput } from "../bad-input.ts";
+import { approverFiles } from "./approver-files.ts";
+import { claudeCodeSettings, managedFile, shellWord, userFile, type Wanted } from "./claude-code.ts";
+import { lineDifference } from "./difference.ts";
+import { keyFileFor, makeKey } from "./host-key.ts";
+
+const usage = `usage: svc-gate hook install --agent claude-code [options]
+
+Set up the gate in an agent host: show the difference of its settings, ask, and write them.
+
+  --agent NAME            the host: claude-code
+  --scope user|managed    your own settings (the default), or those of the machine, which nothing else can switch off
+  --form command|http     start a command before each call (the default), or let the host ask the gate itself
+  --url URL               the gate, by default http://127.0.0.1:8787
+  --key-file FILE         the API key, by default ~/.config/svc-gate/claude-code.key
+  --admin-key-file FILE   make a host key with this key of an administrator, if --key-file does not exist
+  --name NAME             the name of the new key, by default claude-code
+  --on-escalate WAY       deny (the default), wait or defer
+  --no-grant              keep the host's own permissions; without this, only calls that the gate allows run
+  --keep-allow            keep the permissions that the settings already allow
+  --print                 print the settings, and write nothing
+  --yes                   write without asking
+  --undo                  bring back the settings of before
+`;
+
+const options = {
+  agent: { type: "string" },
+  scope: { type: "string", default: "user" },
+  form: { type: "string", default: "command" },
+  url: { type: "string", default: process.env["SVC_URL"] ?? "http://127.0.0.1:8787" },
+  "key-file": { type: "string" },
+  "admin-key-file": { type: "string" },
+  name: { type: "string", default: "claude-code" },
+  "on-escalate": { type: "string", default: "deny" },
+  "no-grant": { type: "boolean", default: false },
+  "keep-allow": { type: "boolean", default: false },
+  print: { type: "boolean", default: false },
+  yes: { type: "boolean", default: false },
+  undo: { type: "boolean", default: false },
+  help: { type: "boolean", default: false },
+} as const;
+
+type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>["values"];
+
+/** Runs the command. */
+export async function installCommand(words: readonly string[]): Promise<number> {
+  const values = read(words);
+  if (values.help) {
+    process.stdout.write(usage);
+    return 0;
+  }
+  const file = values.scope === "managed" ? managedFile() : userFile();
+  if (values.undo) return undo(file, values);
+  const wanted = await wantedBy(values, file);
+  const before = readText(file);
+  const settings = claudeCodeSettings(before, wanted);
+  if (values.print) {
+    process.stdout.write(settings.text);
+    return 0;
+  }
+  show(file, before ?? "", settings.text);
+  if (wanted.form === "http") say(`start the host with the key in its environment: SVC_KEY="$(cat ${wanted.keyFile})"`);
+  for (const warning of [...settings.warnings, ...approverFiles(values.url)]) say(`warning: ${warning}`);
+  if (settings.text === before) {
+    say(`${file} has these settings already`);
+    return 0;
+  }
+  if (!(values.yes || (await agrees(`Write ${file}?`)))) return refusedByUser();
+  const first = recordOf(file);
+  // A second installation does not forget the settings before the first one.
+  const original = first !== undefined && first.after === before ? first.before : before;
+  write(file, settings.text, 0o644);
+  write(record(file), JSON.stringify({ before: original, after: settings.text }), 0o600);
+  say(`wrote ${file}; \`svc-gate hook install --agent claude-code --undo\` brings back the settings of before`);
+  say("Next: svc-gate doctor --agent claude-code");
+  return 0;
+}
+
+function read(words: readonly string[]): Values {
+  try {
+    const { values } = parseArgs({ args: [...words], options });
+    if (values.help) return values;
+    if (values.agent !== "claude-code") throw new BadInput("--agent must be claude-code");
+    oneOf("--scope", values.scope, ["user", "managed"]);
+    oneOf("--form", values.form, ["command", "http"]);
+    oneOf("--on-escalate", values["on-escalate"], ["deny", "wait", "defer"]);
+    if (!/^https?:\/\/[^/?#@\s"'\\]+(?:\/[^?#\s"'\\]*)?$/i.test(values.url))
+      throw new BadInput("--url must be http:// or https://, a host, and no user, query or fragment");
+    return values;
+  } catch (error) {
+    if (error instanceof BadInput) throw error;
+    throw new BadInput(`${(error as Error).message} (run svc-gate hook install --help for its options)`);
+  }
+}
+
+function oneOf(name: string, value: string, known: readonly string[]): void {
+  if (!known.includes(value)) throw new BadInput(`${name} must be ${known.join(" or ")}, not ${JSON.stringify(value)}`);
+}
+
+async function wantedBy(values: Values, file: string): Promise<Wanted> {
+  const isGrant = !values["no-grant"];
+  const mode = await gateMode(values.url);
+  if (isGrant && mode === "observe") {
+    const sentence = `the gate at ${values.url} observes, so it grants nothing, and the host would run no tool`;
+    throw new BadInput(`${sentence}: use --no-grant while it observes, and run this again when it enforces`);
+  }
+  const isManaged = file === managedFile();
+  const named = values["key-file"];
+  const keyFile = resolve(named ?? keyFileFor("claude-code"));
+  // In the settings of the machine, the default is a file of each user.
+  const isOfEachUser = isManaged && named === undefined;
+  if (!isOfEachUser && !existsSync(keyFile)) {
+    const admin = values["admin-key-file"];
+    if (admin === undefined) throw new BadInput(howToMakeKey(values.name, keyFile));
+    await makeKey({ url: values.url, adminKeyFile: resolve(admin), name: values.name, keyFile });
+    say(`made the host key \`${values.name}\` and wrote it to ${keyFile}`);
+  }
+  return {
+    url: values.url.replace(/\/+$/, ""),
+    keyFile: isOfEachUser ? `"$HOME"/${relative(homedir(), keyFile)}` : shellWord(keyFile),
+    form: values.form as Wanted["form"],
+    onEscalate: values["on-escalate"] as Wanted["onEscalate"],
+    isGrant,
+    keepsAllow: values["keep-allow"],
+    isManaged,
+  };
+}
+
+function howToMakeKey(name: string, keyFile: string): string {
+  return (
+    `${keyFile} does not exist. On the gate's machine, run \`svc-gate keys create ${name} --kind host\`. ` +
+    "Write the key to that file and run `chmod 600` on it, or name an administrator's key with --admin-key-file"
+  );
+}
+
+/** The gate's mode. A gate that does not answer would refuse every call, so nothing is written. */
+async function gateMode(url: string): Promise<string> {
+  try {
+    const response = await fetch(`${url.replace(/\/+$/, "")}/health`, {
+      redirect: "manual",
+      signal: AbortSignal.timeout(5000),
+    });
+    const { mode } = (await response.json()) as { readonly mode?: unknown };
+    if (mode === "observe" || mode === "assist" || mode === "enforce") return mode;
+  } catch {
+    // Reported below.
+  }
+  throw new BadInput(`the gate at ${url} does not answer GET /health: start it, or name it with --url`);
+}
+
+async function undo(file: string, { yes }: Values): Promise<number> {
+  const kept = recordOf(file);
+  if (kept === undefined) throw new BadInput(`this command has not written ${file}, so there is nothing to undo`);
+  const { before, after } = kept;
+  const now = readText(file) ?? "";
+  show(file, now, before ?? "");
+  if (now !== after) say(`warning: somebody changed ${file} since; these changes would be lost too`);
+  if (!(yes || (await agrees(before === undefined ? `Remove ${file}?` : `Write ${file}?`)))) return refusedByUser();
+  if (before === undefined) rmSync(file, { force: true });
+  else write(file, before, 0o644);
+  rmSync(record(file));
+  say(`${file} is as it was before`);
+  return 0;
+}
+
+/** The file that keeps the settings of before. */
+function record(file: string): string {
+  const name = file === managedFile() ? "managed" : "user";
+  return join(homedir(), ".config", "svc-gate", `claude-code.${name}.install.json`);
+}
+
+/** The settings of before, and those that this command wrote; undefined if it wrote none. */
+function recordOf(file: string): { readonly before?: string; readonly after: string } | undefined {
+  const text = readText(record(file));
+  return text === undefined ? undefined : JSON.parse(text);
+}
+
+function show(file: string, before: string, after: string): void {
+  if (before === after) return;
+  process.stdout.write(`${file}\n${lineDifference(before, after)}\n`);
+}
+
+async function agrees(question: string): Promise<boolean> {
+  if (!process.stdin.isTTY) throw new BadInput("nobody can answer here: use --yes to write, or --print to look");
+  const asked = createInterface({ input: process.stdin, output: process.stdout });
+  const answer = await asked.question(`${question} [y/N] `);
+  asked.close();
+  return /^y(?:es)?$/i.test(answer.trim());
+}
+
+function refusedByUser(): number {
+  say("nothing was written");
+  return 1;
+}
+
+function write(file: string, text: string, mode: number): void {
+  try {
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, text, { mode });
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? "error";
+    throw new BadInput(`${file} cannot be written (${code}): run this as its owner, or copy what --print shows`);
+  }
+}
+
+function readText(file: string): string | undefined {
+  return existsSync(file) ? readFileSync(file, "utf8") : undefined;
+}
+
+function say(text: string): void {
+  process.stdout.write(`${text}\n`);
+}

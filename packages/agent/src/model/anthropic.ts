@@ -1,0 +1,93 @@
+/** Anthropic Messages: POST /v1/messages. */
+import { callId, event, json, pieces, raw, textOf, type Json, type ModelAnswer, type Protocol } from "./protocol.ts";
+import type { Message } from "./script.ts";
+
+export const anthropic: Protocol = {
+  accepts: (path) => path.endsWith("/v1/messages"),
+  read: (body) => ({
+    messages: (body.messages ?? []).map(messageOf),
+    tools: (body.tools ?? []).map((tool: Json) => String(tool.name)),
+    isStreamed: body.stream === true,
+  }),
+  whole: (answer) => json({ ...envelope(answer), content: contentOf(answer), stop_reason: stopReason(answer) }),
+  streamed: (answer) => {
+    const start = { ...envelope(answer), content: [], stop_reason: null };
+    return [
+      named({ type: "message_start", message: start }),
+      ...blocksOf(answer).flat(),
+      named({
+        type: "message_delta",
+        delta: { stop_reason: stopReason(answer), stop_sequence: null },
+        usage: { output_tokens: 1 },
+      }),
+      named({ type: "message_stop" }),
+    ];
+  },
+};
+
+function messageOf({ role, content }: Json): Message {
+  const parts: readonly Json[] = Array.isArray(content) ? content : [{ type: "text", text: content }];
+  const results = parts.filter(({ type }) => type === "tool_result");
+  return {
+    from: role === "assistant" ? "model" : "user",
+    text: textOf(parts.filter(({ type }) => type === "text")),
+    results: results.map((part) => ({ call: String(part.tool_use_id), text: textOf(part.content) })),
+  };
+}
+
+function envelope(answer: ModelAnswer): object {
+  return {
+    id: `msg_${callId(answer, 0)}`,
+    type: "message",
+    role: "assistant",
+    model: answer.model,
+    stop_sequence: null,
+    usage: { input_tokens: 1, output_tokens: 1, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 },
+  };
+}
+
+function stopReason({ says }: ModelAnswer): string {
+  return typeof says === "string" ? "end_turn" : "tool_use";
+}
+
+function contentOf(answer: ModelAnswer): readonly object[] {
+  if (typeof answer.says === "string") return [{ type: "text", text: answer.says }];
+  return answer.says.map(({ tool, arguments: input }, index) => ({
+    type: "tool_use",
+    id: `toolu_${callId(answer, index)}`,
+    name: tool,
+    input: raw(input),
+  }));
+}
+
+function blocksOf(answer: ModelAnswer): readonly (readonly string[])[] {
+  const { says } = answer;
+  if (typeof says === "string")
+    return [
+      block(
+        0,
+        { type: "text", text: "" },
+        pieces(says).map((text) => ({ type: "text_delta", text })),
+      ),
+    ];
+  return says.map(({ tool, arguments: input }, index) => {
+    const start = { type: "tool_use", id: `toolu_${callId(answer, index)}`, name: tool, input: {} };
+    return block(
+      index,
+      start,
+      pieces(input).map((partial) => ({ type: "input_json_delta", partial_json: partial })),
+    );
+  });
+}
+
+function block(index: number, start: object, deltas: readonly object[]): readonly string[] {
+  return [
+    named({ type: "content_block_start", index, content_block: start }),
+    ...deltas.map((delta) => named({ type: "content_block_delta", index, delta })),
+    named({ type: "content_block_stop", index }),
+  ];
+}
+
+function named(data: { readonly type: string; readonly [member: string]: Json }): string {
+  return event(data, data.type);
+}

@@ -1,0 +1,51 @@
+/** Gemini: POST /v1beta/models/NAME:generateContent, and :streamGenerateContent. */
+import { event, json, pieces, raw, textOf, type Json, type ModelAnswer, type Protocol } from "./protocol.ts";
+import type { Message } from "./script.ts";
+
+export const gemini: Protocol = {
+  accepts: (path) => /:(?:generateContent|streamGenerateContent)$/.test(path),
+  read: (body, path) => ({
+    messages: (body.contents ?? []).map(messageOf),
+    tools: (body.tools ?? []).flatMap(toolNames),
+    isStreamed: path.endsWith(":streamGenerateContent"),
+  }),
+  whole: (answer) => json(responseOf(answer, partsOf(answer), true)),
+  streamed: (answer) => {
+    const { says } = answer;
+    const parts = typeof says === "string" ? pieces(says).map((text) => ({ text })) : partsOf(answer);
+    return parts.map((part, index) => event(responseOf(answer, [part], index === parts.length - 1)));
+  },
+};
+
+function messageOf({ role, parts }: Json): Message {
+  const all: readonly Json[] = parts ?? [];
+  const responses = all.map(({ functionResponse }) => functionResponse).filter((each) => each !== undefined);
+  return {
+    from: role === "model" ? "model" : "user",
+    text: textOf(all),
+    results: responses.map(({ id, name, response }) => ({
+      call: String(id ?? name),
+      text: JSON.stringify(response),
+    })),
+  };
+}
+
+function toolNames(tool: Json): readonly string[] {
+  const declared: readonly Json[] = tool.functionDeclarations ?? [];
+  const others = Object.keys(tool).filter((name) => name !== "functionDeclarations");
+  return [...declared.map(({ name }) => String(name)), ...others];
+}
+
+function partsOf({ says }: ModelAnswer): readonly object[] {
+  if (typeof says === "string") return [{ text: says }];
+  return says.map(({ tool, arguments: input }) => ({ functionCall: { name: tool, args: raw(input) } }));
+}
+
+function responseOf(answer: ModelAnswer, parts: readonly object[], isLast: boolean): object {
+  return {
+    candidates: [{ content: { role: "model", parts }, index: 0, ...(isLast ? { finishReason: "STOP" } : {}) }],
+    usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 },
+    modelVersion: answer.model,
+    responseId: `${answer.script ?? "none"}-${answer.turn}`,
+  };
+}

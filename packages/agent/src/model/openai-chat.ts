@@ -1,0 +1,77 @@
+/** OpenAI Chat Completions: POST /v1/chat/completions. */
+import { callId, event, json, pieces, textOf, type Json, type ModelAnswer, type Protocol } from "./protocol.ts";
+import type { Message } from "./script.ts";
+
+export const openaiChat: Protocol = {
+  accepts: (path) => path.endsWith("/chat/completions"),
+  read: (body) => ({
+    messages: (body.messages ?? []).map(messageOf),
+    tools: (body.tools ?? []).map((tool: Json) => String(tool.function?.name ?? tool.type)),
+    isStreamed: body.stream === true,
+  }),
+  whole: (answer) =>
+    json({
+      ...envelope(answer, "chat.completion"),
+      choices: [{ index: 0, message: messageIn(answer), logprobs: null, finish_reason: finishReason(answer) }],
+      usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+    }),
+  streamed: (answer) => {
+    const chunk = (delta: object, reason: string | null = null): string =>
+      event({
+        ...envelope(answer, "chat.completion.chunk"),
+        choices: [{ index: 0, delta, logprobs: null, finish_reason: reason }],
+      });
+    return [
+      chunk({ role: "assistant", content: null }),
+      ...deltasOf(answer).map((delta) => chunk(delta)),
+      chunk({}, finishReason(answer)),
+      event({
+        ...envelope(answer, "chat.completion.chunk"),
+        choices: [],
+        usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+      }),
+      event("[DONE]"),
+    ];
+  },
+};
+
+function messageOf({ role, content, tool_call_id }: Json): Message {
+  const results = role === "tool" ? [{ call: String(tool_call_id), text: textOf(content) }] : [];
+  return {
+    from: role === "assistant" ? "model" : "user",
+    text: role === "user" ? textOf(content) : "",
+    results,
+  };
+}
+
+function envelope(answer: ModelAnswer, object: string): object {
+  return { id: `chatcmpl-${callId(answer, 0)}`, object, created: 1, model: answer.model };
+}
+
+function finishReason({ says }: ModelAnswer): string {
+  return typeof says === "string" ? "stop" : "tool_calls";
+}
+
+function messageIn(answer: ModelAnswer): object {
+  const { says } = answer;
+  if (typeof says === "string") return { role: "assistant", content: says, refusal: null };
+  const calls = says.map(({ tool, arguments: input }, index) => ({
+    id: `call_${callId(answer, index)}`,
+    type: "function",
+    function: { name: tool, arguments: input },
+  }));
+  return { role: "assistant", content: null, refusal: null, tool_calls: calls };
+}
+
+function deltasOf(answer: ModelAnswer): readonly object[] {
+  const { says } = answer;
+  if (typeof says === "string") return pieces(says).map((content) => ({ content }));
+  return says.flatMap(({ tool, arguments: input }, index) => [
+    {
+      tool_calls: [
+        { index, id: `call_${callId(answer, index)}`, type: "function", function: { name: tool, arguments: "" } },
+      ],
+    },
+    ...pieces(input).map((piece) => ({ tool_calls: [{ index, function: { arguments: piece } }] })),
+  ]);
+}

@@ -1,0 +1,75 @@
+/** What the four protocols have in common: reading a request, and writing an answer whole or in pieces. */
+import type { Message, Place, ScriptedTurn } from "./script.ts";
+
+/** A JSON value of a host's request, before it is read. */
+export type Json = any;
+
+/** A request as the script needs it. */
+export interface ModelRequest {
+  readonly messages: readonly Message[];
+  /** Names of the tools that the host offers. */
+  readonly tools: readonly string[];
+  readonly isStreamed: boolean;
+}
+
+/** An answer to be written. */
+export interface ModelAnswer extends Place {
+  readonly says: ScriptedTurn;
+  /** The model's name as in the request. */
+  readonly model: string;
+}
+
+/** One wire protocol. */
+export interface Protocol {
+  /** Returns whether a POST to this path is a request to the model. */
+  readonly accepts: (path: string) => boolean;
+  readonly read: (body: Json, path: string) => ModelRequest;
+  /** Returns the body of an answer in one piece. */
+  readonly whole: (answer: ModelAnswer) => string;
+  /** Returns server-sent events, each with its final empty line. */
+  readonly streamed: (answer: ModelAnswer) => readonly string[];
+}
+
+/** Returns the id of a call. It is the same whenever the request is repeated. */
+export function callId({ script, turn }: Place, index: number): string {
+  return `${script ?? "none"}_${turn}_${index}`.replaceAll(/[^\w-]/g, "_");
+}
+
+/** Cuts a text into two pieces, as a model streams its tokens. */
+export function pieces(text: string): readonly string[] {
+  const middle = Math.ceil(text.length / 2);
+  return [text.slice(0, middle), text.slice(middle)].filter((piece) => piece !== "");
+}
+
+/** Returns one server-sent event. */
+export function event(data: object | string, name?: string): string {
+  const line = typeof data === "string" ? data : json(data);
+  return `${name === undefined ? "" : `event: ${name}\n`}data: ${line}\n\n`;
+}
+
+const raws = new WeakMap<object, string>();
+
+/** A value that `json` writes as this text, even if the text is not JSON. */
+export function raw(text: string): object {
+  const value = {};
+  raws.set(value, text);
+  return value;
+}
+
+/** Writes JSON in which values of `raw` keep their text. */
+export function json(value: Json): string {
+  const found: string[] = [];
+  const mark = (index: number): string => `\u0001raw ${index}\u0001`;
+  const text = JSON.stringify(value, (_, member: Json) => {
+    const kept = typeof member === "object" && member !== null ? raws.get(member) : undefined;
+    return kept === undefined ? member : mark(found.push(kept) - 1);
+  });
+  return found.reduce((all, kept, index) => all.replace(JSON.stringify(mark(index)), () => kept), text);
+}
+
+/** Returns the texts of a content: a text, or a list of parts with a text. */
+export function textOf(content: Json): string {
+  if (typeof content === "string") return content;
+  if (!Array.isArray(content)) return content === null || content === undefined ? "" : JSON.stringify(content);
+  return content.map((part: Json) => (typeof part?.text === "string" ? part.text : "")).join("\n");
+}

@@ -1,0 +1,27 @@
+/** A receipt of a call that was let through. */
+interface HookedReceipt {
+  readonly seq: number;
+  readonly hash: string;
+}
+
+/** More calls at once than hosts run; the oldest are forgotten, and then have no outcome. */
+const callsMax = 10_000;
+
+/** The calls that were let through and have not run yet, as far as this process decided them. */
+export class HookedCalls {
+  readonly #receipts = new Map<string, HookedReceipt>();
+
+  /** A model may use an id twice: then the last call counts. */
+  add(place: string, receipt: HookedReceipt): void {
+    this.#receipts.delete(place);
+    this.#receipts.set(place, { seq: receipt.seq, hash: receipt.hash });
+    const [oldest] = this.#receipts.keys();
+    if (this.#receipts.size > callsMax && oldest !== undefined) this.#receipts.delete(oldest);
+  }
+
+  take(place: string): HookedReceipt | undefined {
+    const receipt = this.#receipts.get(place);
+    this.#receipts.delete(place);
+    return receipt;
+  }
+}

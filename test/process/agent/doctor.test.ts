@@ -1,0 +1,124 @@
+/**
+ * Goal: `svc-gate doctor` says that a call ran if one did, and says that it knows nothing if the host did not get so far.
+ * Method: programs that only look like a host. test/process/hosts/doctor.test.ts starts the released host.
+ */
+import assert from "node:assert/strict";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import { runAgent, type AgentRun } from "../../support/agent.ts";
+import { temporaryFolder } from "../../support/gate.ts";
+import { sentencesOf } from "../../support/sentences.ts";
+
+const says = sentencesOf(import.meta.filename);
+/** The doctor refuses root, so these tests become another user. */
+const nobody = process.getuid?.() === 0 ? 65534 : undefined;
+
+interface Doctor {
+  readonly home: string;
+  readonly temporary: string;
+  readonly run: (...words: readonly string[]) => Promise<AgentRun>;
+}
+
+/** A home folder with settings, and a host that is a shell script. */
+function doctorFor(t: TestContext, script: string, settings: object | string = {}): Doctor {
+  const home = temporaryFolder(t);
+  const program = join(home, "claude");
+  const temporary = join(home, "tmp");
+  for (const each of [join(home, ".claude"), temporary]) mkdirSync(each);
+  chmodSync(temporary, 0o777);
+  const text = typeof settings === "string" ? settings : JSON.stringify(settings);
+  writeFileSync(join(home, ".claude", "settings.json"), text);
+  writeFileSync(program, `#!/bin/sh\nif [ "$1" = --version ]; then echo 9.9.9; exit 0; fi\n${script}\n`);
+  chmodSync(program, 0o755);
+  chmodSync(home, 0o755);
+  return {
+    home,
+    temporary,
+    run: (...words) =>
+      runAgent(["doctor", "--agent", "claude-code", "--host", program, ...words], {
+        env: { HOME: home, TMPDIR: temporary },
+        cwd: home,
+        ...(nobody === undefined ? {} : { uid: nobody }),
+      }),
+  };
+}
+
+const readFileText = (file: string): string => readFileSync(file, "utf8");
+
+const verdicts = ({ stdout }: AgentRun): any => JSON.parse(stdout);
+
+suite(
+  "svc-gate doctor",
+  { concurrency: 2, skip: process.platform === "win32" ? "hosts are shell scripts" : false },
+  () => {
+    test("a host that runs everything is reported as open in each case but the allowed one", async (t) => {
+      const { run } = doctorFor(t, "touch ran");
+      const { code, stdout } = await run("--yes");
+      assert.equal(code, 1);
+      says("a host that runs everything", stdout.replaceAll(/^The network.*\n/gm, ""), { HOME: t.name });
+      const { closed, results } = verdicts(await run("--yes", "--json"));
+      assert.equal(closed, false);
+      assert.deepEqual(new Set(results.map(({ ran }: any) => ran)), new Set([true]));
+    });
+
+    test("a host that ends at once proves nothing, and the doctor says so", async (t) => {
+      const { run } = doctorFor(t, "echo 'no such model' >&2; exit 1");
+      const { code, stdout } = await run("--yes", "--json");
+      assert.equal(code, 1, stdout);
+      for (const { closed, ran, trouble } of verdicts({ code, stdout, stderr: "" }).results)
+        assert.deepEqual([closed, ran, trouble], [false, false, "no such model"]);
+      assert.match((await run("--yes")).stdout, /\n10 of 10 cases say nothing, because the host did not get so far\./);
+    });
+
+    test("it lists the commands of the settings first, and starts nothing without an answer", async (t) => {
+      const hook = { matcher: "*", hooks: [{ type: "command", command: "touch hooked" }] };
+      const settings = { apiKeyHelper: "touch helped", hooks: { PreToolUse: [hook] } };
+      const { home, run } = doctorFor(t, "touch ran", settings);
+      const { code, stdout, stderr } = await run();
+      assert.equal(code, 2);
+      says("the commands", stdout, { HOME: home });
+      says("nobody can answer", stderr);
+      assert.deepEqual(readdirSync(home).toSorted(), [".claude", "claude", "tmp"]);
+    });
+
+    test("the host gets a copy of the settings without helpers, and nothing of the user's variables", async (t) => {
+      const settings = {
+        apiKeyHelper: "touch helped",
+        env: { ANTHROPIC_BASE_URL: "http://elsewhere", EDITOR: "vi" },
+        model: "opus",
+      };
+      const { home, run } = doctorFor(t, 'env > "$KEPT/env"; cp "$HOME/.claude/settings.json" "$KEPT/"', settings);
+      const kept = join(home, "kept");
+      mkdirSync(kept);
+      chmodSync(kept, 0o777);
+      writeFileSync(join(home, "claude"), readFileText(join(home, "claude")).replaceAll("$KEPT", kept));
+      await run("--yes");
+      const copy = JSON.parse(readFileText(join(kept, "settings.json")));
+      assert.deepEqual(copy, { model: "opus", env: { EDITOR: "vi" } });
+      const env = readFileText(join(kept, "env"));
+      assert.doesNotMatch(env, new RegExp(`^HOME=${home}$`, "m"));
+      assert.match(env, /^ANTHROPIC_BASE_URL=http:\/\/127\.0\.0\.1:\d+$/m);
+      assert.match(env, /^HTTPS_PROXY=http:\/\/127\.0\.0\.1:9$/m);
+    });
+
+    test("it leaves nothing behind", async (t) => {
+      const { run, temporary } = doctorFor(t, "touch ran");
+      await run("--yes");
+      assert.deepEqual(readdirSync(temporary), []);
+    });
+
+    test("it refuses root, a host that it cannot find, and settings that are not JSON", async (t) => {
+      const { run, home } = doctorFor(t, "exit 0", "{");
+      says("broken settings", (await run("--yes")).stderr, { HOME: home });
+      const env = { HOME: home, PATH: "/nowhere" };
+      const other = nobody === undefined ? {} : { uid: nobody };
+      says("no host", (await runAgent(["doctor", "--agent", "claude-code"], { env, cwd: home, ...other })).stderr);
+      says("no agent", (await runAgent(["doctor"], { env, cwd: home, ...other })).stderr);
+      if (nobody === undefined) return t.diagnostic("this user is not root");
+      const asRoot = await runAgent(["doctor", "--agent", "claude-code"], { env, cwd: home });
+      assert.equal(asRoot.code, 2);
+      return says("root", asRoot.stderr);
+    });
+  },
+);

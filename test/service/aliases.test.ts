@@ -1,0 +1,354 @@
+/**
+ * Goal: a call under an alias is a call of the tool, for keys, rules, counters, approvals, grants, denials and stops, and
+ * its receipt keeps both names. Method: each rule is a scenario against a gate over HTTP. Positive control: the same
+ * scenario fails on a gate with a planted defect.
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import type { TestContext } from "node:test";
+import { aliased, aliasedPayments, as, movedPayments, ownNameAlone, verdictOf } from "../support/aliases.ts";
+import { approved, assertLedgerHolds, large, naming, runScenarios, small, type Desk } from "../support/approvals.ts";
+import type { Scenario } from "../support/approvals.ts";
+import { ask, check, finish, root } from "../support/gate.ts";
+
+const why = "the agent pays the wrong people";
+
+/** Puts another contract in force, whose file the mandate names. */
+async function reload(desk: Desk, contract: string): Promise<{ readonly status: number; readonly text: string }> {
+  writeFileSync(join(desk.folder, "contracts", "pay.yaml"), contract);
+  return desk.operates("/admin/reload", {});
+}
+
+async function receiptsOf(desk: Desk, tool: string): Promise<readonly number[]> {
+  const { json } = await ask(desk, `/receipts?tool_name=${tool}`);
+  return (json.receipts as readonly { readonly seq: number }[]).map(({ seq }) => seq);
+}
+
+async function assertVerifies(desk: Desk): Promise<void> {
+  const { json } = await ask(desk, "/ledger/verify");
+  assert.equal(json.ok, true, JSON.stringify(json));
+}
+
+/** Runs a command on the ledger of a gate that has stopped. */
+async function run(t: TestContext, ...args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await finish(t, args);
+  assert.equal(code, 0, `${args.join(" ")}: ${stdout}${stderr}`);
+  return stdout;
+}
+
+/** Exports the ledger and runs the two verifiers that share no code with the gate. */
+async function assertOutsidersAccept(t: TestContext, desk: Desk): Promise<void> {
+  const folder = join(desk.folder, "export");
+  await run(t, "export", folder, "--data-dir", join(desk.folder, "data"));
+  const { vkeys } = JSON.parse(readFileSync(join(folder, "log.json"), "utf8")) as { readonly vkeys: readonly string[] };
+  for (const [program, file] of [
+    [process.execPath, "svc-verify.mjs"] as const,
+    ["python3", "svc_verify.py"] as const,
+  ]) {
+    const given = [join(root, "verify", file), folder, "--key", vkeys[0] ?? ""];
+    const { status, stdout, error } = spawnSync(program, given, { encoding: "utf8" });
+    if (error === undefined) assert.equal(status, 0, `${file}: ${stdout}`);
+  }
+}
+
+const scenarios: readonly Scenario[] = [
+  {
+    rule: "a counter counts the calls under all names of a tool together",
+    options: aliased,
+    run: async (desk) => {
+      const often = (name: string): object => as(name, { ...small, tool_input: { amount: 5, to: "often" } });
+      assert.equal(await verdictOf(desk, often("Pay")), "ALLOW");
+      const { verdict, reason } = await desk.asks(often("pay.send"));
+      assert.deepEqual([verdict, reason], ["ESCALATE", "Svc: 1 were tried"]);
+      assert.match((await desk.asks(often("send_money"))).reason, /2 were tried/);
+    },
+    defect: ownNameAlone,
+  },
+  {
+    rule: "an approval of a call under one name can be used under another one",
+    options: aliased,
+    run: async (desk) => {
+      const id = await approved(desk, as("Pay", large));
+      const { json } = await desk.as("anna", `/approvals/${id}`);
+      assert.deepEqual([json.tool_name, json.sent_as], ["pay.send", "Pay"]);
+      assert.equal(await verdictOf(desk, naming(id, as("Pay", small))), "ALLOW", "another call does not use it");
+      assert.equal(await verdictOf(desk, naming(id, large)), "ALLOW");
+      assert.equal((await desk.as("anna", `/approvals/${id}`)).json.status, "used");
+      const { json: page } = await desk.as("anna", "/approvals?state=used&tool_name=pay.send");
+      assert.equal(page.approvals.length, 1);
+      await assertVerifies(desk);
+    },
+    defect: { within: "ApprovableCall.#bound", find: "request.toolName", put: "request.alias ?? request.toolName" },
+  },
+  {
+    rule: "a denial of a tool in a session blocks the tool under every name",
+    options: aliased,
+    run: async (desk) => {
+      const { approval } = await desk.asks(as("Pay", large));
+      const denied = await desk.decides("anna", approval.id, "deny", { scope: "tool", comment: "no more payments" });
+      assert.equal(denied.status, 200, denied.text);
+      const other = { ...large, tool_input: { amount: 1100, to: "eve" } };
+      for (const name of ["pay.send", "send_money"])
+        assert.match((await desk.asks(as(name, other))).reason, /no more payments/);
+      await assertVerifies(desk);
+    },
+    defect: {
+      within: "JudgedBatch.judge",
+      find: "const { approvalId: named, sessionId: session, toolName: tool } = request;",
+      put: "const { approvalId: named, sessionId: session, toolName, alias } = request; const tool = alias ?? toolName;",
+    },
+  },
+  {
+    rule: "a grant from a call under one name covers calls under the others",
+    options: aliased,
+    run: async (desk) => {
+      const { approval, receipt } = await desk.asks(as("Pay", large));
+      const body = { approval: approval.id, hash: receipt.hash, amounts: { "input.amount": 4000 } };
+      const made = await desk.as("anna", "/grants", body);
+      assert.equal(made.status, 201, made.text);
+      assert.equal((await desk.as("anna", "/grants")).json.grants[0].tool_name, "pay.send");
+      for (const name of ["send_money", "pay.send"])
+        assert.equal(await verdictOf(desk, as(name, { ...large, tool_input: { amount: 1001, to: "anna" } })), "ALLOW");
+      await assertVerifies(desk);
+    },
+    defect: {
+      within: "BatchGrants.open",
+      find: "request.toolName === grant.tool",
+      put: "(request.alias ?? request.toolName) === grant.tool",
+    },
+  },
+  {
+    rule: "a stop of a tool blocks the tool under every name",
+    options: aliased,
+    run: async (desk) => {
+      await desk.operates("/admin/stop", { scope: { tools: ["pay.send"] }, why });
+      for (const name of ["pay.send", "Pay", "send_money"])
+        assert.match((await desk.asks(as(name, small))).reason, /stopped/);
+      assert.doesNotMatch((await desk.asks({ ...small, tool_name: "pay.legal" })).reason, /stopped/);
+      await assertVerifies(desk);
+    },
+    defect: {
+      within: "stopOf",
+      find: "stopFor(active, { key: caller.keyName, session, tool, alias })",
+      put: "stopFor(active, { key: caller.keyName, session, tool: alias ?? tool })",
+    },
+  },
+  {
+    rule: "a stop that names an alias blocks the tool under every name, and lifting it by that name ends it",
+    options: aliased,
+    run: async (desk) => {
+      const scope = { tools: ["Pay"] };
+      await desk.operates("/admin/stop", { scope, why });
+      assert.deepEqual((await ask(desk, "/stop")).json.stops[0].scope, { tools: ["Pay", "pay.send"] });
+      for (const name of ["pay.send", "Pay", "send_money"])
+        assert.match((await desk.asks(as(name, small))).reason, /stopped/);
+      const lifted = await desk.operates("/admin/stop/lift", { scope, why: "checked" });
+      assert.equal(lifted.status, 200, lifted.text);
+      assert.equal(await verdictOf(desk, as("send_money", small)), "ALLOW");
+      await assertVerifies(desk);
+    },
+    defect: { within: "withOwnNames", first: "return scope;" },
+  },
+  {
+    rule: "a stop of a name blocks each call that was sent under it, even if the contract takes it for an alias later",
+    options: { ...aliased, contract: aliasedPayments.replace("aliases: [Pay, send_money]", "aliases: [send_money]") },
+    run: async (desk) => {
+      await desk.operates("/admin/stop", { scope: { tools: ["Pay"] }, why });
+      assert.equal((await reload(desk, aliasedPayments)).status, 200);
+      assert.match((await desk.asks(as("Pay", small))).reason, /stopped/);
+      assert.equal(await verdictOf(desk, small), "ALLOW");
+      await assertVerifies(desk);
+    },
+    defect: {
+      within: "isStopped",
+      find: "scope.tools.includes(tool) || scope.tools.includes(alias)",
+      put: "scope.tools.includes(tool)",
+    },
+  },
+  {
+    rule: "a key for a tool may send its aliases, and a key for another tool may not",
+    options: aliased,
+    run: async (desk) => {
+      const keyFor = async (name: string, tools: readonly string[]): Promise<string> =>
+        (await desk.operates("/admin/keys", { name, scopes: ["check"], tools })).json.key as string;
+      const [own, legal, alias] = [
+        await keyFor("own", ["pay.send"]),
+        await keyFor("legal", ["pay.legal"]),
+        await keyFor("alias", ["Pay"]),
+      ];
+      for (const name of ["pay.send", "Pay"]) assert.equal(await verdictOf(desk, as(name, small), own), "ALLOW");
+      for (const key of [legal, alias]) {
+        const { status, json } = await check(desk, as("Pay", small), { authorization: `Bearer ${key}` });
+        assert.deepEqual([status, json.code], [422, "wrong-tool"]);
+        assert.match(json.detail, /does not cover the tool "pay\.send", which was sent as "Pay"$/);
+      }
+      const before = await desk.rows();
+      const mixed = await Promise.all(
+        [own, legal, own, legal].map((key) => check(desk, as("Pay", small), { authorization: `Bearer ${key}` })),
+      );
+      assert.deepEqual(
+        mixed.map(({ status }) => status),
+        [200, 422, 200, 422],
+      );
+      assert.equal(await desk.rows(), before + 2, "a refused call has no row");
+    },
+    defect: {
+      within: "Sequencer.#decide",
+      find: "current.prepared.request.toolName",
+      put: "submission.request.toolName",
+    },
+  },
+  {
+    rule: "a receipt keeps the name that was sent and shows the tool that was judged, and the own name finds it",
+    options: aliased,
+    run: async (desk) => {
+      const own = (await desk.asks(small)).receipt.seq as number;
+      const alias = (await desk.asks(as("Pay", small))).receipt.seq as number;
+      const unknown = (await desk.asks(as("Pai", small))).receipt.seq as number;
+      const { json: row } = await ask(desk, `/receipts/${alias}`);
+      assert.deepEqual([row.tool_name, row.tool, JSON.parse(row.leaf).tool], ["Pay", "pay.send", "pay.send"]);
+      assert.match(Buffer.from(row.evidence[0], "base64url").toString(), /"tool_name":"Pay"\}\]$/);
+      for (const seq of [own, unknown]) assert.ok(!("tool" in (await ask(desk, `/receipts/${seq}`)).json));
+      assert.match(
+        (await ask(desk, `/receipts/${unknown}`)).json.reason,
+        /it resembles "Pay", an alias of "pay\.send"$/,
+      );
+      assert.deepEqual(await receiptsOf(desk, "pay.send"), [alias, own]);
+      assert.deepEqual(await receiptsOf(desk, "Pay"), []);
+      assert.deepEqual(await receiptsOf(desk, "Pai"), [unknown]);
+      await assertVerifies(desk);
+    },
+    defect: { within: "AppendTransaction.append", find: "entry.alias ?? entry.toolName", put: "entry.toolName" },
+  },
+  {
+    rule: "verification finds a row whose column hides it from the filter by the tool",
+    options: aliased,
+    run: async (desk) => {
+      const { receipt } = await desk.asks(as("Pay", small));
+      await assertVerifies(desk);
+      const database = new DatabaseSync(join(desk.folder, "data", "ledger.db"));
+      database.prepare("UPDATE receipts SET tool = 'Pay' WHERE seq = ?").run(receipt.seq);
+      database.close();
+      const { json } = await ask(desk, "/ledger/verify");
+      assert.deepEqual([json.ok, json.first_broken?.seq], [false, receipt.seq]);
+    },
+    defect: { within: "verifyEvidence", find: "leaf.tool !== null && leaf.tool !== tool && !isErased", put: "false" },
+  },
+  {
+    rule: "replay, deep verification and both small verifiers accept calls under aliases, and reports show one tool",
+    options: aliased,
+    run: async (desk, t) => {
+      const id = await approved(desk, as("Pay", large));
+      for (const name of ["send_money", "pay.send", "Pay"]) await desk.asks(naming(id, as(name, large)));
+      await desk.asks(as("send_money", { ...small, tool_input: { amount: 5, to: "nobody" } }));
+      const { receipt } = await desk.asks({ ...small, tool_name: "Pay", tool_input: { amount: 5, to: "nobody" } });
+      await assertLedgerHolds(t, desk);
+      const data = join(desk.folder, "data");
+      const report = JSON.parse(await run(t, "report", data, "--json"));
+      const tools = (report.by_tool as readonly { readonly tool: string }[]).map(({ tool }) => tool);
+      assert.deepEqual([...new Set(tools)], ["pay.send"]);
+      assert.match(
+        await run(t, "explain", "--receipt", String(receipt.seq), "--data-dir", data),
+        /pay\.send \(sent as Pay\)/,
+      );
+      const lines = (await run(t, "export", "-", "--format", "jsonl", "--data-dir", data)).trimEnd().split("\n");
+      const { tool, sent_as: alias } = JSON.parse(lines[receipt.seq - 1] ?? "");
+      assert.deepEqual([tool, alias], ["pay.send", "Pay"]);
+      await assertOutsidersAccept(t, desk);
+    },
+    // The leaf names the alias, so a replay finds another tool.
+    defect: {
+      within: "AppendTransaction.append",
+      find: "entry.routed ? entry.toolName : null",
+      put: "entry.routed ? (entry.alias ?? entry.toolName) : null",
+    },
+  },
+  {
+    rule: "after a reload that moves an alias, a new counter counts old rows by the tool that was judged then",
+    options: aliased,
+    run: async (desk, t) => {
+      for (const name of ["Pay", "pay.send"]) await desk.asks(as(name, small));
+      const rule =
+        'on: [pay.send], when: counters.all >= 2, verdict: BLOCK, final: true, reason: "{counters.all} before"';
+      const counting = movedPayments
+        .replace("counters:\n", "counters:\n  all: { of: [pay.send], per: platform.wallet, within: 48h }\n")
+        .replace("rules:\n", `rules:\n  - { rule: all, ${rule} }\n`);
+      const { status, text } = await reload(desk, counting);
+      assert.equal(status, 200, text);
+      assert.match((await desk.asks(as("send_money", small))).reason, /2 before/);
+      const { json } = await ask(desk, `/receipts/${(await desk.asks(as("Pay", small))).receipt.seq}`);
+      assert.equal(json.tool, "pay.legal");
+      await assertLedgerHolds(t, desk);
+    },
+    defect: { within: "recountRow", find: "call.tool", put: "call.tool_name" },
+  },
+  {
+    rule: "a row shows the tool that its contract means, also for calls that arrive during a reload",
+    options: aliased,
+    run: async (desk, t) => {
+      const asked = Array.from({ length: 8 }, () => desk.asks(as("Pay", small)));
+      assert.equal((await reload(desk, movedPayments)).status, 200);
+      await Promise.all([...asked, desk.asks(as("Pay", small))]);
+      const contracts = new Map<string, Set<string>>();
+      for (const { leaf } of (await ask(desk, "/receipts")).json.receipts as readonly { readonly leaf: string }[]) {
+        const { contract, tool } = JSON.parse(leaf);
+        contracts.set(contract, (contracts.get(contract) ?? new Set()).add(tool));
+      }
+      assert.ok([...contracts.values()].every(({ size }) => size === 1));
+      assert.deepEqual([...(contracts.get(contractNow(await ask(desk, "/rules"))) ?? [])], ["pay.legal"]);
+      await assertLedgerHolds(t, desk);
+    },
+    // A gate that keeps the name of the first contract for later ones.
+    defect: {
+      within: "withOwnName",
+      first: [
+        "const known = Reflect.get(globalThis, sent.toolName);",
+        "if (known !== undefined) return { ...sent, toolName: known, alias: sent.toolName };",
+        "Reflect.set(globalThis, sent.toolName, aliases.get(sent.toolName));",
+      ].join(" "),
+    },
+  },
+  {
+    rule: "a name with two meanings in the contracts of a mandate keeps the old contracts in force",
+    options: { ...aliased, mandate: "mandate: two\ncontracts: [contracts/pay.yaml]\n" },
+    run: async (desk) => {
+      const other = (aliases: string, tool = "other.pay"): string =>
+        [
+          `contract: other\ntools:\n  ${tool}:\n    aliases: [${aliases}]`,
+          "    input: { type: object, additionalProperties: true }\n    otherwise: ALLOW\n",
+        ].join("\n");
+      writeFileSync(
+        join(desk.folder, "mandate.yaml"),
+        "mandate: two\ncontracts: [contracts/pay.yaml, contracts/other.yaml]\n",
+      );
+      const put = async (contract: string): Promise<{ readonly status: number; readonly text: string }> => {
+        writeFileSync(join(desk.folder, "contracts", "other.yaml"), contract);
+        return desk.operates("/admin/reload", {});
+      };
+      for (const contract of [other("Pay"), other("pay.legal"), other("x", "Pay")]) {
+        const { status, text } = await put(contract);
+        assert.equal(status, 422, `${contract}\n${text}`);
+        assert.match(text, /error\[alias\]/);
+      }
+      assert.equal((await put(other("elsewhere"))).status, 200);
+      assert.equal(await verdictOf(desk, as("elsewhere", small)), "ALLOW");
+      const shared = other("Pay, Geld", "pay.send");
+      assert.equal((await put(shared)).status, 200, "two contracts that list one tool share its aliases");
+      for (const name of ["Geld", "send_money", "Pay"]) assert.equal(await verdictOf(desk, as(name, small)), "ALLOW");
+      assert.match(
+        (await desk.asks(as("Geld", { ...small, tool_input: { amount: 999_999, to: "x" } }))).reason,
+        /is spent/,
+      );
+    },
+    defect: { within: "readAliases", find: "known !== undefined && known.tool !== tool", put: "false" },
+  },
+];
+
+function contractNow({ headers }: { readonly headers: Headers }): string {
+  return `sha256:${(headers.get("etag") ?? "").replaceAll('"', "").replace(/^sha256:/, "")}`;
+}
+
+runScenarios("aliases", scenarios);

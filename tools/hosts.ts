@@ -1,0 +1,58 @@
+/**
+ * `npm run hosts [-- --newest]`: runs the conformance kit against the agent hosts of the lock file, and writes
+ * docs/hosts/README.md. With `--newest` it installs the newest versions into a temporary folder, and prints what it found.
+ * It exits with 1 if a case fails that is not listed as open.
+ */
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { drivers } from "../adapters/conformance/drivers/all.ts";
+import { runHost } from "../adapters/conformance/kit.ts";
+import { pageOf, surprises, type HostRun } from "../adapters/conformance/page.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const { values } = parseArgs({ options: { newest: { type: "boolean", default: false } } });
+const ends: (() => Promise<void>)[] = [];
+const end = { after: (each: () => Promise<void>): void => void ends.push(each) };
+
+try {
+  if (values.newest) installNewest();
+  const found: HostRun[] = [];
+  for (const driver of drivers) {
+    const missing = driver.missing();
+    if (missing !== undefined) throw new Error(`${driver.name}: ${missing}`);
+    const started = performance.now();
+    const runs = await runHost(end, driver, { atOnce: 2 });
+    found.push({ driver, version: driver.version(), runs });
+    console.error(`${driver.name} ${driver.version()}: ${((performance.now() - started) / 1000).toFixed(0)} s`);
+  }
+  const problems = found.flatMap(surprises);
+  for (const problem of problems) console.error(problem);
+  if (problems.length > 0) process.exitCode = 1;
+  if (values.newest) console.log(pageOf(found));
+  else writeFileSync(join(root, "docs", "hosts", "README.md"), pageOf(found));
+} finally {
+  for (const each of ends) await each();
+}
+
+/** Installs the newest versions of the named packages, without the dependencies' locked versions. */
+function installNewest(): void {
+  const folder = mkdtempSync(join(tmpdir(), "svc-gate-hosts-"));
+  end.after(async () => rmSync(folder, { recursive: true, force: true }));
+  const own = join(root, "adapters", "conformance", "hosts");
+  cpSync(join(own, "package.json"), join(folder, "package.json"));
+  const { dependencies } = JSON.parse(readFileSync(join(own, "package.json"), "utf8"));
+  const names = Object.keys(dependencies).map((name) => `${name}@latest`);
+  run(folder, "npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", ...names);
+  run(folder, "python3", "-m", "venv", ".venv");
+  run(folder, join(folder, ".venv", "bin", "pip"), "install", "--quiet", "--only-binary=:all:", "claude-agent-sdk");
+  process.env["SVC_TEST_HOSTS"] = folder;
+}
+
+function run(cwd: string, command: string, ...words: readonly string[]): void {
+  const { status } = spawnSync(command, words, { cwd, stdio: ["ignore", "ignore", "inherit"] });
+  if (status !== 0) throw new Error(`${command} ${words[0]} failed`);
+}
