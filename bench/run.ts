@@ -7,6 +7,7 @@ import { benchDeep } from "./deep.ts";
 import { benchEvents } from "./events.ts";
 import { benchExports } from "./exports.ts";
 import { benchHook } from "./hook.ts";
+import { benchMcp } from "./mcp.ts";
 import { benchOverload } from "./overload.ts";
 import { benchPairs } from "./pairs.ts";
 import { benchPeers } from "./peers/measure.ts";
@@ -30,6 +31,7 @@ const benches: Readonly<Record<string, () => Promise<void>>> = {
   events: benchEvents,
   exports: benchExports,
   hook: benchHook,
+  mcp: benchMcp,
   overload: benchOverload,
   pairs: benchPairs,
   peers: benchPeers,

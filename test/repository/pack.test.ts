@@ -11,7 +11,7 @@ import { builtinModules } from "node:module";
 import { delimiter, dirname, join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { megabytesIn } from "../support/page-commands.ts";
-import { key, root, temporaryFolder } from "../support/gate.ts";
+import { key, root, startGate, temporaryFolder } from "../support/gate.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -22,7 +22,7 @@ interface Manifest {
   readonly files: readonly string[];
   readonly scripts: Readonly<Record<string, string>>;
   readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>;
-  readonly dependencies: Readonly<Record<string, string>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
   readonly optionalDependencies?: Readonly<Record<string, string>>;
   readonly peerDependencies?: Readonly<Record<string, string>>;
 }
@@ -30,6 +30,7 @@ interface Manifest {
 const manifestOf = (folder: string): Manifest => JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8"));
 const manifest = manifestOf("packages/svc-gate");
 const workbench = manifestOf("packages/workbench");
+const agent = manifestOf("packages/agent");
 
 /** A bound that only detects a hang, because a machine or a registry may be slow. */
 const timeout = 300_000;
@@ -163,14 +164,23 @@ function packagesOf(text: string): readonly string[] {
 }
 
 function notDependencies(text: string, owner: Manifest): readonly string[] {
-  const { dependencies, optionalDependencies = {}, peerDependencies = {} } = owner;
+  const { dependencies = {}, optionalDependencies = {}, peerDependencies = {} } = owner;
   const known = [...Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies }), ...builtinModules];
   return packagesOf(text).filter((name) => !name.startsWith("node:") && !known.includes(name));
 }
 
+/** The error of a command, without the version. */
+function firstLine(text: string): string {
+  return (/^svc-gate: .*$/m.exec(text)?.[0] ?? "").replaceAll(/\b\d+\.\d+\.\d+\b/g, "VERSION");
+}
+
 suite("the package", () => {
   test("each source file imports only packages that its own manifest names", () => {
-    for (const [folder, owner] of [["svc-gate", manifest] as const, ["workbench", workbench] as const]) {
+    for (const [folder, owner] of [
+      ["svc-gate", manifest] as const,
+      ["workbench", workbench] as const,
+      ["agent", agent] as const,
+    ]) {
       for (const name of globSync(`packages/${folder}/src/**/*.ts`, { cwd: root })) {
         // A type does not exist in the built package.
         const text = readFileSync(join(root, name), "utf8").replaceAll(/^import type .*$/gm, "");
@@ -247,8 +257,7 @@ suite("the package", () => {
     assert.match(run("check"), /no errors/);
     const library = join("node_modules", "svc-gate", "contracts");
     assert.match(run("test", library), /(\d+) of \1 cases passed/);
-    const elsewhere = /^svc-gate: .*$/m.exec(failed("diff", "a.yaml", "b.yaml"))?.[0] ?? "";
-    says("a command of the other package", elsewhere.replaceAll(/\b\d+\.\d+\.\d+\b/g, "VERSION"));
+    says("a command of the other package", firstLine(failed("diff", "a.yaml", "b.yaml")));
 
     for (const each of Object.keys(manifest.exports).filter((name) => name !== "./package.json"))
       await importInstalled(folder, `svc-gate${each.slice(1)}`);
@@ -267,7 +276,40 @@ suite("the package", () => {
     assert.equal(more.status, 0, String(more.stderr));
     assert.match(run("diff", join(library, "payments.yaml"), "contracts/starter.yaml"), /payment\.send/);
     assert.match(run("analyze"), /nothing found/);
+    says("a command of the agent's package", firstLine(failed("doctor")));
     for (const name of manifest.workbench) assert.match(run(name, "--help"), new RegExp(`^Usage: svc-gate ${name} `));
     return undefined;
+  });
+
+  test("the agent's package is small, has no dependencies, and its hook asks a gate from an older Node", async (t) => {
+    const env = cleanEnvironment(pathWithOlderNode().path);
+    const packed = pack(temporaryFolder(t), env).find(({ filename }) => filename.includes("svc-gate-agent"));
+    const folder = temporaryFolder(t);
+    writeFileSync(join(folder, "package.json"), '{ "name": "elsewhere", "version": "1.0.0" }');
+    const installed = npm(["install", "--prefix", ".", packed?.filename ?? ""], folder, env);
+    assert.equal(installed.status, 0, String(installed.stderr));
+    const modules = join(folder, "node_modules");
+    assert.deepEqual(
+      readdirSync(modules).filter((name) => !name.startsWith(".")),
+      ["svc-gate-agent"],
+    );
+    assert.ok(megabytesIn(modules) < 5, `${megabytesIn(modules)} MB`);
+    const gate = await startGate(t);
+    writeFileSync(join(folder, "key"), key, { mode: 0o600 });
+    const words = ["hook", "--agent", "claude-code", "--url", gate.address, "--key-file", join(folder, "key")];
+    const call = { hook_event_name: "PreToolUse", session_id: "s", tool_name: "note.add", tool_input: {} };
+    const hook = join(modules, ".bin", process.platform === "win32" ? "svc-gate.cmd" : "svc-gate");
+    // The gate answers from this process, so the hook must not stop it.
+    const asked = spawn(hook, words, { env, cwd: folder, shell: process.platform === "win32" });
+    asked.stdin.end(JSON.stringify(call));
+    let output = "";
+    for (const stream of [asked.stdout, asked.stderr]) stream.on("data", (piece) => (output += String(piece)));
+    assert.equal(await new Promise((resolve) => asked.on("close", resolve)), 0, output);
+    assert.match(output, /"permissionDecision":"(?:allow|deny)"/);
+    for (const name of ["doctor", "mcp"]) {
+      const { status, stdout } = spawnSync(hook, [name, "--help"], { env, cwd: folder, encoding: "utf8" });
+      assert.equal(status, 0, name);
+      assert.match(stdout, new RegExp(`^usage: svc-gate ${name} `));
+    }
   });
 });

@@ -224,6 +224,10 @@ runScenarios("keys of hosts", [
       const id = `apr_1_${"0".repeat(32)}`;
       const { seq } = (await desk.asks(naming(id, call(1)), host)).receipt;
       assert.equal(await partOf(desk, seq, "call"), `{"approval":"${id}","key_kind":"host",${rest}`);
+      const hook = { hook_event_name: "PreToolUse", session_id: "s1", tool_use_id: "t", tool_name: "pay.send" };
+      const hooked = await send(desk, host, "/hooks/claude-code", { ...hook, cwd: "/", tool_input: { amount: 1 } });
+      assert.equal(hooked.status, 200, hooked.text);
+      assert.equal((await ask(desk, "/receipts?limit=1")).json.receipts[0].key_kind, "host", "a hook's call too");
       assert.equal("key_kind" in (await ask(desk, `/receipts/${ofOther.receipt.seq}`)).json, false);
       await assertLedgerHolds(t, desk);
     },
@@ -252,13 +256,14 @@ runScenarios("keys of hosts", [
   {
     rule: "an approval is bound to the facts that count, and to no other",
     options: { contract },
-    run: async (desk) => {
+    run: async (desk, t) => {
       const [host] = await agents(desk);
       const id = await approvedFor(desk, host, call(1200));
       const moved = await desk.asks(naming(id, call(1200, { ...facts, cwd: "/tmp" })), host);
       assert.equal(moved.verdict, "ESCALATE", "the folder counts");
       const others = { ...facts, wallet: "x", seats: 9 };
       assert.equal((await desk.asks(naming(id, call(1200, others)), host)).verdict, "ALLOW", "these do not");
+      await assertLedgerHolds(t, desk);
     },
     defect: { within: "ApprovableCall.#factTexts", find: "uncounted.length === 0", put: "true" },
   },
@@ -285,7 +290,7 @@ runScenarios("keys of hosts", [
   {
     rule: "a grant lifts no call of a key of the other kind",
     options: { contract },
-    run: async (desk) => {
+    run: async (desk, t) => {
       const [host, ordinary] = await agents(desk);
       const same = (amount: number): object => call(amount, { cwd: "/" });
       const { approval, receipt } = await desk.asks(same(1200), host);
@@ -295,6 +300,7 @@ runScenarios("keys of hosts", [
       assert.equal(made.status, 201, made.text);
       assert.equal((await desk.asks(same(1100), host)).verdict, "ALLOW");
       assert.equal((await desk.asks(same(1100), ordinary)).verdict, "ESCALATE");
+      await assertLedgerHolds(t, desk);
     },
     defect: [
       { within: "coveredAmounts", find: "call.key === grant.key", put: "true" },

@@ -33,6 +33,7 @@ export const samples: readonly Sample[] = [
   { file: "test/faults/campaigns/hostile.test.ts", variable: "HOSTILE_RUNS", rounds: 500, whole: 3000 },
   { file: "test/faults/campaigns/pairs.test.ts", variable: "DIFF_PAIRS", rounds: 6, whole: 30 },
   { file: "test/faults/kill.test.ts", variable: "KILL_RUNS", rounds: 3, whole: 8 },
+  { file: "test/process/agent/mcp-calls.test.ts", variable: "MCP_CALLS", rounds: 500, whole: 10_000 },
   ...properties.map((file) => ({ file, variable: "PROPERTY_SHARE", rounds: 0.15, whole: 1 })),
 ];
 
@@ -63,6 +64,11 @@ export const left: readonly string[] = [
   "test/postgres/replicas.test.ts",
   "test/postgres/results.test.ts",
   "test/postgres/signed-heads.test.ts",
+  "test/process/agent/mcp-http.test.ts",
+  "test/process/agent/mcp-mutants.test.ts",
+  "test/process/agent/mcp-sdks.test.ts",
+  "test/process/agent/mcp-suite.test.ts",
+  "test/process/agent/mcp.test.ts",
   "test/process/backup.test.ts",
   "test/process/cli/cli.test.ts",
   "test/process/cli/erase-command.test.ts",

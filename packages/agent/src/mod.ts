@@ -15,6 +15,7 @@ export type AgentCommand = (words: readonly string[]) => Promise<number>;
 const commands: Readonly<Record<string, () => Promise<AgentCommand>>> = {
   doctor: async () => (await import("./doctor/command.ts")).doctorCommand,
   hook: async () => hookOrInstall,
+  mcp: async () => (await import("./mcp/command.ts")).mcp,
 };
 
 const usage = `usage: svc-gate <command>
@@ -23,6 +24,7 @@ For agents' machines:
   doctor         start an agent host with a scripted model, and say whether a BLOCK ran
   hook           ask the gate about a tool call, as an agent host's hook
   hook install   set up the gate in an agent host
+  mcp            ask the gate before each call of an MCP server's tools
 Each command has --help.
 `;
 

@@ -4,9 +4,9 @@
  */
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
-import { small } from "../../support/approvals.ts";
+import { large, small } from "../../support/approvals.ts";
 import { openBrowser, plant } from "../../support/browser.ts";
-import { keyOf, parks, startConsole } from "../../support/console-kit.ts";
+import { consoleContract, keyOf, parks, startConsole } from "../../support/console-kit.ts";
 import type { Mutation } from "../../support/mutation/mutate.ts";
 
 /** Other tests run meanwhile, so this is longer than the second that a page needs at most on a free machine. */
@@ -88,7 +88,43 @@ async function stopSession(t: TestContext, defect?: Mutation): Promise<void> {
   assert.equal((await desk.asks({ ...small, session_id: "s2" })).verdict, "ALLOW", "another session was stopped");
 }
 
+/** The pages say which key an agent can read, and which facts such a key has sent. */
+async function hostMarks(t: TestContext, defect?: Mutation): Promise<void> {
+  const contract = consoleContract.replace("tools:\n", "host_facts: [wallet]\ntools:\n");
+  const desk = await startConsole(t, { contract });
+  const { json } = await desk.operates("/admin/keys", { name: "laptop", kind: "host" });
+  const [mine, theirs] = [await desk.asks(large, json.key), await desk.asks(large)];
+  const otto = await openBrowser(t, desk);
+  if (defect !== undefined) await plant(otto, "parts", defect);
+  await otto.signIn(keyOf(desk, "otto"));
+  await otto.opens("/access");
+  await otto.page.getByRole("row", { name: /^laptop an agent's host / }).waitFor();
+  const marked = otto.page.getByText("said by the agent's machine");
+  for (const [answer, count] of [
+    [mine, 1],
+    [theirs, 0],
+  ] as const) {
+    await otto.opens(`/receipts/${answer.receipt.seq}`);
+    await otto.page.getByText("Facts from the platform").waitFor();
+    assert.equal(await marked.count(), count, "a receipt");
+  }
+  const anna = await openBrowser(t, desk);
+  if (defect !== undefined) await plant(anna, "parts", defect);
+  await anna.signIn(keyOf(desk, "anna"));
+  await anna.opens(`/approvals/${mine.approval.id}`);
+  await anna.page.getByText("said by the agent's machine").waitFor();
+}
+
 suite("access in the console", () => {
+  test("the pages mark the key of an agent's host, and the facts that it sent", (t) => hostMarks(t));
+
+  test("positive control: pages that mark no facts are noticed", async (t) => {
+    await assert.rejects(
+      hostMarks(t, { within: "FactsSource", find: 'kind === "host"', put: "false" }),
+      assert.AssertionError,
+    );
+  });
+
   test("a stop of one session leaves the key's other sessions alone", (t) => stopSession(t));
 
   test("positive control: a dialog that stops the whole key is noticed", async (t) => {

@@ -29,7 +29,7 @@ Set up the gate in an agent host: show the difference of its settings, ask, and 
   --keep-allow            keep the permissions that the settings already allow
   --print                 print the settings, and write nothing
   --yes                   write without asking
-  --undo                  bring back the settings of before
+  --undo                  restore your earlier settings
 `;
 
 const options = {
@@ -76,11 +76,11 @@ export async function installCommand(words: readonly string[]): Promise<number> 
   }
   if (!(values.yes || (await agrees(`Write ${file}?`)))) return refusedByUser();
   const first = recordOf(file);
-  // A second installation does not forget the settings before the first one.
+  // A second installation does not forget the settings from before the first one.
   const original = first !== undefined && first.after === before ? first.before : before;
   write(file, settings.text, 0o644);
   write(record(file), JSON.stringify({ before: original, after: settings.text }), 0o600);
-  say(`wrote ${file}; \`svc-gate hook install --agent claude-code --undo\` brings back the settings of before`);
+  say(`wrote ${file}; \`svc-gate hook install --agent claude-code --undo\` restores your earlier settings`);
   say("Next: svc-gate doctor --agent claude-code");
   return 0;
 }
@@ -172,13 +172,13 @@ async function undo(file: string, { yes }: Values): Promise<number> {
   return 0;
 }
 
-/** The file that keeps the settings of before. */
+/** The file that keeps the earlier settings. */
 function record(file: string): string {
   const name = file === managedFile() ? "managed" : "user";
   return join(homedir(), ".config", "svc-gate", `claude-code.${name}.install.json`);
 }
 
-/** The settings of before, and those that this command wrote; undefined if it wrote none. */
+/** The earlier settings, and those that this command wrote; undefined if it wrote none. */
 function recordOf(file: string): { readonly before?: string; readonly after: string } | undefined {
   const text = readText(record(file));
   return text === undefined ? undefined : JSON.parse(text);

@@ -173,6 +173,7 @@ test("the ring finds a new key with its scopes, tools and rate, and no wrong key
     tenant: null,
     owner: "Payments",
     scopes: ["check", "rules"],
+    kind: null,
     tools: ["mail.*", "note.add"],
     rate: { per_second: 50, burst: 50 },
     person: null,

@@ -1,0 +1,151 @@
+/** `svc-gate mcp accept`: shows a person what a server offers and what changed, and writes the lock file. */
+import { createInterface } from "node:readline/promises";
+import { channels, type Channel } from "./channels.ts";
+import type { McpOptions } from "./command.ts";
+import { digestOf, textIn, type JsonObject } from "./json.ts";
+import {
+  readLock,
+  sourceDigest,
+  startedBy,
+  UsageError,
+  writeLock,
+  type LockFile,
+  type PinnedText,
+  type PinnedTool,
+} from "./pins.ts";
+import { probe, type Offer } from "./probe.ts";
+import { messageOf, secretOf } from "./settings.ts";
+import { Upstream } from "./upstream.ts";
+
+/** @returns 0 if the lock file says what the server offers, 1 if the person said no */
+export async function accept(options: McpOptions): Promise<number> {
+  const { lockFile, allow, deny, isYes } = options;
+  const earlier = readLock(lockFile);
+  const kept = earlier?.channels ?? [];
+  const allowed = channels.filter(
+    (channel) => (kept.includes(channel) || allow.includes(channel)) && !deny.includes(channel),
+  );
+  const offers = await offersOf(options, allowed);
+  const lock = lockOf(options, allowed, offers);
+  const changes = differences(earlier, lock);
+  if (changes.length === 0) {
+    process.stdout.write(`Nothing has changed since you accepted the MCP server ${options.prefix}.\n`);
+    return 0;
+  }
+  process.stdout.write(`${changes.map((change) => visible(change)).join("\n")}\n`);
+  if (!isYes && !(await isConfirmed())) {
+    process.stdout.write("Nothing is accepted.\n");
+    return 1;
+  }
+  writeLock(lockFile, lock);
+  process.stdout.write(`Accepted. The lock file is ${lockFile}\n`);
+  return 0;
+}
+
+async function offersOf({ source, prefix }: McpOptions, allowed: readonly Channel[]): Promise<readonly Offer[]> {
+  const { address } = source;
+  const key = secretOf(process.env, "SVC_MCP_UPSTREAM_KEY");
+  const upstream = address === undefined ? undefined : new Upstream(address, key);
+  try {
+    const offers = await probe(source, capabilitiesOf(allowed), upstream);
+    if (offers.length > 0) return offers;
+  } catch (error) {
+    throw new UsageError(`svc-gate mcp: the server ${prefix} does not answer: ${messageOf(error)}`);
+  } finally {
+    upstream?.close();
+  }
+  throw new UsageError(`svc-gate mcp: the server ${prefix} ended, or does not answer as an MCP server does`);
+}
+
+const capabilities: Readonly<Partial<Record<Channel, JsonObject>>> = {
+  elicitation: { form: {}, url: {} },
+  roots: { listChanged: true },
+  sampling: { tools: {}, context: {} },
+  tasks: { list: {}, cancel: {}, requests: { sampling: { createMessage: {} }, elicitation: { create: {} } } },
+};
+
+function capabilitiesOf(allowed: readonly Channel[]): JsonObject {
+  return Object.fromEntries(
+    allowed.flatMap((channel) => (capabilities[channel] ? [[channel, capabilities[channel]]] : [])),
+  );
+}
+
+function lockOf({ prefix, source }: McpOptions, allowed: readonly Channel[], offers: readonly Offer[]): LockFile {
+  const tools = new Map<string, Map<string, PinnedTool>>();
+  const instructions = new Map<string, PinnedText>();
+  for (const offer of offers) {
+    const text = offer.instructions;
+    if (text !== undefined) instructions.set(text, { digest: digestOf(text), text });
+    for (const definition of offer.tools) {
+      const name = textIn(definition, "name");
+      if (name === undefined) continue;
+      const known = tools.get(name) ?? new Map<string, PinnedTool>();
+      const digest = digestOf(definition);
+      tools.set(name, known.set(digest, { digest, definition }));
+    }
+  }
+  const sorted = [...tools].toSorted(([one], [other]) => (one < other ? -1 : 1));
+  return {
+    version: 1,
+    server: prefix,
+    source: sourceDigest(source),
+    started: startedBy(source),
+    channels: allowed,
+    instructions: [...instructions.values()],
+    tools: Object.fromEntries(sorted.map(([name, pinned]) => [name, [...pinned.values()]])),
+  };
+}
+
+/** Returns lines for people: `+` is new, `-` is gone. */
+function differences(earlier: LockFile | undefined, now: LockFile): readonly string[] {
+  const lines: string[] = [];
+  const changed = (title: string, before: readonly string[], after: readonly string[]): void => {
+    const [gone, added] = [
+      before.filter((each) => !after.includes(each)),
+      after.filter((each) => !before.includes(each)),
+    ];
+    if (gone.length + added.length === 0) return;
+    lines.push(title, ...gone.map((each) => `  - ${each}`), ...added.map((each) => `  + ${each}`));
+  };
+  const same = earlier?.server === now.server ? earlier : undefined;
+  const started = (lock: LockFile | undefined): string[] => (lock === undefined ? [] : [JSON.stringify(lock.started)]);
+  changed(`The server ${now.server} is started in this way:`, started(same), started(now));
+  changed("These channels are allowed:", same?.channels ?? [], now.channels);
+  const texts = (lock: LockFile | undefined): string[] =>
+    (lock?.instructions ?? []).map(({ text }) => JSON.stringify(text));
+  changed("It tells the model:", texts(same), texts(now));
+  for (const name of new Set([...Object.keys(same?.tools ?? {}), ...Object.keys(now.tools)])) {
+    changed(`The tool ${JSON.stringify(name)}:`, linesOf(pinnedIn(same, name)), linesOf(pinnedIn(now, name)));
+  }
+  return lines;
+}
+
+function pinnedIn(lock: LockFile | undefined, name: string): readonly PinnedTool[] {
+  return (lock !== undefined && Object.hasOwn(lock.tools, name) ? lock.tools[name] : undefined) ?? [];
+}
+
+/** One line for each member of the only definition, so that a difference is short. */
+function linesOf(pinned: readonly PinnedTool[]): readonly string[] {
+  if (pinned.length !== 1) return pinned.map(({ definition }) => JSON.stringify(definition));
+  return Object.entries(pinned[0]?.definition ?? {}).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
+}
+
+/** Shows characters that a terminal obeys or hides: a definition may try to hide what it says. */
+function visible(text: string): string {
+  return text.replaceAll(/[\p{C}\p{Zl}\p{Zp}\u{34f}\u{115f}\u{1160}\u{3164}\u{ffa0}]/gu, (character) => {
+    return `\\u{${character.codePointAt(0)?.toString(16) ?? ""}}`;
+  });
+}
+
+async function isConfirmed(): Promise<boolean> {
+  if (!process.stdin.isTTY)
+    throw new UsageError(
+      "svc-gate mcp: nobody can answer here; run it in a terminal, or add --yes after you read this",
+    );
+  const lines = createInterface({ input: process.stdin, output: process.stdout });
+  try {
+    return /^y(?:es)?$/i.test((await lines.question("Accept all this? [y/N] ")).trim());
+  } finally {
+    lines.close();
+  }
+}

@@ -1,0 +1,94 @@
+/** The tools of one server as it lists them now, beside what a person accepted. */
+import { isObject, textIn, type JsonObject } from "./json.ts";
+import type { Pins } from "./pins.ts";
+
+/** Asks the server for one page of its tools. Undefined: the server did not answer with a list. */
+export type ListTools = (cursor: string | undefined) => Promise<JsonObject | undefined>;
+
+/** A server may change its tools without telling: the list is read again after this time. */
+const freshMs = 300_000;
+/** Pages of one list. */
+const pagesMax = 100;
+
+type Status = "accepted" | "changed" | "new";
+
+export class Catalogue {
+  readonly #pins: Pins;
+  readonly #say: (sentence: string) => void;
+  #status = new Map<string, Status>();
+  #reading: Promise<void> | undefined;
+  #readMs = -Infinity;
+  readonly #said = new Set<string>();
+
+  constructor(pins: Pins, say: (sentence: string) => void) {
+    this.#pins = pins;
+    this.#say = say;
+  }
+
+  /** Removes what nobody accepted from a page of tools. */
+  filtered(result: JsonObject): JsonObject {
+    const tools = Array.isArray(result["tools"]) ? result["tools"] : [];
+    const kept = tools.filter((tool) => this.#see(tool, this.#status));
+    return kept.length === tools.length && Array.isArray(result["tools"]) ? result : { ...result, tools: kept };
+  }
+
+  /** Two definitions of one name are judged by the worse. */
+  #see(tool: unknown, into: Map<string, Status>): boolean {
+    const name = textIn(tool, "name");
+    if (!isObject(tool) || name === undefined) return false;
+    const status = this.#pins.statusOf(name, tool);
+    if ((into.get(name) ?? "accepted") !== "accepted") return false;
+    into.set(name, status);
+    if (status !== "accepted" && this.#pins.refusal === null && !this.#said.has(name)) {
+      this.#said.add(name);
+      this.#say(
+        `the tool ${JSON.stringify(name)} is ${status}: it is hidden and blocked until you run svc-gate mcp accept`,
+      );
+    }
+    return status === "accepted";
+  }
+
+  /** Why a call of the tool is blocked, whatever the gate says; undefined if a person accepted the tool. */
+  async refusal(name: string, list: ListTools): Promise<string | undefined> {
+    const { refusal } = this.#pins;
+    if (refusal !== null) return refusal;
+    const quoted = JSON.stringify(name.slice(0, 128));
+    const again = "a person must run: svc-gate mcp accept";
+    if (!this.#pins.hasTool(name)) return `Svc: nobody has accepted the tool ${quoted} of this MCP server; ${again}`;
+    if (this.#reading !== undefined || performance.now() - this.#readMs > freshMs) await this.read(list);
+    const status = this.#status.get(name);
+    if (status === "accepted") return undefined;
+    if (status === undefined) return `Svc: the MCP server does not list the tool ${quoted} now; the call is blocked.`;
+    return `Svc: the tool ${quoted} of this MCP server has changed since it was accepted; ${again}`;
+  }
+
+  /** Reads the whole list again. Later callers share a reading that is under way. */
+  read(list: ListTools): Promise<void> {
+    this.#reading ??= this.#readAll(list).finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  /** The next call reads the list again. */
+  forget(): void {
+    this.#readMs = -Infinity;
+  }
+
+  async #readAll(list: ListTools): Promise<void> {
+    const status = new Map<string, Status>();
+    this.#readMs = performance.now();
+    let cursor: string | undefined;
+    for (let page = 0; page < pagesMax; page += 1) {
+      const result = await list(cursor);
+      if (!Array.isArray(result?.["tools"])) {
+        this.forget();
+        return;
+      }
+      for (const tool of result["tools"]) this.#see(tool, status);
+      cursor = textIn(result, "nextCursor");
+      if (cursor === undefined) break;
+    }
+    this.#status = status;
+  }
+}

@@ -1,0 +1,155 @@
+/** `svc-gate mcp`: asks the gate before each call of an MCP server's tools. */
+import { parseArgs } from "node:util";
+import type { AgentCommand } from "../mod.ts";
+import { channels, type Channel } from "./channels.ts";
+import { Judge } from "./judge.ts";
+import { defaultName, serverPrefix } from "./names.ts";
+import { defaultLockFile, readPins, UsageError, type Source } from "./pins.ts";
+import type { RelayContext } from "./relay.ts";
+import { Rounds } from "./rounds.ts";
+import { gateOf } from "./settings.ts";
+import { Tasks } from "./tasks.ts";
+
+const usage = `usage: svc-gate mcp [options] -- COMMAND [ARGUMENT ...]      start a server and stand before it
+       svc-gate mcp [options] --upstream URL --port PORT    stand before a server's address
+       svc-gate mcp accept [options] -- COMMAND ...         show what is new or changed, and accept it
+
+  --name NAME        the server's name at the gate: its tools are NAME.TOOL
+  --project          the server comes from a project's file: its name becomes project:NAME
+  --pins FILE        the lock file (default: one for each server, in your configuration folder)
+  --wait SECONDS     how long a call waits for a person (default: 0, the call is refused)
+  --upstream URL     the address of a server with the Streamable HTTP transport
+  --port PORT        listen on 127.0.0.1:PORT; clients send the key SVC_MCP_KEY as a bearer token
+  accept only:
+  --allow CHANNEL    also allow ${channels.join(", ")}
+  --deny CHANNEL     allow it no longer
+  --yes              do not ask
+
+environment: SVC_URL, SVC_KEY or SVC_KEY_FILE, SVC_SESSION, SVC_TIMEOUT (seconds, for the gate);
+             SVC_MCP_KEY or SVC_MCP_KEY_FILE, SVC_MCP_UPSTREAM_KEY or SVC_MCP_UPSTREAM_KEY_FILE
+`;
+
+export interface McpOptions {
+  readonly isAccept: boolean;
+  readonly source: Source;
+  /** The server's part of all names at the gate. */
+  readonly prefix: string;
+  readonly lockFile: string;
+  readonly waitMs: number;
+  readonly port: number | undefined;
+  readonly allow: readonly Channel[];
+  readonly deny: readonly Channel[];
+  readonly isYes: boolean;
+}
+
+export const mcp: AgentCommand = async (words) => {
+  if (words[0] === "--help" || words[0] === "-h") {
+    process.stdout.write(usage);
+    return 0;
+  }
+  try {
+    return await run(optionsOf(words));
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    return 2;
+  }
+};
+
+async function run(options: McpOptions): Promise<number> {
+  if (options.isAccept) {
+    const { accept } = await import("./accept.ts");
+    return accept(options);
+  }
+  const { prefix, source, lockFile, port } = options;
+  const say = (sentence: string): void => void process.stderr.write(`svc-gate mcp (${prefix}): ${sentence}\n`);
+  const pins = readPins(lockFile, prefix, source);
+  if (pins.refusal !== null) say(pins.refusal);
+  const makeGate = gateOf(process.env);
+  const contextOf = (sessionId?: string): RelayContext => ({
+    prefix,
+    pins,
+    judge: new Judge({ gate: makeGate(sessionId), waitMs: options.waitMs }),
+    rounds: new Rounds(),
+    tasks: new Tasks(),
+    say,
+    keepsAnswered: source.address !== undefined,
+  });
+  if (source.address === undefined) {
+    const { proxyStdio } = await import("./stdio.ts");
+    return proxyStdio(contextOf(), source.command);
+  }
+  const { proxyHttp } = await import("./http.ts");
+  return proxyHttp(contextOf, source.address, port ?? 0);
+}
+
+function optionsOf(words: readonly string[]): McpOptions {
+  const isAccept = words[0] === "accept";
+  const dashes = words.indexOf("--");
+  const command = dashes === -1 ? [] : words.slice(dashes + 1);
+  const values = valuesOf(words.slice(isAccept ? 1 : 0, dashes === -1 ? undefined : dashes));
+  const { upstream, name, project = false, pins, wait = "0", port, yes = false } = values;
+  if ((command.length === 0) === (upstream === undefined))
+    throw new UsageError(`svc-gate mcp: give a command after --, or an address with --upstream\n${usage}`);
+  const source: Source = upstream === undefined ? { command } : { command, address: addressOf(upstream) };
+  if (!isAccept && (upstream === undefined) !== (port === undefined))
+    throw new UsageError("svc-gate mcp: --upstream and --port belong together");
+  const prefix = serverPrefix(name ?? defaultName(source), project);
+  return {
+    isAccept,
+    source,
+    prefix,
+    lockFile: pins ?? defaultLockFile(prefix),
+    waitMs: numberOf("--wait", wait, 86_400) * 1000,
+    port: port === undefined ? undefined : numberOf("--port", port, 65_535),
+    allow: channelsOf("--allow", values.allow),
+    deny: channelsOf("--deny", values.deny),
+    isYes: yes,
+  };
+}
+
+function valuesOf(args: readonly string[]): Values {
+  try {
+    return parseArgs({ args: [...args], options: flags }).values;
+  } catch (error) {
+    throw new UsageError(`svc-gate mcp: ${error instanceof Error ? error.message : "wrong options"}\n${usage}`);
+  }
+}
+
+const flags = {
+  name: { type: "string" },
+  project: { type: "boolean" },
+  pins: { type: "string" },
+  wait: { type: "string" },
+  upstream: { type: "string" },
+  port: { type: "string" },
+  allow: { type: "string", multiple: true },
+  deny: { type: "string", multiple: true },
+  yes: { type: "boolean" },
+} as const;
+
+type Values = ReturnType<typeof parseArgs<{ options: typeof flags }>>["values"];
+
+/** A credential must not travel in the clear, except on this machine. */
+function addressOf(text: string): URL {
+  const address = URL.canParse(text) ? new URL(text) : undefined;
+  const isLocal = ["127.0.0.1", "[::1]", "localhost"].includes(address?.hostname ?? "");
+  const isSafe = address?.protocol === "https:" || (address?.protocol === "http:" && isLocal);
+  if (address === undefined || !isSafe || address.username !== "" || address.password !== "" || address.hash !== "")
+    throw new UsageError("svc-gate mcp: --upstream needs an https address, or http on this machine, without a user");
+  return address;
+}
+
+function numberOf(name: string, text: string, most: number): number {
+  const number = /^\d{1,6}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(number <= most)) throw new UsageError(`svc-gate mcp: ${name} needs a whole number from 0 to ${most}`);
+  return number;
+}
+
+function channelsOf(name: string, given: readonly string[] = []): readonly Channel[] {
+  return given.map((text) => {
+    const channel = channels.find((each) => each === text);
+    if (channel === undefined) throw new UsageError(`svc-gate mcp: ${name} needs one of ${channels.join(", ")}`);
+    return channel;
+  });
+}

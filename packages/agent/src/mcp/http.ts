@@ -1,0 +1,306 @@
+/** Listens on this machine and stands before a server with the Streamable HTTP transport. */
+import { randomUUID } from "node:crypto";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { Catalogue } from "./catalogue.ts";
+import { HttpRefusal, readPost, refuseStrangers } from "./front.ts";
+import * as messages from "./message.ts";
+import { UsageError } from "./pins.ts";
+import { Relay, type Ports, type RelayContext } from "./relay.ts";
+import { Reply } from "./reply.ts";
+import { secretOf } from "./settings.ts";
+import { answerMs, eventsOf, textOf, typeOf, Upstream, UpstreamError, type UpstreamAnswer } from "./upstream.ts";
+
+/** Sessions of the older protocol: if there are more, the proxy forgets the oldest. */
+const sessionsMax = 1000;
+const reportMs = 2000;
+
+/** Headers of a request that the server needs. The client's key is not among them. */
+const passedHeaders =
+  /^(?:mcp-(?:session-id|protocol-version|method|name|param-.+)|last-event-id|traceparent|tracestate|baggage)$/;
+
+type Headers = Readonly<Record<string, string>>;
+
+/** @returns the exit code, after a signal has ended the listener */
+export async function proxyHttp(
+  contextOf: (sessionId?: string) => RelayContext,
+  address: URL,
+  port: number,
+): Promise<number> {
+  const key = secretOf(process.env, "SVC_MCP_KEY");
+  if (key === null || !/^[\x21-\x7e]{16,}$/.test(key))
+    throw new UsageError("svc-gate mcp: set SVC_MCP_KEY or SVC_MCP_KEY_FILE to a key of 16 characters or more");
+  const upstream = new Upstream(address, secretOf(process.env, "SVC_MCP_UPSTREAM_KEY"));
+  const proxy = new HttpProxy(contextOf, upstream);
+  let own = port;
+  const server = createServer((request, response) => {
+    const reply = new Reply(request, response);
+    Promise.resolve()
+      .then(() => refuseStrangers(request, own, key))
+      .then(() => proxy.answer(request, response, reply))
+      .catch((error: unknown) => refuse(reply, error));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.on("error", (error) => reject(new UsageError(`svc-gate mcp: cannot listen: ${error.message}`)));
+    server.listen(port, "127.0.0.1", resolve);
+  });
+  const bound = server.address();
+  own = typeof bound === "object" && bound !== null ? bound.port : port;
+  process.stdout.write(`svc-gate mcp listens on http://127.0.0.1:${own}/mcp\n`);
+  await new Promise<void>((resolve) => {
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => resolve());
+  });
+  server.close();
+  server.closeAllConnections();
+  upstream.close();
+  await Promise.race([proxy.reported(), new Promise((resolve) => setTimeout(resolve, reportMs).unref())]);
+  return 0;
+}
+
+function refuse(reply: Reply, error: unknown): void {
+  if (error instanceof HttpRefusal) return reply.plain(`Svc: ${error.message}.\n`, error.status);
+  if (error instanceof messages.MessageError)
+    return reply.last(messages.errorText(error.id, error.code, error.message), 400);
+  return reply.plain("Svc: the proxy failed.\n", 500);
+}
+
+/** One request of a client, and what belongs to it. */
+interface Exchange {
+  readonly relay: Relay;
+  readonly reply: Reply;
+  readonly headers: Headers;
+  readonly isInSession: boolean;
+  readonly signal: AbortSignal;
+  readonly isReplay: boolean;
+}
+
+class HttpProxy {
+  readonly #contextOf: (sessionId?: string) => RelayContext;
+  readonly #upstream: Upstream;
+  readonly #shared: RelayContext;
+  readonly #catalogue: Catalogue;
+  readonly #sessions = new Map<string, { readonly relay: Relay; readonly context: RelayContext }>();
+
+  constructor(contextOf: (sessionId?: string) => RelayContext, upstream: Upstream) {
+    this.#contextOf = contextOf;
+    this.#upstream = upstream;
+    this.#shared = contextOf();
+    this.#catalogue = new Catalogue(this.#shared.pins, this.#shared.say);
+  }
+
+  async reported(): Promise<void> {
+    const contexts = [this.#shared, ...[...this.#sessions.values()].map(({ context }) => context)];
+    await Promise.all(contexts.map(({ judge }) => judge.reported()));
+  }
+
+  async answer(request: IncomingMessage, response: ServerResponse, reply: Reply): Promise<void> {
+    const { method, headers } = request;
+    if (method !== "POST" && method !== "GET" && method !== "DELETE")
+      throw new HttpRefusal(405, "the methods are POST, GET and DELETE");
+    const stop = new AbortController();
+    response.on("close", () => stop.abort());
+    const message = method === "POST" ? await readPost(request) : undefined;
+    const id = headers["mcp-session-id"];
+    const isInitialize = message?.kind === "request" && message.method === "initialize";
+    const session = typeof id === "string" ? this.#session(id) : isInitialize ? this.#newSession() : undefined;
+    const exchange: Exchange = {
+      relay: session?.relay ?? new Relay({ ...this.#shared, keepsAnswered: false }, this.#catalogue),
+      reply,
+      headers: passed(headers),
+      isInSession: session !== undefined,
+      signal: stop.signal,
+      isReplay: headers["last-event-id"] !== undefined,
+    };
+    if (message !== undefined) return this.#post(exchange, message, session);
+    const answer = await this.#send(exchange, method === "GET" ? "GET" : "DELETE");
+    if (method === "DELETE" && typeof id === "string") this.#sessions.delete(id);
+    if (answer !== undefined) await this.#pass(exchange, answer, this.#ports(exchange));
+  }
+
+  #newSession(): { readonly relay: Relay; readonly context: RelayContext } {
+    const context = this.#contextOf(randomUUID());
+    return { relay: new Relay(context, new Catalogue(context.pins, context.say)), context };
+  }
+
+  #session(id: string): { readonly relay: Relay; readonly context: RelayContext } {
+    const session = this.#sessions.get(id) ?? this.#newSession();
+    this.#sessions.delete(id);
+    this.#sessions.set(id, session);
+    const [oldest] = this.#sessions.keys();
+    if (this.#sessions.size > sessionsMax && oldest !== undefined) this.#sessions.delete(oldest);
+    return session;
+  }
+
+  async #post(
+    exchange: Exchange,
+    message: messages.Message,
+    session: { readonly relay: Relay; readonly context: RelayContext } | undefined,
+  ): Promise<void> {
+    const { relay, reply, signal } = exchange;
+    const id = message.kind === "request" ? message.id : undefined;
+    let isSent = false;
+    signal.addEventListener("abort", () => {
+      // A client of the older protocol can take up the stream of a call that has begun.
+      if (id !== undefined && !(isSent && exchange.isInSession)) relay.abandon(id);
+    });
+    let body: string | undefined;
+    const ports = this.#ports(exchange, (text) => {
+      if (body !== undefined) return false;
+      body = text;
+      return true;
+    });
+    await relay.fromClient(message, ports);
+    if (signal.aborted) return;
+    if (body === undefined) {
+      if (id === undefined) reply.plain("", 202);
+      return;
+    }
+    isSent = true;
+    const answer = await this.#send(exchange, "POST", body);
+    if (answer === undefined) return;
+    const newId = answer.headers["mcp-session-id"];
+    if (session !== undefined && typeof newId === "string") this.#sessions.set(newId, session);
+    await this.#pass(exchange, answer, ports, id);
+    if (id !== undefined && !exchange.isInSession) relay.abandon(id);
+  }
+
+  /** @param takeFirst takes the text that the request itself becomes */
+  #ports(exchange: Exchange, takeFirst: (text: string) => boolean = () => false): Ports {
+    const ports: Ports = {
+      toClient: (text) => exchange.reply.message(text),
+      toServer: (text, isOwn) => {
+        if (isOwn) void this.#ask(exchange, ports, text);
+        else if (!takeFirst(text)) void this.#tell(exchange, text);
+      },
+    };
+    return ports;
+  }
+
+  /** Sends a request, and answers for a server that does not. */
+  async #send(
+    { headers, signal, reply, relay }: Exchange,
+    method: "POST" | "GET" | "DELETE",
+    body?: string,
+  ): Promise<UpstreamAnswer | undefined> {
+    try {
+      const all = { ...headers, ...acceptOf(method) };
+      const answer = await this.#upstream.send({
+        method,
+        headers: all,
+        signal,
+        ...(body === undefined ? {} : { body }),
+      });
+      const problem = problemOf(answer.statusCode);
+      if (problem === undefined) return answer;
+      answer.destroy();
+      throw new UpstreamError(problem, false);
+    } catch (error) {
+      if (!(error instanceof UpstreamError)) throw error;
+      if (signal.aborted) return undefined;
+      this.#fail({ reply, relay }, error, body);
+      return undefined;
+    }
+  }
+
+  #fail({ reply, relay }: Pick<Exchange, "reply" | "relay">, error: UpstreamError, body: string | undefined): void {
+    const message = body === undefined ? undefined : messages.readMessage(body);
+    const id = message?.kind === "request" ? message.id : null;
+    if (id !== null) relay.abandon(id);
+    reply.last(messages.errorText(id, messages.errors.internal, `Svc: ${error.message}.`), 502);
+  }
+
+  /** Passes the server's answer on, message by message. */
+  async #pass(exchange: Exchange, answer: UpstreamAnswer, ports: Ports, id?: messages.MessageId): Promise<void> {
+    const { relay, reply, signal } = exchange;
+    const type = typeOf(answer);
+    reply.resemble(answer);
+    try {
+      if (type === "events") await this.#passEvents(exchange, answer, ports);
+      else if (type === "json") await this.#passJson(relay, await textOf(answer), ports);
+      else reply.plain(await textOf(answer));
+      reply.end();
+    } catch (error) {
+      if (signal.aborted) return;
+      const why = error instanceof Error ? error.message : "the server's answer cannot be read";
+      if (id !== undefined) relay.abandon(id);
+      reply.last(messages.errorText(id ?? null, messages.errors.internal, `Svc: ${why}.`), 502);
+    }
+  }
+
+  async #passJson(relay: Relay, text: string, ports: Ports): Promise<void> {
+    if (text.trim() === "") return;
+    await relay.fromServer(messages.readMessage(text), ports);
+  }
+
+  /** A request of the server may wait for the gate; later messages pass it. */
+  async #passEvents(exchange: Exchange, answer: UpstreamAnswer, ports: Ports): Promise<void> {
+    const { relay, reply, isReplay } = exchange;
+    const waiting: Promise<void>[] = [];
+    reply.begin();
+    for await (const event of eventsOf(answer)) {
+      if (event.data === "") {
+        reply.event(event);
+        continue;
+      }
+      const message = messages.readMessage(event.data);
+      const passing = relay.fromServer(message, {
+        toServer: ports.toServer,
+        toClient: (text) => reply.event({ ...event, data: text }),
+        isReplay,
+      });
+      if (message.kind === "request") waiting.push(passing);
+      else await passing;
+    }
+    await Promise.all(waiting);
+  }
+
+  /** The proxy's own question: its answer goes to the relay. */
+  async #ask({ relay, headers }: Exchange, ports: Ports, text: string): Promise<void> {
+    const message = messages.readMessage(text);
+    if (message.kind !== "request") return;
+    try {
+      const all = { ...ownHeaders(headers, message.method), ...acceptOf("POST") };
+      // Other callers may wait for the same answer, so it does not end when this caller leaves.
+      const signal = AbortSignal.timeout(answerMs);
+      const answer = await this.#upstream.send({ method: "POST", headers: all, body: text, signal });
+      if (typeOf(answer) !== "events") return await relay.fromServer(messages.readMessage(await textOf(answer)), ports);
+      for await (const { data } of eventsOf(answer)) {
+        const each = data === "" ? undefined : messages.readMessage(data);
+        if (each?.kind === "response") await relay.fromServer(each, ports);
+      }
+    } catch {
+      const failed = messages.errorText(message.id, messages.errors.internal, "no answer");
+      await relay.fromServer(messages.readMessage(failed), ports);
+    }
+  }
+
+  /** An answer of the proxy to a request of the server. */
+  async #tell({ headers }: Exchange, text: string): Promise<void> {
+    const all = { ...ownHeaders(headers), ...acceptOf("POST") };
+    const answer = await this.#upstream.send({ method: "POST", headers: all, body: text }).catch(() => undefined);
+    answer?.resume();
+  }
+}
+
+function passed(headers: IncomingMessage["headers"]): Headers {
+  const kept = Object.entries(headers).filter(([name, value]) => passedHeaders.test(name) && typeof value === "string");
+  return Object.fromEntries(kept.map(([name, value]) => [name, String(value)]));
+}
+
+/** The session and the protocol's version of the client's request, with the method of another message. */
+function ownHeaders(headers: Headers, method?: string): Headers {
+  const kept = Object.entries(headers).filter(([name]) => /^mcp-(?:session-id|protocol-version)$/.test(name));
+  const stated = headers["mcp-method"] !== undefined && method !== undefined ? { "mcp-method": method } : {};
+  return { ...Object.fromEntries(kept), ...stated };
+}
+
+function acceptOf(method: "POST" | "GET" | "DELETE"): Headers {
+  if (method === "POST") return { accept: "application/json, text/event-stream", "content-type": "application/json" };
+  return { accept: method === "GET" ? "text/event-stream" : "*/*" };
+}
+
+/** Answers that say something about the proxy's own key or address, which is not the client's affair. */
+function problemOf(status: number): string | undefined {
+  if (status >= 300 && status < 400)
+    return `the MCP server answered with a redirect (${status}), which is never followed`;
+  return status === 401 || status === 403 ? `the MCP server refused the proxy (${status})` : undefined;
+}

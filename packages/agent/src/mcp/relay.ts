@@ -1,0 +1,415 @@
+/**
+ * Stands between one client and one server, whatever the transport.
+ *
+ * Promises: a call of a tool goes on only after an ALLOW for exactly that call; a method, a capability and a tool that
+ * nobody allowed do not pass; a message that passes unchanged is the same text.
+ */
+import { randomBytes } from "node:crypto";
+import type { Verdict } from "../../../../clients/javascript/svc-gate.mjs";
+import { Catalogue, type ListTools } from "./catalogue.ts";
+import {
+  allowedMethod,
+  clientParams,
+  deniedMethod,
+  notificationsOfClient,
+  notificationsOfServer,
+  requestsOfClient,
+  requestsOfServer,
+  serverResult,
+} from "./channels.ts";
+import { isObject, objectIn, textIn, without, type JsonObject } from "./json.ts";
+import type { Judge, Waiting } from "./judge.ts";
+import * as messages from "./message.ts";
+import { channelName, responsesName, toolName } from "./names.ts";
+import type { Pins } from "./pins.ts";
+import { Rounds, type RoundCall } from "./rounds.ts";
+import { Tasks } from "./tasks.ts";
+
+/** Where messages go. */
+export interface Ports {
+  /** `isOwn`: the proxy asks for itself, so the answer is not for the client. */
+  readonly toServer: (text: string, isOwn: boolean) => void;
+  readonly toClient: (text: string) => void;
+  /** The stream repeats messages that the server has sent before. */
+  readonly isReplay?: boolean;
+}
+
+/** What all clients of one server share. */
+export interface RelayContext {
+  readonly prefix: string;
+  readonly pins: Pins;
+  readonly judge: Judge;
+  readonly rounds: Rounds;
+  readonly tasks: Tasks;
+  readonly say: (sentence: string) => void;
+  /** Answers stay known, because a stream can be resumed. */
+  readonly keepsAnswered: boolean;
+}
+
+interface Pending {
+  readonly request: messages.Request;
+  readonly ports: Ports;
+  readonly stop: AbortController;
+  state: "held" | "sent" | "answered";
+  call?: RoundCall;
+  verdicts: readonly Verdict[];
+}
+
+/** An error of servers of 2025-11-25 that contains requests for the user. */
+const urlElicitationCode = -32042;
+const protocolVersionKey = "io.modelcontextprotocol/protocolVersion";
+/** A server that does not list its tools in this time has none. */
+const listTimeoutMs = 30_000;
+/** Answered requests of one session that a resumed stream can answer again. */
+const answeredMax = 1000;
+const pendingMax = 10_000;
+/** Members of a call's params: the proxy judges or understands each. */
+const callMembers = ["name", "arguments", "_meta", "task", "inputResponses", "requestState"];
+
+export class Relay {
+  readonly #context: RelayContext;
+  readonly #catalogue: Catalogue;
+  readonly #pending = new Map<string, Pending>();
+  readonly #pendingOfServer = new Map<string, AbortController>();
+  readonly #own = new Map<string, (response: messages.Response | undefined) => void>();
+  readonly #ownPrefix = `svc-gate-${randomBytes(8).toString("hex")}`;
+  #ownCount = 0;
+  /** What a client of the newer protocol states with each request. */
+  #meta: JsonObject | undefined;
+
+  constructor(context: RelayContext, catalogue: Catalogue) {
+    this.#context = context;
+    this.#catalogue = catalogue;
+  }
+
+  /** Resolves when the message has left, or was refused. */
+  async fromClient(message: messages.Message, ports: Ports): Promise<void> {
+    if (message.kind === "request") return this.#clientRequest(message, ports);
+    if (message.kind === "notification") return this.#clientNotification(message, ports);
+    if (message.id !== null && this.#pendingOfServer.delete(messages.keyOf(message.id)))
+      ports.toServer(message.text, false);
+  }
+
+  async fromServer(message: messages.Message, ports: Ports): Promise<void> {
+    if (message.kind === "request") return this.#serverRequest(message, ports);
+    if (message.kind === "notification") return this.#serverNotification(message, ports);
+    return this.#serverResponse(message, ports);
+  }
+
+  /** The client does not wait for the answer any more. */
+  abandon(id: messages.MessageId): void {
+    const key = messages.keyOf(id);
+    const pending = this.#pending.get(key);
+    if (pending === undefined || pending.state === "answered") return;
+    this.#pending.delete(key);
+    pending.stop.abort();
+    if (pending.state === "sent") this.#context.judge.report(pending.verdicts, "unknown");
+  }
+
+  /** Answers everything that is still open: the server has ended. */
+  close(reason: string): void {
+    for (const [key, pending] of this.#pending) {
+      if (pending.state === "answered") continue;
+      const { id } = pending.request;
+      this.abandon(id);
+      pending.ports.toClient(messages.errorText(id, messages.errors.internal, reason));
+      this.#pending.delete(key);
+    }
+    for (const stop of this.#pendingOfServer.values()) stop.abort();
+    for (const end of this.#own.values()) end(undefined);
+  }
+
+  async #clientRequest(request: messages.Request, ports: Ports): Promise<void> {
+    const { id, method } = request;
+    const { pins } = this.#context;
+    const error = (code: number, sentence: string): void => ports.toClient(messages.errorText(id, code, sentence));
+    const key = messages.keyOf(id);
+    if ((this.#pending.get(key)?.state ?? "answered") !== "answered")
+      return error(messages.errors.invalid, "Svc: another request with this id is still open.");
+    if (this.#pending.size >= pendingMax) return error(messages.errors.refused, "Svc: too many requests are open.");
+    const found = allowedMethod(requestsOfClient, method, pins.channels);
+    if (found === undefined) return error(messages.errors.method, deniedMethod(requestsOfClient, method));
+    if (method === "tools/list" && pins.refusal !== null) return error(messages.errors.refused, pins.refusal);
+    const params = clientParams(request.params, method, pins.channels);
+    const meta = objectIn(params, "_meta");
+    if (meta !== undefined && protocolVersionKey in meta) this.#meta = meta;
+    const pending: Pending = { request, ports, stop: new AbortController(), state: "held", verdicts: [] };
+    this.#pending.delete(key);
+    this.#pending.set(key, pending);
+    if (method === "tools/call") return this.#call(pending, params);
+    if (found.judged !== undefined) {
+      const input = without(params, "_meta", "inputResponses", "requestState");
+      const name = channelName(this.#context.prefix, found.judged);
+      return this.#judged(pending, params, { method, name, input });
+    }
+    this.#send(pending, params === request.params ? request.text : messages.requestText({ id, method, params }));
+  }
+
+  #send(pending: Pending, text: string): void {
+    pending.state = "sent";
+    pending.ports.toServer(text, false);
+  }
+
+  async #call(pending: Pending, params: JsonObject): Promise<void> {
+    const tool = params["name"];
+    const input = params["arguments"] ?? {};
+    const odd = Object.keys(params).find((member) => !callMembers.includes(member));
+    if (typeof tool !== "string" || !isObject(input) || odd !== undefined) {
+      const { id } = pending.request;
+      const why = "Svc: a call needs a name, may have arguments, and has nothing else that a server could read.";
+      this.#pending.delete(messages.keyOf(id));
+      return pending.ports.toClient(messages.errorText(id, messages.errors.params, why));
+    }
+    const refusal = await this.#catalogue.refusal(tool, this.#lister(pending.ports));
+    if (refusal !== undefined) return this.#refuse(pending, refusal);
+    let name: string;
+    try {
+      name = toolName(this.#context.prefix, tool);
+    } catch {
+      return this.#refuse(pending, "Svc: the tool's name is not Unicode text; the call is blocked.");
+    }
+    return this.#judged(pending, params, { method: "tools/call", name, input });
+  }
+
+  /** Sends the request on if the gate allows it, as exactly the data that the gate has judged. */
+  async #judged(pending: Pending, params: JsonObject, call: RoundCall): Promise<void> {
+    const { judge } = this.#context;
+    if (pending.stop.signal.aborted) return undefined;
+    const question = this.#question(params, call);
+    if (typeof question === "string") return this.#refuse(pending, question);
+    const { name, input, earlier } = question;
+    const judgement = await judge.judge(name, input, this.#waiting(pending));
+    if (pending.stop.signal.aborted) {
+      if (judgement.isAllowed) judge.report([judgement.verdict], "failed");
+      return undefined;
+    }
+    if (!judgement.isAllowed) return this.#refuse(pending, judgement.reason);
+    pending.call = call;
+    pending.verdicts = [...earlier, judgement.verdict];
+    const { id, method } = pending.request;
+    return this.#send(pending, messages.requestText({ id, method, params }));
+  }
+
+  /** Returns what the gate is asked, or why it is not. A later round counts under a name of its own. */
+  #question(
+    params: JsonObject,
+    call: RoundCall,
+  ): { name: string; input: JsonObject; earlier: readonly Verdict[] } | string {
+    if (!("inputResponses" in params || "requestState" in params)) return { ...call, earlier: [] };
+    const earlier = this.#context.rounds.take(call, params["requestState"]);
+    if (earlier === undefined)
+      return "Svc: the answers belong to no open call with this tool, these arguments and this state; make a new call.";
+    const responses = params["inputResponses"] ?? {};
+    if (!isObject(responses) || "$responses" in call.input) return "Svc: the answers cannot be judged.";
+    return { name: responsesName(call.name), input: { ...call.input, $responses: responses }, earlier };
+  }
+
+  #waiting({ request, ports, stop }: Pending): Waiting {
+    const token = objectIn(request.params, "_meta")?.["progressToken"];
+    if (typeof token !== "string" && typeof token !== "number") return { signal: stop.signal };
+    let count = 0;
+    // The numbers only grow, and stay below those of the tool.
+    const tick = (): void => {
+      count += 1;
+      const progress = { progressToken: token, progress: count * 1e-6, message: "waiting for a person to decide" };
+      ports.toClient(messages.notificationText("notifications/progress", progress));
+    };
+    return { signal: stop.signal, tick };
+  }
+
+  #refuse({ request: { id, method, params }, ports, stop }: Pending, reason: string): void {
+    if (stop.signal.aborted) return;
+    this.#pending.delete(messages.keyOf(id));
+    // A client that expects a task cannot read a tool's result.
+    const isResult = method === "tools/call" && !("task" in params);
+    ports.toClient(
+      isResult ? messages.refusalText(id, reason) : messages.errorText(id, messages.errors.refused, reason),
+    );
+  }
+
+  #clientNotification(notification: messages.Notification, ports: Ports): void {
+    const { method, params, text } = notification;
+    if (allowedMethod(notificationsOfClient, method, this.#context.pins.channels) === undefined) return;
+    if (method !== "notifications/cancelled") return ports.toServer(text, false);
+    const id = params["requestId"];
+    if (typeof id !== "string" && typeof id !== "number") return;
+    const isSent = this.#pending.get(messages.keyOf(id))?.state === "sent";
+    this.abandon(id);
+    if (isSent) ports.toServer(text, false);
+  }
+
+  async #serverRequest(request: messages.Request, ports: Ports): Promise<void> {
+    const { id, method, params } = request;
+    const error = (code: number, why: string): void => ports.toServer(messages.errorText(id, code, why), false);
+    const found = allowedMethod(requestsOfServer, method, this.#context.pins.channels);
+    const key = messages.keyOf(id);
+    if (found === undefined) return error(messages.errors.method, deniedMethod(requestsOfServer, method));
+    if (this.#pendingOfServer.has(key) || this.#pendingOfServer.size >= pendingMax)
+      return error(messages.errors.invalid, "Svc: another request with this id is still open.");
+    const stop = new AbortController();
+    this.#pendingOfServer.set(key, stop);
+    if (found.judged === undefined) return ports.toClient(request.text);
+    const refusal = await this.#refusalOf(found.judged, params, stop.signal);
+    if (stop.signal.aborted) return undefined;
+    if (refusal === undefined) return ports.toClient(messages.requestText({ id, method, params }));
+    this.#pendingOfServer.delete(key);
+    return error(messages.errors.refused, refusal);
+  }
+
+  /** Asks the gate about what a server wants of the client. */
+  async #refusalOf(judged: string, params: JsonObject, signal: AbortSignal): Promise<string | undefined> {
+    const { judge, prefix } = this.#context;
+    const name = channelName(prefix, judged);
+    const { isAllowed, reason } = await judge.judge(name, without(params, "_meta"), { signal });
+    return isAllowed ? undefined : reason;
+  }
+
+  async #serverNotification(notification: messages.Notification, ports: Ports): Promise<void> {
+    const { method, params, text } = notification;
+    if (allowedMethod(notificationsOfServer, method, this.#context.pins.channels) === undefined) return undefined;
+    if (method === "notifications/cancelled") return this.#serverCancelled(params, text, ports);
+    if (method === "notifications/tools/list_changed") {
+      this.#catalogue.forget();
+      await this.#catalogue.read(this.#lister(ports));
+    }
+    if (method === "notifications/tasks/status") this.#taskEnded(textIn(params, "taskId"), params);
+    return ports.toClient(text);
+  }
+
+  /** A server takes back its own request, or ends a subscription of the client. */
+  #serverCancelled(params: JsonObject, text: string, ports: Ports): void {
+    const id = params["requestId"];
+    if (typeof id !== "string" && typeof id !== "number") return;
+    const key = messages.keyOf(id);
+    const own = this.#pendingOfServer.get(key);
+    own?.abort();
+    this.#pendingOfServer.delete(key);
+    const isSubscription = this.#pending.get(key)?.request.method === "subscriptions/listen";
+    if (isSubscription) this.#pending.delete(key);
+    if (own !== undefined || isSubscription) ports.toClient(text);
+  }
+
+  async #serverResponse(response: messages.Response, ports: Ports): Promise<void> {
+    const { id } = response;
+    if (id === null) return ports.toClient(response.text);
+    const key = messages.keyOf(id);
+    const own = this.#own.get(key);
+    if (own !== undefined) return own(response);
+    const pending = this.#pending.get(key);
+    const isFirst = pending?.state === "sent";
+    if (pending === undefined || !(isFirst || (pending.state === "answered" && ports.isReplay === true)))
+      return undefined;
+    if (isFirst) this.#answered(key, pending);
+    const refusal = await this.#refusalOfAnswer(pending, response);
+    if (isFirst) this.#reportEnd(pending, response, refusal !== undefined);
+    if (refusal !== undefined) return this.#refuse(pending, refusal);
+    const result = response.result && this.#filtered(pending.request.method, response.result);
+    const isSame = result === response.result;
+    return ports.toClient(isSame || result === undefined ? response.text : messages.resultText(id, result));
+  }
+
+  #answered(key: string, pending: Pending): void {
+    pending.state = "answered";
+    this.#pending.delete(key);
+    if (!this.#context.keepsAnswered) return;
+    this.#pending.set(key, pending);
+    for (const [oldest, { state }] of this.#pending) {
+      if (this.#pending.size <= answeredMax) return;
+      if (state === "answered") this.#pending.delete(oldest);
+    }
+  }
+
+  #filtered(method: string, result: JsonObject): JsonObject {
+    const { pins } = this.#context;
+    if (method === "tools/list") return this.#catalogue.filtered(result);
+    if (method !== "initialize" && method !== "server/discover") return result;
+    const kept = serverResult(result, pins.channels);
+    const text = kept["instructions"];
+    if (text === undefined || (typeof text === "string" && pins.hasInstructions(text))) return kept;
+    this.#context.say(
+      "the server's instructions are not the accepted ones: they are removed until svc-gate mcp accept",
+    );
+    return without(kept, "instructions");
+  }
+
+  /** A server can ask for something in its answer: each request in it needs its channel and the gate's ALLOW. */
+  async #refusalOfAnswer(pending: Pending, { result, error }: messages.Response): Promise<string | undefined> {
+    const { signal } = pending.stop;
+    if (error?.["code"] === urlElicitationCode) {
+      const asked = objectIn(error, "data")?.["elicitations"];
+      const requests = Array.isArray(asked) ? asked : [];
+      return this.#refusalOfAll(
+        requests.map((params) => ({ method: "elicitation/create", params })),
+        signal,
+      );
+    }
+    if (result?.["resultType"] !== "input_required") return undefined;
+    const { call, verdicts } = pending;
+    if (call === undefined) return "Svc: the server asks for input where it must not.";
+    const asked = result["inputRequests"] ?? {};
+    if (!isObject(asked)) return "Svc: the server asks for input in a way that cannot be judged.";
+    const refusal = await this.#refusalOfAll(Object.values(asked), signal);
+    if (refusal === undefined) this.#context.rounds.add(call, result["requestState"], verdicts);
+    return refusal;
+  }
+
+  async #refusalOfAll(requests: readonly unknown[], signal: AbortSignal): Promise<string | undefined> {
+    for (const request of requests) {
+      const method = textIn(request, "method") ?? "";
+      const found = allowedMethod(requestsOfServer, method, this.#context.pins.channels);
+      if (found === undefined) return deniedMethod(requestsOfServer, method);
+      if (found.judged === undefined) continue;
+      const refusal = await this.#refusalOf(found.judged, objectIn(request, "params") ?? {}, signal);
+      if (refusal !== undefined) return refusal;
+    }
+    return undefined;
+  }
+
+  #reportEnd({ request, verdicts }: Pending, { result, error }: messages.Response, isRefused: boolean): void {
+    const { judge, tasks } = this.#context;
+    const taskId = textIn(request.params, "taskId");
+    if (request.method === "tasks/result" && result !== undefined)
+      this.#taskEnded(taskId, { status: result["isError"] === true ? "failed" : "completed" });
+    if (request.method === "tasks/get" || request.method === "tasks/cancel") this.#taskEnded(taskId, result);
+    if (verdicts.length === 0 || tasks.begin(result, verdicts)) return;
+    const isUnfinished = result?.["resultType"] === "input_required" && !isRefused;
+    if (isUnfinished) return;
+    const hasNotBegun = error?.["code"] === messages.errors.params || error?.["code"] === messages.errors.method;
+    const isDone = result !== undefined && result["isError"] !== true && !isRefused;
+    judge.report(verdicts, isDone ? "done" : hasNotBegun ? "failed" : "unknown");
+  }
+
+  #taskEnded(id: string | undefined, state: JsonObject | undefined): void {
+    const ended = this.#context.tasks.end(id, state);
+    if (ended !== undefined) this.#context.judge.report(ended.verdicts, ended.status);
+  }
+
+  #lister(ports: Ports): ListTools {
+    return async (cursor) => {
+      const meta = this.#meta === undefined ? {} : { _meta: ownMeta(this.#meta) };
+      const params = { ...meta, ...(cursor === undefined ? {} : { cursor }) };
+      return (await this.#ask("tools/list", params, ports))?.result;
+    };
+  }
+
+  #ask(method: string, params: JsonObject, ports: Ports): Promise<messages.Response | undefined> {
+    this.#ownCount += 1;
+    const id = `${this.#ownPrefix}-${this.#ownCount}`;
+    const key = messages.keyOf(id);
+    return new Promise((resolve) => {
+      const end = (response: messages.Response | undefined): void => {
+        clearTimeout(timer);
+        this.#own.delete(key);
+        resolve(response);
+      };
+      const timer = setTimeout(() => end(undefined), listTimeoutMs);
+      this.#own.set(key, end);
+      ports.toServer(messages.requestText({ id, method, params }), true);
+    });
+  }
+}
+
+/** The client's protocol version and capabilities, without what belongs to its own request. */
+function ownMeta(meta: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(meta).filter(([name]) => name.startsWith("io.modelcontextprotocol/")));
+}

@@ -1,0 +1,103 @@
+/** Starts a server as a child process and stands between it and the client of this process. */
+import { spawn, type ChildProcessByStdio } from "node:child_process";
+import type { Readable, Writable } from "node:stream";
+import { Catalogue } from "./catalogue.ts";
+import { readLines, writeLine, type LineFault } from "./lines.ts";
+import * as messages from "./message.ts";
+import { Relay, type Ports, type RelayContext } from "./relay.ts";
+import { serverEnv } from "./settings.ts";
+
+/** How long a server may take to end after its input has ended, and again after SIGTERM. */
+const endMs = 5000;
+/** How long the reports of the last calls may take. */
+const reportMs = 2000;
+
+/** @returns the server's exit code */
+export async function proxyStdio(context: RelayContext, command: readonly string[]): Promise<number> {
+  const [program = "", ...words] = command;
+  const child = spawn(program, words, { stdio: ["pipe", "pipe", "inherit"], env: serverEnv(process.env) });
+  const relay = new Relay(context, new Catalogue(context.pins, context.say));
+  const ports: Ports = {
+    toServer: (text) => writeLine(child.stdin, text, process.stdin),
+    toClient: (text) => writeLine(process.stdout, text, child.stdout),
+  };
+  child.stdin.on("error", () => undefined);
+  process.stdout.on("error", () => child.stdin.end());
+  readLines(process.stdin, {
+    line: (text) => fromClient(relay, ports, text),
+    fault: (why) => ports.toClient(unreadable(why)),
+    end: () => stopChild(child),
+  });
+  const lines = new Promise<void>((resolve) => {
+    readLines(child.stdout, {
+      line: (text) => fromServer(relay, ports, { text, say: context.say }),
+      fault: (why) => context.say(`a line of the server is dropped: it is ${why}`),
+      end: resolve,
+    });
+  });
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.kill(signal));
+  const code = await exitOf(child, context.say);
+  await lines;
+  relay.close("Svc: the MCP server has ended.");
+  process.stdin.destroy();
+  await Promise.race([context.judge.reported(), new Promise((resolve) => setTimeout(resolve, reportMs).unref())]);
+  return code;
+}
+
+function fromClient(relay: Relay, ports: Ports, text: string): void {
+  let message: messages.Message;
+  try {
+    message = messages.readMessage(text);
+  } catch (error) {
+    if (!(error instanceof messages.MessageError)) throw error;
+    return ports.toClient(messages.errorText(error.id, error.code, error.message));
+  }
+  void relay.fromClient(message, ports);
+}
+
+interface ServerLine {
+  readonly text: string;
+  readonly say: (sentence: string) => void;
+}
+
+/** A client waits for each answer, so an answer that cannot be read becomes an error. */
+function fromServer(relay: Relay, ports: Ports, { text, say }: ServerLine): void {
+  let message: messages.Message;
+  try {
+    message = messages.readMessage(text);
+  } catch (error) {
+    if (!(error instanceof messages.MessageError)) throw error;
+    say(`a line of the server is dropped. ${error.message}`);
+    if (error.id === null) return;
+    const problem = messages.errorText(error.id, messages.errors.internal, "Svc: the server's answer cannot be read.");
+    message = messages.readMessage(problem);
+  }
+  void relay.fromServer(message, ports);
+}
+
+function unreadable(why: LineFault): string {
+  return messages.errorText(null, messages.errors.parse, `Svc: the message is refused: it is ${why}.`);
+}
+
+function stopChild(child: ChildProcessByStdio<Writable, Readable, null>): void {
+  child.stdin.end();
+  const terminate = setTimeout(() => {
+    child.kill("SIGTERM");
+    const kill = setTimeout(() => child.kill("SIGKILL"), endMs);
+    child.once("exit", () => clearTimeout(kill));
+  }, endMs);
+  child.once("exit", () => clearTimeout(terminate));
+}
+
+function exitOf(
+  child: ChildProcessByStdio<Writable, Readable, null>,
+  say: (sentence: string) => void,
+): Promise<number> {
+  return new Promise((resolve) => {
+    child.on("error", (error) => {
+      say(`the server cannot be started: ${error.message}`);
+      resolve(1);
+    });
+    child.on("exit", (code) => resolve(code ?? 1));
+  });
+}

@@ -1,0 +1,40 @@
+/** What became of calls that a server runs as tasks (MCP 2025-11-25). */
+import type { Verdict } from "../../../../clients/javascript/svc-gate.mjs";
+import { isObject, textIn, type JsonObject } from "./json.ts";
+
+/** Tasks whose end nobody has seen: the oldest is forgotten, and has no outcome. */
+const tasksMax = 10_000;
+
+export class Tasks {
+  readonly #verdicts = new Map<string, readonly Verdict[]>();
+
+  /** Remembers the task that answers a call. Returns false if the result is not a task. */
+  begin(result: JsonObject | undefined, verdicts: readonly Verdict[]): boolean {
+    const id = textIn(result?.["task"], "taskId");
+    if (id === undefined) return false;
+    this.#verdicts.set(id, verdicts);
+    const [oldest] = this.#verdicts.keys();
+    if (this.#verdicts.size > tasksMax && oldest !== undefined) this.#verdicts.delete(oldest);
+    return true;
+  }
+
+  /** Returns the verdicts of a task that has ended, once. */
+  end(
+    id: string | undefined,
+    state: unknown,
+  ): { verdicts: readonly Verdict[]; status: "done" | "unknown" } | undefined {
+    const verdicts = id === undefined ? undefined : this.#verdicts.get(id);
+    if (id === undefined || verdicts === undefined) return undefined;
+    const status = statusOf(state);
+    if (status === undefined) return undefined;
+    this.#verdicts.delete(id);
+    return { verdicts, status };
+  }
+}
+
+/** A task that failed or was cancelled may have done something. */
+function statusOf(state: unknown): "done" | "unknown" | undefined {
+  if (!isObject(state)) return undefined;
+  if (state["status"] === "completed") return "done";
+  return state["status"] === "failed" || state["status"] === "cancelled" ? "unknown" : undefined;
+}

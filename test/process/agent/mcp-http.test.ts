@@ -1,0 +1,96 @@
+/**
+ * Goal: over HTTP the proxy serves only who has its key and comes from this machine, and the server gets exactly what the
+ * gate judged. Method: requests by hand, a server without an SDK, and a real gate. Positive controls: each case fails on
+ * a proxy with a planted defect.
+ */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { httpCases } from "../../support/mcp/http-cases.ts";
+import type { Mutant } from "../../support/mcp/mutants.ts";
+
+const mutants: readonly Mutant[] = [
+  {
+    fault: "wants no key",
+    mutations: [{ within: "isSame", module: "mcp/front", first: "return true;" }],
+    noticed: ["H1:"],
+  },
+  {
+    fault: "takes any Host",
+    mutations: [{ within: "refuseStrangers", find: "!hosts.includes(host)", put: "false" }],
+    noticed: ["H2:"],
+  },
+  {
+    fault: "takes any Origin",
+    mutations: [{ within: "refuseStrangers", find: "origin !== undefined", put: "false" }],
+    noticed: ["H3:"],
+  },
+  {
+    fault: "reads any length",
+    mutations: [{ within: "bodyBytesMax", module: "mcp/front", value: "1e9" }],
+    noticed: ["H5:"],
+  },
+  {
+    fault: "does not compare headers",
+    mutations: [{ within: "refuseOtherHeaders", first: "return;" }],
+    noticed: ["H7:", "H8:", "H9:"],
+  },
+  {
+    fault: "forwards the bytes that it did not judge",
+    mutations: [
+      { within: "Relay.#judged", find: "messages.requestText({ id, method, params })", put: "pending.request.text" },
+    ],
+    noticed: ["H10:"],
+  },
+  {
+    fault: "passes all headers on",
+    mutations: [{ within: "passedHeaders", module: "mcp/http", value: "/^(?!content-length|host)/" }],
+    noticed: ["H10:"],
+  },
+  {
+    fault: "sends refused calls on",
+    mutations: [{ within: "Relay.#judged", find: "if (!judgement.isAllowed) return $refuse;", put: "" }],
+    noticed: ["H11:"],
+  },
+  {
+    fault: "shows redirects to the client",
+    mutations: [{ within: "problemOf", module: "mcp/http", first: "return undefined;" }],
+    noticed: ["H12:"],
+  },
+  {
+    fault: "forgets answered requests",
+    mutations: [{ within: "Relay.#answered", find: "!this.#context.keepsAnswered", put: "true" }],
+    noticed: ["H13:"],
+  },
+  {
+    fault: "has one session",
+    mutations: [{ within: "HttpProxy.#newSession", find: "this.#contextOf(randomUUID())", put: "this.#shared" }],
+    noticed: ["H14:"],
+  },
+  {
+    fault: "does not abort",
+    mutations: [{ within: "HttpProxy.answer", find: "stop.abort()", put: "undefined" }],
+    noticed: ["H15:", "H16:"],
+  },
+  {
+    fault: "waits in silence",
+    mutations: [{ within: "Judge.#settled", find: "tick?.();", put: "" }],
+    noticed: ["H17:"],
+  },
+];
+
+suite("svc-gate mcp over HTTP", { concurrency: 2 }, () => {
+  for (const [title, run] of Object.entries(httpCases)) test(title, (t) => run(t));
+});
+
+suite("the cases over HTTP on broken proxies", { concurrency: 2 }, () => {
+  for (const { fault, mutations, noticed } of mutants) {
+    test(`a proxy that ${fault} is noticed`, async (t) => {
+      for (const title of noticed) {
+        const found = Object.entries(httpCases).filter(([each]) => each.startsWith(title));
+        assert.equal(found.length, 1, title);
+        for (const [each, run] of found)
+          await assert.rejects(run(t, { mutations }), assert.AssertionError, `${each} passed`);
+      }
+    });
+  }
+});

@@ -1,0 +1,239 @@
+/** Proxies that are broken on purpose, each in one place: the cases must notice every one. */
+import type { Mutation } from "../mutation/mutate.ts";
+
+export interface Mutant {
+  readonly fault: string;
+  readonly mutations: readonly Mutation[];
+  /** How the titles of the cases begin that must fail. */
+  readonly noticed: readonly string[];
+}
+
+export const mutants: readonly Mutant[] = [
+  {
+    fault: "takes every verdict but BLOCK for a permission",
+    mutations: [{ within: "Judge.judge", find: 'verdict.verdict === "ALLOW"', put: 'verdict.verdict !== "BLOCK"' }],
+    noticed: ["A3", "A4"],
+  },
+  {
+    fault: "sends refused calls on",
+    mutations: [{ within: "Relay.#judged", find: "if (!judgement.isAllowed) return $refuse;", put: "" }],
+    noticed: ["A2", "A4", "B1", "B3", "B5", "B6"],
+  },
+  {
+    fault: "asks about the name only",
+    mutations: [
+      {
+        within: "Judge.judge",
+        find: "this.#gate.check(tool, input, $$rest)",
+        put: "this.#gate.check(tool, { amount: 1 }, $$rest)",
+      },
+    ],
+    noticed: ["A2", "A4"],
+  },
+  {
+    fault: "forwards the bytes that it did not judge",
+    mutations: [
+      { within: "Relay.#judged", find: "messages.requestText({ id, method, params })", put: "pending.request.text" },
+    ],
+    noticed: ["A1"],
+  },
+  {
+    fault: "asks only about the first call",
+    mutations: [
+      {
+        within: "Relay.#judged",
+        find: "await judge.judge($$all)",
+        put: "await (globalThis.asked ??= judge.judge($$all))",
+      },
+    ],
+    noticed: ["A4"],
+  },
+  {
+    fault: "ignores pins when a tool is called",
+    mutations: [{ within: "Catalogue.refusal", first: "return undefined;" }],
+    noticed: [
+      "A6: an unknown tool",
+      "pins: without",
+      "pins: a server that",
+      "pins: changed",
+      "pins: a call that comes",
+    ],
+  },
+  {
+    fault: "lists tools that nobody accepted",
+    mutations: [{ within: "Catalogue.filtered", first: "return result;" }],
+    noticed: ["pins: changed"],
+  },
+  {
+    fault: "passes on that the tools changed, and does not read them",
+    mutations: [
+      { within: "Relay.#serverNotification", find: "this.#catalogue.forget();", put: "" },
+      { within: "Relay.#serverNotification", find: "await this.#catalogue.read($$all);", put: "" },
+      { within: "Catalogue.filtered", find: "this.#see(tool, this.#status)", put: "this.#see(tool, new Map())" },
+    ],
+    noticed: ["pins: changed"],
+  },
+  {
+    fault: "does not wait for a list that is being read",
+    mutations: [{ within: "Catalogue.refusal", find: "this.#reading !== undefined", put: "false" }],
+    noticed: ["A4"],
+  },
+  {
+    fault: "trusts a server's name alone",
+    mutations: [{ within: "readPins", find: "lock.source !== sourceDigest(source)", put: "false" }],
+    noticed: ["pins: a server that"],
+  },
+  {
+    fault: "takes definitions without their digests",
+    mutations: [{ within: "digestIn", find: "if ($condition) throw $error;", put: "" }],
+    noticed: ["pins: a lock file"],
+  },
+  {
+    fault: "accepts without a yes",
+    mutations: [{ within: "isConfirmed", first: "return true;" }],
+    noticed: ["pins: accept"],
+  },
+  {
+    fault: "shows a terminal what it obeys",
+    mutations: [{ within: "visible", module: "mcp/accept", first: "return text;" }],
+    noticed: ["pins: accept"],
+  },
+  {
+    fault: "passes on methods that it does not know",
+    mutations: [{ within: "allowedMethod", first: "return {};" }],
+    noticed: ["channels: a method", "channels: a request", "rounds: a server"],
+  },
+  {
+    fault: "leaves capabilities as they are",
+    mutations: [{ within: "withCapabilities", first: "return object;" }],
+    noticed: ["channels: a capability"],
+  },
+  {
+    fault: "does not judge requests of the server",
+    mutations: [{ within: "Relay.#serverRequest", find: "found.judged === undefined", put: "true" }],
+    noticed: ["channels: the gate judges an allowed"],
+  },
+  {
+    fault: "does not judge channels of the client",
+    mutations: [{ within: "Relay.#clientRequest", find: "found.judged !== undefined", put: "false" }],
+    noticed: ["channels: the gate judges which"],
+  },
+  {
+    fault: "does not look at what a server asks for in its answer",
+    mutations: [{ within: "Relay.#refusalOfAll", first: "return undefined;" }],
+    noticed: ["rounds: a server"],
+  },
+  {
+    fault: "shows instructions that nobody accepted",
+    mutations: [{ within: "Relay.#filtered", find: "pins.hasInstructions(text)", put: "true" }],
+    noticed: ["channels: instructions"],
+  },
+  {
+    fault: "takes the last of two members",
+    mutations: [{ within: "addName", first: "return;" }],
+    noticed: ["A6: a repeated"],
+  },
+  {
+    fault: "reads members in one spelling only",
+    mutations: [
+      { within: "faultOf", module: "mcp/message", find: "foldedParams.has(folded(name))", put: "false" },
+      { within: "callMembers", module: "mcp/relay", value: '["name", "arguments", "Arguments"]' },
+    ],
+    noticed: ["A6: a member in other letters"],
+  },
+  {
+    fault: "continues a call with other arguments",
+    mutations: [
+      { within: "Rounds.add", find: "call.input", put: "null" },
+      { within: "Rounds.take", find: "call.input", put: "null" },
+      { within: "Relay.#question", find: "responsesName(call.name)", put: '"bank.mcp.elicitation"' },
+    ],
+    noticed: ["rounds: other arguments"],
+  },
+  {
+    fault: "continues a call twice",
+    mutations: [
+      { within: "Rounds.take", find: "rounds?.shift()", put: "rounds?.[0]" },
+      { within: "Rounds.take", find: "if (rounds.length === 0) $delete;", put: "" },
+    ],
+    noticed: ["rounds: other arguments"],
+  },
+  {
+    fault: "does not show the answers to the gate",
+    mutations: [
+      {
+        within: "Relay.#question",
+        find: "{ ...call.input, $responses: responses }",
+        put: '{ $responses: { sure: { action: "accept" } } }',
+      },
+    ],
+    noticed: ["rounds: the gate judges"],
+  },
+  {
+    fault: "counts each round",
+    mutations: [{ within: "Relay.#question", find: "responsesName(call.name)", put: "call.name" }],
+    noticed: ["rounds: the answers continue"],
+  },
+  {
+    fault: "lets a server of a project take another's name",
+    mutations: [{ within: "serverPrefix", find: 'isFromProject ? "project:" : ""', put: '""' }],
+    noticed: ["D2"],
+  },
+  {
+    fault: "gives the server the gate's key",
+    mutations: [{ within: "serverEnv", first: "return env;" }],
+    noticed: ["the server gets"],
+  },
+  {
+    fault: "runs a call that was cancelled while it waited",
+    mutations: [{ within: "Relay.abandon", find: "pending.stop.abort();", put: "" }],
+    noticed: ["F1: a cancellation ends"],
+  },
+  {
+    fault: "waits without a sign of life",
+    mutations: [{ within: "Judge.#settled", find: "tick?.();", put: "" }],
+    noticed: ["F1: a call waits"],
+  },
+  {
+    fault: "forgets the approval of a call",
+    mutations: [{ within: "Judge.#park", first: "return;" }],
+    noticed: ["A3"],
+  },
+  {
+    fault: "passes a second answer on",
+    mutations: [{ within: "Relay.#answered", first: "return;" }],
+    noticed: ["F1: a second"],
+  },
+  {
+    fault: "takes an id that is in use",
+    mutations: [
+      {
+        within: "Relay.#clientRequest",
+        find: 'return error(messages.errors.invalid, "Svc: another request with this id is still open.");',
+        put: "{}",
+      },
+    ],
+    noticed: ["F1: an id"],
+  },
+  {
+    fault: "calls every call done",
+    mutations: [{ within: "Judge.report", first: 'status = "done";' }],
+    noticed: ["outcomes", "F1: a cancelled"],
+  },
+  {
+    fault: "answers a task's caller with a tool's result",
+    mutations: [{ within: "Relay.#refuse", find: '!("task" in params)', put: "true" }],
+    noticed: ["F1: a refused task"],
+  },
+  {
+    fault: "takes a batch apart",
+    mutations: [
+      {
+        within: "readMessage",
+        find: "if (Array.isArray(value)) throw $error;",
+        put: "if (Array.isArray(value)) value = value[0];",
+      },
+    ],
+    noticed: ["A6: a batch"],
+  },
+];
