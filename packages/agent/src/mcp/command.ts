@@ -26,12 +26,14 @@ const usage = `usage: svc-gate mcp [options] -- COMMAND [ARGUMENT ...]      star
   --deny CHANNEL     let it pass no longer
   --yes              do not ask
 
-environment, in each case a key or the name of a file with it:
-  SVC_URL                                          the gate's address; it must be set
-  SVC_KEY or SVC_KEY_FILE                          the API key for the gate
-  SVC_SESSION, SVC_TIMEOUT                         the session's id; seconds for one attempt
-  SVC_MCP_KEY or SVC_MCP_KEY_FILE                  with --port: the key that clients must send
-  SVC_MCP_UPSTREAM_KEY or SVC_MCP_UPSTREAM_KEY_FILE  with --upstream: the bearer token for the server
+environment (a name with _FILE is a file that holds the key):
+  SVC_URL                            the gate's address; it must be set
+  SVC_KEY, SVC_KEY_FILE              the API key for the gate
+  SVC_SESSION                        the session's id at the gate (default: a new one)
+  SVC_TIMEOUT                        seconds for one attempt to reach the gate (default: 10)
+  SVC_MCP_KEY, SVC_MCP_KEY_FILE      with --port: the key that clients must send
+  SVC_MCP_UPSTREAM_KEY, SVC_MCP_UPSTREAM_KEY_FILE
+                                     with --upstream: the bearer token for the server
 `;
 
 export interface McpOptions {
