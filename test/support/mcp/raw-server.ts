@@ -137,7 +137,8 @@ function answer(line: string): unknown {
         ? write({ id, error: { code: -32601, message: "no" } })
         : result(id, { supportedVersions: ["2026-07-28"], capabilities, instructions });
     case "tools/list":
-      return result(id, { tools: tools() });
+      if (has("silent") && changed) return write({ id, error: { code: -32603, message: "not now" } });
+      return result(id, { tools: tools(), ...(has("spelled") && { Tools: [tool("extra")] }) });
     case "tools/call":
       return call(id, params);
     case "notifications/cancelled":
@@ -153,4 +154,14 @@ function answer(line: string): unknown {
   return undefined;
 }
 
-createInterface({ input: process.stdin }).on("line", (line) => void answer(line));
+/** Skips what is not JSON, as servers do. */
+function isJson(line: string): boolean {
+  try {
+    JSON.parse(line);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+createInterface({ input: process.stdin }).on("line", (line) => void (isJson(line) && answer(line)));

@@ -1,0 +1,55 @@
+/** Cases of a client or a server that tries to get past the proxy over stdio. Each can also run on a broken proxy. */
+import assert from "node:assert/strict";
+import { callLine, goesOn, isRefused, paid, type Run } from "./cases.ts";
+import { startProxy, textOf } from "./proxy.ts";
+
+const blocked = callLine('{"name":"pay","arguments":{"amount":900}}');
+
+export const attacks: Readonly<Record<string, Run>> = {
+  "X1: a call inside another message's lines does not reach the server": async (t, options) => {
+    const proxy = await startProxy(t, options);
+    // Readers of lines differ: Python's and Node's also end one at a carriage return.
+    proxy.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":\r${blocked}\r}`);
+    proxy.send(`{"jsonrpc":"2.0","id":"p","method":"ping","params":{"_meta":\r${blocked}\r}}`);
+    await goesOn(proxy);
+    assert.deepEqual(paid(proxy), [6]);
+  },
+  "X2: a server that no longer lists its tools has none": async (t, options) => {
+    const proxy = await startProxy(t, { ...options, accepted: ["silent"], words: ["silent"] });
+    await goesOn(proxy);
+    await proxy.call("change");
+    await proxy.next(({ method }) => method === "notifications/tools/list_changed");
+    isRefused(await proxy.call("pay", { amount: 5 }), /does not list the tool "pay" now/);
+    assert.deepEqual(paid(proxy), [6]);
+  },
+  "X3: a tool that changes while a person decides does not run": async (t, options) => {
+    const proxy = await startProxy(t, { ...options, flags: ["--wait", "20"] });
+    const answer = proxy.call("pay", { amount: 75 }, { _meta: { progressToken: 7 } });
+    await proxy.next(({ method }) => method === "notifications/progress");
+    await proxy.call("change");
+    const { json } = await proxy.desk.as("anna", "/approvals?state=pending");
+    await proxy.desk.decides("anna", json.approvals[0].id, "approve");
+    isRefused(await answer, /has changed since it was accepted/);
+    assert.deepEqual(paid(proxy), []);
+  },
+  "X4: a list in other letters does not reach the client": async (t, options) => {
+    const proxy = await startProxy(t, { ...options, accepted: ["spelled"], words: ["spelled"] });
+    const listed = await proxy.ask("tools/list");
+    assert.equal(listed.error?.code, -32603, JSON.stringify(listed));
+  },
+  "X5: a task is refused if nobody allowed tasks": async (t, options) => {
+    const proxy = await startProxy(t, options);
+    const refused = await proxy.call("task", { amount: 5 }, { task: { ttl: 1000 } });
+    assert.match(refused.error?.message ?? "", /--allow tasks/);
+    assert.deepEqual(proxy.ran(), []);
+  },
+  "X6: arguments that the gate does not see as they are do not reach the server": async (t, options) => {
+    const proxy = await startProxy(t, options);
+    for (const params of ['{"name":"pay","arguments":null}', '{"name":"pay","requestState":1e999}']) {
+      proxy.send(callLine(params));
+      const answer = await proxy.next(({ id }) => id === "x");
+      assert.equal(answer.error?.code, -32602, textOf(answer));
+    }
+    assert.deepEqual(proxy.ran(), []);
+  },
+};
