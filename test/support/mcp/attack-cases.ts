@@ -34,6 +34,7 @@ export const attacks: Readonly<Record<string, Run>> = {
   },
   "X4: a list in other letters does not reach the client": async (t, options) => {
     const proxy = await startProxy(t, { ...options, accepted: ["spelled"], words: ["spelled"] });
+    await proxy.call("change");
     const listed = await proxy.ask("tools/list");
     assert.equal(listed.error?.code, -32603, JSON.stringify(listed));
   },

@@ -84,7 +84,8 @@ const refusedLine =
     await goesOn(proxy);
   };
 
-export const callLine = (params: string): string => `{"jsonrpc":"2.0","id":"x","method":"tools/call","params":${params}}`;
+export const callLine = (params: string): string =>
+  `{"jsonrpc":"2.0","id":"x","method":"tools/call","params":${params}}`;
 
 /** The first round of a call that the server wants to be confirmed. */
 async function firstRound(proxy: Proxy, amount = 5): Promise<string> {

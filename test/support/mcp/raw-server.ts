@@ -138,7 +138,7 @@ function answer(line: string): unknown {
         : result(id, { supportedVersions: ["2026-07-28"], capabilities, instructions });
     case "tools/list":
       if (has("silent") && changed) return write({ id, error: { code: -32603, message: "not now" } });
-      return result(id, { tools: tools(), ...(has("spelled") && { Tools: [tool("extra")] }) });
+      return result(id, { tools: tools(), ...(has("spelled") && changed && { Tools: [tool("extra")] }) });
     case "tools/call":
       return call(id, params);
     case "notifications/cancelled":

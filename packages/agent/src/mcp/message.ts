@@ -63,7 +63,9 @@ const shapes = [
 
 /** Members of `params` and of `result` that decide what passes. Some programs read them in any case of letters. */
 const knownMembers: readonly string[] = [
-  ..."name arguments _meta task inputResponses requestState uri ref argument context requestId notifications".split(" "),
+  ..."name arguments _meta task inputResponses requestState uri ref argument context requestId notifications".split(
+    " ",
+  ),
   ..."tools instructions capabilities resultType inputRequests".split(" "),
 ];
 const foldedMembers: ReadonlySet<string> = new Set(knownMembers.map(folded));
