@@ -33,7 +33,11 @@ export const mutants: readonly Mutant[] = [
   {
     fault: "forwards the bytes that it did not judge",
     mutations: [
-      { within: "Relay.#judged", find: "messages.requestText({ id, method, params })", put: "pending.request.text" },
+      {
+        within: "Relay.#judged",
+        find: "messages.requestText({ id, method, params })",
+        put: 'messages.requestText({ id, method, params }).replace(":5", ":5.0")',
+      },
     ],
     noticed: ["A1"],
   },
@@ -196,7 +200,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "forgets the approval of a call",
-    mutations: [{ within: "Judge.#park", first: "return;" }],
+    mutations: [{ within: "Judge.judge", find: "this.#parked.set(call, id)", put: "id" }],
     noticed: ["A3"],
   },
   {

@@ -29,6 +29,7 @@ const tools = {
   task: object({ amount: number }),
   confirm: object({ amount: number }),
   "confirm.mcp.responses": object({ $responses: object({ sure: object({ action: text }) }) }),
+  "pay.mcp.responses": any,
   "mcp.elicitation": any,
   "mcp.sampling": object({ maxTokens: number }),
   "mcp.resources.read": object({ uri: text }),

@@ -102,14 +102,15 @@ export class Relay {
     return this.#serverResponse(message, ports);
   }
 
-  /** The client does not wait for the answer any more. */
-  abandon(id: messages.MessageId): void {
+  /** The client does not wait for the answer any more. Returns false if the request was not open. */
+  abandon(id: messages.MessageId): boolean {
     const key = messages.keyOf(id);
     const pending = this.#pending.get(key);
-    if (pending === undefined || pending.state === "answered") return;
+    if (pending === undefined || pending.state === "answered") return false;
     this.#pending.delete(key);
     pending.stop.abort();
     if (pending.state === "sent") this.#context.judge.report(pending.verdicts, "unknown");
+    return true;
   }
 
   /** Answers everything that is still open: the server has ended. */

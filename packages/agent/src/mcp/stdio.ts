@@ -9,6 +9,8 @@ import { serverEnv } from "./settings.ts";
 
 /** How long a server may take to end after its input has ended, and again after SIGTERM. */
 const endMs = 5000;
+/** How long a process that the server has left behind may hold its output. */
+const lastLinesMs = 1000;
 /** How long the reports of the last calls may take. */
 const reportMs = 2000;
 
@@ -17,10 +19,12 @@ export async function proxyStdio(context: RelayContext, command: readonly string
   const [program = "", ...words] = command;
   const child = spawn(program, words, { stdio: ["pipe", "pipe", "inherit"], env: serverEnv(process.env) });
   const relay = new Relay(context, new Catalogue(context.pins, context.say));
-  const ports: Ports = {
-    toServer: (text) => writeLine(child.stdin, text, process.stdin),
-    toClient: (text) => writeLine(process.stdout, text, child.stdout),
-  };
+  // Who does not take the answers to its messages must not fill the memory with more of them.
+  const portsOf = (source: Readable): Ports => ({
+    toServer: (text) => writeLine(child.stdin, text, source),
+    toClient: (text) => writeLine(process.stdout, text, source),
+  });
+  const [ports, serverPorts] = [portsOf(process.stdin), portsOf(child.stdout)];
   child.stdin.on("error", () => undefined);
   process.stdout.on("error", () => child.stdin.end());
   readLines(process.stdin, {
@@ -30,14 +34,15 @@ export async function proxyStdio(context: RelayContext, command: readonly string
   });
   const lines = new Promise<void>((resolve) => {
     readLines(child.stdout, {
-      line: (text) => fromServer(relay, ports, { text, say: context.say }),
+      line: (text) => fromServer(relay, serverPorts, { text, say: context.say }),
       fault: (why) => context.say(`a line of the server is dropped: it is ${why}`),
       end: resolve,
     });
   });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.kill(signal));
   const code = await exitOf(child, context.say);
-  await lines;
+  await Promise.race([lines, new Promise((resolve) => setTimeout(resolve, lastLinesMs).unref())]);
+  child.stdout.destroy();
   relay.close("Svc: the MCP server has ended.");
   process.stdin.destroy();
   await Promise.race([context.judge.reported(), new Promise((resolve) => setTimeout(resolve, reportMs).unref())]);
@@ -81,12 +86,11 @@ function unreadable(why: LineFault): string {
 
 function stopChild(child: ChildProcessByStdio<Writable, Readable, null>): void {
   child.stdin.end();
-  const terminate = setTimeout(() => {
+  // A child that has ended does not keep this process, and neither do the timers.
+  setTimeout(() => {
     child.kill("SIGTERM");
-    const kill = setTimeout(() => child.kill("SIGKILL"), endMs);
-    child.once("exit", () => clearTimeout(kill));
-  }, endMs);
-  child.once("exit", () => clearTimeout(terminate));
+    setTimeout(() => child.kill("SIGKILL"), endMs).unref();
+  }, endMs).unref();
 }
 
 function exitOf(
