@@ -1,5 +1,6 @@
 /** Cases of a client or a server that tries to get past the proxy over stdio. Each can also run on a broken proxy. */
 import assert from "node:assert/strict";
+import { setTimeout as pause } from "node:timers/promises";
 import { callLine, goesOn, isRefused, paid, type Run } from "./cases.ts";
 import { startProxy, textOf } from "./proxy.ts";
 
@@ -52,5 +53,21 @@ export const attacks: Readonly<Record<string, Run>> = {
       assert.equal(answer.error?.code, -32602, textOf(answer));
     }
     assert.deepEqual(proxy.ran(), []);
+  },
+  "X7: a server that does not read its answers cannot fill the memory": async (t, options) => {
+    const proxy = await startProxy(t, options);
+    void proxy.call("hold");
+    for (let attempt = 0; attempt < 40; attempt += 1) {
+      assert.ok(!proxy.witness().some(({ flooded }) => flooded), "20,000 questions and no answer taken");
+      await pause(50);
+    }
+  },
+  "X8: a server that ends leaves no process and no question open": async (t, options) => {
+    const proxy = await startProxy(t, { ...options, accepted: ["daemon"], words: ["daemon"] });
+    const start = performance.now();
+    const [answer, code] = await Promise.all([proxy.call("broken"), proxy.ended]);
+    assert.equal(answer.error?.message, "Svc: the MCP server has ended.");
+    assert.equal(code, 0);
+    assert.ok(performance.now() - start < 8000, "the proxy ends soon after the server");
   },
 };

@@ -268,6 +268,16 @@ export const mutants: readonly Mutant[] = [
     noticed: ["X6"],
   },
   {
+    fault: "does not slow down who takes no answers",
+    mutations: [{ within: "proxyStdio", find: "portsOf(child.stdout)", put: "portsOf(process.stdin)" }],
+    noticed: ["X7"],
+  },
+  {
+    fault: "waits for what a server leaves behind",
+    mutations: [{ within: "proxyStdio", find: "Promise.race([lines, atMost(lastLinesMs)])", put: "lines" }],
+    noticed: ["X8"],
+  },
+  {
     fault: "takes a batch apart",
     mutations: [
       {

@@ -1,6 +1,7 @@
 /** Starts a server as a child process and stands between it and the client of this process. */
 import { spawn, type ChildProcessByStdio } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
+import { setTimeout as pause } from "node:timers/promises";
 import { Catalogue } from "./catalogue.ts";
 import { readLines, writeLine, type LineFault } from "./lines.ts";
 import * as messages from "./message.ts";
@@ -41,12 +42,18 @@ export async function proxyStdio(context: RelayContext, command: readonly string
   });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.kill(signal));
   const code = await exitOf(child, context.say);
-  await Promise.race([lines, new Promise((resolve) => setTimeout(resolve, lastLinesMs).unref())]);
+  do await Promise.race([lines, atMost(lastLinesMs)]);
+  while (child.stdout.isPaused());
   child.stdout.destroy();
   relay.close("Svc: the MCP server has ended.");
   process.stdin.destroy();
-  await Promise.race([context.judge.reported(), new Promise((resolve) => setTimeout(resolve, reportMs).unref())]);
+  await Promise.race([context.judge.reported(), atMost(reportMs)]);
   return code;
+}
+
+/** A limit of time that does not keep the process. */
+function atMost(ms: number): Promise<void> {
+  return pause(ms, undefined, { ref: false });
 }
 
 function fromClient(relay: Relay, ports: Ports, text: string): void {
