@@ -70,4 +70,15 @@ export const attacks: Readonly<Record<string, Run>> = {
     assert.equal(code, 0);
     assert.ok(performance.now() - start < 8000, "the proxy ends soon after the server");
   },
+  "X9: a question that a person has not allowed has no answer": async (t, options) => {
+    const proxy = await startProxy(t, { ...options, allow: ["sampling"], flags: ["--wait", "20"] });
+    void proxy.call("sample", { amount: 75 });
+    const pending = async (): Promise<readonly any[]> =>
+      (await proxy.desk.as("anna", "/approvals?state=pending")).json.approvals;
+    for (let attempt = 0; attempt < 50 && (await pending()).length === 0; attempt += 1) await pause(50);
+    assert.equal((await pending()).length, 1);
+    proxy.send({ jsonrpc: "2.0", id: "server-1", result: { model: "m" } });
+    await goesOn(proxy);
+    assert.ok(!proxy.witness().some(({ answered }) => answered !== undefined));
+  },
 };

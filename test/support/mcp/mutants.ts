@@ -114,7 +114,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "does not judge requests of the server",
-    mutations: [{ within: "Relay.#serverRequest", find: "found.judged === undefined", put: "true" }],
+    mutations: [{ within: "Relay.#refusalOf", first: "return undefined;" }],
     noticed: ["channels: the gate judges an allowed"],
   },
   {
@@ -276,6 +276,17 @@ export const mutants: readonly Mutant[] = [
     fault: "waits for what a server leaves behind",
     mutations: [{ within: "proxyStdio", find: "Promise.race([lines, atMost(lastLinesMs)])", put: "lines" }],
     noticed: ["X8"],
+  },
+  {
+    fault: "passes an answer to a question that nobody got",
+    mutations: [
+      {
+        within: "Relay.fromClient",
+        find: "this.#pendingOfServer.get(key)?.isSent !== true",
+        put: "!this.#pendingOfServer.has(key)",
+      },
+    ],
+    noticed: ["X9"],
   },
   {
     fault: "takes a batch apart",

@@ -53,6 +53,7 @@ const rules = {
     "verdict: BLOCK",
     "the user is not sure",
   ],
+  long: ["mcp.sampling", "input.maxTokens > 50", "verdict: ESCALATE, approval: { by: [finance] }", "many tokens"],
   wordy: ["mcp.sampling", "input.maxTokens > 100", "verdict: BLOCK", "too many tokens"],
   hidden: ["mcp.resources.read", 'input.uri != "file:///open"', "verdict: BLOCK", "this file is closed"],
 };

@@ -59,6 +59,12 @@ interface Pending {
   verdicts: readonly Verdict[];
 }
 
+interface PendingOfServer {
+  readonly stop: AbortController;
+  /** The client has it, so it can answer. */
+  isSent: boolean;
+}
+
 /** An error of servers of 2025-11-25 that contains requests for the user. */
 const urlElicitationCode = -32042;
 const protocolVersionKey = "io.modelcontextprotocol/protocolVersion";
@@ -74,7 +80,7 @@ export class Relay {
   readonly #context: RelayContext;
   readonly #catalogue: Catalogue;
   readonly #pending = new Map<string, Pending>();
-  readonly #pendingOfServer = new Map<string, AbortController>();
+  readonly #pendingOfServer = new Map<string, PendingOfServer>();
   readonly #own = new Map<string, (response: messages.Response | undefined) => void>();
   readonly #ownPrefix = `svc-gate-${randomBytes(8).toString("hex")}`;
   #ownCount = 0;
@@ -92,8 +98,10 @@ export class Relay {
   async fromClient(message: messages.Message, ports: Ports): Promise<void> {
     if (message.kind === "request") return this.#clientRequest(message, ports);
     if (message.kind === "notification") return this.#clientNotification(message, ports);
-    if (message.id !== null && this.#pendingOfServer.delete(messages.keyOf(message.id)))
-      ports.toServer(message.text, false);
+    const key = message.id === null ? "" : messages.keyOf(message.id);
+    if (this.#pendingOfServer.get(key)?.isSent !== true) return;
+    this.#pendingOfServer.delete(key);
+    ports.toServer(message.text, false);
   }
 
   async fromServer(message: messages.Message, ports: Ports): Promise<void> {
@@ -122,7 +130,7 @@ export class Relay {
       pending.ports.toClient(messages.errorText(id, messages.errors.internal, reason));
       this.#pending.delete(key);
     }
-    for (const stop of this.#pendingOfServer.values()) stop.abort();
+    for (const { stop } of this.#pendingOfServer.values()) stop.abort();
     for (const end of this.#own.values()) end(undefined);
   }
 
@@ -268,14 +276,17 @@ export class Relay {
     if (found === undefined) return error(messages.errors.method, deniedMethod(requestsOfServer, method));
     if (this.#pendingOfServer.has(key) || this.#pendingOfServer.size >= pendingMax)
       return error(messages.errors.invalid, "Svc: another request with this id is still open.");
-    const stop = new AbortController();
-    this.#pendingOfServer.set(key, stop);
-    if (found.judged === undefined) return ports.toClient(request.text);
-    const refusal = await this.#refusalOf(found.judged, params, stop.signal);
-    if (stop.signal.aborted) return undefined;
-    if (refusal === undefined) return ports.toClient(messages.requestText({ id, method, params }));
-    this.#pendingOfServer.delete(key);
-    return error(messages.errors.refused, refusal);
+    const pending: PendingOfServer = { stop: new AbortController(), isSent: false };
+    const { signal } = pending.stop;
+    this.#pendingOfServer.set(key, pending);
+    const refusal = found.judged === undefined ? undefined : await this.#refusalOf(found.judged, params, signal);
+    if (signal.aborted) return undefined;
+    if (refusal !== undefined) {
+      this.#pendingOfServer.delete(key);
+      return error(messages.errors.refused, refusal);
+    }
+    pending.isSent = true;
+    return ports.toClient(found.judged === undefined ? request.text : messages.requestText({ id, method, params }));
   }
 
   /** Asks the gate about what a server wants of the client. */
@@ -307,7 +318,7 @@ export class Relay {
     if (typeof id !== "string" && typeof id !== "number") return;
     const key = messages.keyOf(id);
     const own = this.#pendingOfServer.get(key);
-    own?.abort();
+    own?.stop.abort();
     this.#pendingOfServer.delete(key);
     const isSubscription = this.#pending.get(key)?.method === "subscriptions/listen";
     if (isSubscription) this.#pending.delete(key);
