@@ -1,7 +1,7 @@
 /** Cases of a client or a server that tries to get past the proxy over stdio. Each can also run on a broken proxy. */
 import assert from "node:assert/strict";
 import { setTimeout as pause } from "node:timers/promises";
-import { callLine, goesOn, isRefused, paid, type Run } from "./cases.ts";
+import { callLine, goesOn, isRefused, outcomeIs, paid, type Run } from "./cases.ts";
 import { startProxy, textOf } from "./proxy.ts";
 
 const blocked = callLine('{"name":"pay","arguments":{"amount":900}}');
@@ -80,5 +80,11 @@ export const attacks: Readonly<Record<string, Run>> = {
     proxy.send({ jsonrpc: "2.0", id: "server-1", result: { model: "m" } });
     await goesOn(proxy);
     assert.ok(!proxy.witness().some(({ answered }) => answered !== undefined));
+  },
+  "X10: a server that says that it did nothing does not undo the count": async (t, options) => {
+    const proxy = await startProxy(t, { ...options, accepted: ["changed"], words: ["changed"] });
+    assert.equal((await proxy.call("extra")).error?.code, -32602);
+    assert.equal(proxy.ran().length, 1);
+    await outcomeIs(proxy, "unknown");
   },
 };

@@ -445,7 +445,7 @@ export const cases: Readonly<Record<string, Run>> = {
 };
 
 /** Outcomes are reported beside the answer. */
-async function outcomeIs(proxy: Proxy, status: string): Promise<void> {
+export async function outcomeIs(proxy: Proxy, status: string): Promise<void> {
   let outcome: { readonly status?: string } | undefined;
   for (let attempt = 0; attempt < 50; attempt += 1) {
     outcome = (await proxy.receipts())[0].outcome;

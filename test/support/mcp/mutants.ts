@@ -222,7 +222,7 @@ export const mutants: readonly Mutant[] = [
   {
     fault: "calls every call done",
     mutations: [{ within: "Judge.report", first: 'status = "done";' }],
-    noticed: ["outcomes", "F1: a cancelled"],
+    noticed: ["outcomes", "F1: a cancelled", "X10"],
   },
   {
     fault: "answers a task's caller with a tool's result",

@@ -410,7 +410,8 @@ export class Relay {
     return undefined;
   }
 
-  #reportEnd({ method, taskId, verdicts }: Pending, { result, error }: messages.Response, isRefused: boolean): void {
+  /** A server's word that it did nothing is not enough: `failed` could undo the count of a call that ran. */
+  #reportEnd({ method, taskId, verdicts }: Pending, { result }: messages.Response, isRefused: boolean): void {
     const { judge, tasks } = this.#context;
     if (method === "tasks/result" && result !== undefined)
       this.#taskEnded(taskId, { status: result["isError"] === true ? "failed" : "completed" });
@@ -418,9 +419,8 @@ export class Relay {
     if (verdicts.length === 0 || tasks.begin(result, verdicts)) return;
     const isUnfinished = result?.["resultType"] === "input_required" && !isRefused;
     if (isUnfinished) return;
-    const hasNotBegun = error?.["code"] === messages.errors.params || error?.["code"] === messages.errors.method;
     const isDone = result !== undefined && result["isError"] !== true && !isRefused;
-    judge.report(verdicts, isDone ? "done" : hasNotBegun ? "failed" : "unknown");
+    judge.report(verdicts, isDone ? "done" : "unknown");
   }
 
   #taskEnded(id: string | undefined, state: JsonObject | undefined): void {
