@@ -107,7 +107,10 @@ function gateName(name, server) {
 }
 
 function escaped(part) {
-  return part.replaceAll("%", "%25").replaceAll(".", "%2E").replaceAll(":", "%3A").replaceAll("__", "_%5F");
+  const percent = (byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+  return part.replaceAll(/__+|[^A-Za-z0-9_-]/gu, (text) =>
+    Array.from(new TextEncoder().encode(text), percent).join(""),
+  );
 }
 
 /** Tools that the model's provider runs, wholly or in part: the gate would not see what they do. */

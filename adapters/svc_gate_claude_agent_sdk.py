@@ -188,7 +188,7 @@ def _gate_name(name: str, server: Any) -> Optional[str]:
 
 
 def _escaped(part: str) -> str:
-    return part.replace("%", "%25").replace(".", "%2E").replace(":", "%3A").replace("__", "_%5F")
+    return re.sub("__+|[^A-Za-z0-9_-]", lambda found: "".join("%%%02X" % byte for byte in found[0].encode()), part)
 
 
 def _grants_in(options: ClaudeAgentOptions) -> list[str]:

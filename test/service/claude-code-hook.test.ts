@@ -20,7 +20,7 @@ tools:
     otherwise: ALLOW
   bank.pay: { input: { type: object, additionalProperties: true }, otherwise: ALLOW }
   project:bank.pay: { input: { type: object, additionalProperties: true }, otherwise: BLOCK }
-  a_%5Fb.c: { input: { type: object, additionalProperties: true }, otherwise: ALLOW }
+  a%5F%5Fb.c: { input: { type: object, additionalProperties: true }, otherwise: ALLOW }
 rules:
   - { rule: destroys, on: Bash, when: 'input.command == "rm"', verdict: BLOCK, reason: it destroys }
   - { rule: asks, on: Bash, when: 'input.command == "pay"', verdict: ESCALATE, reason: it pays }
@@ -202,8 +202,8 @@ runScenarios("POST /hooks/claude-code", [
       };
       assert.equal(await call("mcp__bank__pay", { name: "bank", source: "user" }), "bank.pay allow");
       assert.equal(await call("mcp__bank__pay", { name: "bank", source: "project" }), "project:bank.pay deny");
-      assert.equal(await call("mcp__a__b__c", { name: "a__b", source: "user" }), "a_%5Fb.c allow");
-      assert.equal(await call("mcp__a__b__c", { name: "a", source: "user" }), "a.b_%5Fc deny");
+      assert.equal(await call("mcp__a__b__c", { name: "a__b", source: "user" }), "a%5F%5Fb.c allow");
+      assert.equal(await call("mcp__a__b__c", { name: "a", source: "user" }), "a.b%5F%5Fc deny");
       assert.equal(await call("mcp__b_nk__pay", { name: "b.nk", source: "user" }), "b%2Enk.pay deny");
       assert.equal(
         await call("mcp__project_bank__pay", { name: "project:bank", source: "user" }),

@@ -17,9 +17,6 @@ export const movedPayments: string = aliasedPayments
 
 export const aliased: DeskOptions = { contract: aliasedPayments };
 
-/** The tools by their other names. */
-export const sentAs = { Pay: "pay.send", send_money: "pay.send" } as const;
-
 /** A gate that knows each tool only by its own name. */
 export const ownNameAlone: Mutation = {
   within: "prepare",

@@ -57,7 +57,7 @@ test("the Python adapter refuses options that could let a call run without the g
   assert.deepEqual(lines.slice(wrong.length), [
     "dontAsk [] ['WebSearch'] block",
     "Bash None a%2Eb.c",
-    "project:a.b_%5Fc None",
+    "project:a.b%5F%5Fc None",
   ]);
   return undefined;
 });

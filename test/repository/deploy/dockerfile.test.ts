@@ -216,6 +216,7 @@ suite("the Dockerfile", () => {
       "packages/svc-gate/bin/svc-gate.mjs",
       "bin/svc-gate.mjs",
       "contracts/payments.yaml",
+      "contracts/hosts/claude-code.yaml",
       "mandate.yaml",
     ])
       assert.ok(isSent(path, patterns), path);

@@ -5,6 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { globSync, readFileSync, writeFileSync } from "node:fs";
+import { basename } from "node:path";
 import { suite, test } from "node:test";
 import { parse } from "yaml";
 import {
@@ -19,10 +20,13 @@ import { judge } from "../../support/contract-kit.ts";
 
 const root = new URL("../../../", import.meta.url);
 const read = (path: string): string => readFileSync(new URL(path, root), "utf8");
-const names = globSync("contracts/*.yaml", { cwd: root })
-  .map((path) => /([a-z-]+)\.yaml$/.exec(path)?.[1] ?? "")
-  .filter((name) => name !== "test" && globSync(`contracts/${name}.yaml`, { cwd: root }).length > 0)
-  .toSorted();
+/** The file of each contract, by its name. */
+const files = new Map(
+  globSync("contracts/{,hosts/}*.yaml", { cwd: root })
+    .filter((path) => !path.endsWith(".test.yaml"))
+    .map((path) => [basename(path, ".yaml"), path.replaceAll("\\", "/")] as const),
+);
+const names = [...files.keys()].toSorted();
 
 /** The part of a contract's YAML that the pages show. */
 interface Shown {
@@ -47,8 +51,14 @@ interface Schema {
 
 type Otherwise = string | { readonly verdict: string; readonly reason: string };
 
+function textOf(name: string): string {
+  const file = files.get(name);
+  assert.ok(file !== undefined, name);
+  return read(file);
+}
+
 function shown(name: string): Shown {
-  return parse(read(`contracts/${name}.yaml`)) as Shown;
+  return parse(textOf(name)) as Shown;
 }
 
 function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -123,7 +133,7 @@ function generated(page: string, tables: Readonly<Record<string, string>>): stri
 }
 
 async function compiled(name: string): Promise<PolicySet> {
-  const result = compileContracts([{ name, text: read(`contracts/${name}.yaml`) }]);
+  const result = compileContracts([{ name, text: textOf(name) }]);
   assert.ok(result.ok);
   await loadFunctions(result.value);
   return result.value;
@@ -156,7 +166,7 @@ function assertBlocksCompile(page: string): void {
 
 suite("the pages of docs/contracts", () => {
   for (const name of names) {
-    test(`${name}.md says what contracts/${name}.yaml says`, async () => {
+    test(`${name}.md says what ${files.get(name)} says`, async () => {
       const path = `docs/contracts/${name}.md`;
       const expected = await expectedPage(name, read(path));
       if (process.env["UPDATE_GOLDEN"] === "1") writeFileSync(new URL(path, root), expected);

@@ -93,8 +93,11 @@ const run = (command: string, expected: string, circumstances: Circumstances = {
 const times = (many: number, step: Step): readonly Step[] => Array.from({ length: many }, () => step);
 
 suite("every example compiles by itself", () => {
-  const names = globSync("contracts/*.yaml", { cwd: root }).filter((name) => !name.endsWith(".test.yaml"));
-  for (const name of names) test(`${name} compiles by itself`, () => assert.equal(compiled(name).contracts.length, 1));
+  const found = (pattern: string): readonly string[] =>
+    globSync(pattern, { cwd: root }).filter((name) => !name.endsWith(".test.yaml"));
+  const names = found("contracts/*.yaml");
+  for (const name of [...names, ...found("contracts/hosts/*.yaml")])
+    test(`${name} compiles by itself`, () => assert.equal(compiled(name).contracts.length, 1));
   test("examples/mandate.all.yaml puts all example contracts in force", () => {
     const inForce = everything.contracts.map((name) => `contracts/${name}.yaml`);
     assert.deepEqual(inForce.toSorted(), names.map((name) => name.replaceAll("\\", "/")).toSorted());

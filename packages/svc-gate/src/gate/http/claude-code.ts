@@ -201,9 +201,13 @@ function gateName(name: string, server: JsonObject | undefined): string | undefi
   return `${scope}${escaped(owner)}.${escaped(name.slice(prefix.length))}`;
 }
 
-/** Escapes what separates scope, server and tool, so that two of them never have one name. */
+/**
+ * Escapes what could separate scope, server and tool, so that two of them never have one name. Every program that names
+ * tools of MCP servers has this rule: adapters/README.md.
+ */
 function escaped(part: string): string {
-  return part.replaceAll("%", "%25").replaceAll(".", "%2E").replaceAll(":", "%3A").replaceAll("__", "_%5F");
+  const percent = (text: string): string => Buffer.from(text).toString("hex").toUpperCase().replaceAll(/../g, "%$&");
+  return part.replaceAll(/__+|[^A-Za-z0-9_-]/gu, percent);
 }
 
 /** Reports what became of a call, without delaying the host. The row may be missing if another replica decided. */
