@@ -234,7 +234,7 @@ export const mutants: readonly Mutant[] = [
     mutations: [
       { within: "messageOf", module: "mcp/message", find: 'original.replaceAll(/[\\r\\n]/g, " ")', put: "original" },
     ],
-    noticed: ["X1"],
+    noticed: ["X1:"],
   },
   {
     fault: "keeps the last list of a server that shows none",
