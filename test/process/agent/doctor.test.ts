@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { runAgent, type AgentRun } from "../../support/agent.ts";
@@ -102,6 +103,64 @@ suite(
       assert.match(env, /^HTTPS_PROXY=http:\/\/127\.0\.0\.1:9$/m);
     });
 
+    test("a hook of the gate asks the doctor's gate, however its options are written", async (t) => {
+      const forms = [
+        "svc-gate hook --agent claude-code --url http://real.example --key-file '/real key'",
+        "'/a b/svc-gate.mjs' hook --url=http://real.example --agent claude-code --key-file=/real\\ key || exit 2",
+        'svc-gate hook --key-file "/real $KEY" --url http://other.example --url http://real.example --agent claude-code',
+        "svc-gate hook --agent claude-code",
+      ];
+      const hooks = forms.map((command) => ({ type: "command", command }));
+      const settings = { env: { SVC_URL: "http://real.example" }, hooks: { PreToolUse: [{ matcher: "*", hooks }, null] } };
+      const { home, run } = doctorFor(t, `cp "$HOME/.claude/settings.json" KEPT/`, settings);
+      const kept = join(home, "kept");
+      mkdirSync(kept);
+      chmodSync(kept, 0o777);
+      writeFileSync(join(home, "claude"), readFileText(join(home, "claude")).replaceAll("KEPT", kept));
+      const only = ["--yes", "--json"];
+      await run(...only);
+      // The last case keeps the hook.
+      const copy = readFileText(join(kept, "settings.json"));
+      assert.doesNotMatch(copy, /real|other|SVC_URL/);
+      for (const { command } of JSON.parse(copy).hooks.PreToolUse[0].hooks)
+        assert.match(command, /hook --url http:\/\/127\.0\.0\.1:\d+ --key-file \S+\/key /);
+    });
+
+    test("a hook that cannot be led to the doctor's gate is refused, and nothing is started", async (t) => {
+      for (const hook of [
+        { command: "svc-gate", args: ["hook", "--agent", "claude-code", "--url", "http://real.example"] },
+        { command: "SVC_URL=http://real.example svc-gate hook --agent claude-code" },
+        { command: "svc-gate hook '--url' http://real.example --agent claude-code" },
+      ]) {
+        const settings = { hooks: { PreToolUse: [{ matcher: "*", hooks: [{ type: "command", ...hook }] }] } };
+        const { home, run } = doctorFor(t, "touch ran", settings);
+        const { code, stderr } = await run("--yes");
+        assert.equal(code, 2, stderr);
+        assert.match(stderr, /cannot lead this hook to its own gate/);
+        assert.deepEqual(readdirSync(home).toSorted(), [".claude", "claude", "tmp"]);
+      }
+    });
+
+    test("the copy has no member that may start a program, and the list names what is left out", async (t) => {
+      const settings = { proxyAuthHelper: "touch p", fileSuggestion: { type: "command", command: "touch f" }, later: 1 };
+      const { home, run } = doctorFor(t, 'cp "$HOME/.claude/settings.json" KEPT/', settings);
+      writeFileSync(join(home, "claude"), readFileText(join(home, "claude")).replaceAll("KEPT", join(home, "tmp")));
+      const { stdout } = await run("--yes");
+      assert.match(stdout, /proxyAuthHelper, replaced by nothing\n *fileSuggestion, replaced by nothing\n *later,/);
+      assert.deepEqual(JSON.parse(readFileText(join(home, "tmp", "settings.json"))), {});
+    });
+
+    test("a program that the host leaves behind is ended, and does not hold the doctor up", async (t) => {
+      const { home, run } = doctorFor(t, `sleep 600 & echo $! >> KEPT/pids; touch ran`);
+      writeFileSync(join(home, "claude"), readFileText(join(home, "claude")).replaceAll("KEPT", join(home, "tmp")));
+      const start = performance.now();
+      await run("--yes");
+      assert.ok(performance.now() - start < 60_000);
+      const pids = readFileText(join(home, "tmp", "pids")).trim().replaceAll("\n", ",");
+      const { stdout } = spawnSync("ps", ["-o", "stat=", "-p", pids], { encoding: "utf8" });
+      assert.doesNotMatch(stdout, /^[^Z\s]/m); // Z has ended, and nobody has asked for its exit code.
+    });
+
     test("it leaves nothing behind", async (t) => {
       const { run, temporary } = doctorFor(t, "touch ran");
       await run("--yes");
@@ -118,6 +177,9 @@ suite(
       if (nobody === undefined) return t.diagnostic("this user is not root");
       const asRoot = await runAgent(["doctor", "--agent", "claude-code"], { env, cwd: home });
       assert.equal(asRoot.code, 2);
+      const inside = { env: { ...env, SVC_DOCTOR_INSIDE: "1" }, cwd: home };
+      const claimed = await runAgent(["doctor", "--agent", "claude-code", "--yes"], inside);
+      assert.equal(claimed.stderr, asRoot.stderr);
       return says("root", asRoot.stderr);
     });
   },

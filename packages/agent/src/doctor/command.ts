@@ -3,14 +3,14 @@
  * own, and say whether a BLOCK ran and what switches the hook off.
  */
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
 import { BadInput } from "../bad-input.ts";
 import { approverFiles } from "../install/approver-files.ts";
-import { managedFile, userFile } from "../install/claude-code.ts";
+import { managedFile, shellWord, userFile } from "../install/claude-code.ts";
 import { startModel, type ScriptedModel } from "../model/server.ts";
 import { cases, type Case } from "./cases.ts";
 import {
@@ -23,7 +23,7 @@ import {
   runHost,
 } from "./claude-code.ts";
 import type { Host, SettingsFile } from "./claude-code.ts";
-import { canCutNetwork, insideVariable, replaceFile, runInside, type ReplacedFile } from "./namespaces.ts";
+import { canCutNetwork, isInside, replaceFile, runInside, type ReplacedFile } from "./namespaces.ts";
 import { startStandIn, type StandIn } from "./stand-in.ts";
 
 const usage = `usage: svc-gate doctor --agent claude-code [options]
@@ -63,13 +63,13 @@ interface Found {
 export async function doctorCommand(words: readonly string[]): Promise<number> {
   const values = read(words);
   if (values.help) return say(usage.trimEnd());
-  const isInside = process.env[insideVariable] === "1";
-  if (!isInside && process.getuid?.() === 0)
+  const isCut = isInside();
+  if (!isCut && process.getuid?.() === 0)
     throw new BadInput("the doctor does not run as root: run it as the user whose agent it looks at");
   const project = values.project === undefined ? undefined : resolve(values.project);
   const host = findHost(values.host);
   const files = readSettingsFiles(project);
-  if (isInside) return examine({ host, files, isCut: true, isJson: values.json });
+  if (isCut && values.yes) return examine({ host, files, isCut: true, isJson: values.json });
   if (!values.json) describe(host, files);
   if (!(values.yes || (await agrees()))) return say("nothing was started", 1);
   if (canCutNetwork()) return runInside([...words.filter((word) => word !== "--yes"), "--yes"]);
@@ -118,7 +118,10 @@ interface Examination {
 }
 
 async function examine({ host, files, isCut, isJson }: Examination): Promise<number> {
-  const folder = mkdtempSync(join(tmpdir(), "svc-gate-doctor-"));
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "svc-gate-doctor-"))); // the host names its folder so
+  const leave = (): void => rmSync(folder, { recursive: true, force: true });
+  process.once("exit", leave);
+  for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
   const gate = await startStandIn(randomBytes(24).toString("hex"));
   const model = await startModel(scriptsIn(folder));
   const managed =
@@ -131,14 +134,14 @@ async function examine({ host, files, isCut, isJson }: Examination): Promise<num
   } finally {
     managed?.end();
     await Promise.all([gate.stop(), model.stop()]);
-    rmSync(folder, { recursive: true, force: true });
+    leave();
   }
 }
 
 /** The calls that the model asks for: each makes one file in the workspace. */
 function scriptsIn(folder: string): Parameters<typeof startModel>[0] {
   const file = witnessIn(folder);
-  const shell = { tool: "Bash", arguments: JSON.stringify({ command: `touch '${file}'`, description: "make a file" }) };
+  const shell = { tool: "Bash", arguments: JSON.stringify({ command: `touch ${shellWord(file)}`, description: "make a file" }) };
   const write = { tool: "Write", arguments: JSON.stringify({ file_path: file, content: "written" }) };
   return { shell: [[shell]], write: [[write]] };
 }

@@ -1,10 +1,16 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { BadInput } from "../bad-input.ts";
 
 /** Set inside the namespaces, so that the doctor does not enter them again. */
-export const insideVariable = "SVC_DOCTOR_INSIDE";
+const insideVariable = "SVC_DOCTOR_INSIDE";
+
+/** True inside the namespaces. The variable alone proves nothing: root with it would replace the machine's own files. */
+export function isInside(): boolean {
+  if (process.env[insideVariable] !== "1" || process.platform !== "linux") return false;
+  return /^\s*0\s+[1-9]\d*\s+1\s*$/.test(readFileSync("/proc/self/uid_map", "utf8"));
+}
 
 const namespaces = ["--user", "--map-root-user", "--mount", "--net"];
 const upThenRun = 'ip link set lo up && exec "$0" "$@"';
