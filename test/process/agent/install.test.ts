@@ -161,6 +161,23 @@ suite("svc-gate hook install", { concurrency: 2 }, () => {
     mkdirSync(join(project, "below"));
     const file = join(project, "below", "host.key");
     const made = ["--yes", "--admin-key-file", admin, "--name", "laptop", "--key-file"];
+    const words = [
+      "hook",
+      "install",
+      "--agent",
+      "claude-code",
+      "--url",
+      gate.address,
+      ...made,
+      file,
+      "--name",
+      "defect",
+    ];
+    const env = { HOME: home.folder, USERPROFILE: home.folder };
+    const defect = { within: "refuseProject", find: "existsSync(join(folder, name))", put: "false" };
+    await runAgent([...words, "--yes"], { env, cwd: home.folder, defects: [defect] });
+    assert.ok(existsSync(file), "positive control: without the rule, the key is written");
+    rmSync(file);
     const inProject = await home.install(...made, file);
     assert.equal(inProject.code, 2);
     assert.match(inProject.stderr, /is in the project/);
@@ -179,7 +196,11 @@ suite("svc-gate hook install", { concurrency: 2 }, () => {
 
   test("settings that come back are not open to others, and odd ones are refused or shown", async (t) => {
     const { address } = await startGate(t);
-    const home = makeHome(t, address, JSON.stringify({ env: { TOKEN: "secret" }, sandbox: { autoAllowBashIfSandboxed: true } }));
+    const home = makeHome(
+      t,
+      address,
+      JSON.stringify({ env: { TOKEN: "secret" }, sandbox: { autoAllowBashIfSandboxed: true } }),
+    );
     const { stdout } = await home.install("--yes");
     assert.match(stdout, /autoAllowBashIfSandboxed` is switched off/);
     assert.equal(home.read().sandbox.autoAllowBashIfSandboxed, false);

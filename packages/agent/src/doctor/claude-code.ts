@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { BadInput } from "../bad-input.ts";
 import { managedFile, shellWord, userFile } from "../install/claude-code.ts";
 import type { StandIn } from "./stand-in.ts";
@@ -36,10 +36,24 @@ export function findHost(named: string | undefined): Host {
 export function readSettingsFiles(project: string | undefined): readonly SettingsFile[] {
   const inProject =
     project === undefined ? [] : ["settings.json", "settings.local.json"].map((name) => join(project, ".claude", name));
-  return [userFile(), managedFile(), ...inProject].flatMap((path) => {
+  return [userFile(), managedFile(), ...dropIns(), ...inProject].flatMap((path) => {
     if (!existsSync(path)) return [];
     return [{ path, settings: objectIn(path) }];
   });
+}
+
+/** More files of the machine's settings. */
+function dropIns(): readonly string[] {
+  const folder = join(managedFolder, "managed-settings.d");
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder).flatMap((name) => (name.endsWith(".json") ? [join(folder, name)] : []));
+}
+
+/** The folder of the machine's settings. It may also name MCP servers, which the doctor leaves out. */
+export const managedFolder: string = dirname(managedFile());
+
+export function isOfMachine({ path }: Pick<SettingsFile, "path">): boolean {
+  return path.startsWith(managedFolder);
 }
 
 function objectIn(path: string): Members {
