@@ -220,7 +220,12 @@ suite("the package", () => {
     const [packed, tools] = pack(temporaryFolder(t), env);
     assert.ok(packed !== undefined && tools !== undefined);
     const paths = packed.files.map((file) => file.path);
-    for (const wanted of ["dist/cli/main.js", "spec/schemas/contract.schema.json", "contracts/payments.yaml", "contracts/hosts/claude-code.yaml"])
+    for (const wanted of [
+      "dist/cli/main.js",
+      "spec/schemas/contract.schema.json",
+      "contracts/payments.yaml",
+      "contracts/hosts/claude-code.yaml",
+    ])
       assert.ok(paths.includes(wanted), wanted);
     assert.deepEqual(
       paths.filter((each) => /^(?:src|test|data|bench|node_modules)\//.test(each) || /(?<!\.d)\.m?ts$/.test(each)),

@@ -3,10 +3,14 @@
  * and at least one of the named cases must fail. Positive control: the same cases pass with the adapters as they are.
  */
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { pythonOf } from "../../../clients/conformance/runtimes.ts";
+import type { Driver } from "../../../adapters/conformance/case.ts";
 import { agentSdk } from "../../../adapters/conformance/drivers/agent-sdk.ts";
 import { runHost } from "../../../adapters/conformance/kit.ts";
 import { root, temporaryFolder } from "../../support/gate.ts";
@@ -114,6 +118,38 @@ suite("broken adapters", { concurrency: 2 }, () => {
       return undefined;
     });
   }
+});
+
+/** A driver of no host: it asks for another machine, and its tool runs after the end of the run. */
+const restless: Driver = {
+  name: "restless",
+  page: "",
+  version: () => "1",
+  tools: {
+    pay: { host: "pay", gate: "kit.pay" },
+    shell: { host: "Bash", gate: "Bash" },
+    agent: { host: "Agent", gate: "Agent" },
+    web: { host: "WebSearch", gate: "WebSearch" },
+  },
+  missing: () => undefined,
+  excuse: () => undefined,
+  run: async ({ case: { id }, env, folder }) => {
+    const proxy = new URL(env["HTTPS_PROXY"] ?? "");
+    const asked = request({ host: proxy.hostname, port: proxy.port, method: "CONNECT", path: "elsewhere.example:443" });
+    asked.end();
+    await once(asked, "connect");
+    if (id === "A2") void pause(200).then(() => appendFileSync(join(folder, "project", "witness.txt"), "pay 900\n"));
+    else await pause(600);
+    return { ended: "done", detail: "" };
+  },
+};
+
+test("positive control: case G1 notices a host that reaches another machine, and a tool that runs late", async (t) => {
+  const runs = await runHost(t, restless, { ids: ["A2", "B1"] });
+  assert.deepEqual(runs.find(({ id }) => id === "G1")?.problems, [
+    "it asked for CONNECT elsewhere.example:443",
+    "case A2: a tool ran after the end of the run",
+  ]);
 });
 
 /** Writes the mutant beside nothing else. Returns its file, or its folder for Python. */
