@@ -102,9 +102,12 @@ function gateName(name, server) {
   if (typeof server?.name !== "string") return undefined;
   const prefix = `mcp__${server.name.replaceAll(/[^a-zA-Z0-9_-]/g, "_")}__`; // as the host writes it
   if (!name.startsWith(prefix)) return undefined;
-  const scope = server.source === "project" ? "project:" : "";
+  const scope = ownSources.includes(server.source) ? "" : "project:";
   return `${scope}${escaped(server.name)}.${escaped(name.slice(prefix.length))}`;
 }
+
+/** Where only the user, the machine's administrator or this program names servers. A project's file cannot. */
+const ownSources = ["claudeai", "dynamic", "enterprise", "local", "managed", "sdk", "user"];
 
 function escaped(part) {
   const percent = (byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;

@@ -27,6 +27,8 @@ _KEPT_MAX = 1000  # verdicts of calls that have not ended yet: more than a host 
 _FACTS_FAILED = "Svc: the facts about this call could not be read; the action is blocked."
 _NOT_REACHED = "Svc: the gate gave no verdict; the action is blocked."
 _PROVIDER_TOOLS = ["WebSearch"]  # the model's provider runs them, wholly or in part: the gate would not see what they do
+# Where only the user, the machine's administrator or this program names servers. A project's file cannot.
+_OWN_SOURCES = ("claudeai", "dynamic", "enterprise", "local", "managed", "sdk", "user")
 _MODES = (None, "dontAsk")
 _FLAGS = ("permission-mode", "allowedTools", "allowed-tools", "dangerously-skip-permissions", "settings", "bare")
 _log = logging.getLogger("svc_gate")
@@ -183,7 +185,7 @@ def _gate_name(name: str, server: Any) -> Optional[str]:
     prefix = "mcp__%s__" % re.sub("[^a-zA-Z0-9_-]", "_", owner)  # as the host writes it
     if not name.startswith(prefix):
         return None
-    scope = "project:" if server.get("source") == "project" else ""
+    scope = "" if server.get("source") in _OWN_SOURCES else "project:"
     return "%s%s.%s" % (scope, _escaped(owner), _escaped(name[len(prefix):]))
 
 

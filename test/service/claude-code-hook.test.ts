@@ -202,6 +202,8 @@ runScenarios("POST /hooks/claude-code", [
       };
       assert.equal(await call("mcp__bank__pay", { name: "bank", source: "user" }), "bank.pay allow");
       assert.equal(await call("mcp__bank__pay", { name: "bank", source: "project" }), "project:bank.pay deny");
+      for (const source of ["agent", "plugin", "later", undefined])
+        assert.equal(await call("mcp__bank__pay", { name: "bank", source }), "project:bank.pay deny");
       assert.equal(await call("mcp__a__b__c", { name: "a__b", source: "user" }), "a%5F%5Fb.c allow");
       assert.equal(await call("mcp__a__b__c", { name: "a", source: "user" }), "a.b%5F%5Fc deny");
       assert.equal(await call("mcp__b_nk__pay", { name: "b.nk", source: "user" }), "b%2Enk.pay deny");
@@ -213,8 +215,8 @@ runScenarios("POST /hooks/claude-code", [
     defect: {
       within: "gateName",
       module: "http/claude-code",
-      find: '(server as JsonObject).get("source") === "project"',
-      put: "false",
+      find: 'ownSources.includes((server as JsonObject).get("source") as string)',
+      put: 'server?.get("source") !== "project"',
     },
   },
   {

@@ -4,10 +4,12 @@
  */
 import assert from "node:assert/strict";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { runAgent, type AgentRun } from "../../support/agent.ts";
-import { temporaryFolder } from "../../support/gate.ts";
+import { root, temporaryFolder } from "../../support/gate.ts";
+import type { Mutation } from "../../support/mutation/mutate.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -16,12 +18,18 @@ const nobody = process.getuid?.() === 0 ? 65534 : undefined;
 
 interface Doctor {
   readonly home: string;
+  readonly program: string;
   readonly temporary: string;
   readonly run: (...words: readonly string[]) => Promise<AgentRun>;
 }
 
 /** A home folder with settings, and a host that is a shell script. */
-function doctorFor(t: TestContext, script: string, settings: object | string = {}): Doctor {
+function doctorFor(
+  t: TestContext,
+  script: string,
+  settings: object | string = {},
+  defects: readonly Mutation[] = [],
+): Doctor {
   const home = temporaryFolder(t);
   const program = join(home, "claude");
   const temporary = join(home, "tmp");
@@ -34,11 +42,13 @@ function doctorFor(t: TestContext, script: string, settings: object | string = {
   chmodSync(home, 0o755);
   return {
     home,
+    program,
     temporary,
     run: (...words) =>
       runAgent(["doctor", "--agent", "claude-code", "--host", program, ...words], {
         env: { HOME: home, TMPDIR: temporary },
         cwd: home,
+        defects,
         ...(nobody === undefined ? {} : { uid: nobody }),
       }),
   };
@@ -47,6 +57,31 @@ function doctorFor(t: TestContext, script: string, settings: object | string = {
 const readFileText = (file: string): string => readFileSync(file, "utf8");
 
 const verdicts = ({ stdout }: AgentRun): any => JSON.parse(stdout);
+
+/** The user's gate and key are in no hook of the copy. */
+async function leadsHooks(t: TestContext, defects: readonly Mutation[] = []): Promise<void> {
+  const forms = [
+    "svc-gate hook --agent claude-code --url http://real.example --key-file '/real key'",
+    "'/a b/svc-gate.mjs' hook --url=http://real.example --agent claude-code --key-file=/real\\ key || exit 2",
+    'svc-gate hook --key-file "/real $KEY" --url http://other.example --url http://real.example --agent claude-code',
+    "svc-gate hook --agent claude-code",
+  ];
+  const hooks = forms.map((command) => ({ type: "command", command }));
+  const settings = {
+    env: { SVC_URL: "http://real.example" },
+    hooks: { PreToolUse: [{ matcher: "*", hooks }, null] },
+  };
+  const { home, run } = doctorFor(t, 'cp "$HOME/.claude/settings.json" KEPT/', settings, defects);
+  const kept = join(home, "kept");
+  mkdirSync(kept);
+  chmodSync(kept, 0o777);
+  writeFileSync(join(home, "claude"), readFileText(join(home, "claude")).replaceAll("KEPT", kept));
+  await run("--yes"); // the last case keeps the hook
+  const copy = readFileText(join(kept, "settings.json"));
+  assert.doesNotMatch(copy, /real|other|SVC_URL/);
+  for (const { command } of JSON.parse(copy).hooks.PreToolUse[0].hooks)
+    assert.match(command, /hook --url http:\/\/127\.0\.0\.1:\d+ --key-file \S+\/key /);
+}
 
 suite(
   "svc-gate doctor",
@@ -102,6 +137,80 @@ suite(
       assert.match(env, /^HTTPS_PROXY=http:\/\/127\.0\.0\.1:9$/m);
     });
 
+    test("a hook of the gate asks the doctor's gate, however its options are written", (t) => leadsHooks(t));
+
+    test("positive control: a hook that keeps its own gate is noticed", (t) =>
+      assert.rejects(
+        leadsHooks(t, [{ within: "isCommandHook", find: 'typeof command === "string"', put: "false" }]),
+        /real\.example/, // the copy, which has the user's gate
+      ));
+
+    test("further files of the machine's settings are listed, and ask the doctor's gate too", async (t) => {
+      if (nobody === undefined) return t.skip("only root can have the machine's settings in a namespace of its own");
+      const { home, program, temporary } = doctorFor(
+        t,
+        'cat /etc/claude-code/*/* > "$CLAUDE_CONFIG_DIR/../../../seen"',
+      );
+      const managed = join(root, "adapters", "conformance", "drivers", "managed.sh");
+      const hook = { type: "command", command: "svc-gate hook --agent claude-code --url http://real.example" };
+      const file = join(home, "10-more.json");
+      writeFileSync(file, JSON.stringify({ hooks: { PreToolUse: [{ matcher: "*", hooks: [hook] }] } }));
+      const add = 'mkdir /etc/claude-code/managed-settings.d; cp "$0" /etc/claude-code/managed-settings.d/; exec "$@"';
+      const user = ["setpriv", "--reuid", String(nobody), "--regid", String(nobody), "--clear-groups"];
+      const wrapper = ["unshare", "-m", "sh", managed, file, "sh", "-c", add, file, ...user];
+      const words = ["doctor", "--agent", "claude-code", "--host", program, "--yes"];
+      const { stdout, stderr } = await runAgent(words, { env: { HOME: home, TMPDIR: temporary }, cwd: home, wrapper });
+      if (stdout === "") return t.skip(`no namespace here: ${stderr}`);
+      assert.match(stdout, /managed-settings\.d\/10-more\.json: the gate's hook as command\n/);
+      if (!stdout.includes("The network was not cut")) {
+        const seen = readFileText(join(temporary, "seen"));
+        assert.match(seen, /--url http:\/\/127\.0\.0\.1:\d+/);
+        assert.doesNotMatch(seen, /real/);
+      }
+      return undefined;
+    });
+
+    test("a hook that cannot be led to the doctor's gate is refused, and nothing is started", async (t) => {
+      for (const hook of [
+        { command: "svc-gate", args: ["hook", "--agent", "claude-code", "--url", "http://real.example"] },
+        { command: "SVC_URL=http://real.example svc-gate hook --agent claude-code" },
+        { command: "svc-gate hook '--url' http://real.example --agent claude-code" },
+      ]) {
+        const settings = { hooks: { PreToolUse: [{ matcher: "*", hooks: [{ type: "command", ...hook }] }] } };
+        const { home, run } = doctorFor(t, "touch ran", settings);
+        const { code, stderr } = await run("--yes");
+        assert.equal(code, 2, stderr);
+        assert.match(stderr, /cannot lead this hook to its own gate/);
+        assert.deepEqual(readdirSync(home).toSorted(), [".claude", "claude", "tmp"]);
+      }
+    });
+
+    test("the copy has no member that may start a program, and the list names what is left out", async (t) => {
+      const settings = {
+        proxyAuthHelper: "touch p",
+        fileSuggestion: { type: "command", command: "touch f" },
+        later: 1,
+      };
+      const { home, run } = doctorFor(t, 'cp "$HOME/.claude/settings.json" KEPT/', settings);
+      writeFileSync(join(home, "claude"), readFileText(join(home, "claude")).replaceAll("KEPT", join(home, "tmp")));
+      const { stdout } = await run("--yes");
+      assert.match(stdout, /proxyAuthHelper, replaced by nothing\n *fileSuggestion, replaced by nothing\n *later,/);
+      assert.deepEqual(JSON.parse(readFileText(join(home, "tmp", "settings.json"))), {});
+    });
+
+    test("a program that the host leaves behind is ended, and does not hold the doctor up", async (t) => {
+      const { home, run } = doctorFor(t, `sleep 600 & echo $! >> KEPT/pids; touch ran`);
+      writeFileSync(join(home, "claude"), readFileText(join(home, "claude")).replaceAll("KEPT", join(home, "tmp")));
+      const start = performance.now();
+      await run("--yes");
+      assert.ok(performance.now() - start < 60_000);
+      const pids = readFileText(join(home, "tmp", "pids"))
+        .trim()
+        .replaceAll("\n", ",");
+      const { stdout } = spawnSync("ps", ["-o", "stat=", "-p", pids], { encoding: "utf8" });
+      assert.doesNotMatch(stdout, /^[^Z\s]/m); // Z has ended, and nobody has asked for its exit code.
+    });
+
     test("it leaves nothing behind", async (t) => {
       const { run, temporary } = doctorFor(t, "touch ran");
       await run("--yes");
@@ -118,6 +227,9 @@ suite(
       if (nobody === undefined) return t.diagnostic("this user is not root");
       const asRoot = await runAgent(["doctor", "--agent", "claude-code"], { env, cwd: home });
       assert.equal(asRoot.code, 2);
+      const inside = { env: { ...env, SVC_DOCTOR_INSIDE: "1" }, cwd: home };
+      const claimed = await runAgent(["doctor", "--agent", "claude-code", "--yes"], inside);
+      assert.equal(claimed.stderr, asRoot.stderr);
       return says("root", asRoot.stderr);
     });
   },

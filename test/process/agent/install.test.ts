@@ -4,7 +4,7 @@
  * The conformance kit drives the released host with such settings.
  */
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { runAgent, type AgentRun } from "../../support/agent.ts";
@@ -22,7 +22,7 @@ interface Home {
   readonly folder: string;
   readonly settings: string;
   readonly read: () => any;
-  readonly install: (...words: readonly string[]) => Promise<AgentRun>;
+  readonly install: (...words: readonly (Readonly<Record<string, string>> | string)[]) => Promise<AgentRun>;
 }
 
 /** A home folder with settings of Claude Code and a key. */
@@ -38,8 +38,10 @@ function makeHome(t: TestContext, address: string, settings: string | undefined 
     settings: file,
     read: () => JSON.parse(readFileSync(file, "utf8")),
     install: (...words) => {
-      const all = ["hook", "install", "--agent", "claude-code", "--url", address, ...words];
-      return runAgent(all, { env: { HOME: folder, USERPROFILE: folder }, cwd: folder });
+      const options = words.filter((word) => typeof word === "string");
+      const more = Object.assign({}, ...words.filter((word) => typeof word !== "string"));
+      const all = ["hook", "install", "--agent", "claude-code", "--url", address, ...options];
+      return runAgent(all, { env: { HOME: folder, USERPROFILE: folder, ...more }, cwd: folder });
     },
   };
 }
@@ -128,6 +130,91 @@ suite("svc-gate hook install", { concurrency: 2 }, () => {
     const http = JSON.parse((await home.install("--scope", "managed", "--print", "--form", "http")).stdout);
     const [hook] = http.hooks.PreToolUse[0].hooks;
     assert.deepEqual([hook.url, hook.headers], [`${address}/hooks/claude-code`, { Authorization: "Bearer $SVC_KEY" }]);
+  });
+
+  test("the earlier settings of one file are never written into another", async (t) => {
+    const { address } = await startGate(t);
+    const home = makeHome(t, address);
+    assert.equal((await home.install("--yes")).code, 0);
+    const other = join(home.folder, "project", ".claude");
+    mkdirSync(other, { recursive: true });
+    writeFileSync(join(other, "settings.json"), "{}");
+    const undone = await home.install("--undo", "--yes", { CLAUDE_CONFIG_DIR: other });
+    assert.equal(undone.code, 2, undone.stdout);
+    assert.equal(readFileSync(join(other, "settings.json"), "utf8"), "{}");
+    assert.equal((await home.install("--yes", { CLAUDE_CONFIG_DIR: other })).code, 0);
+    assert.equal((await home.install("--undo", "--yes")).code, 0);
+    assert.equal(readFileSync(home.settings, "utf8"), JSON.stringify(before));
+    for (const folder of ["", "here"]) {
+      const { code, stderr } = await home.install("--yes", { CLAUDE_CONFIG_DIR: folder });
+      assert.deepEqual([code, stderr.includes("must be an absolute path")], [2, true], folder);
+    }
+  });
+
+  test("a key is neither made nor used in a project, or where others can read it", async (t) => {
+    const gate = await startGate(t);
+    const home = makeHome(t, gate.address);
+    const admin = join(home.folder, "admin.key");
+    writeFileSync(admin, JSON.parse(readFileSync(join(gate.folder, "data", "operator.json"), "utf8")).key);
+    const project = join(home.folder, "project");
+    mkdirSync(join(project, ".git"), { recursive: true });
+    mkdirSync(join(project, "below"));
+    const file = join(project, "below", "host.key");
+    const made = ["--yes", "--admin-key-file", admin, "--name", "laptop", "--key-file"];
+    const words = [
+      "hook",
+      "install",
+      "--agent",
+      "claude-code",
+      "--url",
+      gate.address,
+      ...made,
+      file,
+      "--name",
+      "defect",
+    ];
+    const env = { HOME: home.folder, USERPROFILE: home.folder };
+    const defect = { within: "refuseProject", find: "existsSync(join(folder, name))", put: "false" };
+    await runAgent([...words, "--yes"], { env, cwd: home.folder, defects: [defect] });
+    assert.ok(existsSync(file), "positive control: without the rule, the key is written");
+    rmSync(file);
+    const inProject = await home.install(...made, file);
+    assert.equal(inProject.code, 2);
+    assert.match(inProject.stderr, /is in the project/);
+    assert.equal(existsSync(file), false);
+    const link = join(home.folder, "link.key");
+    symlinkSync(join(project, "linked.key"), link);
+    assert.match((await home.install(...made, link)).stderr, /cannot be made \(EEXIST\)/);
+    assert.equal(existsSync(join(project, "linked.key")), false);
+    // The name is still free, so no key was made and lost.
+    assert.equal((await home.install(...made, join(home.folder, "made.key"))).code, 0);
+    if (process.platform === "win32") return;
+    chmodSync(join(home.folder, "made.key"), 0o644);
+    const shared = await home.install("--yes", "--key-file", join(home.folder, "made.key"));
+    assert.match(shared.stderr, /other users can read/);
+  });
+
+  test("settings that come back are not open to others, and odd ones are refused or shown", async (t) => {
+    const { address } = await startGate(t);
+    const home = makeHome(
+      t,
+      address,
+      JSON.stringify({ env: { TOKEN: "secret" }, sandbox: { autoAllowBashIfSandboxed: true } }),
+    );
+    const { stdout } = await home.install("--yes");
+    assert.match(stdout, /autoAllowBashIfSandboxed` is switched off/);
+    assert.equal(home.read().sandbox.autoAllowBashIfSandboxed, false);
+    rmSync(home.settings);
+    assert.equal((await home.install("--undo", "--yes")).code, 0);
+    if (process.platform !== "win32") assert.equal(statSync(home.settings).mode & 0o777, 0o600);
+    for (const text of ["[]", "null", "1", '{"hooks":[]}', '{"permissions":"all"}']) {
+      writeFileSync(home.settings, text);
+      assert.equal((await home.install("--yes")).code, 2, text);
+      assert.equal(readFileSync(home.settings, "utf8"), text);
+    }
+    const huge = Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`a${index}`, index]));
+    writeFileSync(home.settings, JSON.stringify(huge, null, 1));
+    assert.equal((await home.install("--yes")).code, 0);
   });
 
   test("it makes a host key with an administrator's key, in a file that only its owner can read", async (t) => {

@@ -32,12 +32,16 @@ const mutants: readonly Mutant[] = [
   {
     fault: "does not compare headers",
     mutations: [{ within: "refuseOtherHeaders", first: "return;" }],
-    noticed: ["H7:", "H8:", "H9:"],
+    noticed: ["H7:", "H8:", "H9:", "H18:"],
   },
   {
     fault: "forwards the bytes that it did not judge",
     mutations: [
-      { within: "Relay.#judged", find: "messages.requestText({ id, method, params })", put: "pending.request.text" },
+      {
+        within: "Relay.#judged",
+        find: "messages.requestText({ id, method, params })",
+        put: 'messages.requestText({ id, method, params }).replace(":5", ":5.0")',
+      },
     ],
     noticed: ["H10:"],
   },
@@ -70,6 +74,23 @@ const mutants: readonly Mutant[] = [
     fault: "does not abort",
     mutations: [{ within: "HttpProxy.answer", find: "stop.abort()", put: "undefined" }],
     noticed: ["H15:", "H16:"],
+  },
+  {
+    fault: "takes an answer with another id for the answer",
+    mutations: [{ within: "HttpProxy.#pass", find: "if ($isUnanswered) throw $error;", put: "" }],
+    noticed: ["H19:"],
+  },
+  {
+    fault: "takes any message for the answer to its own question",
+    mutations: [{ within: "HttpProxy.#ask", find: 'each?.kind === "response"', put: "each !== undefined" }],
+    noticed: ["H20:"],
+  },
+  {
+    fault: "permits a round for each repetition",
+    mutations: [
+      { within: "Relay.#refusalOfAnswer", find: "refusal === undefined && isFirst", put: "refusal === undefined" },
+    ],
+    noticed: ["H21:"],
   },
   {
     fault: "waits in silence",

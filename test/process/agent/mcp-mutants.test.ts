@@ -1,6 +1,7 @@
 /** Goal: the cases of the proxy notice what a broken proxy does. Method: each runs on a proxy with one planted defect. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import { attacks } from "../../support/mcp/attack-cases.ts";
 import { cases } from "../../support/mcp/cases.ts";
 import { mutants } from "../../support/mcp/mutants.ts";
 
@@ -8,7 +9,7 @@ suite("the cases of svc-gate mcp on broken proxies", { concurrency: 2 }, () => {
   for (const { fault, mutations, noticed } of mutants) {
     test(`a proxy that ${fault} is noticed`, async (t) => {
       for (const title of noticed) {
-        const found = Object.entries(cases).filter(([each]) => each.startsWith(title));
+        const found = Object.entries({ ...cases, ...attacks }).filter(([each]) => each.startsWith(title));
         assert.equal(found.length, 1, title);
         for (const [each, run] of found)
           await assert.rejects(run(t, { mutations, patienceMs: 2000 }), assert.AssertionError, `${each} passed`);

@@ -4,8 +4,9 @@
  * ledgers must agree: the server's file, what the client saw, and the gate's receipts.
  */
 import { suite, test } from "node:test";
+import { attacks } from "../../support/mcp/attack-cases.ts";
 import { cases } from "../../support/mcp/cases.ts";
 
 suite("svc-gate mcp over stdio", { concurrency: 2 }, () => {
-  for (const [title, run] of Object.entries(cases)) test(title, (t) => run(t));
+  for (const [title, run] of Object.entries({ ...cases, ...attacks })) test(title, (t) => run(t));
 });

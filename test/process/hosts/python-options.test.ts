@@ -43,7 +43,7 @@ ${wrong.map(([options]) => `print(error(${options}))`).join("\n")}
 plain = guarded(ClaudeAgentOptions(settings="{}", max_turns=3), None)
 print(plain.permission_mode, plain.setting_sources, plain.disallowed_tools, plain.hooks["PreToolUse"][0].on_failure)
 print(_gate_name("Bash", None), _gate_name("odd.name", None), _gate_name("mcp__a_b__c", {"name": "a.b"}))
-print(_gate_name("mcp__a__b__c", {"name": "a", "source": "project"}), _gate_name("mcp__a__b", {"name": "c"}))
+print(_gate_name("mcp__a__b__c", {"name": "a", "source": "user"}), _gate_name("mcp__a__b", {"name": "c"}))
 `;
 
 test("the Python adapter refuses options that could let a call run without the gate", (t) => {
@@ -56,8 +56,8 @@ test("the Python adapter refuses options that could let a call run without the g
     assert.ok(lines[index]?.includes(says), `${options}: ${lines[index]}\n${stderr}`);
   assert.deepEqual(lines.slice(wrong.length), [
     "dontAsk [] ['WebSearch'] block",
-    "Bash None a%2Eb.c",
-    "project:a.b%5F%5Fc None",
+    "Bash None project:a%2Eb.c",
+    "a.b%5F%5Fc None",
   ]);
   return undefined;
 });

@@ -22,17 +22,17 @@ import {
 
 export type Run = (t: TestContext, options?: ProxyOptions) => Promise<void>;
 
-const isRefused = (answer: Answer, reason: RegExp): void => {
+export const isRefused = (answer: Answer, reason: RegExp): void => {
   assert.equal(answer.result?.isError, true, JSON.stringify(answer));
   assert.match(textOf(answer), reason);
 };
 
 /** The call still works: the run goes on after a refusal. */
-async function goesOn(proxy: Proxy): Promise<void> {
+export async function goesOn(proxy: Proxy): Promise<void> {
   assert.equal(textOf(await proxy.call("pay", { amount: 6 })), "paid 6");
 }
 
-const paid = (proxy: Proxy): readonly unknown[] =>
+export const paid = (proxy: Proxy): readonly unknown[] =>
   proxy
     .ran()
     .filter(({ ran }) => ran === "pay")
@@ -84,7 +84,8 @@ const refusedLine =
     await goesOn(proxy);
   };
 
-const callLine = (params: string): string => `{"jsonrpc":"2.0","id":"x","method":"tools/call","params":${params}}`;
+export const callLine = (params: string): string =>
+  `{"jsonrpc":"2.0","id":"x","method":"tools/call","params":${params}}`;
 
 /** The first round of a call that the server wants to be confirmed. */
 async function firstRound(proxy: Proxy, amount = 5): Promise<string> {
@@ -444,7 +445,7 @@ export const cases: Readonly<Record<string, Run>> = {
 };
 
 /** Outcomes are reported beside the answer. */
-async function outcomeIs(proxy: Proxy, status: string): Promise<void> {
+export async function outcomeIs(proxy: Proxy, status: string): Promise<void> {
   let outcome: { readonly status?: string } | undefined;
   for (let attempt = 0; attempt < 50; attempt += 1) {
     outcome = (await proxy.receipts())[0].outcome;

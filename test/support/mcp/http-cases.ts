@@ -69,7 +69,9 @@ function answer(request: IncomingMessage, response: ServerResponse, body: string
   if (request.method === "DELETE") return void response.writeHead(204).end();
   if (request.method === "GET") {
     response.writeHead(200, { "content-type": "text/event-stream" });
-    return void response.end(`id: 8\nretry: 100\ndata: {"jsonrpc":"2.0","id":3,"result":{"content":[]}}\n\n`);
+    const asked = '{"resultType":"input_required","requestState":"s","inputRequests":{}}';
+    const repeated = request.headers["last-event-id"] === "9" ? asked : '{"content":[]}';
+    return void response.end(`id: 8\nretry: 100\ndata: {"jsonrpc":"2.0","id":3,"result":${repeated}}\n\n`);
   }
   const { id, method, params } = JSON.parse(body);
   const result = (value: object): object => ({ jsonrpc: "2.0", id, result: { resultType: "complete", ...value } });
@@ -81,9 +83,12 @@ function answer(request: IncomingMessage, response: ServerResponse, body: string
     case "server/discover":
       return json(result({ supportedVersions: ["2026-07-28"], capabilities: { tools: {} } }));
     case "tools/list":
+      if (request.headers["mcp-protocol-version"] === "odd")
+        return json({ jsonrpc: "2.0", id: "x", method: "sampling/createMessage", params: {} });
       return json(result({ tools: [{ name: "pay", inputSchema: { type: "object" } }] }));
     case "tools/call":
-      if (params.arguments.amount === 3) {
+      if (params.arguments.amount === 2) return json({ ...result({ content: [] }), id: 4 });
+      if (params.arguments.amount === 3 && params.requestState === undefined) {
         response.writeHead(200, { "content-type": "text/event-stream", "x-accel-buffering": "no" });
         return void response.end("id: 7\nretry: 50\ndata: \n\n");
       }
@@ -211,7 +216,7 @@ export const httpCases: Readonly<Record<string, HttpRun>> = {
       "mcp-method": "tools/call",
       "mcp-name": "=?base64?cGF5?=",
       cookie: "a=b",
-      "mcp-param-to": "x",
+      "mcp-param-amount": "5",
     });
     assert.equal(reply.json.result.content[0].text, "paid 5");
     const [own, last] = bench.seen;
@@ -221,7 +226,10 @@ export const httpCases: Readonly<Record<string, HttpRun>> = {
       '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"pay","arguments":{"amount":5}}}',
     );
     const { authorization, cookie } = last.headers;
-    assert.deepEqual([authorization, cookie, last.headers["mcp-param-to"]], [`Bearer ${upstreamKey}`, undefined, "x"]);
+    assert.deepEqual(
+      [authorization, cookie, last.headers["mcp-param-amount"]],
+      [`Bearer ${upstreamKey}`, undefined, "5"],
+    );
   },
   "H11: a blocked call does not reach the server": async (t, options) => {
     const bench = await startBench(t, options);
@@ -295,6 +303,38 @@ export const httpCases: Readonly<Record<string, HttpRun>> = {
     await bench.desk.decides("anna", json.approvals[0].id, "approve");
     await pause(1500);
     assert.deepEqual(bench.ran(), []);
+  },
+  "H18: an argument in the headers that is not the body's is refused": refusedBy(400, { "mcp-param-amount": "900" }),
+  "H19: an answer with another id becomes an error": async (t, options) => {
+    const bench = await startBench(t, options);
+    const { status, json } = await bench.call(2);
+    assert.deepEqual([status, json?.id, json?.error.message], [502, 3, "Svc: the MCP server did not answer."]);
+  },
+  "H20: a question in place of the list reaches nobody, and the call is blocked": async (t, options) => {
+    const bench = await startBench(t, options);
+    const { json } = await bench.call(5, { "mcp-protocol-version": "odd" }, { _meta: {} });
+    assert.match(json.result.content[0].text, /does not list the tool "pay" now/);
+    await pause(200);
+    assert.equal(bench.seen.length, 1, JSON.stringify(bench.seen));
+  },
+  "H21: an answer that a stream repeats permits one round": async (t, options) => {
+    const bench = await startBench(t, options);
+    const initialize = {
+      jsonrpc: "2.0",
+      id: 1,
+      method: "initialize",
+      params: { protocolVersion: "2025-11-25", capabilities: {} },
+    };
+    await bench.post(initialize);
+    const session = { "mcp-session-id": "s-1" };
+    await bench.call(3, session, { _meta: {} });
+    for (const _ of [1, 2]) {
+      const { text } = await bench.ask("GET", "/mcp", { ...keyed, ...session, "last-event-id": "9" });
+      assert.match(text, /input_required/);
+    }
+    const more = { _meta: {}, requestState: "s", inputResponses: {} };
+    assert.equal((await bench.call(3, session, more)).json.result.content[0].text, "paid 3");
+    assert.match((await bench.call(3, session, more)).json.result.content[0].text, /belong to no open call/);
   },
   "H17: a call that a person approves runs, and its progress and result are one stream": async (t, options) => {
     const bench = await startBench(t, options, ["--wait", "20"]);

@@ -33,7 +33,11 @@ export const mutants: readonly Mutant[] = [
   {
     fault: "forwards the bytes that it did not judge",
     mutations: [
-      { within: "Relay.#judged", find: "messages.requestText({ id, method, params })", put: "pending.request.text" },
+      {
+        within: "Relay.#judged",
+        find: "messages.requestText({ id, method, params })",
+        put: 'messages.requestText({ id, method, params }).replace(":5", ":5.0")',
+      },
     ],
     noticed: ["A1"],
   },
@@ -75,7 +79,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "does not wait for a list that is being read",
-    mutations: [{ within: "Catalogue.refusal", find: "this.#reading !== undefined", put: "false" }],
+    mutations: [{ within: "Catalogue.#isStale", find: "this.#reading !== undefined", put: "false" }],
     noticed: ["A4"],
   },
   {
@@ -110,7 +114,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "does not judge requests of the server",
-    mutations: [{ within: "Relay.#serverRequest", find: "found.judged === undefined", put: "true" }],
+    mutations: [{ within: "Relay.#refusalOf", first: "return undefined;" }],
     noticed: ["channels: the gate judges an allowed"],
   },
   {
@@ -136,10 +140,10 @@ export const mutants: readonly Mutant[] = [
   {
     fault: "reads members in one spelling only",
     mutations: [
-      { within: "faultOf", module: "mcp/message", find: "foldedParams.has(folded(name))", put: "false" },
+      { within: "faultOf", module: "mcp/message", find: "foldedMembers.has(folded(name))", put: "false" },
       { within: "callMembers", module: "mcp/relay", value: '["name", "arguments", "Arguments"]' },
     ],
-    noticed: ["A6: a member in other letters"],
+    noticed: ["A6: a member in other letters", "X4"],
   },
   {
     fault: "continues a call with other arguments",
@@ -196,7 +200,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "forgets the approval of a call",
-    mutations: [{ within: "Judge.#park", first: "return;" }],
+    mutations: [{ within: "Judge.judge", find: "this.#parked.set(call, id)", put: "id" }],
     noticed: ["A3"],
   },
   {
@@ -218,12 +222,71 @@ export const mutants: readonly Mutant[] = [
   {
     fault: "calls every call done",
     mutations: [{ within: "Judge.report", first: 'status = "done";' }],
-    noticed: ["outcomes", "F1: a cancelled"],
+    noticed: ["outcomes", "F1: a cancelled", "X10"],
   },
   {
     fault: "answers a task's caller with a tool's result",
-    mutations: [{ within: "Relay.#refuse", find: '!("task" in params)', put: "true" }],
+    mutations: [{ within: "Relay.#refuse", find: "!isTask", put: "true" }],
     noticed: ["F1: a refused task"],
+  },
+  {
+    fault: "leaves a message in more than one line",
+    mutations: [
+      { within: "messageOf", module: "mcp/message", find: 'original.replaceAll(/[\\r\\n]/g, " ")', put: "original" },
+    ],
+    noticed: ["X1:"],
+  },
+  {
+    fault: "keeps the last list of a server that shows none",
+    mutations: [
+      { within: "Catalogue.#readAll", find: "this.#status = status;", put: "" },
+      { within: "Catalogue.#readAll", find: "this.#status = new Map();", put: "" },
+      { within: "Catalogue.refusal", find: "if (count === readingsMax || $unread) return unlisted;", put: "break;" },
+    ],
+    noticed: ["X2"],
+  },
+  {
+    fault: "looks at the pins only before a person decides",
+    mutations: [{ within: "Relay.#judged", find: "await refusalLater?.()", put: "undefined" }],
+    noticed: ["X3"],
+  },
+  {
+    fault: "lets tasks pass that nobody allowed",
+    mutations: [{ within: "Relay.#call", find: "pending.isTask", put: "false" }],
+    noticed: ["X5"],
+  },
+  {
+    fault: "judges no arguments where the server gets null",
+    mutations: [
+      { within: "Relay.#call", find: "!isObject(input)", put: "false" },
+      {
+        within: "Judge.judge",
+        find: "this.#gate.check(tool, input, $$rest)",
+        put: "this.#gate.check(tool, { amount: 1 }, $$rest)",
+      },
+    ],
+    noticed: ["X6"],
+  },
+  {
+    fault: "does not slow down who takes no answers",
+    mutations: [{ within: "proxyStdio", find: "portsOf(child.stdout)", put: "portsOf(process.stdin)" }],
+    noticed: ["X7"],
+  },
+  {
+    fault: "waits for what a server leaves behind",
+    mutations: [{ within: "proxyStdio", find: "Promise.race([lines, atMost(lastLinesMs)])", put: "lines" }],
+    noticed: ["X8"],
+  },
+  {
+    fault: "passes an answer to a question that nobody got",
+    mutations: [
+      {
+        within: "Relay.fromClient",
+        find: "this.#pendingOfServer.get(key)?.isSent !== true",
+        put: "!this.#pendingOfServer.has(key)",
+      },
+    ],
+    noticed: ["X9"],
   },
   {
     fault: "takes a batch apart",

@@ -29,10 +29,13 @@ const tools = {
   task: object({ amount: number }),
   confirm: object({ amount: number }),
   "confirm.mcp.responses": object({ $responses: object({ sure: object({ action: text }) }) }),
+  "pay.mcp.responses": any,
   "mcp.elicitation": any,
   "mcp.sampling": object({ maxTokens: number }),
   "mcp.resources.read": object({ uri: text }),
-  ...Object.fromEntries(["sample", "slow", "twice", "secrets", "change", "broken", "extra"].map((name) => [name, any])),
+  ...Object.fromEntries(
+    ["sample", "slow", "twice", "secrets", "change", "broken", "extra", "hold"].map((name) => [name, any]),
+  ),
 };
 
 const rules = {
@@ -50,6 +53,7 @@ const rules = {
     "verdict: BLOCK",
     "the user is not sure",
   ],
+  long: ["mcp.sampling", "input.maxTokens > 50", "verdict: ESCALATE, approval: { by: [finance] }", "many tokens"],
   wordy: ["mcp.sampling", "input.maxTokens > 100", "verdict: BLOCK", "too many tokens"],
   hidden: ["mcp.resources.read", 'input.uri != "file:///open"', "verdict: BLOCK", "this file is closed"],
 };
@@ -113,6 +117,8 @@ export interface Proxy {
   readonly ran: () => readonly any[];
   readonly receipts: () => Promise<readonly any[]>;
   readonly stderr: () => string;
+  /** Resolves with the exit code. */
+  readonly ended: Promise<number | null>;
   /** Ends the client's side, and resolves with the exit code. */
   readonly end: () => Promise<number | null>;
 }
@@ -155,6 +161,7 @@ export async function startProxy(t: TestContext, options: ProxyOptions = {}): Pr
     const lines = existsSync(file) ? readFileSync(file, "utf8").split("\n") : [];
     return lines.filter(Boolean).map((line) => JSON.parse(line));
   };
+  const ended = new Promise<number | null>((resolve) => child.on("close", resolve));
   const proxy: Proxy = {
     desk,
     folder,
@@ -163,9 +170,10 @@ export async function startProxy(t: TestContext, options: ProxyOptions = {}): Pr
     witness,
     ran: () => witness().filter((entry) => "ran" in entry),
     receipts: async () => (await ask(desk, "/receipts")).json.receipts,
+    ended,
     end: () => {
       child.stdin.end();
-      return new Promise((resolve) => child.on("close", resolve));
+      return ended;
     },
   };
   await proxy.ask("initialize", {

@@ -3,6 +3,8 @@
  * runs to the file MCP_WITNESS, and does odd things on request. argv: words that change the server.
  */
 import { appendFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { createInterface } from "node:readline";
 
 const witness = process.env["MCP_WITNESS"];
@@ -93,8 +95,20 @@ async function call(id: unknown, params: any): Promise<void> {
       changed = true;
       write({ method: "notifications/tools/list_changed" });
       return result(id, text("changed"));
+    case "hold": {
+      process.stdin.pause();
+      const line = `${JSON.stringify({ jsonrpc: "2.0", id: "h", method: "roots/list" })}\n`;
+      for (let count = 0; count < 20_000; count += 1) {
+        if (!process.stdout.write(line)) await once(process.stdout, "drain");
+      }
+      return note({ flooded: true });
+    }
     case "broken":
       note({ ran: "broken" });
+      if (has("daemon")) {
+        spawn("sleep", ["20"], { stdio: ["ignore", "inherit", "ignore"] }).unref();
+        process.exit(0);
+      }
       return result(id, text("it broke", { isError: true }));
     default:
       note({ ran: name, input });
@@ -137,7 +151,8 @@ function answer(line: string): unknown {
         ? write({ id, error: { code: -32601, message: "no" } })
         : result(id, { supportedVersions: ["2026-07-28"], capabilities, instructions });
     case "tools/list":
-      return result(id, { tools: tools() });
+      if (has("silent") && changed) return write({ id, error: { code: -32603, message: "not now" } });
+      return result(id, { tools: tools(), ...(has("spelled") && changed && { Tools: [tool("extra")] }) });
     case "tools/call":
       return call(id, params);
     case "notifications/cancelled":
@@ -153,4 +168,14 @@ function answer(line: string): unknown {
   return undefined;
 }
 
-createInterface({ input: process.stdin }).on("line", (line) => void answer(line));
+/** Skips what is not JSON, as servers do. */
+function isJson(line: string): boolean {
+  try {
+    JSON.parse(line);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+createInterface({ input: process.stdin }).on("line", (line) => void (isJson(line) && answer(line)));

@@ -1,4 +1,4 @@
-import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, sep } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -50,6 +50,7 @@ export function mutatedEnvironment(mutations: readonly Mutation[]): Readonly<Rec
   if (mutations.length === 0) return {};
   if (folder === undefined) {
     const made = mkdtempSync(join(tmpdir(), "svc-gate-mutated-"));
+    chmodSync(made, 0o755); // A test may start the program as another user.
     process.once("exit", () => rmSync(made, { recursive: true, force: true }));
     folder = made;
   }

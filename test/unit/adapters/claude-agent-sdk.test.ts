@@ -109,6 +109,8 @@ suite("the adapter for the Claude Agent SDK", () => {
     assert.equal(await nameOf("Bash"), "Bash");
     assert.equal(await nameOf("mcp__kit__pay", { name: "kit", source: "user" }), "kit.pay");
     assert.equal(await nameOf("mcp__kit__pay", { name: "kit", source: "project" }), "project:kit.pay");
+    for (const source of ["agent", "plugin", "later", undefined])
+      assert.equal(await nameOf("mcp__kit__pay", { name: "kit", source }), "project:kit.pay");
     assert.equal(await nameOf("mcp__project_kit__pay", { name: "project:kit", source: "user" }), "project%3Akit.pay");
     assert.equal(await nameOf("mcp__a_b__c", { name: "a.b", source: "user" }), "a%2Eb.c");
     assert.equal(await nameOf("mcp__a__b__c", { name: "a", source: "user" }), "a.b%5F%5Fc");

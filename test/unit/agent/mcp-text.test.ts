@@ -10,7 +10,9 @@ import { suite, test } from "node:test";
 import fc from "fast-check";
 import { canonicalJson, JsonError, readJson } from "../../../packages/agent/src/mcp/json.ts";
 import { readLines } from "../../../packages/agent/src/mcp/lines.ts";
+import { readMessage } from "../../../packages/agent/src/mcp/message.ts";
 import { defaultName, escapedName, serverPrefix, toolName } from "../../../packages/agent/src/mcp/names.ts";
+import { RecentMap } from "../../../packages/agent/src/mcp/recent.ts";
 import { eventText, SseReader } from "../../../packages/agent/src/mcp/sse.ts";
 
 suite("names at the gate", () => {
@@ -102,7 +104,40 @@ suite("JSON with one reading", () => {
   });
 });
 
+suite("messages", () => {
+  test("a message is one line for every reader of lines, and means the same", () => {
+    const text = '{"jsonrpc":"2.0","method":"ping",\r"id":1,\r\n"params":{\n"a":"\\r\\n\u2028"}}';
+    const message = readMessage(text);
+    assert.doesNotMatch(message.text, /[\r\n]/);
+    assert.deepEqual(JSON.parse(message.text), JSON.parse(text));
+  });
+});
+
+suite("maps of limited size", () => {
+  test("an entry too many replaces the one that was set longest ago", () => {
+    const map = new RecentMap<string, number>(2);
+    map.set("a", 1).set("b", 2).set("a", 3).set("c", 4);
+    assert.deepEqual(
+      [...map],
+      [
+        ["a", 3],
+        ["c", 4],
+      ],
+    );
+  });
+});
+
 suite("server-sent events", () => {
+  test("a long line in many pieces costs one search", () => {
+    const reader = new SseReader();
+    const [piece, start] = ["x".repeat(256), performance.now()];
+    reader.read("data: ");
+    for (let count = 0; count < 20_000; count += 1) reader.read(piece);
+    const [event] = reader.read("\n\n");
+    assert.equal(event?.data.length, 5_120_000);
+    assert.ok(performance.now() - start < 3000, "it takes less than 0.1 s");
+  });
+
   test("the pieces of a stream do not change its events", () => {
     const line = fc.string({ unit: fc.constantFrom("a", ":", " ", "é") });
     const event = fc.record({

@@ -1,9 +1,9 @@
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { BadInput } from "../bad-input.ts";
-import { managedFile, userFile } from "../install/claude-code.ts";
+import { managedFile, shellWord, userFile } from "../install/claude-code.ts";
 import type { StandIn } from "./stand-in.ts";
 
 type Members = Readonly<Record<string, unknown>>;
@@ -36,46 +36,63 @@ export function findHost(named: string | undefined): Host {
 export function readSettingsFiles(project: string | undefined): readonly SettingsFile[] {
   const inProject =
     project === undefined ? [] : ["settings.json", "settings.local.json"].map((name) => join(project, ".claude", name));
-  return [userFile(), managedFile(), ...inProject].flatMap((path) => {
+  return [userFile(), managedFile(), ...dropIns(), ...inProject].flatMap((path) => {
     if (!existsSync(path)) return [];
-    try {
-      return [{ path, settings: JSON.parse(readFileSync(path, "utf8")) as Members }];
-    } catch {
-      throw new BadInput(`${path} is not JSON: repair it, because the host does not read it either`);
-    }
+    return [{ path, settings: objectIn(path) }];
   });
+}
+
+/** More files of the machine's settings. */
+function dropIns(): readonly string[] {
+  const folder = join(managedFolder, "managed-settings.d");
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder).flatMap((name) => (name.endsWith(".json") ? [join(folder, name)] : []));
+}
+
+/** The folder of the machine's settings. It may also name MCP servers, which the doctor leaves out. */
+export const managedFolder: string = dirname(managedFile());
+
+export function isOfMachine({ path }: Pick<SettingsFile, "path">): boolean {
+  return path.startsWith(managedFolder);
+}
+
+function objectIn(path: string): Members {
+  try {
+    const settings: unknown = JSON.parse(readFileSync(path, "utf8"));
+    if (typeof settings === "object" && settings !== null && !Array.isArray(settings)) return settings as Members;
+  } catch {
+    // Reported below.
+  }
+  throw new BadInput(`${path} is not JSON: repair it, because the host does not read it either`);
 }
 
 /** Every command that the host would start because of the settings, with the member that names it. */
 export function commandsIn({ settings }: SettingsFile): readonly string[] {
   const hooks = groupsOf(settings).flatMap(({ event, hook }) => {
-    const { type, command, url } = hook as {
-      readonly type?: unknown;
-      readonly command?: unknown;
-      readonly url?: unknown;
-    };
-    if (type === "command") return [`hook ${event}: ${String(command)}`];
+    const { type, command, args, url } = hook;
+    const more = Array.isArray(args) ? args.map((word) => ` ${JSON.stringify(word)}`).join("") : "";
+    if (type === "command") return [`hook ${event}: ${String(command)}${more}`];
     return type === "http" ? [`hook ${event}: POST ${String(url)}`] : [`hook ${event}: a ${String(type)} hook`];
   });
-  const helpers = helperNames.flatMap((name) => (settings[name] === undefined ? [] : [`${name}, replaced by nothing`]));
-  return [...hooks, ...helpers];
+  const left = Object.keys(settings).filter((name) => !keptNames.includes(name));
+  return [...hooks, ...left.map((name) => `${name}, replaced by nothing`)];
 }
 
-/** Members that start programs, or send data elsewhere: the doctor leaves them out. */
-const helperNames = [
-  "apiKeyHelper",
-  "awsAuthRefresh",
-  "awsCredentialExport",
-  "enabledPlugins",
-  "extraKnownMarketplaces",
-  "gcpAuthRefresh",
-  "otelHeadersHelper",
-  "statusLine",
+/** The members of which the host gets a copy. Others may start programs, or send data elsewhere. */
+const keptNames = [
+  "allowManagedHooksOnly",
+  "allowManagedPermissionRulesOnly",
+  "disableAllHooks",
+  "env",
+  "hooks",
+  "httpHookAllowedEnvVars",
+  "model",
+  "permissions",
 ];
 
 interface FoundHook {
   readonly event: string;
-  readonly hook: unknown;
+  readonly hook: Members;
 }
 
 function groupsOf(settings: Members): readonly FoundHook[] {
@@ -83,9 +100,14 @@ function groupsOf(settings: Members): readonly FoundHook[] {
   if (typeof hooks !== "object" || hooks === null) return [];
   return Object.entries(hooks).flatMap(([event, groups]) =>
     (Array.isArray(groups) ? groups : []).flatMap((group: { readonly hooks?: unknown }) =>
-      (Array.isArray(group?.hooks) ? group.hooks : []).map((hook: unknown) => ({ event, hook })),
+      hooksIn(group).map((hook) => ({ event, hook })),
     ),
   );
+}
+
+function hooksIn(group: { readonly hooks?: unknown } | null): readonly Members[] {
+  const hooks: readonly unknown[] = Array.isArray(group?.hooks) ? group.hooks : [];
+  return hooks.filter((hook): hook is Members => typeof hook === "object" && hook !== null);
 }
 
 /** The form of the gate's hook in the settings; undefined if they have none. */
@@ -95,13 +117,14 @@ export function gateHookIn({ settings }: SettingsFile): "command" | "http" | und
   return hooks.some(({ hook }) => isHttpHook(hook)) ? "http" : undefined;
 }
 
-function isCommandHook(hook: unknown): hook is { readonly command: string } {
-  const { command } = hook as { readonly command?: unknown };
-  return typeof command === "string" && /svc-gate(?:\.mjs)?['"]? hook /.test(command) && command.includes("--url");
+function isCommandHook(hook: Members): hook is { readonly command: string } {
+  const { command, args } = hook;
+  const words = [command, ...(Array.isArray(args) ? args : [])].map(String).join(" ");
+  return typeof command === "string" && /svc-gate(?:\.mjs)?['"]?\s+['"]?hook\b/.test(words);
 }
 
-function isHttpHook(hook: unknown): hook is { readonly url: string } {
-  const { url } = hook as { readonly url?: unknown };
+function isHttpHook(hook: Members): hook is { readonly url: string } {
+  const { url } = hook;
   return typeof url === "string" && url.includes("/hooks/claude-code");
 }
 
@@ -121,7 +144,7 @@ export interface Redirection {
 
 /** A copy of settings whose hooks ask the doctor's gate with the doctor's key. */
 export function redirected(settings: Members, redirection: Redirection): Members {
-  const kept = Object.fromEntries(Object.entries(settings).filter(([name]) => !helperNames.includes(name)));
+  const kept = Object.fromEntries(Object.entries(settings).filter(([name]) => keptNames.includes(name)));
   const { env, hooks } = settings as { readonly env?: Members; readonly hooks?: Members };
   return {
     ...kept,
@@ -132,34 +155,43 @@ export function redirected(settings: Members, redirection: Redirection): Members
   };
 }
 
-/** Variables that would lead the host to another model, or its data elsewhere. */
-const redirecting = /^(?:ANTHROPIC_|AWS_|CLAUDE_CODE_USE_|CLOUD_ML|GOOGLE_|OTEL_|VERTEX_)|_PROXY$/i;
+/** Variables that would lead the host to another model, its data elsewhere, or the hook to the user's gate. */
+const redirecting = /^(?:ANTHROPIC_|AWS_|CLAUDE_CODE_USE_|CLOUD_ML|GOOGLE_|OTEL_|SVC_|VERTEX_)|_PROXY$/i;
 
 function redirectedHooks(hooks: Members, redirection: Redirection): Members {
   const entries = Object.entries(hooks).map(([event, groups]) => {
-    const list = (Array.isArray(groups) ? groups : []) as readonly { readonly hooks?: readonly unknown[] }[];
+    const list: readonly (Members | null)[] = Array.isArray(groups) ? groups : [];
     const next = list.map((group) => ({
       ...group,
-      hooks: (group.hooks ?? []).flatMap((hook) => redirectedHook(hook, redirection)),
+      hooks: hooksIn(group).flatMap((hook) => redirectedHook(hook, redirection)),
     }));
     return [event, next.filter((group) => group.hooks.length > 0)] as const;
   });
   return Object.fromEntries(entries);
 }
 
-function redirectedHook(hook: unknown, { gate, keyFile, keepsHook }: Redirection): readonly unknown[] {
+function redirectedHook(hook: Members, { gate, keyFile, keepsHook }: Redirection): readonly Members[] {
   if (!isCommandHook(hook) && !isHttpHook(hook)) return [hook];
   if (!keepsHook) return [];
   if (isHttpHook(hook)) {
     const { pathname, search } = new URL(hook.url);
     return [{ ...hook, url: `${gate.url}${pathname}${search}` }];
   }
-  const word = String.raw`(?:'[^']*'|"[^"]*"|[^\s'"])+`;
-  const command = hook.command
-    .replace(new RegExp(`--url ${word}`), () => `--url ${gate.url}`)
-    .replace(new RegExp(`--key-file ${word}`), () => `--key-file ${keyFile}`);
-  return [{ ...hook, command }];
+  return [{ ...hook, command: redirectedCommand(hook, `--url ${gate.url} --key-file ${shellWord(keyFile)}`) }];
 }
+
+/** The command with the doctor's gate and key in place of its own. One that cannot be changed surely is refused. */
+function redirectedCommand({ command, args }: Members, ours: string): string {
+  const text = String(command);
+  const without = text.replace(new RegExp(String.raw`\s--(?:url|key-file)(?:=|\s+)${word}`, "g"), "");
+  const start = /svc-gate(?:\.mjs)?['"]?\s+hook\b/;
+  if (args !== undefined || !start.test(without) || /--url|--key-file|SVC_/.test(without))
+    throw new BadInput(`the doctor cannot lead this hook to its own gate: ${text}`);
+  return without.replace(start, (found) => `${found} ${ours}`);
+}
+
+/** One word of a shell's command line. */
+const word = String.raw`(?:'[^']*'|"(?:\\[^]|[^"\\])*"|\\[^]|[^\s'"\\])+`;
 
 /** One start of the host. */
 export interface Run {
@@ -194,8 +226,7 @@ export async function runHost(run: Run): Promise<{ readonly code: number | null;
   const child = spawn(host.program, ["-p", `[[${script}]]`, "--output-format", "json", ...words], {
     cwd: workspace,
     stdio: ["ignore", "pipe", "pipe"],
-    timeout: runMs,
-    killSignal: "SIGKILL",
+    detached: true, // a group of its own, with everything that it starts
     env: {
       PATH: process.env["PATH"] ?? "",
       HOME: home,
@@ -212,8 +243,22 @@ export async function runHost(run: Run): Promise<{ readonly code: number | null;
       DISABLE_AUTOUPDATER: "1",
     },
   });
+  const end = (): void => endGroup(child.pid);
+  const timer = setTimeout(end, runMs);
+  child.once("exit", end); // A program that the host left behind would keep its output open.
+  process.once("exit", end);
   let output = "";
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (piece) => (output += String(piece)));
   const [code] = (await once(child, "close")) as [number | null];
+  clearTimeout(timer);
+  process.off("exit", end);
   return { code, output };
+}
+
+function endGroup(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, "SIGKILL");
+  } catch {
+    // It has ended already.
+  }
 }

@@ -3,14 +3,14 @@
  * own, and say whether a BLOCK ran and what switches the hook off.
  */
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
 import { BadInput } from "../bad-input.ts";
 import { approverFiles } from "../install/approver-files.ts";
-import { managedFile, userFile } from "../install/claude-code.ts";
+import { shellWord, userFile } from "../install/claude-code.ts";
 import { startModel, type ScriptedModel } from "../model/server.ts";
 import { cases, type Case } from "./cases.ts";
 import {
@@ -18,12 +18,14 @@ import {
   findHost,
   gateHookIn,
   isGrantMode,
+  isOfMachine,
+  managedFolder,
   readSettingsFiles,
   redirected,
   runHost,
 } from "./claude-code.ts";
 import type { Host, SettingsFile } from "./claude-code.ts";
-import { canCutNetwork, insideVariable, replaceFile, runInside, type ReplacedFile } from "./namespaces.ts";
+import { canCutNetwork, isInside, replaceFolder, runInside, type ReplacedFolder } from "./namespaces.ts";
 import { startStandIn, type StandIn } from "./stand-in.ts";
 
 const usage = `usage: svc-gate doctor --agent claude-code [options]
@@ -63,13 +65,13 @@ interface Found {
 export async function doctorCommand(words: readonly string[]): Promise<number> {
   const values = read(words);
   if (values.help) return say(usage.trimEnd());
-  const isInside = process.env[insideVariable] === "1";
-  if (!isInside && process.getuid?.() === 0)
+  const isCut = isInside();
+  if (!isCut && process.getuid?.() === 0)
     throw new BadInput("the doctor does not run as root: run it as the user whose agent it looks at");
   const project = values.project === undefined ? undefined : resolve(values.project);
   const host = findHost(values.host);
   const files = readSettingsFiles(project);
-  if (isInside) return examine({ host, files, isCut: true, isJson: values.json });
+  if (isCut && values.yes) return examine({ host, files, isCut: true, isJson: values.json });
   if (!values.json) describe(host, files);
   if (!(values.yes || (await agrees()))) return say("nothing was started", 1);
   if (canCutNetwork()) return runInside([...words.filter((word) => word !== "--yes"), "--yes"]);
@@ -118,11 +120,14 @@ interface Examination {
 }
 
 async function examine({ host, files, isCut, isJson }: Examination): Promise<number> {
-  const folder = mkdtempSync(join(tmpdir(), "svc-gate-doctor-"));
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "svc-gate-doctor-"))); // the host names its folder so
+  const leave = (): void => rmSync(folder, { recursive: true, force: true });
+  process.once("exit", leave);
+  for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
   const gate = await startStandIn(randomBytes(24).toString("hex"));
   const model = await startModel(scriptsIn(folder));
   const managed =
-    isCut && existsSync(managedFile()) ? replaceFile(managedFile(), join(folder, "managed.json")) : undefined;
+    isCut && existsSync(managedFolder) ? replaceFolder(managedFolder, join(folder, "managed")) : undefined;
   try {
     writeFileSync(join(folder, "key"), gate.key, { mode: 0o600 });
     const found: Found[] = [];
@@ -131,14 +136,17 @@ async function examine({ host, files, isCut, isJson }: Examination): Promise<num
   } finally {
     managed?.end();
     await Promise.all([gate.stop(), model.stop()]);
-    rmSync(folder, { recursive: true, force: true });
+    leave();
   }
 }
 
 /** The calls that the model asks for: each makes one file in the workspace. */
 function scriptsIn(folder: string): Parameters<typeof startModel>[0] {
   const file = witnessIn(folder);
-  const shell = { tool: "Bash", arguments: JSON.stringify({ command: `touch '${file}'`, description: "make a file" }) };
+  const shell = {
+    tool: "Bash",
+    arguments: JSON.stringify({ command: `touch ${shellWord(file)}`, description: "make a file" }),
+  };
   const write = { tool: "Write", arguments: JSON.stringify({ file_path: file, content: "written" }) };
   return { shell: [[shell]], write: [[write]] };
 }
@@ -151,8 +159,8 @@ interface Place extends Pick<Examination, "files" | "host"> {
   readonly folder: string;
   readonly gate: StandIn;
   readonly model: ScriptedModel;
-  /** Undefined if the host reads the machine's own file, or there is none. */
-  readonly managed: ReplacedFile | undefined;
+  /** Undefined if the host reads the machine's own files, or there are none. */
+  readonly managed: ReplacedFolder | undefined;
 }
 
 async function examineCase({ host, files, folder, gate, model, managed }: Place, of: Case): Promise<Found> {
@@ -160,9 +168,9 @@ async function examineCase({ host, files, folder, gate, model, managed }: Place,
   const redirection = { gate, keyFile: join(folder, "key"), keepsHook };
   const settingsOf = (path: string): Readonly<Record<string, unknown>> =>
     redirected(files.find((file) => file.path === path)?.settings ?? {}, redirection);
-  const own = files.filter(({ path }) => path !== userFile() && path !== managedFile());
+  const own = files.filter((file) => file.path !== userFile() && !isOfMachine(file));
   const ofProject = Object.assign({}, ...own.map(({ settings }) => redirected(settings, redirection)), project);
-  managed?.write(settingsOf(managedFile()));
+  for (const { path } of files.filter(isOfMachine)) managed?.write(relative(managedFolder, path), settingsOf(path));
   const witness = witnessIn(folder);
   rmSync(witness, { force: true });
   await gate.behave(of.gate);
@@ -188,8 +196,7 @@ function isAsItMust(found: Found): boolean {
 function print(found: readonly Found[], files: readonly SettingsFile[], isCut: boolean): number {
   if (!isCut) {
     say("The network was not cut: this system does not let a user do it. The host had a proxy that leads nowhere.");
-    if (files.some(({ path }) => path === managedFile()))
-      say(`${managedFile()} asked your own gate, and not the doctor's.`);
+    for (const { path } of files.filter(isOfMachine)) say(`${path} asked your own gate, and not the doctor's.`);
   }
   for (const each of found) {
     const { of, asked, trouble } = each;

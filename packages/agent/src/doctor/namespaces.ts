@@ -1,10 +1,17 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { BadInput } from "../bad-input.ts";
 
 /** Set inside the namespaces, so that the doctor does not enter them again. */
-export const insideVariable = "SVC_DOCTOR_INSIDE";
+const insideVariable = "SVC_DOCTOR_INSIDE";
+
+/** True inside the namespaces. The variable alone proves nothing: root with it would replace the machine's own files. */
+export function isInside(): boolean {
+  if (process.env[insideVariable] !== "1" || process.platform !== "linux") return false;
+  return /^\s*0\s+[1-9]\d*\s+1\s*$/.test(readFileSync("/proc/self/uid_map", "utf8"));
+}
 
 const namespaces = ["--user", "--map-root-user", "--mount", "--net"];
 const upThenRun = 'ip link set lo up && exec "$0" "$@"';
@@ -30,22 +37,25 @@ export async function runInside(words: readonly string[]): Promise<number> {
   return code ?? 1;
 }
 
-/** A file that has another content for the doctor's processes alone. */
-export interface ReplacedFile {
-  readonly write: (content: object) => void;
+/** A folder that has another content for the doctor's processes alone. */
+export interface ReplacedFolder {
+  /** Writes a file, by its path in the folder. */
+  readonly write: (path: string, content: object) => void;
   readonly end: () => void;
 }
 
-/** Puts a copy over a file. It works only inside the namespaces. */
-export function replaceFile(file: string, copy: string): ReplacedFile {
-  writeFileSync(copy, "{}");
-  const { status } = spawnSync("mount", ["--bind", copy, file], {
-    stdio: "ignore",
-    env: { ...process.env, PATH: path },
-  });
-  if (status !== 0) throw new BadInput(`${file} cannot be replaced for the doctor's processes`);
+/** Puts an empty folder over a folder. It works only inside the namespaces. */
+export function replaceFolder(folder: string, copy: string): ReplacedFolder {
+  mkdirSync(copy);
+  const options = { stdio: "ignore", env: { ...process.env, PATH: path } } as const;
+  if (spawnSync("mount", ["--bind", copy, folder], options).status !== 0)
+    throw new BadInput(`${folder} cannot be replaced for the doctor's processes`);
   return {
-    write: (content) => writeFileSync(copy, JSON.stringify(content)),
-    end: () => void spawnSync("umount", [file], { stdio: "ignore", env: { ...process.env, PATH: path } }),
+    write: (name, content) => {
+      const file = join(copy, name);
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, JSON.stringify(content));
+    },
+    end: () => void spawnSync("umount", [folder], options),
   };
 }

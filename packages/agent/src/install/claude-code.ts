@@ -1,6 +1,6 @@
 import { realpathSync } from "node:fs";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import { BadInput } from "../bad-input.ts";
 
 /** What the settings must do. */
@@ -26,7 +26,9 @@ const waitSeconds = 600;
 
 /** The user's own settings of Claude Code. */
 export function userFile(): string {
-  return join(process.env["CLAUDE_CONFIG_DIR"] ?? join(homedir(), ".claude"), "settings.json");
+  const folder = process.env["CLAUDE_CONFIG_DIR"] ?? join(homedir(), ".claude");
+  if (!isAbsolute(folder)) throw new BadInput("CLAUDE_CONFIG_DIR must be an absolute path, or not be set");
+  return join(folder, "settings.json");
 }
 
 /** The settings of the machine, which no other settings can switch off. */
@@ -51,17 +53,23 @@ export function claudeCodeSettings(
   const { disableAllHooks, ...rest } = settings;
   const switchedOn =
     disableAllHooks === true ? ["`disableAllHooks` was set; it is removed, because it switches the gate off"] : [];
+  const sandbox = membersOf(settings, "sandbox");
+  const allowsBash = wanted.isGrant && sandbox["autoAllowBashIfSandboxed"] === true;
   const next = {
     ...rest,
+    ...(allowsBash ? { sandbox: { ...sandbox, autoAllowBashIfSandboxed: false } } : {}),
     ...(wanted.isManaged ? { allowManagedHooksOnly: true, allowManagedPermissionRulesOnly: true } : {}),
     ...(permissions === undefined ? {} : { permissions }),
     hooks: hooksOf(settings, wanted),
   };
   return {
     text: `${JSON.stringify(next, null, 2)}\n`,
-    warnings: [...switchedOn, ...warnings, ...scopeWarnings(settings, wanted)],
+    warnings: [...switchedOn, ...(allowsBash ? [sandboxWarning] : []), ...warnings, ...scopeWarnings(settings, wanted)],
   };
 }
+
+const sandboxWarning =
+  "`sandbox.autoAllowBashIfSandboxed` is switched off, because it lets commands run without the gate's ALLOW";
 
 function parsed(before: string | undefined): Members {
   try {

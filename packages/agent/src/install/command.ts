@@ -2,7 +2,8 @@
  * `svc-gate hook install`: write or print the safest configuration of an agent host, show the difference first, and undo
  * it again.
  */
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { hash } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
@@ -78,8 +79,8 @@ export async function installCommand(words: readonly string[]): Promise<number> 
   const first = recordOf(file);
   // A second installation does not forget the settings from before the first one.
   const original = first !== undefined && first.after === before ? first.before : before;
-  write(file, settings.text, 0o644);
   write(record(file), JSON.stringify({ before: original, after: settings.text }), 0o600);
+  write(file, settings.text, modeOf(file));
   say(`wrote ${file}; \`svc-gate hook install --agent claude-code --undo\` restores your earlier settings`);
   say("Next: svc-gate doctor --agent claude-code");
   return 0;
@@ -116,6 +117,7 @@ async function wantedBy(values: Values, file: string): Promise<Wanted> {
   const isManaged = file === managedFile();
   const named = values["key-file"];
   const keyFile = resolve(named ?? keyFileFor("claude-code"));
+  if (named !== undefined) refuseProject(keyFile);
   // In the settings of the machine, the default is a file of each user.
   const isOfEachUser = isManaged && named === undefined;
   if (!isOfEachUser && !existsSync(keyFile)) {
@@ -124,6 +126,7 @@ async function wantedBy(values: Values, file: string): Promise<Wanted> {
     await makeKey({ url: values.url, adminKeyFile: resolve(admin), name: values.name, keyFile });
     say(`made the host key \`${values.name}\` and wrote it to ${keyFile}`);
   }
+  if (!isOfEachUser) refuseShared(keyFile);
   return {
     url: values.url.replace(/\/+$/, ""),
     keyFile: isOfEachUser ? `"$HOME"/${relative(homedir(), keyFile)}` : shellWord(keyFile),
@@ -133,6 +136,20 @@ async function wantedBy(values: Values, file: string): Promise<Wanted> {
     keepsAllow: values["keep-allow"],
     isManaged,
   };
+}
+
+/** A key in a project's folder is soon in its repository. */
+function refuseProject(keyFile: string): void {
+  const home = homedir();
+  for (let folder = dirname(keyFile); folder !== home && folder !== dirname(folder); folder = dirname(folder))
+    if ([".git", ".claude"].some((name) => existsSync(join(folder, name))))
+      throw new BadInput(`${keyFile} is in the project ${folder}: name a --key-file outside of all projects`);
+}
+
+/** The hook refuses such a key, so every call would be refused. */
+function refuseShared(keyFile: string): void {
+  if (process.platform !== "win32" && (statSync(keyFile).mode & 0o077) !== 0)
+    throw new BadInput(`other users can read ${keyFile}: run chmod 600 on it`);
 }
 
 function howToMakeKey(name: string, keyFile: string): string {
@@ -166,22 +183,32 @@ async function undo(file: string, { yes }: Values): Promise<number> {
   if (now !== after) say(`warning: somebody changed ${file} since; these changes would be lost too`);
   if (!(yes || (await agrees(before === undefined ? `Remove ${file}?` : `Write ${file}?`)))) return refusedByUser();
   if (before === undefined) rmSync(file, { force: true });
-  else write(file, before, 0o644);
+  else write(file, before, modeOf(file));
   rmSync(record(file));
   say(`${file} is as it was before`);
   return 0;
 }
 
-/** The file that keeps the earlier settings. */
+/** A new file's mode. All users read the machine's settings; those of a user may have secrets. */
+function modeOf(file: string): number {
+  return file === managedFile() ? 0o644 : 0o600;
+}
+
+/** The file that keeps the earlier settings of one file: CLAUDE_CONFIG_DIR may name another at the next start. */
 function record(file: string): string {
-  const name = file === managedFile() ? "managed" : "user";
+  const name = hash("sha256", file, "hex").slice(0, 16);
   return join(homedir(), ".config", "svc-gate", `claude-code.${name}.install.json`);
 }
 
 /** The earlier settings, and those that this command wrote; undefined if it wrote none. */
 function recordOf(file: string): { readonly before?: string; readonly after: string } | undefined {
   const text = readText(record(file));
-  return text === undefined ? undefined : JSON.parse(text);
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new BadInput(`${record(file)} is damaged: restore your settings by hand, and remove it`);
+  }
 }
 
 function show(file: string, before: string, after: string): void {

@@ -1,3 +1,6 @@
+/** The most pairs of lines to compare. Longer texts are shown as wholly replaced. */
+const pairsMax = 4_000_000;
+
 /**
  * Shows which lines differ, with three lines around each change. Settings are short, so the longest common subsequence is
  * quick enough.
@@ -16,6 +19,8 @@ function linesOf(text: string): readonly string[] {
 }
 
 function markedLines(before: readonly string[], after: readonly string[]): readonly string[] {
+  if (before.length * after.length > pairsMax)
+    return [...before.map((line) => `- ${line}`), ...after.map((line) => `+ ${line}`)];
   const common = commonLengths(before, after);
   const length = (one: number, other: number): number => common[one]?.[other] ?? 0;
   const lines: string[] = [];

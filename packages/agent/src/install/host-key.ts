@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { BadInput } from "../bad-input.ts";
@@ -20,18 +20,37 @@ export async function makeKey(asked: {
   readonly keyFile: string;
 }): Promise<void> {
   const { url, adminKeyFile, name, keyFile } = asked;
-  const response = await fetch(`${url.replace(/\/+$/, "")}/admin/keys`, {
-    method: "POST",
-    redirect: "manual",
-    headers: { authorization: `Bearer ${readKey(adminKeyFile)}`, "content-type": "application/json" },
-    body: JSON.stringify({ name, kind: "host" }),
-    signal: AbortSignal.timeout(10_000),
-  });
-  const { key, detail } = (await response.json()) as { readonly key?: unknown; readonly detail?: unknown };
-  if (response.status !== 201 || typeof key !== "string")
-    throw new BadInput(`the gate made no key: ${typeof detail === "string" ? detail : `status ${response.status}`}`);
-  mkdirSync(dirname(keyFile), { recursive: true, mode: 0o700 });
-  writeFileSync(keyFile, `${key}\n`, { mode: 0o600, flag: "wx" });
+  const authorization = `Bearer ${readKey(adminKeyFile)}`;
+  // Before the gate makes the key, so that no key is lost.
+  const descriptor = openNew(keyFile);
+  let isWritten = false;
+  try {
+    const response = await fetch(`${url.replace(/\/+$/, "")}/admin/keys`, {
+      method: "POST",
+      redirect: "manual",
+      headers: { authorization, "content-type": "application/json" },
+      body: JSON.stringify({ name, kind: "host" }),
+      signal: AbortSignal.timeout(10_000),
+    });
+    const { key, detail } = (await response.json()) as { readonly key?: unknown; readonly detail?: unknown };
+    if (response.status !== 201 || typeof key !== "string")
+      throw new BadInput(`the gate made no key: ${typeof detail === "string" ? detail : `status ${response.status}`}`);
+    writeFileSync(descriptor, `${key}\n`);
+    isWritten = true;
+  } finally {
+    closeSync(descriptor);
+    if (!isWritten) rmSync(keyFile, { force: true });
+  }
+}
+
+/** Opens a file that only its owner can read. It must not exist, also not as a link that leads nowhere. */
+function openNew(file: string): number {
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    return openSync(file, "wx", 0o600);
+  } catch (error) {
+    throw new BadInput(`the key file ${file} cannot be made (${(error as NodeJS.ErrnoException).code ?? "error"})`);
+  }
 }
 
 function readKey(file: string): string {

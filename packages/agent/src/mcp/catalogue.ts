@@ -7,8 +7,13 @@ export type ListTools = (cursor: string | undefined) => Promise<JsonObject | und
 
 /** A server may change its tools without telling: the list is read again after this time. */
 const freshMs = 300_000;
-/** Pages of one list. */
+/** Pages of one list, and the time after which no page of it is asked for. */
 const pagesMax = 100;
+const listMs = 60_000;
+/** A list that changes during each of so many readings is none. */
+const readingsMax = 3;
+/** Hidden tools that the proxy names to people. */
+const saidMax = 1000;
 
 type Status = "accepted" | "changed" | "new";
 
@@ -16,7 +21,7 @@ export class Catalogue {
   readonly #pins: Pins;
   readonly #say: (sentence: string) => void;
   #status = new Map<string, Status>();
-  #reading: Promise<void> | undefined;
+  #reading: Promise<boolean> | undefined;
   #readMs = -Infinity;
   readonly #said = new Set<string>();
 
@@ -38,8 +43,9 @@ export class Catalogue {
     if (!isObject(tool) || name === undefined) return false;
     const status = this.#pins.statusOf(name, tool);
     if ((into.get(name) ?? "accepted") !== "accepted") return false;
-    into.set(name, status);
-    if (status !== "accepted" && this.#pins.refusal === null && !this.#said.has(name)) {
+    if (this.#pins.hasTool(name)) into.set(name, status);
+    const isUnsaid = !this.#said.has(name) && this.#said.size < saidMax;
+    if (status !== "accepted" && this.#pins.refusal === null && isUnsaid) {
       this.#said.add(name);
       this.#say(
         `the tool ${JSON.stringify(name)} is ${status}: it is hidden and blocked until you run svc-gate mcp accept`,
@@ -55,15 +61,24 @@ export class Catalogue {
     const quoted = JSON.stringify(name.slice(0, 128));
     const again = "a person must run: svc-gate mcp accept";
     if (!this.#pins.hasTool(name)) return `Svc: nobody has accepted the tool ${quoted} of this MCP server; ${again}`;
-    if (this.#reading !== undefined || performance.now() - this.#readMs > freshMs) await this.read(list);
+    const unlisted = `Svc: the MCP server does not list the tool ${quoted} now; the call is blocked.`;
+    for (let count = 0; this.#isStale(); count += 1) {
+      if (count === readingsMax || !(await this.read(list))) return unlisted;
+    }
     const status = this.#status.get(name);
     if (status === "accepted") return undefined;
-    if (status === undefined) return `Svc: the MCP server does not list the tool ${quoted} now; the call is blocked.`;
-    return `Svc: the tool ${quoted} of this MCP server has changed since it was accepted; ${again}`;
+    return status === undefined
+      ? unlisted
+      : `Svc: the tool ${quoted} of this MCP server has changed since it was accepted; ${again}`;
   }
 
-  /** Reads the whole list again. Later callers share a reading that is under way. */
-  read(list: ListTools): Promise<void> {
+  /** A list that changes while it is read is stale when it has been read. */
+  #isStale(): boolean {
+    return this.#reading !== undefined || performance.now() - this.#readMs > freshMs;
+  }
+
+  /** Reads the whole list again; false if the server does not show it. Later callers share a reading under way. */
+  read(list: ListTools): Promise<boolean> {
     this.#reading ??= this.#readAll(list).finally(() => {
       this.#reading = undefined;
     });
@@ -75,20 +90,23 @@ export class Catalogue {
     this.#readMs = -Infinity;
   }
 
-  async #readAll(list: ListTools): Promise<void> {
+  async #readAll(list: ListTools): Promise<boolean> {
     const status = new Map<string, Status>();
+    this.#status = status;
     this.#readMs = performance.now();
+    const endMs = this.#readMs + listMs;
     let cursor: string | undefined;
     for (let page = 0; page < pagesMax; page += 1) {
       const result = await list(cursor);
-      if (!Array.isArray(result?.["tools"])) {
+      if (!Array.isArray(result?.["tools"]) || performance.now() > endMs) {
+        this.#status = new Map();
         this.forget();
-        return;
+        return false;
       }
       for (const tool of result["tools"]) this.#see(tool, status);
       cursor = textIn(result, "nextCursor");
       if (cursor === undefined) break;
     }
-    this.#status = status;
+    return true;
   }
 }

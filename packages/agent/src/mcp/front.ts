@@ -1,7 +1,7 @@
 /** Who may use the listener, and what its requests must look like. */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import { objectIn, textIn } from "./json.ts";
+import { isObject, objectIn, textIn } from "./json.ts";
 import { errors, MessageError, readMessage, type Message } from "./message.ts";
 
 /** A call is at most 256 KiB at the gate; an answer of a client can contain an image. */
@@ -74,11 +74,21 @@ function refuseOtherHeaders(message: Message, headers: IncomingMessage["headers"
     ["Mcp-Name", textIn(params, "name") ?? textIn(params, "uri")],
     ["MCP-Protocol-Version", version ?? headers["mcp-protocol-version"]],
   ] as const;
-  for (const [name, stated] of pairs) {
+  const isOther = ([name, stated]: (typeof pairs)[number]): boolean => {
     const header = headers[name.toLowerCase()];
-    if (header === undefined || (typeof header === "string" && decoded(header) === stated)) continue;
-    throw new MessageError(`Svc: the ${name} header does not equal the body.`, errors.header, id);
-  }
+    return header !== undefined && !(typeof header === "string" && decoded(header) === stated);
+  };
+  const judged = new Set(textsIn(objectIn(params, "arguments")));
+  const isUnjudged = ([name, header]: [string, unknown]): boolean =>
+    name.startsWith("mcp-param-") && !(typeof header === "string" && judged.has(decoded(header)));
+  const [name] = pairs.find(isOther) ?? Object.entries(headers).find(isUnjudged) ?? [];
+  if (name !== undefined) throw new MessageError(`Svc: the ${name} header does not equal the body.`, errors.header, id);
+}
+
+/** The texts that arguments have as headers. The proxy does not know which argument a header repeats. */
+function textsIn(value: unknown): readonly string[] {
+  if (isObject(value)) return Object.values(value).flatMap(textsIn);
+  return ["string", "number", "boolean"].includes(typeof value) ? [String(value)] : [];
 }
 
 /** A value that a header cannot have is sent as Base64 of its UTF-8 bytes. */

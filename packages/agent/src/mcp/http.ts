@@ -6,6 +6,7 @@ import { HttpRefusal, readPost, refuseStrangers } from "./front.ts";
 import * as messages from "./message.ts";
 import { UsageError } from "./pins.ts";
 import { Relay, type Ports, type RelayContext } from "./relay.ts";
+import { RecentMap } from "./recent.ts";
 import { Reply } from "./reply.ts";
 import { secretOf } from "./settings.ts";
 import { answerMs, eventsOf, textOf, typeOf, Upstream, UpstreamError, type UpstreamAnswer } from "./upstream.ts";
@@ -73,12 +74,17 @@ interface Exchange {
   readonly isReplay: boolean;
 }
 
+interface Session {
+  readonly relay: Relay;
+  readonly context: RelayContext;
+}
+
 class HttpProxy {
   readonly #contextOf: (sessionId?: string) => RelayContext;
   readonly #upstream: Upstream;
   readonly #shared: RelayContext;
   readonly #catalogue: Catalogue;
-  readonly #sessions = new Map<string, { readonly relay: Relay; readonly context: RelayContext }>();
+  readonly #sessions = new RecentMap<string, Session>(sessionsMax);
 
   constructor(contextOf: (sessionId?: string) => RelayContext, upstream: Upstream) {
     this.#contextOf = contextOf;
@@ -116,25 +122,18 @@ class HttpProxy {
     if (answer !== undefined) await this.#pass(exchange, answer, this.#ports(exchange));
   }
 
-  #newSession(): { readonly relay: Relay; readonly context: RelayContext } {
+  #newSession(): Session {
     const context = this.#contextOf(randomUUID());
     return { relay: new Relay(context, new Catalogue(context.pins, context.say)), context };
   }
 
-  #session(id: string): { readonly relay: Relay; readonly context: RelayContext } {
+  #session(id: string): Session {
     const session = this.#sessions.get(id) ?? this.#newSession();
-    this.#sessions.delete(id);
     this.#sessions.set(id, session);
-    const [oldest] = this.#sessions.keys();
-    if (this.#sessions.size > sessionsMax && oldest !== undefined) this.#sessions.delete(oldest);
     return session;
   }
 
-  async #post(
-    exchange: Exchange,
-    message: messages.Message,
-    session: { readonly relay: Relay; readonly context: RelayContext } | undefined,
-  ): Promise<void> {
+  async #post(exchange: Exchange, message: messages.Message, session: Session | undefined): Promise<void> {
     const { relay, reply, signal } = exchange;
     const id = message.kind === "request" ? message.id : undefined;
     let isSent = false;
@@ -192,7 +191,7 @@ class HttpProxy {
       const problem = problemOf(answer.statusCode);
       if (problem === undefined) return answer;
       answer.destroy();
-      throw new UpstreamError(problem, false);
+      throw new UpstreamError(problem);
     } catch (error) {
       if (!(error instanceof UpstreamError)) throw error;
       if (signal.aborted) return undefined;
@@ -215,8 +214,11 @@ class HttpProxy {
     reply.resemble(answer);
     try {
       if (type === "events") await this.#passEvents(exchange, answer, ports);
-      else if (type === "json") await this.#passJson(relay, await textOf(answer), ports);
+      else if (type === "json") await passJson(relay, await textOf(answer), ports);
       else reply.plain(await textOf(answer));
+      // The rest of a stream of a session can still come on another stream.
+      const isOver = !(type === "events" && exchange.isInSession) && answer.statusCode < 400;
+      if (id !== undefined && isOver && relay.abandon(id)) throw new UpstreamError("the MCP server did not answer");
       reply.end();
     } catch (error) {
       if (signal.aborted) return;
@@ -224,11 +226,6 @@ class HttpProxy {
       if (id !== undefined) relay.abandon(id);
       reply.last(messages.errorText(id ?? null, messages.errors.internal, `Svc: ${why}.`), 502);
     }
-  }
-
-  async #passJson(relay: Relay, text: string, ports: Ports): Promise<void> {
-    if (text.trim() === "") return;
-    await relay.fromServer(messages.readMessage(text), ports);
   }
 
   /** A request of the server may wait for the gate; later messages pass it. */
@@ -262,23 +259,31 @@ class HttpProxy {
       // Other callers may wait for the same answer, so it does not end when this caller leaves.
       const signal = AbortSignal.timeout(answerMs);
       const answer = await this.#upstream.send({ method: "POST", headers: all, body: text, signal });
-      if (typeOf(answer) !== "events") return await relay.fromServer(messages.readMessage(await textOf(answer)), ports);
-      for await (const { data } of eventsOf(answer)) {
+      const isStream = typeOf(answer) === "events";
+      const texts = isStream ? eventsOf(answer) : [{ data: await textOf(answer) }];
+      for await (const { data } of texts) {
         const each = data === "" ? undefined : messages.readMessage(data);
         if (each?.kind === "response") await relay.fromServer(each, ports);
       }
     } catch {
-      const failed = messages.errorText(message.id, messages.errors.internal, "no answer");
-      await relay.fromServer(messages.readMessage(failed), ports);
+      // The relay is told below.
     }
+    const failed = messages.errorText(message.id, messages.errors.internal, "no answer");
+    await relay.fromServer(messages.readMessage(failed), ports);
   }
 
   /** An answer of the proxy to a request of the server. */
   async #tell({ headers }: Exchange, text: string): Promise<void> {
     const all = { ...ownHeaders(headers), ...acceptOf("POST") };
-    const answer = await this.#upstream.send({ method: "POST", headers: all, body: text }).catch(() => undefined);
-    answer?.resume();
+    const signal = AbortSignal.timeout(answerMs);
+    const asked = { method: "POST", headers: all, body: text, signal } as const;
+    const answer = await this.#upstream.send(asked).catch(() => undefined);
+    answer?.on("error", () => undefined).resume();
   }
+}
+
+async function passJson(relay: Relay, text: string, ports: Ports): Promise<void> {
+  if (text.trim() !== "") await relay.fromServer(messages.readMessage(text), ports);
 }
 
 function passed(headers: IncomingMessage["headers"]): Headers {

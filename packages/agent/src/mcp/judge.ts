@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { SvcGate, type Verdict } from "../../../../clients/javascript/svc-gate.mjs";
 import { canonicalJson, type JsonObject } from "./json.ts";
+import { RecentMap } from "./recent.ts";
 
 export interface JudgeOptions {
   readonly gate: SvcGate;
@@ -32,7 +33,7 @@ export class Judge {
   readonly #gate: SvcGate;
   readonly #waitMs: number;
   /** The approvals of calls that were refused because a person decides, by the digest of the call. */
-  readonly #parked = new Map<string, string>();
+  readonly #parked = new RecentMap<string, string>(parkedMax);
   readonly #reports = new Set<Promise<unknown>>();
 
   constructor({ gate, waitMs }: JudgeOptions) {
@@ -49,7 +50,7 @@ export class Judge {
     const verdict = first.escalated && this.#waitMs > 0 ? await this.#settled(first, tool, input, waiting) : first;
     this.#parked.delete(call);
     const id = verdict.approval?.id;
-    if (verdict.escalated && typeof id === "string") this.#park(call, id);
+    if (verdict.escalated && typeof id === "string") this.#parked.set(call, id);
     return { isAllowed: verdict.verdict === "ALLOW", reason: reasonOf(verdict), verdict };
   }
 
@@ -61,12 +62,6 @@ export class Judge {
     } finally {
       clearInterval(timer);
     }
-  }
-
-  #park(call: string, approval: string): void {
-    this.#parked.set(call, approval);
-    const [oldest] = this.#parked.keys();
-    if (this.#parked.size > parkedMax && oldest !== undefined) this.#parked.delete(oldest);
   }
 
   /** Reports what became of allowed calls. Nobody waits for it, and a failure changes nothing. */

@@ -8,7 +8,7 @@ export interface Request {
   readonly id: MessageId;
   readonly method: string;
   readonly params: JsonObject;
-  /** The message as it came. */
+  /** The message as it came, in one line. */
   readonly text: string;
 }
 
@@ -61,10 +61,14 @@ const shapes = [
   { kind: "response", members: ["jsonrpc", "id", "error"] },
 ] as const;
 
-/** Members of `params` that the proxy or a server reads. Some programs read them in any case of letters. */
-const knownParams: readonly string[] =
-  "name arguments _meta task inputResponses requestState uri ref argument context requestId notifications".split(" ");
-const foldedParams: ReadonlySet<string> = new Set(knownParams.map(folded));
+/** Members of `params` and of `result` that decide what passes. Some programs read them in any case of letters. */
+const knownMembers: readonly string[] = [
+  ..."name arguments _meta task inputResponses requestState uri ref argument context requestId notifications".split(
+    " ",
+  ),
+  ..."tools instructions capabilities resultType inputRequests".split(" "),
+];
+const foldedMembers: ReadonlySet<string> = new Set(knownMembers.map(folded));
 
 /**
  * Reads one message.
@@ -99,13 +103,14 @@ function faultOf(value: JsonObject): string | undefined {
   }
   if (!("method" in value || "result" in value || "error" in value)) return "it has no method, result or error";
   if ("result" in value && !("id" in value)) return "it has no id";
-  const odd = Object.keys(objectIn(value, "params") ?? {}).find(
-    (name) => !knownParams.includes(name) && foldedParams.has(folded(name)),
-  );
-  return odd === undefined ? undefined : "a member of its params is spelled like another one";
+  const members = Object.keys(objectIn(value, "params") ?? objectIn(value, "result") ?? {});
+  const isOdd = members.some((name) => !knownMembers.includes(name) && foldedMembers.has(folded(name)));
+  return isOdd ? "a member of its params or result is spelled like another one" : undefined;
 }
 
-function messageOf(value: JsonObject, text: string): Message {
+function messageOf(value: JsonObject, original: string): Message {
+  // Some readers end a line at a carriage return, and would find a message in the middle of this one.
+  const text = original.replaceAll(/[\r\n]/g, " ");
   const id = idIn(value);
   const method = value["method"];
   if (typeof method !== "string")

@@ -46,13 +46,23 @@ export interface RelayContext {
   readonly keepsAnswered: boolean;
 }
 
+/** Without the request's text: a client may leave many requests open. */
 interface Pending {
-  readonly request: messages.Request;
+  readonly id: messages.MessageId;
+  readonly method: string;
+  readonly isTask: boolean;
+  readonly taskId: string | undefined;
   readonly ports: Ports;
   readonly stop: AbortController;
   state: "held" | "sent" | "answered";
   call?: RoundCall;
   verdicts: readonly Verdict[];
+}
+
+interface PendingOfServer {
+  readonly stop: AbortController;
+  /** The client has it, so it can answer. */
+  isSent: boolean;
 }
 
 /** An error of servers of 2025-11-25 that contains requests for the user. */
@@ -61,7 +71,7 @@ const protocolVersionKey = "io.modelcontextprotocol/protocolVersion";
 /** A server that does not list its tools in this time has none. */
 const listTimeoutMs = 30_000;
 /** Answered requests of one session that a resumed stream can answer again. */
-const answeredMax = 1000;
+const answeredMax = 100;
 const pendingMax = 10_000;
 /** Members of a call's params: the proxy judges or understands each. */
 const callMembers = ["name", "arguments", "_meta", "task", "inputResponses", "requestState"];
@@ -70,10 +80,12 @@ export class Relay {
   readonly #context: RelayContext;
   readonly #catalogue: Catalogue;
   readonly #pending = new Map<string, Pending>();
-  readonly #pendingOfServer = new Map<string, AbortController>();
+  readonly #pendingOfServer = new Map<string, PendingOfServer>();
   readonly #own = new Map<string, (response: messages.Response | undefined) => void>();
   readonly #ownPrefix = `svc-gate-${randomBytes(8).toString("hex")}`;
   #ownCount = 0;
+  /** The list is read for a notification, so another one says nothing new. */
+  #isChangeRead = false;
   /** What a client of the newer protocol states with each request. */
   #meta: JsonObject | undefined;
 
@@ -86,8 +98,10 @@ export class Relay {
   async fromClient(message: messages.Message, ports: Ports): Promise<void> {
     if (message.kind === "request") return this.#clientRequest(message, ports);
     if (message.kind === "notification") return this.#clientNotification(message, ports);
-    if (message.id !== null && this.#pendingOfServer.delete(messages.keyOf(message.id)))
-      ports.toServer(message.text, false);
+    const key = message.id === null ? "" : messages.keyOf(message.id);
+    if (this.#pendingOfServer.get(key)?.isSent !== true) return;
+    this.#pendingOfServer.delete(key);
+    ports.toServer(message.text, false);
   }
 
   async fromServer(message: messages.Message, ports: Ports): Promise<void> {
@@ -96,26 +110,27 @@ export class Relay {
     return this.#serverResponse(message, ports);
   }
 
-  /** The client does not wait for the answer any more. */
-  abandon(id: messages.MessageId): void {
+  /** The client does not wait for the answer any more. Returns false if the request was not open. */
+  abandon(id: messages.MessageId): boolean {
     const key = messages.keyOf(id);
     const pending = this.#pending.get(key);
-    if (pending === undefined || pending.state === "answered") return;
+    if (pending === undefined || pending.state === "answered") return false;
     this.#pending.delete(key);
     pending.stop.abort();
     if (pending.state === "sent") this.#context.judge.report(pending.verdicts, "unknown");
+    return true;
   }
 
   /** Answers everything that is still open: the server has ended. */
   close(reason: string): void {
     for (const [key, pending] of this.#pending) {
       if (pending.state === "answered") continue;
-      const { id } = pending.request;
+      const { id } = pending;
       this.abandon(id);
       pending.ports.toClient(messages.errorText(id, messages.errors.internal, reason));
       this.#pending.delete(key);
     }
-    for (const stop of this.#pendingOfServer.values()) stop.abort();
+    for (const { stop } of this.#pendingOfServer.values()) stop.abort();
     for (const end of this.#own.values()) end(undefined);
   }
 
@@ -133,7 +148,10 @@ export class Relay {
     const params = clientParams(request.params, method, pins.channels);
     const meta = objectIn(params, "_meta");
     if (meta !== undefined && protocolVersionKey in meta) this.#meta = meta;
-    const pending: Pending = { request, ports, stop: new AbortController(), state: "held", verdicts: [] };
+    const isTask = "task" in params;
+    const taskId = textIn(params, "taskId");
+    const stop = new AbortController();
+    const pending: Pending = { id, method, isTask, taskId, ports, stop, state: "held", verdicts: [] };
     this.#pending.delete(key);
     this.#pending.set(key, pending);
     if (method === "tools/call") return this.#call(pending, params);
@@ -151,16 +169,18 @@ export class Relay {
   }
 
   async #call(pending: Pending, params: JsonObject): Promise<void> {
-    const tool = params["name"];
-    const input = params["arguments"] ?? {};
+    const { name: tool, arguments: input = {}, requestState: state = "" } = params;
     const odd = Object.keys(params).find((member) => !callMembers.includes(member));
-    if (typeof tool !== "string" || !isObject(input) || odd !== undefined) {
-      const { id } = pending.request;
+    if (typeof tool !== "string" || !isObject(input) || typeof state !== "string" || odd !== undefined) {
+      const { id } = pending;
       const why = "Svc: a call needs a name, may have arguments, and has nothing else that a server could read.";
       this.#pending.delete(messages.keyOf(id));
       return pending.ports.toClient(messages.errorText(id, messages.errors.params, why));
     }
-    const refusal = await this.#catalogue.refusal(tool, this.#lister(pending.ports));
+    if (pending.isTask && !this.#context.pins.channels.has("tasks"))
+      return this.#refuse(pending, deniedMethod(requestsOfClient, "tasks/get"));
+    const refusalOfPins = (): Promise<string | undefined> => this.#catalogue.refusal(tool, this.#lister(pending.ports));
+    const refusal = await refusalOfPins();
     if (refusal !== undefined) return this.#refuse(pending, refusal);
     let name: string;
     try {
@@ -168,25 +188,35 @@ export class Relay {
     } catch {
       return this.#refuse(pending, "Svc: the tool's name is not Unicode text; the call is blocked.");
     }
-    return this.#judged(pending, params, { method: "tools/call", name, input });
+    return this.#judged(pending, params, { method: "tools/call", name, input }, refusalOfPins);
   }
 
-  /** Sends the request on if the gate allows it, as exactly the data that the gate has judged. */
-  async #judged(pending: Pending, params: JsonObject, call: RoundCall): Promise<void> {
+  /**
+   * Sends the request on if the gate allows it, as exactly the data that the gate has judged.
+   *
+   * @param refusalLater asked after the verdict: while a person decides, a tool can change
+   */
+  async #judged(
+    pending: Pending,
+    params: JsonObject,
+    call: RoundCall,
+    refusalLater?: () => Promise<string | undefined>,
+  ): Promise<void> {
     const { judge } = this.#context;
     if (pending.stop.signal.aborted) return undefined;
     const question = this.#question(params, call);
     if (typeof question === "string") return this.#refuse(pending, question);
     const { name, input, earlier } = question;
-    const judgement = await judge.judge(name, input, this.#waiting(pending));
-    if (pending.stop.signal.aborted) {
-      if (judgement.isAllowed) judge.report([judgement.verdict], "failed");
-      return undefined;
-    }
+    const judgement = await judge.judge(name, input, this.#waiting(pending, params));
+    const changed = judgement.isAllowed ? await refusalLater?.() : undefined;
+    if (judgement.isAllowed && (pending.stop.signal.aborted || changed !== undefined))
+      judge.report([judgement.verdict], "failed");
     if (!judgement.isAllowed) return this.#refuse(pending, judgement.reason);
+    if (changed !== undefined) return this.#refuse(pending, changed);
+    if (pending.stop.signal.aborted) return undefined;
     pending.call = call;
     pending.verdicts = [...earlier, judgement.verdict];
-    const { id, method } = pending.request;
+    const { id, method } = pending;
     return this.#send(pending, messages.requestText({ id, method, params }));
   }
 
@@ -204,8 +234,8 @@ export class Relay {
     return { name: responsesName(call.name), input: { ...call.input, $responses: responses }, earlier };
   }
 
-  #waiting({ request, ports, stop }: Pending): Waiting {
-    const token = objectIn(request.params, "_meta")?.["progressToken"];
+  #waiting({ ports, stop }: Pending, params: JsonObject): Waiting {
+    const token = objectIn(params, "_meta")?.["progressToken"];
     if (typeof token !== "string" && typeof token !== "number") return { signal: stop.signal };
     let count = 0;
     // The numbers only grow, and stay below those of the tool.
@@ -217,11 +247,11 @@ export class Relay {
     return { signal: stop.signal, tick };
   }
 
-  #refuse({ request: { id, method, params }, ports, stop }: Pending, reason: string): void {
+  #refuse({ id, method, isTask, ports, stop }: Pending, reason: string): void {
     if (stop.signal.aborted) return;
     this.#pending.delete(messages.keyOf(id));
     // A client that expects a task cannot read a tool's result.
-    const isResult = method === "tools/call" && !("task" in params);
+    const isResult = method === "tools/call" && !isTask;
     ports.toClient(
       isResult ? messages.refusalText(id, reason) : messages.errorText(id, messages.errors.refused, reason),
     );
@@ -246,14 +276,17 @@ export class Relay {
     if (found === undefined) return error(messages.errors.method, deniedMethod(requestsOfServer, method));
     if (this.#pendingOfServer.has(key) || this.#pendingOfServer.size >= pendingMax)
       return error(messages.errors.invalid, "Svc: another request with this id is still open.");
-    const stop = new AbortController();
-    this.#pendingOfServer.set(key, stop);
-    if (found.judged === undefined) return ports.toClient(request.text);
-    const refusal = await this.#refusalOf(found.judged, params, stop.signal);
-    if (stop.signal.aborted) return undefined;
-    if (refusal === undefined) return ports.toClient(messages.requestText({ id, method, params }));
-    this.#pendingOfServer.delete(key);
-    return error(messages.errors.refused, refusal);
+    const pending: PendingOfServer = { stop: new AbortController(), isSent: false };
+    const { signal } = pending.stop;
+    this.#pendingOfServer.set(key, pending);
+    const refusal = found.judged === undefined ? undefined : await this.#refusalOf(found.judged, params, signal);
+    if (signal.aborted) return undefined;
+    if (refusal !== undefined) {
+      this.#pendingOfServer.delete(key);
+      return error(messages.errors.refused, refusal);
+    }
+    pending.isSent = true;
+    return ports.toClient(found.judged === undefined ? request.text : messages.requestText({ id, method, params }));
   }
 
   /** Asks the gate about what a server wants of the client. */
@@ -270,7 +303,10 @@ export class Relay {
     if (method === "notifications/cancelled") return this.#serverCancelled(params, text, ports);
     if (method === "notifications/tools/list_changed") {
       this.#catalogue.forget();
+      if (this.#isChangeRead) return undefined;
+      this.#isChangeRead = true;
       await this.#catalogue.read(this.#lister(ports));
+      this.#isChangeRead = false;
     }
     if (method === "notifications/tasks/status") this.#taskEnded(textIn(params, "taskId"), params);
     return ports.toClient(text);
@@ -282,9 +318,9 @@ export class Relay {
     if (typeof id !== "string" && typeof id !== "number") return;
     const key = messages.keyOf(id);
     const own = this.#pendingOfServer.get(key);
-    own?.abort();
+    own?.stop.abort();
     this.#pendingOfServer.delete(key);
-    const isSubscription = this.#pending.get(key)?.request.method === "subscriptions/listen";
+    const isSubscription = this.#pending.get(key)?.method === "subscriptions/listen";
     if (isSubscription) this.#pending.delete(key);
     if (own !== undefined || isSubscription) ports.toClient(text);
   }
@@ -300,10 +336,10 @@ export class Relay {
     if (pending === undefined || !(isFirst || (pending.state === "answered" && ports.isReplay === true)))
       return undefined;
     if (isFirst) this.#answered(key, pending);
-    const refusal = await this.#refusalOfAnswer(pending, response);
+    const refusal = await this.#refusalOfAnswer(pending, response, isFirst);
     if (isFirst) this.#reportEnd(pending, response, refusal !== undefined);
     if (refusal !== undefined) return this.#refuse(pending, refusal);
-    const result = response.result && this.#filtered(pending.request.method, response.result);
+    const result = response.result && this.#filtered(pending.method, response.result);
     const isSame = result === response.result;
     return ports.toClient(isSame || result === undefined ? response.text : messages.resultText(id, result));
   }
@@ -333,13 +369,18 @@ export class Relay {
   }
 
   /** A server can ask for something in its answer: each request in it needs its channel and the gate's ALLOW. */
-  async #refusalOfAnswer(pending: Pending, { result, error }: messages.Response): Promise<string | undefined> {
+  async #refusalOfAnswer(
+    pending: Pending,
+    { result, error }: messages.Response,
+    isFirst: boolean,
+  ): Promise<string | undefined> {
     const { signal } = pending.stop;
+    const unclear = "Svc: the server asks for input in a way that cannot be judged.";
     if (error?.["code"] === urlElicitationCode) {
-      const asked = objectIn(error, "data")?.["elicitations"];
-      const requests = Array.isArray(asked) ? asked : [];
+      const { elicitations: asked, ...others } = objectIn(error, "data") ?? {};
+      if (!Array.isArray(asked) || Object.keys(others).length > 0) return unclear;
       return this.#refusalOfAll(
-        requests.map((params) => ({ method: "elicitation/create", params })),
+        asked.map((params) => ({ method: "elicitation/create", params })),
         signal,
       );
     }
@@ -347,15 +388,19 @@ export class Relay {
     const { call, verdicts } = pending;
     if (call === undefined) return "Svc: the server asks for input where it must not.";
     const asked = result["inputRequests"] ?? {};
-    if (!isObject(asked)) return "Svc: the server asks for input in a way that cannot be judged.";
+    const state = result["requestState"];
+    if (!isObject(asked) || !(state === undefined || typeof state === "string")) return unclear;
     const refusal = await this.#refusalOfAll(Object.values(asked), signal);
-    if (refusal === undefined) this.#context.rounds.add(call, result["requestState"], verdicts);
+    // An answer that a stream repeats permits no second round.
+    if (refusal === undefined && isFirst) this.#context.rounds.add(call, state, verdicts);
     return refusal;
   }
 
   async #refusalOfAll(requests: readonly unknown[], signal: AbortSignal): Promise<string | undefined> {
     for (const request of requests) {
       const method = textIn(request, "method") ?? "";
+      if (!isObject(request) || Object.keys(request).some((name) => name !== "method" && name !== "params"))
+        return "Svc: the server asks for input in a way that cannot be judged.";
       const found = allowedMethod(requestsOfServer, method, this.#context.pins.channels);
       if (found === undefined) return deniedMethod(requestsOfServer, method);
       if (found.judged === undefined) continue;
@@ -365,18 +410,17 @@ export class Relay {
     return undefined;
   }
 
-  #reportEnd({ request, verdicts }: Pending, { result, error }: messages.Response, isRefused: boolean): void {
+  /** A server's word that it did nothing is not enough: `failed` could undo the count of a call that ran. */
+  #reportEnd({ method, taskId, verdicts }: Pending, { result }: messages.Response, isRefused: boolean): void {
     const { judge, tasks } = this.#context;
-    const taskId = textIn(request.params, "taskId");
-    if (request.method === "tasks/result" && result !== undefined)
+    if (method === "tasks/result" && result !== undefined)
       this.#taskEnded(taskId, { status: result["isError"] === true ? "failed" : "completed" });
-    if (request.method === "tasks/get" || request.method === "tasks/cancel") this.#taskEnded(taskId, result);
+    if (method === "tasks/get" || method === "tasks/cancel") this.#taskEnded(taskId, result);
     if (verdicts.length === 0 || tasks.begin(result, verdicts)) return;
     const isUnfinished = result?.["resultType"] === "input_required" && !isRefused;
     if (isUnfinished) return;
-    const hasNotBegun = error?.["code"] === messages.errors.params || error?.["code"] === messages.errors.method;
     const isDone = result !== undefined && result["isError"] !== true && !isRefused;
-    judge.report(verdicts, isDone ? "done" : hasNotBegun ? "failed" : "unknown");
+    judge.report(verdicts, isDone ? "done" : "unknown");
   }
 
   #taskEnded(id: string | undefined, state: JsonObject | undefined): void {

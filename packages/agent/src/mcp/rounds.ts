@@ -27,7 +27,7 @@ export class Rounds {
   #size = 0;
 
   /** @param state the server's `requestState`, or undefined if the server sent none */
-  add(call: RoundCall, state: unknown, verdicts: readonly Verdict[]): void {
+  add(call: RoundCall, state: string | undefined, verdicts: readonly Verdict[]): void {
     const key = digestOf([call.method, call.name, call.input, state ?? null]);
     const rounds = this.#open.get(key) ?? [];
     rounds.push({ verdicts, endMs: performance.now() + roundMs });

@@ -13,7 +13,8 @@ const eventMax = 16_777_216;
 
 /** Collects events from pieces of a stream. */
 export class SseReader {
-  #rest = "";
+  #line = "";
+  #endsWithReturn = false;
   #fields = new Map<string, string>();
   #data: string[] = [];
   #length = 0;
@@ -24,17 +25,19 @@ export class SseReader {
    * @throws RangeError if an event is too long
    */
   read(piece: string): readonly SseEvent[] {
-    const text = this.#rest + piece;
-    // A final carriage return may be half of a line's end.
-    const lines = text.split(/\r\n|\n|\r(?!$)/);
-    this.#rest = lines.pop() ?? "";
+    // A piece may end in the middle of a line's end. Only the piece is searched: a line can have many.
+    const text = this.#endsWithReturn && piece.startsWith("\n") ? piece.slice(1) : piece;
+    if (piece !== "") this.#endsWithReturn = piece.endsWith("\r");
+    const [first = "", ...others] = text.split(/\r\n|\n|\r/);
     const events: SseEvent[] = [];
-    for (const line of lines) {
-      this.#length += line.length;
-      const event = line === "" ? this.#event() : this.#field(line);
+    this.#line += first;
+    for (const next of others) {
+      this.#length += this.#line.length;
+      const event = this.#line === "" ? this.#event() : this.#field(this.#line);
       if (event !== undefined) events.push(event);
+      this.#line = next;
     }
-    if (this.#length + this.#rest.length > eventMax) throw new RangeError("an event is too long");
+    if (this.#length + this.#line.length > eventMax) throw new RangeError("an event is too long");
     return events;
   }
 

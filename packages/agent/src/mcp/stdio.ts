@@ -1,6 +1,7 @@
 /** Starts a server as a child process and stands between it and the client of this process. */
 import { spawn, type ChildProcessByStdio } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
+import { setTimeout as pause } from "node:timers/promises";
 import { Catalogue } from "./catalogue.ts";
 import { readLines, writeLine, type LineFault } from "./lines.ts";
 import * as messages from "./message.ts";
@@ -9,6 +10,8 @@ import { serverEnv } from "./settings.ts";
 
 /** How long a server may take to end after its input has ended, and again after SIGTERM. */
 const endMs = 5000;
+/** How long a process that the server has left behind may hold its output. */
+const lastLinesMs = 1000;
 /** How long the reports of the last calls may take. */
 const reportMs = 2000;
 
@@ -17,10 +20,12 @@ export async function proxyStdio(context: RelayContext, command: readonly string
   const [program = "", ...words] = command;
   const child = spawn(program, words, { stdio: ["pipe", "pipe", "inherit"], env: serverEnv(process.env) });
   const relay = new Relay(context, new Catalogue(context.pins, context.say));
-  const ports: Ports = {
-    toServer: (text) => writeLine(child.stdin, text, process.stdin),
-    toClient: (text) => writeLine(process.stdout, text, child.stdout),
-  };
+  // Who does not take the answers to its messages must not fill the memory with more of them.
+  const portsOf = (source: Readable): Ports => ({
+    toServer: (text) => writeLine(child.stdin, text, source),
+    toClient: (text) => writeLine(process.stdout, text, source),
+  });
+  const [ports, serverPorts] = [portsOf(process.stdin), portsOf(child.stdout)];
   child.stdin.on("error", () => undefined);
   process.stdout.on("error", () => child.stdin.end());
   readLines(process.stdin, {
@@ -30,18 +35,25 @@ export async function proxyStdio(context: RelayContext, command: readonly string
   });
   const lines = new Promise<void>((resolve) => {
     readLines(child.stdout, {
-      line: (text) => fromServer(relay, ports, { text, say: context.say }),
+      line: (text) => fromServer(relay, serverPorts, { text, say: context.say }),
       fault: (why) => context.say(`a line of the server is dropped: it is ${why}`),
       end: resolve,
     });
   });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.kill(signal));
   const code = await exitOf(child, context.say);
-  await lines;
+  do await Promise.race([lines, atMost(lastLinesMs)]);
+  while (child.stdout.isPaused());
+  child.stdout.destroy();
   relay.close("Svc: the MCP server has ended.");
   process.stdin.destroy();
-  await Promise.race([context.judge.reported(), new Promise((resolve) => setTimeout(resolve, reportMs).unref())]);
+  await Promise.race([context.judge.reported(), atMost(reportMs)]);
   return code;
+}
+
+/** A limit of time that does not keep the process. */
+function atMost(ms: number): Promise<void> {
+  return pause(ms, undefined, { ref: false });
 }
 
 function fromClient(relay: Relay, ports: Ports, text: string): void {
@@ -81,12 +93,11 @@ function unreadable(why: LineFault): string {
 
 function stopChild(child: ChildProcessByStdio<Writable, Readable, null>): void {
   child.stdin.end();
-  const terminate = setTimeout(() => {
+  // A child that has ended does not keep this process, and neither do the timers.
+  setTimeout(() => {
     child.kill("SIGTERM");
-    const kill = setTimeout(() => child.kill("SIGKILL"), endMs);
-    child.once("exit", () => clearTimeout(kill));
-  }, endMs);
-  child.once("exit", () => clearTimeout(terminate));
+    setTimeout(() => child.kill("SIGKILL"), endMs).unref();
+  }, endMs).unref();
 }
 
 function exitOf(

@@ -1,20 +1,19 @@
 /** What became of calls that a server runs as tasks (MCP 2025-11-25). */
 import type { Verdict } from "../../../../clients/javascript/svc-gate.mjs";
 import { isObject, textIn, type JsonObject } from "./json.ts";
+import { RecentMap } from "./recent.ts";
 
 /** Tasks whose end nobody has seen: the oldest is forgotten, and has no outcome. */
 const tasksMax = 10_000;
 
 export class Tasks {
-  readonly #verdicts = new Map<string, readonly Verdict[]>();
+  readonly #verdicts = new RecentMap<string, readonly Verdict[]>(tasksMax);
 
   /** Remembers the task that answers a call. Returns false if the result is not a task. */
   begin(result: JsonObject | undefined, verdicts: readonly Verdict[]): boolean {
     const id = textIn(result?.["task"], "taskId");
     if (id === undefined) return false;
     this.#verdicts.set(id, verdicts);
-    const [oldest] = this.#verdicts.keys();
-    if (this.#verdicts.size > tasksMax && oldest !== undefined) this.#verdicts.delete(oldest);
     return true;
   }
 

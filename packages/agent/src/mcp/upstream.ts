@@ -10,15 +10,7 @@ const otherBytesMax = 65_536;
 /** How long a server may take until it begins to answer a question of the proxy. */
 export const answerMs = 30_000;
 
-export class UpstreamError extends Error {
-  /** True if the server cannot have seen the request. */
-  readonly isUnsent: boolean;
-
-  constructor(message: string, isUnsent: boolean) {
-    super(message);
-    this.isUnsent = isUnsent;
-  }
-}
+export class UpstreamError extends Error {}
 
 export interface UpstreamRequest {
   readonly method: "POST" | "GET" | "DELETE";
@@ -50,10 +42,7 @@ export class Upstream {
       const options = { method, headers: all, agent: this.#agent, ...(signal === undefined ? {} : { signal }) };
       const sending = send(this.#address, options);
       sending.on("response", (answer) => resolve(Object.assign(answer, { statusCode: answer.statusCode ?? 0 })));
-      sending.on("error", (error: NodeJS.ErrnoException) => {
-        const isUnsent = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH"].includes(error.code ?? "");
-        reject(new UpstreamError("the MCP server could not be reached", isUnsent));
-      });
+      sending.on("error", () => reject(new UpstreamError("the MCP server could not be reached")));
       sending.end(body);
     });
   }
@@ -82,7 +71,7 @@ export async function textOf(answer: IncomingMessage): Promise<string> {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Buffer.concat(pieces));
   } catch {
     answer.destroy();
-    throw new UpstreamError("the MCP server's answer is broken or too long", false);
+    throw new UpstreamError("the MCP server's answer is broken or too long");
   }
 }
 
@@ -93,7 +82,7 @@ export async function* eventsOf(answer: IncomingMessage): AsyncGenerator<SseEven
   try {
     for await (const piece of answer) yield* reader.read(decoder.decode(piece, { stream: true }));
   } catch {
-    throw new UpstreamError("the MCP server's stream broke", false);
+    throw new UpstreamError("the MCP server's stream broke");
   } finally {
     answer.destroy();
   }

@@ -1,3 +1,5 @@
+import { hash } from "node:crypto";
+
 /** A receipt of a call that was let through. */
 interface HookedReceipt {
   readonly seq: number;
@@ -13,15 +15,22 @@ export class HookedCalls {
 
   /** A model may use an id twice: then the last call counts. */
   add(place: string, receipt: HookedReceipt): void {
-    this.#receipts.delete(place);
-    this.#receipts.set(place, { seq: receipt.seq, hash: receipt.hash });
+    const name = nameOf(place);
+    this.#receipts.delete(name);
+    this.#receipts.set(name, { seq: receipt.seq, hash: receipt.hash });
     const [oldest] = this.#receipts.keys();
     if (this.#receipts.size > callsMax && oldest !== undefined) this.#receipts.delete(oldest);
   }
 
   take(place: string): HookedReceipt | undefined {
-    const receipt = this.#receipts.get(place);
-    this.#receipts.delete(place);
+    const name = nameOf(place);
+    const receipt = this.#receipts.get(name);
+    this.#receipts.delete(name);
     return receipt;
   }
+}
+
+/** The caller chooses the text of a place, up to the size of a body: only its digest stays in memory. */
+function nameOf(place: string): string {
+  return hash("sha256", place, "base64url");
 }

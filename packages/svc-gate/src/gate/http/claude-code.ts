@@ -187,7 +187,7 @@ const factNames = ["cwd", "permission_mode", "agent_id", "agent_type"] as const;
  * The tool's name at the gate: a built-in tool keeps its name, and a tool of an MCP server is `server.tool`.
  *
  * The host replaces characters in `mcp__server__tool`, so the server's own name comes from `mcp_server`. A server that a
- * project file names is `project:server`, because anyone who can write the project can choose its name.
+ * project's file may have named is `project:server`, because anyone who can write the project can choose its name.
  *
  * @returns undefined if the name does not belong to the server
  */
@@ -197,9 +197,12 @@ function gateName(name: string, server: JsonObject | undefined): string | undefi
   if (typeof owner !== "string") return undefined;
   const prefix = `mcp__${owner.replaceAll(/[^a-zA-Z0-9_-]/g, "_")}__`;
   if (!name.startsWith(prefix)) return undefined;
-  const scope = (server as JsonObject).get("source") === "project" ? "project:" : "";
+  const scope = ownSources.includes((server as JsonObject).get("source") as string) ? "" : "project:";
   return `${scope}${escaped(owner)}.${escaped(name.slice(prefix.length))}`;
 }
+
+/** Where only the user, the machine's administrator or the program that starts the host names servers. */
+const ownSources: readonly string[] = ["claudeai", "dynamic", "enterprise", "local", "managed", "sdk", "user"];
 
 /**
  * Escapes what could separate scope, server and tool, so that two of them never have one name. Every program that names
