@@ -39,6 +39,7 @@ export async function runAgentCommand(words: readonly string[]): Promise<number>
   const load = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (load !== undefined) return run(await load(), rest);
   const isHelp = ["--help", "-h"].includes(name);
+  if (!isHelp && name !== "") process.stderr.write(`svc-gate: this package has no command ${JSON.stringify(name)}\n`);
   (isHelp ? process.stdout : process.stderr).write(usage);
   return isHelp ? 0 : 2;
 }

@@ -2,11 +2,15 @@
  * Goal: names stay apart, a text has one reading, and a stream's pieces do not matter. Method: tables, and random texts
  * that are held against a second reading.
  */
-import assert from "node:assert/strict";
+import assert, { fail } from "node:assert/strict";
+import { once } from "node:events";
+import { createReadStream } from "node:fs";
+import { PassThrough } from "node:stream";
 import { suite, test } from "node:test";
 import fc from "fast-check";
 import { canonicalJson, JsonError, readJson } from "../../../packages/agent/src/mcp/json.ts";
 import { readMessage } from "../../../packages/agent/src/mcp/message.ts";
+import { readLines } from "../../../packages/agent/src/mcp/lines.ts";
 import { defaultName, escapedName, serverPrefix, toolName } from "../../../packages/agent/src/mcp/names.ts";
 import { RecentMap } from "../../../packages/agent/src/mcp/recent.ts";
 import { eventText, SseReader } from "../../../packages/agent/src/mcp/sse.ts";
@@ -49,6 +53,25 @@ suite("names at the gate", () => {
     ] as const;
     for (const [command, expected] of rows) assert.equal(defaultName({ command }), expected);
     assert.equal(defaultName({ command: [], address: new URL("https://crm.example/mcp") }), "crm.example");
+  });
+});
+
+suite("lines of a stream", () => {
+  test("a file ends, although a file as standard input never closes", { timeout: 5000 }, async () => {
+    const file = createReadStream(import.meta.filename, { autoClose: false });
+    const lines: string[] = [];
+    await new Promise<void>((end) => readLines(file, { line: (text) => lines.push(text), fault: fail, end }));
+    assert.equal(lines[0], "/**");
+    file.destroy();
+  });
+
+  test("a stream that ends and closes ends once, after its last line", { timeout: 5000 }, async () => {
+    const stream = new PassThrough();
+    const seen: string[] = [];
+    readLines(stream, { line: (text) => seen.push(text), fault: fail, end: () => seen.push("(end)") });
+    stream.end("one\ntwo");
+    await once(stream, "close");
+    assert.deepEqual(seen, ["one", "two", "(end)"]);
   });
 });
 

@@ -39,7 +39,7 @@ The scripted calls only touch files in a folder of the doctor's own.
   --yes              start the listed commands without asking
   --json             print the results for programs
 
-Exit code 0: nothing ran without the gate's ALLOW; 1: something did.
+Exit code 0: nothing ran without the gate's ALLOW; 1: a case is open, or says nothing; 2: the doctor could not start.
 `;
 
 const options = {

@@ -13,6 +13,7 @@ import { Tasks } from "./tasks.ts";
 const usage = `usage: svc-gate mcp [options] -- COMMAND [ARGUMENT ...]      start a server and stand before it
        svc-gate mcp [options] --upstream URL --port PORT    stand before a server's address
        svc-gate mcp accept [options] -- COMMAND ...         show what is new or changed, and accept it
+       svc-gate mcp accept [options] --upstream URL         the same for a server's address
 
   --name NAME        the server's name at the gate: its tools are NAME.TOOL
   --project          the server comes from a project's file: its name becomes project:NAME
@@ -21,12 +22,18 @@ const usage = `usage: svc-gate mcp [options] -- COMMAND [ARGUMENT ...]      star
   --upstream URL     the address of a server with the Streamable HTTP transport
   --port PORT        listen on 127.0.0.1:PORT; clients send the key SVC_MCP_KEY as a bearer token
   accept only:
-  --allow CHANNEL    also allow ${channels.join(", ")}
-  --deny CHANNEL     allow it no longer
+  --allow CHANNEL    also let pass ${channels.join(", ")}
+  --deny CHANNEL     let it pass no longer
   --yes              do not ask
 
-environment: SVC_URL, SVC_KEY or SVC_KEY_FILE, SVC_SESSION, SVC_TIMEOUT (seconds, for the gate);
-             SVC_MCP_KEY or SVC_MCP_KEY_FILE, SVC_MCP_UPSTREAM_KEY or SVC_MCP_UPSTREAM_KEY_FILE
+environment (a name with _FILE is a file that holds the key):
+  SVC_URL                            the gate's address; it must be set
+  SVC_KEY, SVC_KEY_FILE              the API key for the gate
+  SVC_SESSION                        the session's id at the gate (default: a new one)
+  SVC_TIMEOUT                        seconds for one attempt to reach the gate (default: 10)
+  SVC_MCP_KEY, SVC_MCP_KEY_FILE      with --port: the key that clients must send
+  SVC_MCP_UPSTREAM_KEY, SVC_MCP_UPSTREAM_KEY_FILE
+                                     with --upstream: the bearer token for the server
 `;
 
 export interface McpOptions {

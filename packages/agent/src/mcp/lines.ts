@@ -50,9 +50,17 @@ export function readLines(
     if (start < piece.length) keep(piece.subarray(start));
   });
   input.on("error", () => input.destroy());
-  input.on("close", end);
+  let hasEnded = false;
+  const endOnce = (): void => {
+    if (hasEnded) return;
+    hasEnded = true;
+    end();
+  };
+  // Standard input from a file, such as /dev/null, ends but does not close. A stream that breaks closes but does not end.
+  input.on("close", endOnce);
   input.on("end", () => {
     if (length > 0) finish();
+    endOnce();
   });
 }
 

@@ -29,13 +29,19 @@ export async function addCommandsOfOtherPackages(program: Command): Promise<void
   else for (const name of names.workbench) addMissing(program, name, "svc-gate-workbench");
 }
 
+const agentDescriptions: Readonly<Record<string, string>> = {
+  doctor: "start an agent host with a scripted model, and say whether a BLOCK ran",
+  hook: "ask the gate about a tool call, as an agent host's hook; `hook install` sets it up",
+  mcp: "ask the gate before each call of an MCP server's tools",
+};
+
 /** The agent's package reads its own words, because it also runs without this one. */
 function addAgentCommand(program: Command, name: string, agent: Agent | undefined): void {
   if (agent === undefined) {
     addMissing(program, name, "svc-gate-agent");
     return;
   }
-  passAllWords(program.command(name).description("for agents' machines")).action(async () => {
+  passAllWords(program.command(name).description(agentDescriptions[name] ?? "")).action(async () => {
     process.exitCode = await agent.runAgentCommand(process.argv.slice(2));
   });
 }
