@@ -119,19 +119,14 @@ function escaped(part) {
 /** Tools that the model's provider runs, wholly or in part: the gate would not see what they do. */
 const providerTools = ["WebSearch"];
 
+/** Options of the host's command line that change nothing about tools. */
+const harmlessFlags = ["debug", "debug-to-stderr", "replay-user-messages", "verbose"];
+
 /** Settings that would let a call run without a grant. */
 function grantsIn(options) {
-  const { permissionMode, settings, mcpServers, agents, sandbox } = options;
+  const { permissionMode, settings, managedSettings, mcpServers, agents, sandbox } = options;
   const policies = Object.values(mcpServers ?? {}).flatMap(({ tools }) => (Array.isArray(tools) ? tools : []));
   const modes = Object.values(agents ?? {}).map((agent) => agent.permissionMode);
-  const flags = [
-    "permission-mode",
-    "allowedTools",
-    "allowed-tools",
-    "dangerously-skip-permissions",
-    "settings",
-    "bare",
-  ];
   return [
     [![undefined, "dontAsk"].includes(permissionMode), "permissionMode must be dontAsk or absent"],
     [options.allowDangerouslySkipPermissions, "allowDangerouslySkipPermissions must not be set"],
@@ -139,12 +134,18 @@ function grantsIn(options) {
     [options.skills, "skills must be absent, because the SDK allows the tool Skill for them"],
     [options.canUseTool || options.permissionPromptToolName, "canUseTool and permissionPromptToolName must be absent"],
     [typeof settings === "string", "settings must be an object, because a file may allow tools"],
-    [settings?.permissions?.allow?.length > 0, "settings.permissions.allow must be empty"],
-    [settings?.hooks || settings?.disableAllHooks, "settings must have no hooks and no disableAllHooks"],
+    [
+      [settings, managedSettings].some((each) => each?.permissions?.allow?.length > 0),
+      "settings.permissions.allow and managedSettings.permissions.allow must be empty",
+    ],
+    [
+      [settings, managedSettings].some((each) => each?.hooks || each?.disableAllHooks),
+      "settings and managedSettings must have no hooks and no disableAllHooks",
+    ],
+    [options.hooks?.PermissionRequest?.length > 0, "a PermissionRequest hook may allow what the gate did not"],
     [policies.some((tool) => tool.permission_policy === "always_allow"), "an MCP tool must not have always_allow"],
     [modes.some((mode) => ![undefined, "dontAsk"].includes(mode)), "an agent's permissionMode must be dontAsk"],
     [[sandbox, settings?.sandbox].some((each) => each?.autoAllowBashIfSandboxed), "the sandbox must not allow Bash"],
-    [flags.some((flag) => flag in (options.extraArgs ?? {})), `extraArgs must not have ${flags.join(", ")}`],
   ].flatMap(([isWrong, sentence]) => (isWrong ? [sentence] : []));
 }
 
@@ -154,6 +155,11 @@ function blindSpotsIn(options) {
   const provided = named.filter(Array.isArray).flat();
   return [
     [options.hooks?.PreToolUse?.length > 0, "another PreToolUse hook may replace the input that the gate judged"],
+    [options.plugins?.length > 0, "plugins must be empty, because their hooks may change a call"],
+    [
+      Object.keys(options.extraArgs ?? {}).some((flag) => !harmlessFlags.includes(flag)),
+      `extraArgs may only have ${harmlessFlags.join(", ")}, because others may switch the hook off`,
+    ],
     [options.toolAliases, "toolAliases run another tool than the one that the gate judged"],
     [
       provided.some((tool) => providerTools.includes(String(tool).replace(/\(.*$/, ""))),

@@ -30,7 +30,7 @@ _PROVIDER_TOOLS = ["WebSearch"]  # the model's provider runs them, wholly or in 
 # Where only the user, the machine's administrator or this program names servers. A project's file cannot.
 _OWN_SOURCES = ("claudeai", "dynamic", "enterprise", "local", "managed", "sdk", "user")
 _MODES = (None, "dontAsk")
-_FLAGS = ("permission-mode", "allowedTools", "allowed-tools", "dangerously-skip-permissions", "settings", "bare")
+_FLAGS = ("debug", "debug-to-stderr", "replay-user-messages", "verbose")  # these change nothing about tools
 _log = logging.getLogger("svc_gate")
 
 _Snapshot = Optional["dict[str, Any]"]
@@ -210,7 +210,7 @@ def _grants_in(options: ClaudeAgentOptions) -> list[str]:
         (own.get("hooks") or own.get("disableAllHooks"), "settings must have no hooks and no disableAllHooks"),
         (any(mode not in _MODES for mode in modes), "an agent's permissionMode must be dontAsk"),
         (any((each or {}).get("autoAllowBashIfSandboxed") for each in sandboxes), "the sandbox must not allow Bash"),
-        (any(flag in options.extra_args for flag in _FLAGS), "extra_args must not have " + ", ".join(_FLAGS)),
+        ((options.hooks or {}).get("PermissionRequest"), "a PermissionRequest hook may allow what the gate did not"),
     ]
     return [sentence for is_wrong, sentence in found if is_wrong]
 
@@ -230,6 +230,11 @@ def _blind_spots_in(options: ClaudeAgentOptions) -> list[str]:
     provided = [tool for tools in named if isinstance(tools, list) for tool in tools]
     found = [
         ((options.hooks or {}).get("PreToolUse"), "another PreToolUse hook may replace the input that the gate judged"),
+        (getattr(options, "plugins", None), "plugins must be empty, because their hooks may change a call"),
+        (
+            any(flag not in _FLAGS for flag in options.extra_args),
+            "extra_args may only have %s, because others may switch the hook off" % ", ".join(_FLAGS),
+        ),
         (
             any(tool.partition("(")[0] in _PROVIDER_TOOLS for tool in provided),
             "the provider runs %s, so the gate cannot judge it" % ", ".join(_PROVIDER_TOOLS),

@@ -56,6 +56,11 @@ suite("the adapter for the Claude Agent SDK", () => {
       [{ agents: { a: { permissionMode: "acceptEdits" } } }, /an agent's permissionMode/],
       [{ sandbox: { autoAllowBashIfSandboxed: true } }, /sandbox/],
       [{ extraArgs: { "dangerously-skip-permissions": null } }, /extraArgs/],
+      [{ extraArgs: { "plugin-dir": "x" } }, /extraArgs/],
+      [{ plugins: [{ type: "local", path: "x" }] }, /plugins/],
+      [{ managedSettings: { permissions: { allow: ["Bash"] } } }, /managedSettings.permissions.allow/],
+      [{ managedSettings: { hooks: { PreToolUse: [] } } }, /managedSettings must have no hooks/],
+      [{ hooks: { PermissionRequest: [{ hooks: [] }] } }, /PermissionRequest/],
       [{ skills: "all" }, /skills/],
       [{ hooks: { PreToolUse: [{ hooks: [] }] } }, /another PreToolUse hook/],
       [{ toolAliases: { Bash: "x" } }, /toolAliases/],
@@ -63,7 +68,10 @@ suite("the adapter for the Claude Agent SDK", () => {
       [{ agents: { a: { tools: ["WebSearch"] } } }, /the provider runs WebSearch/],
     ];
     for (const [options, says] of wrong) assert.throws(() => guarded(options, { gate: unused }), says);
-    const plain: any = guarded({ maxTurns: 3, mcpServers: { a: { type: "stdio" } } }, { gate: unused });
+    const plain: any = guarded(
+      { maxTurns: 3, extraArgs: { debug: null }, mcpServers: { a: { type: "stdio" } } },
+      { gate: unused },
+    );
     assert.equal(plain.permissionMode, "dontAsk");
     assert.deepEqual(plain.settingSources, []);
     assert.deepEqual(plain.disallowedTools, ["WebSearch"]);
