@@ -12,6 +12,15 @@ export interface HostRun {
 
 const head = `# Agent hosts
 
+| you have | use | page |
+|---|---|---|
+| Claude Code | a hook, which \`svc-gate hook install\` sets up | [claude-code.md](claude-code.md) |
+| a program with the Claude Agent SDK | the adapter | [claude-agent-sdk.md](claude-agent-sdk.md) |
+| any other agent with MCP servers | a proxy before each server | [mcp.md](mcp.md) |
+| your own code that runs tool calls | the client, at that place | [the clients](../../spec/client.md) |
+
+## What was tested
+
 The gate must hold in the agent hosts that people run. This page says in which cases it does. A test runs each released host against a
 scripted model and a real gate, and fails if this page differs from what it found. \`npm run hosts\` writes the page. With \`-- --newest\`
 the command runs the newest versions instead, and prints what it found.

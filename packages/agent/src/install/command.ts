@@ -185,7 +185,7 @@ async function undo(file: string, { yes }: Values): Promise<number> {
   if (before === undefined) rmSync(file, { force: true });
   else write(file, before, modeOf(file));
   rmSync(record(file));
-  say(`${file} is as it was before`);
+  say(before === undefined ? `removed ${file}, which did not exist before` : `${file} is as it was before`);
   return 0;
 }
 
