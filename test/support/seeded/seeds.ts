@@ -28,6 +28,8 @@ const publishedMax = 4;
 interface WrittenRule {
   readonly rule: string;
   readonly on: string | readonly string[];
+  /** Names for parts of its condition. */
+  readonly let?: Readonly<Record<string, string>>;
   readonly when: string;
   readonly verdict: "ALLOW" | "ESCALATE" | "BLOCK";
 }
@@ -42,10 +44,15 @@ function withRule(text: string, rule: WrittenRule): string {
   return `${text}  - ${JSON.stringify({ ...rule, reason: "seeded" })}\n`;
 }
 
+/** The parts of a rule that say when it applies, as a rule of another name. */
+function partsOf({ on, let: named, when, verdict }: WrittenRule): WrittenRule {
+  return { rule: "seeded-here", on, ...(named === undefined ? {} : { let: named }), when, verdict };
+}
+
 function ruleSeeds(base: string, text: string, rule: WrittenRule): readonly Seed[] {
   const added = (kind: string, change: Partial<WrittenRule>, ...expected: readonly string[]): Seed => ({
     name: `${base}: ${rule.rule}: ${kind}`,
-    text: withRule(text, { rule: "seeded-here", on: rule.on, when: rule.when, verdict: rule.verdict, ...change }),
+    text: withRule(text, { ...partsOf(rule), ...change }),
     expected,
   });
   const when = `(${rule.when})`;

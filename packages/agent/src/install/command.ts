@@ -80,7 +80,7 @@ export async function installCommand(words: readonly string[]): Promise<number> 
   // A second installation does not forget the settings from before the first one.
   const original = first !== undefined && first.after === before ? first.before : before;
   write(record(file), JSON.stringify({ before: original, after: settings.text }), 0o600);
-  write(file, settings.text, modeOf(file));
+  write(file, settings.text, permissionBitsOf(file));
   say(`wrote ${file}; \`svc-gate hook install --agent claude-code --undo\` restores your earlier settings`);
   say("Next: svc-gate doctor --agent claude-code");
   return 0;
@@ -183,14 +183,14 @@ async function undo(file: string, { yes }: Values): Promise<number> {
   if (now !== after) say(`warning: somebody changed ${file} since; these changes would be lost too`);
   if (!(yes || (await agrees(before === undefined ? `Remove ${file}?` : `Write ${file}?`)))) return refusedByUser();
   if (before === undefined) rmSync(file, { force: true });
-  else write(file, before, modeOf(file));
+  else write(file, before, permissionBitsOf(file));
   rmSync(record(file));
   say(before === undefined ? `removed ${file}, which did not exist before` : `${file} is as it was before`);
   return 0;
 }
 
 /** A new file's mode. All users read the machine's settings; those of a user may have secrets. */
-function modeOf(file: string): number {
+function permissionBitsOf(file: string): number {
   return file === managedFile() ? 0o644 : 0o600;
 }
 

@@ -12,7 +12,7 @@ import { secretOf } from "./settings.ts";
 import { answerMs, eventsOf, textOf, typeOf, Upstream, UpstreamError, type UpstreamAnswer } from "./upstream.ts";
 
 /** Sessions of the older protocol: if there are more, the proxy forgets the oldest. */
-const sessionsMax = 1000;
+const openSessionsMax = 1000;
 const reportMs = 2000;
 
 /** Headers of a request that the server needs. The client's key is not among them. */
@@ -84,7 +84,7 @@ class HttpProxy {
   readonly #upstream: Upstream;
   readonly #shared: RelayContext;
   readonly #catalogue: Catalogue;
-  readonly #sessions = new RecentMap<string, Session>(sessionsMax);
+  readonly #sessions = new RecentMap<string, Session>(openSessionsMax);
 
   constructor(contextOf: (sessionId?: string) => RelayContext, upstream: Upstream) {
     this.#contextOf = contextOf;

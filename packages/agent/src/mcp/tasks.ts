@@ -24,7 +24,7 @@ export class Tasks {
   ): { verdicts: readonly Verdict[]; status: "done" | "unknown" } | undefined {
     const verdicts = id === undefined ? undefined : this.#verdicts.get(id);
     if (id === undefined || verdicts === undefined) return undefined;
-    const status = statusOf(state);
+    const status = taskStatusOf(state);
     if (status === undefined) return undefined;
     this.#verdicts.delete(id);
     return { verdicts, status };
@@ -32,7 +32,7 @@ export class Tasks {
 }
 
 /** A task that failed or was cancelled may have done something. */
-function statusOf(state: unknown): "done" | "unknown" | undefined {
+function taskStatusOf(state: unknown): "done" | "unknown" | undefined {
   if (!isObject(state)) return undefined;
   if (state["status"] === "completed") return "done";
   return state["status"] === "failed" || state["status"] === "cancelled" ? "unknown" : undefined;

@@ -50,7 +50,7 @@ export function prepare(policySet: PolicySet, sent: CheckRequest, caller: Caller
     return { request, caller, plan, early, updates: noUpdates, broken: noPairs, uncounted };
   const updates: CounterUpdate[] = [];
   const broken: (readonly [string, string])[] = [];
-  const context = contextOf({ request, caller }, 0);
+  const context = contextOf(request, caller, 0);
   for (const { counter, holds, keys, amount, blind } of plan.writers) {
     if (early !== undefined && !blind) continue;
     try {
@@ -84,7 +84,7 @@ function decisionOn(lookupPlan: LookupPlan, values: readonly (string | undefined
   if (early !== undefined || plan === undefined) return early ?? unknownTool(undefined, request.toolName);
   const read = new Map<string, string>();
   const counters = plan.readers.size === 0 ? noCounters : counterValues(lookupPlan, values, read);
-  const context = contextOf(prepared, now, counters);
+  const context = contextOf(request, prepared.caller, now, counters);
   const accumulator = new VerdictAccumulator(context);
   for (const { requires } of plan.routes) {
     const failed = firstFailing(requires, context);
@@ -257,7 +257,7 @@ function checkPresence(plan: ToolPlan, request: CheckRequest, caller: Caller): D
   let context: EvaluationContext | undefined;
   for (const { presence } of plan.routes) {
     if (presence.length === 0) continue;
-    context ??= contextOf({ request, caller }, 0);
+    context ??= contextOf(request, caller, 0);
     const failed = firstFailing(presence, context);
     if (failed !== undefined) return failed;
   }

@@ -65,7 +65,8 @@ export function planLookups(prepared: Prepared, now: number): LookupPlan {
     return { prepared, now, lookups: noLookups, sources: noSources };
   const lookups: Lookup[] = [];
   const sources = new Map<string, CounterSource>();
-  const contexts = { deciding: contextOf(prepared, now), observing: contextOf(prepared, now) };
+  const { request, caller } = prepared;
+  const contexts = { deciding: contextOf(request, caller, now), observing: contextOf(request, caller, now) };
   for (const [name, reader] of plan.readers) sources.set(name, source(reader, prepared, contexts, lookups));
   return { prepared, now, lookups, sources };
 }
@@ -162,7 +163,8 @@ function noCounter(name: string): never {
 }
 
 export function contextOf(
-  { request, caller }: Pick<Prepared, "caller" | "request">,
+  request: CheckRequest,
+  caller: Caller,
   now: number,
   counters: CounterValues = noCounters,
 ): EvaluationContext {
