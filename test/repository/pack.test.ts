@@ -53,7 +53,7 @@ function pathWithOlderNode(): { readonly path: string; readonly version: string 
 
 /** Returns the environment without this process's npm or gate variables. */
 function cleanEnvironment(path: string): NodeJS.ProcessEnv {
-  const kept = Object.entries(process.env).filter(([name]) => !/^(?:SVC_|NODE_|npm_|INIT_CWD$|PATH$)/i.test(name));
+  const kept = Object.entries(process.env).filter(([name]) => !/^(?:SVC_|NODE_(?!EXTRA_CA_CERTS$)|npm_|INIT_CWD$|PATH$)/i.test(name));
   return { ...Object.fromEntries(kept), PATH: path };
 }
 
@@ -278,6 +278,8 @@ suite("the package", () => {
     assert.deepEqual(wrong.stdout.match(/error TS\d+/g), ["error TS2551", "error TS2322"], wrong.stdout);
 
     const more = npm([...words.split(" "), "--prefer-offline", packed.filename, tools.filename], folder, env);
+    if (more.status !== 0 && noNetwork.test(String(more.stderr)))
+      return t.skip(`npm cannot reach its registry: ${String(more.stderr).split("\n")[0]}`);
     assert.equal(more.status, 0, String(more.stderr));
     assert.match(run("diff", join(library, "payments.yaml"), "contracts/starter.yaml"), /payment\.send/);
     assert.match(run("analyze"), /nothing found/);
