@@ -53,7 +53,9 @@ function pathWithOlderNode(): { readonly path: string; readonly version: string 
 
 /** Returns the environment without this process's npm or gate variables. */
 function cleanEnvironment(path: string): NodeJS.ProcessEnv {
-  const kept = Object.entries(process.env).filter(([name]) => !/^(?:SVC_|NODE_(?!EXTRA_CA_CERTS$)|npm_|INIT_CWD$|PATH$)/i.test(name));
+  const kept = Object.entries(process.env).filter(
+    ([name]) => !/^(?:SVC_|NODE_(?!EXTRA_CA_CERTS$)|npm_|INIT_CWD$|PATH$)/i.test(name),
+  );
   return { ...Object.fromEntries(kept), PATH: path };
 }
 
