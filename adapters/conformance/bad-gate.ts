@@ -1,7 +1,7 @@
 /** Gates that give no verdict: each listens on this machine and answers in one wrong way. */
 import { createServer } from "node:http";
 import type { BadGateKind } from "./case.ts";
-import { listening, type Listening } from "./listening.ts";
+import { listening, type Listening } from "../../packages/agent/src/listening.ts";
 
 /** A verdict as a gate would send it, for every route that a host may ask. */
 const allow = {

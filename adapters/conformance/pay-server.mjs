@@ -25,7 +25,7 @@ const methods = {
   ping: () => ({}),
   "tools/list": () => ({ tools: [pay] }),
   "tools/call": ({ name, arguments: input }) => {
-    if (name !== "pay") return { content: [{ type: "text", text: `there is no tool ${name}` }], isError: true };
+    if (name !== "pay") return { content: [{ type: "text", text: `the tool ${name} does not exist` }], isError: true };
     appendFileSync(witness, `pay ${input.amount} at ${Date.now()} with ${JSON.stringify(input)}\n`);
     return { content: [{ type: "text", text: `paid ${input.amount}` }] };
   },
@@ -35,7 +35,9 @@ function answer(line) {
   const { id, method, params = {} } = JSON.parse(line);
   if (id === undefined) return;
   const known = Object.hasOwn(methods, method) ? methods[method] : undefined;
-  const said = known ? { result: known(params) } : { error: { code: -32601, message: `there is no method ${method}` } };
+  const said = known
+    ? { result: known(params) }
+    : { error: { code: -32601, message: `the method ${method} does not exist` } };
   process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", id, ...said })}\n`);
 }
 

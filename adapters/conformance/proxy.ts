@@ -1,6 +1,6 @@
 /** A proxy on this machine that refuses everything and keeps a log: whatever a host asks of the world is in it. */
 import { createServer } from "node:http";
-import { listening, type Listening } from "./listening.ts";
+import { listening, type Listening } from "../../packages/agent/src/listening.ts";
 
 export interface Proxy extends Listening {
   /** Requests as `METHOD target`, oldest first. */

@@ -1,18 +1,16 @@
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";
+import { listening, type Listening } from "../listening.ts";
 
 /** How the doctor's gate answers the next calls. */
 export type Behaviour = "allow" | "block" | "broken" | "closed" | "empty";
 
 /** The doctor's own gate: it has no contract and no ledger, and answers each hook in one way. */
-export interface StandIn {
-  /** `http://127.0.0.1:PORT` */
-  readonly url: string;
+export interface StandIn extends Listening {
   readonly key: string;
   /** The tools of the calls that a hook has asked about, in order. */
   readonly asked: readonly string[];
   readonly behave: (behaviour: Behaviour) => Promise<void>;
-  readonly stop: () => Promise<void>;
 }
 
 /** Starts the gate on a free port of this machine. */
@@ -35,31 +33,18 @@ export async function startStandIn(key: string): Promise<StandIn> {
       response.writeHead(status, headers).end(status === 200 ? outputOf(behaviour, event) : "{}");
     });
   });
-  const listen = (port: number): Promise<number> =>
-    new Promise((resolve, reject) => {
-      server.once("error", reject);
-      server.listen(port, "127.0.0.1", () => {
-        const address = server.address();
-        resolve(typeof address === "object" && address !== null ? address.port : 0);
-      });
-    });
-  const close = (): Promise<void> =>
-    new Promise((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    });
-  const port = await listen(0);
+  const { url, stop } = await listening(server);
   return {
-    url: `http://127.0.0.1:${port}`,
+    url,
     key,
     asked,
     behave: async (next) => {
       const isClosed = behaviour === "closed";
       behaviour = next;
-      if (next === "closed" && !isClosed) await close();
-      if (next !== "closed" && isClosed) await listen(port);
+      if (next === "closed" && !isClosed) await stop();
+      if (next !== "closed" && isClosed) await listening(server, Number(new URL(url).port));
     },
-    stop: close,
+    stop,
   };
 }
 

@@ -57,5 +57,5 @@ export function placeIn(messages: readonly Message[]): Place {
 export function turnAt(scripts: Scripts, { script, turn }: Place): ScriptedTurn {
   if (script === undefined) return "This conversation has no script.";
   const turns = Object.hasOwn(scripts, script) ? scripts[script] : undefined;
-  return turns === undefined ? `There is no script ${script}.` : (turns[turn] ?? "The script has ended.");
+  return turns === undefined ? `The script ${script} does not exist.` : (turns[turn] ?? "The script has ended.");
 }

@@ -3,6 +3,7 @@
  * stateless. A marker in the user's text picks the script, and the number of model turns in the request picks the turn.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { listening, type Listening } from "../listening.ts";
 import { anthropic } from "./anthropic.ts";
 import { gemini } from "./gemini.ts";
 import { openaiChat } from "./openai-chat.ts";
@@ -18,14 +19,11 @@ export interface Shown extends Place {
   readonly tools: readonly string[];
 }
 
-export interface ScriptedModel {
-  /** `http://127.0.0.1:PORT`, without a path. */
-  readonly url: string;
+export interface ScriptedModel extends Listening {
   /** Every request so far, oldest first. */
   readonly shown: readonly Shown[];
   /** Requests that are not in a known protocol, as `METHOD /path`. */
   readonly strange: readonly string[];
-  readonly stop: () => Promise<void>;
 }
 
 const protocols: readonly Protocol[] = [anthropic, openaiChat, openaiResponses, gemini];
@@ -41,18 +39,7 @@ export async function startModel(scripts: Scripts): Promise<ScriptedModel> {
       response.end(JSON.stringify({ error: { type: "invalid_request_error", message: String(error) } }));
     });
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", resolve);
-  });
-  const address = server.address();
-  const port = typeof address === "object" && address !== null ? address.port : 0;
-  const stop = (): Promise<void> =>
-    new Promise((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    });
-  return { url: `http://127.0.0.1:${port}`, shown, strange, stop };
+  return { ...(await listening(server)), shown, strange };
 }
 
 interface State {

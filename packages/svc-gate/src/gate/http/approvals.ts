@@ -4,7 +4,6 @@ import { grantRows, parseLeaf, partText, readCall } from "../../ledger/entry/mod
 import {
   bad,
   good,
-  limits,
   quote,
   refuse,
   typeName,
@@ -18,7 +17,7 @@ import { freeMembers } from "../approvals/grants.ts";
 import type { Key } from "../admin/keys/keys.ts";
 import { isSentence, readMembers, sendJson, sentenceBytesMax } from "./body.ts";
 import { readGrant } from "./grants.ts";
-import { badQuery, queryOf } from "./query.ts";
+import { badQuery, queryOf, waitProblem } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
 
@@ -89,11 +88,7 @@ export async function showApproval(call: RouteCall): Promise<FastifyReply> {
   const { gate, reply, request } = call;
   const query = queryOf(request);
   const wait = query.parameters.get("wait");
-  const problem =
-    badQuery(query, ["wait"]) ??
-    (wait === null || (/^[1-9][0-9]?$/.test(wait) && Number(wait) <= limits.waitSecondsMax)
-      ? undefined
-      : `"wait" must be a whole number of seconds from 1 to ${limits.waitSecondsMax}`);
+  const problem = badQuery(query, ["wait"]) ?? (wait === null ? undefined : waitProblem(wait));
   if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
   const approval = await gate.approvals.find(idOf(call));
   const mine = approval !== undefined && approval.key === nameOf(call) && call.key?.scopes.has("check") === true;
@@ -114,7 +109,8 @@ export async function showApproval(call: RouteCall): Promise<FastifyReply> {
   return sendJson(reply, detail);
 }
 
-async function waitFor(
+/** Waits until the approval is decided, the time is over, or the client has left. */
+export async function waitFor(
   { gate, key, reply }: RouteCall,
   approval: Approval,
   seconds: number,

@@ -2,10 +2,11 @@ import { hash } from "node:crypto";
 import type { FastifyReply } from "fastify";
 import { statusAt } from "../../approvals/mod.ts";
 import { bad, good, limits, readJson, type JsonDocument, type JsonObject, type Result } from "../../wire/mod.ts";
+import { waitFor } from "./approvals.ts";
 import { textOf } from "./body.ts";
 import { answerCheck } from "./check.ts";
 import type { Exchange } from "./exchange.ts";
-import { badValue, queryOf } from "./query.ts";
+import { badValue, queryOf, waitProblem } from "./query.ts";
 import type { RouteCall } from "./route.ts";
 
 /** The rest of an ESCALATE: `deny` refuses at once, `wait` holds the answer, `defer` parks a headless run. */
@@ -85,10 +86,7 @@ async function decide(call: RouteCall, hooked: HookedCall, body: Buffer): Promis
 const parameters = {
   on_escalate: (value: string) =>
     ["defer", "deny", "wait"].includes(value) ? undefined : '"on_escalate" must be deny, wait or defer',
-  wait: (value: string) =>
-    /^[1-9][0-9]?$/.test(value) && Number(value) <= limits.waitSecondsMax
-      ? undefined
-      : `"wait" must be a whole number of seconds from 1 to ${limits.waitSecondsMax}`,
+  wait: waitProblem,
 };
 
 /** Checks the call, waits for a person if asked to, and checks again with an approval that a person gave. */
@@ -110,13 +108,11 @@ async function settled(
   return status === "denied" ? check(call, hooked, body, undefined) : first;
 }
 
-async function waited({ gate, key, reply }: RouteCall, id: string, seconds: number): Promise<string> {
-  const approval = await gate.approvals.find(id);
+async function waited(call: RouteCall, id: string, seconds: number): Promise<string> {
+  const approval = await call.gate.approvals.find(id);
   if (approval === undefined) return "unknown";
-  const gone = new AbortController();
-  reply.raw.once("close", () => gone.abort());
-  const latest = await gate.approvals.wait(approval, key?.id ?? "", seconds * 1000, gone.signal);
-  return latest.ok && !gone.signal.aborted ? statusAt(latest.value, Date.now()) : "unknown";
+  const latest = await waitFor(call, approval, seconds);
+  return latest.ok && !call.reply.raw.destroyed ? statusAt(latest.value, Date.now()) : "unknown";
 }
 
 async function check(

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from "fastify";
-import { bad, good, nearest, quote, type Result } from "../../wire/mod.ts";
+import { bad, good, limits, nearest, quote, type Result } from "../../wire/mod.ts";
 import { readMoment } from "../start/moment.ts";
 
 /** The query of a request's target. */
@@ -20,6 +20,12 @@ export function badQuery({ written, parameters }: Query, names: readonly string[
 
 /** The parameters of a path, each with a function that returns the mistake in a value; undefined if it is valid. */
 export type Parameters = Readonly<Record<string, (value: string, name: string) => string | undefined>>;
+
+/** Returns why a text is not the number of seconds that a request may wait for a person; undefined if it is. */
+export function waitProblem(value: string): string | undefined {
+  if (/^[1-9][0-9]?$/.test(value) && Number(value) <= limits.waitSecondsMax) return undefined;
+  return `"wait" must be a whole number of seconds from 1 to ${limits.waitSecondsMax}`;
+}
 
 /** Returns why a query or the value of one of its parameters is wrong; undefined if none is. */
 export function badValue(query: Query, parameters: Parameters): string | undefined {

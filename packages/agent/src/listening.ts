@@ -1,15 +1,23 @@
 import type { Server } from "node:http";
 
-/** A server of the kit. */
+/** A server on this machine. */
 export interface Listening {
+  /** `http://127.0.0.1:PORT`, without a path. */
   readonly url: string;
   /** Ends it and its connections. */
   readonly stop: () => Promise<void>;
 }
 
-/** Lets a server listen on a free port of this machine. */
-export async function listening(server: Server): Promise<Listening> {
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+/**
+ * Lets a server listen on this machine alone.
+ *
+ * @param wanted the port; 0 is a free one
+ */
+export async function listening(server: Server, wanted: number = 0): Promise<Listening> {
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(wanted, "127.0.0.1", resolve);
+  });
   const address = server.address();
   const port = typeof address === "object" && address !== null ? address.port : 0;
   const stop = (): Promise<void> =>
