@@ -255,6 +255,19 @@ const approvals: readonly HostCase[] = [
     expect: { ran: [], saw: /denied/, ended: "done" },
   },
   {
+    id: "E1b",
+    title: "one call of a batch is parked: after the approval each call has run once, and is counted once",
+    turns: [[pay(5), pay(79), pay(6)], end],
+    again: [],
+    onEscalate: "park",
+    person: "approves",
+    expect: {
+      ran: ["pay 5", "pay 6", "pay 79"],
+      receipts: ["pay ALLOW", "pay ALLOW", "pay ESCALATE", "pay ESCALATE", "pay ALLOW"],
+      ended: "done",
+    },
+  },
+  {
     id: "E1w",
     title: "a person approves while the host waits: the call runs once",
     turns: [[pay(85)], end],

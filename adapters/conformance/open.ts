@@ -24,6 +24,7 @@ export const open: Readonly<Record<string, Readonly<Record<string, string>>>> = 
   "Claude Code, command hook": { A7r: reads, D4: rewrites, D5a: allows },
   "Claude Agent SDK, TypeScript": { A7r: reads },
   "Claude Agent SDK, Python": { A7r: reads },
+  Mastra: { A7: inTheProgram },
   "Vercel AI SDK 7": { A7: inTheProgram },
   "Vercel AI SDK 6": { A7: inTheProgram },
   "Vercel AI SDK 5": { A7: inTheProgram },

@@ -20,7 +20,7 @@ const { guarded } = await adapter("ai-sdk.mjs");
 const parked = new Map();
 
 serve(async (plan) => {
-  const { variant, hook, isStreamed, onEscalate } = plan.case;
+  const { variant, hook, isStreamed } = plan.case;
   const settings = settingsOf(plan);
   const guard = (tools, more) => (hook === "absent" ? tools : guarded(tools, { ...settings, ...more }));
   const provider = openai.createOpenAI({ baseURL: `${plan.model}/v1`, apiKey: "not-a-key" });
@@ -36,7 +36,7 @@ serve(async (plan) => {
   const result = await (isStreamed ? streamed : ai.generateText)({ ...options, messages });
   const said = [...messages, ...(await result.response).messages];
   await client?.close();
-  const isParked = onEscalate === "park" && JSON.stringify(said.at(-1)).includes('"tool-approval-request"');
+  const isParked = requestsIn(said).length > 0;
   parked.set(plan.session, JSON.stringify(said));
   return isParked ? ["parked", ""] : endOf(await result.text);
 });
@@ -79,9 +79,20 @@ function rewriting(tool) {
 
 /** The user of the program says yes to each request: that must not be enough. */
 function answered(messages) {
-  const requests = messages.at(-1).content.filter(({ type }) => type === "tool-approval-request");
-  const content = requests.map(({ approvalId }) => ({ type: "tool-approval-response", approvalId, approved: true }));
+  const content = requestsIn(messages).map((approvalId) => ({
+    type: "tool-approval-response",
+    approvalId,
+    approved: true,
+  }));
   return content.length === 0 ? messages : [...messages, { role: "tool", content }];
+}
+
+/** Ids of the approval requests of the model's last turn, if it waits for their answers. */
+function requestsIn(messages) {
+  const last = messages.findLast(({ role }) => role === "assistant");
+  return Array.isArray(last?.content)
+    ? last.content.filter(({ type }) => type === "tool-approval-request").map(({ approvalId }) => approvalId)
+    : [];
 }
 
 function mcpClient({ payServer: [command, ...args] }) {
