@@ -38,7 +38,8 @@ async function decided({ tool, name, guard, interrupt }, { input, manager, confi
   const call = { name, input: typeof input === "object" ? input : { input }, context: config };
   const judgement = await guard.judge(call, { signal: config?.signal });
   if (judgement.parks && canPark(config)) interrupt(parkedCall(name, judgement, config));
-  if (!judgement.runs) return tool.responseFormat === "content_and_artifact" ? [judgement.reason, null] : judgement.reason;
+  if (!judgement.runs)
+    return tool.responseFormat === "content_and_artifact" ? [judgement.reason, null] : judgement.reason;
   return ran(guard, judgement, () => tool._call(input, manager, within(config)));
 }
 

@@ -7,7 +7,13 @@ import { adapter, endOf, serve, settingsOf, toolsOf } from "./harness.mjs";
 const [, , kind, packages] = process.argv;
 const { resolve } = createRequire(join(packages, "package.json"));
 const load = (name) => import(pathToFileURL(resolve(name)).href);
-const names = ["langchain", "@langchain/langgraph", "@langchain/langgraph/prebuilt", "@langchain/openai", "@langchain/mcp-adapters"];
+const names = [
+  "langchain",
+  "@langchain/langgraph",
+  "@langchain/langgraph/prebuilt",
+  "@langchain/openai",
+  "@langchain/mcp-adapters",
+];
 const [langchain, langgraph, prebuilt, { ChatOpenAI }, { MultiServerMCPClient }] = await Promise.all(names.map(load));
 const { z } = await load("zod");
 const { guarded } = await adapter("langchain.mjs");
@@ -20,13 +26,18 @@ serve(async (plan) => {
   const client = plan.case.id === "D2" ? mcpClient(plan) : undefined;
   const agent = await agentOf(plan, savers.get(plan.session), client);
   const config = { configurable: { thread_id: plan.session }, recursionLimit: 50 };
-  const input = plan.prompt === "" ? await answerOf(agent, config) : { messages: [{ role: "user", content: plan.prompt }] };
-  await (plan.case.isStreamed ? streamed(agent, input, config) : agent.invoke(input, config));
+  const run = (input) => (plan.case.isStreamed ? streamed(agent, input, config) : agent.invoke(input, config));
+  const lastOf = async () => (await agent.graph.getState(config)).values.messages.at(-1);
+  await run(plan.prompt === "" ? await answerOf(agent, config) : { messages: [user(plan.prompt)] });
+  // LangChain ends a run at a call that it cannot read, so the program lets it go on.
+  while ((await lastOf()).invalid_tool_calls?.length > 0) await run({ messages: unread });
   await client?.close();
-  const { values } = await agent.graph.getState(config);
   const parked = await parkedIn(agent, config);
-  return parked.length > 0 ? ["parked", JSON.stringify(parked)] : endOf(values.messages.at(-1).text);
+  return parked.length > 0 ? ["parked", JSON.stringify(parked)] : endOf((await lastOf()).text);
 });
+
+const user = (content) => ({ role: "user", content });
+const unread = [{ role: "assistant", content: "The call was cut." }, user("Go on.")];
 
 async function streamed(agent, input, config) {
   for await (const _ of await agent.stream(input, { ...config, streamMode: "messages" }));
@@ -57,8 +68,7 @@ async function agentOf(plan, checkpointer, client) {
   const inner = langchain.createAgent({ model, tools: guard(ownTools(plan)) });
   const provided = variant === "provider-tool" ? [{ type: "web_search" }] : [];
   const tools = guard([...ownTools(plan), workerTool(inner), ...provided]);
-  if (client !== undefined)
-    tools.splice(0, 1, ...guard(await client.getTools("kit"), { server: "kit" }));
+  if (client !== undefined) tools.splice(0, 1, ...guard(await client.getTools("kit"), { server: "kit" }));
   if (kind === "LangGraph") return graphOf(plan, { model, tools, checkpointer });
   const middleware = variant === "second-hook" ? [rewriting()] : [];
   return langchain.createAgent({ model, tools, middleware, checkpointer });
