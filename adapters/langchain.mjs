@@ -11,6 +11,9 @@
  */
 import { gateName, guardOf } from "./guard.mjs";
 
+/** The method of a tool that gets the parsed arguments, and LangGraph's notes on the task that runs. */
+const [method, notes, saver] = ["_call", "__pregel_scratchpad", "__pregel_checkpointer"];
+
 export function guarded(tools, { server, interrupt, ...settings }) {
   const guard = guardOf(settings, { ways: ["refuse", "wait", "park"] });
   if (settings.onEscalate === "park" && typeof interrupt !== "function")
@@ -23,14 +26,15 @@ export function guarded(tools, { server, interrupt, ...settings }) {
 
 function problemsOf({ tool, name }) {
   const shown = tool.name ?? tool.type;
-  if (typeof tool._call !== "function") return [`${shown} is not a tool of LangChain: the provider or a graph runs it`];
+  if (typeof tool[method] !== "function")
+    return [`${shown} is not a tool of LangChain: the provider or a graph runs it`];
   return name === undefined ? [`${shown} has a dot, as only tools of MCP servers have`] : [];
 }
 
 function guardedTool(place) {
-  const _call = (input, manager, config) => decided(place, { input, manager, config });
+  const run = (input, manager, config) => decided(place, { input, manager, config });
   // A tool is an instance of a class of LangChain, which asks for it.
-  return Object.assign(Object.create(Object.getPrototypeOf(place.tool)), place.tool, { _call });
+  return Object.assign(Object.create(Object.getPrototypeOf(place.tool)), place.tool, { [method]: run });
 }
 
 async function decided({ tool, name, guard, interrupt }, { input, manager, config }) {
@@ -40,7 +44,7 @@ async function decided({ tool, name, guard, interrupt }, { input, manager, confi
   if (judgement.parks && canPark(config)) interrupt(parkedCall(name, judgement, config));
   if (!judgement.runs)
     return tool.responseFormat === "content_and_artifact" ? [judgement.reason, null] : judgement.reason;
-  return ran(guard, judgement, () => tool._call(input, manager, within(config)));
+  return ran(guard, judgement, () => tool[method](input, manager, within(config)));
 }
 
 /** An error is reported as unknown. So is an interrupt of the tool itself: nobody knows how far the tool came. */
@@ -90,7 +94,7 @@ function nextAnswer({ resume, nullResume, interruptCounter }) {
 /** A resumed task runs again, with all its calls. So the run is parked only if each task around this call has one call. */
 function canPark(config) {
   const { toolCall, configurable } = config ?? {};
-  if (padOf(config) === undefined || !configurable.__pregel_checkpointer || configurable.svcGateShared) return false;
+  if (padOf(config) === undefined || !configurable[saver] || configurable.svcGateShared) return false;
   return toolCall?.id !== undefined && isAlone(config);
 }
 
@@ -107,7 +111,7 @@ function within(config) {
   return { ...config, configurable: { ...config.configurable, svcGateShared: true } };
 }
 
-/** LangGraph's notes on the task that runs; undefined outside of a graph. */
+/** Undefined outside of a graph. */
 function padOf(config) {
-  return config?.configurable?.__pregel_scratchpad;
+  return config?.configurable?.[notes];
 }

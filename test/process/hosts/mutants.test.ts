@@ -164,6 +164,42 @@ const mutants: readonly Mutant[] = [
     host: "Vercel AI SDK 6",
     noticed: ["E1n"],
   },
+  {
+    fault: "checks a name but not the input",
+    file: "langchain.mjs",
+    mutation: {
+      within: "decided",
+      find: 'typeof input === "object" ? input : { input }',
+      put: "{ amount: 1 }",
+    },
+    host: "LangChain.js",
+    noticed: ["A2", "D4"],
+  },
+  {
+    fault: "takes the answer to an interrupt for a person's decision",
+    file: "langchain.mjs",
+    mutation: {
+      within: "decided",
+      find: "guard.judge(call, { signal: config?.signal })",
+      put: "(padOf(config)?.resume.length > 0 ? { runs: true, verdict: { receipt: null } } : guard.judge(call))",
+    },
+    host: "LangGraph.js",
+    noticed: ["E1n"],
+  },
+  {
+    fault: "checks a name but not the input",
+    file: "svc_gate_langchain.py",
+    mutation: { within: "_call_of", find: "to_jsonable_python(judged)", put: '{"amount": 1}' },
+    host: "LangChain, Python",
+    noticed: ["A2", "D4"],
+  },
+  {
+    fault: "refuses a call that it should park",
+    file: "svc_gate_langchain.py",
+    mutation: { within: "_parked_or_refused", find: "judgement.parks", put: "False" },
+    host: "LangGraph, Python",
+    noticed: ["E1", "E1b"],
+  },
 ];
 
 suite("broken adapters", { concurrency: 2 }, () => {
