@@ -168,10 +168,10 @@ function addKeyHooks(server: FastifyInstance, { service, basePath, keyless, door
   });
 }
 
-/** AuthZEN wants the request's id back whatever it is. The log and the traces keep to ids that are safe in a line. */
+/** AuthZEN wants back each id of a request. The log still has an id that is safe in a line, and a header is ASCII. */
 function echoId({ request, headers }: Exchange): void {
   const sent = request.headers["x-request-id"];
-  if (typeof sent === "string" && sent !== "") headers["x-request-id"] = sent;
+  if (typeof sent === "string" && /^[\t\x20-\x7e]+$/.test(sent)) headers["x-request-id"] = sent;
 }
 
 /** Returns why a browser may not even sign in; undefined for the routes of the API. */
