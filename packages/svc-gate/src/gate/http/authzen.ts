@@ -5,8 +5,8 @@
 import type { FastifyReply } from "fastify";
 import {
   bad,
-  Decimal,
   good,
+  jsonText,
   limits,
   quote,
   readJson,
@@ -217,7 +217,7 @@ function toCheck(members: JsonObject): Result<string, Refusal> {
     ...(context === undefined ? [] : ([["platform_state", context]] as const)),
     ...optional,
   ]);
-  return good(textOfJson(check));
+  return good(jsonText(check));
 }
 
 /** The entities of an evaluation, and the members that each must have. */
@@ -271,13 +271,6 @@ function readBody(body: unknown): Result<JsonObject, Refusal> {
   if (read.ok) return good(read.value.members);
   const { line, column, sentence } = read.problem;
   return bad(refuse("invalid-json", `line ${line}, column ${column}: ${sentence}`));
-}
-
-function textOfJson(value: Json): string {
-  if (value instanceof Decimal) return value.text;
-  if (Array.isArray(value)) return `[${(value as readonly Json[]).map(textOfJson).join(",")}]`;
-  if (!(value instanceof Map)) return JSON.stringify(value);
-  return `{${[...(value as JsonObject)].map(([name, member]) => `${JSON.stringify(name)}:${textOfJson(member)}`).join(",")}}`;
 }
 
 function invalid(sentence: string): Refusal {
