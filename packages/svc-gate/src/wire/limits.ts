@@ -62,7 +62,7 @@ export const limits = {
   repeatWithinMs: 600_000,
   /** How long one request may wait for a decision: below the time after which most clients and proxies give up. */
   waitSecondsMax: 55,
-  /** Evaluations of one AuthZEN request: as many as always fit in the queue of waiting calls. */
+  /** Evaluations of one AuthZEN request: as many as fit in an empty queue and share a batch. */
   evaluationsMax: 64,
   /** Requests that wait for a decision: of one key, and of the process. */
   waitersOfKeyMax: 64,

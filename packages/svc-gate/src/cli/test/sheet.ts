@@ -1,4 +1,4 @@
-import { nearest, decimalText, Decimal, type Json } from "../../wire/mod.ts";
+import { nearest, decimalText, Decimal } from "../../wire/mod.ts";
 import type { Report, YamlMap, YamlNode, YamlScalar } from "../../contract/mod.ts";
 
 /** Reads the members of one YAML map; problems go to the report with their place. */
