@@ -1,5 +1,5 @@
 /**
- * Goal: the key of an agent's host is worth little, because the agent itself can read it. It opens four routes, its
+ * Goal: the key of an agent's host is worth little, because the agent itself can read it. It opens six routes, its
  * facts count only where a contract lists them, and its approvals lift only its own calls. Method: scenarios over HTTP,
  * each compared with an ordinary key. Positive control: each scenario fails on a gate with a planted defect.
  */
@@ -104,6 +104,8 @@ async function approvedFor(desk: Desk, key: string, of: object): Promise<string>
 const opened: Readonly<Record<string, boolean>> = {
   "POST /check": true,
   "POST /hooks/claude-code": true,
+  "POST /access/v1/evaluation": true,
+  "POST /access/v1/evaluations": true,
   "GET /rules": false,
   "POST /explain": false,
   "GET /receipts": false,
@@ -150,7 +152,7 @@ async function stateOf(desk: Desk): Promise<any> {
 
 runScenarios("keys of hosts", [
   {
-    rule: "a host's key opens four routes and no other",
+    rule: "a host's key opens six routes and no other",
     options: { contract },
     run: async (desk) => {
       const [host, ordinary] = await agents(desk);

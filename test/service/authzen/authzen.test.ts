@@ -428,7 +428,7 @@ runScenarios("AuthZEN evaluations", [
     options,
     run: async (desk) => {
       const own = await madeKey(desk, { name: "short", scopes: ["check"] });
-      const request = { ...act("look"), evaluations: Array(limits.evaluationsMax).fill({}) };
+      const request = { ...act("look"), evaluations: Array.from({ length: limits.evaluationsMax }, () => ({})) };
       const running = batch(desk, { ...request, options: { evaluations_semantic: "deny_on_first_deny" } }, own);
       const begun = async (): Promise<boolean> => (await ask(desk, "/receipts?key=short")).json.receipts.length > 0;
       while (!(await begun()));

@@ -197,6 +197,7 @@ function addRoutes(server: FastifyInstance, service: Service, basePath: string, 
   const access: RouteConfig = below === "" ? {} : { console: "session" };
   const noStore = below === "" ? {} : { onSend: keepNothing };
   for (const { method, path, scope, orScopes, forHosts, dialect, handle, ofRoot = false } of routes) {
+    if (dialect !== undefined && below !== "") continue; // No page of the console speaks it.
     server.route({
       method,
       url: basePath + below + path,
