@@ -409,7 +409,7 @@ runScenarios("AuthZEN evaluations", [
     defect: { within: "decideItem", find: "refusalForRate(exchange, service)", put: "undefined" },
   },
   {
-    rule: "a fact of a host's key counts only if the contract lists it, and its properties are no facts",
+    rule: "a fact of a host's key counts only if the contract lists it, and its properties never do",
     options,
     run: async (desk) => {
       const host = await madeKey(desk, { name: "laptop", kind: "host" });
