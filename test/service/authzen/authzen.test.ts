@@ -4,12 +4,12 @@
  */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { limits } from "../../../packages/svc-gate/src/wire/mod.ts";
 import { runScenarios, type Desk } from "../../support/approvals.ts";
-import { ask, key, startGate, temporaryFolder, type Answer } from "../../support/gate.ts";
+import { ask, key, requestText, send, startGate, temporaryFolder, type Answer } from "../../support/gate.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -441,35 +441,50 @@ runScenarios("AuthZEN evaluations", [
   },
 ]);
 
-test("tenants have the routes, and the document of each id is the same whether or not the tenant exists", async (t) => {
+test("tenants have the routes, and only a tenant's own key reads its document, in both places", async (t) => {
   const folder = temporaryFolder(t);
   const tenants = join(folder, "tenants.yaml");
   writeFileSync(tenants, "tenants:\n  acme: { mandate: mandate.yaml }\n");
   const gate = await startGate(t, { folder, contracts: { "shop.yaml": contract }, flags: { tenants } });
-  const documentOf = async (path: string, headers: Record<string, string> = {}): Promise<any> =>
-    (await ask(gate, path, { headers: { authorization: "", ...headers } })).json;
+  const operator = JSON.parse(readFileSync(join(folder, "data", "operator.json"), "utf8")).key as string;
+  const made = await ask(gate, "/admin/keys", {
+    method: "POST",
+    headers: { authorization: `Bearer ${operator}`, "content-type": "application/json" },
+    body: JSON.stringify({ name: "acme", scopes: ["check"], tenant: "acme" }),
+  });
+  const acme = made.json.key as string;
+  const read = (path: string, own: string): Promise<Answer> =>
+    ask(gate, path, { headers: { authorization: own === "" ? "" : `Bearer ${own}` } });
+  const place = "/.well-known/authzen-configuration";
   const point = gate.address;
-  assert.deepEqual(await documentOf("/.well-known/authzen-configuration"), {
+  assert.deepEqual((await read(place, key)).json, {
     policy_decision_point: point,
     access_evaluation_endpoint: `${point}/access/v1/evaluation`,
     access_evaluations_endpoint: `${point}/access/v1/evaluations`,
   });
-  for (const tenant of ["acme", "none"]) {
-    // The first is where the standard looks.
-    for (const path of [
-      `/.well-known/authzen-configuration/t/${tenant}`,
-      `/t/${tenant}/.well-known/authzen-configuration`,
-    ]) {
-      const document = await documentOf(path);
-      assert.equal(document.policy_decision_point, `${point}/t/${tenant}`);
-      assert.equal(document.access_evaluation_endpoint, `${point}/t/${tenant}/access/v1/evaluation`);
-    }
-    assert.equal((await post({ address: `${gate.address}/t/${tenant}` }, "/evaluation", pay)).status, 401);
+  // The first is where the standard looks.
+  for (const path of [`${place}/t/acme`, `/t/acme${place}`]) {
+    const { json } = await read(path, acme);
+    assert.equal(json.policy_decision_point, `${point}/t/acme`);
+    assert.equal(json.access_evaluation_endpoint, `${point}/t/acme/access/v1/evaluation`);
+    const { status } = await post({ address: json.policy_decision_point }, "/evaluation", pay, acme);
+    assert.equal(status, 200);
+  }
+  for (const own of ["", key, acme]) {
+    for (const path of [`${place}/t/none`, `/t/none${place}`, ...(own === acme ? [place] : [`${place}/t/acme`])])
+      assert.equal((await read(path, own)).status, 401, path);
   }
 });
 
-test("without tenants, a tenant's document is a 404", async (t) => {
+test("a document is only for the gate's own names, and without tenants there is none for a tenant", async (t) => {
   const gate = await startGate(t, { contracts: { "shop.yaml": contract } });
-  const { status, json } = await ask(gate, "/.well-known/authzen-configuration/t/acme");
-  assert.deepEqual([status, json.code], [404, "not-found"]);
+  const place = "/.well-known/authzen-configuration";
+  const line = `GET ${place} HTTP/1.1`;
+  const foreign = await send(gate, requestText(line));
+  assert.equal(foreign.status, 421);
+  says("another Host", JSON.parse(foreign.body).detail);
+  const own = await send(gate, requestText(line).replace("Host: gate", `Host: localhost:${gate.port}`));
+  assert.deepEqual([own.status, JSON.parse(own.body).policy_decision_point], [200, `http://localhost:${gate.port}`]);
+  // A key of the root opens no tenant's path.
+  assert.equal((await ask(gate, `${place}/t/acme`)).status, 401);
 });

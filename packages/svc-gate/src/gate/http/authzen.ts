@@ -47,15 +47,12 @@ export async function evaluations(call: RouteCall): Promise<FastifyReply> {
 }
 
 /**
- * Handles GET /.well-known/authzen-configuration without a key. The answer is the same for each tenant's id, whether or
- * not the tenant exists. It names only what the gate has.
+ * Handles GET /.well-known/authzen-configuration, below a tenant's path and where the standard looks for a tenant's
+ * document. It names only what the gate has.
  */
 export async function configuration(call: RouteCall): Promise<FastifyReply> {
-  const { reply, service } = call;
-  const { tenant } = call.request.params as { readonly tenant?: string };
-  if (tenant !== undefined && service.tenants === undefined)
-    return refuseWith(reply, refuse("not-found", "this path needs tenants (set SVC_TENANTS)"));
-  const point = decisionPoint(call, tenant);
+  const { reply } = call;
+  const point = decisionPoint(call);
   if (point === undefined) return refuseWith(reply, wrongHost);
   const document = {
     policy_decision_point: point,
@@ -66,7 +63,8 @@ export async function configuration(call: RouteCall): Promise<FastifyReply> {
 }
 
 /** The gate's address for callers. A Host header is believed only if it is a name of this machine. */
-function decisionPoint({ request, service }: RouteCall, tenant: string | undefined): string | undefined {
+function decisionPoint({ request, service }: RouteCall): string | undefined {
+  const { tenant } = request.params as { readonly tenant?: string };
   const { publicUrl } = service;
   if (publicUrl !== undefined) return tenant === undefined ? publicUrl : `${publicUrl}/t/${tenant}`;
   const [path = ""] = request.url.split("?");
@@ -146,14 +144,12 @@ async function decideItem(call: EvaluationCall, check: Result<string, Refusal>, 
   const shared = request.exchange as Exchange;
   // The key may have been revoked meanwhile. Each evaluation has a trace of its own.
   const exchange: Exchange = { ...shared, key: shared.credential(), trace: undefined };
-  const unread = check.ok ? undefined : check.problem;
-  const refused =
-    unread ??
-    (exchange.key === undefined ? noKey : undefined) ??
-    (index === 0 ? undefined : refusalForRate(exchange, service));
-  const decided = refused === undefined && check.ok ? await decide(call, exchange, check.value) : undefined;
-  if (decided?.ok === true) return decided.value;
-  const refusal = inDialect(refused ?? (decided as { readonly problem: Refusal }).problem, "authzen");
+  // The request itself was charged to the key's rate, so the first evaluation was too.
+  const refused = exchange.key === undefined ? noKey : index > 0 && refusalForRate(exchange, service);
+  const readable = refused ? bad(refused) : check;
+  const decided = readable.ok ? await decide(call, exchange, readable.value) : readable;
+  if (decided.ok) return decided.value;
+  const refusal = inDialect(decided.problem, "authzen");
   noteRefusal(exchange, refusal, reply.server.refusalOutlet);
   const { code, detail: message } = refusal;
   const error = { status: refusals[code].status, code, message };

@@ -46,14 +46,14 @@ export const routes: readonly Route[] = [
   {
     method: "GET",
     path: "/.well-known/authzen-configuration",
-    scope: undefined,
+    scope: "check",
     dialect: "authzen",
     handle: configuration,
   },
   {
     method: "GET",
     path: "/.well-known/authzen-configuration/t/:tenant",
-    scope: undefined,
+    scope: "check",
     ofRoot: true,
     dialect: "authzen",
     handle: configuration,
