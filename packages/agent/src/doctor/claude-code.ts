@@ -3,7 +3,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { once } from "node:events";
 import { delimiter, dirname, join } from "node:path";
 import { BadInput } from "../bad-input.ts";
-import { managedFile, shellWord, userFile } from "../install/claude-code.ts";
+import { managedFile, userFile } from "../install/claude-code.ts";
+import { shellWord } from "../shell-word.ts";
 import type { StandIn } from "./stand-in.ts";
 
 type Members = Readonly<Record<string, unknown>>;

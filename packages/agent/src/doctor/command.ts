@@ -10,7 +10,8 @@ import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
 import { BadInput } from "../bad-input.ts";
 import { approverFiles } from "../install/approver-files.ts";
-import { shellWord, userFile } from "../install/claude-code.ts";
+import { userFile } from "../install/claude-code.ts";
+import { shellWord } from "../shell-word.ts";
 import { startModel, type ScriptedModel } from "../model/server.ts";
 import { cases, type Case } from "./cases.ts";
 import {
