@@ -143,7 +143,8 @@ export class Relay {
       return error(messages.errors.invalid, "Svc: another request with this id is still open.");
     if (this.#pending.size >= pendingMax) return error(messages.errors.refused, "Svc: too many requests are open.");
     const found = allowedMethod(requestsOfClient, method, pins.channels);
-    if (found === undefined) return error(messages.errors.method, deniedMethod(requestsOfClient, method, this.#context.pins.remedy));
+    if (found === undefined)
+      return error(messages.errors.method, deniedMethod(requestsOfClient, method, this.#context.pins.remedy));
     if (method === "tools/list" && pins.refusal !== null) return error(messages.errors.refused, pins.refusal);
     const params = clientParams(request.params, method, pins.channels);
     const meta = objectIn(params, "_meta");
@@ -273,7 +274,8 @@ export class Relay {
     const error = (code: number, why: string): void => ports.toServer(messages.errorText(id, code, why), false);
     const found = allowedMethod(requestsOfServer, method, this.#context.pins.channels);
     const key = messages.keyOf(id);
-    if (found === undefined) return error(messages.errors.method, deniedMethod(requestsOfServer, method, this.#context.pins.remedy));
+    if (found === undefined)
+      return error(messages.errors.method, deniedMethod(requestsOfServer, method, this.#context.pins.remedy));
     if (this.#pendingOfServer.has(key) || this.#pendingOfServer.size >= pendingMax)
       return error(messages.errors.invalid, "Svc: another request with this id is still open.");
     const pending: PendingOfServer = { stop: new AbortController(), isSent: false };

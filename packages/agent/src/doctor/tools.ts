@@ -1,0 +1,89 @@
+/** `svc-gate doctor --tools`: starts an agent host with a scripted model, and prints the tools that it offers its model. */
+import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { randomBytes } from "node:crypto";
+import { BadInput } from "../bad-input.ts";
+import type { OfferedTool } from "../model/protocol.ts";
+import { startModel, type Shown } from "../model/server.ts";
+import { claudeCodeTools } from "./claude-code-tools.ts";
+import { startStandIn, type StandIn } from "./stand-in.ts";
+
+/** What the doctor knows of one agent, to list its tools. */
+export interface ToolLister {
+  /** The version of the installed host. */
+  readonly version: (named: string | undefined) => string;
+  /** Starts the host with the marker of the script `tools` as its user's text, and returns the last line that it wrote. */
+  readonly start: (start: ListerStart) => Promise<string>;
+  /** The tool's name at the gate. Undefined: a tool of an MCP server, which belongs into another contract. */
+  readonly gateName: (name: string) => string | undefined;
+}
+
+export interface ListerStart {
+  /** The host's program, if it was given. */
+  readonly named: string | undefined;
+  readonly project: string | undefined;
+  /** True if the host can reach this machine only. */
+  readonly isCut: boolean;
+  readonly model: string;
+  readonly gate: StandIn;
+  /** An empty folder for the host's home and its workspace. */
+  readonly folder: string;
+  /** How often the host has shown the model its tools so far. */
+  readonly timesShown: () => number;
+  readonly say: (sentence: string) => void;
+}
+
+/** Each agent whose tools can be listed. */
+const listers: Readonly<Record<string, ToolLister>> = { "claude-code": claudeCodeTools };
+
+export interface ToolsRequest extends Pick<ListerStart, "isCut" | "named" | "project"> {
+  readonly agent: string;
+}
+
+/** Prints `{agent, version, tools}`. Notes for people go to standard error. */
+export async function printHostTools({ agent, named, project, isCut }: ToolsRequest): Promise<number> {
+  const lister = listers[agent];
+  if (lister === undefined) throw new BadInput(`--tools does not know the agent ${agent}`);
+  const say = (sentence: string): void => void process.stderr.write(`svc-gate doctor: ${sentence}\n`);
+  const version = lister.version(named);
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "svc-gate-doctor-"))); // the host names its folder so
+  const leave = (): void => rmSync(folder, { recursive: true, force: true });
+  process.once("exit", leave);
+  for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
+  const [gate, model] = await Promise.all([startStandIn(randomBytes(24).toString("hex")), startModel({ tools: [] })]);
+  try {
+    const shown = (): readonly Shown[] =>
+      model.shown.filter((each) => each.script === "tools" && each.tools.length > 0);
+    const timesShown = (): number => shown().length;
+    const line = await lister.start({ named, project, isCut, model: model.url, gate, folder, timesShown, say });
+    if (timesShown() === 0) throw new BadInput(`the host ended before it asked its model: ${line.slice(0, 300)}`);
+    const tools = namedAtGate(offeredIn(shown()), lister, say);
+    process.stdout.write(`${JSON.stringify({ agent, version, tools }, null, 2)}\n`);
+    return 0;
+  } finally {
+    await Promise.all([gate.stop(), model.stop()]);
+    leave();
+  }
+}
+
+/** The tools of all requests, in order of their names. Sub-agents and other modes of a host have other lists. */
+function offeredIn(shown: readonly Shown[]): readonly OfferedTool[] {
+  const found = new Map<string, OfferedTool>();
+  for (const tool of shown.flatMap(({ tools }) => tools)) if (!found.has(tool.name)) found.set(tool.name, tool);
+  return [...found.values()].toSorted((one, other) => (one.name < other.name ? -1 : 1));
+}
+
+function namedAtGate(
+  tools: readonly OfferedTool[],
+  { gateName }: ToolLister,
+  say: ListerStart["say"],
+): readonly object[] {
+  const named = tools.map((tool) => ({ ...tool, gate: gateName(tool.name) }));
+  const others = named.filter(({ gate }) => gate === undefined);
+  if (others.length > 0)
+    say(`${others.length} tools of MCP servers are left out: import them with svc-gate import-tools --mcp`);
+  return named.flatMap(({ gate, description, schema }) =>
+    gate === undefined ? [] : [{ name: gate, description, ...(schema === undefined ? {} : { inputSchema: schema }) }],
+  );
+}
