@@ -3,7 +3,7 @@ import { join, relative } from "node:path";
 import { userFile } from "../install/claude-code.ts";
 import { findHost, isOfMachine, managedFolder, readSettingsFiles, redirected, runHost } from "./claude-code.ts";
 import { replaceFolder } from "./namespaces.ts";
-import type { ListerStart, ToolLister } from "./tools.ts";
+import type { ListerStart, ToolLister } from "./tool-lister.ts";
 import { BadInput } from "../bad-input.ts";
 
 type Members = Readonly<Record<string, unknown>>;
@@ -37,7 +37,8 @@ export const claudeCodeTools: ToolLister = {
       const { output } = await runHost(common);
       const times = timesShown();
       if (times > 0) await runHost({ ...common, inTerminal: () => timesShown() > times });
-      if (timesShown() === times) say("no session with a terminal was seen: tools that need a person are not listed");
+      if (times > 0 && timesShown() === times)
+        say("no session with a terminal was seen: tools that need a person are not listed");
       return output.trim().split("\n").at(-1) ?? "";
     } finally {
       managed?.end();

@@ -23,10 +23,10 @@ export const openaiResponses: Protocol = {
   },
 };
 
-/** A namespace has tools of its own. */
+/** A namespace has tools of its own: they are written `namespace/tool`. */
 function toolsOf({ type, name, description, parameters, tools }: Json): readonly OfferedTool[] {
   if (type !== "namespace") return [offeredTool(name ?? type, description, parameters)];
-  return (tools ?? []).flatMap(toolsOf).map((tool: OfferedTool) => ({ ...tool, name: `${name}.${tool.name}` }));
+  return (tools ?? []).flatMap(toolsOf).map((tool: OfferedTool) => ({ ...tool, name: `${name}/${tool.name}` }));
 }
 
 function messageOf({ type, role, content, call_id, output }: Json): Message {

@@ -18,9 +18,10 @@ export interface Stub {
 const summaryCharactersMax = 200;
 
 export function stubsOf({ tools }: Source): readonly Stub[] {
-  return tools.map(({ name, description, input, root }: SourceTool) => {
+  return tools.map(({ name, description, input, root, note }: SourceTool) => {
     const { schema, notes } = toSubset(input, root);
-    return { name, summary: summaryOf(description), input: schema, notes };
+    const all = note === undefined ? notes : [{ at: "input", text: note }, ...notes];
+    return { name, summary: summaryOf(description), input: schema, notes: all };
   });
 }
 
@@ -35,8 +36,9 @@ function summaryOf(description: string): string {
 }
 
 /** A contract of stubs: every tool is listed with its schema, and every call is refused until somebody adds rules. */
-export function contractOf(name: string, stubs: readonly Stub[]): string {
+export function contractOf(name: string, stubs: readonly Stub[], host?: string): string {
   const head = [
+    ...(host === undefined ? [] : [`# The tools that ${host} offers its model.`]),
     "# Tools as their source describes them. Summaries are the source's words, not the gate's.",
     "# Every call is refused until you replace `otherwise: BLOCK`, or write rules.",
     "# Undeclared members are refused if the source does not mention them.",
