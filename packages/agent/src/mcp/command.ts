@@ -180,7 +180,7 @@ function addressOf(text: string): URL {
   const isLocal = ["127.0.0.1", "[::1]", "localhost"].includes(address?.hostname ?? "");
   const isSafe = address?.protocol === "https:" || (address?.protocol === "http:" && isLocal);
   if (address === undefined || !isSafe || address.username !== "" || address.password !== "" || address.hash !== "")
-    throw new UsageError("svc-gate mcp: --upstream needs an https address, or http on this machine, without a user");
+    throw new UsageError("svc-gate mcp: the server's address must be https, or http on this machine, without a user");
   return address;
 }
 

@@ -26,7 +26,7 @@ const discoverMs = 5000;
 /** Bounds of one list. A list that goes past one is not cut short, because a part of it looks like the whole. */
 const pagesMax = 100;
 const toolsMax = 5000;
-const charactersMax = 16_777_216;
+const charactersMax = 4_000_000;
 
 /**
  * Returns at least one offer, that of the newer generation first.

@@ -2,8 +2,8 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { bad, good, type Result } from "../../../../svc-gate/src/wire/mod.ts";
 
-/** Characters of a list of tools. `svc-gate mcp tools` has the same bound, before it indents the list. */
-const textMax = 64_000_000;
+/** Bytes of a list of tools. A server's list has at most 4,000,000 characters before it is indented. */
+const bytesMax = 32_000_000;
 
 /**
  * Runs a command of the package for agents' machines, and returns what it prints. Its notes and questions go to the
@@ -19,11 +19,11 @@ export async function runAgentCommand(words: readonly string[]): Promise<Result<
   let length = 0;
   child.stdout.on("data", (piece: Buffer) => {
     length += piece.length;
-    if (length > textMax) child.kill("SIGTERM");
+    if (length > bytesMax) child.kill("SIGTERM");
     else pieces.push(piece);
   });
   const [code] = (await once(child, "close")) as [number | null];
-  if (length > textMax) return bad("its list of tools is too long");
+  if (length > bytesMax) return bad("its list of tools is too long");
   // The command has said why.
   return code === 0 ? good(Buffer.concat(pieces).toString("utf8")) : bad("no tools were imported");
 }

@@ -127,7 +127,7 @@ async function written(source: Source, stubs: readonly Stub[], options: ImportOp
   }
   return {
     exitCode: 0,
-    text: `wrote ${options.out}: ${stubs.length} tools, all refused. Write rules, then run svc-gate check ${options.out}`,
+    text: `wrote ${options.out}: ${stubs.length} ${stubs.length === 1 ? "tool" : "tools"}, all refused. Write rules, then run svc-gate check ${options.out}`,
   };
 }
 

@@ -177,7 +177,7 @@ const depthMax = 200;
 
 /** A JavaScript value as the gate's reader represents it: objects without prototypes, exact numbers. */
 export function jsonOf(value: unknown, depth = 0): Json {
-  if (depth > depthMax) throw new Error(`over ${depthMax} levels`);
+  if (depth > depthMax) throw new Error(`it has values of over ${depthMax} levels`);
   if (value === null || typeof value === "boolean" || typeof value === "string" || value instanceof Decimal)
     return value;
   if (typeof value === "number" || typeof value === "bigint") return numberOf(String(value));

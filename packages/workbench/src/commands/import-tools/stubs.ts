@@ -1,3 +1,4 @@
+import { BadInput } from "../../../../svc-gate/src/cli/mod.ts";
 import { renderDiagnostic } from "../../../../svc-gate/src/contract/mod.ts";
 import type { Json } from "../../../../svc-gate/src/wire/mod.ts";
 import { layOut } from "../fmt/layout.ts";
@@ -47,8 +48,10 @@ export function contractOf(name: string, stubs: readonly Stub[], host?: string):
   ];
   const text = [...head, ...stubs.flatMap(stubLines), ""].join("\n");
   const laidOut = layOut({ name, text });
-  if (!laidOut.ok) throw new Error(`stubs that are not YAML: ${laidOut.problem.map(renderDiagnostic).join("\n")}`);
-  return laidOut.value;
+  if (laidOut.ok) return laidOut.value;
+  const isTooLarge = laidOut.problem.every(({ code }) => code === "too-large");
+  if (isTooLarge) throw new BadInput(`a contract of these ${stubs.length} tools is too large: import fewer of them`);
+  throw new Error(`stubs that are not YAML: ${laidOut.problem.map(renderDiagnostic).join("\n")}`);
 }
 
 function stubLines({ name, summary, input, notes }: Stub): readonly string[] {
