@@ -22,15 +22,16 @@ export const claudeCodeTools: ToolLister = {
     const own = files.filter((file) => file.path !== userFile() && !isOfMachine(file));
     const managed =
       isCut && existsSync(managedFolder) ? replaceFolder(managedFolder, join(folder, "managed")) : undefined;
-    for (const { path, settings } of machine) managed?.write(relative(managedFolder, path), quiet(settings, start));
+    for (const { path, settings } of machine)
+      managed?.write(relative(managedFolder, path), withoutPrograms(settings, start));
     const common = {
       host: findHost(named),
       model,
       gate,
       folder,
       script: "tools",
-      user: quiet(ofUser, start),
-      project: Object.assign({}, ...own.map(({ settings }) => quiet(settings, start))),
+      user: withoutPrograms(ofUser, start),
+      project: Object.assign({}, ...own.map(({ settings }) => withoutPrograms(settings, start))),
       words: [],
     };
     try {
@@ -47,7 +48,7 @@ export const claudeCodeTools: ToolLister = {
 };
 
 /** Settings that start no program, and let the host show all its tools at once. Without this variable it holds some back. */
-function quiet(settings: Members, { gate, folder }: ListerStart): Members {
+function withoutPrograms(settings: Members, { gate, folder }: ListerStart): Members {
   const { hooks: _, ...copy } = redirected(settings, { gate, keyFile: join(folder, "key"), keepsHook: false });
   return { ...copy, env: { ...(copy["env"] as Members | undefined), ENABLE_TOOL_SEARCH: "false" } };
 }

@@ -57,8 +57,8 @@ function namedAtGate(
 ): readonly object[] {
   const named = tools.map((tool) => ({ ...tool, gate: gateName(tool.name) }));
   const others = named.filter(({ gate }) => gate === undefined);
-  if (others.length > 0)
-    say(`${others.length} tools of MCP servers are left out: import them with svc-gate import-tools --mcp`);
+  const subject = others.length === 1 ? "1 tool of MCP servers is" : `${others.length} tools of MCP servers are`;
+  if (others.length > 0) say(`${subject} left out: import them with svc-gate import-tools --mcp`);
   return named.flatMap(({ gate, description, schema }) =>
     gate === undefined ? [] : [{ name: gate, description, ...(schema === undefined ? {} : { inputSchema: schema }) }],
   );
