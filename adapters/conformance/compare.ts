@@ -46,7 +46,7 @@ function againstCase({ expect }: HostCase, driver: Driver, ledgers: Ledgers): re
   const { witness, shown, receipts, secret, ended } = ledgers;
   const texts = shown.flatMap(({ results }) => results.map(({ text }) => text));
   const hasRead = secret !== undefined && texts.some((text) => text.includes(secret));
-  const hasSearched = shown.some(({ tools }) => tools.includes("web_search"));
+  const hasSearched = shown.some(({ tools }) => tools.some(({ name }) => name === "web_search"));
   const ran = [...witness.map(({ what }) => what), ...(hasRead ? ["read"] : []), ...(hasSearched ? ["web"] : [])];
   const rows = receipts.map(({ tool_name, answered }) => `${toolOf(driver, tool_name)} ${answered}`);
   return [

@@ -222,7 +222,7 @@ suite("svc-gate import-tools --mcp", { concurrency: 2 }, () => {
         `${note} as a comment`,
       );
       assert.ok(
-        stderr.split("\n").some((line) => /^warning: tiny\./.test(line) && note.test(line)),
+        stderr.split("\n").some((line) => line.startsWith("warning: tiny.") && note.test(line)),
         `${note} as a warning`,
       );
     }

@@ -61,7 +61,7 @@ const lists = {
 };
 
 function large(at) {
-  const entries = many.slice(0, 100).map(([name]) => [`${name}_${at}`, { type: "string", maxLength: 20 }]);
+  const entries = Array.from({ length: 100 }, (_, of) => [`p${of}_${at}`, { type: "string", maxLength: 20 }]);
   return { type: "object", properties: Object.fromEntries(entries) };
 }
 

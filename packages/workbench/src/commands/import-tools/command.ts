@@ -84,7 +84,8 @@ async function ofServer(
   { server, project, timeout }: ImportOptions,
 ): Promise<Result<Source, string>> {
   const printed = await runAgentCommand([
-    ...["mcp", "tools"],
+    "mcp",
+    "tools",
     ...(typeof server === "string" ? ["--name", server] : []),
     ...(project ? ["--project"] : []),
     ...(timeout === undefined ? [] : ["--timeout", timeout]),
