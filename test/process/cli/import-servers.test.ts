@@ -162,6 +162,13 @@ suite("svc-gate import-tools --mcp", { concurrency: 2 }, () => {
     },
   );
 
+  test("a server whose first start takes long is asked in both generations of the protocol", async (t) => {
+    const { stdout, stderr } = await ask(t, "cold");
+    assert.deepEqual(namesIn(stdout).toSorted(), ["tiny.newer", "tiny.older"], stderr);
+    const mutations = [{ within: "probe", find: "[older, newer]", put: "[newer, older]" }];
+    assert.deepEqual(namesIn((await ask(t, "cold", { mutations })).stdout), ["tiny.older"], "positive control");
+  });
+
   test("the server gets no variable of the gate", async (t) => {
     const { stdout } = await ask(t, "environment");
     assert.match(stdout, /\bPATH\b/);

@@ -4,7 +4,7 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { appendFileSync } from "node:fs";
+import { appendFileSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 const [behaviour = "honest", pidFile] = process.argv.slice(2);
@@ -23,6 +23,10 @@ if (behaviour === "parent") {
   await once(spawn(process.execPath, [process.argv[1], "stubborn", pidFile], { stdio: "inherit" }), "close");
   process.exit();
 }
+
+// As npx does before its first start: it takes longer than the first question of the newer generation may.
+const isFirst = pidFile !== undefined && readFileSync(pidFile, "utf8").trim().split("\n").length === 1;
+if (behaviour === "cold" && isFirst) await new Promise((resolve) => setTimeout(resolve, 6000));
 
 const inputSchema = { type: "object", required: ["path"], properties: { path: { type: "string", maxLength: 200 } } };
 const tool = (name, more = {}) => ({
@@ -70,7 +74,8 @@ function deep(levels) {
 }
 
 /** Returns the pages of the list, by cursor. */
-function page(cursor) {
+function page({ cursor, _meta } = {}) {
+  if (behaviour === "cold") return { tools: [tool(_meta === undefined ? "older" : "newer")] };
   if (behaviour === "circle") return { tools: [tool(`t${cursor ?? ""}`)], nextCursor: cursor === "a" ? "b" : "a" };
   if (behaviour === "endless") return { tools: [], nextCursor: String(Number(cursor ?? 0) + 1) };
   if (Object.hasOwn(lists, behaviour)) return { tools: lists[behaviour]() };
@@ -81,13 +86,16 @@ function page(cursor) {
 for await (const line of createInterface({ input: process.stdin })) {
   const { id, method, params } = JSON.parse(line);
   if (behaviour === "silent" || id === undefined) continue;
+  const versions = behaviour === "cold" ? ["2026-07-28"] : undefined;
   const result =
-    method === "initialize"
-      ? {
-          protocolVersion: params.protocolVersion,
-          capabilities: { tools: {} },
-          serverInfo: { name: "Tiny Files", version: "1" },
-        }
-      : page(params?.cursor);
+    method === "server/discover"
+      ? { supportedVersions: versions }
+      : method === "initialize"
+        ? {
+            protocolVersion: params.protocolVersion,
+            capabilities: { tools: {} },
+            serverInfo: { name: "Tiny Files", version: "1" },
+          }
+        : page(params);
   process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", id, result })}\n`);
 }

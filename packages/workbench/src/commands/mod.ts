@@ -79,7 +79,8 @@ function addImportTools(program: Command): void {
     )
     .argument(
       "[source...]",
-      "an MCP tools/list result or a list of functions (JSON; `-` reads standard input), an OpenAPI 3 document (JSON, YAML), or a lock file of svc-gate mcp",
+      "an MCP tools/list result or a list of functions (JSON; `-` reads standard input), an OpenAPI 3 document (JSON, YAML), " +
+        "or a lock file of svc-gate mcp",
     )
     .option("--mcp [url]", "ask a running MCP server: give its address, or after `--` the command that starts it")
     .option("--server <name>", "the MCP server's name: its tools are NAME.TOOL, as svc-gate mcp sends them")

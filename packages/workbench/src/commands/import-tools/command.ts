@@ -126,10 +126,9 @@ async function written(source: Source, stubs: readonly Stub[], options: ImportOp
       text: `${options.out} was not written: ${whyNot(error)}`,
     };
   }
-  return {
-    exitCode: 0,
-    text: `wrote ${options.out}: ${stubs.length} ${stubs.length === 1 ? "tool" : "tools"}, all refused. Write rules, then run svc-gate check ${options.out}`,
-  };
+  const counted = stubs.length === 1 ? "1 tool" : `${stubs.length} tools`;
+  const next = `Write rules, then run svc-gate check ${options.out}`;
+  return { exitCode: 0, text: `wrote ${options.out}: ${counted}, all refused. ${next}` };
 }
 
 function checked(drift: Drift, { json }: ImportOptions): Outcome {
