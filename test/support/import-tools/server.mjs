@@ -13,7 +13,7 @@ if (pidFile !== undefined) appendFileSync(pidFile, `${process.pid}\n`);
 const isStubborn = ["silent", "stubborn"].includes(behaviour);
 if (isStubborn) process.on("SIGTERM", () => {});
 if (isStubborn) setInterval(() => {}, 1000);
-if (behaviour === "garbage") process.stdout.write("this is no JSON\n{}\n[1,2\n");
+if (behaviour === "garbage") process.stdout.write("this is not JSON\n{}\n[1,2\n");
 if (behaviour === "dies") {
   process.stderr.write("the variable TOKEN \u001b[31mis not set\n");
   process.exit(3);
