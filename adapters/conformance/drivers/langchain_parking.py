@@ -1,21 +1,17 @@
-"""Prints what parks in graphs of LangGraph, and what runs. argv: the folders of the adapters and of the clients."""
+"""Prints what parks in graphs of LangGraph, and what runs. PYTHONPATH has the folders of the adapters and of the clients."""
 
 import asyncio
 import json
-import os
-import sys
 from types import SimpleNamespace
 
-adapters, clients = sys.argv[-2:]
-sys.path[:0] = [adapters, os.path.join(clients, "python")]
-from langchain_core.messages import AIMessage  # noqa: E402 -- the path is set above
-from langchain_core.tools import tool  # noqa: E402
-from langgraph.checkpoint.memory import InMemorySaver  # noqa: E402
-from langgraph.graph import END, START, MessagesState, StateGraph  # noqa: E402
-from langgraph.prebuilt import ToolNode  # noqa: E402
-from langgraph.types import Command, Send, interrupt  # noqa: E402
-from svc_gate import Verdict  # noqa: E402
-from svc_gate_langchain import guarded  # noqa: E402
+from langchain_core.messages import AIMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
+from langgraph.types import Command, Send, interrupt
+from svc_gate import Verdict
+from svc_gate_langchain import guarded
 
 CONFIG = {"configurable": {"thread_id": "1"}}
 
@@ -53,9 +49,8 @@ def graph_of(tools, calls, is_sent):
 
 
 def calls_of(*calls):
-    return [
-        {"name": name, "args": {"amount": amount}, "id": "call-%d" % index, "type": "tool_call"} for index, (name, amount) in enumerate(calls)
-    ]
+    named = enumerate(calls)
+    return [{"name": name, "args": {"amount": amount}, "id": "call-%d" % n, "type": "tool_call"} for n, (name, amount) in named]
 
 
 def given(calls):

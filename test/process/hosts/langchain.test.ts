@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { cpSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { installed } from "../../../adapters/conformance/hosts.ts";
 import { langchain } from "../../../adapters/conformance/drivers/langchain.ts";
@@ -53,7 +53,7 @@ const languages: readonly Language[] = [
   {
     host: "LangGraph, Python",
     file: "svc_gate_langchain.py",
-    run: (adapters) => [python, ["-B", program("langchain_parking.py"), adapters, join(root, "clients")]],
+    run: () => [python, ["-B", program("langchain_parking.py")]],
     faults: [
       [
         "together",
@@ -82,7 +82,8 @@ for (const language of languages) {
 
 function found({ run }: Language, adapters: string): Found {
   const [command, words] = run(adapters);
-  const { stdout, stderr } = spawnSync(command, words, { encoding: "utf8", timeout: 60_000 });
+  const env = { ...process.env, PYTHONPATH: [adapters, join(root, "clients", "python")].join(delimiter) };
+  const { stdout, stderr } = spawnSync(command, words, { encoding: "utf8", timeout: 60_000, env });
   assert.notEqual(stdout, "", stderr);
   return JSON.parse(stdout);
 }
