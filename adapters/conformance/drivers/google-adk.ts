@@ -5,9 +5,10 @@ import { openWorker, program } from "./worker.ts";
 
 const python = pythonIn("libraries/python", "google-adk");
 
-/** An agent as a tool has one argument. */
+/** An agent as a tool has one argument. The protocol has arguments as an object of the answer, so they cannot be cut. */
 function inputOf(tool: string, input: string): string {
-  return tool === "agent" ? JSON.stringify({ request: JSON.parse(input).prompt }) : input;
+  if (tool === "agent") return JSON.stringify({ request: JSON.parse(input).prompt });
+  return input.endsWith("}") ? input : "{}";
 }
 
 export const googleAdk: readonly Driver[] = [

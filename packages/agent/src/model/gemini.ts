@@ -1,5 +1,5 @@
 /** Gemini: POST /v1beta/models/NAME:generateContent, and :streamGenerateContent. */
-import { event, json, pieces, raw, textOf, type Json, type ModelAnswer, type Protocol } from "./protocol.ts";
+import { callId, event, json, pieces, raw, textOf, type Json, type ModelAnswer, type Protocol } from "./protocol.ts";
 import type { Message } from "./script.ts";
 
 export const gemini: Protocol = {
@@ -36,9 +36,12 @@ function toolNames(tool: Json): readonly string[] {
   return [...declared.map(({ name }) => String(name)), ...others];
 }
 
-function partsOf({ says }: ModelAnswer): readonly object[] {
+function partsOf(answer: ModelAnswer): readonly object[] {
+  const { says } = answer;
   if (typeof says === "string") return [{ text: says }];
-  return says.map(({ tool, arguments: input }) => ({ functionCall: { name: tool, args: raw(input) } }));
+  return says.map(({ tool, arguments: input }, index) => ({
+    functionCall: { id: callId(answer, index), name: tool, args: raw(input) },
+  }));
 }
 
 function responseOf(answer: ModelAnswer, parts: readonly object[], isLast: boolean): object {
