@@ -63,7 +63,8 @@ export interface HostCase {
     | "provider-tool"
     | "facts-throw"
     | "second-hook"
-    | "other-protocol";
+    | "other-protocol"
+    | "instant-client";
   readonly expect: Expected;
   /** The same for a host without permissions of its own, if it differs. */
   readonly expectWithoutPermissions?: Expected;

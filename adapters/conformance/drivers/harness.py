@@ -11,7 +11,7 @@ import traceback
 
 adapters, clients = sys.argv[-2:]
 sys.path[:0] = [adapters, os.path.join(clients, "python")]
-from svc_gate import SvcGate  # noqa: E402 -- the path is set above
+from svc_gate import SvcGate, Verdict  # noqa: E402 -- the path is set above
 from svc_gate_async import AsyncGate  # noqa: E402
 
 END = "The work is done."
@@ -60,8 +60,10 @@ def settings_of(plan, is_async=True):
         plan["gate"], api_key=plan["key"], session_id=plan["session"], timeout=plan["secondsForHook"] / 2, retries=0,
         fail_open=variant.startswith("fail-open"),
     )
+    if variant == "instant-client":  # for the benchmark: it does not ask
+        gate = _Stub(lambda: Verdict("ALLOW", "Svc: fine", "enforce"), is_async)
     if hook in _FAILING:
-        gate = _Failing(_FAILING[hook], is_async)
+        gate = _Stub(_FAILING[hook], is_async)
     settings = {"gate": gate, "on_escalate": plan["case"].get("onEscalate", "refuse"), "wait": 20.0}
     if variant == "facts-throw":
         settings["facts"] = _no_facts
@@ -85,7 +87,7 @@ _FAILING = {
 }
 
 
-class _Failing:
+class _Stub:
     def __init__(self, answer, is_async):
         self._answer = answer
         if is_async:
