@@ -12,8 +12,9 @@ export const gemini: Protocol = {
   whole: (answer) => json(responseOf(answer, partsOf(answer), true)),
   streamed: (answer) => {
     const { says } = answer;
-    const parts = typeof says === "string" ? pieces(says).map((text) => ({ text })) : partsOf(answer);
-    return parts.map((part, index) => event(responseOf(answer, [part], index === parts.length - 1)));
+    // Calls of a batch come in one piece: a host that gets them one by one runs them in turns of their own.
+    const parts = typeof says === "string" ? pieces(says).map((text) => [{ text }]) : [partsOf(answer)];
+    return parts.map((piece, index) => event(responseOf(answer, piece, index === parts.length - 1)));
   },
 };
 
