@@ -1,4 +1,5 @@
 import type { Driver } from "../case.ts";
+import { agentFramework } from "./agent-framework.ts";
 import { agentSdk } from "./agent-sdk.ts";
 import { aiSdk } from "./ai-sdk.ts";
 import { claudeCode } from "./claude-code.ts";
@@ -7,4 +8,4 @@ import { mastra } from "./mastra.ts";
 import { pydanticAi } from "./pydantic-ai.ts";
 
 /** Every host of the kit. */
-export const drivers: readonly Driver[] = [...claudeCode, ...agentSdk, ...aiSdk, ...googleAdk, mastra, pydanticAi];
+export const drivers: readonly Driver[] = [...claudeCode, ...agentSdk, ...aiSdk, ...googleAdk, mastra, agentFramework, pydanticAi];
