@@ -8,4 +8,12 @@ import { mastra } from "./mastra.ts";
 import { pydanticAi } from "./pydantic-ai.ts";
 
 /** Every host of the kit. */
-export const drivers: readonly Driver[] = [...claudeCode, ...agentSdk, ...aiSdk, ...googleAdk, mastra, agentFramework, pydanticAi];
+export const drivers: readonly Driver[] = [
+  ...claudeCode,
+  ...agentSdk,
+  ...aiSdk,
+  ...googleAdk,
+  mastra,
+  agentFramework,
+  pydanticAi,
+];
