@@ -166,8 +166,124 @@ const mutants: readonly Mutant[] = [
   },
 ];
 
+const frameworks: readonly Mutant[] = [
+  {
+    fault: "judges before a toolset of the program changes the input",
+    file: "svc_gate_pydantic_ai.py",
+    mutation: {
+      within: "GateCapability.get_wrapper_toolset",
+      find: "toolset.visit_and_replace(lambda leaf: _Guarded(leaf, self._guard))",
+      put: "_Guarded(toolset, self._guard)",
+    },
+    host: "Pydantic AI",
+    noticed: ["D4p"],
+  },
+  {
+    fault: "takes the answer of the program's user for a person's decision",
+    file: "svc_gate_pydantic_ai.py",
+    mutation: {
+      within: "_Guarded.call_tool",
+      find: "self.guard.run(call, $work, _refuse)",
+      put: "(self.wrapped.call_tool(name, tool_args, ctx, tool) if ctx.tool_call_approved else $found)",
+    },
+    host: "Pydantic AI",
+    noticed: ["E1n"],
+  },
+  {
+    fault: "drops the arguments",
+    file: "svc_gate_pydantic_ai.py",
+    mutation: { within: "_Guarded.call_tool", find: "to_jsonable_python(tool_args)", put: "{}" },
+    host: "Pydantic AI",
+    noticed: ["A1"],
+  },
+  {
+    fault: "lets a callback of the agent change the input after the check",
+    file: "svc_gate_google_adk.py",
+    mutation: {
+      within: "_problems_of",
+      find: 'getattr(agent, "canonical_before_tool_callbacks", [])',
+      put: "[]",
+    },
+    host: "Google ADK, Python",
+    noticed: ["D4"],
+  },
+  {
+    fault: "takes the answer of the program's user for a person's decision",
+    file: "svc_gate_google_adk.py",
+    mutation: {
+      within: "GatePlugin.before_tool_callback",
+      find: "judgement.runs",
+      put: "judgement.runs or tool_context.tool_confirmation is not None",
+    },
+    host: "Google ADK, Python",
+    noticed: ["E1n"],
+  },
+  {
+    fault: "does not see what the provider runs",
+    file: "svc_gate_google_adk.py",
+    mutation: {
+      within: "_provided_by",
+      find: 'name != "function_declarations"',
+      put: "False",
+    },
+    host: "Google ADK, Python",
+    noticed: ["D3"],
+  },
+  {
+    fault: "does not see what the provider runs",
+    file: "google-adk.mjs",
+    mutation: { within: "stopAt", find: "problems.length > 0", put: "false" },
+    host: "Google ADK, JavaScript",
+    noticed: ["D3"],
+  },
+  {
+    fault: "loses the server of a tool",
+    file: "google-adk.mjs",
+    mutation: {
+      within: "nameOf",
+      find: "gateName(originalName, name.slice(0, -end.length))",
+      put: "gateName(originalName)",
+    },
+    host: "Google ADK, JavaScript",
+    noticed: ["D2"],
+  },
+  {
+    fault: "judges another input than the tool gets",
+    file: "google-adk.mjs",
+    mutation: {
+      within: "run",
+      find: "guard.judge({ name, input, context }, $$more)",
+      put: "guard.judge({ name, input: { amount: 5 }, context }, $$more)",
+    },
+    host: "Google ADK, JavaScript",
+    noticed: ["A2", "D4"],
+  },
+  {
+    fault: "lets a later middleware change the arguments",
+    file: "svc_gate_agent_framework.py",
+    mutation: {
+      within: "_Calls.process",
+      find: "context.metadata[_SECURITY_ARGUMENTS_SNAPSHOT_CONTEXT_KEY] = $token",
+      put: "pass",
+    },
+    host: "Microsoft Agent Framework",
+    noticed: ["D4"],
+  },
+  {
+    fault: "takes the answer of the program's user for a person's decision",
+    file: "svc_gate_agent_framework.py",
+    mutation: {
+      within: "_Calls.process",
+      find: "self._guard.judge(call)",
+      put: '($found if "approval_response" not in context.metadata else call_next())',
+    },
+    host: "Microsoft Agent Framework",
+    noticed: ["E1n"],
+  },
+];
+
 suite("broken adapters", { concurrency: 2 }, () => {
-  for (const mutant of mutants) {
+  for (const mutant of [...mutants, ...frameworks]) {
     const { fault, file, host, noticed } = mutant;
     test(`${host} notices that ${file} ${fault}`, async (t) => {
       const driver = drivers.find(({ name }) => name === host);
