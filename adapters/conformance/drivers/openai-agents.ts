@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Driver } from "../case.ts";
 import { installed } from "../hosts.ts";
-import { excuseOf, toolsOf } from "./library.ts";
+import { excuseOf, pythonIn, toolsOf } from "./library.ts";
 import { openWorker, program } from "./worker.ts";
 
 const page = "openai-agents.md";
@@ -14,6 +14,8 @@ const inputOf: Driver["inputOf"] = (tool, input) =>
 
 const javascriptFolder = installed("libraries/javascript");
 const manifest = join(javascriptFolder, "node_modules", "@openai", "agents", "package.json");
+
+const python = pythonIn("libraries/python", "openai-agents");
 
 export const openaiAgents: readonly Driver[] = [
   {
@@ -26,5 +28,16 @@ export const openaiAgents: readonly Driver[] = [
     missing: () => (existsSync(manifest) ? undefined : "the SDK is not installed: run npm run hosts"),
     excuse: excuseOf,
     open: (place) => openWorker([process.execPath, program("openai-agents.mjs"), javascriptFolder], place),
+  },
+  {
+    name: "OpenAI Agents SDK, Python",
+    page,
+    version: python.version,
+    hasPermissions: false,
+    tools,
+    inputOf,
+    missing: python.missing,
+    excuse: excuseOf,
+    open: (place) => openWorker([python.path, "-B", program("openai_agents_run.py")], place),
   },
 ];
