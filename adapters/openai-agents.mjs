@@ -28,10 +28,10 @@ function problemsOf(agent, seen) {
   if (known.has(agent) || seen.has(agent)) return [];
   seen.add(agent);
   if (typeof agent?.getAllTools !== "function") return ["a handoff does not show its agent"];
-  const { name, tools, mcpServers, handoffs } = agent;
+  const { name, tools, mcpServers, handoffs, modelSettings } = agent;
   const own = [
-    ...("capabilities" in agent ? ["the SDK gives it tools of a sandbox"] : []),
-    ...("voice" in agent ? ["realtime agents call tools in another way"] : []),
+    ...(isOfSubclass(agent) ? ["its class may give it tools of its own"] : []),
+    ...("tools" in (modelSettings.providerData ?? {}) ? ["its model's settings have tools of the provider"] : []),
     ...tools.flatMap(problemsOfTool),
     ...mcpServers.filter((server) => gateName("tool", server.name) === undefined).map(() => "a server has no name"),
   ];
@@ -39,6 +39,12 @@ function problemsOf(agent, seen) {
     ...own.map((problem) => `in ${name}, ${problem}`),
     ...handoffs.flatMap((entry) => problemsOf(isHandoff(entry) ? entry.agent : entry, seen)),
   ];
+}
+
+/** Agents of a sandbox and for realtime are: they run tools in other ways. */
+function isOfSubclass(agent) {
+  const own = Object.getPrototypeOf(agent);
+  return !Object.hasOwn(own, "getAllTools") || "getAllTools" in Object.getPrototypeOf(own);
 }
 
 function problemsOfTool(tool) {

@@ -63,6 +63,7 @@ export interface HostCase {
     | "provider-tool"
     | "facts-throw"
     | "second-hook"
+    | "handoff"
     | "other-protocol";
   readonly expect: Expected;
   /** The same for a host without permissions of its own, if it differs. */

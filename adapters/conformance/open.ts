@@ -26,6 +26,7 @@ export const open: Readonly<Record<string, Readonly<Record<string, string>>>> = 
   "Claude Agent SDK, Python": { A7r: reads },
   Mastra: { A7: inTheProgram },
   "OpenAI Agents SDK, JavaScript": { A7: inTheProgram },
+  "OpenAI Agents SDK, Python": { A7: inTheProgram },
   "Pydantic AI": { A7: inTheProgram },
   "Vercel AI SDK 7": { A7: inTheProgram },
   "Vercel AI SDK 6": { A7: inTheProgram },

@@ -75,6 +75,7 @@ const notParked =
 function excuse({ hook = "ours", onEscalate, variant }: HostCase): string | undefined {
   if (onEscalate === "park") return notParked;
   if (variant === "other-protocol") return "the host speaks one protocol";
+  if (variant === "handoff") return "a sub-agent is a tool here: it does not take the conversation over";
   const ofProcesses = ["exits-1", "not-there", "killed"];
   return ofProcesses.includes(hook) ? "the hook is a function of the program" : undefined;
 }

@@ -42,6 +42,7 @@ function excuseOf({ hook = "ours", variant, isProtected }: HostCase, form: Form)
   if (variant?.startsWith("fail-open")) return "the hook has no fail-open";
   if (variant === "facts-throw") return "the hook sends no facts of a platform";
   if (variant === "other-protocol") return "the host speaks one protocol";
+  if (variant === "handoff") return "a sub-agent is a tool here: it does not take the conversation over";
   return isProtected === true ? noNamespace() : undefined;
 }
 

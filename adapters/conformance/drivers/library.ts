@@ -54,6 +54,7 @@ export function excuseOf({ id, hook = "ours", project, isProtected, variant }: H
   if ((project !== undefined && variant === undefined) || isProtected === true)
     return "the framework reads no files of a project";
   if (variant === "fail-open") return "the framework has no permissions of its own";
+  if (variant === "handoff") return "a sub-agent is a tool here: it does not take the conversation over";
   if (id === "D6") return "the framework runs no commands in the background";
   return undefined;
 }

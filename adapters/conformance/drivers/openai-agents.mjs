@@ -65,13 +65,16 @@ function agentOf(plan, server) {
       execute: (input) => shell(input),
     }),
   ];
-  const worker = guard(new sdk.Agent({ name: "worker", instructions: "Work.", tools: own }));
+  const inner = new sdk.Agent({ name: "worker", instructions: "Work.", tools: own });
+  const worker = guard(inner);
+  const isHanded = variant === "handoff";
   const web = variant === "provider-tool" ? [sdk.webSearchTool()] : [];
   const agent = guard(
     new sdk.Agent({
       name: "kit",
       instructions: "Work.",
-      tools: [...own, worker.asTool({ toolName: "worker", toolDescription: "Works." }), ...web],
+      tools: isHanded ? [] : [...own, worker.asTool({ toolName: "worker", toolDescription: "Works." }), ...web],
+      handoffs: isHanded ? [sdk.handoff(inner, { toolNameOverride: "worker" })] : [],
       mcpServers: server === undefined ? [] : [server],
       mcpConfig: { includeServerInToolNames: true },
     }),

@@ -26,7 +26,7 @@ export const openaiAgents: readonly Driver[] = [
     tools,
     inputOf,
     missing: () => (existsSync(manifest) ? undefined : "the SDK is not installed: run npm run hosts"),
-    excuse: excuseOf,
+    excuse: (one) => (one.variant === "handoff" ? undefined : excuseOf(one)),
     open: (place) => openWorker([process.execPath, program("openai-agents.mjs"), javascriptFolder], place),
   },
   {
@@ -37,7 +37,7 @@ export const openaiAgents: readonly Driver[] = [
     tools,
     inputOf,
     missing: python.missing,
-    excuse: excuseOf,
+    excuse: (one) => (one.variant === "handoff" ? undefined : excuseOf(one)),
     open: (place) => openWorker([python.path, "-B", program("openai_agents_run.py")], place),
   },
 ];

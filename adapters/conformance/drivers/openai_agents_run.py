@@ -4,7 +4,7 @@ import json
 from typing import Union
 
 from agents import (
-    Agent, RunConfig, Runner, RunState, WebSearchTool, function_tool, set_tracing_disabled,
+    Agent, RunConfig, Runner, RunState, WebSearchTool, function_tool, handoff, set_tracing_disabled,
 )
 from agents.mcp import MCPServerStdio
 from agents.models.openai_provider import OpenAIProvider
@@ -60,7 +60,10 @@ def agent_of(plan, servers):
     case, variant = plan["case"], plan["case"].get("variant")
     settings = settings_of(plan)
     guard = (lambda agent: agent) if case.get("hook") == "absent" else (lambda agent: guarded(agent, **settings))
-    worker = guard(Agent(name="worker", instructions="Work.", tools=tools_of(plan)))
+    inner = Agent(name="worker", instructions="Work.", tools=tools_of(plan))
+    if variant == "handoff":
+        return guard(Agent(name="kit", instructions="Work.", handoffs=[handoff(inner, tool_name_override="worker")]))
+    worker = guard(inner)
     agent = guard(Agent(
         name="kit", instructions="Work.",
         tools=[*tools_of(plan), worker.as_tool("worker", "Works."), *([WebSearchTool()] if variant == "provider-tool" else [])],
