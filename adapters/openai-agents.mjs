@@ -33,7 +33,7 @@ function problemsOf(agent, seen) {
     ...(isOfSubclass(agent) ? ["its class may give it tools of its own"] : []),
     ...("tools" in (modelSettings.providerData ?? {}) ? ["its model's settings have tools of the provider"] : []),
     ...tools.flatMap(problemsOfTool),
-    ...mcpServers.filter((server) => gateName("tool", server.name) === undefined).map(() => "a server has no name"),
+    ...mcpServers.flatMap((server) => (server.name ? [] : ["a server has no name"])),
   ];
   return [
     ...own.map((problem) => `in ${name}, ${problem}`),

@@ -85,8 +85,10 @@ def _problems_of(agent: Any, seen: list[Any]) -> list[str]:
     if agent is None:
         return ["a handoff does not show its agent: make it with handoff()"]
     if type(agent) is not Agent:
-        return ["%s is a %s, which may have tools of its own" % (getattr(agent, "name", "?"), type(agent).__name__)]
+        return ["%s is of type %s, which may have tools of its own" % (getattr(agent, "name", "?"), type(agent).__name__)]
     problems = [problem for tool in agent.tools for problem in _problems_of_tool(tool)]
+    if any(not server.name for server in agent.mcp_servers):
+        problems.append("a server has no name")
     settings = agent.model_settings
     if agent.prompt is not None or any("tools" in (more or {}) for more in (settings.extra_body, settings.extra_args)):
         problems.append("its prompt or its model's settings may have tools of the provider")
@@ -96,7 +98,8 @@ def _problems_of(agent: Any, seen: list[Any]) -> list[str]:
 
 def _problems_of_tool(tool: Any) -> list[str]:
     if not isinstance(tool, FunctionTool):
-        return ["%s is a %s, which does not run as a function of this program" % (tool.name, type(tool).__name__)]
+        kind = type(tool).__name__
+        return ["%s is a tool of type %s, which does not run as a function of this program" % (tool.name, kind)]
     if gate_name(tool.name) is None or tool._tool_namespace is not None:
         return ["%s is in a namespace" % tool.name]
     if tool._is_agent_tool and not isinstance(tool._agent_instance, _GuardedAgent):
