@@ -64,7 +64,8 @@ export interface HostCase {
     | "facts-throw"
     | "second-hook"
     | "handoff"
-    | "other-protocol";
+    | "other-protocol"
+    | "instant-client";
   readonly expect: Expected;
   /** The same for a host without permissions of its own, if it differs. */
   readonly expectWithoutPermissions?: Expected;

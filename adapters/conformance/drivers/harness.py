@@ -11,8 +11,8 @@ import traceback
 
 adapters, clients = sys.argv[-2:]
 sys.path[:0] = [adapters, os.path.join(clients, "python")]
-from svc_gate import SvcGate  # noqa: E402 -- the path is set above
-from svc_gate_async import AsyncGate  # noqa: E402
+from svc_gate import SvcGate, Verdict  # noqa: E402 -- the path is set above
+from svc_gate_async import AsyncGate  # noqa: E402 -- the path is set above
 
 END = "The work is done."
 _printing = threading.Lock()
@@ -60,8 +60,10 @@ def settings_of(plan, is_async=True):
         plan["gate"], api_key=plan["key"], session_id=plan["session"], timeout=plan["secondsForHook"] / 2, retries=0,
         fail_open=variant.startswith("fail-open"),
     )
+    if variant == "instant-client":  # for the benchmark: it does not ask
+        gate = _Stub(lambda: Verdict("ALLOW", "Svc: fine", "enforce"), is_async)
     if hook in _FAILING:
-        gate = _Failing(_FAILING[hook], is_async)
+        gate = _Stub(_FAILING[hook], is_async)
     settings = {"gate": gate, "on_escalate": plan["case"].get("onEscalate", "refuse"), "wait": 20.0}
     if variant == "facts-throw":
         settings["facts"] = _no_facts
@@ -85,7 +87,7 @@ _FAILING = {
 }
 
 
-class _Failing:
+class _Stub:
     def __init__(self, answer, is_async):
         self._answer = answer
         if is_async:
@@ -99,7 +101,7 @@ class _Failing:
 
 
 def pay(plan, amount):
-    """The work of the tool pay. What it does is in the witness."""
+    """The work of the tool pay. The witness has a line for it."""
     with open(plan["payServer"][-1], "a", encoding="utf-8") as witness:
         text = json.dumps({"amount": amount}, separators=(",", ":"))
         witness.write("pay %s at %d with %s\n" % (amount, time.time() * 1000, text))
