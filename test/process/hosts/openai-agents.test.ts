@@ -232,7 +232,8 @@ async def hands_over():
     clerk, desk = Agent(name="clerk", tools=[pay]), Agent(name="desk")
     desk.handoffs, clerk.handoffs = [clerk], [handoff(desk)]
     desk.model = model_of(function_call("transfer_to_clerk", {}, call_id="1"), "bye")
-    clerk.model = model_of(function_call("pay", {"amount": 900}, call_id="2"), function_call("transfer_to_desk", {"amount": 901}, call_id="3"))
+    back = function_call("transfer_to_desk", {"amount": 901}, call_id="3")
+    clerk.model = model_of(function_call("pay", {"amount": 900}, call_id="2"), back)
     try:
         await Runner.run(guarded(desk, Gate()), "go")
     except SvcGateRefusal as found:
