@@ -144,6 +144,25 @@ suite("the adapter for JavaScript", { skip }, () => {
     await assert.rejects(sdk.run(guarded(desk, settings), "go"), /another agent than it shows/);
   });
 
+  test("the gate of a call to a server may be a function of the run", async () => {
+    const ran: object[] = [];
+    const server = {
+      name: "kit",
+      cacheToolsList: false,
+      listTools: async () => [{ name: "pay", inputSchema: { type: "object", properties: {}, required: [] } }],
+      callTool: async (...given: object[]) => [{ type: "text", text: `paid ${ran.push(given)}` }],
+    };
+    const asked: Record<string, string[]> = { one: [], two: [] };
+    const gate = ({ context }: any): GateClient => gateOf(asked[context.context.run] ?? [], { is: false });
+    const turns = [call("pay", { amount: 5 }), call("pay", { amount: 75 }, "call_2"), "bye"];
+    for (const run of ["one", "two"]) {
+      const agent = guarded(plain({ mcpServers: [server], model: modelOf(...turns) }), { gate, onEscalate: "park" });
+      assert.equal((await sdk.run(agent, "go", { context: { run } })).finalOutput, "bye");
+    }
+    const both = ['kit.pay {"amount":5}', 'kit.pay {"amount":75}'];
+    assert.deepEqual([asked, ran.length], [{ one: both, two: both }, 2]);
+  });
+
   test("a call of a sub-agent parks the whole run, and runs once after the approval", async () => {
     const [ran, asked, approved]: [number[], string[], { is: boolean }] = [[], [], { is: false }];
     const all = { gate: gateOf(asked, approved), onEscalate: "park" } as const;
