@@ -6,6 +6,7 @@ import { replay, showEndpoints } from "./admin-notify.ts";
 import { create, createPerson, list, listPersons, revoke, rotate, update } from "./admin-keys.ts";
 import { approve, cancel, decideMany, deny, listApprovals, showApproval } from "./approvals.ts";
 import { sendJson } from "./body.ts";
+import { envoyCheck } from "./envoy.ts";
 import { events } from "./events.ts";
 import { explain } from "./explain.ts";
 import { sendHealth, sendMetrics, sendReadiness } from "./ops.ts";
@@ -26,6 +27,7 @@ import { verify } from "./verify.ts";
 export const routes: readonly Route[] = [
   { method: "POST", path: "/check", scope: "check", forHosts: true, handle: check },
   { method: "POST", path: "/hooks/claude-code", scope: "check", forHosts: true, handle: claudeCodeHook },
+  { method: "POST", path: "/hooks/envoy/:server", scope: "check", forHosts: true, handle: envoyCheck },
   { method: "GET", path: "/health", scope: undefined, handle: health },
   { method: "GET", path: "/rules", scope: "rules", handle: rules },
   { method: "POST", path: "/explain", scope: "rules", handle: explain },
