@@ -177,6 +177,14 @@ test("openapi.json describes the answers that the gate gives", async (t) => {
     add("/checkpoint", "get", await ask(gate, `/checkpoint${query}`));
   for (const tile of ["0/000.p/1", "entries/000.p/2", "1/000"])
     add("/tile/{path}", "get", await ask(gate, `/tile/${tile}`));
+  const whole = { "content-type": "application/json", "x-envoy-auth-partial-body": "false" };
+  for (const [path, body] of [
+    ["/hooks/envoy/bank", '{"jsonrpc":"2.0","id":1,"method":"ping"}'],
+    ["/hooks/envoy/bank", '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay"}}'],
+    ["/hooks/envoy/bank", "{"],
+    ["/hooks/envoy/a.b", "{}"],
+  ] as const)
+    add("/hooks/envoy/{server}", "post", await ask(gate, path, { method: "POST", headers: whole, body }));
   await explanationsOf(gate, add);
   for (const query of ["", "?last=2", "?last=0"]) add("/report", "get", await ask(gate, `/report${query}`));
   await actsOf(gate, add);
@@ -192,6 +200,9 @@ test("openapi.json describes the answers that the gate gives", async (t) => {
   for (const status of [
     "/check 200",
     "/check 413",
+    "/hooks/envoy/{server} 200",
+    "/hooks/envoy/{server} 403",
+    "/hooks/envoy/{server} 404",
     "/rules 304",
     "/receipts/{seq} 404",
     "/explain 200",
