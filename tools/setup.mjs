@@ -93,7 +93,9 @@ function installPython(folder) {
     const { status } = spawnSync(command, words, { stdio: ["ignore", "ignore", "inherit"] });
     if (status === 0) continue;
     rmSync(place, { recursive: true, force: true });
-    console.error(`svc-gate: ${folder} has no Python packages: it needs python3 3.10 or later with venv and pip, and a wheel for this machine`);
+    console.error(
+      `svc-gate: ${folder} has no Python packages: it needs python3 3.10 or later with venv and pip, and a wheel for this machine`,
+    );
     return;
   }
 }

@@ -17,6 +17,8 @@ const head = `# Agent hosts
 | Claude Code | a hook, which \`svc-gate hook install\` sets up | [claude-code.md](claude-code.md) |
 | a program with the Claude Agent SDK | the adapter | [claude-agent-sdk.md](claude-agent-sdk.md) |
 | any other agent with MCP servers | a proxy before each server | [mcp.md](mcp.md) |
+| Envoy before an MCP server | a route of the gate | [envoy.md](envoy.md) |
+| LiteLLM before a model | better a place where tools run | [litellm.md](litellm.md) |
 | your own code that runs tool calls | the client, at that place | [the clients](../../spec/client.md) |
 
 ## What was tested

@@ -20,10 +20,22 @@ tools:
 counters:
   calls: { of: [bank.a%2Eb], per: session }
 rules:
-  - { rule: large, on: bank.pay, when: has(input.amount) && input.amount >= 500, verdict: BLOCK, reason: "{input.amount} is too much" }
-  - { rule: medium, on: bank.pay, when: has(input.amount) && input.amount >= 50 && input.amount < 500, verdict: ESCALATE, reason: "{input.amount} is much" }
+  - rule: large
+    on: bank.pay
+    when: has(input.amount) && input.amount >= 500
+    verdict: BLOCK
+    reason: "{input.amount} is too much"
+  - rule: medium
+    on: bank.pay
+    when: has(input.amount) && input.amount >= 50 && input.amount < 500
+    verdict: ESCALATE
+    reason: "{input.amount} is much"
   - { rule: once, on: bank.a%2Eb, when: counters.calls >= 1, verdict: BLOCK, reason: once is enough }
-  - { rule: secret, on: bank.mcp.resources.read, when: '!has(input.uri) || input.uri != "file:///open"', verdict: BLOCK, reason: it is not open }
+  - rule: secret
+    on: bank.mcp.resources.read
+    when: '!has(input.uri) || input.uri != "file:///open"'
+    verdict: BLOCK
+    reason: it is not open
 `;
 const options = { contract };
 
@@ -63,9 +75,9 @@ const groups: readonly { readonly rule: string; readonly messages: readonly Refu
   {
     rule: "a text that is not one strict JSON object",
     messages: [
+      [[paying(5)], "not one strict JSON object"],
       ["", "not one strict JSON object"],
       ["{", "not one strict JSON object"],
-      [[paying(5)], "not one strict JSON object"],
       ['{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call"}', "not one strict JSON object"],
       ['{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","name":"pay"}}', "not one strict"],
       [`\uFEFF${JSON.stringify(paying(5))}`, "not one strict JSON object"],

@@ -1,8 +1,8 @@
-// A streamed tool call passes LiteLLM before its guardrail has judged it: node litellm-streamed.mjs /path/to/bin/litellm
+// Which tool calls pass LiteLLM although its guardrail blocks them: node litellm-streamed.mjs /path/to/bin/litellm
 //
 // A model on this machine calls the tool `pay`, and a guardrail blocks each answer with a tool call. The script asks LiteLLM through
-// its three APIs, unstreamed and streamed, while the guardrail blocks and while it does not answer. For each it prints whether the
-// client got the tool call. To install LiteLLM (760 MB): python3 -m venv v && v/bin/pip install 'litellm[proxy]'
+// three APIs, unstreamed and streamed, while the guardrail allows, blocks, and does not answer. For each it prints whether the client
+// got the call. To install LiteLLM (760 MB): python3 -m venv v && v/bin/pip install 'litellm[proxy]'
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -24,27 +24,38 @@ async function serve(answer) {
   return server.address().port;
 }
 
-const call = { index: 0, id: "call_1", type: "function", function: { name: "pay", arguments: '{"amount":900}' } };
+const called = { name: "pay", arguments: '{"amount":900}' };
+const toolCall = { index: 0, id: "call_1", type: "function", function: called };
+const custom = { index: 0, id: "call_1", type: "custom", custom: { name: "pay", input: "amount 900" } };
 
-/** The chat completions of OpenAI. The tool call comes in many pieces, as from a real model. */
-function model(_request, response, { stream = false }) {
+/** What the model says to a user who says this. */
+const messages = {
+  pay: { tool_calls: [toolCall] },
+  "pay as a custom tool": { tool_calls: [custom] },
+  "pay as a function": { function_call: called },
+};
+
+/** The chat completions of OpenAI. The arguments of a tool call come in many pieces, as from a real model. */
+function model(_request, response, { stream = false, messages: [said] = [{ content: "pay" }] }) {
+  const text = typeof said.content === "string" ? said.content : said.content[0].text;
+  const message = { role: "assistant", content: null, ...messages[text] };
+  const last = text === "pay as a function" ? "function_call" : "tool_calls";
   const common = { id: "c", created: 1, model: "m" };
   if (!stream) {
-    const message = { role: "assistant", content: null, tool_calls: [call] };
-    const choices = [{ index: 0, message, finish_reason: "tool_calls" }];
+    const choices = [{ index: 0, message, finish_reason: last }];
     response.writeHead(200, { "content-type": "application/json" });
     return response.end(JSON.stringify({ ...common, object: "chat.completion", choices }));
   }
-  const pieces = [...call.function.arguments].map((piece) => ({ index: 0, function: { arguments: piece } }));
-  const first = { ...call, function: { name: "pay", arguments: "" } };
   response.writeHead(200, { "content-type": "text/event-stream" });
   const say = (delta, finish_reason = null) => {
     const chunk = { ...common, object: "chat.completion.chunk", choices: [{ index: 0, delta, finish_reason }] };
     response.write(`data: ${JSON.stringify(chunk)}\n\n`);
   };
-  say({ role: "assistant", content: null, tool_calls: [first] });
-  for (const piece of pieces) say({ tool_calls: [piece] });
-  say({}, "tool_calls");
+  if (text === "pay") {
+    say({ ...message, tool_calls: [{ ...toolCall, function: { ...called, arguments: "" } }] });
+    for (const piece of called.arguments.split("")) say({ tool_calls: [{ index: 0, function: { arguments: piece } }] });
+  } else say(message);
+  say({}, last);
   return response.end("data: [DONE]\n\n");
 }
 
@@ -59,20 +70,24 @@ function guardrail({ url }, response, { input_type, tool_calls }) {
 const [modelPort, guardPort] = [await serve(model), await serve(guardrail)];
 const settings = {
   "as installed": {},
-  "streaming_end_of_stream_only: true": { streaming_end_of_stream_only: true },
   "streaming_buffer_until_moderated: true": { streaming_buffer_until_moderated: true },
 };
 const guard = `http://127.0.0.1:${guardPort}`;
 const guards = { allows: `${guard}/allows`, blocks: `${guard}/blocks`, "is down": "http://127.0.0.1:4" };
 const key = `sk-${"0".repeat(64)}`;
-const said = [{ role: "user", content: "pay" }];
-const tool = { name: "pay", description: "pays", parameters: { type: "object" } };
-const chatTools = [{ type: "function", function: tool }];
-const apis = {
-  "/v1/chat/completions": { messages: said, tools: chatTools },
-  "/v1/messages": { messages: said, max_tokens: 9, tools: [{ name: "pay", input_schema: { type: "object" } }] },
-  "/v1/responses": { model: "d", input: "pay", tools: [{ type: "function", ...tool }] },
-};
+const parameters = { type: "object" };
+const saying = (content) => ({ model: "m", messages: [{ role: "user", content }] });
+const questions = [
+  ["/v1/chat/completions", "tool call", saying("pay")],
+  ["/v1/chat/completions", "function_call", saying("pay as a function")],
+  ["/v1/chat/completions", "custom tool", saying("pay as a custom tool")],
+  [
+    "/v1/messages",
+    "tool call",
+    { ...saying("pay"), max_tokens: 9, tools: [{ name: "pay", input_schema: parameters }] },
+  ],
+  ["/v1/responses", "tool call", { model: "d", input: "pay", tools: [{ type: "function", name: "pay", parameters }] }],
+];
 
 /** The text of an answer, also if its stream breaks off. */
 async function textOf({ body }) {
@@ -143,19 +158,25 @@ async function run(setting, kindOfGuard) {
     ))
   )
     await setTimeout(300);
-  for (const [path, body] of Object.entries(apis))
+  for (const [path, kind, body] of questions)
     for (const stream of [false, true]) {
       const headers = { "content-type": "application/json", authorization: `Bearer ${key}` };
-      const asked = { method: "POST", headers, body: JSON.stringify({ model: "m", stream, ...body }) };
+      const asked = { method: "POST", headers, body: JSON.stringify({ ...body, stream }) };
       const answer = await fetch(`${url}${path}`, asked);
-      const text = await textOf(answer);
-      // The arguments come in pieces, so the quotes and the names of members between them are removed.
-      const isCall =
-        /"(?:tool_calls|tool_use|function_call)"/.test(text) && /9.*0.*0/s.test(text.replace(/is too much/g, ""));
-      const got = isCall ? "GOT THE CALL" : "got no call";
-      const kind = stream ? "streamed" : "unstreamed";
-      console.log(`${setting} | guardrail ${kindOfGuard} | ${path} | ${kind} | ${answer.status} | ${got}`);
-      if (process.env.SHOW) console.log(text.slice(-1500));
+      // The arguments come in pieces, so their digits may have other text between them.
+      const text = (await textOf(answer)).replaceAll("900 is too much", "");
+      const isCall = /"(?:tool_calls|tool_use|function_call)"/.test(text) && /9.*0.*0/s.test(text);
+      const how = stream ? "streamed" : "unstreamed";
+      const row = [
+        setting,
+        `guardrail ${kindOfGuard}`,
+        path,
+        kind,
+        how,
+        answer.status,
+        isCall ? "GOT THE CALL" : "no call",
+      ];
+      console.log(row.join(" | "));
     }
   child.kill("SIGKILL");
 }

@@ -152,7 +152,7 @@ function headerFault(method: string, params: JsonObject, headers: IncomingHttpHe
 function textsIn(value: Json | undefined): readonly string[] {
   if (value instanceof Map) return [...value.values()].flatMap(textsIn);
   if (value instanceof Decimal) return [value.text];
-  return ["string", "number", "boolean"].includes(typeof value) ? [String(value)] : [];
+  return typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? [String(value)] : [];
 }
 
 /** MCP sends a text that a header cannot have as Base64 of its UTF-8 bytes. */
