@@ -1,7 +1,7 @@
 // Installs the packages of the lock file, once. npm runs it before `start`, `test` and others, so that a new clone
 // needs only Node 20 or later and npm. No package's install script runs. argv: `serve` (packages for the gate),
 // `workbench` (also for the authors' commands), `all` (also for tests; the default), or a folder with its own lock
-// file, requirements.txt or both. The Python packages go to `.venv` there.
+// file. If such a folder has requirements.txt, its Python packages go to `.venv` there.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, rmdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -93,14 +93,12 @@ function installPython(folder) {
     const { status } = spawnSync(command, words, { stdio: ["ignore", "ignore", "inherit"] });
     if (status === 0) continue;
     rmSync(place, { recursive: true, force: true });
-    console.error(
-      `svc-gate: ${folder} has no Python packages: it needs python3 3.10 or later with venv and pip, and a wheel for this machine`,
-    );
+    console.error(`svc-gate: ${folder} has no Python packages: it needs python3 3.10 or later with venv and pip`);
     return;
   }
 }
 
-/** @param name a group, or a folder with its own lock file or requirements.txt */
+/** @param name a group, or a folder with its own lock file */
 export async function setUp(name) {
   const isGroup = groups.includes(name);
   const folder = isGroup ? root : join(root, name);
@@ -108,7 +106,8 @@ export async function setUp(name) {
   const lock = locks.map((each) => readFileSync(each, "utf8")).join("");
   // A larger group contains the smaller ones; the group with the runtime is enough if the runtime is not needed.
   const larger = isGroup ? groups.slice(groups.indexOf(name)) : ["lock"];
-  const stampOf = (each) => join(folder, "node_modules", `.svc-gate-${each}`);
+  const place = join(folder, existsSync(join(folder, "package-lock.json")) ? "node_modules" : ".venv");
+  const stampOf = (each) => join(place, `.svc-gate-${each}`);
   const texts = [`with a runtime\n${lock}`, ...(needsRuntime ? [] : [`without a runtime\n${lock}`])];
   const isDone = () =>
     larger.some((each) => existsSync(stampOf(each)) && texts.includes(readFileSync(stampOf(each), "utf8")));
@@ -116,13 +115,13 @@ export async function setUp(name) {
   refuseMusl();
   await takeTurn(join(folder, ".installing"));
   if (!isDone()) {
-    console.error(`svc-gate: installing what ${locks.join(" and ")} names (once, takes a minute) ...`);
+    console.error(`svc-gate: installing what ${locks.join(" and ")} name (once, takes a minute) ...`);
     if (isGroup) install(name);
     else {
       if (existsSync(join(folder, "package-lock.json"))) npm(folder, "ci");
       installPython(folder);
     }
-    mkdirSync(join(folder, "node_modules"), { recursive: true });
+    mkdirSync(place, { recursive: true }); // also without Python
     writeFileSync(stampOf(larger[0]), texts.at(-1));
   }
   endTurn();

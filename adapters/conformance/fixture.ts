@@ -1,8 +1,9 @@
 /** The real gate of the kit, with one contract: small payments run, medium ones need a person, and large ones do not run. */
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ask, key, startGate, type Ending } from "../../test/support/gate.ts";
 import type { Driver } from "./case.ts";
+import { startPerson } from "./person.ts";
 
 /** A row of a check, as the gate shows it. */
 export interface Receipt {
@@ -22,45 +23,49 @@ export interface RealGate {
   readonly receipts: (session: string) => Promise<readonly Receipt[]>;
   /** Waits for an open approval of the session, and approves it as a person. */
   readonly approve: (session: string) => Promise<void>;
+  readonly deny: (session: string) => Promise<void>;
   /** Changes the contract in force: payments that needed a person are blocked. */
   readonly blockMedium: () => Promise<void>;
 }
 
-const patienceMs = 20_000;
-
 /** Returns the contract with the tools' names at the gate. */
-function contractFor({ tools }: Driver, isMediumBlocked: boolean): string {
+function contractFor({ tools, shellMember = "command" }: Driver, isMediumBlocked: boolean): string {
   const any = "{ type: object, additionalProperties: true }";
   const medium = isMediumBlocked ? "BLOCK" : "ESCALATE";
-  return `contract: host
-tools:
-  "${tools.pay.gate}":
+  const payments = [...new Set([tools.pay.gate, tools.mcp.gate])];
+  const on = `[${payments.map((name) => `"${name}"`).join(", ")}]`;
+  const paymentTools = payments.map(
+    (name) => `  "${name}":
     input:
       type: object
       additionalProperties: false
       required: [amount]
       properties: { amount: { type: number, minimum: 0 } }
-    otherwise: ALLOW
+    otherwise: ALLOW`,
+  );
+  return `contract: host
+tools:
+${paymentTools.join("\n")}
   "${tools.shell.gate}":
-    input: { type: object, additionalProperties: true, properties: { command: { type: string } }, required: [command] }
+    input: { type: object, additionalProperties: true, properties: { ${shellMember}: { type: string } }, required: [${shellMember}] }
     otherwise: ALLOW
   "${tools.agent.gate}": { input: ${any}, otherwise: ALLOW }
 rules:
-  - { rule: large, on: ["${tools.pay.gate}"], when: input.amount >= 500, verdict: BLOCK, reason: "{input.amount} is too much" }
+  - { rule: large, on: ${on}, when: input.amount >= 500, verdict: BLOCK, reason: "{input.amount} is too much" }
   - rule: hurried
-    on: ["${tools.pay.gate}"]
+    on: ${on}
     when: input.amount >= 400 && input.amount < 500
     verdict: ESCALATE
     approval: { use_within: 1s }
     reason: "{input.amount} needs a person soon"
   - rule: medium
-    on: ["${tools.pay.gate}"]
+    on: ${on}
     when: input.amount >= 50 && input.amount < 400
     verdict: ${medium}
     reason: "{input.amount} ${isMediumBlocked ? "is too much" : "needs a person"}"
   - rule: shell
     on: ["${tools.shell.gate}"]
-    when: input.command.contains("forbidden")
+    when: input.${shellMember}.contains("forbidden")
     verdict: BLOCK
     reason: "900 is too much for a command as well"
 `;
@@ -69,37 +74,17 @@ rules:
 export async function startRealGate(t: Ending, driver: Driver, mode: "enforce" | "observe"): Promise<RealGate> {
   const contracts = { "host.yaml": contractFor(driver, false) };
   const { address, folder } = await startGate(t, { contracts, flags: { mode } });
-  const operator = JSON.parse(readFileSync(join(folder, "data", "operator.json"), "utf8")).key as string;
-  const post = (by: string, path: string, body: object): Promise<{ readonly status: number; readonly json: any }> =>
-    ask({ address }, path, {
-      method: "POST",
-      headers: { authorization: `Bearer ${by}`, "content-type": "application/json" },
-      body: JSON.stringify(body),
-    });
-  await post(operator, "/admin/persons", { name: "anna" });
-  const made = await post(operator, "/admin/keys", { name: "anna-laptop", scopes: ["approve"], person: "anna" });
-  const anna = { authorization: `Bearer ${made.json.key}` };
+  const person = await startPerson(address, folder);
   return {
     url: address,
     key,
     receipts: async (session) =>
       (await ask({ address }, `/receipts?limit=1000&session_id=${session}`)).json.receipts.toReversed(),
-    approve: async (session) => {
-      for (const end = Date.now() + patienceMs; Date.now() < end;) {
-        const path = `/approvals?state=pending&session_id=${session}`;
-        const [open] = (await ask({ address }, path, { headers: anna })).json.approvals;
-        if (open !== undefined) {
-          const { hash } = (await ask({ address }, `/approvals/${open.id}`, { headers: anna })).json;
-          await post(made.json.key, `/approvals/${open.id}/approve`, { hash });
-          return;
-        }
-        await new Promise((resolve) => setTimeout(resolve, 50));
-      }
-      throw new Error(`no approval of session ${session} was opened`);
-    },
+    approve: person.approve,
+    deny: person.deny,
     blockMedium: async () => {
       writeFileSync(join(folder, "contracts", "host.yaml"), contractFor(driver, true));
-      const { status, json } = await post(operator, "/admin/reload", {});
+      const { status, json } = await person.reload();
       if (status !== 200) throw new Error(`the reload was refused: ${JSON.stringify(json)}`);
     },
   };
