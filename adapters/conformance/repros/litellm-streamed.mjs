@@ -77,16 +77,14 @@ const guards = { allows: `${guard}/allows`, blocks: `${guard}/blocks`, "is down"
 const key = `sk-${"0".repeat(64)}`;
 const parameters = { type: "object" };
 const saying = (content) => ({ model: "m", messages: [{ role: "user", content }] });
+const anthropicTools = [{ name: "pay", input_schema: parameters }];
+const responsesTools = [{ type: "function", name: "pay", parameters }];
 const questions = [
-  ["/v1/chat/completions", "tool call", saying("pay")],
-  ["/v1/chat/completions", "function_call", saying("pay as a function")],
-  ["/v1/chat/completions", "custom tool", saying("pay as a custom tool")],
-  [
-    "/v1/messages",
-    "tool call",
-    { ...saying("pay"), max_tokens: 9, tools: [{ name: "pay", input_schema: parameters }] },
-  ],
-  ["/v1/responses", "tool call", { model: "d", input: "pay", tools: [{ type: "function", name: "pay", parameters }] }],
+  { path: "/v1/chat/completions", kind: "tool call", body: saying("pay") },
+  { path: "/v1/chat/completions", kind: "function_call", body: saying("pay as a function") },
+  { path: "/v1/chat/completions", kind: "custom tool", body: saying("pay as a custom tool") },
+  { path: "/v1/messages", kind: "tool call", body: { ...saying("pay"), max_tokens: 9, tools: anthropicTools } },
+  { path: "/v1/responses", kind: "tool call", body: { model: "d", input: "pay", tools: responsesTools } },
 ];
 
 /** The text of an answer, also if its stream breaks off. */
@@ -158,7 +156,7 @@ async function run(setting, kindOfGuard) {
     ))
   )
     await setTimeout(300);
-  for (const [path, kind, body] of questions)
+  for (const { path, kind, body } of questions)
     for (const stream of [false, true]) {
       const headers = { "content-type": "application/json", authorization: `Bearer ${key}` };
       const asked = { method: "POST", headers, body: JSON.stringify({ ...body, stream }) };
