@@ -44,7 +44,8 @@ const options = {
 /** The gate's client, which also notes whether a person must decide. */
 let waits = false;
 const noting = {
-  ...gate,
+  settle: gate.settle,
+  outcome: gate.outcome,
   check: async (...call) => {
     const verdict = await gate.check(...call);
     waits = verdict.escalated;
