@@ -3,6 +3,9 @@ import { agentFramework } from "./agent-framework.ts";
 import { agentSdk } from "./agent-sdk.ts";
 import { aiSdk } from "./ai-sdk.ts";
 import { claudeCode } from "./claude-code.ts";
+import { codex } from "./codex.ts";
+import { copilotCli } from "./copilot-cli.ts";
+import { geminiCli } from "./gemini-cli.ts";
 import { googleAdk } from "./google-adk.ts";
 import { langchain } from "./langchain.ts";
 import { mastra } from "./mastra.ts";
@@ -12,6 +15,9 @@ import { pydanticAi } from "./pydantic-ai.ts";
 /** Every host of the kit. */
 export const drivers: readonly Driver[] = [
   ...claudeCode,
+  codex,
+  geminiCli,
+  copilotCli,
   ...agentSdk,
   ...aiSdk,
   ...googleAdk,
