@@ -38,7 +38,8 @@ def gate_middleware(
     with the framework's request for an approval. After any approved answer the gate is asked again, and only the person's decision
     at the gate counts. ``log`` takes sentences for operators, which the model must not read.
 
-    An agent needs both parts of the list. A run raises ValueError before its first request if it has tools that the provider or another program runs.
+    An agent needs both parts of the list. A run raises ValueError before its first request if it has tools that the provider or
+    another program runs.
     """
     guard = Guard(gate, facts, on_escalate, wait, log, ways=("refuse", "wait", "park"))
     return [_Calls(guard), _Requests()]
