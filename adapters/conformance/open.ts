@@ -31,6 +31,8 @@ export const open: Readonly<Record<string, Readonly<Record<string, string>>>> = 
   "Google ADK, Python": { A7: inTheProgram },
   Mastra: { A7: inTheProgram },
   "Microsoft Agent Framework": { A7: inTheProgram },
+  "OpenAI Agents SDK, JavaScript": { A7: inTheProgram },
+  "OpenAI Agents SDK, Python": { A7: inTheProgram },
   "Pydantic AI": { A7: inTheProgram },
   "Vercel AI SDK 7": { A7: inTheProgram },
   "Vercel AI SDK 6": { A7: inTheProgram },

@@ -20,8 +20,11 @@ const head = `# Agent hosts
 | a program with Google's ADK | the adapter | [google-adk.md](google-adk.md) |
 | a program with Mastra | the adapter | [mastra.md](mastra.md) |
 | a program with Microsoft Agent Framework | the adapter | [agent-framework.md](agent-framework.md) |
+| a program with the OpenAI Agents SDK | the adapter | [openai-agents.md](openai-agents.md) |
 | a program with Pydantic AI | the adapter | [pydantic-ai.md](pydantic-ai.md) |
 | any other agent with MCP servers | a proxy before each server | [mcp.md](mcp.md) |
+| Envoy before an MCP server | a route of the gate | [envoy.md](envoy.md) |
+| LiteLLM before a model | better a place where tools run | [litellm.md](litellm.md) |
 | your own code that runs tool calls | the client, at that place | [the clients](../../spec/client.md) |
 
 ## What was tested

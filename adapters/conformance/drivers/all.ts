@@ -5,6 +5,7 @@ import { aiSdk } from "./ai-sdk.ts";
 import { claudeCode } from "./claude-code.ts";
 import { googleAdk } from "./google-adk.ts";
 import { mastra } from "./mastra.ts";
+import { openaiAgents } from "./openai-agents.ts";
 import { pydanticAi } from "./pydantic-ai.ts";
 
 /** Every host of the kit. */
@@ -15,5 +16,6 @@ export const drivers: readonly Driver[] = [
   ...googleAdk,
   mastra,
   agentFramework,
+  ...openaiAgents,
   pydanticAi,
 ];

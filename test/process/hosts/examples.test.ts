@@ -26,7 +26,20 @@ const input = { arguments: '{"amount":75,"to":"the printer"}' };
 const parked: readonly ScriptedTurn[] = [[{ tool: "pay", ...input }], "The printer is paid."];
 const claudeCall = [{ tool: "mcp__agent__pay", ...input }];
 
+const python = (folder: Example["folder"]): readonly string[] => [
+  join(installed(folder), ".venv", "bin", "python"),
+  "-B",
+];
+const inPython = (file: string, folder: Example["folder"]): Example => ({
+  file,
+  folder,
+  command: python(folder),
+  script: parked,
+});
+
 const examples: readonly Example[] = [
+  inPython("openai_agent.py", "libraries/python"),
+  inPython("pydantic_ai_agent.py", "libraries/python"),
   { file: "ai-sdk.mjs", folder: "libraries/javascript", command: [process.execPath], script: parked },
   {
     file: "claude-agent-sdk.mjs",

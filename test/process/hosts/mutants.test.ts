@@ -30,6 +30,8 @@ interface Mutant {
 
 const typescript = "Claude Agent SDK, TypeScript";
 const python = "Claude Agent SDK, Python";
+const openaiJavascript = "OpenAI Agents SDK, JavaScript";
+const openaiPython = "OpenAI Agents SDK, Python";
 
 /** What every adapter gets from the guard. */
 const ofTheGuard: readonly Omit<Mutant, "file" | "host">[] = [
@@ -163,6 +165,70 @@ const mutants: readonly Mutant[] = [
     },
     host: "Vercel AI SDK 6",
     noticed: ["E1n"],
+  },
+  {
+    fault: "keeps the judgement of arguments that were changed since",
+    file: "openai-agents.mjs",
+    mutation: { within: "taken", find: "found.text === JSON.stringify(input)", put: "true" },
+    host: openaiJavascript,
+    noticed: ["D4p"],
+  },
+  {
+    fault: "takes the SDK's approval for a person's decision",
+    file: "openai-agents.mjs",
+    mutation: {
+      within: "taken",
+      find: "found !== undefined && found.text === JSON.stringify(input) ? found.judgement : undefined",
+      put: "found === undefined ? { runs: true, verdict: { receipt: null } } : $found",
+    },
+    host: openaiJavascript,
+    noticed: ["E1n"],
+  },
+  {
+    fault: "loses the agents that take the conversation over",
+    file: "openai-agents.mjs",
+    mutation: { within: "leadingToCopy", first: "return entry;" },
+    host: openaiJavascript,
+    noticed: ["D1h"],
+  },
+  {
+    fault: "does not stand before the tools of MCP servers",
+    file: "openai-agents.mjs",
+    mutation: { within: "guardedServer", first: "return server;" },
+    host: openaiJavascript,
+    noticed: ["D2"],
+  },
+  {
+    fault: "keeps the judgement of arguments that were changed since",
+    file: "svc_gate_openai_agents.py",
+    mutation: { within: "_taken", find: "text == json.dumps(given)", put: "True" },
+    host: openaiPython,
+    noticed: ["D4p"],
+  },
+  {
+    fault: "takes the SDK's approval for a person's decision",
+    file: "svc_gate_openai_agents.py",
+    mutation: {
+      within: "_taken",
+      find: "judgement if usage is context.usage and text == json.dumps(given) else None",
+      put: 'judgement or Judgement(True, True, False, "", verdict=type("Verdict", (), {"receipt": None}))',
+    },
+    host: openaiPython,
+    noticed: ["E1n"],
+  },
+  {
+    fault: "loses the agents that take the conversation over",
+    file: "svc_gate_openai_agents.py",
+    mutation: { within: "_guarded_handoff", find: "_guarded_agent(target, place)", put: "target" },
+    host: openaiPython,
+    noticed: ["D1h"],
+  },
+  {
+    fault: "does not stand before the tools of MCP servers",
+    file: "svc_gate_openai_agents.py",
+    mutation: { within: "_GuardedAgent", find: "_guarded_mcp_tool(tool, self)", put: "tool" },
+    host: openaiPython,
+    noticed: ["D2"],
   },
 ];
 
