@@ -37,8 +37,8 @@ The gate must hold in the agent hosts that people run. This page says in which c
 scripted model and a real gate, and fails if this page differs from what it found. \`npm run hosts\` writes the page. With \`-- --newest\`
 the command runs the newest versions instead, and prints what it found.
 
-A case is *closed* if nothing ran that the gate did not allow. It is *open* if something did: the reasons are below. The tools write a file
-when they run. The test compares that file, the results that the model saw, and the gate's receipts.
+A case is *closed* if nothing ran that the gate did not allow. It is *open* if something did, or if the run was lost: the reasons are
+below. The tools write a file when they run. The test compares that file, the results that the model saw, and the gate's receipts.
 `;
 
 /** Returns the page. */

@@ -128,12 +128,17 @@ test("the adapter of Microsoft Agent Framework refuses tools that others run", (
   const program = `
 from agent_framework import Agent, FunctionTool
 from agent_framework.openai import OpenAIChatClient
-from svc_gate_agent_framework import _name_of, gate_middleware
+from svc_gate_agent_framework import _input_of, _name_of, gate_middleware
 async def run(tool):
     client = OpenAIChatClient(model="m", api_key="none", base_url="http://127.0.0.1:1")
     return await Agent(client, tools=[tool], middleware=gate_middleware(Gate())).run("pay")
 async def named(name, **properties):
     return _name_of(FunctionTool(name=name, func=pay, additional_properties=properties))
+async def sent(**properties):
+    schema = {"type": "object", "properties": {"amount": {}, "to": {}, "session": {}}}
+    tool = FunctionTool(name="kit_pay", func=pay, input_model=schema, additional_properties=properties)
+    kwargs = {"amount": 900, "to": "shop", "session": object(), "gate": object()}
+    return _input_of(Some(function=tool, arguments={"amount": 5}, kwargs=kwargs))
 `;
   check(t, "libraries/python-openai-2", program, [
     ['run({"type": "web_search"})', "the provider runs web_search"],
@@ -141,6 +146,8 @@ async def named(name, **properties):
     ['named("pay")', "pay"],
     ['named("kit_pay", _mcp_remote_name="pay", _mcp_normalized_name="pay")', "kit.pay"],
     ['named("pay", _mcp_remote_name="pay", _mcp_normalized_name="pay")', "None"],
+    ['sent(_mcp_remote_name="pay")', "{'amount': 5, 'to': 'shop'}"],
+    ["sent()", "{'amount': 5}"],
   ]);
 });
 

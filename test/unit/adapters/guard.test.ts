@@ -115,17 +115,19 @@ suite("the guard of the adapters", () => {
     assert.deepEqual([found.runs, found.parks, found.approval, waiting.asked.length], [false, true, "a1", 1]);
   });
 
-  test("the outcome says done after a result, unknown after an error, and nothing without a receipt", async () => {
+  test("the outcome says done after a result, unknown after an error, and nothing if the gate let no call through", async () => {
     const [refuse, fails] = [
       (): string => "refused",
       (): never => {
         throw new Error("broken");
       },
     ];
-    const gate = clientWith({}, {}, { unreached: true, mode: null, receipt: null }, { verdict: "BLOCK" });
+    const notLet = [{ unreached: true, mode: null, receipt: null }, { mode: "observe" }, { verdict: "BLOCK" }];
+    const gate = clientWith({}, {}, ...notLet);
     const guard = guardOf({ gate, ...quiet });
     assert.equal(await guard.run(call, () => "paid", refuse), "paid");
     await assert.rejects(guard.run(call, fails, refuse), /broken/);
+    assert.equal(await guard.run(call, () => "paid", refuse), "paid");
     assert.equal(await guard.run(call, () => "paid", refuse), "paid");
     assert.equal(await guard.run(call, () => "paid", refuse), "refused");
     await turn();
