@@ -88,9 +88,9 @@ async function runJudged(all, judgement, { work, refuse }) {
   }
 }
 
-function report({ log }, { runs, verdict, gate }, status) {
+async function report({ log }, { runs, verdict, gate }, status) {
   if (!runs || verdict.receipt === null) return;
-  gate.outcome(verdict, status).then((problem) => problem && log(problem), log);
+  await gate.outcome(verdict, status).then((problem) => problem && log(problem), log);
 }
 
 /** A tool of a framework that takes an error for the result throws it. */

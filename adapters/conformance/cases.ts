@@ -18,7 +18,7 @@ const agent = (marker: string): Call => ({
   }),
 });
 const end = "The work is done.";
-const blocked = /blocked|denied|no verdict|hook error|haven't granted|refused|not executed/i;
+const blocked = /blocked|denied|no verdict|hook error|haven't granted|refused|not executed|unavailable tool/i;
 const person = /a person decides/;
 
 /** The calls that all cases of a lost gate or hook share: none may run. */

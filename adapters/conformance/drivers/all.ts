@@ -3,6 +3,7 @@ import { agentSdk } from "./agent-sdk.ts";
 import { aiSdk } from "./ai-sdk.ts";
 import { claudeCode } from "./claude-code.ts";
 import { mastra } from "./mastra.ts";
+import { opencode } from "./opencode.ts";
 
 /** Every host of the kit. */
-export const drivers: readonly Driver[] = [...claudeCode, ...agentSdk, ...aiSdk, mastra];
+export const drivers: readonly Driver[] = [...claudeCode, ...agentSdk, ...aiSdk, mastra, opencode];
