@@ -6,23 +6,22 @@
  *
  * Grant mode: the host starts with nothing allowed, and only the gate's ALLOW lets a call run. So a hook that is missing or
  * fails denies the call, by the host's own rules. One gate client is one run: sub-agents of the run use it too, so they
- * count in the same session. The module imports nothing.
+ * count in the same session. The module imports guard.mjs alone.
  *
  * Types and promises of each function: claude-agent-sdk.d.mts. Names of tools and rules for every adapter: README.md.
  */
 
-/** Not `defer`: a run that resumes can run its parked call before the SDK has registered the hook. */
-const waits = ["refuse", "wait"];
-const keptMax = 1000; // verdicts of calls that have not ended yet: more than a host runs at once
-const factsFailed = "Svc: the facts about this call could not be read; the action is blocked.";
-const notReached = "Svc: the gate gave no verdict; the action is blocked.";
+import { gateName, guardOf } from "./guard.mjs";
 
-export function guarded(options, settings) {
-  const { grant = true, onEscalate = "refuse", waitMs = 900_000 } = settings;
-  if (!waits.includes(onEscalate)) throw new TypeError(`onEscalate must be one of ${waits.join(", ")}`);
+const keptMax = 1000; // verdicts of calls that have not ended yet: more than a host runs at once
+
+export function guarded(options, { grant = true, ...settings }) {
+  // Not `park`: a run that resumes can run its parked call before the SDK has registered the hook.
+  const guard = guardOf(settings, { grant });
   const problems = [...(grant ? grantsIn(options) : []), ...blindSpotsIn(options)];
   if (problems.length > 0) throw new TypeError(`svc-gate cannot guard these options: ${problems.join("; ")}`);
-  const [before, after] = hooksOf(settings);
+  const [before, after] = hooksOf(guard, grant);
+  const { onEscalate, waitMs = 900_000 } = settings;
   const timeout = Math.ceil((onEscalate === "wait" ? waitMs : 0) / 1000) + 120; // seconds, over all time-outs of the client
   return {
     ...options,
@@ -37,53 +36,34 @@ export function guarded(options, settings) {
   };
 }
 
-/** Returns the callbacks before and after a call. They share the verdicts of calls that run. */
-function hooksOf(settings) {
-  const { gate, log = console.error } = settings;
+/** Returns the callbacks before and after a call. They share the judgements of calls that run. */
+function hooksOf(guard, grant) {
   const running = new Map();
   const before = async (input, _, { signal } = {}) => {
-    const verdict = await judged(callOf(input), settings, signal);
-    if (typeof verdict === "string") return decision("deny", verdict);
-    if (verdict.unreached) log(verdict.reason);
-    if (verdict.allowed && verdict.receipt) {
-      running.set(input.tool_use_id, verdict);
+    const call = callOf(input);
+    if (call === undefined)
+      return decision("deny", "Svc: the host does not say which MCP server has the tool; the action is blocked.");
+    const judgement = await guard.judge(call, { signal });
+    if (judgement.runs) {
+      running.set(input.tool_use_id, judgement);
       if (running.size > keptMax) running.delete(running.keys().next().value);
     }
-    return answerTo(verdict, settings);
+    return answerTo(judgement, grant);
   };
   const after = async (input) => {
-    const verdict = running.get(input.tool_use_id);
+    const judgement = running.get(input.tool_use_id);
     running.delete(input.tool_use_id);
-    // After an error nobody knows how far the tool came. The result does not wait for the report.
-    const status = input.hook_event_name === "PostToolUse" ? "done" : "unknown";
-    if (verdict) gate.outcome(verdict, status).then((problem) => problem && log(problem), log);
+    // After an error nobody knows how far the tool came.
+    if (judgement) guard.report(judgement, input.hook_event_name === "PostToolUse" ? "done" : "unknown");
     return {};
   };
   return [before, after];
 }
 
-/** Returns the gate's verdict after the wait for a person, if any, or a sentence if the call cannot be asked. */
-async function judged(call, { gate, facts = async () => undefined, onEscalate, waitMs = 900_000 }, signal) {
-  if (typeof call === "string") return call;
-  const { name, input } = call;
-  let snapshot;
-  try {
-    snapshot = await facts(call);
-  } catch {
-    return factsFailed;
-  }
-  const verdict = await gate.check(name, input, snapshot);
-  if (!verdict.escalated) return verdict;
-  if (onEscalate === "wait") return gate.settle(verdict, name, input, () => facts(call), { timeoutMs: waitMs, signal });
-  // A person may have approved the call since it was refused: then it is checked again, with the approval.
-  return verdict.approval?.next === "check" ? gate.check(name, input, snapshot, verdict.approval.id) : verdict;
-}
-
-function answerTo({ allowed, escalated, unreached, mode, reason }, { grant = true }) {
-  if (unreached && !(allowed && !grant)) return decision("deny", notReached);
-  if (allowed) return grant && (mode === "enforce" || mode === "assist") ? decision("allow", reason) : {};
-  if (!escalated) return decision("deny", reason);
-  return decision("deny", `${reason}; a person decides: ask again after the decision`);
+/** Without `grant`, and without an enforced ALLOW, the adapter has no decision: the host's own permissions decide. */
+function answerTo({ runs, grants, reason }, grant) {
+  if (!runs) return decision("deny", reason);
+  return grant && grants ? decision("allow", reason) : {};
 }
 
 function decision(permissionDecision, permissionDecisionReason) {
@@ -91,30 +71,24 @@ function decision(permissionDecision, permissionDecisionReason) {
 }
 
 function callOf({ tool_name, tool_input, mcp_server, agent_id, tool_use_id }) {
-  const name = gateName(tool_name, mcp_server);
-  if (name === undefined) return "Svc: the host does not say which MCP server has the tool; the action is blocked.";
+  const name = nameOf(tool_name, mcp_server);
+  if (name === undefined) return undefined;
   return { name, input: tool_input, hostName: tool_name, agentId: agent_id ?? null, toolUseId: tool_use_id };
 }
 
 /** A built-in tool keeps its name, a tool of an MCP server is `server.tool`: README.md has the rules. */
-function gateName(name, server) {
-  if (!name.startsWith("mcp__")) return name.includes(".") ? undefined : name;
+function nameOf(name, server) {
+  if (!name.startsWith("mcp__")) return gateName(name);
   if (typeof server?.name !== "string") return undefined;
   const prefix = `mcp__${server.name.replaceAll(/[^a-zA-Z0-9_-]/g, "_")}__`; // as the host writes it
   if (!name.startsWith(prefix)) return undefined;
   const scope = ownSources.includes(server.source) ? "" : "project:";
-  return `${scope}${escaped(server.name)}.${escaped(name.slice(prefix.length))}`;
+  const full = gateName(name.slice(prefix.length), server.name);
+  return full && scope + full;
 }
 
 /** Where only the user, the machine's administrator or this program names servers. A project's file cannot. */
 const ownSources = ["claudeai", "dynamic", "enterprise", "local", "managed", "sdk", "user"];
-
-function escaped(part) {
-  const percent = (byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
-  return part.replaceAll(/__+|[^A-Za-z0-9_-]/gu, (text) =>
-    Array.from(new TextEncoder().encode(text), percent).join(""),
-  );
-}
 
 /** Tools that the model's provider runs, wholly or in part: the gate would not see what they do. */
 const providerTools = ["WebSearch"];

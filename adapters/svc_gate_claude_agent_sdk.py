@@ -10,22 +10,20 @@ the same session. Names of tools and rules for every adapter: adapters/README.md
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
-import inspect
 import json
 import logging
 import math
 import re
-from typing import Any, Awaitable, Callable, Literal, Optional, Union
+from typing import Any, Callable, Literal, Optional
 
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
+from svc_gate_guard import Guard, Judgement, gate_name
+from svc_gate_guard import GuardedCall as _Call
 
 __all__ = ["GuardedCall", "guarded"]
 
 _KEPT_MAX = 1000  # verdicts of calls that have not ended yet: more than a host runs at once
-_FACTS_FAILED = "Svc: the facts about this call could not be read; the action is blocked."
-_NOT_REACHED = "Svc: the gate gave no verdict; the action is blocked."
 _PROVIDER_TOOLS = ["WebSearch"]  # the model's provider runs them, wholly or in part: the gate would not see what they do
 # Where only the user, the machine's administrator or this program names servers. A project's file cannot.
 _OWN_SOURCES = ("claudeai", "dynamic", "enterprise", "local", "managed", "sdk", "user")
@@ -33,36 +31,22 @@ _MODES = (None, "dontAsk")
 _FLAGS = ("debug", "debug-to-stderr", "replay-user-messages", "verbose")  # these change nothing about tools
 _log = logging.getLogger("svc_gate")
 
-_Snapshot = Optional["dict[str, Any]"]
-
 
 @dataclasses.dataclass(frozen=True)
-class GuardedCall:
+class GuardedCall(_Call):
     """A call as the gate is asked about it.
 
     ``name`` is ``Bash`` or ``server.tool``, ``host_name`` the host's name for it. ``agent_id`` is None outside a sub-agent.
     ``tool_use_id`` is an id of the model: two calls may have the same.
     """
 
-    name: str
-    input: dict[str, Any]
-    host_name: str
-    agent_id: Optional[str]
-    tool_use_id: str
-
-
-@dataclasses.dataclass(frozen=True)
-class _Settings:
-    gate: Any
-    facts: Callable[[GuardedCall], Union[_Snapshot, Awaitable[_Snapshot]]]
-    on_escalate: str
-    wait: float
-    grant: bool
-    log: Callable[[str], Any]
+    host_name: str = ""
+    agent_id: Optional[str] = None
+    tool_use_id: str = ""
 
 
 def guarded(
-    options: ClaudeAgentOptions, gate: Any, facts: Callable[[GuardedCall], Any] = lambda call: None,
+    options: ClaudeAgentOptions, gate: Any, facts: Optional[Callable[[GuardedCall], Any]] = None,
     on_escalate: Literal["refuse", "wait"] = "refuse", wait: float = 900.0, grant: bool = True,
     log: Callable[[str], Any] = _log.error,
 ) -> ClaudeAgentOptions:
@@ -77,12 +61,12 @@ def guarded(
     files can allow tools and switch hooks off). Raises ValueError for options that would let a call run without the gate, or run
     another call than judged.
     """
-    if on_escalate not in ("refuse", "wait"):  # a run that resumes can run a parked call before the hook is registered
-        raise ValueError("on_escalate must be refuse or wait")
+    # Not park: a run that resumes can run its parked call before the SDK has registered the hook.
+    guard = Guard(gate, facts, on_escalate, wait, log, grant=grant)  # type: ignore[arg-type]
     problems = (_grants_in(options) if grant else []) + _blind_spots_in(options)
     if problems:
         raise ValueError("svc-gate cannot guard these options: " + "; ".join(problems))
-    before, after = _hooks_of(_Settings(gate, facts, on_escalate, wait, grant, log))
+    before, after = _hooks_of(guard, grant)
     timeout = math.ceil(wait if on_escalate == "wait" else 0) + 120  # seconds, over all time-outs of the client
     hooks = dict(options.hooks or {})
     hooks["PreToolUse"] = [HookMatcher(hooks=[before], timeout=timeout, on_failure="block")]
@@ -94,73 +78,35 @@ def guarded(
     return dataclasses.replace(options, **changes)
 
 
-def _hooks_of(settings: _Settings) -> tuple[Any, Any]:
-    """The callbacks share the verdicts of calls that run."""
-    running: dict[str, Any] = {}
-    reports: set[asyncio.Task[None]] = set()  # a task that nobody holds may be collected
+def _hooks_of(guard: Guard, grant: bool) -> tuple[Any, Any]:
+    """The callbacks share the judgements of calls that run."""
+    running: dict[str, Judgement] = {}
 
     async def before(found: dict[str, Any], tool_use_id: Optional[str], context: Any) -> dict[str, Any]:
-        verdict = await _judged(_call_of(found), settings)
-        if isinstance(verdict, str):
-            return _decision("deny", verdict)
-        if verdict.unreached:
-            settings.log(verdict.reason)
-        if verdict.allowed and verdict.receipt:
-            running[found["tool_use_id"]] = verdict
+        call = _call_of(found)
+        if call is None:
+            return _decision("deny", "Svc: the host does not say which MCP server has the tool; the action is blocked.")
+        judgement = await guard.judge(call)
+        if judgement.runs:
+            running[call.tool_use_id] = judgement
             if len(running) > _KEPT_MAX:
                 running.pop(next(iter(running)))
-        return _answer_to(verdict, settings)
+        return _answer_to(judgement, grant)
 
     async def after(found: dict[str, Any], tool_use_id: Optional[str], context: Any) -> dict[str, Any]:
-        verdict = running.pop(found["tool_use_id"], None)
-        if verdict is not None:  # the result does not wait for the report
-            task = asyncio.ensure_future(report(verdict, found["hook_event_name"]))
-            reports.add(task)
-            task.add_done_callback(reports.discard)
+        judgement = running.pop(found["tool_use_id"], None)
+        if judgement is not None:  # after an error nobody knows how far the tool came
+            guard.report(judgement, "done" if found["hook_event_name"] == "PostToolUse" else "unknown")
         return {}
-
-    async def report(verdict: Any, event: str) -> None:
-        # After an error nobody knows how far the tool came.
-        problem = await settings.gate.outcome(verdict, "done" if event == "PostToolUse" else "unknown")
-        if problem is not None:
-            settings.log(problem)
 
     return before, after
 
 
-async def _judged(call: Union[str, GuardedCall], settings: _Settings) -> Any:
-    """Returns the gate's verdict after the wait for a person, if any, or a sentence if the call cannot be asked."""
-    if isinstance(call, str):
-        return call
-
-    async def facts() -> _Snapshot:
-        found = settings.facts(call)
-        return await found if inspect.isawaitable(found) else found
-
-    try:
-        snapshot = await facts()
-    except Exception:
-        return _FACTS_FAILED
-    gate = settings.gate
-    verdict = await gate.check(call.name, call.input, snapshot)
-    if not verdict.escalated:
-        return verdict
-    if settings.on_escalate == "wait":
-        return await gate.settle(verdict, call.name, call.input, facts, settings.wait)
-    # A person may have approved the call since it was refused: then it is checked again, with the approval.
-    approval = verdict.approval or {}
-    return await gate.check(call.name, call.input, snapshot, approval["id"]) if approval.get("next") == "check" else verdict
-
-
-def _answer_to(verdict: Any, settings: _Settings) -> dict[str, Any]:
-    if verdict.unreached and not (verdict.allowed and not settings.grant):
-        return _decision("deny", _NOT_REACHED)
-    if verdict.allowed:
-        grants = settings.grant and verdict.mode in ("enforce", "assist")
-        return _decision("allow", verdict.reason) if grants else {}
-    if not verdict.escalated:
-        return _decision("deny", verdict.reason)
-    return _decision("deny", verdict.reason + "; a person decides: ask again after the decision")
+def _answer_to(judgement: Judgement, grant: bool) -> dict[str, Any]:
+    """Without ``grant``, and without an enforced ALLOW, the adapter has no decision: the host's own permissions decide."""
+    if not judgement.runs:
+        return _decision("deny", judgement.reason)
+    return _decision("allow", judgement.reason) if grant and judgement.grants else {}
 
 
 def _decision(decision: str, reason: str) -> dict[str, Any]:
@@ -168,29 +114,26 @@ def _decision(decision: str, reason: str) -> dict[str, Any]:
     return {"hookSpecificOutput": output}
 
 
-def _call_of(found: dict[str, Any]) -> Union[str, GuardedCall]:
-    name = _gate_name(found["tool_name"], found.get("mcp_server"))
+def _call_of(found: dict[str, Any]) -> Optional[GuardedCall]:
+    name = _name_of(found["tool_name"], found.get("mcp_server"))
     if name is None:
-        return "Svc: the host does not say which MCP server has the tool; the action is blocked."
-    return GuardedCall(name, found["tool_input"], found["tool_name"], found.get("agent_id"), found["tool_use_id"])
+        return None
+    more = {"host_name": found["tool_name"], "agent_id": found.get("agent_id"), "tool_use_id": found["tool_use_id"]}
+    return GuardedCall(name, found["tool_input"], **more)
 
 
-def _gate_name(name: str, server: Any) -> Optional[str]:
+def _name_of(name: str, server: Any) -> Optional[str]:
     """A built-in tool keeps its name, a tool of an MCP server is ``server.tool``: adapters/README.md has the rules."""
     if not name.startswith("mcp__"):
-        return None if "." in name else name
+        return gate_name(name)
     owner = server.get("name") if isinstance(server, dict) else None
     if not isinstance(owner, str):
         return None
     prefix = "mcp__%s__" % re.sub("[^a-zA-Z0-9_-]", "_", owner)  # as the host writes it
     if not name.startswith(prefix):
         return None
-    scope = "" if server.get("source") in _OWN_SOURCES else "project:"
-    return "%s%s.%s" % (scope, _escaped(owner), _escaped(name[len(prefix):]))
-
-
-def _escaped(part: str) -> str:
-    return re.sub("__+|[^A-Za-z0-9_-]", lambda found: "".join("%%%02X" % byte for byte in found[0].encode()), part)
+    full = gate_name(name[len(prefix):], owner)
+    return full if full is None or server.get("source") in _OWN_SOURCES else "project:" + full
 
 
 def _grants_in(options: ClaudeAgentOptions) -> list[str]:

@@ -1,3 +1,4 @@
+import { benchAdapters } from "./adapters.ts";
 import { benchApprovals } from "./approvals.ts";
 import { benchCheck } from "./check.ts";
 import { benchConsole } from "./console.ts";
@@ -22,6 +23,7 @@ import { benchVerify } from "./verify.ts";
 
 // `npm run bench -- NAME`: one benchmark, a table, and a last line of JSON.
 const benches: Readonly<Record<string, () => Promise<void>>> = {
+  adapters: benchAdapters,
   approvals: benchApprovals,
   check: benchCheck,
   console: benchConsole,

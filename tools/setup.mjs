@@ -106,7 +106,8 @@ export async function setUp(name) {
   const lock = locks.map((each) => readFileSync(each, "utf8")).join("");
   // A larger group contains the smaller ones; the group with the runtime is enough if the runtime is not needed.
   const larger = isGroup ? groups.slice(groups.indexOf(name)) : ["lock"];
-  const stampOf = (each) => join(folder, "node_modules", `.svc-gate-${each}`);
+  const place = join(folder, existsSync(join(folder, "package-lock.json")) ? "node_modules" : ".venv");
+  const stampOf = (each) => join(place, `.svc-gate-${each}`);
   const texts = [`with a runtime\n${lock}`, ...(needsRuntime ? [] : [`without a runtime\n${lock}`])];
   const isDone = () =>
     larger.some((each) => existsSync(stampOf(each)) && texts.includes(readFileSync(stampOf(each), "utf8")));
@@ -114,12 +115,13 @@ export async function setUp(name) {
   refuseMusl();
   await takeTurn(join(folder, ".installing"));
   if (!isDone()) {
-    console.error(`svc-gate: installing what ${join(folder, "package-lock.json")} names (once, takes a minute) ...`);
+    console.error(`svc-gate: installing what ${locks.join(" and ")} name (once, takes a minute) ...`);
     if (isGroup) install(name);
     else {
-      npm(folder, "ci");
+      if (existsSync(join(folder, "package-lock.json"))) npm(folder, "ci");
       installPython(folder);
     }
+    mkdirSync(place, { recursive: true }); // also without Python
     writeFileSync(stampOf(larger[0]), texts.at(-1));
   }
   endTurn();

@@ -2,7 +2,7 @@
 
 /** A call of the script. The driver puts the host's name of the tool in its place. */
 export interface Call {
-  readonly tool: "pay" | "shell" | "agent" | "web" | "unknown";
+  readonly tool: "pay" | "mcp" | "shell" | "agent" | "web" | "unknown";
   /** The arguments as text, so that they can be cut or repeat a member. */
   readonly input: string;
 }
@@ -32,7 +32,12 @@ export type HookKind =
 export type ProjectKind = "switches-hooks-off" | "allows-all" | "rewrites" | "reads-secret";
 
 /** What a person does: `approves` the first approval after the first run, or while the host waits. */
-export type PersonKind = "approves" | "approves-while-held" | "approves-too-late" | "approves-then-rule-blocks";
+export type PersonKind =
+  | "approves"
+  | "approves-while-held"
+  | "approves-too-late"
+  | "approves-then-rule-blocks"
+  | "denies";
 
 export interface HostCase {
   readonly id: string;
@@ -48,10 +53,21 @@ export interface HostCase {
   /** Whether the host is set up in the form that is claimed to withstand its project's files. */
   readonly isProtected?: boolean;
   readonly person?: PersonKind;
-  readonly onEscalate?: "refuse" | "wait" | "defer";
+  readonly onEscalate?: "refuse" | "wait" | "park";
+  /** Whether the model's answers are streamed, if the host can do both. */
+  readonly isStreamed?: boolean;
   /** An option of the adapter or of the client. */
-  readonly variant?: "fail-open" | "fail-open-without-grant" | "provider-tool" | "facts-throw" | "second-hook";
+  readonly variant?:
+    | "fail-open"
+    | "fail-open-without-grant"
+    | "provider-tool"
+    | "facts-throw"
+    | "second-hook"
+    | "other-protocol"
+    | "instant-client";
   readonly expect: Expected;
+  /** The same for a host without permissions of its own, if it differs. */
+  readonly expectWithoutPermissions?: Expected;
 }
 
 export interface Expected {
@@ -90,9 +106,23 @@ export interface Plan {
   /** The command of the MCP server that has the tool `pay`. */
   readonly payServer: readonly string[];
   readonly secondsForHook: number;
-  /** A changed copy of the adapter, for a test of the kit itself. */
-  readonly adapter?: string;
 }
+
+/** What the runs of one host share. */
+export interface HostPlace {
+  readonly folder: string;
+  /** The environment of the host, with a HOME in `folder`. */
+  readonly env: Readonly<Record<string, string>>;
+  /** The folder of the adapters: a changed copy, for a test of the kit itself. */
+  readonly adapters: string;
+}
+
+export interface Host {
+  readonly run: (plan: Plan) => Promise<Ended>;
+  readonly stop?: () => Promise<void>;
+}
+
+export type HostTool = Exclude<Call["tool"], "unknown">;
 
 export interface Driver {
   /** As in the table of docs/hosts. */
@@ -100,11 +130,17 @@ export interface Driver {
   /** The page about the host. */
   readonly page: string;
   readonly version: () => string;
-  /** The host's name for each tool, and the name at the gate. */
-  readonly tools: Readonly<Record<Exclude<Call["tool"], "unknown">, { readonly host: string; readonly gate: string }>>;
+  /** Whether the host has permissions of its own, so that nothing runs without a grant. */
+  readonly hasPermissions: boolean;
+  /** The host's name for each tool, and the name at the gate. `mcp` is `pay` of an MCP server. */
+  readonly tools: Readonly<Record<HostTool, { readonly host: string; readonly gate: string }>>;
+  /** Changes the arguments of a call to those of the host's own tool. */
+  readonly inputOf?: (tool: HostTool, input: string) => string;
+  /** The argument of the shell tool that is the command. Default `command`. */
+  readonly shellMember?: string;
   /** Why this machine cannot run the host; undefined if it can. */
   readonly missing: () => string | undefined;
   /** Why a case does not apply to the host; undefined if it does. */
   readonly excuse: (one: HostCase) => string | undefined;
-  readonly run: (plan: Plan) => Promise<Ended>;
+  readonly open: (place: HostPlace) => Host;
 }

@@ -59,9 +59,22 @@ const decisions: readonly HostCase[] = [
   {
     id: "A5",
     title: "a long streamed answer: nothing runs before its verdict",
+    isStreamed: true,
     turns: [[pay(5), shell("x".repeat(2000)), pay(900)], end],
     expect: {
       ran: ["pay 5", `shell ${"x".repeat(2000)}`],
+      receipts: ["pay ALLOW", "shell ALLOW", "pay BLOCK"],
+      ended: "done",
+    },
+  },
+  {
+    id: "A5p",
+    title: "the same with the host's second protocol to the model",
+    isStreamed: true,
+    variant: "other-protocol",
+    turns: [[pay(5), shell("A5p"), pay(900)], end],
+    expect: {
+      ran: ["pay 5", "shell A5p"],
       receipts: ["pay ALLOW", "shell ALLOW", "pay BLOCK"],
       ended: "done",
     },
@@ -94,6 +107,11 @@ const decisions: readonly HostCase[] = [
     turns: [[pay(5), shell("A8"), pay(900)], end],
     gate: "observe",
     expect: { ran: [], receipts: ["pay ALLOW", "shell ALLOW", "pay ALLOW"], ended: "done" },
+    expectWithoutPermissions: {
+      ran: ["pay 5", "shell A8", "pay 900"],
+      receipts: ["pay ALLOW", "shell ALLOW", "pay ALLOW"],
+      ended: "done",
+    },
   },
 ];
 
@@ -139,8 +157,14 @@ const scopes: readonly HostCase[] = [
   {
     id: "D2",
     title: "a tool of an MCP server has its documented name at the gate",
-    turns: [[pay(7)], end],
-    expect: { ran: ["pay 7"], receipts: ["pay ALLOW"], ended: "done" },
+    turns: [
+      [
+        { tool: "mcp", input: '{"amount":7}' },
+        { tool: "mcp", input: '{"amount":907}' },
+      ],
+      end,
+    ],
+    expect: { ran: ["pay 7"], receipts: ["mcp ALLOW", "mcp BLOCK"], saw: /907 is too much/, ended: "done" },
   },
   {
     id: "D3",
@@ -154,6 +178,14 @@ const scopes: readonly HostCase[] = [
     title: "another hook rewrites the input after the gate judged it",
     turns: [[pay(5)], end],
     project: "rewrites",
+    variant: "second-hook",
+    expect: { ran: [] },
+  },
+  {
+    id: "D4p",
+    title: "the input changes between the question whether the run parks and the call",
+    turns: [[pay(5)], end],
+    onEscalate: "park",
     variant: "second-hook",
     expect: { ran: [] },
   },
@@ -201,9 +233,39 @@ const approvals: readonly HostCase[] = [
     title: "a person approves a parked call: it runs once",
     turns: [[pay(75)], end],
     again: [],
-    onEscalate: "defer",
+    onEscalate: "park",
     person: "approves",
     expect: { ran: ["pay 75"], receipts: ["pay ESCALATE", "pay ESCALATE", "pay ALLOW"], ended: "done" },
+  },
+  {
+    id: "E1n",
+    title: "a parked run goes on before a person has decided: the call does not run",
+    turns: [[pay(77)], end],
+    again: [],
+    onEscalate: "park",
+    expect: { ran: [] },
+  },
+  {
+    id: "E1d",
+    title: "a person denies a parked call: it does not run, and the model reads it",
+    turns: [[pay(78)], end],
+    again: [],
+    onEscalate: "park",
+    person: "denies",
+    expect: { ran: [], saw: /denied/, ended: "done" },
+  },
+  {
+    id: "E1b",
+    title: "one call of a batch is parked: after the approval each call has run once, and is counted once",
+    turns: [[pay(5), pay(79), pay(6)], end],
+    again: [],
+    onEscalate: "park",
+    person: "approves",
+    expect: {
+      ran: ["pay 5", "pay 6", "pay 79"],
+      receipts: ["pay ALLOW", "pay ALLOW", "pay ESCALATE", "pay ESCALATE", "pay ALLOW"],
+      ended: "done",
+    },
   },
   {
     id: "E1w",

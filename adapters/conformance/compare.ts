@@ -1,7 +1,7 @@
 /** Holds the three ledgers of one case against each other and against the case. */
 import { existsSync, readFileSync } from "node:fs";
 import type { Shown } from "../../packages/agent/src/model/server.ts";
-import type { Driver, Ended, HostCase } from "./case.ts";
+import type { Driver, Ended, Expected, HostCase } from "./case.ts";
 import type { Receipt } from "./fixture.ts";
 
 /** A line of the witness. Only payments have a time and an input. */
@@ -33,27 +33,34 @@ export function witnessIn(file: string): readonly WitnessLine[] {
   });
 }
 
+export function expectedOf(one: HostCase, { hasPermissions }: Driver): Expected {
+  return hasPermissions ? one.expect : (one.expectWithoutPermissions ?? one.expect);
+}
+
 /** Returns a sentence for each difference. */
 export function problemsOf(one: HostCase, driver: Driver, ledgers: Ledgers): readonly string[] {
+  // A host without permissions runs what an observing gate lets pass.
+  const runsUnjudged = one.variant === "fail-open-without-grant" || (one.gate === "observe" && !driver.hasPermissions);
   return [
-    ...againstCase(one, driver, ledgers),
+    ...againstExpected(expectedOf(one, driver), driver, ledgers),
     ...shownAgainstWitness(ledgers),
-    ...(one.variant === "fail-open-without-grant" ? [] : witnessAgainstReceipts(driver, ledgers)),
+    ...(runsUnjudged ? [] : witnessAgainstReceipts(driver, ledgers)),
   ];
 }
 
-function againstCase({ expect }: HostCase, driver: Driver, ledgers: Ledgers): readonly string[] {
+function againstExpected(expect: Expected, driver: Driver, ledgers: Ledgers): readonly string[] {
   const { witness, shown, receipts, secret, ended } = ledgers;
   const texts = shown.flatMap(({ results }) => results.map(({ text }) => text));
   const hasRead = secret !== undefined && texts.some((text) => text.includes(secret));
   const hasSearched = shown.some(({ tools }) => tools.includes("web_search"));
   const ran = [...witness.map(({ what }) => what), ...(hasRead ? ["read"] : []), ...(hasSearched ? ["web"] : [])];
+  const wanted = expect.receipts?.map((row) => row.replace(/^mcp /, `${toolOf(driver, driver.tools.mcp.gate)} `));
   const rows = receipts.map(({ tool_name, answered }) => `${toolOf(driver, tool_name)} ${answered}`);
   return [
     ...(isEach(expect.ran, ran) ? [] : [`ran: [${ran.join(", ")}], not [${expect.ran.join(", ")}]`]),
-    ...(expect.receipts === undefined || isEach(expect.receipts, rows)
+    ...(wanted === undefined || isEach(wanted, rows)
       ? []
-      : [`receipts: [${rows.join(", ")}], not [${expect.receipts.join(", ")}]`]),
+      : [`receipts: [${rows.join(", ")}], not [${wanted.join(", ")}]`]),
     ...(expect.saw === undefined || texts.some((text) => expect.saw?.test(text))
       ? []
       : [`no result that the model saw matches ${expect.saw}: ${JSON.stringify(texts).slice(0, 500)}`]),
@@ -69,12 +76,17 @@ function againstCase({ expect }: HostCase, driver: Driver, ledgers: Ledgers): re
 
 /** Each payment that the model was told about is in the witness, and the other way round. */
 function shownAgainstWitness({ witness, shown }: Ledgers): readonly string[] {
-  const paid = new Map(
-    shown.flatMap(({ results }) =>
-      results.filter(({ text }) => /^paid \S+$/.test(text)).map(({ call, text }) => [call, text] as const),
-    ),
-  );
-  const told = [...paid.values()].map((text) => text.replace("paid", "pay")).toSorted();
+  // Some hosts show the model more than the tool's own text.
+  const told = [
+    ...new Map(
+      shown.flatMap(({ results }) =>
+        results.flatMap(({ call, text }) => {
+          const amount = /\bpaid ([\d.]+)\b/.exec(text)?.[1];
+          return amount === undefined ? [] : [[call, `pay ${amount}`] as const];
+        }),
+      ),
+    ).values(),
+  ].toSorted();
   const ran = witness.flatMap(({ what, at }) => (at === undefined ? [] : [what])).toSorted();
   // A sub-agent's results are in its own requests, so they are here too.
   return told.join() === ran.join() ? [] : [`the model was told of [${told.join(", ")}], and [${ran.join(", ")}] ran`];
@@ -87,7 +99,7 @@ function witnessAgainstReceipts(driver: Driver, { witness, receipts }: Ledgers):
     const index = free.findIndex((receipt) =>
       at === undefined
         ? toolOf(driver, receipt.tool_name) === "shell"
-        : receipt.tool_name === driver.tools.pay.gate &&
+        : [driver.tools.pay.gate, driver.tools.mcp.gate].includes(receipt.tool_name) &&
           JSON.stringify(receipt.tool_input) === JSON.stringify(input) &&
           receipt.at <= at,
     );

@@ -22,6 +22,7 @@ export interface RealGate {
   readonly receipts: (session: string) => Promise<readonly Receipt[]>;
   /** Waits for an open approval of the session, and approves it as a person. */
   readonly approve: (session: string) => Promise<void>;
+  readonly deny: (session: string) => Promise<void>;
   /** Changes the contract in force: payments that needed a person are blocked. */
   readonly blockMedium: () => Promise<void>;
 }
@@ -29,38 +30,43 @@ export interface RealGate {
 const patienceMs = 20_000;
 
 /** Returns the contract with the tools' names at the gate. */
-function contractFor({ tools }: Driver, isMediumBlocked: boolean): string {
+function contractFor({ tools, shellMember = "command" }: Driver, isMediumBlocked: boolean): string {
   const any = "{ type: object, additionalProperties: true }";
   const medium = isMediumBlocked ? "BLOCK" : "ESCALATE";
-  return `contract: host
-tools:
-  "${tools.pay.gate}":
+  const payments = [...new Set([tools.pay.gate, tools.mcp.gate])];
+  const on = `[${payments.map((name) => `"${name}"`).join(", ")}]`;
+  const paymentTools = payments.map(
+    (name) => `  "${name}":
     input:
       type: object
       additionalProperties: false
       required: [amount]
       properties: { amount: { type: number, minimum: 0 } }
-    otherwise: ALLOW
+    otherwise: ALLOW`,
+  );
+  return `contract: host
+tools:
+${paymentTools.join("\n")}
   "${tools.shell.gate}":
-    input: { type: object, additionalProperties: true, properties: { command: { type: string } }, required: [command] }
+    input: { type: object, additionalProperties: true, properties: { ${shellMember}: { type: string } }, required: [${shellMember}] }
     otherwise: ALLOW
   "${tools.agent.gate}": { input: ${any}, otherwise: ALLOW }
 rules:
-  - { rule: large, on: ["${tools.pay.gate}"], when: input.amount >= 500, verdict: BLOCK, reason: "{input.amount} is too much" }
+  - { rule: large, on: ${on}, when: input.amount >= 500, verdict: BLOCK, reason: "{input.amount} is too much" }
   - rule: hurried
-    on: ["${tools.pay.gate}"]
+    on: ${on}
     when: input.amount >= 400 && input.amount < 500
     verdict: ESCALATE
     approval: { use_within: 1s }
     reason: "{input.amount} needs a person soon"
   - rule: medium
-    on: ["${tools.pay.gate}"]
+    on: ${on}
     when: input.amount >= 50 && input.amount < 400
     verdict: ${medium}
     reason: "{input.amount} ${isMediumBlocked ? "is too much" : "needs a person"}"
   - rule: shell
     on: ["${tools.shell.gate}"]
-    when: input.command.contains("forbidden")
+    when: input.${shellMember}.contains("forbidden")
     verdict: BLOCK
     reason: "900 is too much for a command as well"
 `;
@@ -79,24 +85,29 @@ export async function startRealGate(t: Ending, driver: Driver, mode: "enforce" |
   await post(operator, "/admin/persons", { name: "anna" });
   const made = await post(operator, "/admin/keys", { name: "anna-laptop", scopes: ["approve"], person: "anna" });
   const anna = { authorization: `Bearer ${made.json.key}` };
+  const decide = async (
+    session: string,
+    path: (id: string, hash: string) => readonly [string, object],
+  ): Promise<void> => {
+    for (const end = Date.now() + patienceMs; Date.now() < end;) {
+      const waiting = `/approvals?state=pending&session_id=${session}`;
+      const [open] = (await ask({ address }, waiting, { headers: anna })).json.approvals;
+      if (open !== undefined) {
+        const { hash } = (await ask({ address }, `/approvals/${open.id}`, { headers: anna })).json;
+        await post(made.json.key, ...path(open.id, hash));
+        return;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    throw new Error(`no approval of session ${session} was opened`);
+  };
   return {
     url: address,
     key,
     receipts: async (session) =>
       (await ask({ address }, `/receipts?limit=1000&session_id=${session}`)).json.receipts.toReversed(),
-    approve: async (session) => {
-      for (const end = Date.now() + patienceMs; Date.now() < end;) {
-        const path = `/approvals?state=pending&session_id=${session}`;
-        const [open] = (await ask({ address }, path, { headers: anna })).json.approvals;
-        if (open !== undefined) {
-          const { hash } = (await ask({ address }, `/approvals/${open.id}`, { headers: anna })).json;
-          await post(made.json.key, `/approvals/${open.id}/approve`, { hash });
-          return;
-        }
-        await new Promise((resolve) => setTimeout(resolve, 50));
-      }
-      throw new Error(`no approval of session ${session} was opened`);
-    },
+    approve: (session) => decide(session, (id, hash) => [`/approvals/${id}/approve`, { hash }]),
+    deny: (session) => decide(session, (id, hash) => [`/approvals/${id}/deny`, { hash, comment: "not today" }]),
     blockMedium: async () => {
       writeFileSync(join(folder, "contracts", "host.yaml"), contractFor(driver, true));
       const { status, json } = await post(operator, "/admin/reload", {});

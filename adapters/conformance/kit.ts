@@ -9,11 +9,11 @@ import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { startModel, type ScriptedModel } from "../../packages/agent/src/model/server.ts";
 import type { ScriptedTurn } from "../../packages/agent/src/model/script.ts";
-import { temporaryFolder, type Ending } from "../../test/support/gate.ts";
+import { root, temporaryFolder, type Ending } from "../../test/support/gate.ts";
 import { startBadGate } from "./bad-gate.ts";
-import type { Driver, Ended, HostCase, Plan, Turn } from "./case.ts";
+import type { Driver, Ended, Host, HostCase, HostPlace, Plan, Turn } from "./case.ts";
 import { cases } from "./cases.ts";
-import { problemsOf, witnessIn } from "./compare.ts";
+import { expectedOf, problemsOf, witnessIn } from "./compare.ts";
 import { startRealGate, type RealGate, type Receipt } from "./fixture.ts";
 import { startProxy, type Proxy } from "./proxy.ts";
 
@@ -29,8 +29,8 @@ export interface CaseRun {
 export interface RunOptions {
   /** Ids of the cases; all by default. */
   readonly ids?: readonly string[];
-  /** A changed copy of the adapter. */
-  readonly adapter?: string;
+  /** The folder of the adapters. */
+  readonly adapters?: string;
   /** Cases of one host at the same time. */
   readonly atOnce?: number;
 }
@@ -42,7 +42,7 @@ interface World {
   readonly observing: RealGate;
   readonly proxy: Proxy;
   readonly end: Ending;
-  readonly adapter: string | undefined;
+  readonly host: Host;
   /** Checked again at the end: a tool may run late. */
   readonly witnesses: { readonly id: string; readonly file: string; readonly lines: number }[];
 }
@@ -58,13 +58,17 @@ export async function runHost(end: Ending, driver: Driver, options: RunOptions =
     await startRealGate(end, driver, "observe"),
   ];
   const proxy = await startProxy();
-  const world: World = { driver, enforcing, observing, proxy, end, adapter: options.adapter, witnesses: [] };
+  const folder = temporaryFolder(end);
+  const adapters = options.adapters ?? join(root, "adapters");
+  const host = driver.open({ folder, env: environmentIn(folder, proxy), adapters });
+  const world: World = { driver, enforcing, observing, proxy, end, host, witnesses: [] };
   const waiting = cases.filter(({ id }) => options.ids?.includes(id) ?? true);
   const runs: CaseRun[] = [];
   const work = async (): Promise<void> => {
     for (let one = waiting.shift(); one !== undefined; one = waiting.shift()) runs.push(await tryCase(one, world));
   };
   await Promise.all(Array.from({ length: options.atOnce ?? 1 }, work));
+  await host.stop?.();
   await proxy.stop();
   const late = world.witnesses.filter(({ file, lines }) => witnessIn(file).length !== lines);
   const reached = [...new Set(proxy.log)].map((target) => `it asked for ${target}`);
@@ -88,7 +92,7 @@ async function tryCase(one: HostCase, world: World): Promise<CaseRun> {
 }
 
 async function runCase(one: HostCase, world: World): Promise<readonly string[]> {
-  const { driver, end } = world;
+  const { driver, end, host } = world;
   const kind = one.gate ?? "enforce";
   const bad = kind === "enforce" || kind === "observe" ? undefined : await startBadGate(kind);
   const own = one.person === "approves-then-rule-blocks" ? await startRealGate(end, driver, "enforce") : undefined;
@@ -96,9 +100,9 @@ async function runCase(one: HostCase, world: World): Promise<readonly string[]> 
   const model = await startModel(scriptsOf(one, driver));
   try {
     const plan = planOf(one, world, { model, url: bad?.url ?? gate.url, key: gate.key });
-    const ended = await runBoth(driver, plan, gate);
+    const ended = await runBoth(host, plan, gate);
     const file = join(plan.folder, "project", "witness.txt");
-    await enoughLines(file, one.expect.ran.length);
+    await enoughLines(file, expectedOf(one, driver).ran.length);
     const witness = witnessIn(file);
     world.witnesses.push({ id: one.id, file, lines: witness.length });
     const receipts = bad === undefined ? await receiptsOf(one, gate, plan.session) : [];
@@ -111,20 +115,21 @@ async function runCase(one: HostCase, world: World): Promise<readonly string[]> 
 }
 
 /** Runs the host, lets the person act, and runs the host again if the case says so. */
-async function runBoth(driver: Driver, plan: Plan, gate: RealGate): Promise<Ended> {
+async function runBoth(host: Host, plan: Plan, gate: RealGate): Promise<Ended> {
   const one = plan.case;
   if (one.person === "approves-while-held") {
-    const [held] = await Promise.all([driver.run(plan), gate.approve(plan.session)]);
+    const [held] = await Promise.all([host.run(plan), gate.approve(plan.session)]);
     return held;
   }
-  const first = await driver.run(plan);
+  const first = await host.run(plan);
   if (one.again === undefined) return first;
   const isParked = one.again.length === 0;
   if (isParked && first.ended !== "parked") return { ended: "lost", detail: `it did not park: ${first.detail}` };
-  await gate.approve(plan.session);
+  if (one.person === "denies") await gate.deny(plan.session);
+  else if (one.person !== undefined) await gate.approve(plan.session);
   if (one.person === "approves-too-late") await pause(1200);
   if (one.person === "approves-then-rule-blocks") await gate.blockMedium();
-  return driver.run({ ...plan, isResumed: true, prompt: isParked ? "" : `Go on with [[${one.id}-again]]` });
+  return host.run({ ...plan, isResumed: true, prompt: isParked ? "" : `Go on with [[${one.id}-again]]` });
 }
 
 function scriptsOf({ id, turns, again = [], inner = {} }: HostCase, driver: Driver): Record<string, ScriptedTurn[]> {
@@ -132,10 +137,11 @@ function scriptsOf({ id, turns, again = [], inner = {} }: HostCase, driver: Driv
     all.map((turn) =>
       typeof turn === "string"
         ? turn
-        : turn.map(({ tool, input }) => ({
-            tool: tool === "unknown" ? "no_such_tool" : driver.tools[tool].host,
-            arguments: input,
-          })),
+        : turn.map(({ tool, input }) =>
+            tool === "unknown"
+              ? { tool: "no_such_tool", arguments: input }
+              : { tool: driver.tools[tool].host, arguments: driver.inputOf?.(tool, input) ?? input },
+          ),
     );
   const scripts: Record<string, readonly Turn[]> = { [id]: turns, [`${id}-again`]: again, ...inner };
   return Object.fromEntries(Object.entries(scripts).map(([name, all]) => [name, named(all)]));
@@ -147,11 +153,26 @@ interface Addresses {
   readonly key: string;
 }
 
-function planOf(one: HostCase, { end, proxy, adapter }: World, { model, url, key }: Addresses): Plan {
-  const folder = temporaryFolder(end);
-  for (const name of ["home", "project", "tmp"]) mkdirSync(join(folder, name));
-  if (one.project === "reads-secret") writeFileSync(join(folder, "project", "secret.txt"), `secret ${randomUUID()}\n`);
+/** Returns what a host may know of this machine: where programs are, a home of its own, and the proxy that refuses. */
+function environmentIn(folder: string, proxy: Proxy): HostPlace["env"] {
+  for (const name of ["home", "tmp"]) mkdirSync(join(folder, name));
   const proxies = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
+  return {
+    PATH: [dirname(process.execPath), "/usr/local/bin", "/usr/bin", "/bin"].join(delimiter),
+    HOME: join(folder, "home"),
+    TMPDIR: join(folder, "tmp"),
+    LANG: "C.UTF-8",
+    NO_PROXY: "127.0.0.1,localhost",
+    no_proxy: "127.0.0.1,localhost",
+    ...Object.fromEntries(proxies.map((name) => [name, proxy.url])),
+  };
+}
+
+function planOf(one: HostCase, { end, proxy }: World, { model, url, key }: Addresses): Plan {
+  const folder = temporaryFolder(end);
+  const env = environmentIn(folder, proxy);
+  mkdirSync(join(folder, "project"));
+  if (one.project === "reads-secret") writeFileSync(join(folder, "project", "secret.txt"), `secret ${randomUUID()}\n`);
   return {
     case: one,
     prompt: `Please work on [[${one.id}]]`,
@@ -161,18 +182,9 @@ function planOf(one: HostCase, { end, proxy, adapter }: World, { model, url, key
     model: model.url,
     gate: url,
     key,
-    env: {
-      PATH: [dirname(process.execPath), "/usr/local/bin", "/usr/bin", "/bin"].join(delimiter),
-      HOME: join(folder, "home"),
-      TMPDIR: join(folder, "tmp"),
-      LANG: "C.UTF-8",
-      NO_PROXY: "127.0.0.1,localhost",
-      no_proxy: "127.0.0.1,localhost",
-      ...Object.fromEntries(proxies.map((name) => [name, proxy.url])),
-    },
+    env,
     payServer: [process.execPath, payServer, join(folder, "project", "witness.txt")],
     secondsForHook: hookSeconds,
-    ...(adapter !== undefined && { adapter }),
   };
 }
 

@@ -15,9 +15,17 @@ const another =
   "an http hook cannot compare the answer with its request, so an `allow` for another request is believed. Use TLS, or the command " +
   "hook, which compares the digest.";
 
+const inTheProgram =
+  "a framework without permissions of its own runs what the program gives it: a tool that the adapter was not given runs unasked. " +
+  "Give it all tools, also those of sub-agents.";
+
 export const open: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "Claude Code, http hook": { A7r: reads, B6a: another, D4: rewrites, D5a: allows },
   "Claude Code, command hook": { A7r: reads, D4: rewrites, D5a: allows },
   "Claude Agent SDK, TypeScript": { A7r: reads },
   "Claude Agent SDK, Python": { A7r: reads },
+  Mastra: { A7: inTheProgram },
+  "Vercel AI SDK 7": { A7: inTheProgram },
+  "Vercel AI SDK 6": { A7: inTheProgram },
+  "Vercel AI SDK 5": { A7: inTheProgram },
 };

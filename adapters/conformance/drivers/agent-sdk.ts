@@ -4,36 +4,39 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { root } from "../../../test/support/gate.ts";
 import type { Driver, Ended, HostCase, Plan } from "../case.ts";
-import { hosts } from "../hosts.ts";
+import { installed } from "../hosts.ts";
 import { runProgram } from "../program.ts";
 import { writeProject } from "./project.ts";
 
 const tools: Driver["tools"] = {
   pay: { host: "mcp__kit__pay", gate: "kit.pay" },
+  mcp: { host: "mcp__kit__pay", gate: "kit.pay" },
   shell: { host: "Bash", gate: "Bash" },
   agent: { host: "Agent", gate: "Agent" },
   web: { host: "WebSearch", gate: "WebSearch" },
 };
 
-const sdk = (): string => join(hosts(), "node_modules", "@anthropic-ai", "claude-agent-sdk");
-const python = (): string => join(hosts(), ".venv");
+const sdk = (): string => join(installed("hosts"), "node_modules", "@anthropic-ai", "claude-agent-sdk");
+const python = (): string => join(installed("hosts"), ".venv");
 
 const typescript: Driver = {
   name: "Claude Agent SDK, TypeScript",
   page: "claude-agent-sdk.md",
   version: () => JSON.parse(readFileSync(join(sdk(), "package.json"), "utf8")).version,
+  hasPermissions: true,
   tools,
   missing: () => (existsSync(sdk()) ? undefined : "the SDK is not installed: run npm run hosts"),
   excuse,
-  run: (plan) => {
-    const adapter = plan.adapter ?? join(root, "adapters", "claude-agent-sdk.mjs");
-    const modules = {
-      sdk: join(sdk(), "sdk.mjs"),
-      adapter,
-      client: join(root, "clients", "javascript", "svc-gate.mjs"),
-    };
-    return run(plan, [process.execPath, fileURLToPath(new URL("claude-agent-sdk.mjs", import.meta.url))], modules);
-  },
+  open: ({ adapters }) => ({
+    run: (plan) => {
+      const modules = {
+        sdk: join(sdk(), "sdk.mjs"),
+        adapter: join(adapters, "claude-agent-sdk.mjs"),
+        client: join(root, "clients", "javascript", "svc-gate.mjs"),
+      };
+      return run(plan, [process.execPath, fileURLToPath(new URL("claude-agent-sdk.mjs", import.meta.url))], modules);
+    },
+  }),
 };
 
 const pythonSdk: Driver = {
@@ -47,17 +50,20 @@ const pythonSdk: Driver = {
     );
     return /-([\d.]+)\.dist-info$/.exec(found ?? "")?.[1] ?? "unknown";
   },
+  hasPermissions: true,
   tools,
   missing: () =>
     existsSync(join(python(), "bin", "python"))
       ? undefined
       : "the SDK is not installed: it needs python3 with venv and pip",
   excuse,
-  run: (plan) => {
-    const folders = [plan.adapter ?? join(root, "adapters"), join(root, "clients", "python")];
-    const program = fileURLToPath(new URL("claude_agent_sdk_run.py", import.meta.url));
-    return run(plan, [join(python(), "bin", "python"), "-B", program], { folders });
-  },
+  open: ({ adapters }) => ({
+    run: (plan) => {
+      const folders = [adapters, join(root, "clients", "python")];
+      const program = fileURLToPath(new URL("claude_agent_sdk_run.py", import.meta.url));
+      return run(plan, [join(python(), "bin", "python"), "-B", program], { folders });
+    },
+  }),
 };
 
 export const agentSdk: readonly Driver[] = [typescript, pythonSdk];
@@ -66,8 +72,9 @@ const notParked =
   "the adapter does not park runs, because a resumed call can run before the SDK has registered its hooks " +
   "([thread](https://github.com/anthropics/claude-agent-sdk-typescript/issues/370))";
 
-function excuse({ hook = "ours", onEscalate }: HostCase): string | undefined {
-  if (onEscalate === "defer") return notParked;
+function excuse({ hook = "ours", onEscalate, variant }: HostCase): string | undefined {
+  if (onEscalate === "park") return notParked;
+  if (variant === "other-protocol") return "the host speaks one protocol";
   const ofProcesses = ["exits-1", "not-there", "killed"];
   return ofProcesses.includes(hook) ? "the hook is a function of the program" : undefined;
 }

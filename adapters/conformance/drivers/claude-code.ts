@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { root } from "../../../test/support/gate.ts";
 import type { Driver, Ended, HookKind, HostCase, Plan } from "../case.ts";
-import { hosts } from "../hosts.ts";
+import { installed } from "../hosts.ts";
 import { runProgram } from "../program.ts";
 import { writeProject } from "./project.ts";
 
@@ -15,19 +15,21 @@ export const claudeCode: readonly Driver[] = (["http", "command"] as const).map(
   name: `Claude Code, ${form} hook`,
   page: "claude-code.md",
   version: () => JSON.parse(readFileSync(join(packageFolder(), "package.json"), "utf8")).version,
+  hasPermissions: true,
   tools: {
     pay: { host: "mcp__kit__pay", gate: "kit.pay" },
+    mcp: { host: "mcp__kit__pay", gate: "kit.pay" },
     shell: { host: "Bash", gate: "Bash" },
     agent: { host: "Agent", gate: "Agent" },
     web: { host: "WebSearch", gate: "WebSearch" },
   },
   missing: () => (existsSync(binary()) ? undefined : "Claude Code is not installed: run npm run hosts"),
   excuse: (one) => excuseOf(one, form),
-  run: (plan) => start(plan, form),
+  open: () => ({ run: (plan) => start(plan, form) }),
 }));
 
 function packageFolder(): string {
-  return join(hosts(), "node_modules", "@anthropic-ai", "claude-code");
+  return join(installed("hosts"), "node_modules", "@anthropic-ai", "claude-code");
 }
 
 function binary(): string {
@@ -39,6 +41,7 @@ function excuseOf({ hook = "ours", variant, isProtected }: HostCase, form: Form)
   if (form === "http" && !failing.includes(hook)) return "an http hook has no process";
   if (variant?.startsWith("fail-open")) return "the hook has no fail-open";
   if (variant === "facts-throw") return "the hook sends no facts of a platform";
+  if (variant === "other-protocol") return "the host speaks one protocol";
   return isProtected === true ? noNamespace() : undefined;
 }
 
@@ -107,9 +110,11 @@ function settingsOf(plan: Plan, form: Form): object {
   };
 }
 
+const ways = { refuse: "deny", wait: "wait", park: "defer" } as const;
+
 function hookOf(plan: Plan, form: Form, hook: HookKind): object {
   const { gate, secondsForHook, case: one } = plan;
-  const way = one.onEscalate === "refuse" || one.onEscalate === undefined ? "deny" : one.onEscalate;
+  const way = ways[one.onEscalate ?? "refuse"];
   const timeout = way === "wait" ? 30 : hook === "hangs" ? 1 : secondsForHook + 1;
   if (form === "http")
     return {

@@ -9,14 +9,14 @@ import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { claudeCode } from "../../../adapters/conformance/drivers/claude-code.ts";
-import { hosts } from "../../../adapters/conformance/hosts.ts";
+import { installed } from "../../../adapters/conformance/hosts.ts";
 import { runAgent, type AgentOptions } from "../../support/agent.ts";
 import { key, root, startGate, temporaryFolder } from "../../support/gate.ts";
 
 /** The doctor refuses root, so root becomes another user. */
 const nobody = process.getuid?.() === 0 ? 65534 : undefined;
 const host = join(
-  hosts(),
+  installed("hosts"),
   "node_modules",
   "@anthropic-ai",
   `claude-code-${process.platform}-${process.arch}`,

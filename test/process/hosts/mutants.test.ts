@@ -4,14 +4,14 @@
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
+import { appendFileSync, cpSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { pythonOf } from "../../../clients/conformance/runtimes.ts";
 import type { Driver } from "../../../adapters/conformance/case.ts";
-import { agentSdk } from "../../../adapters/conformance/drivers/agent-sdk.ts";
+import { drivers } from "../../../adapters/conformance/drivers/all.ts";
 import { runHost } from "../../../adapters/conformance/kit.ts";
 import { root, temporaryFolder } from "../../support/gate.ts";
 import { mutatedFile, type Mutation } from "../../support/mutation/mutate.ts";
@@ -19,102 +19,164 @@ import { mutatedPython } from "../../support/mutation/python.ts";
 
 interface Mutant {
   readonly fault: string;
-  readonly language: "typescript" | "python";
+  /** A file of adapters/. */
+  readonly file: string;
   readonly mutation: Mutation;
+  /** The host that notices it, as named in docs/hosts. */
+  readonly host: string;
   /** Cases that must fail. */
   readonly noticed: readonly string[];
 }
 
-const mutants: readonly Mutant[] = [
-  {
-    fault: "returns the verdict as a string",
-    language: "typescript",
-    mutation: { within: "hooksOf", find: "answerTo(verdict, settings)", put: "verdict.verdict" },
-    noticed: ["A1"],
-  },
+const typescript = "Claude Agent SDK, TypeScript";
+const python = "Claude Agent SDK, Python";
+
+/** What every adapter gets from the guard. */
+const ofTheGuard: readonly Omit<Mutant, "file" | "host">[] = [
   {
     fault: "treats an unknown answer as allow",
-    language: "typescript",
-    mutation: { within: "answerTo", find: 'decision("deny", notReached)', put: 'decision("allow", reason)' },
+    mutation: {
+      within: "judgementOf",
+      find: "allowed && !(grant && unreached)",
+      put: 'verdict.verdict !== "ESCALATE"',
+    },
     noticed: ["B1", "B5", "B6"],
   },
   {
     fault: "swallows its own error",
-    language: "typescript",
-    mutation: { within: "judged", find: "return factsFailed;", put: "snapshot = null;" },
+    mutation: { within: "judged", find: "return refusal(factsFailed);", put: "snapshot = null;" },
     noticed: ["B8"],
   },
   {
+    fault: "lets a call run when it fails itself",
+    mutation: { within: "refusal", first: "return { runs: true, verdict: { receipt: null } };" },
+    noticed: ["C1", "C6", "C7", "C8"],
+  },
+  {
+    fault: "takes any answer of the client for a verdict",
+    mutation: { within: "judged", find: 'typeof verdict?.allowed !== "boolean"', put: "false" },
+    noticed: ["C7"],
+  },
+  {
     fault: "checks a name but not the input",
-    language: "typescript",
     mutation: {
       within: "judged",
-      find: "gate.check(name, input, snapshot)",
-      put: "gate.check(name, { amount: 1 }, snapshot)",
+      find: "gate.check(name, input, snapshot, approval)",
+      put: "gate.check(name, { amount: 1 }, snapshot, approval)",
     },
     noticed: ["A2", "A4"],
   },
   {
     fault: "asks only about the first call of a batch",
-    language: "typescript",
     mutation: {
-      within: "judged",
-      first: "if (gate.isAsked) return { allowed: true, mode: 'enforce', reason: '' }; gate.isAsked = true;",
+      within: "judge",
+      first: "if (all.isAsked) return { runs: true, verdict: { receipt: null } }; all.isAsked = true;",
     },
     noticed: ["A4"],
   },
   {
-    fault: "grants while the gate observes",
-    language: "typescript",
-    mutation: { within: "answerTo", find: 'grant && (mode === "enforce" || mode === "assist")', put: "grant" },
-    noticed: ["A8"],
-  },
-  {
-    fault: "says that a failed report was a done call",
-    language: "typescript",
-    mutation: { within: "hooksOf", find: 'input.hook_event_name === "PostToolUse"', put: "false" },
+    fault: "says that a done call may have failed",
+    mutation: { within: "runJudged", find: 'status = "done";', put: "" },
     noticed: ["A1"],
   },
   {
-    fault: "treats an unknown answer as allow",
-    language: "python",
-    mutation: { within: "_answer_to", find: '_decision("deny", _NOT_REACHED)', put: '_decision("allow", "fine")' },
-    noticed: ["B1", "B5"],
-  },
-  {
-    fault: "grants while the gate observes",
-    language: "python",
+    fault: "runs a call whose approval nobody gave",
     mutation: {
-      within: "_answer_to",
-      find: 'settings.grant and verdict.mode in ("enforce", "assist")',
-      put: "settings.grant",
+      within: "judgementOf",
+      find: "allowed && !(grant && unreached)",
+      put: 'allowed || verdict.approval?.next === "wait"',
     },
-    noticed: ["A8"],
-  },
-  {
-    fault: "checks a name but not the input",
-    language: "python",
-    mutation: {
-      within: "_judged",
-      find: "gate.check(call.name, call.input, snapshot)",
-      put: 'gate.check(call.name, {"amount": 1}, snapshot)',
-    },
-    noticed: ["A2"],
+    noticed: ["A3", "E1n"],
   },
 ];
 
-const adapters = { typescript: "claude-agent-sdk.mjs", python: "svc_gate_claude_agent_sdk.py" };
+const mutants: readonly Mutant[] = [
+  ...ofTheGuard.map((mutant) => ({ ...mutant, file: "guard.mjs", host: "Vercel AI SDK 7" })),
+  {
+    fault: "returns the verdict as a string",
+    file: "claude-agent-sdk.mjs",
+    mutation: { within: "answerTo", find: 'decision("deny", reason)', put: '"BLOCK"' },
+    host: typescript,
+    noticed: ["A2"],
+  },
+  {
+    fault: "grants while the gate observes",
+    file: "claude-agent-sdk.mjs",
+    mutation: { within: "answerTo", find: "grant && grants", put: "grant" },
+    host: typescript,
+    noticed: ["A8"],
+  },
+  {
+    fault: "says that a done call may have failed",
+    file: "claude-agent-sdk.mjs",
+    mutation: { within: "hooksOf", find: 'input.hook_event_name === "PostToolUse"', put: "false" },
+    host: typescript,
+    noticed: ["A1"],
+  },
+  {
+    fault: "grants while the gate observes",
+    file: "svc_gate_claude_agent_sdk.py",
+    mutation: { within: "_answer_to", find: "grant and judgement.grants", put: "grant" },
+    host: python,
+    noticed: ["A8"],
+  },
+  {
+    fault: "treats an unknown answer as allow",
+    file: "svc_gate_guard.py",
+    mutation: {
+      within: "_judgement_of",
+      find: 'verdict.verdict == "ALLOW" and not (guard._grant and unreached)',
+      put: 'verdict.verdict != "ESCALATE"',
+    },
+    host: python,
+    noticed: ["B1", "B5"],
+  },
+  {
+    fault: "checks a name but not the input",
+    file: "svc_gate_guard.py",
+    mutation: {
+      within: "_judging",
+      find: "functools.partial(gate.check, call.name, call.input, snapshot, approval)",
+      put: 'functools.partial(gate.check, call.name, {"amount": 1}, snapshot, approval)',
+    },
+    host: python,
+    noticed: ["A2"],
+  },
+  {
+    fault: "keeps the judgement of an input that was changed since",
+    file: "ai-sdk.mjs",
+    mutation: {
+      within: "judged",
+      find: "found !== undefined && found.text === JSON.stringify(input)",
+      put: "found !== undefined",
+    },
+    host: "Vercel AI SDK 7",
+    noticed: ["D4p"],
+  },
+  {
+    fault: "takes the answer of the program's user for a person's decision",
+    file: "ai-sdk.mjs",
+    mutation: {
+      within: "judged",
+      find: "judge(place, input, options)",
+      put: "{ runs: isParked(options), verdict: { receipt: null } }",
+    },
+    host: "Vercel AI SDK 6",
+    noticed: ["E1n"],
+  },
+];
 
 suite("broken adapters", { concurrency: 2 }, () => {
   for (const mutant of mutants) {
-    test(`the kit notices a ${mutant.language} adapter that ${mutant.fault}`, async (t) => {
-      const driver = agentSdk[mutant.language === "typescript" ? 0 : 1];
+    const { fault, file, host, noticed } = mutant;
+    test(`${host} notices that ${file} ${fault}`, async (t) => {
+      const driver = drivers.find(({ name }) => name === host);
       assert.ok(driver !== undefined);
       const missing = driver.missing();
       if (missing !== undefined) return t.skip(missing);
-      const runs = await runHost(t, driver, { ids: mutant.noticed, atOnce: 2, adapter: mutated(t, mutant) });
+      const runs = await runHost(t, driver, { ids: noticed, atOnce: 4, adapters: mutated(t, mutant) });
       const failed = runs.filter(({ problems }) => problems.length > 0).map(({ id }) => id);
-      assert.deepEqual(failed, mutant.noticed);
+      assert.deepEqual(failed, noticed);
       return undefined;
     });
   }
@@ -125,23 +187,32 @@ const restless: Driver = {
   name: "restless",
   page: "",
   version: () => "1",
+  hasPermissions: true,
   tools: {
     pay: { host: "pay", gate: "kit.pay" },
+    mcp: { host: "pay", gate: "kit.pay" },
     shell: { host: "Bash", gate: "Bash" },
     agent: { host: "Agent", gate: "Agent" },
     web: { host: "WebSearch", gate: "WebSearch" },
   },
   missing: () => undefined,
   excuse: () => undefined,
-  run: async ({ case: { id }, env, folder }) => {
-    const proxy = new URL(env["HTTPS_PROXY"] ?? "");
-    const asked = request({ host: proxy.hostname, port: proxy.port, method: "CONNECT", path: "elsewhere.example:443" });
-    asked.end();
-    await once(asked, "connect");
-    if (id === "A2") void pause(200).then(() => appendFileSync(join(folder, "project", "witness.txt"), "pay 900\n"));
-    else await pause(600);
-    return { ended: "done", detail: "" };
-  },
+  open: () => ({
+    run: async ({ case: { id }, env, folder }) => {
+      const proxy = new URL(env["HTTPS_PROXY"] ?? "");
+      const asked = request({
+        host: proxy.hostname,
+        port: proxy.port,
+        method: "CONNECT",
+        path: "elsewhere.example:443",
+      });
+      asked.end();
+      await once(asked, "connect");
+      if (id === "A2") void pause(200).then(() => appendFileSync(join(folder, "project", "witness.txt"), "pay 900\n"));
+      else await pause(600);
+      return { ended: "done", detail: "" };
+    },
+  }),
 };
 
 test("positive control: case G1 notices a host that reaches another machine, and a tool that runs late", async (t) => {
@@ -152,13 +223,13 @@ test("positive control: case G1 notices a host that reaches another machine, and
   ]);
 });
 
-/** Writes the mutant beside nothing else. Returns its file, or its folder for Python. */
-function mutated(t: TestContext, { language, mutation }: Mutant): string {
-  const source = join(root, "adapters", adapters[language]);
-  const folder = join(temporaryFolder(t), "adapter");
-  mkdirSync(folder);
-  const python = [11, 12, 13, 10].map(pythonOf).find((program) => program !== undefined) ?? "python3";
-  const text = language === "python" ? mutatedPython(python, source, [mutation]) : mutatedFile(source, [mutation]);
-  writeFileSync(join(folder, adapters[language]), text);
-  return language === "python" ? folder : join(folder, adapters[language]);
+/** Returns a folder with the adapters, one of them broken. */
+function mutated(t: TestContext, { file, mutation }: Mutant): string {
+  const folder = join(temporaryFolder(t), "adapters");
+  cpSync(join(root, "adapters"), folder, { recursive: true, filter: (path) => !path.endsWith("conformance") });
+  const program = [11, 12, 13, 10].map(pythonOf).find((each) => each !== undefined) ?? "python3";
+  const source = join(root, "adapters", file);
+  const text = file.endsWith(".py") ? mutatedPython(program, source, [mutation]) : mutatedFile(source, [mutation]);
+  writeFileSync(join(folder, file), text);
+  return folder;
 }

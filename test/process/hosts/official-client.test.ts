@@ -6,13 +6,13 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { hosts } from "../../../adapters/conformance/hosts.ts";
+import { installed } from "../../../adapters/conformance/hosts.ts";
 import { startModel } from "../../../packages/agent/src/model/server.ts";
 
 const scripts = { A: [[{ tool: "pay", arguments: '{"amount":5}' }], "fin"] };
 
 test("the official Anthropic client reads whole and streamed answers of the scripted model", async (t) => {
-  const module = join(hosts(), "node_modules", "@anthropic-ai", "sdk", "index.mjs");
+  const module = join(installed("hosts"), "node_modules", "@anthropic-ai", "sdk", "index.mjs");
   if (!existsSync(module)) return t.skip("the client is not installed: run npm run hosts");
   const { default: Anthropic } = await import(module);
   const model = await startModel(scripts);

@@ -7,7 +7,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { hosts } from "../../../adapters/conformance/hosts.ts";
+import { installed } from "../../../adapters/conformance/hosts.ts";
 import { root } from "../../support/gate.ts";
 
 /** Arguments of ClaudeAgentOptions, and a part of the sentence. */
@@ -50,7 +50,7 @@ print(_gate_name("mcp__a__b__c", {"name": "a", "source": "user"}), _gate_name("m
 `;
 
 test("the Python adapter refuses options that could let a call run without the gate", (t) => {
-  const python = join(hosts(), ".venv", "bin", "python");
+  const python = join(installed("hosts"), ".venv", "bin", "python");
   if (!existsSync(python)) return t.skip("the SDK is not installed: it needs python3 with venv and pip");
   const words = ["-B", "-c", program, join(root, "adapters")];
   const { stdout, stderr } = spawnSync(python, words, { encoding: "utf8" });

@@ -22,7 +22,7 @@ type Stub = Omit<typeof verdict, "mode" | "receipt" | "approval"> & {
 };
 
 /** A gate that is never asked. */
-const unused: any = {};
+const unused: any = { check: () => assert.fail("the gate was asked") };
 
 /** Asks the callback about a call, with a gate that gives these verdicts one after another. */
 async function decisionOn(verdicts: readonly Partial<Stub>[], more: object = {}, input: object = {}): Promise<any> {

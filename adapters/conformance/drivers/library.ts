@@ -1,0 +1,34 @@
+/** What the drivers of agent frameworks share. A framework runs in the user's program and has no permissions of its own. */
+import type { Driver, HostCase, HookKind } from "../case.ts";
+
+interface Names {
+  /** The framework's name of the tool that runs a sub-agent. */
+  readonly agent: string;
+  /** A tool that the model's provider runs. */
+  readonly web: string;
+  /** The framework's name of the MCP server's tool. */
+  readonly mcp: string;
+}
+
+/** Returns the names of the tools in the framework and at the gate. */
+export function toolsOf({ agent, web, mcp }: Names): Driver["tools"] {
+  return {
+    pay: { host: "pay", gate: "pay" },
+    mcp: { host: mcp, gate: "kit.pay" },
+    shell: { host: "shell", gate: "shell" },
+    agent: { host: agent, gate: agent },
+    web: { host: web, gate: web },
+  };
+}
+
+const kinds: readonly HookKind[] = ["ours", "absent", "crashes", "says-nothing", "says-text", "says-odd-json"];
+
+/** Returns why a case applies to no framework; undefined if it may. In cases C1 to C8 the gate's client is what fails. */
+export function excuseOf({ id, hook = "ours", project, isProtected, variant }: HostCase): string | undefined {
+  if (!kinds.includes(hook)) return "the adapter is code of the program, and has no process or settings of its own";
+  if ((project !== undefined && variant === undefined) || isProtected === true)
+    return "the framework reads no files of a project";
+  if (variant === "fail-open") return "the framework has no permissions of its own";
+  if (id === "D6") return "the framework runs no commands in the background";
+  return undefined;
+}

@@ -1,0 +1,117 @@
+/**
+ * The part that all adapters share: it asks the gate about a call, and says whether the tool may run.
+ *
+ * An adapter translates between this and its framework. So a reviewer reads the decision once. The module imports nothing.
+ * Types and promises of each function: guard.d.mts. The rules: README.md.
+ */
+
+const factsFailed = "Svc: the facts about this call could not be read; the action is blocked.";
+const notReached = "Svc: the gate gave no verdict; the action is blocked.";
+const optionNames = ["gate", "facts", "onEscalate", "waitMs", "log"];
+
+export function guardOf(settings, { ways = ["refuse", "wait"], grant = false } = {}) {
+  const { gate, facts = () => undefined, onEscalate = "refuse", waitMs = 900_000, log = console.error } = settings;
+  const unknown = Object.keys(settings).find((name) => !optionNames.includes(name));
+  if (unknown !== undefined) throw new TypeError(`unknown setting ${unknown}: they are ${optionNames.join(", ")}`);
+  if (typeof gate !== "function" && typeof gate?.check !== "function")
+    throw new TypeError("gate must be a SvcGate, or a function that returns the SvcGate of a call");
+  if (typeof facts !== "function") throw new TypeError("facts must be a function");
+  if (!ways.includes(onEscalate)) throw new TypeError(`onEscalate must be one of ${ways.join(", ")}`);
+  const all = { gate, facts, onEscalate, waitMs, log, grant };
+  return {
+    judge: (call, options) => judge(all, call, options),
+    report: (judgement, status) => report(all, judgement, status),
+    run: async (call, work, refuse, options) => runJudged(all, await judge(all, call, options), { work, refuse }),
+    runJudged: (judgement, work, refuse) => runJudged(all, judgement, { work, refuse }),
+  };
+}
+
+async function judge(all, call, options) {
+  try {
+    return await judged(all, call, options);
+  } catch (error) {
+    all.log(error);
+    return refusal("Svc: the adapter itself failed; the action is blocked.");
+  }
+}
+
+async function judged({ gate: given, facts, onEscalate, waitMs, log, grant }, call, { approval, signal } = {}) {
+  const { name, input } = call;
+  const gate = typeof given === "function" ? await given(call) : given;
+  let snapshot;
+  try {
+    snapshot = await facts(call);
+  } catch (error) {
+    log(error);
+    return refusal(factsFailed);
+  }
+  let verdict = await gate.check(name, input, snapshot, approval);
+  if (verdict.escalated && onEscalate === "wait") {
+    verdict = await gate.settle(verdict, name, input, () => facts(call), { timeoutMs: waitMs, signal });
+  } else if (verdict.escalated && approval === undefined && verdict.approval?.next === "check") {
+    // A person has approved the call since it was refused or parked: it is checked again, with the approval.
+    verdict = await gate.check(name, input, snapshot, verdict.approval.id);
+  }
+  if (typeof verdict?.allowed !== "boolean") throw new TypeError("the client gave no verdict");
+  if (verdict.unreached) log(verdict.reason);
+  return judgementOf(verdict, { gate, onEscalate, grant });
+}
+
+function judgementOf(verdict, { gate, onEscalate, grant }) {
+  const { allowed, escalated, unreached, mode, reason } = verdict;
+  const runs = allowed && !(grant && unreached); // fail-open is not a permission
+  const asks = escalated ? `${reason}; a person decides: ask again after the decision` : reason;
+  return Object.freeze({
+    runs,
+    grants: runs && !unreached && (mode === "enforce" || mode === "assist"),
+    parks: escalated && onEscalate === "park",
+    reason: unreached && !runs ? notReached : asks,
+    approval: verdict.approval?.id ?? null,
+    verdict,
+    gate,
+  });
+}
+
+function refusal(reason) {
+  return Object.freeze({ runs: false, grants: false, parks: false, reason, approval: null, verdict: null, gate: null });
+}
+
+async function runJudged(all, judgement, { work, refuse }) {
+  if (!judgement.runs) return refuse(judgement);
+  let status = "unknown"; // after an error nobody knows how far the tool came
+  try {
+    const result = await work();
+    status = "done";
+    return result;
+  } finally {
+    report(all, judgement, status);
+  }
+}
+
+function report({ log }, { runs, verdict, gate }, status) {
+  if (!runs || verdict.receipt === null) return;
+  gate.outcome(verdict, status).then((problem) => problem && log(problem), log);
+}
+
+/** A tool of a framework that takes an error for the result throws it. */
+export class SvcGateRefusal extends Error {
+  name = "SvcGateRefusal";
+
+  constructor({ reason, approval }) {
+    super(reason);
+    this.approval = approval;
+  }
+}
+
+export function gateName(tool, server) {
+  if (typeof tool !== "string" || tool === "") return undefined;
+  if (server === undefined) return tool.includes(".") ? undefined : tool;
+  return `${escaped(server)}.${escaped(tool)}`;
+}
+
+function escaped(part) {
+  const percent = (byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+  return part.replaceAll(/__+|[^A-Za-z0-9_-]/gu, (text) =>
+    Array.from(new TextEncoder().encode(text), percent).join(""),
+  );
+}
