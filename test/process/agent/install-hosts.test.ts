@@ -178,7 +178,7 @@ suite("svc-gate hook install for other hosts", { concurrency: 2 }, () => {
   }
 
   test("positive control: a line that takes every text for an output is noticed", async () => {
-    const wanted = { url: "", keyFile: "", form: "command", onEscalate: "deny" } as const;
+    const wanted = { url: "", keyFile: "", program: "", form: "command", onEscalate: "deny" } as const;
     const rest = { isGrant: false, keepsAllow: false, isManaged: false };
     const refusal = "echo 'Svc: the hook gave no verdict; the action is blocked.' >&2; exit 2";
     const [host] = hosts as [Host];

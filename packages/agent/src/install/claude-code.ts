@@ -2,7 +2,7 @@ import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { BadInput } from "../bad-input.ts";
 import { membersOf, otherHooks, parsedSettings, type Host, type Members, type Settings, type Wanted } from "./hosts.ts";
-import { ownProgram, shellWord } from "./shell.ts";
+import { shellWord } from "./shell.ts";
 
 export { shellWord } from "./shell.ts";
 
@@ -108,7 +108,7 @@ function hooksOf(settings: Members, wanted: Wanted): Members {
   };
 }
 
-function hookOf({ url, keyFile, form, onEscalate }: Wanted, isAsking: boolean): Members {
+function hookOf({ url, keyFile, program, form, onEscalate }: Wanted, isAsking: boolean): Members {
   const waits = isAsking && onEscalate === "wait";
   const timeout = (waits ? waitSeconds : 0) + hookSeconds;
   const closing = isAsking ? { onFailure: "block" } : {};
@@ -123,7 +123,7 @@ function hookOf({ url, keyFile, form, onEscalate }: Wanted, isAsking: boolean): 
       ...closing,
     };
   }
-  const words = [process.execPath, ownProgram(), "hook", "--agent", "claude-code", "--url", url].map(shellWord);
+  const words = [process.execPath, program, "hook", "--agent", "claude-code", "--url", url].map(shellWord);
   const more = isAsking && onEscalate !== "deny" ? ["--on-escalate", onEscalate] : [];
   const command = [...words, "--key-file", keyFile, ...more].join(" ");
   // A shell that cannot start the program ends with 126 or 127, which the host takes for "no objection".

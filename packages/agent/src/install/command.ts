@@ -3,7 +3,7 @@
  * it again.
  */
 import { hash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
@@ -138,6 +138,7 @@ async function wantedBy(values: Values, { canGrant }: Host): Promise<Wanted> {
   return {
     url: values.url.replace(/\/+$/, ""),
     keyFile: isOfEachUser ? `"$HOME"/${relative(homedir(), keyFile)}` : shellWord(keyFile),
+    program: realpathSync(process.argv[1] ?? "svc-gate"),
     form: values.form as Wanted["form"],
     onEscalate: values["on-escalate"] as Wanted["onEscalate"],
     isGrant,

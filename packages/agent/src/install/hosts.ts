@@ -11,6 +11,8 @@ export interface Wanted {
   readonly url: string;
   /** The key's file as a word of a shell. */
   readonly keyFile: string;
+  /** The path of this program, because a host starts hooks with another PATH. */
+  readonly program: string;
   readonly form: "command" | "http";
   readonly onEscalate: "defer" | "deny" | "wait";
   /** True if only calls that the gate allows may run. */

@@ -1,4 +1,3 @@
-import { realpathSync } from "node:fs";
 import type { Wanted } from "./hosts.ts";
 
 /** Seconds for one call. The host's own deadline is later, because some hosts run the tool when it is over. */
@@ -10,14 +9,9 @@ export function shellWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** The path of this program, because a host starts hooks with another PATH. */
-export function ownProgram(): string {
-  return realpathSync(process.argv[1] ?? "svc-gate");
-}
-
 /** The words of the hook as text for a shell. `keyFile` is a word of a shell already. */
-export function hookWords(agent: string, { url, keyFile }: Wanted, more: readonly string[]): string {
-  const words = [process.execPath, ownProgram(), "hook", "--agent", agent, "--url", url].map(shellWord);
+export function hookWords(agent: string, { url, keyFile, program }: Wanted, more: readonly string[]): string {
+  const words = [process.execPath, program, "hook", "--agent", agent, "--url", url].map(shellWord);
   return [...words, "--key-file", keyFile, ...more.map(shellWord)].join(" ");
 }
 
