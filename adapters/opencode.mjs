@@ -25,7 +25,8 @@ async function started(host, options = {}) {
   const { url, keyFile, timeoutMs, ...settings } = options;
   const { SvcGate } = await import(new URL("../clients/javascript/svc-gate.mjs", import.meta.url).href);
   const apiKey = await keyIn(keyFile);
-  const gate = (sessionId) => new SvcGate(url, { apiKey, sessionId, ...(timeoutMs === undefined ? {} : { timeoutMs }) });
+  const gate = (sessionId) =>
+    new SvcGate(url, { apiKey, sessionId, ...(timeoutMs === undefined ? {} : { timeoutMs }) });
   return guarded({ gate, ...settings })(host);
 }
 

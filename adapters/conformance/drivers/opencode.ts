@@ -108,7 +108,12 @@ const failing: Readonly<Partial<Record<HookKind, string>>> = {
 function pluginOf(plan: Plan, adapters: string): string {
   const { gate, key, session, secondsForHook, case: one } = plan;
   const { variant = "", onEscalate = "refuse", hook = "ours" } = one;
-  const options = { apiKey: key, timeoutMs: secondsForHook * 500, retries: 0, failOpen: variant.startsWith("fail-open") };
+  const options = {
+    apiKey: key,
+    timeoutMs: secondsForHook * 500,
+    retries: 0,
+    failOpen: variant.startsWith("fail-open"),
+  };
   const bad = failing[hook];
   return `
 import { SvcGate } from ${JSON.stringify(pathToFileURL(join(root, "clients", "javascript", "svc-gate.mjs")).href)};
