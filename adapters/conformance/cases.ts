@@ -17,6 +17,12 @@ const agent = (marker: string): Call => ({
     run_in_background: false,
   }),
 });
+/** A command that waits for its input. */
+const open = (command: string, tty: boolean): Call => ({
+  tool: "shell",
+  input: JSON.stringify({ command, description: "waits", tty }),
+});
+const typed = (word: string): Call => ({ tool: "stdin", input: `echo 'shell ${word}' >> witness.txt\n` });
 const end = "The work is done.";
 const blocked = /blocked|denied|no verdict|hook error|haven't granted|refused|not executed|unavailable tool/i;
 const person = /a person decides/;
@@ -224,6 +230,12 @@ const scopes: readonly HostCase[] = [
     title: "commands in the background are asked",
     turns: [[shell("D6 forbidden", { run_in_background: true }), shell("D6", { run_in_background: true })], end],
     expect: { ran: ["shell D6"], receipts: ["shell BLOCK", "shell ALLOW"] },
+  },
+  {
+    id: "D6s",
+    title: "the input of a running command is asked about, or nothing can be written to it",
+    turns: [[open("cat", false), open("sh", true)], [typed("D6s")], end],
+    expect: { ran: [] },
   },
 ];
 

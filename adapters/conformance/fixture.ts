@@ -12,13 +12,14 @@ export interface Receipt {
   readonly answered: string;
   readonly mode: string;
   readonly at: number;
+  readonly session_id: string | null;
   readonly outcome?: { readonly status: string };
 }
 
 export interface RealGate {
   readonly url: string;
   readonly key: string;
-  /** The checks of a session, oldest first. */
+  /** The checks of a session, oldest first. With an empty id: all, which must have one session. */
   readonly receipts: (session: string) => Promise<readonly Receipt[]>;
   /** Waits for an open approval of the session, and approves it as a person. */
   readonly approve: (session: string) => Promise<void>;
@@ -90,7 +91,7 @@ export async function startRealGate(t: Ending, driver: Driver, mode: "enforce" |
     path: (id: string, hash: string) => readonly [string, object],
   ): Promise<void> => {
     for (const end = Date.now() + patienceMs; Date.now() < end;) {
-      const waiting = `/approvals?state=pending&session_id=${session}`;
+      const waiting = `/approvals?state=pending${session === "" ? "" : `&session_id=${session}`}`;
       const [open] = (await ask({ address }, waiting, { headers: anna })).json.approvals;
       if (open !== undefined) {
         const { hash } = (await ask({ address }, `/approvals/${open.id}`, { headers: anna })).json;
@@ -104,8 +105,13 @@ export async function startRealGate(t: Ending, driver: Driver, mode: "enforce" |
   return {
     url: address,
     key,
-    receipts: async (session) =>
-      (await ask({ address }, `/receipts?limit=1000&session_id=${session}`)).json.receipts.toReversed(),
+    receipts: async (session) => {
+      const path = `/receipts?limit=1000${session === "" ? "" : `&session_id=${session}`}`;
+      const rows: readonly Receipt[] = (await ask({ address }, path)).json.receipts.toReversed();
+      const sessions = new Set(rows.map(({ session_id }) => session_id));
+      if (sessions.size > 1) throw new Error(`the calls of one run have ${sessions.size} sessions`);
+      return rows;
+    },
     approve: (session) => decide(session, (id, hash) => [`/approvals/${id}/approve`, { hash }]),
     deny: (session) => decide(session, (id, hash) => [`/approvals/${id}/deny`, { hash, comment: "not today" }]),
     blockMedium: async () => {

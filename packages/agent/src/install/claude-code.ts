@@ -1,7 +1,7 @@
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { BadInput } from "../bad-input.ts";
-import { membersOf, otherHooks, parsedSettings, type Host, type Members, type Settings, type Wanted } from "./hosts.ts";
+import { membersOf, otherHooks, parsedSettings, type Host, type Members, type Settings, type Wanted } from "./host.ts";
 import { shellWord } from "./shell.ts";
 
 export { shellWord } from "./shell.ts";

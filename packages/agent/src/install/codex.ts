@@ -6,7 +6,7 @@
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { BadInput } from "../bad-input.ts";
-import { membersOf, otherHooks, parsedSettings, type Host, type Settings, type Wanted } from "./hosts.ts";
+import { membersOf, otherHooks, parsedSettings, type Host, type Settings, type Wanted } from "./host.ts";
 import { exit2, guardedCommand, hookWords, hostSeconds, reportingCommand } from "./shell.ts";
 
 export const codex: Host = {

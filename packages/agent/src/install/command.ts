@@ -12,7 +12,8 @@ import { BadInput } from "../bad-input.ts";
 import { approverFiles } from "./approver-files.ts";
 import { lineDifference } from "./difference.ts";
 import { keyFileFor, makeKey } from "./host-key.ts";
-import { hosts, type Host, type Wanted } from "./hosts.ts";
+import type { Host, Wanted } from "./host.ts";
+import { hosts } from "./hosts.ts";
 import { shellWord } from "./shell.ts";
 
 const usage = `usage: svc-gate hook install --agent NAME [options]

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { BadInput } from "../bad-input.ts";
-import { parsedSettings, type Host, type Settings, type Wanted } from "./hosts.ts";
+import { parsedSettings, type Host, type Settings, type Wanted } from "./host.ts";
 import { guardedCommand, hookWords, hostSeconds, noVerdict, reportingCommand, shellWord } from "./shell.ts";
 
 export const copilotCli: Host = {

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { membersOf, otherHooks, parsedSettings, type Host, type Members } from "./hosts.ts";
+import { membersOf, otherHooks, parsedSettings, type Host, type Members } from "./host.ts";
 import { exit2, guardedCommand, hookWords, hostSeconds, reportingCommand } from "./shell.ts";
 
 const product = "Gemini CLI";

@@ -1,4 +1,4 @@
-import type { Wanted } from "./hosts.ts";
+import type { Wanted } from "./host.ts";
 
 /** Seconds for one call. The host's own deadline is later, because some hosts run the tool when it is over. */
 const callSeconds = 15;
