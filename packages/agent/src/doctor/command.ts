@@ -186,8 +186,7 @@ async function examineCase({ agent, installed, files, folder, gate, model, manag
             project,
           ),
   };
-  // A file of the last case must not count in this one.
-  for (const each of [place.workspace, place.home]) rmSync(each, { recursive: true, force: true });
+  rmSync(place.workspace, { recursive: true, force: true }); // files of the last case do not count in this one
   await gate.behave(of.gate);
   const before = gate.asked.length;
   const turns = model.shown.length;
