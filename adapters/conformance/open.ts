@@ -19,6 +19,10 @@ const inTheProgram =
   "a framework without permissions of its own runs what the program gives it: a tool that the adapter was not given runs unasked. " +
   "Give it all tools, also those of sub-agents.";
 
+const silent =
+  "opencode reads no answer of a plugin's hook: only an error refuses a call. So a plugin in the adapter's place that says nothing, or " +
+  "only says no, lets the call run ([documented](https://opencode.ai/docs/plugins)). The adapter throws unless the gate allowed.";
+
 export const open: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "Claude Code, http hook": { A7r: reads, B6a: another, D4: rewrites, D5a: allows },
   "Claude Code, command hook": { A7r: reads, D4: rewrites, D5a: allows },
@@ -28,4 +32,5 @@ export const open: Readonly<Record<string, Readonly<Record<string, string>>>> = 
   "Vercel AI SDK 7": { A7: inTheProgram },
   "Vercel AI SDK 6": { A7: inTheProgram },
   "Vercel AI SDK 5": { A7: inTheProgram },
+  opencode: { C6: silent, C7: silent, C8: silent },
 };
