@@ -138,6 +138,8 @@ export interface Driver {
   readonly tools: Readonly<Record<HostTool, { readonly host: string; readonly gate: string }>>;
   /** False if the host makes the id of a session itself. Then each case has a gate of its own. By default true. */
   readonly choosesSession?: boolean;
+  /** The call that waits for a sub-agent, and its tool at the gate, if the host does not wait by itself. */
+  readonly waits?: { readonly call: ScriptedCall; readonly gate: string };
   /** The call that writes a text to the input of the command that was started last; undefined if no tool does. */
   readonly stdin?: (text: string) => ScriptedCall;
   /** Changes the arguments of a call to those of the host's own tool. */

@@ -31,7 +31,7 @@ export interface RealGate {
 const patienceMs = 20_000;
 
 /** Returns the contract with the tools' names at the gate. */
-function contractFor({ tools, shellMember = "command" }: Driver, isMediumBlocked: boolean): string {
+function contractFor({ tools, waits, shellMember = "command" }: Driver, isMediumBlocked: boolean): string {
   const any = "{ type: object, additionalProperties: true }";
   const medium = isMediumBlocked ? "BLOCK" : "ESCALATE";
   const payments = [...new Set([tools.pay.gate, tools.mcp.gate])];
@@ -52,7 +52,7 @@ ${paymentTools.join("\n")}
     input: { type: object, additionalProperties: true, properties: { ${shellMember}: { type: string } }, required: [${shellMember}] }
     otherwise: ALLOW
   "${tools.agent.gate}": { input: ${any}, otherwise: ALLOW }
-rules:
+${waits === undefined ? "" : `  "${waits.gate}": { input: ${any}, otherwise: ALLOW }\n`}rules:
   - { rule: large, on: ${on}, when: input.amount >= 500, verdict: BLOCK, reason: "{input.amount} is too much" }
   - rule: hurried
     on: ${on}

@@ -142,7 +142,12 @@ async function runBoth(host: Host, plan: Plan, gate: RealGate): Promise<Ended> {
 
 function scriptsOf({ id, turns, again = [], inner = {} }: HostCase, driver: Driver): Record<string, ScriptedTurn[]> {
   const named = (all: readonly Turn[]): ScriptedTurn[] =>
-    all.map((turn) => (typeof turn === "string" ? turn : turn.map((call) => scriptedCall(call, driver))));
+    all.flatMap((turn): ScriptedTurn[] => {
+      if (typeof turn === "string") return [turn];
+      const calls = turn.map((call) => scriptedCall(call, driver));
+      const isDelegated = driver.waits !== undefined && turn.some(({ tool }) => tool === "agent");
+      return isDelegated ? [calls, [driver.waits.call]] : [calls];
+    });
   const scripts: Record<string, readonly Turn[]> = { [id]: turns, [`${id}-again`]: again, ...inner };
   return Object.fromEntries(Object.entries(scripts).map(([name, all]) => [name, named(all)]));
 }

@@ -15,6 +15,9 @@ const head = `# Agent hosts
 | you have | use | page |
 |---|---|---|
 | Claude Code | a hook, which \`svc-gate hook install\` sets up | [claude-code.md](claude-code.md) |
+| Codex CLI | the same | [codex.md](codex.md) |
+| Gemini CLI | the same | [gemini-cli.md](gemini-cli.md) |
+| GitHub Copilot CLI | the same | [copilot-cli.md](copilot-cli.md) |
 | a program with the Claude Agent SDK | the adapter | [claude-agent-sdk.md](claude-agent-sdk.md) |
 | a program with the Vercel AI SDK | the adapter | [ai-sdk.md](ai-sdk.md) |
 | a program with Mastra | the adapter | [mastra.md](mastra.md) |

@@ -86,6 +86,7 @@ export const left: readonly string[] = [
   "test/process/export/export.test.ts",
   "test/process/export/verifiers.test.ts",
   "test/process/hosts/doctor.test.ts",
+  "test/process/hosts/hook-mutants.test.ts",
   "test/process/hosts/hosts.test.ts",
   "test/process/hosts/mutants.test.ts",
   "test/process/solver/diff.test.ts",
@@ -99,6 +100,7 @@ export const left: readonly string[] = [
 export const slowest: readonly string[] = [
   "test/process/hosts/hosts.test.ts",
   "test/process/hosts/mutants.test.ts",
+  "test/process/hosts/hook-mutants.test.ts",
   "test/process/hosts/doctor.test.ts",
   "test/faults/campaigns/simulation.test.ts",
   "test/process/export/verifiers.test.ts",

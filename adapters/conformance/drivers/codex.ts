@@ -9,8 +9,14 @@ import { runProgram } from "../program.ts";
 import { excuseOfCommand, forCase, wantedFor } from "./installed.ts";
 import { inNamespace, noNamespace } from "./namespace.ts";
 
-/** @param tty whether the model can write to a running command, as it can by default */
-export const codexDriver = (tty: boolean): Driver => ({
+/** How a test of the kit sets Codex up in a worse way. */
+interface Changes {
+  /** Whether the model can write to a running command, as it can by default. */
+  readonly tty?: boolean;
+  readonly change?: (settings: string) => string;
+}
+
+export const codexDriver = (changes: Changes): Driver => ({
   name: "Codex CLI",
   page: "codex.md",
   version: () => JSON.parse(readFileSync(join(packageFolder(), "package.json"), "utf8")).version,
@@ -27,13 +33,20 @@ export const codexDriver = (tty: boolean): Driver => ({
     tool: "write_stdin",
     arguments: `{"session_id":<<session ID (\\d+)>>,"chars":${JSON.stringify(chars)}}`,
   }),
+  waits: {
+    call: {
+      tool: "multi_agent_v1/wait_agent",
+      arguments: '{"targets":["<<"agent_id":"([\\w-]+)">>"],"timeout_ms":20000}',
+    },
+    gate: "multi_agent_v1wait_agent",
+  },
   inputOf,
   missing: () => (existsSync(binary()) ? undefined : "Codex is not installed: run npm run hosts"),
   excuse: (one) => excuseOfCommand(one) ?? (one.isProtected === true ? noNamespace() : undefined),
-  open: () => ({ run: (plan) => run(plan, tty) }),
+  open: () => ({ run: (plan) => run(plan, changes) }),
 });
 
-export const codex: Driver = codexDriver(false);
+export const codex: Driver = codexDriver({});
 
 function packageFolder(): string {
   return join(installed("hosts"), "node_modules", "@openai", "codex");
@@ -59,13 +72,13 @@ function inputOf(tool: HostTool, input: string): string {
   return JSON.stringify({ cmd: command, ...(isShort && { yield_time_ms: 250 }), ...(tty === true && { tty }) });
 }
 
-async function run(plan: Plan, tty: boolean): Promise<Ended> {
+async function run(plan: Plan, { tty = false, change = (text) => text }: Changes): Promise<Ended> {
   const { folder, prompt, isResumed, env, case: one } = plan;
   const home = join(folder, "home", ".codex");
   const file = one.isProtected ? join(folder, "requirements.toml") : join(home, "hooks.json");
   mkdirSync(home, { recursive: true });
   const { text } = installer.settings(undefined, wantedFor(plan));
-  const written = forCase(text, plan);
+  const written = change(forCase(text, plan));
   if (one.hook !== "absent")
     writeFileSync(file, one.hook === "misspelt" ? written.replace("PreToolUse", "PreTooluse") : written);
   writeFileSync(join(home, "config.toml"), configOf(plan, tty, one.isProtected ? undefined : { file, written }));
@@ -75,6 +88,8 @@ async function run(plan: Plan, tty: boolean): Promise<Ended> {
     binary(),
     "exec",
     ...(isResumed ? ["resume", readFileSync(thread, "utf8")] : []),
+    // With two hooks that the user trusts, the other one rewrites the call.
+    ...(one.project === "rewrites" && !one.isProtected ? ["--dangerously-bypass-hook-trust"] : []),
     ...["--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"],
     ...["--disable", "plugins", "--disable", "apps", prompt],
   ];

@@ -65,14 +65,7 @@ async function run(plan: Plan): Promise<Ended> {
   const servers = { kit: { type: "local", command, args, tools: ["*"] } };
   writeFileSync(join(home, "mcp-config.json"), JSON.stringify({ mcpServers: servers }));
   writeProject(plan);
-  const words = [
-    binary(),
-    "-p",
-    prompt,
-    "--session-id",
-    session,
-    ...(one.project === undefined ? [] : ["--trust-folder"]),
-  ];
+  const words = [binary(), "-p", prompt, "--session-id", session];
   const started = one.isProtected ? inNamespace(file, installer.managedFile(), words) : words;
   const isAnthropic = one.variant === "other-protocol";
   const { stdout, stderr } = await runProgram(started, {
@@ -92,6 +85,8 @@ async function run(plan: Plan): Promise<Ended> {
 
 /** The project's own files. The user trusts the project. */
 function writeProject({ folder, case: { project } }: Plan): void {
+  const trust = { trusted_folders: [join(folder, "project")] };
+  if (project !== undefined) writeFileSync(join(folder, "home", ".copilot", "config.json"), JSON.stringify(trust));
   const own = join(folder, "project", ".github");
   for (const name of ["copilot", "hooks"]) mkdirSync(join(own, name), { recursive: true });
   const settings = join(own, "copilot", "settings.json");

@@ -32,9 +32,19 @@ function packageFolder(): string {
 
 function inputOf(tool: HostTool, input: string): string {
   if (tool === "agent") return JSON.stringify({ agent_name: "generalist", prompt: JSON.parse(input).prompt });
+  if (tool === "pay" && !isJson(input)) return '"cut"'; // in this protocol the arguments are a part of the answer's JSON
   if (tool !== "shell") return input;
   const { run_in_background, ...rest } = JSON.parse(input);
   return JSON.stringify({ ...rest, ...(run_in_background === true && { is_background: true }) });
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 async function run(plan: Plan): Promise<Ended> {
