@@ -4,12 +4,12 @@
  * It exits with 1 if a case fails that is not listed as open.
  */
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { drivers } from "../adapters/conformance/drivers/all.ts";
+import { folders, installed } from "../adapters/conformance/hosts.ts";
 import { runHost } from "../adapters/conformance/kit.ts";
 import { pageOf, surprises, type HostRun } from "../adapters/conformance/page.ts";
 
@@ -20,12 +20,13 @@ const end = { after: (each: () => Promise<void>): void => void ends.push(each) }
 
 try {
   if (values.newest) installNewest();
+  const { drivers } = await import("../adapters/conformance/drivers/all.ts"); // some read where hosts are installed
   const found: HostRun[] = [];
   for (const driver of drivers) {
     const missing = driver.missing();
     if (missing !== undefined) throw new Error(`${driver.name}: ${missing}`);
     const started = performance.now();
-    const runs = await runHost(end, driver, { atOnce: 2 });
+    const runs = await runHost(end, driver, { atOnce: driver.hasPermissions ? 2 : 4 });
     found.push({ driver, version: driver.version(), runs });
     console.error(`${driver.name} ${driver.version()}: ${((performance.now() - started) / 1000).toFixed(0)} s`);
   }
@@ -40,16 +41,30 @@ try {
 
 /** Installs the newest versions of the named packages, without the dependencies' locked versions. */
 function installNewest(): void {
-  const folder = mkdtempSync(join(tmpdir(), "svc-gate-hosts-"));
-  end.after(async () => rmSync(folder, { recursive: true, force: true }));
-  const own = join(root, "adapters", "conformance", "hosts");
-  cpSync(join(own, "package.json"), join(folder, "package.json"));
-  const { dependencies } = JSON.parse(readFileSync(join(own, "package.json"), "utf8"));
-  const names = Object.keys(dependencies).map((name) => `${name}@latest`);
-  run(folder, "npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", ...names);
-  run(folder, "python3", "-m", "venv", ".venv");
-  run(folder, join(folder, ".venv", "bin", "pip"), "install", "--quiet", "--only-binary=:all:", "claude-agent-sdk");
-  process.env["SVC_TEST_HOSTS"] = folder;
+  const place = mkdtempSync(join(tmpdir(), "svc-gate-hosts-"));
+  end.after(async () => rmSync(place, { recursive: true, force: true }));
+  for (const name of folders) {
+    const [own, folder] = [installed(name), join(place, name)];
+    mkdirSync(folder, { recursive: true });
+    for (const file of ["package.json", "requirements.in"])
+      if (existsSync(join(own, file))) cpSync(join(own, file), join(folder, file));
+    if (existsSync(join(folder, "package.json"))) {
+      const { dependencies } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+      const names = Object.entries<string>(dependencies).map(([key, version]) => `${key}@${newestOf(version)}`);
+      run(folder, "npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", ...names);
+    }
+    if (!existsSync(join(folder, "requirements.in"))) continue;
+    run(folder, "python3", "-m", "venv", ".venv");
+    const words = ["install", "--quiet", "--only-binary=:all:", "-r", "requirements.in"];
+    run(folder, join(folder, ".venv", "bin", "pip"), ...words);
+  }
+  process.env["SVC_TEST_HOSTS"] = place;
+}
+
+/** A package under another name is an older major version, which stays. */
+function newestOf(version: string): string {
+  const [, name, major] = /^npm:(.+)@(\d+)\./.exec(version) ?? [];
+  return name === undefined ? "latest" : `npm:${name}@${major}`;
 }
 
 function run(cwd: string, command: string, ...words: readonly string[]): void {

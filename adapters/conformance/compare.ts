@@ -52,7 +52,7 @@ function againstExpected(expect: Expected, driver: Driver, ledgers: Ledgers): re
   const { witness, shown, receipts, secret, ended } = ledgers;
   const texts = shown.flatMap(({ results }) => results.map(({ text }) => text));
   const hasRead = secret !== undefined && texts.some((text) => text.includes(secret));
-  const hasSearched = shown.some(({ tools }) => tools.includes("web_search"));
+  const hasSearched = shown.some(({ tools }) => tools.some(({ name }) => name === "web_search"));
   const ran = [...witness.map(({ what }) => what), ...(hasRead ? ["read"] : []), ...(hasSearched ? ["web"] : [])];
   const wanted = expect.receipts?.map((row) => row.replace(/^mcp /, `${toolOf(driver, driver.tools.mcp.gate)} `));
   const judged = receipts.filter(({ tool_name }) => tool_name !== driver.waits?.gate);

@@ -1,8 +1,9 @@
 /** The real gate of the kit, with one contract: small payments run, medium ones need a person, and large ones do not run. */
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ask, key, startGate, type Ending } from "../../test/support/gate.ts";
 import type { Driver } from "./case.ts";
+import { startPerson } from "./person.ts";
 
 /** A row of a check, as the gate shows it. */
 export interface Receipt {
@@ -27,8 +28,6 @@ export interface RealGate {
   /** Changes the contract in force: payments that needed a person are blocked. */
   readonly blockMedium: () => Promise<void>;
 }
-
-const patienceMs = 20_000;
 
 /** Returns the contract with the tools' names at the gate. */
 function contractFor({ tools, waits, shellMember = "command" }: Driver, isMediumBlocked: boolean): string {
@@ -76,32 +75,7 @@ ${waits === undefined ? "" : `  "${waits.gate}": { input: ${any}, otherwise: ALL
 export async function startRealGate(t: Ending, driver: Driver, mode: "enforce" | "observe"): Promise<RealGate> {
   const contracts = { "host.yaml": contractFor(driver, false) };
   const { address, folder } = await startGate(t, { contracts, flags: { mode } });
-  const operator = JSON.parse(readFileSync(join(folder, "data", "operator.json"), "utf8")).key as string;
-  const post = (by: string, path: string, body: object): Promise<{ readonly status: number; readonly json: any }> =>
-    ask({ address }, path, {
-      method: "POST",
-      headers: { authorization: `Bearer ${by}`, "content-type": "application/json" },
-      body: JSON.stringify(body),
-    });
-  await post(operator, "/admin/persons", { name: "anna" });
-  const made = await post(operator, "/admin/keys", { name: "anna-laptop", scopes: ["approve"], person: "anna" });
-  const anna = { authorization: `Bearer ${made.json.key}` };
-  const decide = async (
-    session: string,
-    path: (id: string, hash: string) => readonly [string, object],
-  ): Promise<void> => {
-    for (const end = Date.now() + patienceMs; Date.now() < end;) {
-      const waiting = `/approvals?state=pending${session === "" ? "" : `&session_id=${session}`}`;
-      const [open] = (await ask({ address }, waiting, { headers: anna })).json.approvals;
-      if (open !== undefined) {
-        const { hash } = (await ask({ address }, `/approvals/${open.id}`, { headers: anna })).json;
-        await post(made.json.key, ...path(open.id, hash));
-        return;
-      }
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-    throw new Error(`no approval of session ${session} was opened`);
-  };
+  const person = await startPerson(address, folder);
   return {
     url: address,
     key,
@@ -112,11 +86,11 @@ export async function startRealGate(t: Ending, driver: Driver, mode: "enforce" |
       if (sessions.size > 1) throw new Error(`the calls of one run have ${sessions.size} sessions`);
       return rows;
     },
-    approve: (session) => decide(session, (id, hash) => [`/approvals/${id}/approve`, { hash }]),
-    deny: (session) => decide(session, (id, hash) => [`/approvals/${id}/deny`, { hash, comment: "not today" }]),
+    approve: person.approve,
+    deny: person.deny,
     blockMedium: async () => {
       writeFileSync(join(folder, "contracts", "host.yaml"), contractFor(driver, true));
-      const { status, json } = await post(operator, "/admin/reload", {});
+      const { status, json } = await person.reload();
       if (status !== 200) throw new Error(`the reload was refused: ${JSON.stringify(json)}`);
     },
   };

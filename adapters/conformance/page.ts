@@ -46,11 +46,11 @@ ${hosts.map(row).join("\n")}
 
 ## Open cases
 
-${hosts.flatMap(openLines).join("\n")}
+${reasonTable(hosts, openReason)}
 
 ## Cases that do not apply
 
-${hosts.flatMap(excuseLines).join("\n")}
+${reasonTable(hosts, ({ excuse }) => excuse)}
 
 ## Cases
 
@@ -60,9 +60,13 @@ ${titles.join("\n")}
 `;
 }
 
-/** Returns the lines of a page that are about a host. */
+/** Returns what a page says about a host: its row of results, and the reasons with their cases. */
 export function linesAbout(page: string, name: string): readonly string[] {
-  return page.split("\n").filter((line) => line.startsWith(`| [${name}](`) || line.startsWith(`* ${name}, `));
+  return page.split("\n").flatMap((line) => {
+    if (line.startsWith(`| [${name}](`)) return [line];
+    const [, ids = "", reason = "", hosts = ""] = /^\| ([A-Z][^|]*) \| ([^|]+) \| ([^|]+) \|$/.exec(line) ?? [];
+    return hosts.split("; ").includes(name) ? [`${ids}: ${reason}`] : [];
+  });
 }
 
 /** Returns a sentence for each case that failed and is not listed, and for each listed case that passed. */
@@ -76,29 +80,34 @@ export function surprises({ driver, runs }: HostRun): readonly string[] {
 }
 
 function row({ driver, version, runs }: HostRun): string {
-  const ids = (wanted: (run: CaseRun) => boolean): string =>
-    runs
-      .filter(wanted)
-      .map(({ id }) => id)
-      .join(" ");
+  const ids = (wanted: (run: CaseRun) => boolean): string => idsOf(runs.filter(wanted));
   const closed = ids(({ problems, excuse }) => excuse === undefined && problems.length === 0);
   const isOpen = ids(({ problems }) => problems.length > 0);
   return `| [${driver.name}](${driver.page}) | ${version} | ${closed} | ${isOpen} | ${ids(({ excuse }) => excuse !== undefined)} |`;
 }
 
-function openLines({ driver, runs }: HostRun): readonly string[] {
-  const failed = runs.filter(({ problems }) => problems.length > 0);
-  return failed.map(
-    ({ id }) => `* ${driver.name}, ${id}: ${open[driver.name]?.[id] ?? "new, see the output of the test"}`,
-  );
+function openReason({ id, problems }: CaseRun, { name }: Driver): string | undefined {
+  return problems.length === 0 ? undefined : (open[name]?.[id] ?? "new, see the output of the test");
 }
 
-function excuseLines({ driver, runs }: HostRun): readonly string[] {
-  const reasons = Map.groupBy(
-    runs.filter(({ excuse }) => excuse !== undefined),
-    ({ excuse }) => excuse ?? "",
-  );
-  return [...reasons].map(([reason, of]) => `* ${driver.name}, ${of.map(({ id }) => id).join(" ")}: ${reason}.`);
+/** Returns a table with each reason once, for the hosts that share it with the same cases. */
+function reasonTable(
+  hosts: readonly HostRun[],
+  reasonOf: (run: CaseRun, driver: Driver) => string | undefined,
+): string {
+  const found = hosts.flatMap(({ driver, runs }) => {
+    const reasons = Map.groupBy(runs, (run) => reasonOf(run, driver));
+    return [...reasons].flatMap(([reason, of]) =>
+      reason === undefined ? [] : [{ name: driver.name, line: `| ${idsOf(of)} | ${reason} |` }],
+    );
+  });
+  const lines = Map.groupBy(found, ({ line }) => line);
+  const rows = [...lines].map(([line, of]) => `${line} ${of.map(({ name }) => name).join("; ")} |`);
+  return ["| cases | why | hosts |", "|---|---|---|", ...rows.toSorted()].join("\n");
+}
+
+function idsOf(runs: readonly CaseRun[]): string {
+  return runs.map(({ id }) => id).join(" ");
 }
 
 function lastTitle([first]: readonly HostRun[]): string {

@@ -182,6 +182,7 @@ test("openapi.json describes the answers that the gate gives", async (t) => {
     add("/checkpoint", "get", await ask(gate, `/checkpoint${query}`));
   for (const tile of ["0/000.p/1", "entries/000.p/2", "1/000"])
     add("/tile/{path}", "get", await ask(gate, `/tile/${tile}`));
+  await evaluationsOf(gate, add);
   await explanationsOf(gate, add);
   for (const query of ["", "?last=2", "?last=0"]) add("/report", "get", await ask(gate, `/report${query}`));
   await actsOf(gate, add);
@@ -197,6 +198,9 @@ test("openapi.json describes the answers that the gate gives", async (t) => {
   for (const status of [
     "/check 200",
     "/check 413",
+    "/access/v1/evaluation 200",
+    "/access/v1/evaluation 400",
+    "/access/v1/evaluations 200",
     "/rules 304",
     "/receipts/{seq} 404",
     "/explain 200",
@@ -242,6 +246,23 @@ async function explanationsOf(gate: Running, add: Add): Promise<void> {
     const headers = { "content-type": "application/json" };
     add("/explain", "post", await ask(gate, "/explain", { method: "POST", headers, body: JSON.stringify(body) }));
   }
+}
+
+/** Asks by AuthZEN, in each form. */
+async function evaluationsOf(gate: Running, add: Add): Promise<void> {
+  const entity = { type: "a", id: "1" };
+  const [evaluation, evaluations] = ["/access/v1/evaluation", "/access/v1/evaluations"] as const;
+  const one = { subject: entity, action: { name: "note.add" }, resource: entity };
+  const post = async (path: string, body: object, type = "application/json"): Promise<void> => {
+    const init = { method: "POST", headers: { "content-type": type }, body: JSON.stringify(body) };
+    add(path, "post", await ask(gate, path, init));
+  };
+  for (const body of [one, { ...one, action: { name: "mail.send" } }, {}]) await post(evaluation, body);
+  await post(evaluation, one, "text/plain");
+  for (const items of [undefined, [], [{}, 1], {}]) await post(evaluations, { ...one, evaluations: items });
+  const place = "/.well-known/authzen-configuration";
+  add(place, "get", await ask(gate, place));
+  add(`${place}/t/{tenant}`, "get", await ask(gate, `${place}/t/acme`));
 }
 
 /** Sets and lifts a stop of each scope. */

@@ -67,7 +67,8 @@ function shotsAt({ approval }: Target): readonly Shot[] {
     { method: "POST", path: "/session", scope: undefined },
     { method: "POST", path: "/session/end", scope: undefined },
   ];
-  const api = routes.map(({ method, path, scope }): Shot => {
+  const paged = routes.filter(({ dialect }) => dialect === undefined);
+  const api = paged.map(({ method, path, scope }): Shot => {
     const filled = path.replaceAll(/:\w+/g, (name) => values[name] ?? name).replace("*", "0/000.p/1");
     return { method, path: `/api${filled}`, scope };
   });

@@ -1,5 +1,5 @@
 /**
- * Goal: the key of an agent's host is worth little, because the agent itself can read it. It opens four routes, its
+ * Goal: the key of an agent's host is worth little, because the agent itself can read it. It opens six routes, its
  * facts count only where a contract lists them, and its approvals lift only its own calls. Method: scenarios over HTTP,
  * each compared with an ordinary key. Positive control: each scenario fails on a gate with a planted defect.
  */
@@ -107,6 +107,10 @@ const opened: Readonly<Record<string, boolean>> = {
   "POST /hooks/codex": true,
   "POST /hooks/gemini-cli": true,
   "POST /hooks/copilot-cli": true,
+  "POST /access/v1/evaluation": true,
+  "POST /access/v1/evaluations": true,
+  "GET /.well-known/authzen-configuration": false,
+  "GET /.well-known/authzen-configuration/t/:tenant": false,
   "GET /rules": false,
   "POST /explain": false,
   "GET /receipts": false,
@@ -153,7 +157,7 @@ async function stateOf(desk: Desk): Promise<any> {
 
 runScenarios("keys of hosts", [
   {
-    rule: "a host's key opens four routes and no other",
+    rule: "a host's key opens six routes and no other",
     options: { contract },
     run: async (desk) => {
       const [host, ordinary] = await agents(desk);
@@ -167,7 +171,7 @@ runScenarios("keys of hosts", [
         // A stream would not end, so its query is wrong.
         const place = path === "/events" ? "/events?after=x" : path.replace(/:\w+/, "1");
         const { status, json } = await send(desk, host, place, method === "POST" ? "{" : undefined);
-        assert.equal(status !== 403, opened[`${method} ${path}`], `${method} ${path}: ${status}`);
+        assert.equal(status !== 403 && status !== 401, opened[`${method} ${path}`], `${method} ${path}: ${status}`);
         if (status === 403) says("another route", json.detail);
       }
       assert.equal(await desk.rows(), rows);

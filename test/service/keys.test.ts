@@ -111,7 +111,8 @@ test("a good key without the scope of a route gets a 403 that names the scope", 
   }
   const rows = gate.ledger.head.seq;
   for (const { method, path, scope, orScopes = [] } of routes) {
-    if (scope === undefined) continue;
+    // Only a key of the tenant opens a path that names one.
+    if (scope === undefined || path.includes("/:tenant")) continue;
     for (const [name, key] of keys) {
       const body = method === "POST" ? { body: "{" } : {};
       // A stream would not end, so its query is wrong.

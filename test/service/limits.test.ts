@@ -90,6 +90,7 @@ const atLimit: Readonly<Record<keyof typeof limits, (gate: Running, over: 0 | 1,
       gate.pass(limits.repeatWithinMs - 1 + over);
       return (await gate.asks(identified)).repeated === true ? undefined : "decided again";
     },
+    evaluationsMax: (gate, over) => code(evaluated(gate, limits.evaluationsMax + over)),
     waitSecondsMax: async (gate, over) => {
       const id = await park(gate);
       // A decided approval is answered at once.
@@ -133,6 +134,15 @@ const atLimit: Readonly<Record<keyof typeof limits, (gate: Running, over: 0 | 1,
       return begin.mock.callCount() === 1 ? undefined : begin.mock.callCount();
     },
   };
+
+/** Asks for so many evaluations in one request. */
+function evaluated(gate: Running, evaluations: number): Promise<Answer> {
+  const entity = { type: "a", id: "a" };
+  const one = { subject: entity, action: { name: "note.add" }, resource: entity };
+  const body = JSON.stringify({ ...one, evaluations: Array.from({ length: evaluations }, () => ({})) });
+  const headers = { "content-type": "application/json" };
+  return ask(gate, "/access/v1/evaluations", { method: "POST", headers, body });
+}
 
 /** Lets so many requests wait for one approval; returns the refusal of the last. */
 async function waited(gate: Running, waiters: number, keyOf: (at: number) => string): Promise<string | undefined> {

@@ -72,6 +72,7 @@ export const left: readonly string[] = [
   "test/process/backup.test.ts",
   "test/process/cli/cli.test.ts",
   "test/process/cli/erase-command.test.ts",
+  "test/process/cli/import-servers.test.ts",
   "test/process/cli/import-tools.test.ts",
   "test/process/cli/keys-command.test.ts",
   "test/process/clients/python-package.test.ts",

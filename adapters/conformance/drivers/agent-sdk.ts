@@ -1,12 +1,10 @@
-/** Drives the Claude Agent SDK for TypeScript and for Python: each run is a program with the adapter around the SDK. */
+/** Drives the Claude Agent SDK for TypeScript and for Python. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { root } from "../../../test/support/gate.ts";
-import type { Driver, Ended, HostCase, Plan } from "../case.ts";
+import type { Driver, Host, HostCase, HostPlace } from "../case.ts";
 import { installed } from "../hosts.ts";
-import { runProgram } from "../program.ts";
 import { writeProject } from "./project.ts";
+import { openWorker, program } from "./worker.ts";
 
 const tools: Driver["tools"] = {
   pay: { host: "mcp__kit__pay", gate: "kit.pay" },
@@ -27,16 +25,7 @@ const typescript: Driver = {
   tools,
   missing: () => (existsSync(sdk()) ? undefined : "the SDK is not installed: run npm run hosts"),
   excuse,
-  open: ({ adapters }) => ({
-    run: (plan) => {
-      const modules = {
-        sdk: join(sdk(), "sdk.mjs"),
-        adapter: join(adapters, "claude-agent-sdk.mjs"),
-        client: join(root, "clients", "javascript", "svc-gate.mjs"),
-      };
-      return run(plan, [process.execPath, fileURLToPath(new URL("claude-agent-sdk.mjs", import.meta.url))], modules);
-    },
-  }),
+  open: (place) => started([process.execPath, program("claude-agent-sdk.mjs"), join(sdk(), "sdk.mjs")], place),
 };
 
 const pythonSdk: Driver = {
@@ -57,13 +46,7 @@ const pythonSdk: Driver = {
       ? undefined
       : "the SDK is not installed: it needs python3 with venv and pip",
   excuse,
-  open: ({ adapters }) => ({
-    run: (plan) => {
-      const folders = [adapters, join(root, "clients", "python")];
-      const program = fileURLToPath(new URL("claude_agent_sdk_run.py", import.meta.url));
-      return run(plan, [join(python(), "bin", "python"), "-B", program], { folders });
-    },
-  }),
+  open: (place) => started([join(python(), "bin", "python"), "-B", program("claude_agent_sdk_run.py")], place),
 };
 
 export const agentSdk: readonly Driver[] = [typescript, pythonSdk];
@@ -79,18 +62,19 @@ function excuse({ hook = "ours", onEscalate, variant }: HostCase): string | unde
   return ofProcesses.includes(hook) ? "the hook is a function of the program" : undefined;
 }
 
-async function run(plan: Plan, command: readonly string[], modules: object): Promise<Ended> {
-  const project = join(plan.folder, "project");
-  writeProject(plan);
-  const env = {
-    ...plan.env,
-    ANTHROPIC_BASE_URL: plan.model,
-    ANTHROPIC_API_KEY: "not-a-key",
-    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+function started(command: readonly string[], place: HostPlace): Host {
+  const worker = openWorker(command, place);
+  return {
+    ...worker,
+    run: (plan) => {
+      writeProject(plan);
+      const env = {
+        ...plan.env,
+        ANTHROPIC_BASE_URL: plan.model,
+        ANTHROPIC_API_KEY: "not-a-key",
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+      };
+      return worker.run({ ...plan, env });
+    },
   };
-  const input = JSON.stringify({ ...plan, ...modules, env, project });
-  const { stdout, stderr } = await runProgram(command, { cwd: project, env, input });
-  const detail = `${stdout.slice(-1500)}\n${stderr.slice(-1500)}`;
-  const [, ended] = /^ended (done|parked|not-started|lost)$/m.exec(stdout) ?? [];
-  return { ended: (ended ?? "lost") as Ended["ended"], detail };
 }

@@ -35,11 +35,12 @@ function binary(): string {
   return `${packageFolder()}-${process.platform}-${process.arch}/claude`;
 }
 
-function excuseOf({ hook = "ours", variant, isProtected }: HostCase, form: Form): string | undefined {
+function excuseOf({ id, hook = "ours", variant, isProtected }: HostCase, form: Form): string | undefined {
   const failing: readonly HookKind[] = ["ours", "absent", "misspelt"];
   if (form === "http" && !failing.includes(hook)) return "an http hook has no process";
   if (variant?.startsWith("fail-open")) return "the hook has no fail-open";
   if (variant === "facts-throw") return "the hook sends no facts of a platform";
+  if (id === "D4p") return "the hook is asked once for a call";
   if (variant === "other-protocol") return "the host speaks one protocol";
   return isProtected === true ? noNamespace() : undefined;
 }

@@ -82,8 +82,8 @@ suite("the guard of the adapters", () => {
       const found = await guardOf({ gate, ...quiet }).judge(call);
       assert.deepEqual([found.runs, found.reason], [false, "Svc: the adapter itself failed; the action is blocked."]);
     }
-    for (const gate of [() => undefined, () => Promise.reject(new Error("no run"))] as any[])
-      assert.equal((await guardOf({ gate, ...quiet }).judge(call)).runs, false);
+    const clients: readonly any[] = [() => undefined, () => Promise.reject(new Error("no run"))];
+    for (const gate of clients) assert.equal((await guardOf({ gate, ...quiet }).judge(call)).runs, false);
   });
 
   test("facts that fail refuse the call without a check", async () => {

@@ -1,12 +1,14 @@
 import { existsSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { managedFile, shellWord, userFile } from "../install/claude-code.ts";
+import { managedFile, userFile } from "../install/claude-code.ts";
+import { shellWord } from "../shell-word.ts";
 import { commonCases, type Case } from "./cases.ts";
 import type { DoctorHost } from "./hosts.ts";
 import * as redirect from "./redirect.ts";
 import type { Members, Redirection } from "./redirect.ts";
 
 const managedFolder = dirname(managedFile());
+const apiKey = "sk-of-the-doctor";
 
 export const claudeCode: DoctorHost = {
   product: "Claude Code",
@@ -42,7 +44,11 @@ export const claudeCode: DoctorHost = {
   start: ({ home, workspace, temporary, model, key, user, project }, prompt) => {
     const config = join(home, ".claude");
     // As after the host's first question about a project.
-    const trust = { projects: { [workspace]: { hasTrustDialogAccepted: true } }, hasCompletedOnboarding: true };
+    const trust = {
+      projects: { [workspace]: { hasTrustDialogAccepted: true } },
+      hasCompletedOnboarding: true,
+      customApiKeyResponses: { approved: [apiKey], rejected: [] },
+    };
     return {
       words: ["-p", prompt, "--output-format", "json"],
       files: [
@@ -54,7 +60,7 @@ export const claudeCode: DoctorHost = {
         CLAUDE_CONFIG_DIR: config,
         CLAUDE_CODE_TMPDIR: temporary,
         ANTHROPIC_BASE_URL: model,
-        ANTHROPIC_API_KEY: "sk-of-the-doctor",
+        ANTHROPIC_API_KEY: apiKey,
         SVC_KEY: key,
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
         DISABLE_AUTOUPDATER: "1",

@@ -1,6 +1,6 @@
 import { dirname, join } from "node:path";
 import { codex as installed } from "../install/codex.ts";
-import { shellWord } from "../install/shell.ts";
+import { shellWord } from "../shell-word.ts";
 import { commonCases, type Case } from "./cases.ts";
 import type { DoctorHost } from "./hosts.ts";
 import * as redirect from "./redirect.ts";

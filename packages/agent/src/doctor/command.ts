@@ -3,7 +3,7 @@
  * own, and say whether a BLOCK ran and what switches the hook off.
  */
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
@@ -12,6 +12,7 @@ import { BadInput } from "../bad-input.ts";
 import { approverFiles } from "../install/approver-files.ts";
 import { startModel, type ScriptedModel } from "../model/server.ts";
 import type { Case } from "./cases.ts";
+import { copiesOf, isOfMachine, readFiles } from "./files.ts";
 import { hosts, type DoctorHost, type Place, type SettingsFile } from "./hosts.ts";
 import { canCutNetwork, isInside, replaceFolder, runInside, type ReplacedFolder } from "./namespaces.ts";
 import { findHost, runHost, type Installed } from "./run.ts";
@@ -27,6 +28,7 @@ The scripted calls only touch files in a folder of the doctor's own.
   --project FOLDER   also use the settings of this project
   --yes              start the listed commands without asking
   --json             print the results for programs
+  --tools            print the tools that the host offers its model instead, for \`svc-gate import-tools\`
 
 Exit code 0: nothing ran without the gate's ALLOW; 1: a case is open, or says nothing; 2: the doctor could not start.
 `;
@@ -37,6 +39,7 @@ const options = {
   project: { type: "string" },
   yes: { type: "boolean", default: false },
   json: { type: "boolean", default: false },
+  tools: { type: "boolean", default: false },
   help: { type: "boolean", default: false },
 } as const;
 
@@ -58,6 +61,7 @@ export async function doctorCommand(words: readonly string[]): Promise<number> {
   if (!isCut && process.getuid?.() === 0)
     throw new BadInput("the doctor does not run as root: run it as the user whose agent it looks at");
   const project = values.project === undefined ? undefined : resolve(values.project);
+  if (values.tools) return listTools(values, words, project);
   const agent = hosts[values.agent] as DoctorHost;
   const installed = findHost(agent, values.host);
   const files = readFiles(agent, project);
@@ -69,19 +73,12 @@ export async function doctorCommand(words: readonly string[]): Promise<number> {
   return examine({ ...examination, isCut: false });
 }
 
-/** The settings of the user and of the machine, and of a project if one is given. */
-function readFiles(agent: DoctorHost, project: string | undefined): readonly SettingsFile[] {
-  const paths = [...agent.files(), ...(project === undefined ? [] : agent.projectFiles(project))];
-  return paths.flatMap((path) => {
-    if (!existsSync(path)) return [];
-    const file = { path, text: readFileSync(path, "utf8") };
-    agent.check(file);
-    return [file];
-  });
-}
-
-function isOfMachine({ machineFolder }: DoctorHost, { path }: SettingsFile): boolean {
-  return path.startsWith(`${machineFolder}/`);
+/** It starts nothing but the host, so it does not ask. */
+async function listTools(values: Values, words: readonly string[], project: string | undefined): Promise<number> {
+  const isCut = isInside();
+  if (!isCut && canCutNetwork()) return runInside(words);
+  const { printHostTools } = await import("./tools.ts");
+  return printHostTools({ agent: values.agent, named: values.host, project, isCut });
 }
 
 type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>["values"];
@@ -170,21 +167,13 @@ interface Room extends Examination {
 async function examineCase({ agent, installed, files, folder, gate, model, managed }: Room, of: Case): Promise<Found> {
   const { keepsHook = true, project, words = [], script = "shell" } = of;
   const redirection = { gate, keyFile: join(folder, "key"), keepsHook };
-  const copies = files.map(({ path, text }) => ({ path, text: agent.redirected(text, redirection) }));
-  const machine = copies.filter((file) => isOfMachine(agent, file));
-  const user = copies.filter(({ path }) => agent.files().includes(path) && !machine.some((file) => file.path === path));
-  const own = copies.filter((file) => !machine.includes(file) && !user.includes(file));
-  for (const { path, text } of machine) managed?.write(relative(agent.machineFolder, path), text);
+  const copies = copiesOf(agent, files, redirection);
+  for (const { path, text } of copies.machine) managed?.write(relative(agent.machineFolder, path), text);
+  const own = copies.project.map(({ text }) => text);
   const place: Place = {
     ...{ home: join(folder, "home"), workspace: join(folder, "workspace"), temporary: join(folder, "tmp") },
-    ...{ model: model.url, key: gate.key, version: installed.version, user },
-    project:
-      own.length === 0 && project === undefined
-        ? undefined
-        : agent.merged(
-            own.map(({ text }) => text),
-            project,
-          ),
+    ...{ model: model.url, key: gate.key, version: installed.version, user: copies.user },
+    project: own.length === 0 && project === undefined ? undefined : agent.merged(own, project),
   };
   rmSync(place.workspace, { recursive: true, force: true }); // files of the last case do not count in this one
   await gate.behave(of.gate);

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { copilotCli as installed } from "../install/copilot-cli.ts";
-import { shellWord } from "../install/shell.ts";
+import { shellWord } from "../shell-word.ts";
 import { commonCases, type Case } from "./cases.ts";
 import type { DoctorHost } from "./hosts.ts";
 import * as redirect from "./redirect.ts";

@@ -1,6 +1,6 @@
 import { dirname, join } from "node:path";
 import { geminiCli as installed } from "../install/gemini-cli.ts";
-import { shellWord } from "../install/shell.ts";
+import { shellWord } from "../shell-word.ts";
 import { commonCases, type Case } from "./cases.ts";
 import type { DoctorHost, SettingsFile } from "./hosts.ts";
 import * as redirect from "./redirect.ts";

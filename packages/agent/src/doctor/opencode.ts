@@ -1,6 +1,6 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { shellWord } from "../install/shell.ts";
+import { shellWord } from "../shell-word.ts";
 import { commonCases, type Case } from "./cases.ts";
 import type { DoctorHost } from "./hosts.ts";
 import * as redirect from "./redirect.ts";

@@ -1,6 +1,6 @@
 /** Leads hooks in a copy of settings to the doctor's own gate. */
 import { BadInput } from "../bad-input.ts";
-import { shellWord } from "../install/shell.ts";
+import { shellWord } from "../shell-word.ts";
 import type { StandIn } from "./stand-in.ts";
 
 export type Members = Readonly<Record<string, unknown>>;

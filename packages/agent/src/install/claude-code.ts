@@ -1,10 +1,8 @@
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { BadInput } from "../bad-input.ts";
+import { shellWord } from "../shell-word.ts";
 import { membersOf, otherHooks, parsedSettings, type Host, type Members, type Settings, type Wanted } from "./host.ts";
-import { shellWord } from "./shell.ts";
-
-export { shellWord } from "./shell.ts";
 
 const product = "Claude Code";
 

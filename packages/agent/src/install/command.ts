@@ -10,11 +10,11 @@ import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
 import { BadInput } from "../bad-input.ts";
 import { approverFiles } from "./approver-files.ts";
+import { shellWord } from "../shell-word.ts";
 import { lineDifference } from "./difference.ts";
 import { keyFileFor, makeKey } from "./host-key.ts";
 import type { Host, Wanted } from "./host.ts";
 import { hosts } from "./hosts.ts";
-import { shellWord } from "./shell.ts";
 
 const usage = `usage: svc-gate hook install --agent NAME [options]
 

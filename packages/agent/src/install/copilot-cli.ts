@@ -3,8 +3,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { BadInput } from "../bad-input.ts";
+import { shellWord } from "../shell-word.ts";
 import { parsedSettings, type Host, type Settings, type Wanted } from "./host.ts";
-import { guardedCommand, hookWords, hostSeconds, noVerdict, reportingCommand, shellWord } from "./shell.ts";
+import { guardedCommand, hookWords, hostSeconds, noVerdict, reportingCommand } from "./shell.ts";
 
 export const copilotCli: Host = {
   userFile: () => join(home(), "hooks", "svc-gate.json"),

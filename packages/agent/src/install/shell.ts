@@ -1,13 +1,9 @@
+import { shellWord } from "../shell-word.ts";
 import type { Wanted } from "./host.ts";
 
 /** Seconds for one call. The host's own deadline is later, because some hosts run the tool when it is over. */
 const callSeconds = 15;
 const waitSeconds = 600;
-
-/** A word for a POSIX shell. */
-export function shellWord(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
-}
 
 /** The words of the hook as text for a shell. `keyFile` is a word of a shell already. */
 export function hookWords(agent: string, { url, keyFile, program }: Wanted, more: readonly string[]): string {

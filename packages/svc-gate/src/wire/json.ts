@@ -37,6 +37,18 @@ export function readJson(text: string): Result<JsonDocument, JsonFault> {
   }
 }
 
+/** The JSON text of a value, each number as it was written. */
+export function jsonText(value: Json): string {
+  if (value === null || typeof value === "boolean" || typeof value === "number") return String(value);
+  if (typeof value === "string") return JSON.stringify(value);
+  if (value instanceof Decimal) return value.text;
+  if (value instanceof Map) {
+    const members = [...value].map(([name, member]) => `${JSON.stringify(name)}:${jsonText(member)}`);
+    return `{${members.join(",")}}`;
+  }
+  return `[${(value as readonly Json[]).map(jsonText).join(",")}]`;
+}
+
 /** The place of the first byte that is not well-formed UTF-8 (RFC 3629), or undefined if all bytes are well-formed. */
 export function findUtf8Fault(bytes: Uint8Array): JsonFault | undefined {
   let line = 1;

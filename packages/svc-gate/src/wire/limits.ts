@@ -62,6 +62,8 @@ export const limits = {
   repeatWithinMs: 600_000,
   /** How long one request may wait for a decision: below the time after which most clients and proxies give up. */
   waitSecondsMax: 55,
+  /** Evaluations of one AuthZEN request: as many as fit in an empty queue and share a batch. */
+  evaluationsMax: 64,
   /** Requests that wait for a decision: of one key, and of the process. */
   waitersOfKeyMax: 64,
   waitersMax: 4096,

@@ -8,7 +8,7 @@
  * Does not: read sockets, decode bytes, know contracts or receipts, keep state. It imports nothing.
  */
 export { canonical, type Canonical } from "./canonical.ts";
-export { findUtf8Fault, readJson, type Json, type JsonDocument, type JsonObject } from "./json.ts";
+export { findUtf8Fault, jsonText, readJson, type Json, type JsonDocument, type JsonObject } from "./json.ts";
 export { keyKindOf, type KeyKind } from "./key-kind.ts";
 export { limits } from "./limits.ts";
 export { looksLike, nearest } from "./nearest.ts";

@@ -1,7 +1,7 @@
+import { jsonText } from "../../wire/mod.ts";
 import { styleText } from "node:util";
 import { renderPlace } from "../../contract/mod.ts";
 import { printRule } from "../explain/print.ts";
-import { jsonText } from "./sheet.ts";
 import type { AnswerApproval } from "../../gate/mod.ts";
 import { clip, locationText, textAt } from "../source-location.ts";
 import { nameOf, outcomes, type Coverage, type Target } from "./coverage.ts";

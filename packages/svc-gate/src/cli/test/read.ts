@@ -1,7 +1,7 @@
 import { Report, readYaml, toJson, type Diagnostic, type SourceFile } from "../../contract/mod.ts";
 import type { YamlMap, YamlNode, YamlScalar } from "../../contract/mod.ts";
 import { outcomeRows } from "../../ledger/entry/mod.ts";
-import { bad, good, isMode, isVerdict, modes, nearest, verdicts } from "../../wire/mod.ts";
+import { bad, good, isMode, isVerdict, modes, nearest, verdicts, jsonText } from "../../wire/mod.ts";
 import type { Json, JsonObject, Mode, Result, Verdict } from "../../wire/mod.ts";
 import { latest } from "./case-gate.ts";
 import {
@@ -30,7 +30,7 @@ import type {
   TestOutcome,
   TestStep,
 } from "./document.ts";
-import { jsonText, Sheet, sheetOf } from "./sheet.ts";
+import { Sheet, sheetOf } from "./sheet.ts";
 import { momentOf, pauseOf } from "./time.ts";
 
 /** The time of the first call if the file names none: a Thursday, at noon. */

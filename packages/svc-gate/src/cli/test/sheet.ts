@@ -1,4 +1,4 @@
-import { nearest, decimalText, Decimal, type Json } from "../../wire/mod.ts";
+import { nearest, decimalText, Decimal } from "../../wire/mod.ts";
 import type { Report, YamlMap, YamlNode, YamlScalar } from "../../contract/mod.ts";
 
 /** Reads the members of one YAML map; problems go to the report with their place. */
@@ -119,16 +119,4 @@ function decimalOf(value: YamlScalar["value"]): string | undefined {
   if (typeof value === "number") return value >= 0 ? String(value) : undefined;
   if (!(value instanceof Decimal) || value.coefficient < 0n) return undefined;
   return decimalText(value.coefficient, value.exponent);
-}
-
-/** The JSON text of a value, each number as it was written. */
-export function jsonText(value: Json): string {
-  if (value === null || typeof value === "boolean" || typeof value === "number") return String(value);
-  if (typeof value === "string") return JSON.stringify(value);
-  if (value instanceof Decimal) return value.text;
-  if (value instanceof Map) {
-    const members = [...value].map(([name, member]) => `${JSON.stringify(name)}:${jsonText(member)}`);
-    return `{${members.join(",")}}`;
-  }
-  return `[${(value as readonly Json[]).map(jsonText).join(",")}]`;
 }

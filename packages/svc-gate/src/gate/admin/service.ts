@@ -42,6 +42,8 @@ export interface ServiceOptions {
   readonly traces: Traces | undefined;
   /** The rate limits of keys. */
   readonly rates: Rates;
+  /** The address under which others reach this gate; undefined if it is not set. */
+  readonly publicUrl?: string | undefined;
   /** The functions of the command line that routes call; by default there are none. */
   readonly hooks?: ServeHooks;
 }
@@ -83,6 +85,10 @@ export class Service {
   /** The gate of the root (null) or of a tenant, if it is open now. */
   openGate(tenant: string | null): Gate | undefined {
     return tenant === null ? this.root : this.tenants?.open.get(tenant)?.source.gate;
+  }
+
+  get publicUrl(): string | undefined {
+    return this.#options.publicUrl;
   }
 
   get hooks(): ServeHooks {

@@ -15,8 +15,8 @@ export interface ReceivedCheck {
   readonly tenant: string | null;
   readonly exchange: Exchange;
   readonly body: Buffer;
-  /** The body as the caller sent it, if a hook's input was translated; by default `body`. */
-  readonly received?: Buffer;
+  /** The request as the caller sent it, if `body` is a translation of it; by default `body`. */
+  readonly received?: { readonly bytes: number; readonly digest: string };
 }
 
 /**
@@ -30,7 +30,7 @@ export async function answerCheck({
   tenant,
   exchange,
   body,
-  received = body,
+  received = arrivalOf(body),
 }: ReceivedCheck): Promise<Result<string, Refusal>> {
   const timings = beginTimings();
   const { key } = exchange;
@@ -49,12 +49,17 @@ export async function answerCheck({
   return gate.check(parsed.value, {
     keyName: key?.name ?? "",
     keyKind: key?.kind,
-    bytes: received.length,
-    digest: hash("sha256", received, "hex"),
+    bytes: received.bytes,
+    digest: received.digest,
     timings,
     allowsTool: key?.allowsTool,
     onAnswer: isReported ? (decided) => reportAnswer(exchange, decided, timings, log) : undefined,
   });
+}
+
+/** The size of a body, and its SHA-256 in hex. */
+export function arrivalOf(body: Buffer): { readonly bytes: number; readonly digest: string } {
+  return { bytes: body.length, digest: hash("sha256", body, "hex") };
 }
 
 /** Reports the result of a check to its trace and to the debug log. */

@@ -1,12 +1,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
 import type { Logger } from "pino";
-import { limits, refusals, refuse, type Refusal } from "../../wire/mod.ts";
+import { limits, refusals, refuse, type Refusal, type RefusalCode } from "../../wire/mod.ts";
 import { isFramingLost, headTooLarge } from "./head.ts";
 import type { RefusalLog } from "./refusal-log.ts";
 import type { GateObserver } from "../telemetry/observer.ts";
 import type { Valve } from "../admission/valve.ts";
 import { exchangeOf, identityOf, type Exchange } from "./exchange.ts";
+import type { Route } from "./route.ts";
 
 /** What a server needs to refuse a request. */
 export interface RefusalOutlet {
@@ -28,10 +29,24 @@ declare module "fastify" {
 export function refuseWith(reply: FastifyReply, refusal: Refusal): FastifyReply {
   const { request, server } = reply;
   const exchange = exchangeOf(request, reply);
+  const { dialect } = (request.routeOptions.config ?? {}) as Pick<Route, "dialect">;
   reply.hijack();
-  if (!sendRefusal(exchange, refusal, server.refusalOutlet)) request.body = undefined; // It waits without its body.
+  const isSent = sendRefusal(exchange, inDialect(refusal, dialect), server.refusalOutlet);
+  if (!isSent) request.body = undefined; // It waits without its body.
   return reply;
 }
+
+/** Returns a refusal with the code, and so the status, that the route's dialect has for it. */
+export function inDialect(refusal: Refusal, dialect: Route["dialect"]): Refusal {
+  const code = dialect === "authzen" ? authzenCodes[refusal.code] : undefined;
+  return code === undefined ? refusal : { ...refusal, code };
+}
+
+/** AuthZEN has 400 for a body that is not JSON by its type, and 403 for a key that may not ask. */
+const authzenCodes: Partial<Record<RefusalCode, RefusalCode>> = {
+  "unsupported-media-type": "invalid-request",
+  "wrong-tool": "forbidden",
+};
 
 /**
  * Sends a refusal as problem details (RFC 9457) and logs it. The rest of the body is read and dropped, within the time
@@ -39,7 +54,7 @@ export function refuseWith(reply: FastifyReply, refusal: Refusal): FastifyReply 
  *
  * @returns false if the refusal waits until the rate of refusals allows it
  */
-export function sendRefusal(exchange: Exchange, refusal: Refusal, { observer, log, valve }: RefusalOutlet): boolean {
+export function sendRefusal(exchange: Exchange, refusal: Refusal, outlet: RefusalOutlet): boolean {
   const { request, headers } = exchange;
   const { status } = refusals[refusal.code];
   if (status === 401) headers["www-authenticate"] = "Bearer";
@@ -47,14 +62,20 @@ export function sendRefusal(exchange: Exchange, refusal: Refusal, { observer, lo
   if (refusal.allow !== undefined) headers["allow"] = refusal.allow;
   if (refusal.code === "stopping" || isFramingLost(request)) headers["connection"] = "close";
   if (!request.complete) answeredEarly.add(request.socket);
+  noteRefusal(exchange, refusal, outlet);
+  const send = (): boolean => sendText(exchange, status, problemText(refusal), problemType, true);
+  if (refusal.code === "stopping") return send();
+  const isSent = outlet.valve.pass(send);
+  if (!isSent) request.resume();
+  return isSent;
+}
+
+/** Counts and logs a refusal. */
+export function noteRefusal(exchange: Exchange, refusal: Refusal, { observer, log }: RefusalOutlet): void {
+  const { status } = refusals[refusal.code];
   observer.refused(refusal.code);
   exchange.trace?.refused(refusal);
   log.note(refusal.code, () => ({ ...identityOf(exchange), status, detail: refusal.detail }));
-  const send = (): boolean => sendText(exchange, status, problemText(refusal), problemType, true);
-  if (refusal.code === "stopping") return send();
-  const isSent = valve.pass(send);
-  if (!isSent) request.resume();
-  return isSent;
 }
 
 const problemType = "application/problem+json; charset=utf-8";

@@ -24,6 +24,8 @@ export interface Route {
   readonly orScopes?: readonly Scope[];
   /** A key of an agent's host opens it too. The handler shows such a key only its own calls. */
   readonly forHosts?: true;
+  /** The route speaks another standard's language, which knows fewer statuses. */
+  readonly dialect?: "authzen";
   /** The route is about the whole process and does not exist below a tenant. */
   readonly ofRoot?: true;
   readonly handle: (call: RouteCall) => unknown;

@@ -5,6 +5,7 @@ import { erase } from "./admin-erase.ts";
 import { replay, showEndpoints } from "./admin-notify.ts";
 import { create, createPerson, list, listPersons, revoke, rotate, update } from "./admin-keys.ts";
 import { approve, cancel, decideMany, deny, listApprovals, showApproval } from "./approvals.ts";
+import { configuration, evaluation, evaluations } from "./authzen.ts";
 import { sendJson } from "./body.ts";
 import { events } from "./events.ts";
 import { explain } from "./explain.ts";
@@ -36,6 +37,37 @@ export const routes: readonly Route[] = [
     forHosts: true,
     handle: hookRoute(dialect),
   })),
+  {
+    method: "POST",
+    path: "/access/v1/evaluation",
+    scope: "check",
+    forHosts: true,
+    dialect: "authzen",
+    handle: evaluation,
+  },
+  {
+    method: "POST",
+    path: "/access/v1/evaluations",
+    scope: "check",
+    forHosts: true,
+    dialect: "authzen",
+    handle: evaluations,
+  },
+  {
+    method: "GET",
+    path: "/.well-known/authzen-configuration",
+    scope: "check",
+    dialect: "authzen",
+    handle: configuration,
+  },
+  {
+    method: "GET",
+    path: "/.well-known/authzen-configuration/t/:tenant",
+    scope: "check",
+    ofRoot: true,
+    dialect: "authzen",
+    handle: configuration,
+  },
   { method: "GET", path: "/health", scope: undefined, handle: health },
   { method: "GET", path: "/rules", scope: "rules", handle: rules },
   { method: "POST", path: "/explain", scope: "rules", handle: explain },

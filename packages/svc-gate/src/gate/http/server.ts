@@ -141,7 +141,8 @@ function addKeyHooks(server: FastifyInstance, { service, basePath, keyless, door
   server.addHook("onRequest", (request, reply, done) => {
     const exchange = exchangeOf(request, reply);
     exchange.tenant = (request.params as { readonly tenant?: string } | undefined)?.tenant;
-    const { console: access } = request.routeOptions.config as RouteConfig;
+    const { console: access, dialect } = request.routeOptions.config as RouteConfig;
+    if (dialect !== undefined) echoId(exchange);
     const end = (refused?: Refusal): void => {
       if (begin(request, reply, refused) === undefined) done();
     };
@@ -167,6 +168,12 @@ function addKeyHooks(server: FastifyInstance, { service, basePath, keyless, door
   });
 }
 
+/** AuthZEN wants back each id of a request. The log still has an id that is safe in a line, and a header is ASCII. */
+function echoId({ request, headers }: Exchange): void {
+  const sent = request.headers["x-request-id"];
+  if (typeof sent === "string" && /^[\t\x20-\x7e]+$/.test(sent)) headers["x-request-id"] = sent;
+}
+
 /** Returns why a browser may not even sign in; undefined for the routes of the API. */
 function refusalOfConsole(
   request: IncomingMessage,
@@ -189,11 +196,12 @@ function addRoutes(server: FastifyInstance, service: Service, basePath: string, 
   const { tenants } = service;
   const access: RouteConfig = below === "" ? {} : { console: "session" };
   const noStore = below === "" ? {} : { onSend: keepNothing };
-  for (const { method, path, scope, orScopes, forHosts, handle, ofRoot = false } of routes) {
+  for (const { method, path, scope, orScopes, forHosts, dialect, handle, ofRoot = false } of routes) {
+    if (dialect !== undefined && below !== "") continue; // No page of the console speaks it.
     server.route({
       method,
       url: basePath + below + path,
-      config: { scope, orScopes, forHosts, ...access },
+      config: { scope, orScopes, forHosts, dialect, ...access },
       ...noStore,
       handler: (request, reply) =>
         handle({ service, gate: service.root, tenant: null, key: keyOf(request), request, reply }),
@@ -202,7 +210,7 @@ function addRoutes(server: FastifyInstance, service: Service, basePath: string, 
     server.route({
       method,
       url: `${basePath}/t/:tenant${below}${path}`,
-      config: { scope, orScopes, forHosts, ...access },
+      config: { scope, orScopes, forHosts, dialect, ...access },
       ...noStore,
       handler: async (request, reply) => {
         const { tenant } = request.params as { readonly tenant: string };
@@ -279,6 +287,7 @@ interface RouteConfig {
   readonly scope?: Route["scope"];
   readonly orScopes?: Route["orScopes"];
   readonly forHosts?: Route["forHosts"];
+  readonly dialect?: Route["dialect"];
   /** Undefined for the API: its routes never read a cookie, and the console's never read Authorization. */
   readonly console?: ConsoleAccess;
 }

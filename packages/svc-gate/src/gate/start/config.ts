@@ -241,7 +241,7 @@ const entries = {
     variable: "SVC_PUBLIC_URL",
     kind: "url",
     fallback: "",
-    doc: "the address under which persons reach this gate, for links in messages; by default messages have no link",
+    doc: "the address under which others reach this gate, for links in messages and for AuthZEN; by default messages have no link",
     read: ifGiven(readPublicUrl),
   } as Entry<string | undefined>,
   retentionDays: {

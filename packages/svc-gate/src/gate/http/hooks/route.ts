@@ -4,7 +4,7 @@ import { statusAt } from "../../../approvals/mod.ts";
 import { bad, good, limits, readJson, type JsonDocument, type Result } from "../../../wire/mod.ts";
 import { waitFor } from "../approvals.ts";
 import { textOf } from "../body.ts";
-import { answerCheck } from "../check.ts";
+import { answerCheck, arrivalOf } from "../check.ts";
 import type { Exchange } from "../exchange.ts";
 import { badValue, queryOf, waitProblem, type Query } from "../query.ts";
 import type { RouteCall } from "../route.ts";
@@ -124,7 +124,7 @@ async function check(
     ...(approval === undefined ? [] : [`"approval":${JSON.stringify({ id: approval })}`]),
   ];
   const text = Buffer.from(`{${members.join(",")}}`);
-  const answered = await answerCheck({ service, gate, tenant, exchange, body: text, received: body });
+  const answered = await answerCheck({ service, gate, tenant, exchange, body: text, received: arrivalOf(body) });
   if (!answered.ok) return bad(`Svc: ${answered.problem.detail}; the action is blocked`);
   return good(JSON.parse(answered.value) as Answer);
 }
