@@ -54,8 +54,10 @@ export const claudeCodeTools: ToolLister = {
 
 /** Settings that start no program, and let the host show all its tools at once. Without this variable it holds some back. */
 function withoutPrograms(text: string): string {
-  const { hooks: _, ...copy } = settingsIn(text);
-  return JSON.stringify({ ...copy, env: { ...(copy["env"] as Members | undefined), ENABLE_TOOL_SEARCH: "false" } });
+  const settings = settingsIn(text);
+  const { hooks: _, ...copy } = settings;
+  const env = { ...(copy["env"] as Members | undefined), ENABLE_TOOL_SEARCH: "false" };
+  return JSON.stringify({ ...copy, env });
 }
 
 function copyOf(file: SettingsFile | undefined): SettingsFile {
