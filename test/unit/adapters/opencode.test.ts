@@ -1,10 +1,15 @@
 /**
  * Goal: the plugin for opencode lets a call run only on the gate's ALLOW, in each way that its hooks can be called. Method:
- * a host and a gate that are objects. Positive control: mutations of the adapter let a call run.
+ * a host and a gate that are objects. Positive control: each mutation of the adapter lets a call through that must not run.
  */
 import assert from "node:assert/strict";
-import { suite, test } from "node:test";
+import { cpSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import { pathToFileURL } from "node:url";
 import { guarded } from "../../../adapters/opencode.mjs";
+import { root, temporaryFolder } from "../../support/gate.ts";
+import { mutatedFile, type Mutation } from "../../support/mutation/mutate.ts";
 
 type Settings = Parameters<typeof guarded>[0];
 
@@ -37,6 +42,7 @@ async function world(
   verdict: object = allow,
   settings: Partial<Settings> = {},
   permission: unknown = { "*": "deny" },
+  adapter: typeof guarded = guarded,
 ): Promise<World> {
   const checks: World["checks"] = [];
   const outcomes: string[] = [];
@@ -56,7 +62,7 @@ async function world(
     session: { get: async ({ path: { id } }: any) => ({ data: sessions[id] }) },
     app: { log: async () => undefined },
   };
-  const hooks = await guarded({ gate, log: () => undefined, ...settings })({ directory: "/srv/app", client });
+  const hooks = await adapter({ gate, log: () => undefined, ...settings })({ directory: "/srv/app", client });
   const config: Record<string, any> = { permission, mcp: { other: {}, "a.b": {} } };
   await hooks["config"]?.(config);
   return {
@@ -70,6 +76,72 @@ async function world(
       return output.args;
     },
   };
+}
+
+interface Mutant {
+  readonly fault: string;
+  readonly mutation: Mutation;
+  /** Whether a call, a change or a session gets through that must not. */
+  readonly letsThrough: (adapter: typeof guarded) => Promise<boolean>;
+}
+
+const passes = async (run: Promise<unknown>): Promise<boolean> =>
+  run.then(
+    () => true,
+    () => false,
+  );
+
+const mutants: readonly Mutant[] = [
+  {
+    fault: "lets a BLOCK run",
+    mutation: { within: "hooksOf", find: "!judgement.runs", put: "false" },
+    letsThrough: async (adapter) => {
+      const { call } = await world({ ...allow, allowed: false, mode: "observe" }, { grant: false }, {}, adapter);
+      return passes(call("bash", {}));
+    },
+  },
+  {
+    fault: "grants while the gate observes",
+    mutation: { within: "hooksOf", find: "isGranting && !judgement.grants", put: "false" },
+    letsThrough: async (adapter) =>
+      passes((await world({ ...allow, mode: "observe" }, {}, undefined, adapter)).call("bash", {})),
+  },
+  {
+    fault: "leaves the arguments open",
+    mutation: { within: "fix", find: "freeze(output.args);", put: "" },
+    letsThrough: async (adapter) => {
+      const args = (await (await world(allow, {}, undefined, adapter)).call("pay", { amount: 5 })) as {
+        amount: number;
+      };
+      return passes(Promise.resolve().then(() => (args.amount = 900)));
+    },
+  },
+  {
+    fault: "counts a sub-agent in a session of its own",
+    mutation: { within: "rootOf", find: "!data.parentID", put: "true" },
+    letsThrough: async (adapter) => {
+      const { call, checks } = await world(allow, {}, undefined, adapter);
+      await call("bash", {}, "inner");
+      return checks[0]?.session !== "root";
+    },
+  },
+  {
+    fault: "believes a name that two servers could have",
+    mutation: { within: "nameOf", find: "found.length > 1", put: "false" },
+    letsThrough: async (adapter) => {
+      const { call } = await world(allow, { servers: { o: {}, o_ther: {} } }, undefined, adapter);
+      return passes(call("o_ther_pay", {}));
+    },
+  },
+];
+
+/** A copy of the adapter with one change. */
+async function mutated(t: TestContext, mutation: Mutation): Promise<typeof guarded> {
+  const folder = temporaryFolder(t);
+  const file = join(root, "adapters", "opencode.mjs");
+  cpSync(join(root, "adapters", "guard.mjs"), join(folder, "guard.mjs"));
+  writeFileSync(join(folder, "opencode.mjs"), mutatedFile(file, [mutation]));
+  return (await import(pathToFileURL(join(folder, "opencode.mjs")).href)).guarded;
 }
 
 suite("the plugin for opencode", () => {
@@ -153,4 +225,10 @@ suite("the plugin for opencode", () => {
     const settings = { gate: () => ({}) as never, onescalate: "wait" };
     await assert.rejects(guarded(settings)({ directory: "/", client: {} }), /unknown setting onescalate/);
   });
+
+  for (const { fault, mutation, letsThrough } of mutants)
+    test(`positive control: an adapter that ${fault} is noticed`, async (t) => {
+      assert.equal(await letsThrough(guarded), false);
+      assert.equal(await letsThrough(await mutated(t, mutation)), true);
+    });
 });
