@@ -84,7 +84,7 @@ async function runJudged(all, judgement, { work, refuse }) {
     status = "done";
     return result;
   } finally {
-    report(all, judgement, status);
+    void report(all, judgement, status);
   }
 }
 

@@ -33,17 +33,17 @@ async function started(host, options = {}) {
 /** The agent can read the key too, but other users of the machine must not. */
 async function keyIn(file) {
   const { open } = await import("node:fs/promises");
-  const opened = await open(file, "r");
+  const handle = await open(file, "r");
   try {
-    const isOpenToOthers = process.platform !== "win32" && ((await opened.stat()).mode & 0o077) !== 0;
+    const isOpenToOthers = process.platform !== "win32" && ((await handle.stat()).mode & 0o077) !== 0;
     if (isOpenToOthers) throw new Error(`other users can read ${file}: run chmod 600 on it`);
-    return (await opened.readFile("utf8")).trim();
+    return (await handle.readFile("utf8")).trim();
   } finally {
-    await opened.close();
+    await handle.close();
   }
 }
 
-export function guarded({ gate, servers = {}, grant = true, facts = () => undefined, log, ...settings }) {
+export function guarded({ gate, servers = {}, grant = true, facts = async () => undefined, log, ...settings }) {
   if (typeof gate !== "function") throw new TypeError("gate must be a function from a session to its SvcGate");
   const client = remembered(gate);
   return async (host) => {

@@ -3,7 +3,7 @@ import { join, relative } from "node:path";
 import { BadInput } from "../bad-input.ts";
 import { claudeCode } from "./claude-code.ts";
 import { copiesOf, isOfMachine, readFiles } from "./files.ts";
-import type { Place, SettingsFile } from "./hosts.ts";
+import type { Place, SettingsFile } from "./host.ts";
 import { replaceFolder } from "./namespaces.ts";
 import { settingsIn, type Members } from "./redirect.ts";
 import { findHost, runHost } from "./run.ts";

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { managedFile, userFile } from "../install/claude-code.ts";
 import { shellWord } from "../shell-word.ts";
 import { commonCases, type Case } from "./cases.ts";
-import type { DoctorHost } from "./hosts.ts";
+import type { DoctorHost } from "./host.ts";
 import * as redirect from "./redirect.ts";
 import type { Members, Redirection } from "./redirect.ts";
 

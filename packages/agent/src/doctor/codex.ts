@@ -2,7 +2,7 @@ import { dirname, join } from "node:path";
 import { codex as installed } from "../install/codex.ts";
 import { shellWord } from "../shell-word.ts";
 import { commonCases, type Case } from "./cases.ts";
-import type { DoctorHost } from "./hosts.ts";
+import type { DoctorHost } from "./host.ts";
 import * as redirect from "./redirect.ts";
 import type { Redirection } from "./redirect.ts";
 
@@ -35,10 +35,7 @@ export const codex: DoctorHost = {
     const config = join(home, ".codex");
     const own = project === undefined ? [] : [{ path: join(workspace, ".codex", "config.toml"), text: project }];
     return {
-      words: [
-        ...["exec", prompt, "--json", "--skip-git-repo-check", "--dangerously-bypass-hook-trust"],
-        ...["--dangerously-bypass-approvals-and-sandbox", "--disable", "plugins", "--disable", "apps"],
-      ],
+      words: optionsOf(prompt),
       files: [
         { path: join(config, "config.toml"), text: configOf(model, workspace) },
         { path: join(config, "hooks.json"), text: user[0]?.text ?? "{}" },
@@ -51,6 +48,12 @@ export const codex: DoctorHost = {
     "The doctor trusts the hooks of its copy. Codex skips a hook that you have not trusted: look at /hooks in Codex. " +
     "No hook sees `write_stdin`: run `codex features disable unified_exec_tty`.",
 };
+
+function optionsOf(prompt: string): readonly string[] {
+  const trusting = ["--dangerously-bypass-hook-trust", "--dangerously-bypass-approvals-and-sandbox"];
+  const offline = ["--disable", "plugins", "--disable", "apps"];
+  return ["exec", prompt, "--json", "--skip-git-repo-check", ...trusting, ...offline];
+}
 
 function configOf(model: string, workspace: string): string {
   return `model = "gpt-5.5"

@@ -13,7 +13,8 @@ import { approverFiles } from "../install/approver-files.ts";
 import { startModel, type ScriptedModel } from "../model/server.ts";
 import type { Case } from "./cases.ts";
 import { copiesOf, isOfMachine, readFiles } from "./files.ts";
-import { hosts, type DoctorHost, type Place, type SettingsFile } from "./hosts.ts";
+import type { DoctorHost, Place, SettingsFile } from "./host.ts";
+import { hosts } from "./hosts.ts";
 import { canCutNetwork, isInside, replaceFolder, runInside, type ReplacedFolder } from "./namespaces.ts";
 import { findHost, runHost, type Installed } from "./run.ts";
 import { startStandIn, type StandIn } from "./stand-in.ts";
@@ -171,8 +172,13 @@ async function examineCase({ agent, installed, files, folder, gate, model, manag
   for (const { path, text } of copies.machine) managed?.write(relative(agent.machineFolder, path), text);
   const own = copies.project.map(({ text }) => text);
   const place: Place = {
-    ...{ home: join(folder, "home"), workspace: join(folder, "workspace"), temporary: join(folder, "tmp") },
-    ...{ model: model.url, key: gate.key, version: installed.version, user: copies.user },
+    home: join(folder, "home"),
+    workspace: join(folder, "workspace"),
+    temporary: join(folder, "tmp"),
+    model: model.url,
+    key: gate.key,
+    version: installed.version,
+    user: copies.user,
     project: own.length === 0 && project === undefined ? undefined : agent.merged(own, project),
   };
   rmSync(place.workspace, { recursive: true, force: true }); // files of the last case do not count in this one

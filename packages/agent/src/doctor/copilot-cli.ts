@@ -3,7 +3,7 @@ import { basename, dirname, join } from "node:path";
 import { copilotCli as installed } from "../install/copilot-cli.ts";
 import { shellWord } from "../shell-word.ts";
 import { commonCases, type Case } from "./cases.ts";
-import type { DoctorHost } from "./hosts.ts";
+import type { DoctorHost } from "./host.ts";
 import * as redirect from "./redirect.ts";
 import type { Members, Redirection } from "./redirect.ts";
 

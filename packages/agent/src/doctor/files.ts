@@ -1,6 +1,6 @@
 /** The files of settings that a host reads, and copies of them that lead to the doctor's gate. */
 import { existsSync, readFileSync } from "node:fs";
-import type { DoctorHost, SettingsFile } from "./hosts.ts";
+import type { DoctorHost, SettingsFile } from "./host.ts";
 import type { Redirection } from "./redirect.ts";
 
 /** The settings of the user and of the machine, and of a project if one is given. */

@@ -2,7 +2,7 @@ import { dirname, join } from "node:path";
 import { geminiCli as installed } from "../install/gemini-cli.ts";
 import { shellWord } from "../shell-word.ts";
 import { commonCases, type Case } from "./cases.ts";
-import type { DoctorHost, SettingsFile } from "./hosts.ts";
+import type { DoctorHost, SettingsFile } from "./host.ts";
 import * as redirect from "./redirect.ts";
 import type { Members, Redirection } from "./redirect.ts";
 

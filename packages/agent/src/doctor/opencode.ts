@@ -2,7 +2,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { shellWord } from "../shell-word.ts";
 import { commonCases, type Case } from "./cases.ts";
-import type { DoctorHost } from "./hosts.ts";
+import type { DoctorHost } from "./host.ts";
 import * as redirect from "./redirect.ts";
 import type { Redirection } from "./redirect.ts";
 

@@ -79,10 +79,10 @@ export function changedHooks(hooks: Members, change: (hook: Members) => readonly
 export function hookLines(hooks: unknown): readonly string[] {
   return hooksOf(hooks).map(({ event, hook }) => {
     const { type, command, bash, args, url } = hook;
-    const more = Array.isArray(args) ? args.map((word) => ` ${JSON.stringify(word)}`).join("") : "";
+    const more = Array.isArray(args) ? args.map((each) => ` ${JSON.stringify(each)}`).join("") : "";
     if (type === "http") return `hook ${event}: POST ${String(url)}`;
     const started = command ?? bash;
-    return started === undefined ? `hook ${event}: a ${String(type)} hook` : `hook ${event}: ${String(started)}${more}`;
+    return `hook ${event}: ${typeof started === "string" ? `${started}${more}` : `a ${String(type)} hook`}`;
   });
 }
 

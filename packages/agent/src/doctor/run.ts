@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { BadInput } from "../bad-input.ts";
 import { shellWord } from "../shell-word.ts";
-import type { DoctorHost, Place, Start } from "./hosts.ts";
+import type { DoctorHost, Place, Start } from "./host.ts";
 
 /** The installed host. */
 export interface Installed {
