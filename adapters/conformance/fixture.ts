@@ -86,8 +86,8 @@ export async function startRealGate(t: Ending, driver: Driver, mode: "enforce" |
       if (sessions.size > 1) throw new Error(`the calls of one run have ${sessions.size} sessions`);
       return rows;
     },
-    approve: person.approve,
-    deny: person.deny,
+    approve: (session) => person.approve(session === "" ? undefined : session),
+    deny: (session) => person.deny(session === "" ? undefined : session),
     blockMedium: async () => {
       writeFileSync(join(folder, "contracts", "host.yaml"), contractFor(driver, true));
       const { status, json } = await person.reload();

@@ -2,7 +2,7 @@
  * Goal: POST /hooks/codex, /hooks/gemini-cli and /hooks/copilot-cli answer every request with a valid key in the form of
  * the host's hooks, and with nothing that the host takes for "go on" unless the gate allowed the call. Method: a gate over
  * HTTP gets the inputs that Codex 0.169.0, Gemini CLI 0.61.0 and Copilot CLI 1.0.102 send. Positive controls: each rule
- * fails on a gate with a planted defect. What the four routes share is tested in claude-code-hook.test.ts.
+ * fails on a gate with a planted defect. The test claude-code-hook.test.ts covers the parts that the four routes share.
  */
 import assert from "node:assert/strict";
 import { setTimeout } from "node:timers/promises";

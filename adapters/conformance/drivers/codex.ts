@@ -90,8 +90,12 @@ async function run(plan: Plan, { tty = false, change = (text) => text }: Changes
     ...(isResumed ? ["resume", readFileSync(thread, "utf8")] : []),
     // With two hooks that the user trusts, the other one rewrites the call.
     ...(one.project === "rewrites" && !one.isProtected ? ["--dangerously-bypass-hook-trust"] : []),
-    ...["--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"],
-    ...["--disable", "plugins", "--disable", "apps", prompt],
+    "--json",
+    "--skip-git-repo-check",
+    "--dangerously-bypass-approvals-and-sandbox",
+    "--disable=plugins",
+    "--disable=apps",
+    prompt,
   ];
   const started = one.isProtected ? inNamespace(file, installer.managedFile(), words) : words;
   const { stdout, stderr } = await runProgram(started, {

@@ -23,28 +23,32 @@ interface Mutant {
 const mutants: readonly Mutant[] = [
   {
     fault: "lets any text of the hook pass",
-    change: () => replacing(/'0\{.*?\*\)/, "*)"),
+    change: () => replacing(/in '\\\\''0\{.*?\*\)/, "in *)"),
     noticed: ["C1", "C2", "C3", "C6", "C7", "C8"],
   },
   {
-    fault: "takes an answer with status 500 for one",
-    change: (t) => withHook(t, { within: "post", find: "status !== 200", put: "status === 401" }),
-    noticed: ["B3"],
-  },
-  {
-    fault: "takes the answer to another call",
+    fault: "believes every answer",
     change: (t) =>
-      withHook(t, {
-        within: "post",
-        find: 'headers["svc-request"]',
-        put: 'createHash("sha256").update(input).digest("hex")',
-      }),
-    noticed: ["B6a"],
+      withHook(t, [
+        { within: "post", find: "status !== 200", put: "status === 401" },
+        {
+          within: "post",
+          find: 'headers["svc-request"]',
+          put: 'createHash("sha256").update(input).digest("hex")',
+        },
+      ]),
+    noticed: ["B3", "B6a"],
   },
   {
     fault: "passes a refusal on without its reason",
     change: (t) =>
-      withHook(t, { within: "outputs", find: "permissionDecisionReason }", put: 'permissionDecisionReason: "" }' }),
+      withHook(t, [
+        {
+          within: "outputs",
+          find: '({ hookEventName: "PreToolUse", permissionDecision, permissionDecisionReason })',
+          put: '({ hookEventName: "PreToolUse", permissionDecision })',
+        },
+      ]),
     noticed: ["A2"],
   },
 ];
@@ -85,11 +89,11 @@ function replacing(pattern: RegExp, text: string): (settings: string) => string 
 }
 
 /** Puts a changed copy of the hook in place of the program. */
-function withHook(t: TestContext, mutation: Mutation): (settings: string) => string {
+function withHook(t: TestContext, mutations: readonly Mutation[]): (settings: string) => string {
   const agent = join(root, "packages", "agent");
   const folder = join(temporaryFolder(t), "mutant");
   mkdirSync(folder);
-  writeFileSync(join(folder, "hook.ts"), mutatedFile(join(agent, "src", "hook.ts"), [mutation]));
+  writeFileSync(join(folder, "hook.ts"), mutatedFile(join(agent, "src", "hook.ts"), mutations));
   const program = join(folder, "svc-gate.mjs");
   writeFileSync(program, 'import { hook } from "./hook.ts";\nawait hook(process.argv.slice(3));\n');
   return (settings) => settings.replaceAll(join(agent, "bin", "svc-gate.mjs"), program);

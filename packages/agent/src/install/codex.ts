@@ -46,7 +46,8 @@ function userHooks(before: string | undefined, wanted: Wanted): Settings {
       "Codex skips a hook that you have not trusted, and then runs every call. Start Codex, open /hooks and trust this one",
       "what the model types into a running process is not asked. Run `codex features disable unified_exec_tty`",
       ...(others.length > 0 ? ["another hook of PreToolUse can change a call after the gate has allowed it"] : []),
-      "a hook of Codex can only deny: with `hooks = false` in config.toml, or `--disable hooks`, calls run without the gate. Use --scope managed",
+      "a hook of Codex can only deny. With `hooks = false` in config.toml, or `--disable hooks`, calls run without the gate. " +
+        "Use --scope managed",
     ],
   };
 }
