@@ -110,7 +110,7 @@ function pluginOf(plan: Plan, adapters: string): string {
   const { variant = "", onEscalate = "refuse", hook = "ours" } = one;
   const options = {
     apiKey: key,
-    timeoutMs: secondsForHook * 500,
+    timeoutMs: secondsForHook * 1500,
     retries: 0,
     failOpen: variant.startsWith("fail-open"),
   };
