@@ -24,7 +24,9 @@ const open = (command: string, tty: boolean): Call => ({
 });
 const typed = (word: string): Call => ({ tool: "stdin", input: `echo 'shell ${word}' >> witness.txt\n` });
 const end = "The work is done.";
-const blocked = /blocked|denied|no verdict|hook error|haven't granted|refused|not executed/i;
+const blocked = /blocked|denied|no verdict|hook error|haven't granted|refused|not executed|unavailable tool/i;
+/** By the host without the hook, or by the gate. */
+const refused = new RegExp(`${blocked.source}|too much`, "i");
 const person = /a person decides/;
 
 /** The calls that all cases of a lost gate or hook share: none may run. */
@@ -215,7 +217,7 @@ const scopes: readonly HostCase[] = [
     title: "a trusted project's file switches hooks off",
     turns: [[pay(900), shell("D5 forbidden")], end],
     project: "switches-hooks-off",
-    expect: { ran: [], saw: blocked, ended: "done" },
+    expect: { ran: [], saw: refused, ended: "done" },
   },
   {
     id: "D5a",

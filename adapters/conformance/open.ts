@@ -47,6 +47,10 @@ const copilotRewrites =
   "a second hook, here one of a trusted project, replaces the arguments with `modifiedArgs` " +
   "([documented](https://docs.github.com/en/copilot/reference/hooks-reference)). A policy hook cannot exclude it.";
 
+const silent =
+  "opencode reads no answer of a plugin's hook: only an error refuses a call. So a plugin in the adapter's place that says nothing, or " +
+  "only says no, lets the call run ([documented](https://opencode.ai/docs/plugins)). The adapter throws unless the gate allowed.";
+
 export const open: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "Claude Code, http hook": { A7r: reads, B6a: another, D4: rewrites, D5a: allows },
   "Claude Code, command hook": { A7r: reads, D4: rewrites, D5a: allows },
@@ -84,4 +88,5 @@ export const open: Readonly<Record<string, Readonly<Record<string, string>>>> = 
   "Vercel AI SDK 7": { A7: inTheProgram },
   "Vercel AI SDK 6": { A7: inTheProgram },
   "Vercel AI SDK 5": { A7: inTheProgram },
+  opencode: { C6: silent, C7: silent, C8: silent },
 };

@@ -18,6 +18,7 @@ const head = `# Agent hosts
 | Codex CLI | the same | [codex.md](codex.md) |
 | Gemini CLI | the same | [gemini-cli.md](gemini-cli.md) |
 | GitHub Copilot CLI | the same | [copilot-cli.md](copilot-cli.md) |
+| opencode | a plugin | [opencode.md](opencode.md) |
 | a program with the Claude Agent SDK | the adapter | [claude-agent-sdk.md](claude-agent-sdk.md) |
 | a program with the Vercel AI SDK | the adapter | [ai-sdk.md](ai-sdk.md) |
 | a program with Google's ADK | the adapter | [google-adk.md](google-adk.md) |

@@ -10,6 +10,7 @@ import { googleAdk } from "./google-adk.ts";
 import { langchain } from "./langchain.ts";
 import { mastra } from "./mastra.ts";
 import { openaiAgents } from "./openai-agents.ts";
+import { opencode } from "./opencode.ts";
 import { pydanticAi } from "./pydantic-ai.ts";
 
 /** Every host of the kit. */
@@ -18,6 +19,7 @@ export const drivers: readonly Driver[] = [
   codex,
   geminiCli,
   copilotCli,
+  opencode,
   ...agentSdk,
   ...aiSdk,
   ...googleAdk,
