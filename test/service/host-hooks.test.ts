@@ -240,6 +240,25 @@ runScenarios("POST /hooks of hosts", [
     },
   },
   {
+    rule: "Copilot's patch, which is a text, is judged as an object; Codex's and Gemini's texts are refused",
+    options,
+    run: async (desk) => {
+      const patch = '*** Begin Patch\n+"a"\n*** End Patch\n';
+      await hooks(desk, copilot, copilot.input("apply_patch", {}, { toolArgs: patch }));
+      const { tool_name, tool_input } = await lastRow(desk);
+      assert.deepEqual([tool_name, tool_input], ["apply_patch", { patch }]);
+      for (const host of [codex, gemini]) {
+        const [decision, reason] = await decisionOf(
+          host,
+          hooks(desk, host, host.input("run", {}, { tool_input: patch })),
+        );
+        assert.equal(decision, "deny");
+        assert.match(reason, /lacks tool_name, tool_input or session_id/);
+      }
+    },
+    defect: { within: "inputOf", module: "hooks/route", find: "JSON.stringify(textMember)", put: "'\"text\"'" },
+  },
+  {
     rule: "Copilot's MCP tools need the list of servers, and a name of none or of two of them is refused",
     options,
     run: async (desk) => {

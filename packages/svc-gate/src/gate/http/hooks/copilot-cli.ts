@@ -14,6 +14,7 @@ export const copilotCli: Dialect = {
     return textIn(result, "resultType") === "success" ? "done" : "failed";
   },
   members: { tool: "toolName", input: "toolArgs", session: "sessionId" },
+  textMember: "patch", // the arguments of `apply_patch` are the patch itself
   facts: ["cwd"],
   gateName,
   namesServers: false,

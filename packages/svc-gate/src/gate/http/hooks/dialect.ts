@@ -29,6 +29,8 @@ export interface Dialect {
     readonly session: string;
     readonly useId?: string;
   };
+  /** The member for arguments that are a text and not an object. Without it such a call is refused. */
+  readonly textMember?: string;
   /** Members that rules may read as facts, if a contract lists them under `host_facts`. */
   readonly facts: readonly string[];
   /**

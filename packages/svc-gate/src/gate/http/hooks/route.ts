@@ -92,12 +92,12 @@ function readCall(document: JsonDocument, dialect: Dialect, query: Query): Resul
     return typeof value === "string" ? value : undefined;
   };
   const [name, session] = [text(names.tool), text(names.session)];
-  if (name === undefined || session === undefined || !(members.get(names.input) instanceof Map))
+  const input = inputOf(document, dialect);
+  if (name === undefined || session === undefined || input === undefined)
     return bad(`Svc: the hook's input lacks ${names.tool}, ${names.input} or ${names.session}; the action is blocked`);
   const servers = query.parameters.get("servers")?.split(",") ?? [];
   const tool = dialect.gateName(name, members, servers);
   if (!tool.ok) return bad(`Svc: ${tool.problem}; the action is blocked`);
-  const input = document.source(names.input) ?? "";
   const facts = dialect.facts.flatMap((fact) => {
     const value = text(fact);
     return value === undefined ? [] : [[fact, value] as const];
@@ -110,6 +110,13 @@ function readCall(document: JsonDocument, dialect: Dialect, query: Query): Resul
     input,
     facts: Object.fromEntries(facts),
   });
+}
+
+/** The text of the arguments as an object; undefined if they are none. */
+function inputOf(document: JsonDocument, { members: names, textMember }: Dialect): string | undefined {
+  const [given, text] = [document.members.get(names.input), document.source(names.input)];
+  if (given instanceof Map) return text;
+  return typeof given === "string" && textMember !== undefined ? `{${JSON.stringify(textMember)}:${text}}` : undefined;
 }
 
 /** Reports what became of a call, without delaying the host. The row may be missing if another replica decided. */
