@@ -187,10 +187,10 @@ runScenarios("POST /hooks/claude-code", [
       assert.equal((await lastRow(desk)).platform_state.agent_id, "a1");
     },
     defect: {
-      within: "readCall",
+      within: "inputOf",
       module: "hooks/route",
-      find: 'document.source(names.input) ?? ""',
-      put: "JSON.stringify(Object.fromEntries(members.get(names.input)))",
+      find: "document.source(names.input)",
+      put: "JSON.stringify(Object.fromEntries(document.members.get(names.input)))",
     },
   },
   {

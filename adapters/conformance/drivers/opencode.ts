@@ -6,6 +6,7 @@ import { root } from "../../../test/support/gate.ts";
 import type { Driver, Ended, HookKind, HostCase, HostPlace, Plan } from "../case.ts";
 import { installed } from "../hosts.ts";
 import { runProgram } from "../program.ts";
+import { noHandoffs } from "./library.ts";
 
 const modules = join(installed("hosts"), "node_modules");
 const binary = join(modules, `opencode-${process.platform}-${process.arch}`, "bin", "opencode");
@@ -13,7 +14,9 @@ const binary = join(modules, `opencode-${process.platform}-${process.arch}`, "bi
 export const opencode: Driver = {
   name: "opencode",
   page: "opencode.md",
-  version: () => JSON.parse(readFileSync(join(modules, "opencode-ai", "package.json"), "utf8")).version,
+  version: () =>
+    JSON.parse(readFileSync(join(modules, `opencode-${process.platform}-${process.arch}`, "package.json"), "utf8"))
+      .version,
   hasPermissions: true,
   tools: {
     pay: { host: "kit_pay", gate: "kit.pay" },
@@ -35,6 +38,7 @@ function excuseOf({ id, hook = "ours", variant, onEscalate }: HostCase): string 
   if (hook === "hangs") return "the host has no deadline for a plugin: it waits";
   if (onEscalate === "park") return "the host cannot park a run";
   if (variant === "other-protocol") return "the host speaks one protocol to this model";
+  if (variant === "handoff") return noHandoffs;
   return id === "D6" ? "the host has no commands in the background" : undefined;
 }
 
