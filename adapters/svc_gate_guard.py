@@ -248,4 +248,5 @@ def _plain(answer: _T) -> _T:
 
 
 def _has_receipt(judgement: Judgement) -> bool:
-    return judgement.runs and judgement.verdict.receipt is not None
+    """An observing gate lets nothing through, so it takes no outcome."""
+    return judgement.runs and judgement.verdict.receipt is not None and judgement.verdict.mode != "observe"

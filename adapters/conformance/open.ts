@@ -18,13 +18,20 @@ const another =
 const inTheProgram =
   "a framework without permissions of its own runs what the program gives it: a tool that the adapter was not given runs unasked. " +
   "Give it all tools, also those of sub-agents.";
+const unknownTool =
+  "nothing runs, but ADK 2.0.0 for JavaScript ends the run if the model calls a tool that does not exist " +
+  "([thread](https://github.com/google/adk-js/issues/789)).";
 
 export const open: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "Claude Code, http hook": { A7r: reads, B6a: another, D4: rewrites, D5a: allows },
   "Claude Code, command hook": { A7r: reads, D4: rewrites, D5a: allows },
   "Claude Agent SDK, TypeScript": { A7r: reads },
   "Claude Agent SDK, Python": { A7r: reads },
+  "Google ADK, JavaScript": { A6: unknownTool, A7: inTheProgram },
+  "Google ADK, Python": { A7: inTheProgram },
   Mastra: { A7: inTheProgram },
+  "Microsoft Agent Framework": { A7: inTheProgram },
+  "Pydantic AI": { A7: inTheProgram },
   "Vercel AI SDK 7": { A7: inTheProgram },
   "Vercel AI SDK 6": { A7: inTheProgram },
   "Vercel AI SDK 5": { A7: inTheProgram },

@@ -17,7 +17,10 @@ const head = `# Agent hosts
 | Claude Code | a hook, which \`svc-gate hook install\` sets up | [claude-code.md](claude-code.md) |
 | a program with the Claude Agent SDK | the adapter | [claude-agent-sdk.md](claude-agent-sdk.md) |
 | a program with the Vercel AI SDK | the adapter | [ai-sdk.md](ai-sdk.md) |
+| a program with Google's ADK | the adapter | [google-adk.md](google-adk.md) |
 | a program with Mastra | the adapter | [mastra.md](mastra.md) |
+| a program with Microsoft Agent Framework | the adapter | [agent-framework.md](agent-framework.md) |
+| a program with Pydantic AI | the adapter | [pydantic-ai.md](pydantic-ai.md) |
 | any other agent with MCP servers | a proxy before each server | [mcp.md](mcp.md) |
 | your own code that runs tool calls | the client, at that place | [the clients](../../spec/client.md) |
 

@@ -1,8 +1,11 @@
 import type { Driver } from "../case.ts";
+import { agentFramework } from "./agent-framework.ts";
 import { agentSdk } from "./agent-sdk.ts";
 import { aiSdk } from "./ai-sdk.ts";
 import { claudeCode } from "./claude-code.ts";
+import { googleAdk } from "./google-adk.ts";
 import { mastra } from "./mastra.ts";
+import { pydanticAi } from "./pydantic-ai.ts";
 
 /** Every host of the kit. */
-export const drivers: readonly Driver[] = [...claudeCode, ...agentSdk, ...aiSdk, mastra];
+export const drivers: readonly Driver[] = [...claudeCode, ...agentSdk, ...aiSdk, ...googleAdk, mastra, agentFramework, pydanticAi];

@@ -1,5 +1,8 @@
 /** What the drivers of agent frameworks share. A framework runs in the user's program and has no permissions of its own. */
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import type { Driver, HostCase, HookKind } from "../case.ts";
+import { installed } from "../hosts.ts";
 
 interface Names {
   /** The framework's name of the tool that runs a sub-agent. */
@@ -18,6 +21,28 @@ export function toolsOf({ agent, web, mcp }: Names): Driver["tools"] {
     shell: { host: "shell", gate: "shell" },
     agent: { host: agent, gate: agent },
     web: { host: web, gate: web },
+  };
+}
+
+export interface Python extends Pick<Driver, "version" | "missing"> {
+  /** The path of the interpreter. */
+  readonly path: string;
+}
+
+/** Returns the Python of a folder of the kit. Its version is that of the named distribution. */
+export function pythonIn(folder: Parameters<typeof installed>[0], distribution: string): Python {
+  const home = join(installed(folder), ".venv");
+  const start = `${distribution.replaceAll("-", "_")}-`;
+  const found = (): string | undefined => {
+    const library = join(home, "lib");
+    const names = existsSync(library) ? readdirSync(library) : [];
+    const all = names.flatMap((name) => readdirSync(join(library, name, "site-packages")));
+    return all.find((name) => name.startsWith(start) && /^[\d.]+\.dist-info$/.test(name.slice(start.length)));
+  };
+  return {
+    path: join(home, "bin", "python"),
+    version: () => found()?.slice(start.length).replace(".dist-info", "") ?? "unknown",
+    missing: () => (found() === undefined ? "the framework is not installed: run npm run hosts" : undefined),
   };
 }
 

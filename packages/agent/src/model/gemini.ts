@@ -1,5 +1,5 @@
 /** Gemini: POST /v1beta/models/NAME:generateContent, and :streamGenerateContent. */
-import { event, json, pieces, raw, textOf, type Json, type ModelAnswer, type Protocol } from "./protocol.ts";
+import { callId, event, json, pieces, raw, textOf, type Json, type ModelAnswer, type Protocol } from "./protocol.ts";
 import type { Message } from "./script.ts";
 
 export const gemini: Protocol = {
@@ -12,8 +12,9 @@ export const gemini: Protocol = {
   whole: (answer) => json(responseOf(answer, partsOf(answer), true)),
   streamed: (answer) => {
     const { says } = answer;
-    const parts = typeof says === "string" ? pieces(says).map((text) => ({ text })) : partsOf(answer);
-    return parts.map((part, index) => event(responseOf(answer, [part], index === parts.length - 1)));
+    // Calls of a batch come in one piece: a host that gets them one by one runs them in turns of their own.
+    const parts = typeof says === "string" ? pieces(says).map((text) => [{ text }]) : [partsOf(answer)];
+    return parts.map((piece, index) => event(responseOf(answer, piece, index === parts.length - 1)));
   },
 };
 
@@ -36,9 +37,12 @@ function toolNames(tool: Json): readonly string[] {
   return [...declared.map(({ name }) => String(name)), ...others];
 }
 
-function partsOf({ says }: ModelAnswer): readonly object[] {
+function partsOf(answer: ModelAnswer): readonly object[] {
+  const { says } = answer;
   if (typeof says === "string") return [{ text: says }];
-  return says.map(({ tool, arguments: input }) => ({ functionCall: { name: tool, args: raw(input) } }));
+  return says.map(({ tool, arguments: input }, index) => ({
+    functionCall: { id: callId(answer, index), name: tool, args: raw(input) },
+  }));
 }
 
 function responseOf(answer: ModelAnswer, parts: readonly object[], isLast: boolean): object {
