@@ -6,6 +6,7 @@ import { claudeCode } from "./claude-code.ts";
 import { googleAdk } from "./google-adk.ts";
 import { mastra } from "./mastra.ts";
 import { pydanticAi } from "./pydantic-ai.ts";
+import { smolagents } from "./smolagents.ts";
 
 /** Every host of the kit. */
-export const drivers: readonly Driver[] = [...claudeCode, ...agentSdk, ...aiSdk, ...googleAdk, mastra, agentFramework, pydanticAi];
+export const drivers: readonly Driver[] = [...claudeCode, ...agentSdk, ...aiSdk, ...googleAdk, mastra, agentFramework, pydanticAi, ...smolagents];
