@@ -4,9 +4,10 @@ import { agentSdk } from "./agent-sdk.ts";
 import { aiSdk } from "./ai-sdk.ts";
 import { claudeCode } from "./claude-code.ts";
 import { googleAdk } from "./google-adk.ts";
+import { llamaIndex } from "./llama-index.ts";
 import { mastra } from "./mastra.ts";
 import { pydanticAi } from "./pydantic-ai.ts";
 import { smolagents } from "./smolagents.ts";
 
 /** Every host of the kit. */
-export const drivers: readonly Driver[] = [...claudeCode, ...agentSdk, ...aiSdk, ...googleAdk, mastra, agentFramework, pydanticAi, ...smolagents];
+export const drivers: readonly Driver[] = [...claudeCode, ...agentSdk, ...aiSdk, ...googleAdk, llamaIndex, mastra, agentFramework, pydanticAi, ...smolagents];
