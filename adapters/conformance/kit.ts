@@ -108,7 +108,7 @@ async function runCase(one: HostCase, world: World): Promise<readonly string[]> 
     const receipts = bad === undefined ? await receiptsOf(one, gate, plan.session) : [];
     const ledgers = { witness, secret: secretOf(plan.folder), shown: model.shown, receipts, ended };
     const problems = problemsOf(one, driver, ledgers);
-    return problems.length === 0 ? [] : [...problems, `the host said: ${ended.detail.slice(0, 1600)}`];
+    return problems.length === 0 ? [] : [...problems, `the host said: ${ended.detail.slice(0, 600)}`];
   } finally {
     await Promise.all([model.stop(), bad?.stop()]);
   }
