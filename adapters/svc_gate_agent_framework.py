@@ -38,7 +38,8 @@ def gate_middleware(
     with the framework's request for an approval. After any approved answer the gate is asked again, and only the person's decision
     at the gate counts. ``log`` takes sentences for operators, which the model must not read.
 
-    An agent needs both parts of the list. A run raises ValueError before its first request if it has tools that the provider or another program runs.
+    An agent needs both parts of the list. A run raises ValueError before its first request if it has tools that the provider or
+    another program runs.
     """
     guard = Guard(gate, facts, on_escalate, wait, log, ways=("refuse", "wait", "park"))
     return [_Calls(guard), _Requests()]
@@ -53,7 +54,7 @@ class _Calls(FunctionMiddleware):
         if name is None:
             context.result = _NO_SERVER
             return
-        call = GuardedCall(name, to_jsonable_python(context.arguments), context)
+        call = GuardedCall(name, _input_of(context), context)
         # The framework compares this with the arguments that the tool is about to get.
         context.metadata[_SECURITY_ARGUMENTS_SNAPSHOT_CONTEXT_KEY] = _argument_authority_token(context.arguments, boundary="svc-gate")
         judgement = await self._guard.judge(call)
@@ -69,6 +70,15 @@ class _Requests(ChatMiddleware):
         if problems:
             raise ValueError("svc-gate cannot guard this agent: " + "; ".join(problems))
         await call_next()
+
+
+def _input_of(context: FunctionInvocationContext) -> dict[str, Any]:
+    """The framework sends a server also the run's ``function_invocation_kwargs`` that have the name of an argument of the tool."""
+    arguments = to_jsonable_python(context.arguments)
+    if "_mcp_remote_name" not in (context.function.additional_properties or {}):
+        return arguments
+    names = set(context.function.parameters().get("properties", {})) - set(arguments) - {"session"}  # it keeps the session
+    return {**arguments, **{name: to_jsonable_python(value) for name, value in context.kwargs.items() if name in names}}
 
 
 def _request(context: FunctionInvocationContext, judgement: Judgement) -> Content:

@@ -62,7 +62,7 @@ def guarded(
     another call than judged.
     """
     # Not park: a run that resumes can run its parked call before the SDK has registered the hook.
-    guard = Guard(gate, facts, on_escalate, wait, log, grant=grant)  # type: ignore[arg-type]
+    guard = Guard(gate, facts, on_escalate, wait, log, grant=grant)
     problems = (_grants_in(options) if grant else []) + _blind_spots_in(options)
     if problems:
         raise ValueError("svc-gate cannot guard these options: " + "; ".join(problems))

@@ -70,7 +70,7 @@ class GatePlugin(BasePlugin):
         if judgement.runs:
             self._running[tool_context] = judgement
             return None
-        if judgement.parks:
+        if judgement.parks and tool_context.tool_confirmation is None:  # ADK does not ask twice about one call
             tool_context.request_confirmation(hint=judgement.reason, payload={"approval": judgement.approval})
             tool_context.actions.skip_summarization = True  # else the flow asks the model to go on
         return {"error": judgement.reason}

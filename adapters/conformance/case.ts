@@ -63,6 +63,7 @@ export interface HostCase {
     | "provider-tool"
     | "facts-throw"
     | "second-hook"
+    | "handoff"
     | "other-protocol"
     | "instant-client";
   readonly expect: Expected;

@@ -155,6 +155,13 @@ const scopes: readonly HostCase[] = [
     expect: { ran: ["pay 5"], receipts: ["agent ALLOW", "pay ALLOW", "pay BLOCK"], ended: "done" },
   },
   {
+    id: "D1h",
+    title: "the conversation is handed over to a sub-agent: the handover and the calls after it are asked",
+    turns: [[agent("D1h")], [pay(5), pay(900)], end],
+    variant: "handoff",
+    expect: { ran: ["pay 5"], receipts: ["agent ALLOW", "pay ALLOW", "pay BLOCK"], ended: "done" },
+  },
+  {
     id: "D2",
     title: "a tool of an MCP server has its documented name at the gate",
     turns: [

@@ -22,6 +22,9 @@ export interface Ledgers {
   readonly ended: Ended;
 }
 
+/** Names of the tools that providers run, as requests to the models have them. */
+const searches = ["web_search", "googleSearch"];
+
 export function witnessIn(file: string): readonly WitnessLine[] {
   if (!existsSync(file)) return [];
   const lines = readFileSync(file, "utf8")
@@ -52,7 +55,7 @@ function againstExpected(expect: Expected, driver: Driver, ledgers: Ledgers): re
   const { witness, shown, receipts, secret, ended } = ledgers;
   const texts = shown.flatMap(({ results }) => results.map(({ text }) => text));
   const hasRead = secret !== undefined && texts.some((text) => text.includes(secret));
-  const hasSearched = shown.some(({ tools }) => tools.includes("web_search"));
+  const hasSearched = shown.some(({ tools }) => tools.some(({ name }) => searches.includes(name)));
   const ran = [...witness.map(({ what }) => what), ...(hasRead ? ["read"] : []), ...(hasSearched ? ["web"] : [])];
   const wanted = expect.receipts?.map((row) => row.replace(/^mcp /, `${toolOf(driver, driver.tools.mcp.gate)} `));
   const rows = receipts.map(({ tool_name, answered }) => `${toolOf(driver, tool_name)} ${answered}`);

@@ -8,6 +8,7 @@ export const folders = [
   "libraries/python",
   "libraries/python-openai-2",
   "libraries/crewai",
+  "libraries/langchain",
 ] as const;
 
 /** Returns such a folder: that of the lock file, or the same one below the folder that SVC_TEST_HOSTS names. */

@@ -18,10 +18,14 @@ const head = `# Agent hosts
 | a program with the Claude Agent SDK | the adapter | [claude-agent-sdk.md](claude-agent-sdk.md) |
 | a program with the Vercel AI SDK | the adapter | [ai-sdk.md](ai-sdk.md) |
 | a program with Google's ADK | the adapter | [google-adk.md](google-adk.md) |
+| a program with LangChain or LangGraph | the adapter | [langchain.md](langchain.md) |
 | a program with Mastra | the adapter | [mastra.md](mastra.md) |
 | a program with Microsoft Agent Framework | the adapter | [agent-framework.md](agent-framework.md) |
+| a program with the OpenAI Agents SDK | the adapter | [openai-agents.md](openai-agents.md) |
 | a program with Pydantic AI | the adapter | [pydantic-ai.md](pydantic-ai.md) |
 | any other agent with MCP servers | a proxy before each server | [mcp.md](mcp.md) |
+| Envoy before an MCP server | a route of the gate | [envoy.md](envoy.md) |
+| LiteLLM before a model | better a place where tools run | [litellm.md](litellm.md) |
 | your own code that runs tool calls | the client, at that place | [the clients](../../spec/client.md) |
 
 ## What was tested
@@ -30,8 +34,8 @@ The gate must hold in the agent hosts that people run. This page says in which c
 scripted model and a real gate, and fails if this page differs from what it found. \`npm run hosts\` writes the page. With \`-- --newest\`
 the command runs the newest versions instead, and prints what it found.
 
-A case is *closed* if nothing ran that the gate did not allow. It is *open* if something did: the reasons are below. The tools write a file
-when they run. The test compares that file, the results that the model saw, and the gate's receipts.
+A case is *closed* if nothing ran that the gate did not allow. It is *open* if something did, or if the run was lost: the reasons are
+below. The tools write a file when they run. The test compares that file, the results that the model saw, and the gate's receipts.
 `;
 
 /** Returns the page. */

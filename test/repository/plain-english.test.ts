@@ -9,7 +9,7 @@ import { suite, test } from "node:test";
 import { root, trackedPaths } from "../support/tracked.ts";
 
 /** Lower this number when the count falls. */
-const countMax = 13;
+const countMax = 12;
 
 const written = /\.(?:md|ts|mjs|py|yaml)$/;
 /** These files list the words. */

@@ -177,6 +177,7 @@ test("openapi.json describes the answers that the gate gives", async (t) => {
     add("/checkpoint", "get", await ask(gate, `/checkpoint${query}`));
   for (const tile of ["0/000.p/1", "entries/000.p/2", "1/000"])
     add("/tile/{path}", "get", await ask(gate, `/tile/${tile}`));
+  await envoyQuestionsOf(gate, add);
   await evaluationsOf(gate, add);
   await explanationsOf(gate, add);
   for (const query of ["", "?last=2", "?last=0"]) add("/report", "get", await ask(gate, `/report${query}`));
@@ -193,6 +194,9 @@ test("openapi.json describes the answers that the gate gives", async (t) => {
   for (const status of [
     "/check 200",
     "/check 413",
+    "/hooks/envoy/{server} 200",
+    "/hooks/envoy/{server} 403",
+    "/hooks/envoy/{server} 404",
     "/access/v1/evaluation 200",
     "/access/v1/evaluation 400",
     "/access/v1/evaluations 200",
@@ -218,6 +222,17 @@ test("openapi.json describes the answers that the gate gives", async (t) => {
 });
 
 type Add = (path: string, method: string, answer: Answer) => number;
+
+async function envoyQuestionsOf(gate: Running, add: Add): Promise<void> {
+  const headers = { "content-type": "application/json", "x-envoy-auth-partial-body": "false" };
+  for (const [path, body] of [
+    ["/hooks/envoy/bank", '{"jsonrpc":"2.0","id":1,"method":"ping"}'],
+    ["/hooks/envoy/bank", '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay"}}'],
+    ["/hooks/envoy/bank", "{"],
+    ["/hooks/envoy/a.b", "{}"],
+  ] as const)
+    add("/hooks/envoy/{server}", "post", await ask(gate, path, { method: "POST", headers, body }));
+}
 
 function operatorOf(gate: Running): Record<string, string> {
   const door = JSON.parse(readFileSync(join(gate.folder, "data", "operator.json"), "utf8")) as { readonly key: string };

@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Driver, Host, HostCase, HostPlace } from "../case.ts";
 import { installed } from "../hosts.ts";
+import { noHandoffs } from "./library.ts";
 import { writeProject } from "./project.ts";
 import { openWorker, program } from "./worker.ts";
 
@@ -58,6 +59,7 @@ const notParked =
 function excuse({ hook = "ours", onEscalate, variant }: HostCase): string | undefined {
   if (onEscalate === "park") return notParked;
   if (variant === "other-protocol") return "the host speaks one protocol";
+  if (variant === "handoff") return noHandoffs;
   const ofProcesses = ["exits-1", "not-there", "killed"];
   return ofProcesses.includes(hook) ? "the hook is a function of the program" : undefined;
 }

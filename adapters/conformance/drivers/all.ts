@@ -5,10 +5,25 @@ import { aiSdk } from "./ai-sdk.ts";
 import { claudeCode } from "./claude-code.ts";
 import { crewai } from "./crewai.ts";
 import { googleAdk } from "./google-adk.ts";
+import { langchain } from "./langchain.ts";
 import { llamaIndex } from "./llama-index.ts";
 import { mastra } from "./mastra.ts";
+import { openaiAgents } from "./openai-agents.ts";
 import { pydanticAi } from "./pydantic-ai.ts";
 import { smolagents } from "./smolagents.ts";
 
 /** Every host of the kit. */
-export const drivers: readonly Driver[] = [...claudeCode, ...agentSdk, ...aiSdk, crewai, ...googleAdk, llamaIndex, mastra, agentFramework, pydanticAi, ...smolagents];
+export const drivers: readonly Driver[] = [
+  ...claudeCode,
+  ...agentSdk,
+  ...aiSdk,
+  crewai,
+  ...googleAdk,
+  ...langchain,
+  llamaIndex,
+  mastra,
+  agentFramework,
+  ...openaiAgents,
+  pydanticAi,
+  ...smolagents,
+];

@@ -7,6 +7,7 @@ import { root } from "../../../test/support/gate.ts";
 import type { Driver, Ended, HookKind, HostCase, Plan } from "../case.ts";
 import { installed } from "../hosts.ts";
 import { runProgram } from "../program.ts";
+import { noHandoffs } from "./library.ts";
 import { writeProject } from "./project.ts";
 
 type Form = "http" | "command";
@@ -43,6 +44,7 @@ function excuseOf({ id, hook = "ours", variant, isProtected }: HostCase, form: F
   if (variant === "facts-throw") return "the hook sends no facts of a platform";
   if (id === "D4p") return "the hook is asked once for a call";
   if (variant === "other-protocol") return "the host speaks one protocol";
+  if (variant === "handoff") return noHandoffs;
   return isProtected === true ? noNamespace() : undefined;
 }
 

@@ -29,7 +29,7 @@ def crew_of(plan, stack):
     provided = ["web_search"] if variant == "provider-tool" else None
     llm = OpenAICompletion(
         model="gpt-4o", base_url=plan["model"] + "/v1", api_key="not-a-key", max_retries=0, api=api, builtin_tools=provided,
-        stream=case.get("isStreamed", False),
+        stream=case.get("isStreamed", False) and api == "completions",  # streamed Responses lose the tool calls
     )
     tools, servers = tools_of(plan), {}
     if case["id"] == "D2":

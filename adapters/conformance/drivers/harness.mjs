@@ -70,7 +70,7 @@ const failing = {
   "says-odd-json": async () => ({ verdict: "ALLOW", allowed: "yes" }),
 };
 
-/** The tools' work. What they do is in the witness. */
+/** The tools' work. The witness has a line for each call. */
 export function toolsOf({ payServer }) {
   const witness = payServer.at(-1);
   return {

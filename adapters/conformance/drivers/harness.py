@@ -12,7 +12,7 @@ import traceback
 adapters, clients = sys.argv[-2:]
 sys.path[:0] = [adapters, os.path.join(clients, "python")]
 from svc_gate import SvcGate, Verdict  # noqa: E402 -- the path is set above
-from svc_gate_async import AsyncGate  # noqa: E402
+from svc_gate_async import AsyncGate  # noqa: E402 -- the path is set above
 
 END = "The work is done."
 _printing = threading.Lock()
@@ -101,7 +101,7 @@ class _Stub:
 
 
 def pay(plan, amount):
-    """The work of the tool pay. What it does is in the witness."""
+    """The work of the tool pay. The witness has a line for it."""
     with open(plan["payServer"][-1], "a", encoding="utf-8") as witness:
         text = json.dumps({"amount": amount}, separators=(",", ":"))
         witness.write("pay %s at %d with %s\n" % (amount, time.time() * 1000, text))

@@ -4,6 +4,8 @@ import { join } from "node:path";
 import type { Driver, HostCase, HookKind } from "../case.ts";
 import { installed } from "../hosts.ts";
 
+export const noHandoffs = "a sub-agent is a tool here: it does not take the conversation over";
+
 interface Names {
   /** The framework's name of the tool that runs a sub-agent. */
   readonly agent: string;
@@ -54,6 +56,7 @@ export function excuseOf({ id, hook = "ours", project, isProtected, variant }: H
   if ((project !== undefined && variant === undefined) || isProtected === true)
     return "the framework reads no files of a project";
   if (variant === "fail-open") return "the framework has no permissions of its own";
+  if (variant === "handoff") return noHandoffs;
   if (id === "D6") return "the framework runs no commands in the background";
   return undefined;
 }

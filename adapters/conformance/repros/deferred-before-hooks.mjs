@@ -8,9 +8,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { startModel } from "../../../packages/agent/src/model/server.ts";
-import { hosts } from "../hosts.ts";
+import { installed } from "../hosts.ts";
 
-const modules = join(hosts(), "node_modules", "@anthropic-ai");
+const modules = join(installed("hosts"), "node_modules", "@anthropic-ai");
 const binary = join(modules, `claude-agent-sdk-${process.platform}-${process.arch}`, "claude");
 const { query } = await import(join(modules, "claude-agent-sdk", "sdk.mjs"));
 const model = await startModel({ A: [[{ tool: "mcp__kit__pay", arguments: '{"amount":75}' }], "The work is done."] });

@@ -1,14 +1,12 @@
 /**
  * Goal: tools of any source become a contract that compiles, refuses every call, and names what it could not import.
  * Differences between a contract and its source are reported member by member. Method: tables of schemas and of
- * changes; real tool lists; servers that misbehave in each way, started as processes.
+ * changes; real tool lists. test/process/cli/import-servers.test.ts starts servers.
  */
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { suite, test, type TestContext } from "node:test";
+import { suite, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { driftOf } from "../../../packages/workbench/src/commands/import-tools/drift.ts";
@@ -338,102 +336,5 @@ suite("drift between a contract and its source", () => {
       gone: ["a"],
       changed: [],
     });
-  });
-});
-
-suite("svc-gate import-tools", () => {
-  const server = join(root, "test", "support", "import-tools", "server.mjs");
-
-  interface Ran {
-    readonly code: unknown;
-    readonly stdout: string;
-    readonly stderr: string;
-  }
-
-  function run(...args: readonly string[]): Promise<Ran> {
-    return new Promise((resolve) => {
-      execFile(
-        process.execPath,
-        [join(root, "packages", "svc-gate", "src", "cli", "main.ts"), "import-tools", ...args],
-        (error, stdout, stderr) => resolve({ code: error?.code ?? 0, stdout, stderr }),
-      );
-    });
-  }
-
-  /** Asks a server with one behaviour, and checks that its process is gone afterwards. */
-  async function ask(t: TestContext, behaviour: string, ...more: readonly string[]): Promise<Ran> {
-    const folder = mkdtempSync(join(tmpdir(), "svc-gate-import-"));
-    t.after(() => rmSync(folder, { recursive: true }));
-    const pidFile = join(folder, "pid");
-    const ran = await run("--stdio", `"${process.execPath}" "${server}" ${behaviour} "${pidFile}"`, ...more);
-    const pid = Number(readFileSync(pidFile, "utf8"));
-    assert.throws(() => process.kill(pid, 0), { code: "ESRCH" }, "the server is still there");
-    return ran;
-  }
-
-  test("import-tools writes a contract from an MCP server, and --check reports each later difference", async (t) => {
-    const { code, stdout } = await ask(t, "honest");
-    assert.equal(code, 0);
-    assert.deepEqual([...compiled(stdout).tools.keys()], ["fs.read", "fs.write"]);
-    assert.match(stdout, /^contract: tiny-files$/m);
-    const folder = mkdtempSync(join(tmpdir(), "svc-gate-import-"));
-    t.after(() => rmSync(folder, { recursive: true }));
-    const contract = join(folder, "c.yaml");
-    writeFileSync(contract, stdout);
-    assert.equal((await ask(t, "honest", "--contract", contract, "--check")).code, 0);
-    writeFileSync(contract, stdout.replace("  fs.write:", "  fs.delete:").replace("maxLength: 200", "maxLength: 300"));
-    const drifted = await ask(t, "honest", "--contract", contract, "--check", "--json");
-    assert.equal(drifted.code, 1);
-    const found = JSON.parse(drifted.stdout);
-    const what = found.changed[0]?.members[0]?.what;
-    says("longer-in-the-contract", String(what));
-    assert.deepEqual(found, {
-      ok: false,
-      new: ["fs.write"],
-      gone: ["fs.delete"],
-      changed: [{ tool: "fs.read", members: [{ at: "input.path", what }] }],
-    });
-    const lacking = await ask(t, "honest", "--contract", contract);
-    assert.deepEqual([...compiled(lacking.stdout).tools.keys()], ["fs.write"]);
-  });
-
-  const bad: readonly (readonly [behaviour: string, problem?: RegExp])[] = [
-    ["silent", /\b10 s\b|timed out/i],
-    ["dies"],
-    ["circle"],
-    ["endless"],
-    ["huge"],
-    ["many"],
-    ["malformed", /tools\/list[^]*"invalid_type"/],
-    ["lookalike"],
-  ];
-  for (const [behaviour, problem] of bad) {
-    test(`import-tools refuses a server with the behaviour "${behaviour}" and ends it`, async (t) => {
-      const timeout = behaviour === "silent" ? "10" : "300";
-      const { code, stdout, stderr } = await ask(t, behaviour, "--timeout", timeout);
-      assert.deepEqual([code, stdout], [2, ""]);
-      if (problem === undefined) says(`server-${behaviour}`, stderr, { NODE: process.execPath });
-      else assert.match(stderr, problem);
-    });
-  }
-
-  for (const behaviour of ["garbage", "stubborn"]) {
-    test(`import-tools lists the tools of a server with the behaviour "${behaviour}" and ends it`, async (t) => {
-      assert.equal((await ask(t, behaviour)).code, 0);
-    });
-  }
-
-  test("import-tools explains each unusable source in one sentence", async () => {
-    for (const [args, name] of [
-      [[], "no-source"],
-      [["none.json"], "no-such-file"],
-      [[join(root, "package.json")], "no-list-of-tools"],
-      [["--stdio", "/no/such/program"], "no-such-program"],
-      [["x.json", "--stdio", "y"], "two-sources"],
-    ] as const) {
-      const { code, stderr } = await run(...args);
-      assert.equal(code, 2, stderr);
-      says(name, stderr);
-    }
   });
 });

@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { claudeCode } from "../../../adapters/conformance/drivers/claude-code.ts";
@@ -99,6 +99,28 @@ suite("svc-gate doctor and Claude Code", { concurrency: 2, skip: missing() ?? fa
     const allowing = { ...JSON.parse(settings), permissions: { allow: ["Bash", "Write"] } };
     const open = await home.open(JSON.stringify(allowing));
     for (const name of ["closed", "broken", "empty"]) assert.ok(open.includes(name), `${name}: ${open.join()}`);
+  });
+
+  test("each tool that the host offers is in the ready contract, or its head says why not", async (t) => {
+    const home = await makeHome(t);
+    const other = nobody === undefined ? {} : { uid: nobody };
+    const env = { HOME: home.folder, TMPDIR: join(home.folder, "tmp"), PATH: process.env["PATH"] ?? "" };
+    const words = ["doctor", "--agent", "claude-code", "--host", host, "--tools"];
+    const { code, stdout, stderr } = await runAgent(words, { env, cwd: home.folder, ...other });
+    assert.equal(code, 0, stderr);
+    const { version, tools } = JSON.parse(stdout);
+    const text = readFileSync(join(root, "contracts", "hosts", "claude-code.yaml"), "utf8");
+    const [head = "", body = ""] = text.split("\ncontract: ");
+    assert.match(head, new RegExp(`Claude Code ${version.replaceAll(".", "\\.")}`));
+    const unknown = (text_: string): readonly string[] =>
+      tools.flatMap(({ name }: any) => (new RegExp(`\\b${name}\\b`).test(text_) ? [] : [name]));
+    const listed = body.match(/^ {2}\w+:/gm)?.join(" ") ?? "";
+    assert.deepEqual(unknown(`${head} ${listed}`), []);
+    assert.notDeepEqual(unknown(listed), [], "positive control: the head names tools too");
+    for (const name of ["Bash", "Edit", "Read", "Write"]) {
+      const found = tools.find((each: any) => each.name === name);
+      assert.deepEqual(found?.inputSchema.type, "object", name);
+    }
   });
 
   test("with the machine's settings, nothing runs without the gate's ALLOW", async (t) => {

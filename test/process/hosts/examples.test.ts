@@ -9,6 +9,7 @@ import { suite, test, type TestContext } from "node:test";
 import { installed } from "../../../adapters/conformance/hosts.ts";
 import { startPerson, type Person } from "../../../adapters/conformance/person.ts";
 import { runProgram } from "../../../adapters/conformance/program.ts";
+import type { ScriptedTurn } from "../../../packages/agent/src/model/script.ts";
 import { startModel } from "../../../packages/agent/src/model/server.ts";
 import { key, root, startGate, temporaryFolder } from "../../support/gate.ts";
 
@@ -17,14 +18,37 @@ interface Example {
   /** The folder where its framework is installed. */
   readonly folder: Parameters<typeof installed>[0];
   readonly command: readonly string[];
+  readonly script: readonly ScriptedTurn[];
 }
 
-const examples: readonly Example[] = [
-  { file: "ai-sdk.mjs", folder: "libraries/javascript", command: [process.execPath] },
-];
-
 const task = "Pay 75 USD to the printer [[pay]]";
-const script = { pay: [[{ tool: "pay", arguments: '{"amount":75,"to":"the printer"}' }], "The printer is paid."] };
+const input = { arguments: '{"amount":75,"to":"the printer"}' };
+const parked: readonly ScriptedTurn[] = [[{ tool: "pay", ...input }], "The printer is paid."];
+const claudeCall = [{ tool: "mcp__agent__pay", ...input }];
+
+const python = (folder: Example["folder"]): readonly string[] => [
+  join(installed(folder), ".venv", "bin", "python"),
+  "-B",
+];
+const inPython = (file: string, folder: Example["folder"]): Example => ({
+  file,
+  folder,
+  command: python(folder),
+  script: parked,
+});
+
+const examples: readonly Example[] = [
+  inPython("langchain_agent.py", "libraries/langchain"),
+  inPython("openai_agent.py", "libraries/python"),
+  inPython("pydantic_ai_agent.py", "libraries/python"),
+  { file: "ai-sdk.mjs", folder: "libraries/javascript", command: [process.execPath], script: parked },
+  {
+    file: "claude-agent-sdk.mjs",
+    folder: "hosts",
+    command: [process.execPath],
+    script: [claudeCall, "I must wait.", claudeCall, "The printer is paid."],
+  },
+];
 
 interface Agent {
   /** Runs the example with these words, and returns what it printed. */
@@ -35,10 +59,10 @@ interface Agent {
 }
 
 /** Starts a gate and a model, and copies the example into a folder where its framework is installed. */
-async function agentOf(t: TestContext, { file, folder, command }: Example): Promise<Agent> {
+async function agentOf(t: TestContext, { file, folder, command, script }: Example): Promise<Agent> {
   const contracts = { "agents.yaml": readFileSync(join(root, "examples", "agents", "contract.yaml"), "utf8") };
   const gate = await startGate(t, { contracts });
-  const model = await startModel(script);
+  const model = await startModel({ pay: script });
   t.after(model.stop);
   const place = temporaryFolder(t);
   for (const each of ["examples/agents", "clients/javascript", "clients/python", "adapters"])
@@ -52,6 +76,9 @@ async function agentOf(t: TestContext, { file, folder, command }: Example): Prom
     NO_PROXY: "127.0.0.1",
     SVC_URL: gate.address,
     SVC_KEY: key,
+    ANTHROPIC_API_KEY: "not-a-key",
+    ANTHROPIC_BASE_URL: model.url,
+    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
     OPENAI_API_KEY: "not-a-key",
     OPENAI_BASE_URL: `${model.url}/v1`,
   };

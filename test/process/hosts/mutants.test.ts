@@ -30,6 +30,8 @@ interface Mutant {
 
 const typescript = "Claude Agent SDK, TypeScript";
 const python = "Claude Agent SDK, Python";
+const openaiJavascript = "OpenAI Agents SDK, JavaScript";
+const openaiPython = "OpenAI Agents SDK, Python";
 
 /** What every adapter gets from the guard. */
 const ofTheGuard: readonly Omit<Mutant, "file" | "host">[] = [
@@ -164,10 +166,226 @@ const mutants: readonly Mutant[] = [
     host: "Vercel AI SDK 6",
     noticed: ["E1n"],
   },
+  {
+    fault: "checks a name but not the input",
+    file: "langchain.mjs",
+    mutation: {
+      within: "decided",
+      find: 'typeof input === "object" ? input : { input }',
+      put: "{ amount: 1 }",
+    },
+    host: "LangChain.js",
+    noticed: ["A2", "D4"],
+  },
+  {
+    fault: "takes the answer to an interrupt for a person's decision",
+    file: "langchain.mjs",
+    mutation: {
+      within: "decided",
+      find: "guard.judge(call, { signal: config?.signal })",
+      put: "(padOf(config)?.resume.length > 0 ? { runs: true, verdict: { receipt: null } } : guard.judge(call))",
+    },
+    host: "LangGraph.js",
+    noticed: ["E1n"],
+  },
+  {
+    fault: "checks a name but not the input",
+    file: "svc_gate_langchain.py",
+    mutation: { within: "_call_of", find: "to_jsonable_python(judged)", put: '{"amount": 1}' },
+    host: "LangChain, Python",
+    noticed: ["A2", "D4"],
+  },
+  {
+    fault: "refuses a call that it should park",
+    file: "svc_gate_langchain.py",
+    mutation: { within: "_parked_or_refused", find: "judgement.parks", put: "False" },
+    host: "LangGraph, Python",
+    noticed: ["E1", "E1b"],
+  },
+  {
+    fault: "keeps the judgement of arguments that were changed since",
+    file: "openai-agents.mjs",
+    mutation: { within: "taken", find: "found.text === JSON.stringify(input)", put: "true" },
+    host: openaiJavascript,
+    noticed: ["D4p"],
+  },
+  {
+    fault: "takes the SDK's approval for a person's decision",
+    file: "openai-agents.mjs",
+    mutation: {
+      within: "taken",
+      find: "found !== undefined && found.text === JSON.stringify(input) ? found.judgement : undefined",
+      put: "found === undefined ? { runs: true, verdict: { receipt: null } } : $found",
+    },
+    host: openaiJavascript,
+    noticed: ["E1n"],
+  },
+  {
+    fault: "loses the agents that take the conversation over",
+    file: "openai-agents.mjs",
+    mutation: { within: "leadingToCopy", first: "return entry;" },
+    host: openaiJavascript,
+    noticed: ["D1h"],
+  },
+  {
+    fault: "does not stand before the tools of MCP servers",
+    file: "openai-agents.mjs",
+    mutation: { within: "guardedServer", first: "return server;" },
+    host: openaiJavascript,
+    noticed: ["D2"],
+  },
+  {
+    fault: "keeps the judgement of arguments that were changed since",
+    file: "svc_gate_openai_agents.py",
+    mutation: { within: "_taken", find: "text == json.dumps(given)", put: "True" },
+    host: openaiPython,
+    noticed: ["D4p"],
+  },
+  {
+    fault: "takes the SDK's approval for a person's decision",
+    file: "svc_gate_openai_agents.py",
+    mutation: {
+      within: "_taken",
+      find: "judgement if usage is context.usage and text == json.dumps(given) else None",
+      put: 'judgement or Judgement(True, True, False, "", verdict=type("Verdict", (), {"receipt": None}))',
+    },
+    host: openaiPython,
+    noticed: ["E1n"],
+  },
+  {
+    fault: "loses the agents that take the conversation over",
+    file: "svc_gate_openai_agents.py",
+    mutation: { within: "_guarded_handoff", find: "_guarded_agent(target, place)", put: "target" },
+    host: openaiPython,
+    noticed: ["D1h"],
+  },
+  {
+    fault: "does not stand before the tools of MCP servers",
+    file: "svc_gate_openai_agents.py",
+    mutation: { within: "_GuardedAgent", find: "_guarded_mcp_tool(tool, self)", put: "tool" },
+    host: openaiPython,
+    noticed: ["D2"],
+  },
+];
+
+const frameworks: readonly Mutant[] = [
+  {
+    fault: "judges before a toolset of the program changes the input",
+    file: "svc_gate_pydantic_ai.py",
+    mutation: {
+      within: "GateCapability.get_wrapper_toolset",
+      find: "toolset.visit_and_replace(lambda leaf: _Guarded(leaf, self._guard))",
+      put: "_Guarded(toolset, self._guard)",
+    },
+    host: "Pydantic AI",
+    noticed: ["D4p"],
+  },
+  {
+    fault: "takes the answer of the program's user for a person's decision",
+    file: "svc_gate_pydantic_ai.py",
+    mutation: {
+      within: "_Guarded.call_tool",
+      find: "self.guard.run(call, $work, _refuse)",
+      put: "(self.wrapped.call_tool(name, tool_args, ctx, tool) if ctx.tool_call_approved else $found)",
+    },
+    host: "Pydantic AI",
+    noticed: ["E1n"],
+  },
+  {
+    fault: "drops the arguments",
+    file: "svc_gate_pydantic_ai.py",
+    mutation: { within: "_Guarded.call_tool", find: "to_jsonable_python(tool_args)", put: "{}" },
+    host: "Pydantic AI",
+    noticed: ["A1"],
+  },
+  {
+    fault: "lets a callback of the agent change the input after the check",
+    file: "svc_gate_google_adk.py",
+    mutation: {
+      within: "_problems_of",
+      find: 'getattr(agent, "canonical_before_tool_callbacks", [])',
+      put: "[]",
+    },
+    host: "Google ADK, Python",
+    noticed: ["D4"],
+  },
+  {
+    fault: "takes the answer of the program's user for a person's decision",
+    file: "svc_gate_google_adk.py",
+    mutation: {
+      within: "GatePlugin.before_tool_callback",
+      find: "judgement.runs",
+      put: "judgement.runs or tool_context.tool_confirmation is not None",
+    },
+    host: "Google ADK, Python",
+    noticed: ["E1n"],
+  },
+  {
+    fault: "does not see what the provider runs",
+    file: "svc_gate_google_adk.py",
+    mutation: {
+      within: "_provided_by",
+      find: 'name != "function_declarations"',
+      put: "False",
+    },
+    host: "Google ADK, Python",
+    noticed: ["D3"],
+  },
+  {
+    fault: "does not see what the provider runs",
+    file: "google-adk.mjs",
+    mutation: { within: "stopAt", find: "problems.length > 0", put: "false" },
+    host: "Google ADK, JavaScript",
+    noticed: ["D3"],
+  },
+  {
+    fault: "loses the server of a tool",
+    file: "google-adk.mjs",
+    mutation: {
+      within: "nameOf",
+      find: "gateName(originalName, name.slice(0, -end.length))",
+      put: "gateName(originalName)",
+    },
+    host: "Google ADK, JavaScript",
+    noticed: ["D2"],
+  },
+  {
+    fault: "judges another input than the tool gets",
+    file: "google-adk.mjs",
+    mutation: {
+      within: "run",
+      find: "guard.judge({ name, input, context }, $$more)",
+      put: "guard.judge({ name, input: { amount: 5 }, context }, $$more)",
+    },
+    host: "Google ADK, JavaScript",
+    noticed: ["A2", "D4"],
+  },
+  {
+    fault: "lets a later middleware change the arguments",
+    file: "svc_gate_agent_framework.py",
+    mutation: {
+      within: "_Calls.process",
+      find: "context.metadata[_SECURITY_ARGUMENTS_SNAPSHOT_CONTEXT_KEY] = $token",
+      put: "pass",
+    },
+    host: "Microsoft Agent Framework",
+    noticed: ["D4"],
+  },
+  {
+    fault: "takes the answer of the program's user for a person's decision",
+    file: "svc_gate_agent_framework.py",
+    mutation: {
+      within: "_Calls.process",
+      find: "self._guard.judge(call)",
+      put: '($found if "approval_response" not in context.metadata else call_next())',
+    },
+    host: "Microsoft Agent Framework",
+    noticed: ["E1n"],
+  },
 ];
 
 suite("broken adapters", { concurrency: 2 }, () => {
-  for (const mutant of mutants) {
+  for (const mutant of [...mutants, ...frameworks]) {
     const { fault, file, host, noticed } = mutant;
     test(`${host} notices that ${file} ${fault}`, async (t) => {
       const driver = drivers.find(({ name }) => name === host);

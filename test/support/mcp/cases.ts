@@ -162,7 +162,7 @@ export const cases: Readonly<Record<string, Run>> = {
   },
   "A6: an unknown tool is not run and not asked": async (t, options) => {
     const proxy = await startProxy(t, options);
-    isRefused(await proxy.call("steal", {}), /nobody has accepted the tool "steal".*svc-gate mcp accept/);
+    isRefused(await proxy.call("steal", {}), /nobody has accepted the tool "steal".*svc-gate mcp accept --name bank /);
     assert.deepEqual([proxy.ran(), (await proxy.receipts()).length], [[], 0]);
   },
   "A6: arguments that are not an object are not run": refusedLine(callLine('{"name":"pay","arguments":5}'), -32602),
@@ -293,8 +293,9 @@ export const cases: Readonly<Record<string, Run>> = {
   },
   "pins: without a lock file everything is hidden, and the client learns why": async (t, options) => {
     const proxy = await startProxy(t, { ...options, accepted: null });
-    assert.match((await proxy.ask("tools/list")).error?.message ?? "", /nobody has accepted.*svc-gate mcp accept/);
-    isRefused(await proxy.call("pay", { amount: 5 }), /nobody has accepted.*svc-gate mcp accept/);
+    const remedy = /nobody has accepted.*svc-gate mcp accept --name bank --pins \S+ -- COMMAND$/;
+    assert.match((await proxy.ask("tools/list")).error?.message ?? "", remedy);
+    isRefused(await proxy.call("pay", { amount: 5 }), remedy);
     assert.deepEqual([proxy.ran(), (await proxy.receipts()).length], [[], 0]);
   },
   "pins: a server that is started in another way is not the accepted one": async (t, options) => {
@@ -312,7 +313,7 @@ export const cases: Readonly<Record<string, Run>> = {
     await proxy.next(({ method }) => method === "notifications/tools/list_changed");
     isRefused(
       await proxy.call("pay", { amount: 5 }),
-      /"pay" of this MCP server has changed since it was accepted.*svc-gate mcp accept/,
+      /"pay" of this MCP server has changed since it was accepted.*svc-gate mcp accept --name bank /,
     );
     isRefused(await proxy.call("extra", {}), /nobody has accepted the tool "extra"/);
     const listed = await names();
@@ -359,6 +360,18 @@ export const cases: Readonly<Record<string, Run>> = {
     assert.notEqual(readFileSync(proxy.lockFile, "utf8"), before);
     assert.match((await runAgent(t, [...args, ...server])).output, /^Nothing has changed/);
   },
+  "pins: the command in a refusal can be copied, and has no word of the server's command": async (t, options) => {
+    const secret = "--token=sk-of-the-server";
+    const proxy = await startProxy(t, { ...options, accepted: [secret], words: [secret], flags: ["--project"] });
+    const refusal = textOf(await proxy.call("steal", {}));
+    const [, command = ""] = /a person must run: svc-gate (.*)$/.exec(refusal) ?? [];
+    assert.doesNotMatch(refusal, /sk-of/);
+    const lock = readFileSync(proxy.lockFile, "utf8");
+    writeFileSync(proxy.lockFile, lock.replace('"channels": []', '"channels": ["logging"]'));
+    const { code, output } = await runAgent(t, [...command.split(" "), "--deny", "logging", "--yes"]);
+    assert.equal(code, 0, output);
+    assert.equal(readFileSync(proxy.lockFile, "utf8"), lock);
+  },
   "channels: a capability that is not allowed is removed on both sides": async (t, options) => {
     const proxy = await startProxy(t, { ...options, allow: ["sampling"] });
     assert.deepEqual(
@@ -371,7 +384,7 @@ export const cases: Readonly<Record<string, Run>> = {
   "channels: a method that is not allowed does not reach the server": async (t, options) => {
     const proxy = await startProxy(t, options);
     const { error } = await proxy.ask("resources/read", { uri: "file:///open" });
-    assert.match(error?.message ?? "", /not allowed; a person can allow it: svc-gate mcp accept --allow resources/);
+    assert.match(error?.message ?? "", /can allow it: svc-gate mcp accept --name bank --pins \S+ --allow resources$/);
     assert.match((await proxy.ask("vendor/run", {})).error?.message ?? "", /not one that svc-gate passes on/);
     assert.deepEqual(proxy.ran(), []);
   },

@@ -299,4 +299,27 @@ export const mutants: readonly Mutant[] = [
     ],
     noticed: ["A6: a batch"],
   },
+  {
+    fault: "names no server in a refusal",
+    mutations: [
+      {
+        within: "acceptCommand",
+        find: '["svc-gate", "mcp", "accept", "--name", name]',
+        put: '["svc-gate", "mcp", "accept"]',
+      },
+    ],
+    noticed: ["A6: an unknown tool", "pins: without", "pins: changed", "pins: the command", "channels: a method that"],
+  },
+  {
+    fault: "tells the model how the server is started",
+    mutations: [
+      {
+        within: "run",
+        module: "mcp/command",
+        find: "acceptCommand(server)",
+        put: "wholeAcceptCommand(server, source)",
+      },
+    ],
+    noticed: ["pins: the command"],
+  },
 ];

@@ -83,6 +83,7 @@ suite("the adapter for the Vercel AI SDK", () => {
       [await asks.pay.needsApproval({ amount: 4 }, options), await asks.pay.needsApproval({ amount: 3 }, options)],
       [true, false],
     );
-    assert.equal((guarded({ pay }, { gate: gateThat("ALLOW") }) as any).pay.needsApproval, pay.needsApproval);
+    const refuses = guarded({ pay }, { gate: gateThat("ALLOW") });
+    assert.equal(refuses.pay.needsApproval, pay.needsApproval);
   });
 });

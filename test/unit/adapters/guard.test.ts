@@ -82,8 +82,8 @@ suite("the guard of the adapters", () => {
       const found = await guardOf({ gate, ...quiet }).judge(call);
       assert.deepEqual([found.runs, found.reason], [false, "Svc: the adapter itself failed; the action is blocked."]);
     }
-    for (const gate of [() => undefined, () => Promise.reject(new Error("no run"))] as any[])
-      assert.equal((await guardOf({ gate, ...quiet }).judge(call)).runs, false);
+    const clients: readonly any[] = [() => undefined, () => Promise.reject(new Error("no run"))];
+    for (const gate of clients) assert.equal((await guardOf({ gate, ...quiet }).judge(call)).runs, false);
   });
 
   test("facts that fail refuse the call without a check", async () => {
@@ -115,17 +115,19 @@ suite("the guard of the adapters", () => {
     assert.deepEqual([found.runs, found.parks, found.approval, waiting.asked.length], [false, true, "a1", 1]);
   });
 
-  test("the outcome says done after a result, unknown after an error, and nothing without a receipt", async () => {
+  test("the outcome says done after a result, unknown after an error, and nothing if the gate let no call through", async () => {
     const [refuse, fails] = [
       (): string => "refused",
       (): never => {
         throw new Error("broken");
       },
     ];
-    const gate = clientWith({}, {}, { unreached: true, mode: null, receipt: null }, { verdict: "BLOCK" });
+    const notLet = [{ unreached: true, mode: null, receipt: null }, { mode: "observe" }, { verdict: "BLOCK" }];
+    const gate = clientWith({}, {}, ...notLet);
     const guard = guardOf({ gate, ...quiet });
     assert.equal(await guard.run(call, () => "paid", refuse), "paid");
     await assert.rejects(guard.run(call, fails, refuse), /broken/);
+    assert.equal(await guard.run(call, () => "paid", refuse), "paid");
     assert.equal(await guard.run(call, () => "paid", refuse), "paid");
     assert.equal(await guard.run(call, () => "paid", refuse), "refused");
     await turn();

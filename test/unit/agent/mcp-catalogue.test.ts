@@ -10,6 +10,7 @@ import type { Pins } from "../../../packages/agent/src/mcp/pins.ts";
 const pins: Pins = {
   channels: new Set(),
   refusal: null,
+  remedy: "svc-gate mcp accept --name bank",
   hasInstructions: () => false,
   statusOf: (name, { description }) => (name !== "pay" ? "new" : description === "Pays." ? "accepted" : "changed"),
   hasTool: (name) => name === "pay",

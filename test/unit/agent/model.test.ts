@@ -27,8 +27,12 @@ interface Wire {
   readonly streamed: (events: readonly any[]) => Spoken;
 }
 
-const tool = { name: "pay", parameters: {} };
+const schema = { type: "object", properties: { amount: { type: ["number", "null"] }, type: { type: "string" } } };
+const tool = { name: "pay", description: "Pays.", parameters: schema };
 const said = (found: Partial<Spoken>): Spoken => ({ calls: [], text: "", ...found });
+
+/** As Gemini writes the schema. */
+const inCapitals = { type: "OBJECT", properties: { amount: { type: ["number", "null"] }, type: { type: "STRING" } } };
 
 /** Returns the text of the member `name` as it was written, for arguments that are not equal to what a parser makes of them. */
 const rawMembers = (body: string, name: string): string[] =>
@@ -40,7 +44,7 @@ const wires: Readonly<Record<string, Wire>> = {
     body: (stream, results) => ({
       model: "m",
       stream,
-      tools: [{ name: "pay", input_schema: {} }],
+      tools: [{ name: "pay", description: "Pays.", input_schema: schema }],
       messages: [
         { role: "user", content: [{ type: "text", text: "do [[A]]" }] },
         ...(results > 0
@@ -149,7 +153,7 @@ const wires: Readonly<Record<string, Wire>> = {
   Gemini: {
     path: (isStreamed) => `/v1beta/models/m:${isStreamed ? "streamGenerateContent?alt=sse" : "generateContent"}`,
     body: (_, results) => ({
-      tools: [{ functionDeclarations: [tool] }],
+      tools: [{ functionDeclarations: [{ ...tool, parameters: inCapitals }] }],
       contents: [
         { role: "user", parts: [{ text: "do [[A]]" }] },
         ...(results > 0
@@ -213,9 +217,33 @@ suite("the scripted model", () => {
         assert.deepEqual(await spoken(model, wire, isStreamed, 1), { calls: [], text: "fin" });
         const last = model.shown.at(-1);
         assert.match(last?.results[0]?.text ?? "", /paid \[\[B\]\]/);
-        assert.deepEqual(last?.tools, ["pay"]);
+        assert.deepEqual(last?.tools, [{ name: "pay", description: "Pays.", schema }]);
         assert.equal(JSON.stringify(model.shown).includes("secret"), false, "no key is kept");
       });
+
+  test("tools in forms of their own are read: of the provider, in a namespace, and without JSON arguments", async (t) => {
+    const model = await started(t);
+    const offered = async (path: string, tools: readonly object[]): Promise<readonly string[]> => {
+      await fetch(model.url + path, { method: "POST", body: JSON.stringify({ tools, messages: [], input: [] }) });
+      return model.shown.at(-1)?.tools.map((each) => `${each.name} ${each.schema === undefined}`) ?? [];
+    };
+    const search = { type: "web_search_20250305", name: "web_search" };
+    assert.deepEqual(await offered("/v1/messages", [search]), ["web_search true"]);
+    const custom = { type: "custom", custom: { name: "patch" } };
+    assert.deepEqual(await offered("/v1/chat/completions", [custom]), ["patch true"]);
+    const inner = { type: "function", ...tool };
+    assert.deepEqual(
+      await offered("/v1/responses", [
+        { type: "namespace", name: "agents", tools: [inner] },
+        { type: "custom", name: "apply_patch", format: {} },
+        { type: "web_search" },
+      ]),
+      ["agents/pay false", "apply_patch true", "web_search true"],
+    );
+    const gemini = [{ functionDeclarations: [{ name: "pay", parametersJsonSchema: schema }] }, { googleSearch: {} }];
+    assert.deepEqual(await offered("/v1beta/models/m:generateContent", gemini), ["pay false", "googleSearch true"]);
+    assert.deepEqual(model.shown.at(-1)?.tools[0]?.schema, schema);
+  });
 
   test("arguments that end too early are sent as they are", async (t) => {
     const model = await startModel({ A: [[{ tool: "pay", arguments: '{"amount":5' }]] });

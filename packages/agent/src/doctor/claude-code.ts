@@ -3,7 +3,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { once } from "node:events";
 import { delimiter, dirname, join } from "node:path";
 import { BadInput } from "../bad-input.ts";
-import { managedFile, shellWord, userFile } from "../install/claude-code.ts";
+import { managedFile, userFile } from "../install/claude-code.ts";
+import { shellWord } from "../shell-word.ts";
 import type { StandIn } from "./stand-in.ts";
 
 type Members = Readonly<Record<string, unknown>>;
@@ -206,26 +207,42 @@ export interface Run {
   /** The settings of the workspace's own files; undefined if it has none. */
   readonly project: Members | undefined;
   readonly words: readonly string[];
+  /** Starts a session with a terminal of the command `script` (Linux), and ends it as soon as this is true. */
+  readonly inTerminal?: () => boolean;
 }
 
 const runMs = 60_000;
+const sessionMs = 15_000;
+
+const apiKey = "sk-of-the-doctor";
 
 /** Starts the host with a home of its own, and waits for its end. */
 export async function runHost(run: Run): Promise<{ readonly code: number | null; readonly output: string }> {
-  const { host, model, gate, folder, script, user, project, words } = run;
+  const { host, model, gate, folder, script, user, project, words, inTerminal } = run;
   const [home, workspace] = [join(folder, "home"), join(folder, "workspace")];
   const config = join(home, ".claude");
   const temporary = join(folder, "tmp");
   for (const each of [config, temporary, join(workspace, ".claude")]) mkdirSync(each, { recursive: true });
   // As after the host's first question about a project.
-  const trust = { projects: { [workspace]: { hasTrustDialogAccepted: true } }, hasCompletedOnboarding: true };
+  const trust = {
+    projects: { [workspace]: { hasTrustDialogAccepted: true } },
+    hasCompletedOnboarding: true,
+    customApiKeyResponses: { approved: [apiKey], rejected: [] },
+  };
   writeFileSync(join(config, ".claude.json"), JSON.stringify(trust));
   writeFileSync(join(config, "settings.json"), JSON.stringify(user));
   writeFileSync(join(workspace, ".claude", "settings.json"), JSON.stringify(project ?? {}));
   const nowhere = "http://127.0.0.1:9";
-  const child = spawn(host.program, ["-p", `[[${script}]]`, "--output-format", "json", ...words], {
+  const session = join(folder, "session");
+  const started = [host.program, `[[${script}]]`, ...words].map(shellWord).join(" ");
+  const inShell = `stty rows 40 cols 120; echo $$ > ${shellWord(session)}; exec ${started}`;
+  const [program, ...all] =
+    inTerminal === undefined
+      ? [host.program, "-p", `[[${script}]]`, "--output-format", "json", ...words]
+      : ["script", "-qfec", inShell, "/dev/null"];
+  const child = spawn(program, all, {
     cwd: workspace,
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: [inTerminal === undefined ? "ignore" : "pipe", "pipe", "pipe"], // without input, `script` ends
     detached: true, // a group of its own, with everything that it starts
     env: {
       PATH: process.env["PATH"] ?? "",
@@ -234,7 +251,8 @@ export async function runHost(run: Run): Promise<{ readonly code: number | null;
       CLAUDE_CODE_TMPDIR: temporary,
       TMPDIR: temporary,
       ANTHROPIC_BASE_URL: model,
-      ANTHROPIC_API_KEY: "sk-of-the-doctor",
+      ANTHROPIC_API_KEY: apiKey,
+      ...(inTerminal === undefined ? {} : { TERM: "xterm-256color" }),
       SVC_KEY: gate.key,
       HTTP_PROXY: nowhere,
       HTTPS_PROXY: nowhere,
@@ -243,21 +261,27 @@ export async function runHost(run: Run): Promise<{ readonly code: number | null;
       DISABLE_AUTOUPDATER: "1",
     },
   });
-  const end = (): void => endGroup(child.pid);
-  const timer = setTimeout(end, runMs);
+  const end = (): void => {
+    endGroup(child.pid);
+    if (existsSync(session)) endGroup(Number(readFileSync(session, "utf8"))); // `script` starts another group
+  };
+  const timer = setTimeout(end, inTerminal === undefined ? runMs : sessionMs);
+  const watching = setInterval(() => inTerminal?.() === true && end(), 100);
+  child.once("error", end);
   child.once("exit", end); // A program that the host left behind would keep its output open.
   process.once("exit", end);
   let output = "";
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (piece) => (output += String(piece)));
+  for (const stream of [child.stdout, child.stderr]) stream?.on("data", (piece) => (output += String(piece)));
   const [code] = (await once(child, "close")) as [number | null];
   clearTimeout(timer);
+  clearInterval(watching);
   process.off("exit", end);
   return { code, output };
 }
 
 function endGroup(pid: number | undefined): void {
   try {
-    if (pid !== undefined) process.kill(-pid, "SIGKILL");
+    if (pid !== undefined && pid > 0) process.kill(-pid, "SIGKILL");
   } catch {
     // It has ended already.
   }

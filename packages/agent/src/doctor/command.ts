@@ -10,7 +10,8 @@ import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
 import { BadInput } from "../bad-input.ts";
 import { approverFiles } from "../install/approver-files.ts";
-import { shellWord, userFile } from "../install/claude-code.ts";
+import { userFile } from "../install/claude-code.ts";
+import { shellWord } from "../shell-word.ts";
 import { startModel, type ScriptedModel } from "../model/server.ts";
 import { cases, type Case } from "./cases.ts";
 import {
@@ -38,6 +39,7 @@ The scripted calls only touch files in a folder of the doctor's own.
   --project FOLDER   also use the settings of this project
   --yes              start the listed commands without asking
   --json             print the results for programs
+  --tools            print the tools that the host offers its model instead, for \`svc-gate import-tools\`
 
 Exit code 0: nothing ran without the gate's ALLOW; 1: a case is open, or says nothing; 2: the doctor could not start.
 `;
@@ -48,6 +50,7 @@ const options = {
   project: { type: "string" },
   yes: { type: "boolean", default: false },
   json: { type: "boolean", default: false },
+  tools: { type: "boolean", default: false },
   help: { type: "boolean", default: false },
 } as const;
 
@@ -69,6 +72,7 @@ export async function doctorCommand(words: readonly string[]): Promise<number> {
   if (!isCut && process.getuid?.() === 0)
     throw new BadInput("the doctor does not run as root: run it as the user whose agent it looks at");
   const project = values.project === undefined ? undefined : resolve(values.project);
+  if (values.tools) return listTools(values, words, project);
   const host = findHost(values.host);
   const files = readSettingsFiles(project);
   if (isCut && values.yes) return examine({ host, files, isCut: true, isJson: values.json });
@@ -76,6 +80,14 @@ export async function doctorCommand(words: readonly string[]): Promise<number> {
   if (!(values.yes || (await agrees()))) return say("nothing was started", 1);
   if (canCutNetwork()) return runInside([...words.filter((word) => word !== "--yes"), "--yes"]);
   return examine({ host, files, isCut: false, isJson: values.json });
+}
+
+/** It starts nothing but the host, so it does not ask. */
+async function listTools(values: Values, words: readonly string[], project: string | undefined): Promise<number> {
+  const isCut = isInside();
+  if (!isCut && canCutNetwork()) return runInside(words);
+  const { printHostTools } = await import("./tools.ts");
+  return printHostTools({ agent: values.agent ?? "", named: values.host, project, isCut });
 }
 
 type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>["values"];

@@ -2,6 +2,7 @@ import { realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { BadInput } from "../bad-input.ts";
+import { shellWord } from "../shell-word.ts";
 
 /** What the settings must do. */
 export interface Wanted {
@@ -167,11 +168,6 @@ function hookOf({ url, keyFile, form, onEscalate }: Wanted, isAsking: boolean): 
 /** The path of this program, because a host starts hooks with another PATH. */
 function ownProgram(): string {
   return realpathSync(process.argv[1] ?? "svc-gate");
-}
-
-/** A word for a POSIX shell. */
-export function shellWord(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 function membersOf(settings: Members, name: string): Members {

@@ -10,7 +10,8 @@ import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
 import { BadInput } from "../bad-input.ts";
 import { approverFiles } from "./approver-files.ts";
-import { claudeCodeSettings, managedFile, shellWord, userFile, type Wanted } from "./claude-code.ts";
+import { shellWord } from "../shell-word.ts";
+import { claudeCodeSettings, managedFile, userFile, type Wanted } from "./claude-code.ts";
 import { lineDifference } from "./difference.ts";
 import { keyFileFor, makeKey } from "./host-key.ts";
 

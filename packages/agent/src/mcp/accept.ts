@@ -2,7 +2,8 @@
 import { createInterface } from "node:readline/promises";
 import { channels, type Channel } from "./channels.ts";
 import type { McpOptions } from "./command.ts";
-import { digestOf, textIn, type JsonObject } from "./json.ts";
+import { digestOf, textIn } from "./json.ts";
+import { offersOf } from "./offers.ts";
 import {
   readLock,
   sourceDigest,
@@ -13,9 +14,8 @@ import {
   type PinnedText,
   type PinnedTool,
 } from "./pins.ts";
-import { probe, type Offer } from "./probe.ts";
-import { messageOf, secretOf } from "./settings.ts";
-import { Upstream } from "./upstream.ts";
+import type { Offer } from "./probe.ts";
+import { visible } from "./visible.ts";
 
 /** @returns 0 if the lock file says what the server offers, 1 if the person said no */
 export async function accept(options: McpOptions): Promise<number> {
@@ -40,34 +40,6 @@ export async function accept(options: McpOptions): Promise<number> {
   writeLock(lockFile, lock);
   process.stdout.write(`Accepted. The lock file is ${lockFile}\n`);
   return 0;
-}
-
-async function offersOf({ source, prefix }: McpOptions, allowed: readonly Channel[]): Promise<readonly Offer[]> {
-  const { address } = source;
-  const key = secretOf(process.env, "SVC_MCP_UPSTREAM_KEY");
-  const upstream = address === undefined ? undefined : new Upstream(address, key);
-  try {
-    const offers = await probe(source, capabilitiesOf(allowed), upstream);
-    if (offers.length > 0) return offers;
-  } catch (error) {
-    throw new UsageError(`svc-gate mcp: the server ${prefix} does not answer: ${messageOf(error)}`);
-  } finally {
-    upstream?.close();
-  }
-  throw new UsageError(`svc-gate mcp: the server ${prefix} ended, or does not answer as an MCP server does`);
-}
-
-const capabilities: Readonly<Partial<Record<Channel, JsonObject>>> = {
-  elicitation: { form: {}, url: {} },
-  roots: { listChanged: true },
-  sampling: { tools: {}, context: {} },
-  tasks: { list: {}, cancel: {}, requests: { sampling: { createMessage: {} }, elicitation: { create: {} } } },
-};
-
-function capabilitiesOf(allowed: readonly Channel[]): JsonObject {
-  return Object.fromEntries(
-    allowed.flatMap((channel) => (capabilities[channel] ? [[channel, capabilities[channel]]] : [])),
-  );
 }
 
 function lockOf({ prefix, source }: McpOptions, allowed: readonly Channel[], offers: readonly Offer[]): LockFile {
@@ -128,13 +100,6 @@ function pinnedIn(lock: LockFile | undefined, name: string): readonly PinnedTool
 function linesOf(pinned: readonly PinnedTool[]): readonly string[] {
   if (pinned.length !== 1) return pinned.map(({ definition }) => JSON.stringify(definition));
   return Object.entries(pinned[0]?.definition ?? {}).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
-}
-
-/** Shows characters that a terminal obeys or hides: a definition may try to hide what it says. */
-function visible(text: string): string {
-  return text.replaceAll(/[\p{C}\p{Zl}\p{Zp}\u{34f}\u{115f}\u{1160}\u{3164}\u{ffa0}]/gu, (character) => {
-    return `\\u{${character.codePointAt(0)?.toString(16) ?? ""}}`;
-  });
 }
 
 async function isConfirmed(): Promise<boolean> {

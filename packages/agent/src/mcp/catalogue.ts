@@ -48,7 +48,7 @@ export class Catalogue {
     if (status !== "accepted" && this.#pins.refusal === null && isUnsaid) {
       this.#said.add(name);
       this.#say(
-        `the tool ${JSON.stringify(name)} is ${status}: it is hidden and blocked until you run svc-gate mcp accept`,
+        `the tool ${JSON.stringify(name)} is ${status}: it is hidden and blocked until you run ${this.#pins.remedy}`,
       );
     }
     return status === "accepted";
@@ -59,7 +59,7 @@ export class Catalogue {
     const { refusal } = this.#pins;
     if (refusal !== null) return refusal;
     const quoted = JSON.stringify(name.slice(0, 128));
-    const again = "a person must run: svc-gate mcp accept";
+    const again = `a person must run: ${this.#pins.remedy}`;
     if (!this.#pins.hasTool(name)) return `Svc: nobody has accepted the tool ${quoted} of this MCP server; ${again}`;
     const unlisted = `Svc: the MCP server does not list the tool ${quoted} now; the call is blocked.`;
     for (let count = 0; this.#isStale(); count += 1) {

@@ -87,12 +87,16 @@ export function allowedMethod(table: Methods, method: string, allowed: ReadonlyS
   return found.channel === undefined || allowed.has(found.channel) ? found : undefined;
 }
 
-/** The sentence for a method that does not pass. */
-export function deniedMethod(table: Methods, method: string): string {
+/**
+ * The sentence for a method that does not pass.
+ *
+ * @param remedy the command with which a person accepts what the server offers
+ */
+export function deniedMethod(table: Methods, method: string, remedy: string): string {
   const channel = Object.hasOwn(table, method) ? table[method]?.channel : undefined;
   const name = JSON.stringify(method.slice(0, 64));
   if (channel === undefined) return `Svc: the method ${name} is not one that svc-gate passes on.`;
-  return `Svc: the method ${name} is not allowed; a person can allow it: svc-gate mcp accept --allow ${channel}`;
+  return `Svc: the method ${name} is not allowed; a person can allow it: ${remedy} --allow ${channel}`;
 }
 
 const clientCapabilities: Readonly<Record<string, Channel>> = {

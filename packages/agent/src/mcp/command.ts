@@ -1,10 +1,11 @@
 /** `svc-gate mcp`: asks the gate before each call of an MCP server's tools. */
 import { parseArgs } from "node:util";
 import type { AgentCommand } from "../mod.ts";
+import { acceptCommand, wholeAcceptCommand, type NamedServer } from "./accept-command.ts";
 import { channels, type Channel } from "./channels.ts";
 import { Judge } from "./judge.ts";
 import { defaultName, serverPrefix } from "./names.ts";
-import { defaultLockFile, readPins, UsageError, type Source } from "./pins.ts";
+import { defaultLockFile, readLock, readPins, UsageError, type Source } from "./pins.ts";
 import type { RelayContext } from "./relay.ts";
 import { Rounds } from "./rounds.ts";
 import { gateOf } from "./settings.ts";
@@ -14,6 +15,9 @@ const usage = `usage: svc-gate mcp [options] -- COMMAND [ARGUMENT ...]      star
        svc-gate mcp [options] --upstream URL --port PORT    stand before a server's address
        svc-gate mcp accept [options] -- COMMAND ...         show what is new or changed, and accept it
        svc-gate mcp accept [options] --upstream URL         the same for a server's address
+       svc-gate mcp accept --name NAME                      ask the accepted server again
+       svc-gate mcp tools [options] -- COMMAND ...          print the server's tools, for svc-gate import-tools
+       svc-gate mcp tools [options] --upstream URL          the same for a server's address
 
   --name NAME        the server's name at the gate: its tools are NAME.TOOL
   --project          the server comes from a project's file: its name becomes project:NAME
@@ -21,6 +25,7 @@ const usage = `usage: svc-gate mcp [options] -- COMMAND [ARGUMENT ...]      star
   --wait SECONDS     how long a call waits for a person (default: 0, the call is refused)
   --upstream URL     the address of a server with the Streamable HTTP transport
   --port PORT        listen on 127.0.0.1:PORT; clients send the key SVC_MCP_KEY as a bearer token
+  --timeout SECONDS  accept and tools: how long the server may take for one answer (default: 30)
   accept only:
   --allow CHANNEL    also let pass ${channels.join(", ")}
   --deny CHANNEL     let it pass no longer
@@ -37,11 +42,13 @@ environment (a name with _FILE is a file that holds the key):
 `;
 
 export interface McpOptions {
-  readonly isAccept: boolean;
+  readonly action: "accept" | "proxy" | "tools";
   readonly source: Source;
+  readonly server: NamedServer;
   /** The server's part of all names at the gate. */
   readonly prefix: string;
   readonly lockFile: string;
+  readonly answerMs: number;
   readonly waitMs: number;
   readonly port: number | undefined;
   readonly allow: readonly Channel[];
@@ -64,14 +71,12 @@ export const mcp: AgentCommand = async (words) => {
 };
 
 async function run(options: McpOptions): Promise<number> {
-  if (options.isAccept) {
-    const { accept } = await import("./accept.ts");
-    return accept(options);
-  }
-  const { prefix, source, lockFile, port } = options;
+  if (options.action === "accept") return (await import("./accept.ts")).accept(options);
+  if (options.action === "tools") return (await import("./tools.ts")).printTools(options);
+  const { server, prefix, source, lockFile, port } = options;
   const say = (sentence: string): void => void process.stderr.write(`svc-gate mcp (${prefix}): ${sentence}\n`);
-  const pins = readPins(lockFile, prefix, source);
-  if (pins.refusal !== null) say(pins.refusal);
+  const pins = readPins(lockFile, { prefix, source, remedy: acceptCommand(server) });
+  if (pins.refusal !== null) say(`${pins.refusal}\n  ${wholeAcceptCommand(server, source)}`);
   const makeGate = gateOf(process.env);
   const contextOf = (sessionId?: string): RelayContext => ({
     prefix,
@@ -91,28 +96,59 @@ async function run(options: McpOptions): Promise<number> {
 }
 
 function optionsOf(words: readonly string[]): McpOptions {
-  const isAccept = words[0] === "accept";
+  const action = words[0] === "accept" || words[0] === "tools" ? words[0] : "proxy";
   const dashes = words.indexOf("--");
   const command = dashes === -1 ? [] : words.slice(dashes + 1);
-  const values = valuesOf(words.slice(isAccept ? 1 : 0, dashes === -1 ? undefined : dashes));
-  const { upstream, name, project = false, pins, wait = "0", port, yes = false } = values;
-  if ((command.length === 0) === (upstream === undefined))
-    throw new UsageError(`svc-gate mcp: give a command after --, or an address with --upstream\n${usage}`);
-  const source: Source = upstream === undefined ? { command } : { command, address: addressOf(upstream) };
-  if (!isAccept && (upstream === undefined) !== (port === undefined))
+  const values = valuesOf(words.slice(action === "proxy" ? 0 : 1, dashes === -1 ? undefined : dashes));
+  const { upstream, project: isProject = false, pins, wait = "0", timeout = "30", port, yes = false } = values;
+  const given = command.length > 0 || upstream !== undefined;
+  const source = given || action !== "accept" ? sourceOf(command, upstream) : acceptedSource(values);
+  if (action === "proxy" && (upstream === undefined) !== (port === undefined))
     throw new UsageError("svc-gate mcp: --upstream and --port belong together");
-  const prefix = serverPrefix(name ?? defaultName(source), project);
+  const name = values.name ?? defaultName(source);
+  const prefix = prefixOf(name, isProject);
+  const answerSeconds = numberOf("--timeout", timeout, 600);
+  if (answerSeconds === 0) throw new UsageError("svc-gate mcp: --timeout needs at least one second");
   return {
-    isAccept,
+    action,
     source,
+    server: { name, isProject, pins },
     prefix,
     lockFile: pins ?? defaultLockFile(prefix),
+    answerMs: answerSeconds * 1000,
     waitMs: numberOf("--wait", wait, 86_400) * 1000,
     port: port === undefined ? undefined : numberOf("--port", port, 65_535),
     allow: channelsOf("--allow", values.allow),
     deny: channelsOf("--deny", values.deny),
     isYes: yes,
   };
+}
+
+function sourceOf(command: readonly string[], upstream: string | undefined): Source {
+  if ((command.length === 0) === (upstream === undefined))
+    throw new UsageError(`svc-gate mcp: give a command after --, or an address with --upstream\n${usage}`);
+  return upstream === undefined ? { command } : { command, address: addressOf(upstream) };
+}
+
+/** The server as a person accepted it before, so that the command in a refusal can be copied as it is. */
+function acceptedSource({ name, project = false, pins }: Values): Source {
+  if (name === undefined) return sourceOf([], undefined);
+  const prefix = prefixOf(name, project);
+  const started = readLock(pins ?? defaultLockFile(prefix))?.started ?? [];
+  const [first = ""] = started;
+  if (started.length === 0)
+    throw new UsageError(
+      `svc-gate mcp: nobody has accepted the server ${prefix} yet: give its command after --, or its address with --upstream`,
+    );
+  return /^https?:/i.test(first) ? { command: [], address: addressOf(first) } : { command: started };
+}
+
+function prefixOf(name: string, isProject: boolean): string {
+  try {
+    return serverPrefix(name, isProject);
+  } catch {
+    throw new UsageError("svc-gate mcp: the server's name is not text of Unicode");
+  }
 }
 
 function valuesOf(args: readonly string[]): Values {
@@ -128,6 +164,7 @@ const flags = {
   project: { type: "boolean" },
   pins: { type: "string" },
   wait: { type: "string" },
+  timeout: { type: "string" },
   upstream: { type: "string" },
   port: { type: "string" },
   allow: { type: "string", multiple: true },
@@ -143,7 +180,7 @@ function addressOf(text: string): URL {
   const isLocal = ["127.0.0.1", "[::1]", "localhost"].includes(address?.hostname ?? "");
   const isSafe = address?.protocol === "https:" || (address?.protocol === "http:" && isLocal);
   if (address === undefined || !isSafe || address.username !== "" || address.password !== "" || address.hash !== "")
-    throw new UsageError("svc-gate mcp: --upstream needs an https address, or http on this machine, without a user");
+    throw new UsageError("svc-gate mcp: the server's address must be https, or http on this machine, without a user");
   return address;
 }
 

@@ -42,6 +42,8 @@ export interface Pins {
   readonly channels: ReadonlySet<Channel>;
   /** Why nothing of the server is accepted; null if something is. */
   readonly refusal: string | null;
+  /** The command with which a person accepts what the server offers. */
+  readonly remedy: string;
   readonly hasInstructions: (text: string) => boolean;
   /** `accepted`, or why the definition is hidden. */
   readonly statusOf: (name: string, definition: JsonObject) => "accepted" | "changed" | "new";
@@ -51,12 +53,28 @@ export interface Pins {
 /** A mistake of the person who starts the command: exit code 2. */
 export class UsageError extends Error {}
 
-/** Reads the pins of a server that is started in this way. */
-export function readPins(file: string, server: string, source: Source): Pins {
+/**
+ * Reads the pins of a server that is started in this way.
+ *
+ * @param remedy the command with which a person accepts the server; if nothing is accepted, the server's command follows
+ */
+export function readPins(
+  file: string,
+  { prefix, source, remedy }: { readonly prefix: string; readonly source: Source; readonly remedy: string },
+): Pins {
   const lock = readLock(file);
-  if (lock === undefined) return nothing(`Svc: nobody has accepted the tools of the MCP server "${server}" yet`);
-  if (lock.server !== server || lock.source !== sourceDigest(source))
-    return nothing(`Svc: the MCP server "${server}" is started in another way than the accepted one`);
+  const how = `${remedy} ${source.address === undefined ? "-- COMMAND" : "--upstream URL"}`;
+  const nothing = (why: string): Pins => ({
+    channels: new Set(),
+    refusal: `Svc: ${why}; a person must run: ${how}`,
+    remedy,
+    hasInstructions: () => false,
+    statusOf: () => "new",
+    hasTool: () => false,
+  });
+  if (lock === undefined) return nothing(`nobody has accepted the tools of the MCP server "${prefix}" yet`);
+  if (lock.server !== prefix || lock.source !== sourceDigest(source))
+    return nothing(`the MCP server "${prefix}" is started in another way than the accepted one`);
   const tools = new Map(
     Object.entries(lock.tools).map(([name, pinned]) => [name, new Set(pinned.map(({ digest }) => digest))]),
   );
@@ -64,6 +82,7 @@ export function readPins(file: string, server: string, source: Source): Pins {
   return {
     channels: new Set(lock.channels),
     refusal: null,
+    remedy,
     hasInstructions: (text) => texts.has(digestOf(text)),
     statusOf: (name, definition) => {
       const pinned = tools.get(name);
@@ -71,16 +90,6 @@ export function readPins(file: string, server: string, source: Source): Pins {
       return pinned.has(digestOf(definition)) ? "accepted" : "changed";
     },
     hasTool: (name) => tools.has(name),
-  };
-}
-
-function nothing(why: string): Pins {
-  return {
-    channels: new Set(),
-    refusal: `${why}; a person must run: svc-gate mcp accept`,
-    hasInstructions: () => false,
-    statusOf: () => "new",
-    hasTool: () => false,
   };
 }
 

@@ -1,170 +1,109 @@
-/** Asks a server, in both generations of the protocol, what it offers. `accept` shows the answers to a person. */
-import { spawn } from "node:child_process";
+/** Asks a server, in both generations of the protocol, what it offers. `accept` and `tools` show the answers. */
 import { isObject, textIn, type JsonObject } from "./json.ts";
-import { readLines } from "./lines.ts";
-import * as messages from "./message.ts";
+import { childLink, httpLink, ProbeError, type Link } from "./links.ts";
 import type { Source } from "./pins.ts";
-import { serverEnv } from "./settings.ts";
-import { answerMs, eventsOf, textOf, typeOf, type Upstream } from "./upstream.ts";
+import { answerMs, UpstreamError, type Upstream } from "./upstream.ts";
 
 export interface Offer {
   readonly instructions: string | undefined;
   readonly tools: readonly JsonObject[];
 }
 
-/** Undefined: the server did not answer with a result. */
-type Ask = (method: string, params: JsonObject) => Promise<JsonObject | undefined>;
-
-interface Link {
-  readonly ask: Ask;
-  readonly notify: (method: string, params: JsonObject) => Promise<void>;
-  readonly close: () => Promise<void>;
+export interface Probing {
+  /** A server often offers a tool only to clients with a capability, so the question states all that are allowed. */
+  readonly capabilities: JsonObject;
+  readonly upstream?: Upstream | undefined;
+  /** How long the server may take for one answer. */
+  readonly waitMs?: number;
 }
 
 const newer = "2026-07-28";
 const older = "2025-11-25";
 const clientInfo = { name: "svc-gate", version: "1.0.0" };
-const pagesMax = 100;
+/** Servers of the older generation may ignore the first question of the newer one. */
+const discoverMs = 5000;
 
-/** A server often offers a tool only to clients with a capability, so the question states all that are allowed. */
-export async function probe(source: Source, capabilities: JsonObject, upstream?: Upstream): Promise<readonly Offer[]> {
+/** Bounds of one list. A list that goes past one is not cut short, because a part of it looks like the whole. */
+const pagesMax = 100;
+const toolsMax = 5000;
+const charactersMax = 4_000_000;
+
+/**
+ * Returns at least one offer, that of the newer generation first.
+ *
+ * @throws ProbeError or UpstreamError if the server does not answer in either generation, or its list has no end
+ */
+export async function probe(source: Source, probing: Probing): Promise<readonly Offer[]> {
+  const { upstream, capabilities, waitMs = answerMs } = probing;
   const offers: Offer[] = [];
-  for (const era of [newer, older]) {
-    const link = upstream === undefined ? childLink(source.command) : httpLink(upstream, era);
+  let problem: Error | undefined;
+  // The older one first: a command such as npx needs time for its first start, and this question waits longer.
+  for (const era of [older, newer]) {
+    const link = upstream === undefined ? childLink(source.command) : httpLink(upstream, era, era === newer);
     try {
-      const offer = await (era === newer ? newerOffer(link, capabilities) : olderOffer(link, capabilities));
-      if (offer !== undefined) offers.push(offer);
+      const greeting = await greet(link, { era, capabilities, waitMs }).catch((error: unknown) => {
+        if (!(error instanceof ProbeError || error instanceof UpstreamError)) throw error;
+        problem ??= error;
+        return undefined;
+      });
+      if (greeting === undefined) continue;
+      const tools = await toolsOf(link, greeting.params, waitMs);
+      offers.unshift({ instructions: greeting.instructions, tools });
     } finally {
       await link.close();
     }
   }
+  if (offers.length === 0) throw problem ?? new ProbeError("does not answer as an MCP server does");
   return offers;
 }
 
-async function newerOffer(link: Link, capabilities: JsonObject): Promise<Offer | undefined> {
+interface Greeting {
+  readonly instructions: string | undefined;
+  /** What each request of this generation carries. */
+  readonly params: JsonObject;
+}
+
+/** Undefined: the server does not speak this generation. */
+async function greet(
+  link: Link,
+  { era, capabilities, waitMs }: { readonly era: string; readonly capabilities: JsonObject; readonly waitMs: number },
+): Promise<Greeting | undefined> {
+  if (era === older) {
+    const found = await link.ask("initialize", { protocolVersion: older, capabilities, clientInfo }, waitMs);
+    if (found === undefined) return undefined;
+    await link.notify("notifications/initialized", {});
+    return { instructions: textIn(found, "instructions"), params: {} };
+  }
   const meta = {
     "io.modelcontextprotocol/protocolVersion": newer,
     "io.modelcontextprotocol/clientInfo": clientInfo,
     "io.modelcontextprotocol/clientCapabilities": capabilities,
   };
-  const found = await link.ask("server/discover", { _meta: meta });
+  const found = await link.ask("server/discover", { _meta: meta }, Math.min(waitMs, discoverMs));
   if (!Array.isArray(found?.["supportedVersions"]) || !found["supportedVersions"].includes(newer)) return undefined;
-  return { instructions: textIn(found, "instructions"), tools: await toolsOf(link.ask, { _meta: meta }) };
+  return { instructions: textIn(found, "instructions"), params: { _meta: meta } };
 }
 
-async function olderOffer(link: Link, capabilities: JsonObject): Promise<Offer | undefined> {
-  const found = await link.ask("initialize", { protocolVersion: older, capabilities, clientInfo });
-  if (found === undefined) return undefined;
-  await link.notify("notifications/initialized", {});
-  return { instructions: textIn(found, "instructions"), tools: await toolsOf(link.ask, {}) };
-}
-
-async function toolsOf(ask: Ask, params: JsonObject): Promise<readonly JsonObject[]> {
+async function toolsOf(link: Link, params: JsonObject, waitMs: number): Promise<readonly JsonObject[]> {
   const tools: JsonObject[] = [];
+  const cursors = new Set<string>();
+  const endMs = performance.now() + 2 * waitMs;
+  let characters = 0;
   let cursor: string | undefined;
-  for (let page = 0; page < pagesMax; page += 1) {
-    const result = await ask("tools/list", cursor === undefined ? params : { ...params, cursor });
-    tools.push(...(Array.isArray(result?.["tools"]) ? result["tools"].filter(isObject) : []));
+  do {
+    const result = await link.ask("tools/list", cursor === undefined ? params : { ...params, cursor }, waitMs);
+    if (result === undefined && cursor === undefined) return []; // a server without tools
+    if (!Array.isArray(result?.["tools"])) throw new ProbeError("answered tools/list without a list of tools");
+    tools.push(...result["tools"].filter(isObject));
+    characters += JSON.stringify(result).length;
     cursor = textIn(result, "nextCursor");
+    if (tools.length > toolsMax) throw new ProbeError(`lists over ${toolsMax} tools`);
+    if (characters > charactersMax) throw new ProbeError(`lists tools of over ${charactersMax} characters`);
     if (cursor === undefined) break;
-  }
+    if (cursors.has(cursor)) throw new ProbeError("repeats the pages of its tools in a circle");
+    cursors.add(cursor);
+    if (cursors.size >= pagesMax) throw new ProbeError(`lists its tools on over ${pagesMax} pages`);
+    if (performance.now() > endMs) throw new ProbeError(`did not list its tools within ${(2 * waitMs) / 1000} s`);
+  } while (cursor !== undefined);
   return tools;
-}
-
-function childLink([program = "", ...words]: readonly string[]): Link {
-  const child = spawn(program, words, { stdio: ["pipe", "pipe", "ignore"], env: serverEnv(process.env) });
-  const waiting = new Map<messages.MessageId, (result: JsonObject | undefined) => void>();
-  const ended = new Promise<void>((resolve) => {
-    const end = (): void => {
-      for (const each of waiting.values()) each(undefined);
-      waiting.clear();
-      resolve();
-    };
-    child.on("error", end);
-    child.on("close", end);
-  });
-  child.stdin.on("error", () => undefined);
-  readLines(child.stdout, {
-    line: (text) => {
-      const message = readable(text);
-      if (message?.kind === "response" && message.id !== null) waiting.get(message.id)?.(message.result);
-      if (message?.kind === "request")
-        child.stdin.write(`${messages.errorText(message.id, messages.errors.method, "not now")}\n`);
-    },
-    fault: () => undefined,
-    end: () => undefined,
-  });
-  let count = 0;
-  const ask: Ask = (method, params) =>
-    new Promise((resolve) => {
-      count += 1;
-      const id = count;
-      const timer = setTimeout(() => resolve(undefined), method === "server/discover" ? answerMs / 6 : answerMs);
-      waiting.set(id, (result) => {
-        clearTimeout(timer);
-        waiting.delete(id);
-        resolve(result);
-      });
-      child.stdin.write(`${messages.requestText({ id, method, params })}\n`);
-    });
-  const notify = async (method: string, params: JsonObject): Promise<void> => {
-    child.stdin.write(`${messages.notificationText(method, params)}\n`);
-  };
-  const close = async (): Promise<void> => {
-    child.stdin.end();
-    const timer = setTimeout(() => child.kill("SIGKILL"), 2000);
-    await ended;
-    clearTimeout(timer);
-  };
-  return { ask, notify, close };
-}
-
-function httpLink(upstream: Upstream, era: string): Link {
-  let session: string | undefined;
-  let count = 0;
-  const headers = (method: string): Record<string, string> => ({
-    accept: "application/json, text/event-stream",
-    "content-type": "application/json",
-    "mcp-protocol-version": era,
-    ...(era === newer ? { "mcp-method": method } : {}),
-    ...(session === undefined ? {} : { "mcp-session-id": session }),
-  });
-  const ask: Ask = async (method, params) => {
-    count += 1;
-    const body = messages.requestText({ id: count, method, params });
-    const signal = AbortSignal.timeout(answerMs);
-    const answer = await upstream.send({ method: "POST", headers: headers(method), body, signal });
-    const id = answer.headers["mcp-session-id"];
-    if (typeof id === "string") session = id;
-    if (typeOf(answer) === "json") return resultIn(await textOf(answer), count);
-    if (typeOf(answer) === "other") return void answer.destroy();
-    for await (const { data } of eventsOf(answer)) {
-      const message = readable(data);
-      if (message?.kind === "response" && message.id === count) return message.result;
-    }
-    return undefined;
-  };
-  const notify = async (method: string, params: JsonObject): Promise<void> => {
-    const body = messages.notificationText(method, params);
-    (await upstream.send({ method: "POST", headers: headers(method), body })).destroy();
-  };
-  const close = async (): Promise<void> => {
-    if (session === undefined) return;
-    const answer = await upstream.send({ method: "DELETE", headers: headers("") }).catch(() => undefined);
-    answer?.destroy();
-  };
-  return { ask, notify, close };
-}
-
-function resultIn(text: string, id: number): JsonObject | undefined {
-  const message = readable(text);
-  return message?.kind === "response" && message.id === id ? message.result : undefined;
-}
-
-function readable(text: string): messages.Message | undefined {
-  try {
-    return messages.readMessage(text);
-  } catch {
-    return undefined;
-  }
 }

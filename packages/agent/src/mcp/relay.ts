@@ -143,7 +143,8 @@ export class Relay {
       return error(messages.errors.invalid, "Svc: another request with this id is still open.");
     if (this.#pending.size >= pendingMax) return error(messages.errors.refused, "Svc: too many requests are open.");
     const found = allowedMethod(requestsOfClient, method, pins.channels);
-    if (found === undefined) return error(messages.errors.method, deniedMethod(requestsOfClient, method));
+    if (found === undefined)
+      return error(messages.errors.method, deniedMethod(requestsOfClient, method, this.#context.pins.remedy));
     if (method === "tools/list" && pins.refusal !== null) return error(messages.errors.refused, pins.refusal);
     const params = clientParams(request.params, method, pins.channels);
     const meta = objectIn(params, "_meta");
@@ -178,7 +179,7 @@ export class Relay {
       return pending.ports.toClient(messages.errorText(id, messages.errors.params, why));
     }
     if (pending.isTask && !this.#context.pins.channels.has("tasks"))
-      return this.#refuse(pending, deniedMethod(requestsOfClient, "tasks/get"));
+      return this.#refuse(pending, deniedMethod(requestsOfClient, "tasks/get", this.#context.pins.remedy));
     const refusalOfPins = (): Promise<string | undefined> => this.#catalogue.refusal(tool, this.#lister(pending.ports));
     const refusal = await refusalOfPins();
     if (refusal !== undefined) return this.#refuse(pending, refusal);
@@ -273,7 +274,8 @@ export class Relay {
     const error = (code: number, why: string): void => ports.toServer(messages.errorText(id, code, why), false);
     const found = allowedMethod(requestsOfServer, method, this.#context.pins.channels);
     const key = messages.keyOf(id);
-    if (found === undefined) return error(messages.errors.method, deniedMethod(requestsOfServer, method));
+    if (found === undefined)
+      return error(messages.errors.method, deniedMethod(requestsOfServer, method, this.#context.pins.remedy));
     if (this.#pendingOfServer.has(key) || this.#pendingOfServer.size >= pendingMax)
       return error(messages.errors.invalid, "Svc: another request with this id is still open.");
     const pending: PendingOfServer = { stop: new AbortController(), isSent: false };
@@ -363,7 +365,7 @@ export class Relay {
     const text = kept["instructions"];
     if (text === undefined || (typeof text === "string" && pins.hasInstructions(text))) return kept;
     this.#context.say(
-      "the server's instructions are not the accepted ones: they are removed until svc-gate mcp accept",
+      `the server's instructions are not the accepted ones: they are removed until you run ${pins.remedy}`,
     );
     return without(kept, "instructions");
   }
@@ -402,7 +404,7 @@ export class Relay {
       if (!isObject(request) || Object.keys(request).some((name) => name !== "method" && name !== "params"))
         return "Svc: the server asks for input in a way that cannot be judged.";
       const found = allowedMethod(requestsOfServer, method, this.#context.pins.channels);
-      if (found === undefined) return deniedMethod(requestsOfServer, method);
+      if (found === undefined) return deniedMethod(requestsOfServer, method, this.#context.pins.remedy);
       if (found.judged === undefined) continue;
       const refusal = await this.#refusalOf(found.judged, objectIn(request, "params") ?? {}, signal);
       if (refusal !== undefined) return refusal;

@@ -1,12 +1,23 @@
 /** Anthropic Messages: POST /v1/messages. */
-import { callId, event, json, pieces, raw, textOf, type Json, type ModelAnswer, type Protocol } from "./protocol.ts";
+import {
+  callId,
+  event,
+  json,
+  offeredTool,
+  pieces,
+  raw,
+  textOf,
+  type Json,
+  type ModelAnswer,
+  type Protocol,
+} from "./protocol.ts";
 import type { Message } from "./script.ts";
 
 export const anthropic: Protocol = {
   accepts: (path) => path.endsWith("/v1/messages"),
   read: (body) => ({
     messages: (body.messages ?? []).map(messageOf),
-    tools: (body.tools ?? []).map((tool: Json) => String(tool.name)),
+    tools: (body.tools ?? []).map((tool: Json) => offeredTool(tool.name, tool.description, tool.input_schema)),
     isStreamed: body.stream === true,
   }),
   whole: (answer) => json({ ...envelope(answer), content: contentOf(answer), stop_reason: stopReason(answer) }),

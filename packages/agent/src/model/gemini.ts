@@ -1,12 +1,13 @@
 /** Gemini: POST /v1beta/models/NAME:generateContent, and :streamGenerateContent. */
-import { callId, event, json, pieces, raw, textOf, type Json, type ModelAnswer, type Protocol } from "./protocol.ts";
+import { callId, event, json, offeredTool, pieces, raw, textOf } from "./protocol.ts";
+import type { Json, ModelAnswer, OfferedTool, Protocol } from "./protocol.ts";
 import type { Message } from "./script.ts";
 
 export const gemini: Protocol = {
   accepts: (path) => /:(?:generateContent|streamGenerateContent)$/.test(path),
   read: (body, path) => ({
     messages: (body.contents ?? []).map(messageOf),
-    tools: (body.tools ?? []).flatMap(toolNames),
+    tools: (body.tools ?? []).flatMap(toolsOf),
     isStreamed: path.endsWith(":streamGenerateContent"),
   }),
   whole: (answer) => json(responseOf(answer, partsOf(answer), true)),
@@ -31,10 +32,27 @@ function messageOf({ role, parts }: Json): Message {
   };
 }
 
-function toolNames(tool: Json): readonly string[] {
+function toolsOf(tool: Json): readonly OfferedTool[] {
   const declared: readonly Json[] = tool.functionDeclarations ?? [];
   const others = Object.keys(tool).filter((name) => name !== "functionDeclarations");
-  return [...declared.map(({ name }) => String(name)), ...others];
+  return [
+    ...declared.map(({ name, description, parameters, parametersJsonSchema }) =>
+      offeredTool(name, description, parametersJsonSchema ?? withTypes(parameters)),
+    ),
+    ...others.map((name) => offeredTool(name, "", undefined)),
+  ];
+}
+
+/** Gemini's own schemas name types as `STRING`, where JSON Schema has `string`. */
+function withTypes(schema: Json): Json {
+  if (Array.isArray(schema)) return schema.map(withTypes);
+  if (typeof schema !== "object" || schema === null) return schema;
+  return Object.fromEntries(
+    Object.entries(schema).map(([name, value]) => {
+      const isType = name === "type" && typeof value === "string" && /^[A-Z]+$/.test(value);
+      return [name, isType ? value.toLowerCase() : withTypes(value)];
+    }),
+  );
 }
 
 function partsOf(answer: ModelAnswer): readonly object[] {

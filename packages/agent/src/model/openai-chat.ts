@@ -1,12 +1,13 @@
 /** OpenAI Chat Completions: POST /v1/chat/completions. */
-import { callId, event, json, pieces, textOf, type Json, type ModelAnswer, type Protocol } from "./protocol.ts";
+import { callId, event, json, offeredTool, pieces, textOf } from "./protocol.ts";
+import type { Json, ModelAnswer, OfferedTool, Protocol } from "./protocol.ts";
 import type { Message } from "./script.ts";
 
 export const openaiChat: Protocol = {
   accepts: (path) => path.endsWith("/chat/completions"),
   read: (body) => ({
     messages: (body.messages ?? []).map(messageOf),
-    tools: (body.tools ?? []).map((tool: Json) => String(tool.function?.name ?? tool.type)),
+    tools: (body.tools ?? []).map(toolOf),
     isStreamed: body.stream === true,
   }),
   whole: (answer) =>
@@ -34,6 +35,12 @@ export const openaiChat: Protocol = {
     ];
   },
 };
+
+/** A tool has its definition in a member that is named as its type: `function`, `custom`. */
+function toolOf(tool: Json): OfferedTool {
+  const { name, description, parameters }: Json = tool[tool.type] ?? {};
+  return offeredTool(name ?? tool.type, description, parameters);
+}
 
 function messageOf({ role, content, tool_call_id }: Json): Message {
   const results = role === "tool" ? [{ call: String(tool_call_id), text: textOf(content) }] : [];

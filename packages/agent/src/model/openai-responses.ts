@@ -1,12 +1,13 @@
 /** OpenAI Responses: POST /v1/responses. The request must have the whole conversation, without previous_response_id. */
-import { callId, event, json, pieces, textOf, type Json, type ModelAnswer, type Protocol } from "./protocol.ts";
+import { callId, event, json, offeredTool, pieces, textOf } from "./protocol.ts";
+import type { Json, ModelAnswer, OfferedTool, Protocol } from "./protocol.ts";
 import type { Message } from "./script.ts";
 
 export const openaiResponses: Protocol = {
   accepts: (path) => path.endsWith("/responses"),
   read: (body) => ({
     messages: (Array.isArray(body.input) ? body.input : [{ role: "user", content: body.input }]).map(messageOf),
-    tools: (body.tools ?? []).map((tool: Json) => String(tool.name ?? tool.type)),
+    tools: (body.tools ?? []).flatMap(toolsOf),
     isStreamed: body.stream === true,
   }),
   whole: (answer) => json(responseOf(answer, "completed", itemsOf(answer))),
@@ -21,6 +22,12 @@ export const openaiResponses: Protocol = {
     return events.map((each, index) => event({ ...each, sequence_number: index }, each.type));
   },
 };
+
+/** A namespace has tools of its own: they are written `namespace/tool`. */
+function toolsOf({ type, name, description, parameters, tools }: Json): readonly OfferedTool[] {
+  if (type !== "namespace") return [offeredTool(name ?? type, description, parameters)];
+  return (tools ?? []).flatMap(toolsOf).map((tool: OfferedTool) => ({ ...tool, name: `${name}/${tool.name}` }));
+}
 
 function messageOf({ type, role, content, call_id, output }: Json): Message {
   if (type === "function_call_output")

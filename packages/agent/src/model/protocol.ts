@@ -4,11 +4,18 @@ import type { Message, Place, ScriptedTurn } from "./script.ts";
 /** A JSON value of a host's request, before it is read. */
 export type Json = any;
 
+/** A tool as a host offers it to its model. */
+export interface OfferedTool {
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema of the arguments. Undefined: the host gives none, as for a text in a grammar and for the provider's own tools. */
+  readonly schema: object | undefined;
+}
+
 /** A request as the script needs it. */
 export interface ModelRequest {
   readonly messages: readonly Message[];
-  /** Names of the tools that the host offers. */
-  readonly tools: readonly string[];
+  readonly tools: readonly OfferedTool[];
   readonly isStreamed: boolean;
 }
 
@@ -28,6 +35,16 @@ export interface Protocol {
   readonly whole: (answer: ModelAnswer) => string;
   /** Returns server-sent events, each with its final empty line. */
   readonly streamed: (answer: ModelAnswer) => readonly string[];
+}
+
+/** Reads a tool of any protocol. */
+export function offeredTool(name: Json, description: Json, schema: Json): OfferedTool {
+  const isSchema = typeof schema === "object" && schema !== null && !Array.isArray(schema);
+  return {
+    name: String(name),
+    description: typeof description === "string" ? description : "",
+    schema: isSchema ? schema : undefined,
+  };
 }
 
 /** Returns the id of a call. It is the same whenever the request is repeated. */

@@ -8,15 +8,15 @@ import { anthropic } from "./anthropic.ts";
 import { gemini } from "./gemini.ts";
 import { openaiChat } from "./openai-chat.ts";
 import { openaiResponses } from "./openai-responses.ts";
-import type { ModelAnswer, Protocol } from "./protocol.ts";
+import type { ModelAnswer, OfferedTool, Protocol } from "./protocol.ts";
 import { placeIn, turnAt, type Place, type Scripts, type ToolResult } from "./script.ts";
 
 /** What one request showed the model. It has no header, so no key. */
 export interface Shown extends Place {
   /** The results of tools, oldest first. */
   readonly results: readonly ToolResult[];
-  /** Names of the tools that the host offered. */
-  readonly tools: readonly string[];
+  /** The tools that the host offered. */
+  readonly tools: readonly OfferedTool[];
 }
 
 export interface ScriptedModel extends Listening {

@@ -78,11 +78,17 @@ function addImportTools(program: Command): void {
       "write a contract that lists the tools of a source, all refused; or show where a contract has drifted from it",
     )
     .argument(
-      "[source]",
-      "an MCP tools/list result or a list of functions (JSON), or an OpenAPI 3 document (JSON, YAML)",
+      "[source...]",
+      "an MCP tools/list result or a list of functions (JSON; `-` reads standard input), an OpenAPI 3 document (JSON, YAML), " +
+        "or a lock file of svc-gate mcp",
     )
-    .option("--stdio <command>", "start an MCP server instead and ask it; without a shell, and it is always terminated")
-    .option("--timeout <seconds>", "the server's time limit", "30")
+    .option("--mcp [url]", "ask a running MCP server: give its address, or after `--` the command that starts it")
+    .option("--server <name>", "the MCP server's name: its tools are NAME.TOOL, as svc-gate mcp sends them")
+    .option("--no-server", "keep the tools' own names, for programs that send them so")
+    .option("--project", "a project's file names the server: its tools are project:NAME.TOOL", false)
+    .option("--timeout <seconds>", "how long the server may take for one answer (default: 30)")
+    .option("--agent <name>", "start a coding agent with a scripted model, and ask which tools it offers: claude-code")
+    .option("--host <file>", "the agent's program, if it is not in PATH")
     .option("--contract <file>", "a contract or a mandate: write only the tools that it lacks")
     .option("--check", "with --contract: which tools of the source are new, gone or changed", false)
     .option("--name <name>", "the name of the written contract")
@@ -91,11 +97,14 @@ function addImportTools(program: Command): void {
     .addHelpText(
       "after",
       "\nParts of a schema that the language cannot express are left open; a comment and a warning name them." +
+        "\nA server gets no SVC_ variable. svc-gate mcp tools and svc-gate doctor --tools print what this command reads." +
         "\nExit code 0: done. 1: with --check, they differ. 2: the source or the contract cannot be read." +
-        "\n\nExample:\n  svc-gate import-tools --stdio 'npx -y some-mcp-server' --contract contracts/mail.yaml --check",
+        "\n\nExamples:\n  svc-gate import-tools --server mail --mcp --out mail.yaml -- npx -y some-mcp-server" +
+        "\n  svc-gate import-tools --server mail --mcp --contract mail.yaml --check -- npx -y some-mcp-server" +
+        "\n  svc-gate import-tools --agent claude-code --contract contracts/hosts/claude-code.yaml --check",
     )
-    .action((source: string | undefined, options: ImportOptions) =>
-      run(async () => (await import("./import-tools/command.ts")).importToolsCommand(source, options)),
+    .action((words: readonly string[], options: ImportOptions) =>
+      run(async () => (await import("./import-tools/command.ts")).importToolsCommand(words, options)),
     );
 }
 

@@ -1,11 +1,8 @@
 import { hash } from "node:crypto";
 import type { FastifyReply } from "fastify";
-import { statusAt } from "../../approvals/mod.ts";
 import { bad, good, limits, readJson, type JsonDocument, type JsonObject, type Result } from "../../wire/mod.ts";
-import { waitFor } from "./approvals.ts";
 import { textOf } from "./body.ts";
-import { answerCheck, arrivalOf } from "./check.ts";
-import type { Exchange } from "./exchange.ts";
+import { escaped, settled, type Question } from "./hooked-check.ts";
 import { badValue, queryOf, waitProblem } from "./query.ts";
 import type { RouteCall } from "./route.ts";
 
@@ -13,23 +10,10 @@ import type { RouteCall } from "./route.ts";
 type OnEscalate = "defer" | "deny" | "wait";
 
 /** A call as the hook describes it. */
-interface HookedCall {
-  readonly tool: string;
+interface HookedCall extends Question {
   readonly session: string;
   /** The id of the call in the host: only to find the receipt when the tool has run. */
   readonly useId: string;
-  /** The text of the arguments, as received. */
-  readonly input: string;
-  readonly facts: Readonly<Record<string, string>>;
-}
-
-/** The members of a gate's own answer that the hook needs. */
-interface Answer {
-  readonly verdict: "ALLOW" | "BLOCK" | "ESCALATE";
-  readonly reason: string;
-  readonly mode: "assist" | "enforce" | "observe";
-  readonly receipt: { readonly seq: number; readonly hash: string };
-  readonly approval?: { readonly id: string | null; readonly next: string };
 }
 
 const events = ["PreToolUse", "PostToolUse", "PostToolUseFailure"] as const;
@@ -88,55 +72,6 @@ const parameters = {
     ["defer", "deny", "wait"].includes(value) ? undefined : '"on_escalate" must be deny, wait or defer',
   wait: waitProblem,
 };
-
-/** Checks the call, waits for a person if asked to, and checks again with an approval that a person gave. */
-async function settled(
-  call: RouteCall,
-  hooked: HookedCall,
-  body: Buffer,
-  seconds: number,
-): Promise<Result<Answer, string>> {
-  const first = await check(call, hooked, body, undefined);
-  if (!first.ok || first.value.verdict !== "ESCALATE") return first;
-  const id = first.value.approval?.id ?? undefined;
-  if (id === undefined) return first;
-  if (first.value.approval?.next === "check") return check(call, hooked, body, id);
-  if (seconds === 0) return first;
-  const status = await waited(call, id, seconds);
-  if (status === "approved") return check(call, hooked, body, id);
-  // After a denial the gate says the person's words.
-  return status === "denied" ? check(call, hooked, body, undefined) : first;
-}
-
-async function waited(call: RouteCall, id: string, seconds: number): Promise<string> {
-  const approval = await call.gate.approvals.find(id);
-  if (approval === undefined) return "unknown";
-  const latest = await waitFor(call, approval, seconds);
-  return latest.ok && !call.reply.raw.destroyed ? statusAt(latest.value, Date.now()) : "unknown";
-}
-
-async function check(
-  { service, gate, tenant, request }: RouteCall,
-  { tool, session, input, facts }: HookedCall,
-  body: Buffer,
-  approval: string | undefined,
-): Promise<Result<Answer, string>> {
-  const exchange = request.exchange as Exchange;
-  // The key may have been revoked while a person decided.
-  exchange.key = exchange.credential();
-  if (exchange.key === undefined) return bad("Svc: the API key was revoked; the action is blocked");
-  const members = [
-    `"tool_name":${JSON.stringify(tool)}`,
-    `"tool_input":${input}`,
-    `"session_id":${JSON.stringify(session)}`,
-    `"platform_state":${JSON.stringify(facts)}`,
-    ...(approval === undefined ? [] : [`"approval":${JSON.stringify({ id: approval })}`]),
-  ];
-  const text = Buffer.from(`{${members.join(",")}}`);
-  const answered = await answerCheck({ service, gate, tenant, exchange, body: text, received: arrivalOf(body) });
-  if (!answered.ok) return bad(`Svc: ${answered.problem.detail}; the action is blocked`);
-  return good(JSON.parse(answered.value) as Answer);
-}
 
 function readBody(body: Buffer): Result<JsonDocument, string> {
   const text = textOf(body);
@@ -199,15 +134,6 @@ function gateName(name: string, server: JsonObject | undefined): string | undefi
 
 /** Where only the user, the machine's administrator or the program that starts the host names servers. */
 const ownSources: readonly string[] = ["claudeai", "dynamic", "enterprise", "local", "managed", "sdk", "user"];
-
-/**
- * Escapes what could separate scope, server and tool, so that two of them never have one name. Every program that names
- * tools of MCP servers has this rule: adapters/README.md.
- */
-function escaped(part: string): string {
-  const percent = (text: string): string => Buffer.from(text).toString("hex").toUpperCase().replaceAll(/../g, "%$&");
-  return part.replaceAll(/__+|[^A-Za-z0-9_-]/gu, percent);
-}
 
 /** Reports what became of a call, without delaying the host. The row may be missing if another replica decided. */
 function reportRun(call: RouteCall, hooked: HookedCall, event: HookEvent): void {

@@ -7,6 +7,7 @@ import { create, createPerson, list, listPersons, revoke, rotate, update } from 
 import { approve, cancel, decideMany, deny, listApprovals, showApproval } from "./approvals.ts";
 import { configuration, evaluation, evaluations } from "./authzen.ts";
 import { sendJson } from "./body.ts";
+import { envoyCheck } from "./envoy.ts";
 import { events } from "./events.ts";
 import { explain } from "./explain.ts";
 import { sendHealth, sendMetrics, sendReadiness } from "./ops.ts";
@@ -27,6 +28,7 @@ import { verify } from "./verify.ts";
 export const routes: readonly Route[] = [
   { method: "POST", path: "/check", scope: "check", forHosts: true, handle: check },
   { method: "POST", path: "/hooks/claude-code", scope: "check", forHosts: true, handle: claudeCodeHook },
+  { method: "POST", path: "/hooks/envoy/:server", scope: "check", forHosts: true, handle: envoyCheck },
   {
     method: "POST",
     path: "/access/v1/evaluation",

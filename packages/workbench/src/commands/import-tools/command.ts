@@ -2,39 +2,51 @@ import { writeFile } from "node:fs/promises";
 import { loadContracts, renderDiagnostics, whyNot } from "../../../../svc-gate/src/cli/mod.ts";
 import { bad, quoteAscii, type Result } from "../../../../svc-gate/src/wire/mod.ts";
 import type { Outcome } from "../../../../svc-gate/src/cli/mod.ts";
+import { compileContracts } from "../../../../svc-gate/src/contract/mod.ts";
+import { runAgentCommand } from "./agent-command.ts";
 import { driftOf, type Drift } from "./drift.ts";
-import { readSource, type Source } from "./source.ts";
+import { serverPrefix } from "./names.ts";
+import { readSource, sourceIn, type Source } from "./source.ts";
 import { contractOf, noteText, stubsOf, type Stub } from "./stubs.ts";
 
 export interface ImportOptions {
-  /** The command that starts an MCP server. */
-  readonly stdio?: string;
+  /** A running MCP server: its address, or true if a command follows `--`. */
+  readonly mcp?: string | true;
+  /** The server's name; false keeps the tools' own names. */
+  readonly server?: string | false;
+  /** True if a file of a project names the server. */
+  readonly project: boolean;
+  /** An installed agent host. */
+  readonly agent?: string;
+  /** The host's program. */
+  readonly host?: string;
   /** A contract or a mandate to compare with. */
   readonly contract?: string;
   readonly check: boolean;
   readonly name?: string;
   readonly out?: string;
   readonly json: boolean;
-  /** The server's time limit in seconds. */
-  readonly timeout: string;
+  /** How long a server may take for one answer, in seconds. */
+  readonly timeout?: string;
 }
 
 /**
  * `svc-gate import-tools`: writes a contract that lists the tools of a source and refuses all of them. With a contract,
  * only the tools that it lacks; with `check`, the differences between the source and the contract.
+ *
+ * @param words a file, or after `--mcp` the command that starts a server
  */
-export async function importToolsCommand(file: string | undefined, options: ImportOptions): Promise<Outcome> {
-  const source = await sourceFor(file, options);
+export async function importToolsCommand(words: readonly string[], options: ImportOptions): Promise<Outcome> {
+  if (options.check && options.contract === undefined)
+    return { exitCode: 2, text: "--check needs a contract to compare with: name it with --contract" };
+  const source = await sourceFor(words, options);
   if (!source.ok) return { exitCode: 2, text: source.problem };
+  for (const each of source.value.leftOut ?? []) process.stderr.write(`warning: ${each}\n`);
   const stubs = stubsOf(source.value);
-  if (options.contract === undefined) {
-    if (options.check)
-      return { exitCode: 2, text: "--check needs a contract to compare with: name it with --contract" };
-    return written(source.value, stubs, options);
-  }
+  if (options.contract === undefined) return written(source.value, stubs, options);
   const compiled = await loadContracts(options.contract);
   if (!compiled.ok) return { exitCode: 2, text: renderDiagnostics(compiled.problem) };
-  const drift = driftOf(stubs, compiled.value);
+  const drift = driftOf(stubs, compiled.value, (name) => isOfSource(source.value, name));
   if (options.check) return checked(drift, options);
   return written(
     source.value,
@@ -43,14 +55,49 @@ export async function importToolsCommand(file: string | undefined, options: Impo
   );
 }
 
-async function sourceFor(file: string | undefined, { stdio, timeout }: ImportOptions): Promise<Result<Source, string>> {
-  if ((file === undefined) === (stdio === undefined)) return bad("name one source: a file, or a server with --stdio");
-  if (stdio === undefined) return readSource(file ?? "");
-  const seconds = Number(timeout);
-  if (!(seconds > 0 && seconds <= 600)) return bad("--timeout must be a number of seconds, at most 600");
-  const words = Array.from(stdio.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g), ([, a, b, c]) => a ?? b ?? c ?? "");
-  if (words.length === 0) return bad("--stdio must be a command that starts an MCP server");
-  return (await import("./server.ts")).askServer(words, seconds * 1000);
+/** A contract may also list tools of other servers, and channels of this one: their names have more dots. */
+function isOfSource({ server, host }: Source, name: string): boolean {
+  if (host !== undefined) return !name.includes(".");
+  return server === undefined || (name.startsWith(`${server}.`) && !name.slice(server.length + 1).includes("."));
+}
+
+async function sourceFor(words: readonly string[], options: ImportOptions): Promise<Result<Source, string>> {
+  const { mcp, agent, server, project } = options;
+  const isFile = mcp === undefined && agent === undefined;
+  const wanted = isFile || mcp === true ? 1 : 0;
+  if ((mcp !== undefined && agent !== undefined) || words.length < wanted || (mcp !== true && words.length > wanted))
+    return bad(sourcesText);
+  if (agent !== undefined) return ofAgent(agent, options);
+  if (mcp !== undefined) return ofServer(mcp, words, options);
+  if (server === false) return readSource(words[0] ?? "", null);
+  if (server === undefined) return readSource(words[0] ?? "");
+  const prefix = serverPrefix(server, project);
+  return prefix === undefined ? bad("--server needs a name") : readSource(words[0] ?? "", prefix);
+}
+
+const sourcesText =
+  "name one source: a file, `-` for standard input, `--mcp URL`, `--mcp -- COMMAND`, or `--agent NAME`";
+
+async function ofServer(
+  mcp: string | true,
+  command: readonly string[],
+  { server, project, timeout }: ImportOptions,
+): Promise<Result<Source, string>> {
+  const printed = await runAgentCommand([
+    "mcp",
+    "tools",
+    ...(typeof server === "string" ? ["--name", server] : []),
+    ...(project ? ["--project"] : []),
+    ...(timeout === undefined ? [] : ["--timeout", timeout]),
+    ...(mcp === true ? ["--", ...command] : ["--upstream", mcp]),
+  ]);
+  return printed.ok ? sourceIn(printed.value, server === false ? null : undefined) : printed;
+}
+
+async function ofAgent(agent: string, { host }: ImportOptions): Promise<Result<Source, string>> {
+  const more = host === undefined ? [] : ["--host", host];
+  const printed = await runAgentCommand(["doctor", "--tools", "--agent", agent, ...more]);
+  return printed.ok ? sourceIn(printed.value) : printed;
 }
 
 async function written(source: Source, stubs: readonly Stub[], options: ImportOptions): Promise<Outcome> {
@@ -60,7 +107,12 @@ async function written(source: Source, stubs: readonly Stub[], options: ImportOp
       exitCode: 2,
       text: `${quoteAscii(name)} is not a contract's name: use lower-case letters, digits, - and _`,
     };
-  const text = contractOf(name, stubs);
+  const text = contractOf(name, stubs, source.host);
+  const compiled = compileContracts([{ name: options.out ?? `${name}.yaml`, text }]);
+  if (!compiled.ok) {
+    const [first] = compiled.problem;
+    return { exitCode: 2, text: `a contract of these tools does not compile: ${first?.message ?? "unknown"}` };
+  }
   const warnings = stubs.flatMap((stub) => stub.notes.map((note) => `${stub.name}: ${noteText(note)}`));
   if (options.json)
     return { exitCode: 0, text: JSON.stringify({ contract: text, tools: stubs.map((stub) => stub.name), warnings }) };
@@ -74,7 +126,9 @@ async function written(source: Source, stubs: readonly Stub[], options: ImportOp
       text: `${options.out} was not written: ${whyNot(error)}`,
     };
   }
-  return { exitCode: 0, text: `wrote ${options.out}: ${stubs.length} tools, all refused` };
+  const counted = stubs.length === 1 ? "1 tool" : `${stubs.length} tools`;
+  const next = `Write rules, then run svc-gate check ${options.out}`;
+  return { exitCode: 0, text: `wrote ${options.out}: ${counted}, all refused. ${next}` };
 }
 
 function checked(drift: Drift, { json }: ImportOptions): Outcome {

@@ -11,7 +11,7 @@ import { toSubset } from "./subset.ts";
 export interface Drift {
   /** Tools that the contract does not list. */
   readonly added: readonly string[];
-  /** Tools of the contract that the source does not have. */
+  /** Tools of the contract that the source could have, and does not. */
   readonly gone: readonly string[];
   readonly changed: readonly { readonly tool: string; readonly members: readonly Change[] }[];
 }
@@ -22,12 +22,21 @@ export interface Change {
   readonly what: string;
 }
 
-export function driftOf(stubs: readonly Stub[], { tools, aliases }: PolicySet): Drift {
+/**
+ * Compares a source with contracts.
+ *
+ * @param isOfSource whether a tool of this name would be one of the source: contracts also list tools of others
+ */
+export function driftOf(
+  stubs: readonly Stub[],
+  { tools, aliases }: PolicySet,
+  isOfSource: (name: string) => boolean = () => true,
+): Drift {
   const ownName = (name: string): string => aliases.get(name) ?? name;
   const names = new Set(stubs.map(({ name }) => ownName(name)));
   return {
     added: stubs.flatMap(({ name }) => (tools.has(ownName(name)) ? [] : [name])),
-    gone: [...tools.keys()].filter((name) => !names.has(name)),
+    gone: [...tools.keys()].filter((name) => !names.has(name) && isOfSource(name)),
     changed: stubs.flatMap(({ name, input }) => {
       const schemas = tools.get(ownName(name))?.routes.map((route) => route.schemas.input) ?? [];
       const members = schemas.flatMap((schema) =>

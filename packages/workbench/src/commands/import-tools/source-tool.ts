@@ -8,4 +8,6 @@ export interface SourceTool {
   readonly input: Json;
   /** The document that references in `input` point into. */
   readonly root: Json;
+  /** What a person should know about the tool, beside its schema. */
+  readonly note?: string;
 }

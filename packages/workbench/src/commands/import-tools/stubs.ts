@@ -1,3 +1,4 @@
+import { BadInput } from "../../../../svc-gate/src/cli/mod.ts";
 import { renderDiagnostic } from "../../../../svc-gate/src/contract/mod.ts";
 import type { Json } from "../../../../svc-gate/src/wire/mod.ts";
 import { layOut } from "../fmt/layout.ts";
@@ -18,9 +19,10 @@ export interface Stub {
 const summaryCharactersMax = 200;
 
 export function stubsOf({ tools }: Source): readonly Stub[] {
-  return tools.map(({ name, description, input, root }: SourceTool) => {
+  return tools.map(({ name, description, input, root, note }: SourceTool) => {
     const { schema, notes } = toSubset(input, root);
-    return { name, summary: summaryOf(description), input: schema, notes };
+    const all = note === undefined ? notes : [{ at: "input", text: note }, ...notes];
+    return { name, summary: summaryOf(description), input: schema, notes: all };
   });
 }
 
@@ -35,8 +37,9 @@ function summaryOf(description: string): string {
 }
 
 /** A contract of stubs: every tool is listed with its schema, and every call is refused until somebody adds rules. */
-export function contractOf(name: string, stubs: readonly Stub[]): string {
+export function contractOf(name: string, stubs: readonly Stub[], host?: string): string {
   const head = [
+    ...(host === undefined ? [] : [`# The tools that ${host} offers its model.`]),
     "# Tools as their source describes them. Summaries are the source's words, not the gate's.",
     "# Every call is refused until you replace `otherwise: BLOCK`, or write rules.",
     "# Undeclared members are refused if the source does not mention them.",
@@ -45,8 +48,10 @@ export function contractOf(name: string, stubs: readonly Stub[]): string {
   ];
   const text = [...head, ...stubs.flatMap(stubLines), ""].join("\n");
   const laidOut = layOut({ name, text });
-  if (!laidOut.ok) throw new Error(`stubs that are not YAML: ${laidOut.problem.map(renderDiagnostic).join("\n")}`);
-  return laidOut.value;
+  if (laidOut.ok) return laidOut.value;
+  const isTooLarge = laidOut.problem.every(({ code }) => code === "too-large");
+  if (isTooLarge) throw new BadInput(`a contract of these ${stubs.length} tools is too large: import fewer of them`);
+  throw new Error(`stubs that are not YAML: ${laidOut.problem.map(renderDiagnostic).join("\n")}`);
 }
 
 function stubLines({ name, summary, input, notes }: Stub): readonly string[] {

@@ -1,0 +1,44 @@
+/** Reads what the server of a command line offers. */
+import type { Channel } from "./channels.ts";
+import type { McpOptions } from "./command.ts";
+import type { JsonObject } from "./json.ts";
+import { ProbeError } from "./links.ts";
+import { UsageError } from "./pins.ts";
+import { probe, type Offer } from "./probe.ts";
+import { messageOf, secretOf } from "./settings.ts";
+import { Upstream } from "./upstream.ts";
+
+/**
+ * Starts or asks the server as a client that allows these channels.
+ *
+ * @throws UsageError if it does not say what it offers
+ */
+export async function offersOf(
+  { source, prefix, answerMs }: Pick<McpOptions, "source" | "prefix" | "answerMs">,
+  allowed: readonly Channel[],
+): Promise<readonly Offer[]> {
+  const { address } = source;
+  const key = secretOf(process.env, "SVC_MCP_UPSTREAM_KEY");
+  const upstream = address === undefined ? undefined : new Upstream(address, key);
+  try {
+    return await probe(source, { capabilities: capabilitiesOf(allowed), upstream, waitMs: answerMs });
+  } catch (error) {
+    const why = error instanceof ProbeError ? error.message : `does not answer: ${messageOf(error)}`;
+    throw new UsageError(`svc-gate mcp: the server ${prefix} ${why}`);
+  } finally {
+    upstream?.close();
+  }
+}
+
+const capabilities: Readonly<Partial<Record<Channel, JsonObject>>> = {
+  elicitation: { form: {}, url: {} },
+  roots: { listChanged: true },
+  sampling: { tools: {}, context: {} },
+  tasks: { list: {}, cancel: {}, requests: { sampling: { createMessage: {} }, elicitation: { create: {} } } },
+};
+
+function capabilitiesOf(allowed: readonly Channel[]): JsonObject {
+  return Object.fromEntries(
+    allowed.flatMap((channel) => (capabilities[channel] ? [[channel, capabilities[channel]]] : [])),
+  );
+}

@@ -1,0 +1,70 @@
+import type { FastifyReply } from "fastify";
+import { bad, refuse } from "../../wire/mod.ts";
+import { check, escaped, settled, type Question } from "./hooked-check.ts";
+import { readMcpMessage, type McpMessage } from "./mcp-message.ts";
+import { badQuery, queryOf } from "./query.ts";
+import { refuseWith } from "./refusing.ts";
+import type { RouteCall } from "./route.ts";
+
+/**
+ * Handles POST /hooks/envoy/:server: the question of Envoy's filter ext_authz before an MCP server. The body is the
+ * message that the client sent.
+ *
+ * Envoy reads only the status. It sends the message on after a 200, and refuses it with this body after a 403. So 200 is
+ * only for an ALLOW, and for messages that carry no call. While the gate observes, it answers ALLOW to each call. Then
+ * it also records each message that it would refuse, and lets it pass.
+ */
+export async function envoyCheck(call: RouteCall): Promise<FastifyReply> {
+  const { reply, request } = call;
+  const { server } = request.params as { readonly server: string };
+  const query = queryOf(request);
+  if (escaped(server) !== server || badQuery(query, []) !== undefined)
+    return refuseWith(reply, refuse("not-found", "the path ends with the server's name: letters, digits, - and _"));
+  const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+  const message = readMcpMessage(server, body, request.headers);
+  // Envoy itself sets this header, also if the client sent one. Without it, the body is not in the question.
+  const isWhole = request.headers["x-envoy-auth-partial-body"] === "false";
+  const judged = isWhole ? message.call : bad("Envoy did not send the whole body: set with_request_body");
+  const session = request.headers["mcp-session-id"]?.toString();
+  if (!judged.ok) {
+    const observed = { tool: `${server}.mcp.refused`, input: JSON.stringify({ reason: judged.problem }) };
+    if (await isObserved(call, { ...observed, session, facts: undefined }, body)) return pass(reply);
+    return refuseMessage(reply, message, `Svc: ${judged.problem}.`);
+  }
+  if (judged.value === undefined) return pass(reply);
+  const question = { ...judged.value, session, facts: undefined };
+  const answer = await settled(call, question, body, 0);
+  if (!answer.ok) return refuseMessage(reply, message, answer.problem);
+  const { verdict, reason, approval } = answer.value;
+  if (verdict === "ALLOW") return pass(reply);
+  if (typeof approval?.id === "string") reply.header("svc-approval", approval.id);
+  const isParked = verdict === "ESCALATE";
+  return refuseMessage(reply, message, isParked ? `${reason}; a person decides: ask again after the decision` : reason);
+}
+
+/** Records a message that enforce mode would refuse. Only the row's own mode counts: another replica may have changed it. */
+async function isObserved(call: RouteCall, question: Question, body: Buffer): Promise<boolean> {
+  if (call.gate.policy.mode !== "observe") return false;
+  const answer = await check(call, question, body);
+  return answer.ok && answer.value.mode === "observe";
+}
+
+function pass(reply: FastifyReply): FastifyReply {
+  return send(reply, 200, {});
+}
+
+/** Refuses in the form of an answer of the server, so that a client can show it to the model. */
+function refuseMessage(reply: FastifyReply, { id, method }: McpMessage, reason: string): FastifyReply {
+  const isCall = method === "tools/call" && id !== null;
+  const result = { resultType: "complete", content: [{ type: "text", text: reason }], isError: true };
+  const answer = isCall ? { result } : { error: { code: refusedCode, message: reason } };
+  return send(reply, 403, { jsonrpc: "2.0", id, ...answer });
+}
+
+/** For refusals of the gate: outside the range that JSON-RPC reserves. The proxy has the same. */
+const refusedCode = -31999;
+
+function send(reply: FastifyReply, status: number, body: object): FastifyReply {
+  reply.header("content-type", "application/json; charset=utf-8").header("cache-control", "no-store");
+  return reply.code(status).send(JSON.stringify(body));
+}
