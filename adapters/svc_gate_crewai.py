@@ -26,7 +26,7 @@ __all__ = ["GuardedCall", "guarded"]
 _log = logging.getLogger("svc_gate")
 _PROVIDED = ("builtin_tools", "extra_body", "functions", "mcp_servers", "tools", "web_search_options")
 _Guarded = TypeVar("_Guarded", Agent, Crew)
-_Names = Mapping[int, Optional[str]]
+_Names = Mapping[int, tuple[Any, Optional[str]]]
 
 
 def guarded(
@@ -45,8 +45,7 @@ def guarded(
     Raises ValueError if an agent acts in a way that the gate cannot see.
     """
     guard = Guard(gate, facts, on_escalate, wait, log, ways=("refuse", "wait"))
-    servers = {server: list(tools) for server, tools in (servers or {}).items()}
-    names = {id(tool): gate_name(tool.name, server) for server, tools in servers.items() for tool in tools}
+    names = _names_of(servers)
     agents = _agents_of(crew) if isinstance(crew, Crew) else [crew]
     problems = [problem for agent in agents for problem in _problems_of(agent)]
     if isinstance(crew, Crew) and crew.process == Process.hierarchical and crew.manager_agent is None:
@@ -54,16 +53,19 @@ def guarded(
     if problems:
         raise ValueError("svc-gate cannot guard this crew: " + "; ".join(problems))
     for agent in agents:
-        agent.__class__ = _guarded_class(type(agent), guard, names, servers)
+        agent.__class__ = _guarded_class(type(agent), guard, names)
     return crew
 
 
-def _guarded_class(kind: type[Agent], guard: Guard, names: _Names, servers: Mapping[str, list[BaseTool]]) -> type[Agent]:
+def _names_of(servers: Optional[Mapping[str, Iterable[BaseTool]]]) -> _Names:
+    """Names at the gate by the id of the tool. The tool is there too, because the id of a lost tool is used again."""
+    return {id(tool): (tool, gate_name(tool.name, server)) for server, tools in (servers or {}).items() for tool in tools}
+
+
+def _guarded_class(kind: type[Agent], guard: Guard, names: _Names) -> type[Agent]:
     """A class, because the framework makes a copy of an agent with the agent's class."""
 
     class GuardedAgent(kind):  # type: ignore[misc, valid-type]
-        _servers: Any = PrivateAttr(default=servers)  # the ids of tools are good while the tools are there
-
         def _add_skill_loader_tool(self, tools: list[BaseTool], *args: Any, **kwargs: Any) -> list[BaseTool]:
             """The last that adds a tool, on each way to run an agent."""
             return [_guarded(tool, self, guard, names) for tool in super()._add_skill_loader_tool(tools, *args, **kwargs)]
@@ -92,7 +94,7 @@ class _GuardedTool(BaseTool):
 def _guarded(tool: BaseTool, agent: Agent, guard: Guard, names: _Names) -> BaseTool:
     if isinstance(tool, _GuardedTool):
         return tool
-    name = names.get(id(tool)) or _name_of(tool)
+    name = names[id(tool)][1] if id(tool) in names else _name_of(tool)
     if name is None:
         raise ValueError("svc-gate cannot guard this crew: the MCP tool %s needs its server's name in servers" % tool.name)
 
@@ -111,12 +113,12 @@ def _guarded(tool: BaseTool, agent: Agent, guard: Guard, names: _Names) -> BaseT
 
 
 def _refusal(judgement: Judgement) -> ToolFailure:
-    """A failure cannot become the answer of the task."""
+    """A failure is not kept in the cache, and cannot become the answer of the task."""
     return ToolFailure(message=judgement.reason)
 
 
 def _never(arguments: Any = None, result: Any = None) -> bool:
-    """A cached result would come without a question, and a refusal would stay after the approval."""
+    """A result from the cache would come without a question."""
     return False
 
 

@@ -26,7 +26,7 @@ _log = logging.getLogger("svc_gate")
 _NO_SERVER = "the MCP tool %s needs its server's name in servers"
 _PROVIDED = ("built_in_tool", "built_in_tools", "extra_body", "mcp_servers", "tools", "web_search_options")
 _Agent = TypeVar("_Agent", BaseWorkflowAgent, AgentWorkflow)
-_Names = Mapping[int, Optional[str]]
+_Names = Mapping[int, tuple[Any, Optional[str]]]
 
 
 def guarded(
@@ -46,30 +46,33 @@ def guarded(
     Raises ValueError if an agent has tools that the gate cannot see.
     """
     guard = Guard(gate, facts, on_escalate, wait, log, ways=("refuse", "wait", "park"))
-    servers = {server: list(tools) for server, tools in (servers or {}).items()}
-    names = {id(tool): gate_name(tool.metadata.name, server) for server, tools in servers.items() for tool in tools}
+    names = _names_of(servers)
     members = list(agent.agents.values()) if isinstance(agent, AgentWorkflow) else [agent]
     problems = [problem for member in members for problem in _problems_of(member, names)]
     if problems:
         raise ValueError("svc-gate cannot guard this agent: " + "; ".join(problems))
     for each in [agent, *members] if isinstance(agent, AgentWorkflow) else members:
-        object.__setattr__(each, "get_tools", _guarding(each.get_tools, guard, names, servers))
+        object.__setattr__(each, "get_tools", _guarding(each.get_tools, guard, names))
     return agent
 
 
-def _guarding(get_tools: Callable[..., Any], guard: Guard, names: _Names, servers: Mapping[str, list[BaseTool]]) -> Callable[..., Any]:
+def _names_of(servers: Optional[Mapping[str, Iterable[BaseTool]]]) -> _Names:
+    """Names at the gate by the id of the tool. The tool is there too, because the id of a lost tool is used again."""
+    return {id(tool): (tool, gate_name(tool.metadata.name, server)) for server, tools in (servers or {}).items() for tool in tools}
+
+
+def _guarding(get_tools: Callable[..., Any], guard: Guard, names: _Names) -> Callable[..., Any]:
     """All tools of an agent come from this function: handoffs, and those that a retriever finds for the run."""
 
     async def get_guarded_tools(*args: Any, **kwargs: Any) -> list[BaseTool]:
         return [_guarded(tool, guard, names) for tool in await get_tools(*args, **kwargs)]
 
-    get_guarded_tools.servers = servers  # type: ignore[attr-defined] -- the ids of tools are good while the tools are there
     return get_guarded_tools
 
 
 def _guarded(tool: Any, guard: Guard, names: _Names) -> FunctionTool:
     """Returns a tool that asks the gate and then runs ``tool``."""
-    name = names.get(id(tool)) or gate_name(tool.metadata.name)
+    name = names[id(tool)][1] if id(tool) in names else gate_name(tool.metadata.name)
     if name is None or (_is_mcp(tool) and id(tool) not in names):
         raise ValueError("svc-gate cannot guard this agent: " + _NO_SERVER % tool.metadata.name)
     context_name = getattr(tool, "ctx_param_name", None)

@@ -15,11 +15,14 @@ import types
 from typing import Any, Callable, Collection, Iterable, Literal, Mapping, Optional
 
 from smolagents import CodeAgent, FinalAnswerTool, LocalPythonExecutor, MultiStepAgent, Tool
+from smolagents.utils import BASE_BUILTIN_MODULES
 from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name
 
 __all__ = ["GuardedCall", "guarded"]
 
 _log = logging.getLogger("svc_gate")
+_NO_SERVER = "the MCP tool %s needs its server's name in servers"
+_Names = Mapping[int, tuple[Any, Optional[str]]]
 _PROVIDED = ("extra_body", "functions", "mcp_servers", "tools", "web_search_options")
 
 
@@ -39,7 +42,7 @@ def guarded(
     Afterwards the agents take no more tools. Raises ValueError if an agent has tools, imports or an executor that the gate cannot see.
     """
     guard = Guard(gate, facts, on_escalate, wait, log, ways=("refuse", "wait"))
-    names = {id(tool): gate_name(tool.name, server) for server, tools in (servers or {}).items() for tool in tools}
+    names = _names_of(servers)
     team = _team_of(agent)
     problems = [problem for member in team for problem in _problems_of(member, names, imports)]
     if problems:
@@ -51,11 +54,16 @@ def guarded(
     return agent
 
 
-def _guarded(tool: Any, agent: MultiStepAgent, guard: Guard, names: Mapping[int, Optional[str]]) -> Any:
+def _names_of(servers: Optional[Mapping[str, Iterable[Tool]]]) -> _Names:
+    """Names at the gate by the id of the tool. The tool is there too, because the id of a lost tool is used again."""
+    return {id(tool): (tool, gate_name(tool.name, server)) for server, tools in (servers or {}).items() for tool in tools}
+
+
+def _guarded(tool: Any, agent: MultiStepAgent, guard: Guard, names: _Names) -> Any:
     """Returns a tool that asks the gate and then runs ``tool``, which may be an agent."""
     if type(tool) is FinalAnswerTool:
         return tool  # it returns its argument, which ends the run
-    name = names.get(id(tool)) or gate_name(tool.name)
+    name = names[id(tool)][1] if id(tool) in names else gate_name(tool.name)
     must_raise = isinstance(agent, CodeAgent) or tool.output_type in ("audio", "image")
 
     def refuse(judgement: Judgement) -> str:
@@ -105,17 +113,19 @@ def _team_of(agent: Any) -> list[Any]:
     return team
 
 
-def _problems_of(agent: Any, names: Mapping[int, Optional[str]], imports: Collection[str]) -> list[str]:
+def _problems_of(agent: Any, names: _Names, imports: Collection[str]) -> list[str]:
     if not isinstance(agent.tools, dict):
         return ["an agent is guarded already"]
     tools, executor = agent.tools.values(), getattr(agent, "python_executor", None)
-    problems = ["the MCP tool %s needs its server's name in servers" % tool.name for tool in tools if _is_mcp(tool) and id(tool) not in names]
+    problems = [_NO_SERVER % tool.name for tool in tools if _is_mcp(tool) and id(tool) not in names]
     problems += ["the provider may run tools by the model's setting %s" % key for key in _PROVIDED if key in _settings_of(agent.model)]
     if executor is None:
         return problems
+    if getattr(executor, "static_tools", None) is not None:
+        problems.append("its code has run, and may have kept a tool")
     if not isinstance(executor, LocalPythonExecutor):
         return [*problems, "its code runs in another place: %s" % type(executor).__name__]
-    unknown = sorted(set(executor.additional_authorized_imports) - set(imports))
+    unknown = sorted(set(executor.additional_authorized_imports) - set(BASE_BUILTIN_MODULES) - set(imports))
     problems += ["its code may import %s" % module for module in unknown]
     return problems + ["its code may call %s" % function for function in executor.additional_functions]
 

@@ -1,6 +1,7 @@
 """Runs of CrewAI under the adapter."""
 
 import contextlib
+import logging
 from typing import Union
 
 from crewai import Agent, Crew, Task
@@ -12,6 +13,9 @@ from mcp import StdioServerParameters
 from mcpadapt.core import MCPAdapt
 from mcpadapt.crewai_adapter import CrewAIAdapter
 from svc_gate_crewai import guarded
+
+
+logging.disable(logging.WARNING)
 
 
 def run(plan):
@@ -29,7 +33,7 @@ def crew_of(plan, stack):
     provided = ["web_search"] if variant == "provider-tool" else None
     llm = OpenAICompletion(
         model="gpt-4o", base_url=plan["model"] + "/v1", api_key="not-a-key", max_retries=0, api=api, builtin_tools=provided,
-        stream=case.get("isStreamed", False) and api == "completions",  # streamed Responses lose the tool calls
+        stream=case.get("isStreamed", False),
     )
     tools, servers = tools_of(plan), {}
     if case["id"] == "D2":

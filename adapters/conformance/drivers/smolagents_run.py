@@ -7,7 +7,9 @@ from typing import Any
 from harness import end_of, pay, serve, settings_of, shell
 from mcp import StdioServerParameters
 from rich.console import Console
-from smolagents import AgentLogger, ChatMessageStreamDelta, CodeAgent, FinalAnswerTool, LogLevel, MCPClient, OpenAIModel, ToolCallingAgent, tool
+from smolagents import (
+    AgentLogger, ChatMessageStreamDelta, CodeAgent, FinalAnswerTool, LogLevel, MCPClient, OpenAIModel, ToolCallingAgent, tool,
+)
 from smolagents.models import ChatMessageToolCall, ChatMessageToolCallFunction, MessageRole
 from svc_gate_smolagents import guarded
 
@@ -29,7 +31,7 @@ def run(plan):
 
 def agent_of(plan, stack):
     case, variant = plan["case"], plan["case"].get("variant")
-    provided = {"web_search_options": {}} if variant == "provider-tool" else {}
+    provided = {"tools": [{"type": "web_search"}]} if variant == "provider-tool" else {}
     kind = CodeModel if is_code else Model
     model = kind("m", api_base=plan["model"] + "/v1", api_key="not-a-key", client_kwargs={"max_retries": 0}, **provided)
     agent_kind = Rewriting if case["id"] == "D4" else CodeAgent if is_code else ToolCallingAgent
