@@ -29,12 +29,7 @@ async def said(made):
 `;
 
 /** Runs the program in the folder's Python, and compares what it prints for each expression. */
-export function check(
-  t: TestContext,
-  folder: (typeof folders)[number],
-  program: string,
-  lines: readonly Line[],
-): void {
+export function check(t: TestContext, folder: (typeof folders)[number], program: string, lines: readonly Line[]): void {
   const python = join(installed(folder), ".venv", "bin", "python");
   if (!existsSync(python)) return t.skip("the framework is not installed: run npm run hosts");
   const prints = lines.map(([expression]) => `    print(await said(${expression}))`).join("\n");

@@ -15,8 +15,7 @@ export const crewai: Driver = {
     tool === "agent" ? JSON.stringify({ task: JSON.parse(input).prompt, context: "none", coworker: "worker" }) : input,
   version: python.version,
   missing: python.missing,
-  excuse: (one) =>
-    excuseOf(one) ?? (one.onEscalate === "park" ? "the framework cannot park a run" : undefined),
+  excuse: (one) => excuseOf(one) ?? (one.onEscalate === "park" ? "the framework cannot park a run" : undefined),
   open: (place) =>
     openWorker([python.path, "-B", program("crewai_run.py")], { ...place, env: { ...place.env, ...quiet } }),
 };

@@ -12,6 +12,7 @@ export const llamaIndex: Driver = {
   tools: toolsOf({ agent: "worker", web: "web_search", mcp: "pay" }),
   version: python.version,
   missing: python.missing,
-  excuse: (one) => (one.variant === "handoff" ? "the tool of a handoff has arguments of its own: another test has it" : excuseOf(one)),
+  excuse: (one) =>
+    one.variant === "handoff" ? "the tool of a handoff has arguments of its own: another test has it" : excuseOf(one),
   open: (place) => openWorker([python.path, "-B", program("llama_index_run.py")], place),
 };

@@ -35,10 +35,10 @@ async def run(plan):
         await context.store.set("memory", memory)
         for approval in approvals[session]:
             context.send_event(HumanResponseEvent(response="yes", approval=approval))
-    asked = []
+    asked = set()
     async for event in handler.stream_events(expose_internal=True):
         if isinstance(event, InputRequiredEvent):
-            asked.append(event.approval)
+            asked.add(event.approval)
         if isinstance(event, WorkflowIdleEvent) and asked:
             approvals[session] = asked
             await keep(context, session)

@@ -205,7 +205,10 @@ mcp = CrewAIMCPTool()
     ["made(crew(agent(), agent('other')))", "guarded"],
     ["made(crew(agent(), manager_agent=agent('boss'), **managed))", "guarded"],
     ["made(crew(agent(), manager_llm=agent().llm, **managed))", "give it a manager_agent"],
-    ["made(crew(agent(model=dict(api='responses', builtin_tools=['web_search']))))", "the model's setting builtin_tools"],
+    [
+      "made(crew(agent(model=dict(api='responses', builtin_tools=['web_search']))))",
+      "the model's setting builtin_tools",
+    ],
     ["twice()", "payer is guarded already"],
     ["skipped()", "svc-gate does not guard these tools: Pay a bill"],
   ]);

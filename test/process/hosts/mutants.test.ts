@@ -388,7 +388,11 @@ const more: readonly Mutant[] = [
   {
     fault: "checks a name but not the input",
     file: "svc_gate_smolagents.py",
-    mutation: { within: "_guarded", find: "GuardedCall(name, given, agent)", put: 'GuardedCall(name, {"amount": 1}, agent)' },
+    mutation: {
+      within: "_guarded",
+      find: "GuardedCall(name, given, agent)",
+      put: 'GuardedCall(name, {"amount": 1}, agent)',
+    },
     host: "smolagents, CodeAgent",
     noticed: ["A2", "D4"],
   },
@@ -409,7 +413,11 @@ const more: readonly Mutant[] = [
   {
     fault: "ends a batch at its first refusal",
     file: "svc_gate_smolagents.py",
-    mutation: { within: "_guarded", find: 'isinstance(agent, CodeAgent) or tool.output_type in ("audio", "image")', put: "True" },
+    mutation: {
+      within: "_guarded",
+      find: 'isinstance(agent, CodeAgent) or tool.output_type in ("audio", "image")',
+      put: "True",
+    },
     host: "smolagents, ToolCallingAgent",
     noticed: ["A4"],
   },
