@@ -65,7 +65,7 @@ def _names_of(servers: Optional[Mapping[str, Iterable[BaseTool]]]) -> _Names:
 def _guarded_class(kind: type[Agent], guard: Guard, names: _Names) -> type[Agent]:
     """A class, because the framework makes a copy of an agent with the agent's class."""
 
-    class GuardedAgent(kind):  # type: ignore[misc, valid-type]
+    class GuardedAgent(kind):
         def _add_skill_loader_tool(self, tools: list[BaseTool], *args: Any, **kwargs: Any) -> list[BaseTool]:
             """The last that adds a tool, on each way to run an agent."""
             return [_guarded(tool, self, guard, names) for tool in super()._add_skill_loader_tool(tools, *args, **kwargs)]
@@ -126,7 +126,7 @@ def _name_of(tool: BaseTool) -> Optional[str]:
     """An own tool has the name that the model calls, a tool of an MCP server is ``server.tool``. None if it is not known."""
     server = getattr(tool, "server_name", None)
     if server is not None:
-        return gate_name(tool.original_tool_name, server)  # type: ignore[attr-defined]
+        return gate_name(getattr(tool, "original_tool_name", None), server)
     if type(tool).__module__.startswith("mcpadapt."):
         return None
     return gate_name(sanitize_tool_name(tool.name))

@@ -108,7 +108,7 @@ async def _has_answer(call: GuardedCall) -> bool:
 
 
 async def _answer(call: GuardedCall, approval: Optional[str], reason: str) -> None:
-    request = InputRequiredEvent(prefix=reason, approval=approval)  # type: ignore[call-arg]
+    request = InputRequiredEvent(prefix=reason, approval=approval)
     await call.context.wait_for_event(HumanResponseEvent, request, requirements={"approval": approval}, timeout=None)
 
 
