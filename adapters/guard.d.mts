@@ -70,8 +70,11 @@ export interface JudgeOptions {
 export interface Guard<Call extends GuardedCall = GuardedCall> {
   /** Asks the gate about the call. Never rejects: a failure is a judgement that refuses. */
   judge(call: Call, options?: JudgeOptions): Promise<Judgement>;
-  /** Reports what became of an allowed call. It does not wait for the gate, and sends nothing if no receipt exists. */
-  report(judgement: Judgement, status: "done" | "unknown"): void;
+  /**
+   * Reports what became of an allowed call, and sends nothing if no receipt exists. Nobody has to wait for the promise. It
+   * never rejects.
+   */
+  report(judgement: Judgement, status: "done" | "unknown"): Promise<void>;
   /**
    * Runs `work` if the gate allows the call, and reports the outcome. Otherwise it returns what `refuse` makes of the
    * judgement. It rejects if `work` or `refuse` does.

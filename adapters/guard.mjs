@@ -84,13 +84,13 @@ async function runJudged(all, judgement, { work, refuse }) {
     status = "done";
     return result;
   } finally {
-    report(all, judgement, status);
+    void report(all, judgement, status);
   }
 }
 
-function report({ log }, { runs, verdict, gate }, status) {
+async function report({ log }, { runs, verdict, gate }, status) {
   if (!runs || verdict.receipt === null || verdict.mode === "observe") return; // an observing gate lets nothing through
-  gate.outcome(verdict, status).then((problem) => problem && log(problem), log);
+  await gate.outcome(verdict, status).then((problem) => problem && log(problem), log);
 }
 
 /** A tool of a framework that takes an error for the result throws it. */

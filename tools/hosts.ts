@@ -49,8 +49,10 @@ function installNewest(): void {
     for (const file of ["package.json", "requirements.in"])
       if (existsSync(join(own, file))) cpSync(join(own, file), join(folder, file));
     if (existsSync(join(folder, "package.json"))) {
-      const { dependencies } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
-      const names = Object.entries<string>(dependencies).map(([key, version]) => `${key}@${newestOf(version)}`);
+      const { dependencies, optionalDependencies } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+      const names = Object.entries<string>({ ...dependencies, ...optionalDependencies }).map(
+        ([key, version]) => `${key}@${newestOf(version)}`,
+      );
       run(folder, "npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", ...names);
     }
     if (!existsSync(join(folder, "requirements.in"))) continue;

@@ -35,10 +35,21 @@ export async function startBadGate(kind: BadGateKind): Promise<Listening> {
   const server = createServer((request, response) => {
     request.resume();
     if (kind === "closed" || kind === "hangs") return;
-    const [status, body] = answers[kind];
+    const [status, text] = answers[kind];
+    const body = inFormOf(request.url ?? "", text);
     response.writeHead(status, { "content-type": "application/json", "svc-request": "0".repeat(64) }).end(body);
   });
   const started = await listening(server);
   // A port below the range of free ports, which nothing serves.
   return kind === "closed" ? { ...started, url: "http://127.0.0.1:4" } : started;
+}
+
+/** The hooks of these hosts read members of their own. */
+function inFormOf(path: string, text: string): string {
+  const word = /"permissionDecision":"(\w+)"/.exec(text)?.[1];
+  if (word === undefined) return text;
+  if (path.startsWith("/hooks/gemini-cli")) return JSON.stringify({ decision: word, reason: "Svc: fine" });
+  return path.startsWith("/hooks/copilot-cli")
+    ? JSON.stringify({ permissionDecision: word, permissionDecisionReason: "Svc: fine" })
+    : text;
 }

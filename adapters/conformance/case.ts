@@ -1,8 +1,9 @@
 /** What a case of the kit says, and what a driver makes of it. */
+import type { ScriptedCall } from "../../packages/agent/src/model/script.ts";
 
 /** A call of the script. The driver puts the host's name of the tool in its place. */
 export interface Call {
-  readonly tool: "pay" | "mcp" | "shell" | "agent" | "web" | "unknown";
+  readonly tool: "pay" | "mcp" | "shell" | "stdin" | "agent" | "web" | "unknown";
   /** The arguments as text, so that they can be cut or repeat a member. */
   readonly input: string;
 }
@@ -98,6 +99,7 @@ export interface Plan {
   readonly isResumed: boolean;
   /** Has `home`, `project`, and the witness. */
   readonly folder: string;
+  /** Empty if the host makes the id itself. */
   readonly session: string;
   readonly model: string;
   readonly gate: string;
@@ -123,7 +125,7 @@ export interface Host {
   readonly stop?: () => Promise<void>;
 }
 
-export type HostTool = Exclude<Call["tool"], "unknown">;
+export type HostTool = Exclude<Call["tool"], "stdin" | "unknown">;
 
 export interface Driver {
   /** As in the table of docs/hosts. */
@@ -135,6 +137,12 @@ export interface Driver {
   readonly hasPermissions: boolean;
   /** The host's name for each tool, and the name at the gate. `mcp` is `pay` of an MCP server. */
   readonly tools: Readonly<Record<HostTool, { readonly host: string; readonly gate: string }>>;
+  /** False if the host makes the id of a session itself. Then each case has a gate of its own. By default true. */
+  readonly choosesSession?: boolean;
+  /** The call that waits for a sub-agent, and its tool at the gate, if the host does not wait by itself. */
+  readonly waits?: { readonly call: ScriptedCall; readonly gate: string };
+  /** The call that writes a text to the input of the command that was started last; undefined if no tool does. */
+  readonly stdin?: (text: string) => ScriptedCall;
   /** Changes the arguments of a call to those of the host's own tool. */
   readonly inputOf?: (tool: HostTool, input: string) => string;
   /** The argument of the shell tool that is the command. Default `command`. */

@@ -17,8 +17,16 @@ const agent = (marker: string): Call => ({
     run_in_background: false,
   }),
 });
+/** A command that waits for its input. */
+const open = (command: string, tty: boolean): Call => ({
+  tool: "shell",
+  input: JSON.stringify({ command, description: "waits", tty }),
+});
+const typed = (word: string): Call => ({ tool: "stdin", input: `echo 'shell ${word}' >> witness.txt\n` });
 const end = "The work is done.";
-const blocked = /blocked|denied|no verdict|hook error|haven't granted|refused|not executed/i;
+const blocked = /blocked|denied|no verdict|hook error|haven't granted|refused|not executed|unavailable tool/i;
+/** By the host without the hook, or by the gate. */
+const refused = new RegExp(`${blocked.source}|too much`, "i");
 const person = /a person decides/;
 
 /** The calls that all cases of a lost gate or hook share: none may run. */
@@ -209,7 +217,7 @@ const scopes: readonly HostCase[] = [
     title: "a trusted project's file switches hooks off",
     turns: [[pay(900), shell("D5 forbidden")], end],
     project: "switches-hooks-off",
-    expect: { ran: [], saw: blocked, ended: "done" },
+    expect: { ran: [], saw: refused, ended: "done" },
   },
   {
     id: "D5a",
@@ -231,6 +239,12 @@ const scopes: readonly HostCase[] = [
     title: "commands in the background are asked",
     turns: [[shell("D6 forbidden", { run_in_background: true }), shell("D6", { run_in_background: true })], end],
     expect: { ran: ["shell D6"], receipts: ["shell BLOCK", "shell ALLOW"] },
+  },
+  {
+    id: "D6s",
+    title: "the input of a running command is asked about, or nothing can be written to it",
+    turns: [[open("cat", false), open("sh", true)], [typed("D6s")], end],
+    expect: { ran: [] },
   },
 ];
 

@@ -58,7 +58,8 @@ function againstExpected(expect: Expected, driver: Driver, ledgers: Ledgers): re
   const hasSearched = shown.some(({ tools }) => tools.some(({ name }) => searches.includes(name)));
   const ran = [...witness.map(({ what }) => what), ...(hasRead ? ["read"] : []), ...(hasSearched ? ["web"] : [])];
   const wanted = expect.receipts?.map((row) => row.replace(/^mcp /, `${toolOf(driver, driver.tools.mcp.gate)} `));
-  const rows = receipts.map(({ tool_name, answered }) => `${toolOf(driver, tool_name)} ${answered}`);
+  const judged = receipts.filter(({ tool_name }) => tool_name !== driver.waits?.gate);
+  const rows = judged.map(({ tool_name, answered }) => `${toolOf(driver, tool_name)} ${answered}`);
   return [
     ...(isEach(expect.ran, ran) ? [] : [`ran: [${ran.join(", ")}], not [${expect.ran.join(", ")}]`]),
     ...(wanted === undefined || isEach(wanted, rows)
@@ -84,7 +85,7 @@ function shownAgainstWitness({ witness, shown }: Ledgers): readonly string[] {
     ...new Map(
       shown.flatMap(({ results }) =>
         results.flatMap(({ call, text }) => {
-          const amount = /\bpaid ([\d.]+)\b/.exec(text)?.[1];
+          const amount = /(?:\b|\\n)paid ([\d.]+)\b/.exec(text)?.[1]; // some protocols show the result as JSON
           return amount === undefined ? [] : [[call, `pay ${amount}`] as const];
         }),
       ),

@@ -13,13 +13,14 @@ export interface Receipt {
   readonly answered: string;
   readonly mode: string;
   readonly at: number;
+  readonly session_id: string | null;
   readonly outcome?: { readonly status: string };
 }
 
 export interface RealGate {
   readonly url: string;
   readonly key: string;
-  /** The checks of a session, oldest first. */
+  /** The checks of a session, oldest first. With an empty id: all, which must have one session. */
   readonly receipts: (session: string) => Promise<readonly Receipt[]>;
   /** Waits for an open approval of the session, and approves it as a person. */
   readonly approve: (session: string) => Promise<void>;
@@ -29,7 +30,7 @@ export interface RealGate {
 }
 
 /** Returns the contract with the tools' names at the gate. */
-function contractFor({ tools, shellMember = "command" }: Driver, isMediumBlocked: boolean): string {
+function contractFor({ tools, waits, shellMember = "command" }: Driver, isMediumBlocked: boolean): string {
   const any = "{ type: object, additionalProperties: true }";
   const medium = isMediumBlocked ? "BLOCK" : "ESCALATE";
   const payments = [...new Set([tools.pay.gate, tools.mcp.gate])];
@@ -50,7 +51,7 @@ ${paymentTools.join("\n")}
     input: { type: object, additionalProperties: true, properties: { ${shellMember}: { type: string } }, required: [${shellMember}] }
     otherwise: ALLOW
   "${tools.agent.gate}": { input: ${any}, otherwise: ALLOW }
-rules:
+${waits === undefined ? "" : `  "${waits.gate}": { input: ${any}, otherwise: ALLOW }\n`}rules:
   - { rule: large, on: ${on}, when: input.amount >= 500, verdict: BLOCK, reason: "{input.amount} is too much" }
   - rule: hurried
     on: ${on}
@@ -78,10 +79,15 @@ export async function startRealGate(t: Ending, driver: Driver, mode: "enforce" |
   return {
     url: address,
     key,
-    receipts: async (session) =>
-      (await ask({ address }, `/receipts?limit=1000&session_id=${session}`)).json.receipts.toReversed(),
-    approve: person.approve,
-    deny: person.deny,
+    receipts: async (session) => {
+      const path = `/receipts?limit=1000${session === "" ? "" : `&session_id=${session}`}`;
+      const rows: readonly Receipt[] = (await ask({ address }, path)).json.receipts.toReversed();
+      const sessions = new Set(rows.map(({ session_id }) => session_id));
+      if (sessions.size > 1) throw new Error(`the calls of one run have ${sessions.size} sessions`);
+      return rows;
+    },
+    approve: (session) => person.approve(session === "" ? undefined : session),
+    deny: (session) => person.deny(session === "" ? undefined : session),
     blockMedium: async () => {
       writeFileSync(join(folder, "contracts", "host.yaml"), contractFor(driver, true));
       const { status, json } = await person.reload();

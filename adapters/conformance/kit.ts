@@ -8,10 +8,10 @@ import { delimiter, dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { startModel, type ScriptedModel } from "../../packages/agent/src/model/server.ts";
-import type { ScriptedTurn } from "../../packages/agent/src/model/script.ts";
+import type { ScriptedCall, ScriptedTurn } from "../../packages/agent/src/model/script.ts";
 import { root, temporaryFolder, type Ending } from "../../test/support/gate.ts";
 import { startBadGate } from "./bad-gate.ts";
-import type { Driver, Ended, Host, HostCase, HostPlace, Plan, Turn } from "./case.ts";
+import type { Call, Driver, Ended, Host, HostCase, HostPlace, Plan, Turn } from "./case.ts";
 import { cases } from "./cases.ts";
 import { expectedOf, problemsOf, witnessIn } from "./compare.ts";
 import { startRealGate, type RealGate, type Receipt } from "./fixture.ts";
@@ -82,7 +82,7 @@ export async function runHost(end: Ending, driver: Driver, options: RunOptions =
 
 async function tryCase(one: HostCase, world: World): Promise<CaseRun> {
   const { id, title } = one;
-  const excuse = world.driver.excuse(one);
+  const excuse = excuseOf(one, world.driver);
   if (excuse !== undefined) return { id, title, problems: [], excuse };
   try {
     return { id, title, problems: await runCase(one, world) };
@@ -91,11 +91,19 @@ async function tryCase(one: HostCase, world: World): Promise<CaseRun> {
   }
 }
 
+function excuseOf(one: HostCase, driver: Driver): string | undefined {
+  const isTyped = one.turns.some((turn) => typeof turn !== "string" && turn.some(({ tool }) => tool === "stdin"));
+  return isTyped && driver.stdin === undefined
+    ? "the host has no tool that writes to a running command"
+    : driver.excuse(one);
+}
+
 async function runCase(one: HostCase, world: World): Promise<readonly string[]> {
   const { driver, end, host } = world;
   const kind = one.gate ?? "enforce";
   const bad = kind === "enforce" || kind === "observe" ? undefined : await startBadGate(kind);
-  const own = one.person === "approves-then-rule-blocks" ? await startRealGate(end, driver, "enforce") : undefined;
+  const needsOwn = driver.choosesSession === false || one.person === "approves-then-rule-blocks";
+  const own = needsOwn ? await startRealGate(end, driver, kind === "observe" ? kind : "enforce") : undefined;
   const gate = own ?? (kind === "observe" ? world.observing : world.enforcing);
   const model = await startModel(scriptsOf(one, driver));
   try {
@@ -134,17 +142,20 @@ async function runBoth(host: Host, plan: Plan, gate: RealGate): Promise<Ended> {
 
 function scriptsOf({ id, turns, again = [], inner = {} }: HostCase, driver: Driver): Record<string, ScriptedTurn[]> {
   const named = (all: readonly Turn[]): ScriptedTurn[] =>
-    all.map((turn) =>
-      typeof turn === "string"
-        ? turn
-        : turn.map(({ tool, input }) =>
-            tool === "unknown"
-              ? { tool: "no_such_tool", arguments: input }
-              : { tool: driver.tools[tool].host, arguments: driver.inputOf?.(tool, input) ?? input },
-          ),
-    );
+    all.flatMap((turn): ScriptedTurn[] => {
+      if (typeof turn === "string") return [turn];
+      const calls = turn.map((call) => scriptedCall(call, driver));
+      const isDelegated = driver.waits !== undefined && turn.some(({ tool }) => tool === "agent");
+      return isDelegated ? [calls, [driver.waits.call]] : [calls];
+    });
   const scripts: Record<string, readonly Turn[]> = { [id]: turns, [`${id}-again`]: again, ...inner };
   return Object.fromEntries(Object.entries(scripts).map(([name, all]) => [name, named(all)]));
+}
+
+function scriptedCall({ tool, input }: Call, driver: Driver): ScriptedCall {
+  if (tool === "unknown") return { tool: "no_such_tool", arguments: input };
+  if (tool === "stdin") return driver.stdin?.(input) ?? { tool: "no_such_tool", arguments: "{}" };
+  return { tool: driver.tools[tool].host, arguments: driver.inputOf?.(tool, input) ?? input };
 }
 
 interface Addresses {
@@ -168,7 +179,7 @@ function environmentIn(folder: string, proxy: Proxy): HostPlace["env"] {
   };
 }
 
-function planOf(one: HostCase, { end, proxy }: World, { model, url, key }: Addresses): Plan {
+function planOf(one: HostCase, { driver, end, proxy }: World, { model, url, key }: Addresses): Plan {
   const folder = temporaryFolder(end);
   const env = environmentIn(folder, proxy);
   mkdirSync(join(folder, "project"));
@@ -178,7 +189,7 @@ function planOf(one: HostCase, { end, proxy }: World, { model, url, key }: Addre
     prompt: `Please work on [[${one.id}]]`,
     isResumed: false,
     folder,
-    session: randomUUID(),
+    session: driver.choosesSession === false ? "" : randomUUID(),
     model: model.url,
     gate: url,
     key,

@@ -28,10 +28,56 @@ const cutJson =
 const lostStream =
   "nothing runs, but CrewAI 1.15 loses the calls of a streamed answer of OpenAI's Responses API, and the run ends " +
   "([thread](https://github.com/crewAIInc/crewAI/issues/7497)). It does not lose calls in other answers.";
+const onlyDenies =
+  "a hook of this host can only deny, so calls run if it is not loaded ([thread](https://github.com/openai/codex/issues/41979)). " +
+  "Closed by the machine's `requirements.toml`, which needs no trust.";
+const codexProject =
+  "in a project that the user trusts, `hooks = false` in `.codex/config.toml` switches the hook off. Closed by the machine's " +
+  "`requirements.toml` (D5m).";
+const codexRewrites =
+  "a second hook that the user trusts returns `updatedInput`, and the answer that comes last replaces the call. Closed by " +
+  "`allow_managed_hooks_only` (D4m).";
+const geminiOnlyDenies =
+  "a hook of this host can only deny, and no setting makes a tool need it, so calls run if it is not loaded. This case shows it.";
+const geminiProject =
+  "in a project that the user trusts, `hooksConfig.enabled: false` in `.gemini/settings.json` switches the hook off. Closed by the " +
+  "machine's settings and the hook's random name (D5m).";
+const geminiRewrites =
+  "a second hook, here one of a trusted project, replaces the arguments " +
+  "([documented](https://geminicli.com/docs/hooks/reference)). The machine's settings cannot exclude it.";
+const copilotReads =
+  "Copilot needs no grant for commands that only read: `cat` and `ls` run although the hook is lost. This case shows it.";
+const copilotSessions =
+  "a sub-agent has a session of its own, which the hook's input does not connect with its parent's. Count per key.";
+const copilotRewrites =
+  "a second hook, here one of a trusted project, replaces the arguments with `modifiedArgs` " +
+  "([documented](https://docs.github.com/en/copilot/reference/hooks-reference)). A policy hook cannot exclude it.";
+
+const silent =
+  "opencode reads no answer of a plugin's hook: only an error refuses a call. So a plugin in the adapter's place that says nothing, or " +
+  "only says no, lets the call run ([documented](https://opencode.ai/docs/plugins)). The adapter throws unless the gate allowed.";
 
 export const open: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "Claude Code, http hook": { A7r: reads, B6a: another, D4: rewrites, D5a: allows },
   "Claude Code, command hook": { A7r: reads, D4: rewrites, D5a: allows },
+  "Codex CLI": {
+    A7: onlyDenies,
+    A7m: onlyDenies,
+    A7r: onlyDenies,
+    D4: codexRewrites,
+    D5: codexProject,
+    D5a: codexProject,
+  },
+  "Gemini CLI": {
+    A7: geminiOnlyDenies,
+    A7m: geminiOnlyDenies,
+    A7r: geminiOnlyDenies,
+    D4: geminiRewrites,
+    D4m: geminiRewrites,
+    D5: geminiProject,
+    D5a: geminiProject,
+  },
+  "GitHub Copilot CLI": { A7r: copilotReads, D1: copilotSessions, D4: copilotRewrites, D4m: copilotRewrites },
   "Claude Agent SDK, TypeScript": { A7r: reads },
   "Claude Agent SDK, Python": { A7r: reads },
   CrewAI: { A5p: lostStream, A7: inTheProgram },
@@ -52,4 +98,5 @@ export const open: Readonly<Record<string, Readonly<Record<string, string>>>> = 
   "Vercel AI SDK 7": { A7: inTheProgram },
   "Vercel AI SDK 6": { A7: inTheProgram },
   "Vercel AI SDK 5": { A7: inTheProgram },
+  opencode: { C6: silent, C7: silent, C8: silent },
 };

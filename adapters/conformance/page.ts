@@ -15,6 +15,10 @@ const head = `# Agent hosts
 | you have | use | page |
 |---|---|---|
 | Claude Code | a hook, which \`svc-gate hook install\` sets up | [claude-code.md](claude-code.md) |
+| Codex CLI | the same | [codex.md](codex.md) |
+| Gemini CLI | the same | [gemini-cli.md](gemini-cli.md) |
+| GitHub Copilot CLI | the same | [copilot-cli.md](copilot-cli.md) |
+| opencode | a plugin | [opencode.md](opencode.md) |
 | a program with the Claude Agent SDK | the adapter | [claude-agent-sdk.md](claude-agent-sdk.md) |
 | a program with the Vercel AI SDK | the adapter | [ai-sdk.md](ai-sdk.md) |
 | a program with CrewAI | the adapter | [crewai.md](crewai.md) |

@@ -158,9 +158,14 @@ test("openapi.json describes the answers that the gate gives", async (t) => {
   add("/check", "post", await check(gate, call, { "content-type": "text/plain" }));
   add("/check", "post", await check(gate, " ".repeat(limits.bodyBytesMax + 1)));
   const hooked = { hook_event_name: "PreToolUse", session_id: "s", tool_name: "note.add", tool_input: {} };
-  for (const body of [hooked, {}, { ...hooked, hook_event_name: "PostToolUse" }]) {
+  const others = [
+    { ...hooked, hook_event_name: "AfterTool" },
+    { sessionId: "s", toolName: "note.add", toolArgs: {}, toolResult: {} },
+  ];
+  for (const body of [hooked, {}, { ...hooked, hook_event_name: "PostToolUse" }, ...others]) {
     const init = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
-    add("/hooks/claude-code", "post", await ask(gate, "/hooks/claude-code", init));
+    for (const path of ["/hooks/claude-code", "/hooks/codex", "/hooks/gemini-cli", "/hooks/copilot-cli"])
+      add(path, "post", await ask(gate, path, init));
   }
   add("/health", "get", await ask(gate, "/health"));
   const rules = await ask(gate, "/rules");

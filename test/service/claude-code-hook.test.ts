@@ -83,7 +83,7 @@ runScenarios("POST /hooks/claude-code", [
     },
     defect: {
       within: "decide",
-      module: "http/claude-code",
+      module: "hooks/route",
       find: 'verdict === "ALLOW"',
       put: 'verdict !== "BLOCK"',
     },
@@ -98,7 +98,7 @@ runScenarios("POST /hooks/claude-code", [
     },
     defect: {
       within: "decide",
-      module: "http/claude-code",
+      module: "hooks/route",
       find: 'mode === "observe"',
       put: 'mode === "assist"',
     },
@@ -114,7 +114,7 @@ runScenarios("POST /hooks/claude-code", [
     },
     defect: {
       within: "decide",
-      module: "http/claude-code",
+      module: "hooks/route",
       find: 'mode === "observe"',
       put: 'mode !== "enforce"',
     },
@@ -144,9 +144,10 @@ runScenarios("POST /hooks/claude-code", [
         assert.equal((await decisionOf(hooks(desk, input, query)))[0], "deny", query);
     },
     defect: {
-      within: "claudeCodeHook",
-      find: 'sendDecision(reply, "deny", hooked.problem)',
-      put: "sendOutput(reply, {})",
+      within: "answer",
+      module: "hooks/route",
+      find: 'sendDecision(hooked, "deny", call.problem)',
+      put: "send(reply, {})",
     },
   },
   {
@@ -186,10 +187,10 @@ runScenarios("POST /hooks/claude-code", [
       assert.equal((await lastRow(desk)).platform_state.agent_id, "a1");
     },
     defect: {
-      within: "readCall",
-      module: "http/claude-code",
-      find: 'document.source("tool_input") ?? ""',
-      put: "JSON.stringify(Object.fromEntries(input))",
+      within: "inputOf",
+      module: "hooks/route",
+      find: "document.source(names.input)",
+      put: "JSON.stringify(Object.fromEntries(document.members.get(names.input)))",
     },
   },
   {
@@ -214,9 +215,9 @@ runScenarios("POST /hooks/claude-code", [
     },
     defect: {
       within: "gateName",
-      module: "http/claude-code",
-      find: 'ownSources.includes((server as JsonObject).get("source") as string)',
-      put: 'server?.get("source") !== "project"',
+      module: "hooks/claude-code",
+      find: 'ownSources.includes(textIn(server, "source") ?? "")',
+      put: 'textIn(server, "source") !== "project"',
     },
   },
   {
@@ -286,6 +287,6 @@ runScenarios("POST /hooks/claude-code", [
       assert.deepEqual([done.length, unknown.length], [1, 1]);
       assert.equal(await outcomes(desk), 2);
     },
-    defect: { within: "reportRun", find: 'event === "PostToolUse"', put: "true" },
+    defect: { within: "reportRun", find: 'run === "done"', put: "true" },
   },
 ]);

@@ -104,6 +104,9 @@ async function approvedFor(desk: Desk, key: string, of: object): Promise<string>
 const opened: Readonly<Record<string, boolean>> = {
   "POST /check": true,
   "POST /hooks/claude-code": true,
+  "POST /hooks/codex": true,
+  "POST /hooks/gemini-cli": true,
+  "POST /hooks/copilot-cli": true,
   "POST /hooks/envoy/:server": true,
   "POST /access/v1/evaluation": true,
   "POST /access/v1/evaluations": true,

@@ -88,6 +88,7 @@ export const left: readonly string[] = [
   "test/process/export/verifiers.test.ts",
   "test/process/hosts/doctor.test.ts",
   "test/process/hosts/envoy.test.ts",
+  "test/process/hosts/hook-mutants.test.ts",
   "test/process/hosts/hosts.test.ts",
   "test/process/hosts/mutants.test.ts",
   "test/process/solver/diff.test.ts",
@@ -101,6 +102,7 @@ export const left: readonly string[] = [
 export const slowest: readonly string[] = [
   "test/process/hosts/hosts.test.ts",
   "test/process/hosts/mutants.test.ts",
+  "test/process/hosts/hook-mutants.test.ts",
   "test/process/hosts/doctor.test.ts",
   "test/process/hosts/envoy.test.ts",
   "test/faults/campaigns/simulation.test.ts",

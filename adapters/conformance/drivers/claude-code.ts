@@ -1,13 +1,12 @@
 /** Drives Claude Code without a terminal: `claude -p`, with the gate's hook as an address or as a command. */
-import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { root } from "../../../test/support/gate.ts";
 import type { Driver, Ended, HookKind, HostCase, Plan } from "../case.ts";
 import { installed } from "../hosts.ts";
 import { runProgram } from "../program.ts";
 import { noHandoffs } from "./library.ts";
+import { inNamespace, noNamespace } from "./namespace.ts";
 import { writeProject } from "./project.ts";
 
 type Form = "http" | "command";
@@ -75,7 +74,9 @@ async function start(plan: Plan, form: Form): Promise<Ended> {
   const mcp = ["--mcp-config", join(folder, "mcp.json"), "--strict-mcp-config"];
   const run = ["-p", prompt, "--output-format", "json", isResumed ? "--resume" : "--session-id", session];
   const words = [...run, ...mcp, ...own];
-  const started = plan.case.isProtected ? inNamespace(settings, words) : [binary(), ...words];
+  const started = plan.case.isProtected
+    ? inNamespace(settings, "/etc/claude-code/managed-settings.json", [binary(), ...words])
+    : [binary(), ...words];
   const { stdout, stderr } = await runProgram(started, {
     cwd: project,
     env: {
@@ -134,22 +135,4 @@ function hookOf(plan: Plan, form: Form, hook: HookKind): object {
   const own = `${process.execPath} ${bin} hook --agent claude-code ${options}`;
   const command = hook === "ours" || hook === "absent" || hook === "misspelt" ? own : badCommands[hook];
   return { type: "command", command, timeout, onFailure: "block" };
-}
-
-const namespaceScript = fileURLToPath(new URL("managed.sh", import.meta.url));
-
-/** Starts the host where only its own mount namespace has the administrator's file. */
-function inNamespace(settings: string, words: readonly string[]): readonly string[] {
-  return ["unshare", "-m", "sh", namespaceScript, settings, binary(), ...words];
-}
-
-let namespace: string | undefined | null = null;
-
-/** Returns why this machine cannot have an administrator's file in a namespace of its own. */
-function noNamespace(): string | undefined {
-  if (namespace === null) {
-    const { status } = spawnSync("unshare", ["-m", "sh", namespaceScript, "/dev/null", "true"], { stdio: "ignore" });
-    namespace = status === 0 ? undefined : "this machine does not let the test make a mount namespace";
-  }
-  return namespace;
 }

@@ -1,5 +1,5 @@
 /**
- * `svc-gate hook --agent claude-code`: an agent host starts it before each tool call. It sends the host's input to the
+ * `svc-gate hook --agent HOST`: an agent host starts it before each tool call. It sends the host's input to the
  * gate and prints the gate's answer. One file without dependencies, because it runs before every call.
  *
  * It fails closed: the exit code is 2, which hosts read as a refusal, until an allowed answer has been written. The gate
@@ -14,21 +14,20 @@ const inputBytesMax = 1_048_576;
 const answerBytesMax = 1_048_576;
 const waitSecondsMax = 50;
 
-const usage = `usage: svc-gate hook --agent claude-code [options]
+const usage = `usage: svc-gate hook --agent NAME [options]
 
 Ask the gate about the tool call that the host describes on stdin. Exit code 0: the answer is on stdout; 2: the call is blocked.
 
-  --agent NAME          the host: claude-code
+  --agent NAME          the host: claude-code, codex, gemini-cli or copilot-cli
   --url URL             the gate, by default SVC_URL or http://127.0.0.1:8787
   --key-file FILE       a file with the API key that only its owner can read, by default SVC_KEY_FILE
-  --on-escalate WAY     deny (the default), wait or defer
+  --on-escalate WAY     deny (the default), wait, or for claude-code defer
   --wait SECONDS        how long to wait for a person, by default 600
+  --servers LIST        for copilot-cli, the names of its MCP servers with commas between them
   --timeout SECONDS     the longest wait for the gate, by default 10
 
-Set it up with: svc-gate hook install --agent claude-code
+Set it up with: svc-gate hook install --agent NAME
 `;
-
-const agents: readonly string[] = ["claude-code"];
 
 /** `import` would read every export of `node:http`, also WebSocket, which takes 40 ms. */
 const load = createRequire(import.meta.url);
@@ -38,6 +37,7 @@ interface HookSettings {
   readonly url: URL;
   readonly key: string;
   readonly onEscalate: "defer" | "deny" | "wait";
+  readonly servers: string | undefined;
   readonly waitMs: number;
   readonly timeoutMs: number;
 }
@@ -68,14 +68,16 @@ export async function hook(words: readonly string[]): Promise<void> {
 function readSettings(words: readonly string[]): HookSettings {
   const { values } = parsed(words);
   const { agent = "", "on-escalate": onEscalate = "deny" } = values;
-  if (!agents.includes(agent)) throw new NoAnswer(`--agent must be ${agents.join(" or ")}`);
+  if (!Object.hasOwn(outputs, agent)) throw new NoAnswer(`--agent must be one of ${Object.keys(outputs).join(", ")}`);
   if (onEscalate !== "deny" && onEscalate !== "wait" && onEscalate !== "defer")
     throw new NoAnswer("--on-escalate must be deny, wait or defer");
+  if (onEscalate === "defer" && agent !== "claude-code") throw new NoAnswer(`${agent} cannot defer a call`);
   return {
     agent,
     url: addressOf(values.url ?? process.env["SVC_URL"] ?? "http://127.0.0.1:8787"),
     key: keyIn(values["key-file"] ?? process.env["SVC_KEY_FILE"]),
     onEscalate,
+    servers: values.servers,
     waitMs: seconds("--wait", values.wait ?? "600") * 1000,
     timeoutMs: seconds("--timeout", values.timeout ?? "10") * 1000,
   };
@@ -83,9 +85,9 @@ function readSettings(words: readonly string[]): HookSettings {
 
 function parsed(words: readonly string[]): { readonly values: Readonly<Record<string, string | undefined>> } {
   const text = { type: "string" } as const;
-  const options = { agent: text, url: text, "key-file": text, "on-escalate": text, wait: text, timeout: text };
+  const names = ["agent", "url", "key-file", "on-escalate", "servers", "wait", "timeout"];
   try {
-    return parseArgs({ args: [...words], options });
+    return parseArgs({ args: [...words], options: Object.fromEntries(names.map((name) => [name, text])) });
   } catch (error) {
     throw new NoAnswer(`the hook's command line is wrong: ${(error as Error).message}`);
   }
@@ -173,7 +175,8 @@ async function post(
   onEscalate: HookSettings["onEscalate"],
 ): Promise<HookAnswer> {
   const wait = onEscalate === "wait" ? Math.min(waitSecondsMax, settings.waitMs / 1000) : 0;
-  const query = `on_escalate=${onEscalate}${wait > 0 ? `&wait=${wait}` : ""}`;
+  const servers = settings.servers === undefined ? "" : `&servers=${encodeURIComponent(settings.servers)}`;
+  const query = `on_escalate=${onEscalate}${wait > 0 ? `&wait=${wait}` : ""}${servers}`;
   const question = { method: "POST", path: `/hooks/${settings.agent}?${query}`, wait, input } as const;
   const { status, body, headers } = await exchange(settings, question);
   if (status !== 200) throw new NoAnswer(`the gate answered ${status} instead of a verdict`);
@@ -181,26 +184,58 @@ async function post(
     throw new NoAnswer("the gate answered another request than the one sent");
   const approval = headers["svc-approval"];
   return {
-    output: outputIn(body),
+    output: outputIn(body, settings.agent),
     approval: typeof approval === "string" && /^[0-9A-Za-z_-]{1,100}$/.test(approval) ? approval : undefined,
   };
 }
 
 /** Returns only what the host may read, written again: a member that this version does not know is not passed on. */
-function outputIn(body: string): string {
-  const { hookSpecificOutput: output } = objectIn(body) as { hookSpecificOutput?: Readonly<Record<string, unknown>> };
-  const { hookEventName, permissionDecision, permissionDecisionReason = "" } = output ?? {};
-  const isKnown = [undefined, "allow", "deny", "defer"].includes(permissionDecision as string | undefined);
-  if (typeof hookEventName !== "string" || !isKnown || typeof permissionDecisionReason !== "string")
-    throw new NoAnswer("the gate sent an answer that cannot be read");
-  const decision = permissionDecision === undefined ? {} : { permissionDecision, permissionDecisionReason };
-  return JSON.stringify({ hookSpecificOutput: { hookEventName, ...decision } });
+function outputIn(body: string, agent: string): string {
+  const output = outputs[agent]?.(objectIn(body));
+  if (output === undefined) throw new NoAnswer("the gate sent an answer that cannot be read");
+  return JSON.stringify(output);
 }
 
-function objectIn(body: string): Readonly<Record<string, unknown>> {
+type Members = Readonly<Record<string, unknown>>;
+
+/** For each host, the output for an answer of the gate; undefined if the answer is none. */
+const outputs: Readonly<Record<string, (answer: Members) => object | undefined>> = {
+  "claude-code": ({ hookSpecificOutput }) => {
+    const { hookEventName, permissionDecision, permissionDecisionReason = "" } = (hookSpecificOutput ?? {}) as Members;
+    const isKnown = [undefined, "allow", "deny", "defer"].includes(permissionDecision as string | undefined);
+    if (typeof hookEventName !== "string" || !isKnown || typeof permissionDecisionReason !== "string") return undefined;
+    const decision = permissionDecision === undefined ? {} : { permissionDecision, permissionDecisionReason };
+    return { hookSpecificOutput: { hookEventName, ...decision } };
+  },
+  // Codex runs a call without a decision and reports an `allow` as an error. So the gate must say `allow`, and Codex reads none.
+  codex: ({ hookSpecificOutput }) => {
+    const { hookEventName, permissionDecision, permissionDecisionReason } = (hookSpecificOutput ?? {}) as Members;
+    if (permissionDecision === "deny" && isReason(permissionDecisionReason))
+      return { hookSpecificOutput: { hookEventName: "PreToolUse", permissionDecision, permissionDecisionReason } };
+    const isReport = hookEventName === "PostToolUse" && permissionDecision === undefined;
+    return isReport || permissionDecision === "allow" ? { hookSpecificOutput: { hookEventName } } : undefined;
+  },
+  "gemini-cli": ({ decision, reason, hookSpecificOutput }) => {
+    if (decision === "deny" && isReason(reason)) return { decision, reason };
+    if (decision === "allow") return { decision };
+    const isReport = ((hookSpecificOutput ?? {}) as Members)["hookEventName"] === "AfterTool";
+    return isReport && decision === undefined ? {} : undefined;
+  },
+  "copilot-cli": ({ permissionDecision, permissionDecisionReason, decision }) => {
+    if (decision === "none" && permissionDecision === undefined) return {};
+    const isKnown = permissionDecision === "allow" || permissionDecision === "deny";
+    return isKnown && isReason(permissionDecisionReason) ? { permissionDecision, permissionDecisionReason } : undefined;
+  },
+};
+
+function isReason(value: unknown): boolean {
+  return typeof value === "string" && value.trim() !== "";
+}
+
+function objectIn(body: string): Members {
   try {
     const value: unknown = JSON.parse(body);
-    if (typeof value === "object" && value !== null) return value as Readonly<Record<string, unknown>>;
+    if (typeof value === "object" && value !== null) return value as Members;
   } catch {
     // Reported below.
   }

@@ -128,8 +128,8 @@ suite("svc-gate doctor --tools", { concurrency: 2, skip }, () => {
       startsNothing(t, [
         {
           within: "withoutPrograms",
-          find: "return { ...copy, env: $env };",
-          put: "return { ...settings, env: $env };",
+          find: "return JSON.stringify({ ...copy, env });",
+          put: "return JSON.stringify({ ...settings, env });",
         },
       ]),
       /touch hooked/,

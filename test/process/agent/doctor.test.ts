@@ -141,7 +141,7 @@ suite(
 
     test("positive control: a hook that keeps its own gate is noticed", (t) =>
       assert.rejects(
-        leadsHooks(t, [{ within: "isCommandHook", find: 'typeof command === "string"', put: "false" }]),
+        leadsHooks(t, [{ within: "isGateCommand", find: 'typeof command === "string"', put: "false" }]),
         /real\.example/, // the copy, which has the user's gate
       ));
 
@@ -157,7 +157,8 @@ suite(
       writeFileSync(file, JSON.stringify({ hooks: { PreToolUse: [{ matcher: "*", hooks: [hook] }] } }));
       const add = 'mkdir /etc/claude-code/managed-settings.d; cp "$0" /etc/claude-code/managed-settings.d/; exec "$@"';
       const user = ["setpriv", "--reuid", String(nobody), "--regid", String(nobody), "--clear-groups"];
-      const wrapper = ["unshare", "-m", "sh", managed, file, "sh", "-c", add, file, ...user];
+      const place = "/etc/claude-code/managed-settings.json";
+      const wrapper = ["unshare", "-m", "sh", managed, file, place, "sh", "-c", add, file, ...user];
       const words = ["doctor", "--agent", "claude-code", "--host", program, "--yes"];
       const { stdout, stderr } = await runAgent(words, { env: { HOME: home, TMPDIR: temporary }, cwd: home, wrapper });
       if (stdout === "") return t.skip(`no namespace here: ${stderr}`);

@@ -87,7 +87,7 @@ const wrong: readonly {
   {
     name: "an unknown decision",
     answer: send(200, JSON.stringify(allowed).replace('"allow"', '"ALLOW"')),
-    defect: { within: "outputIn", find: "!isKnown", put: "false" },
+    defect: { within: "outputIn", module: "src/hook", find: "outputs[agent]?.(objectIn(body))", put: "objectIn(body)" },
   },
   { name: "ask", answer: send(200, JSON.stringify(allowed).replace('"allow"', '"ask"')) },
   {
@@ -130,6 +130,67 @@ const wrong: readonly {
   },
 ];
 
+const before = (more: object): object => ({ hookSpecificOutput: { hookEventName: "PreToolUse", ...more } });
+const reasoned = (permissionDecision: string, permissionDecisionReason: unknown = "Svc: fine"): object => ({
+  permissionDecision,
+  permissionDecisionReason,
+});
+
+/** For each host, answers of a gate and what the hook prints; undefined if it refuses. */
+const dialects: readonly { readonly agent: string; readonly answers: readonly (readonly [object, object?])[] }[] = [
+  {
+    agent: "codex",
+    answers: [
+      [before(reasoned("allow")), before({})],
+      [before({ ...reasoned("deny"), updatedInput: {} }), before(reasoned("deny"))],
+      [
+        { hookSpecificOutput: { hookEventName: "PostToolUse" } },
+        { hookSpecificOutput: { hookEventName: "PostToolUse" } },
+      ],
+      [before({})],
+      [before(reasoned("deny", ""))],
+      [before(reasoned("deny", " "))],
+      [before(reasoned("ask"))],
+      [before(reasoned("ALLOW"))],
+      [reasoned("allow")],
+      [{ decision: "allow" }],
+      [{ verdict: "ALLOW" }],
+      [{}],
+    ],
+  },
+  {
+    agent: "gemini-cli",
+    answers: [
+      [{ decision: "allow", reason: "Svc: fine", continue: false }, { decision: "allow" }],
+      [
+        { decision: "deny", reason: "Svc: no" },
+        { decision: "deny", reason: "Svc: no" },
+      ],
+      [{ hookSpecificOutput: { hookEventName: "AfterTool" } }, {}],
+      [{ hookSpecificOutput: { hookEventName: "AfterTool" }, decision: "BLOCK" }],
+      [{ decision: "deny" }],
+      [{ decision: "BLOCK", reason: "Svc: no" }],
+      [{ decision: "ask", reason: "Svc: no" }],
+      [before(reasoned("allow"))],
+      [{}],
+    ],
+  },
+  {
+    agent: "copilot-cli",
+    answers: [
+      [{ ...reasoned("allow"), modifiedArgs: {} }, reasoned("allow")],
+      [reasoned("deny"), reasoned("deny")],
+      [{ decision: "none" }, {}],
+      [{ decision: "none", permissionDecision: "DENY" }],
+      [reasoned("ALLOW")],
+      [reasoned("ask")],
+      [{ permissionDecision: "allow" }],
+      [before(reasoned("allow"))],
+      [{}],
+    ],
+  },
+];
+
 suite("svc-gate hook", { concurrency: 2 }, () => {
   for (const { name, answer, defect, words = [] } of wrong) {
     test(`it refuses the call after ${name}`, async (t) => {
@@ -153,6 +214,30 @@ suite("svc-gate hook", { concurrency: 2 }, () => {
     assert.deepEqual(JSON.parse(stdout), allowed);
     const desk = await startDesk(t, { contract: contract("ALLOW") });
     assert.match((await hook(t, desk.address)).stdout, /"permissionDecision":"allow"/);
+  });
+
+  for (const { agent, answers } of dialects) {
+    test(`for ${agent} it prints what the host reads, and refuses every other answer`, async (t) => {
+      for (const [answer, printed] of answers) {
+        const url = await answering(t, send(200, JSON.stringify(answer)));
+        const { code, stdout } = await runAgent(["hook", "--agent", agent, "--url", url, "--key-file", keyFile(t)], {
+          stdin: input,
+        });
+        assert.deepEqual(
+          [code, stdout],
+          printed === undefined ? [2, ""] : [0, `${JSON.stringify(printed)}\n`],
+          JSON.stringify(answer),
+        );
+      }
+    });
+  }
+
+  test("positive control: a hook that takes no decision for an allowed call is noticed", async (t) => {
+    const url = await answering(t, send(200, '{"hookSpecificOutput":{"hookEventName":"PreToolUse"}}'));
+    const words = ["hook", "--agent", "codex", "--url", url, "--key-file", keyFile(t)];
+    assert.equal((await runAgent(words, { stdin: input })).code, 2);
+    const defect = { within: "outputs", module: "src/hook", find: 'hookEventName === "PostToolUse"', put: "true" };
+    assert.equal((await runAgent(words, { stdin: input, defects: [defect] })).code, 0);
   });
 
   test("it refuses if nothing listens, if its key is missing or readable by others, and after a wrong command line", async (t) => {

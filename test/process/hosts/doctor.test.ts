@@ -128,9 +128,10 @@ suite("svc-gate doctor and Claude Code", { concurrency: 2, skip: missing() ?? fa
     const script = join(root, "adapters", "conformance", "drivers", "managed.sh");
     const file = join(home.folder, "managed.json");
     const user = ["setpriv", "--reuid", String(nobody), "--regid", String(nobody), "--clear-groups"];
-    const wrapper = ["unshare", "-m", "sh", script, file, ...user];
+    const managed = ["unshare", "-m", "sh", script, file, "/etc/claude-code/managed-settings.json"];
+    const wrapper = [...managed, ...user];
     writeFileSync(file, "{}");
-    if (nobody === undefined || spawnSync("unshare", ["-m", "sh", script, file, "true"]).status !== 0)
+    if (nobody === undefined || spawnSync(managed[0] ?? "", [...managed.slice(1), "true"]).status !== 0)
       return t.skip("only root can have the machine's settings in a namespace of its own");
     for (const form of ["command", "http"]) {
       writeFileSync(file, await home.settings("--scope", "managed", "--form", form));

@@ -120,7 +120,7 @@ const mutants: readonly Mutant[] = [
       find: 'verdict.verdict == "ALLOW" and not (guard._grant and unreached)',
       put: 'verdict.verdict != "ESCALATE"',
     },
-    host: python,
+    host: "Pydantic AI",
     noticed: ["B1", "B5"],
   },
   {
@@ -348,7 +348,7 @@ const frameworks: readonly Mutant[] = [
       put: "guard.judge({ name, input: { amount: 5 }, context }, $$more)",
     },
     host: "Google ADK, JavaScript",
-    noticed: ["A2", "D4"],
+    noticed: ["A2"],
   },
   {
     fault: "lets a later middleware change the arguments",

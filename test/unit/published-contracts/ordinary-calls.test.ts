@@ -22,6 +22,15 @@ const calls = readFileSync(new URL("ordinary-calls.jsonl", import.meta.url), "ut
   .split("\n")
   .map((line) => JSON.parse(line) as OrdinaryCall);
 
+/** The shell's tool in the contract of each coding agent. */
+const shells = {
+  "claude-code": "Bash",
+  codex: "Bash",
+  "gemini-cli": "run_shell_command",
+  "copilot-cli": "bash",
+  opencode: "bash",
+};
+
 suite("ordinary calls", () => {
   const contracts = new Map<string, PolicySet>();
 
@@ -42,20 +51,21 @@ suite("ordinary calls", () => {
     for (const { why, tool_input: input } of others) assert.ok((why ?? "").length > 20, JSON.stringify(input));
   });
 
-  test("Claude Code's Bash may run the commands that the contract shell allows", async () => {
-    const file = new URL("../../../contracts/hosts/claude-code.yaml", import.meta.url);
-    const compiled = compileContracts([{ name: "claude-code.yaml", text: readFileSync(file, "utf8") }]);
-    assert.ok(compiled.ok);
-    await loadFunctions(compiled.value);
-    const commands = calls.filter(({ tool_name, verdict }) => tool_name === "shell.run" && verdict === undefined);
-    assert.equal(commands.length, 45);
-    const refused = commands.filter(({ tool_input: input }) => {
-      const { command, cwd } = input as { readonly command: string; readonly cwd: string };
-      const call = { tool: "Bash", input: { command, description: "d" }, platform: { cwd } };
-      return judge(compiled.value, { ...call, session: "s" }).verdict !== "ALLOW";
+  for (const [host, tool] of Object.entries(shells))
+    test(`the shell of ${host} may run the commands that the contract shell allows`, async () => {
+      const file = new URL(`../../../contracts/hosts/${host}.yaml`, import.meta.url);
+      const compiled = compileContracts([{ name: `${host}.yaml`, text: readFileSync(file, "utf8") }]);
+      assert.ok(compiled.ok);
+      await loadFunctions(compiled.value);
+      const commands = calls.filter(({ tool_name, verdict }) => tool_name === "shell.run" && verdict === undefined);
+      assert.equal(commands.length, 45);
+      const refused = commands.filter(({ tool_input: input }) => {
+        const { command, cwd } = input as { readonly command: string; readonly cwd: string };
+        const call = { tool, input: { command }, platform: { cwd } };
+        return judge(compiled.value, { ...call, session: "s" }).verdict !== "ALLOW";
+      });
+      assert.deepEqual(refused, []);
     });
-    assert.deepEqual(refused, []);
-  });
 
   test("each call has the verdict that the list names", () => {
     const differences = calls.flatMap(({ tool_name: tool, tool_input: input, verdict = "ALLOW" }) => {

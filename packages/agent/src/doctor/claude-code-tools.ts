@@ -1,43 +1,48 @@
 import { existsSync } from "node:fs";
 import { join, relative } from "node:path";
-import { userFile } from "../install/claude-code.ts";
-import { findHost, isOfMachine, managedFolder, readSettingsFiles, redirected, runHost } from "./claude-code.ts";
-import { replaceFolder } from "./namespaces.ts";
-import type { ListerStart, ToolLister } from "./tool-lister.ts";
 import { BadInput } from "../bad-input.ts";
+import { claudeCode } from "./claude-code.ts";
+import { copiesOf, isOfMachine, readFiles } from "./files.ts";
+import type { Place, SettingsFile } from "./host.ts";
+import { replaceFolder } from "./namespaces.ts";
+import { settingsIn, type Members } from "./redirect.ts";
+import { findHost, runHost } from "./run.ts";
+import type { ToolLister } from "./tool-lister.ts";
 
-type Members = Readonly<Record<string, unknown>>;
+const { machineFolder } = claudeCode;
 
 /** How the tools of Claude Code are listed: in a headless run, and in a session with a terminal, which has more tools. */
 export const claudeCodeTools: ToolLister = {
-  version: (named) => findHost(named).version,
+  version: (named) => findHost(claudeCode, named).version,
   gateName: (name) => (name.startsWith("mcp__") || name.includes(".") ? undefined : name),
-  start: async (start) => {
-    const { named, project, isCut, folder, gate, model, timesShown, say } = start;
-    const files = readSettingsFiles(project);
-    const machine = files.filter(isOfMachine);
-    if (!isCut && machine.some(({ settings }) => "hooks" in settings))
-      throw new BadInput(`${machine[0]?.path} has hooks, and this system does not let the doctor leave them out`);
-    const ofUser = files.find(({ path }) => path === userFile())?.settings ?? {};
-    const own = files.filter((file) => file.path !== userFile() && !isOfMachine(file));
+  start: async ({ named, project, isCut, folder, gate, model, timesShown, say }) => {
+    const { program, version } = findHost(claudeCode, named);
+    const files = readFiles(claudeCode, project);
+    const hooked = files.find((file) => isOfMachine(claudeCode, file) && "hooks" in settingsIn(file.text));
+    if (!isCut && hooked !== undefined)
+      throw new BadInput(`${hooked.path} has hooks, and this system does not let the doctor leave them out`);
+    const copies = copiesOf(claudeCode, files, { gate, keyFile: join(folder, "key"), keepsHook: false });
     const managed =
-      isCut && existsSync(managedFolder) ? replaceFolder(managedFolder, join(folder, "managed")) : undefined;
-    for (const { path, settings } of machine)
-      managed?.write(relative(managedFolder, path), withoutPrograms(settings, start));
-    const common = {
-      host: findHost(named),
+      isCut && existsSync(machineFolder) ? replaceFolder(machineFolder, join(folder, "managed")) : undefined;
+    for (const { path, text } of copies.machine) managed?.write(relative(machineFolder, path), withoutPrograms(text));
+    const place: Place = {
+      home: join(folder, "home"),
+      workspace: join(folder, "workspace"),
+      temporary: join(folder, "tmp"),
       model,
-      gate,
-      folder,
-      script: "tools",
-      user: withoutPrograms(ofUser, start),
-      project: Object.assign({}, ...own.map(({ settings }) => withoutPrograms(settings, start))),
-      words: [],
+      key: gate.key,
+      version,
+      user: [copyOf(copies.user[0])],
+      project: claudeCode.merged(
+        copies.project.map(({ text }) => withoutPrograms(text)),
+        {},
+      ),
     };
+    const start = claudeCode.start(place, "[[tools]]");
     try {
-      const { output } = await runHost(common);
+      const output = await runHost(program, place, start);
       const times = timesShown();
-      if (times > 0) await runHost({ ...common, inTerminal: () => timesShown() > times });
+      if (times > 0) await runHost(program, place, { ...start, words: ["[[tools]]"] }, () => timesShown() > times);
       if (times > 0 && timesShown() === times)
         say("no session with a terminal was seen: tools that need a person are not listed");
       return output.trim().split("\n").at(-1) ?? "";
@@ -48,7 +53,13 @@ export const claudeCodeTools: ToolLister = {
 };
 
 /** Settings that start no program, and let the host show all its tools at once. Without this variable it holds some back. */
-function withoutPrograms(settings: Members, { gate, folder }: ListerStart): Members {
-  const { hooks: _, ...copy } = redirected(settings, { gate, keyFile: join(folder, "key"), keepsHook: false });
-  return { ...copy, env: { ...(copy["env"] as Members | undefined), ENABLE_TOOL_SEARCH: "false" } };
+function withoutPrograms(text: string): string {
+  const settings = settingsIn(text);
+  const { hooks: _, ...copy } = settings;
+  const env = { ...(copy["env"] as Members | undefined), ENABLE_TOOL_SEARCH: "false" };
+  return JSON.stringify({ ...copy, env });
+}
+
+function copyOf(file: SettingsFile | undefined): SettingsFile {
+  return { path: file?.path ?? "", text: withoutPrograms(file?.text ?? "{}") };
 }

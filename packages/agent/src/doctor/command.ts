@@ -10,32 +10,22 @@ import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
 import { BadInput } from "../bad-input.ts";
 import { approverFiles } from "../install/approver-files.ts";
-import { userFile } from "../install/claude-code.ts";
-import { shellWord } from "../shell-word.ts";
 import { startModel, type ScriptedModel } from "../model/server.ts";
-import { cases, type Case } from "./cases.ts";
-import {
-  commandsIn,
-  findHost,
-  gateHookIn,
-  isGrantMode,
-  isOfMachine,
-  managedFolder,
-  readSettingsFiles,
-  redirected,
-  runHost,
-} from "./claude-code.ts";
-import type { Host, SettingsFile } from "./claude-code.ts";
+import type { Case } from "./cases.ts";
+import { copiesOf, isOfMachine, readFiles } from "./files.ts";
+import type { DoctorHost, Place, SettingsFile } from "./host.ts";
+import { hosts } from "./hosts.ts";
 import { canCutNetwork, isInside, replaceFolder, runInside, type ReplacedFolder } from "./namespaces.ts";
+import { findHost, runHost, type Installed } from "./run.ts";
 import { startStandIn, type StandIn } from "./stand-in.ts";
 
-const usage = `usage: svc-gate doctor --agent claude-code [options]
+const usage = `usage: svc-gate doctor --agent NAME [options]
 
 Start the installed host with your settings, a scripted model and a gate of the doctor's own, and say whether a BLOCK ran.
 The scripted calls only touch files in a folder of the doctor's own.
 
-  --agent NAME       the host: claude-code
-  --host FILE        the host's program, by default \`claude\` in PATH
+  --agent NAME       the host: ${Object.keys(hosts).join(", ")}
+  --host FILE        the host's program, by default the one in PATH
   --project FOLDER   also use the settings of this project
   --yes              start the listed commands without asking
   --json             print the results for programs
@@ -45,7 +35,7 @@ Exit code 0: nothing ran without the gate's ALLOW; 1: a case is open, or says no
 `;
 
 const options = {
-  agent: { type: "string" },
+  agent: { type: "string", default: "" },
   host: { type: "string" },
   project: { type: "string" },
   yes: { type: "boolean", default: false },
@@ -73,13 +63,15 @@ export async function doctorCommand(words: readonly string[]): Promise<number> {
     throw new BadInput("the doctor does not run as root: run it as the user whose agent it looks at");
   const project = values.project === undefined ? undefined : resolve(values.project);
   if (values.tools) return listTools(values, words, project);
-  const host = findHost(values.host);
-  const files = readSettingsFiles(project);
-  if (isCut && values.yes) return examine({ host, files, isCut: true, isJson: values.json });
-  if (!values.json) describe(host, files);
+  const agent = hosts[values.agent] as DoctorHost;
+  const installed = findHost(agent, values.host);
+  const files = readFiles(agent, project);
+  const examination = { name: values.agent, agent, installed, files, isJson: values.json };
+  if (isCut && values.yes) return examine({ ...examination, isCut: true });
+  if (!values.json) describe(values.agent, agent, installed, files);
   if (!(values.yes || (await agrees()))) return say("nothing was started", 1);
   if (canCutNetwork()) return runInside([...words.filter((word) => word !== "--yes"), "--yes"]);
-  return examine({ host, files, isCut: false, isJson: values.json });
+  return examine({ ...examination, isCut: false });
 }
 
 /** It starts nothing but the host, so it does not ask. */
@@ -87,7 +79,7 @@ async function listTools(values: Values, words: readonly string[], project: stri
   const isCut = isInside();
   if (!isCut && canCutNetwork()) return runInside(words);
   const { printHostTools } = await import("./tools.ts");
-  return printHostTools({ agent: values.agent ?? "", named: values.host, project, isCut });
+  return printHostTools({ agent: values.agent, named: values.host, project, isCut });
 }
 
 type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>["values"];
@@ -95,7 +87,8 @@ type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>["values"
 function read(words: readonly string[]): Values {
   try {
     const { values } = parseArgs({ args: [...words], options });
-    if (!values.help && values.agent !== "claude-code") throw new BadInput("--agent must be claude-code");
+    if (!values.help && !Object.hasOwn(hosts, values.agent))
+      throw new BadInput(`--agent must be ${Object.keys(hosts).join(" or ")}`);
     return values;
   } catch (error) {
     if (error instanceof BadInput) throw error;
@@ -103,16 +96,22 @@ function read(words: readonly string[]): Values {
   }
 }
 
-function describe({ program, version }: Host, files: readonly SettingsFile[]): void {
-  say(`Claude Code ${version} (${program})`);
-  for (const file of files) {
-    const form = gateHookIn(file);
+function describe(
+  name: string,
+  agent: DoctorHost,
+  { program, version }: Installed,
+  files: readonly SettingsFile[],
+): void {
+  say(`${agent.product} ${version} (${program})`);
+  for (const { path, text } of files) {
+    const form = agent.gateHookIn(text);
     const hook = form === undefined ? "no hook of the gate" : `the gate's hook as ${form}`;
-    say(`${file.path}: ${hook}${isGrantMode(file) ? ", grant mode" : ""}`);
-    for (const command of commandsIn(file)) say(`  ${command}`);
+    say(`${path}: ${hook}${agent.isGrantMode(text) ? ", grant mode" : ""}`);
+    for (const command of agent.commandsIn(text)) say(`  ${command}`);
   }
-  if (files.length === 0) say("no settings: run `svc-gate hook install --agent claude-code` first");
+  if (files.length === 0) say(`no settings: set up the gate in ${agent.product} first (docs/hosts/${name}.md)`);
   say("The doctor starts the host with these hooks. Those of the gate ask the doctor's own gate.");
+  if (agent.note !== undefined) say(agent.note);
 }
 
 async function agrees(): Promise<boolean> {
@@ -124,27 +123,33 @@ async function agrees(): Promise<boolean> {
 }
 
 interface Examination {
-  readonly host: Host;
+  readonly name: string;
+  readonly agent: DoctorHost;
+  readonly installed: Installed;
   readonly files: readonly SettingsFile[];
   /** True if the host can reach this machine only. */
   readonly isCut: boolean;
   readonly isJson: boolean;
 }
 
-async function examine({ host, files, isCut, isJson }: Examination): Promise<number> {
+async function examine(examination: Examination): Promise<number> {
+  const { agent, files, isCut, isJson } = examination;
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "svc-gate-doctor-"))); // the host names its folder so
   const leave = (): void => rmSync(folder, { recursive: true, force: true });
   process.once("exit", leave);
   for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
   const gate = await startStandIn(randomBytes(24).toString("hex"));
-  const model = await startModel(scriptsIn(folder));
+  const calls = agent.calls(join(folder, "workspace", "ran"));
+  const model = await startModel(Object.fromEntries(Object.entries(calls).map(([name, call]) => [name, [[call]]])));
+  const { machineFolder } = agent;
   const managed =
-    isCut && existsSync(managedFolder) ? replaceFolder(managedFolder, join(folder, "managed")) : undefined;
+    isCut && existsSync(machineFolder) ? replaceFolder(machineFolder, join(folder, "managed")) : undefined;
   try {
     writeFileSync(join(folder, "key"), gate.key, { mode: 0o600 });
     const found: Found[] = [];
-    for (const each of cases) found.push(await examineCase({ host, files, folder, gate, model, managed }, each));
-    return isJson ? printJson(host, found, isCut) : print(found, files, isCut);
+    for (const each of agent.cases(files))
+      found.push(await examineCase({ ...examination, folder, gate, model, managed }, each));
+    return isJson ? printJson(examination, found) : print(examination, found);
   } finally {
     managed?.end();
     await Promise.all([gate.stop(), model.stop()]);
@@ -152,22 +157,7 @@ async function examine({ host, files, isCut, isJson }: Examination): Promise<num
   }
 }
 
-/** The calls that the model asks for: each makes one file in the workspace. */
-function scriptsIn(folder: string): Parameters<typeof startModel>[0] {
-  const file = witnessIn(folder);
-  const shell = {
-    tool: "Bash",
-    arguments: JSON.stringify({ command: `touch ${shellWord(file)}`, description: "make a file" }),
-  };
-  const write = { tool: "Write", arguments: JSON.stringify({ file_path: file, content: "written" }) };
-  return { shell: [[shell]], write: [[write]] };
-}
-
-function witnessIn(folder: string): string {
-  return join(folder, "workspace", "ran");
-}
-
-interface Place extends Pick<Examination, "files" | "host"> {
+interface Room extends Examination {
   readonly folder: string;
   readonly gate: StandIn;
   readonly model: ScriptedModel;
@@ -175,25 +165,32 @@ interface Place extends Pick<Examination, "files" | "host"> {
   readonly managed: ReplacedFolder | undefined;
 }
 
-async function examineCase({ host, files, folder, gate, model, managed }: Place, of: Case): Promise<Found> {
+async function examineCase({ agent, installed, files, folder, gate, model, managed }: Room, of: Case): Promise<Found> {
   const { keepsHook = true, project, words = [], script = "shell" } = of;
   const redirection = { gate, keyFile: join(folder, "key"), keepsHook };
-  const settingsOf = (path: string): Readonly<Record<string, unknown>> =>
-    redirected(files.find((file) => file.path === path)?.settings ?? {}, redirection);
-  const own = files.filter((file) => file.path !== userFile() && !isOfMachine(file));
-  const ofProject = Object.assign({}, ...own.map(({ settings }) => redirected(settings, redirection)), project);
-  for (const { path } of files.filter(isOfMachine)) managed?.write(relative(managedFolder, path), settingsOf(path));
-  const witness = witnessIn(folder);
-  rmSync(witness, { force: true });
+  const copies = copiesOf(agent, files, redirection);
+  for (const { path, text } of copies.machine) managed?.write(relative(agent.machineFolder, path), text);
+  const own = copies.project.map(({ text }) => text);
+  const place: Place = {
+    home: join(folder, "home"),
+    workspace: join(folder, "workspace"),
+    temporary: join(folder, "tmp"),
+    model: model.url,
+    key: gate.key,
+    version: installed.version,
+    user: copies.user,
+    project: own.length === 0 && project === undefined ? undefined : agent.merged(own, project),
+  };
+  rmSync(place.workspace, { recursive: true, force: true }); // files of the last case do not count in this one
   await gate.behave(of.gate);
   const before = gate.asked.length;
-  const run = { host, model: model.url, gate, folder, script, user: settingsOf(userFile()), project: ofProject, words };
   const turns = model.shown.length;
-  const { output } = await runHost(run);
+  const start = agent.start(place, `[[${script}]]`);
+  const output = await runHost(installed.program, place, { ...start, words: [...start.words, ...words] });
   const hasEnded = model.shown.slice(turns).some(({ turn }) => turn > 0);
   const [line = ""] = output.trim().split("\n").slice(-1);
   const trouble = hasEnded ? undefined : line.slice(0, 300);
-  return { of, ran: existsSync(witness), asked: gate.asked.length > before, trouble };
+  return { of, ran: existsSync(join(place.workspace, "ran")), asked: gate.asked.length > before, trouble };
 }
 
 /** A call that ran is known, however the host ended. */
@@ -205,10 +202,11 @@ function isAsItMust(found: Found): boolean {
   return isKnown(found) && found.ran === found.of.mustRun;
 }
 
-function print(found: readonly Found[], files: readonly SettingsFile[], isCut: boolean): number {
+function print({ agent, files, isCut }: Examination, found: readonly Found[]): number {
   if (!isCut) {
     say("The network was not cut: this system does not let a user do it. The host had a proxy that leads nowhere.");
-    for (const { path } of files.filter(isOfMachine)) say(`${path} asked your own gate, and not the doctor's.`);
+    for (const { path } of files.filter((file) => isOfMachine(agent, file)))
+      say(`${path} asked your own gate, and not the doctor's.`);
   }
   for (const each of found) {
     const { of, asked, trouble } = each;
@@ -230,7 +228,8 @@ function print(found: readonly Found[], files: readonly SettingsFile[], isCut: b
   return say(`${open} of ${found.length} cases are open.`, 1);
 }
 
-function printJson({ program, version }: Host, found: readonly Found[], isCut: boolean): number {
+function printJson({ name, installed, isCut }: Examination, found: readonly Found[]): number {
+  const { program, version } = installed;
   const results = found.map((each) => ({
     case: each.of.name,
     ran: each.ran,
@@ -240,7 +239,7 @@ function printJson({ program, version }: Host, found: readonly Found[], isCut: b
   }));
   const isClosed = results.every(({ closed }) => closed);
   return say(
-    JSON.stringify({ agent: "claude-code", program, version, network_cut: isCut, closed: isClosed, results }),
+    JSON.stringify({ agent: name, program, version, network_cut: isCut, closed: isClosed, results }),
     isClosed ? 0 : 1,
   );
 }

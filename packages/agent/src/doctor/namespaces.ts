@@ -40,7 +40,7 @@ export async function runInside(words: readonly string[]): Promise<number> {
 /** A folder that has another content for the doctor's processes alone. */
 export interface ReplacedFolder {
   /** Writes a file, by its path in the folder. */
-  readonly write: (path: string, content: object) => void;
+  readonly write: (path: string, text: string) => void;
   readonly end: () => void;
 }
 
@@ -51,10 +51,10 @@ export function replaceFolder(folder: string, copy: string): ReplacedFolder {
   if (spawnSync("mount", ["--bind", copy, folder], options).status !== 0)
     throw new BadInput(`${folder} cannot be replaced for the doctor's processes`);
   return {
-    write: (name, content) => {
+    write: (name, text) => {
       const file = join(copy, name);
       mkdirSync(dirname(file), { recursive: true });
-      writeFileSync(file, JSON.stringify(content));
+      writeFileSync(file, text);
     },
     end: () => void spawnSync("umount", [folder], options),
   };

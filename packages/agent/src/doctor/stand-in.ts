@@ -22,15 +22,14 @@ export async function startStandIn(key: string): Promise<StandIn> {
     request.on("data", (piece: Buffer) => pieces.push(piece));
     request.on("end", () => {
       const body = Buffer.concat(pieces);
-      const { tool, event } = describedIn(body);
-      if (event === "PreToolUse") asked.push(tool);
+      const question = questionIn(request.url ?? "", body);
+      if (question.asks) asked.push(question.tool);
       const isAuthorized = request.headers.authorization === `Bearer ${key}`;
       const status = !isAuthorized ? 401 : behaviour === "broken" ? 500 : 200;
-      const headers = {
-        "content-type": "application/json",
-        "svc-request": createHash("sha256").update(body).digest("hex"),
-      };
-      response.writeHead(status, headers).end(status === 200 ? outputOf(behaviour, event) : "{}");
+      const digest = createHash("sha256").update(body).digest("hex");
+      const headers = { "content-type": "application/json", "svc-request": digest };
+      const output = behaviour === "empty" ? "" : JSON.stringify(outputOf(behaviour, question, digest));
+      response.writeHead(status, headers).end(status === 200 ? output : "{}");
     });
   });
   const { url, stop } = await listening(server);
@@ -48,22 +47,49 @@ export async function startStandIn(key: string): Promise<StandIn> {
   };
 }
 
-function outputOf(behaviour: Behaviour, event: string): string {
-  if (behaviour === "empty") return "";
-  if (event !== "PreToolUse") return JSON.stringify({ hookSpecificOutput: { hookEventName: event } });
-  const permissionDecision = behaviour === "allow" ? "allow" : "deny";
-  const permissionDecisionReason = `Svc: the doctor's gate answers ${behaviour === "allow" ? "ALLOW" : "BLOCK"}`;
-  return JSON.stringify({ hookSpecificOutput: { hookEventName: event, permissionDecision, permissionDecisionReason } });
+/** What a host, or an adapter, asks. */
+interface Question {
+  /** The route, such as `/hooks/codex` or `/check`. */
+  readonly route: string;
+  readonly event: string;
+  /** False after a call: then there is nothing to decide. */
+  readonly asks: boolean;
+  readonly tool: string;
 }
 
-function describedIn(body: Buffer): { readonly tool: string; readonly event: string } {
+function questionIn(path: string, body: Buffer): Question {
+  const route = path.replace(/\?.*$/, "");
   try {
-    const input = JSON.parse(body.toString("utf8")) as {
-      readonly tool_name?: unknown;
-      readonly hook_event_name?: unknown;
-    };
-    return { tool: String(input.tool_name), event: String(input.hook_event_name) };
+    const input = JSON.parse(body.toString("utf8")) as Readonly<Record<string, unknown>>;
+    const { hook_event_name, tool_name, toolName, toolResult, error } = input;
+    const event = String(hook_event_name);
+    const isBefore =
+      hook_event_name === undefined ? toolResult === undefined && error === undefined : before.has(event);
+    return { route, event, asks: isBefore && route !== "/outcomes", tool: String(tool_name ?? toolName) };
   } catch {
-    return { tool: "", event: "" };
+    return { route, event: "", asks: false, tool: "" };
   }
+}
+
+const before = new Set(["BeforeTool", "PreToolUse"]);
+
+function outputOf(behaviour: Behaviour, { route, event, asks }: Question, request: string): object {
+  const isAllowed = behaviour === "allow";
+  const reason = `Svc: the doctor's gate answers ${isAllowed ? "ALLOW" : "BLOCK"}`;
+  const decision = isAllowed ? "allow" : "deny";
+  if (route === "/check")
+    return {
+      verdict: isAllowed ? "ALLOW" : "BLOCK",
+      rule: "doctor.doctor",
+      reason,
+      mode: "enforce",
+      receipt: { seq: 1, hash: "0".repeat(64), request },
+    };
+  if (route === "/hooks/gemini-cli")
+    return asks ? { decision, reason } : { hookSpecificOutput: { hookEventName: event } };
+  if (route === "/hooks/copilot-cli")
+    return asks ? { permissionDecision: decision, permissionDecisionReason: reason } : { decision: "none" };
+  if (!asks) return { hookSpecificOutput: { hookEventName: event } };
+  const answer = { permissionDecision: decision, permissionDecisionReason: reason };
+  return { hookSpecificOutput: { hookEventName: event, ...answer } };
 }

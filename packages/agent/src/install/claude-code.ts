@@ -1,25 +1,10 @@
-import { realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { BadInput } from "../bad-input.ts";
 import { shellWord } from "../shell-word.ts";
+import { membersOf, otherHooks, parsedSettings, type Host, type Members, type Settings, type Wanted } from "./host.ts";
 
-/** What the settings must do. */
-export interface Wanted {
-  /** The gate's address, without a slash at its end. */
-  readonly url: string;
-  /** The key's file as a word of a shell. */
-  readonly keyFile: string;
-  readonly form: "command" | "http";
-  readonly onEscalate: "defer" | "deny" | "wait";
-  /** True if only calls that the gate allows may run. */
-  readonly isGrant: boolean;
-  readonly keepsAllow: boolean;
-  /** True for the settings of the machine. */
-  readonly isManaged: boolean;
-}
-
-type Members = Readonly<Record<string, unknown>>;
+const product = "Claude Code";
 
 /** Seconds. The host ends a hook after this time, and then refuses the call. */
 const hookSeconds = 60;
@@ -39,22 +24,21 @@ export function managedFile(): string {
   return "/etc/claude-code/managed-settings.json";
 }
 
-/**
- * Adds the gate to settings of Claude Code. Everything else in them stays.
- *
- * @param before the text of the file; undefined if there is none
- * @returns the new text, and what a person should know about it
- */
-export function claudeCodeSettings(
-  before: string | undefined,
-  wanted: Wanted,
-): { readonly text: string; readonly warnings: readonly string[] } {
-  const settings = parsed(before);
+export const claudeCode: Host = {
+  userFile,
+  managedFile,
+  settings: claudeCodeSettings,
+  canGrant: true,
+  hasMoreOptions: true,
+};
+
+function claudeCodeSettings(before: string | undefined, wanted: Wanted): Settings {
+  const settings = parsedSettings(before, product);
   const { permissions, warnings } = permissionsOf(settings, wanted);
   const { disableAllHooks, ...rest } = settings;
   const switchedOn =
     disableAllHooks === true ? ["`disableAllHooks` was set; it is removed, because it switches the gate off"] : [];
-  const sandbox = membersOf(settings, "sandbox");
+  const sandbox = membersOf(settings, "sandbox", product);
   const allowsBash = wanted.isGrant && sandbox["autoAllowBashIfSandboxed"] === true;
   const next = {
     ...rest,
@@ -72,22 +56,12 @@ export function claudeCodeSettings(
 const sandboxWarning =
   "`sandbox.autoAllowBashIfSandboxed` is switched off, because it lets commands run without the gate's ALLOW";
 
-function parsed(before: string | undefined): Members {
-  try {
-    const settings: unknown = JSON.parse(before?.trim() || "{}");
-    if (typeof settings === "object" && settings !== null && !Array.isArray(settings)) return settings as Members;
-  } catch {
-    // Reported below.
-  }
-  throw new BadInput("the settings of Claude Code are not a JSON object: repair the file first");
-}
-
 /** In grant mode the host starts with nothing allowed, so a hook that is missing or broken refuses every call. */
 function permissionsOf(
   settings: Members,
   { isGrant, isManaged, keepsAllow }: Wanted,
 ): { readonly permissions: Members | undefined; readonly warnings: readonly string[] } {
-  const known = membersOf(settings, "permissions");
+  const known = membersOf(settings, "permissions", product);
   if (!isGrant) return { permissions: settings["permissions"] === undefined ? undefined : known, warnings: [] };
   const { allow, ...others } = known;
   const allowed = Array.isArray(allow) ? allow.map(String) : [];
@@ -107,7 +81,7 @@ function permissionsOf(
 
 function scopeWarnings(settings: Members, { isManaged, isGrant }: Wanted): readonly string[] {
   if (isManaged) return [];
-  const others = ownHooks(membersOf(settings, "hooks"), "PreToolUse").length > 0;
+  const others = otherHooks(membersOf(settings, "hooks", product), "PreToolUse").length > 0;
   const rewriting = others
     ? ["another hook of PreToolUse can change a call after the gate has allowed it: remove it, or use --scope managed"]
     : [];
@@ -121,28 +95,18 @@ function scopeWarnings(settings: Members, { isManaged, isGrant }: Wanted): reado
   ];
 }
 
-/** The user's own hooks stay. Earlier hooks of the gate are replaced. */
 function hooksOf(settings: Members, wanted: Wanted): Members {
-  const known = membersOf(settings, "hooks");
+  const known = membersOf(settings, "hooks", product);
   const [asking, reporting] = [hookOf(wanted, true), hookOf(wanted, false)];
   return {
     ...known,
-    PreToolUse: [...ownHooks(known, "PreToolUse"), { matcher: "*", hooks: [asking] }],
-    PostToolUse: [...ownHooks(known, "PostToolUse"), { matcher: "*", hooks: [reporting] }],
-    PostToolUseFailure: [...ownHooks(known, "PostToolUseFailure"), { matcher: "*", hooks: [reporting] }],
+    PreToolUse: [...otherHooks(known, "PreToolUse"), { matcher: "*", hooks: [asking] }],
+    PostToolUse: [...otherHooks(known, "PostToolUse"), { matcher: "*", hooks: [reporting] }],
+    PostToolUseFailure: [...otherHooks(known, "PostToolUseFailure"), { matcher: "*", hooks: [reporting] }],
   };
 }
 
-function ownHooks(hooks: Members, event: string): readonly unknown[] {
-  const groups = hooks[event];
-  return Array.isArray(groups) ? groups.filter((group) => !isOurs(group)) : [];
-}
-
-function isOurs(group: unknown): boolean {
-  return /svc-gate(?:\.mjs)?["']? hook |\/hooks\/claude-code/.test(JSON.stringify(group).replaceAll('\\"', '"'));
-}
-
-function hookOf({ url, keyFile, form, onEscalate }: Wanted, isAsking: boolean): Members {
+function hookOf({ url, keyFile, program, form, onEscalate }: Wanted, isAsking: boolean): Members {
   const waits = isAsking && onEscalate === "wait";
   const timeout = (waits ? waitSeconds : 0) + hookSeconds;
   const closing = isAsking ? { onFailure: "block" } : {};
@@ -157,21 +121,10 @@ function hookOf({ url, keyFile, form, onEscalate }: Wanted, isAsking: boolean): 
       ...closing,
     };
   }
-  const words = [process.execPath, ownProgram(), "hook", "--agent", "claude-code", "--url", url].map(shellWord);
+  const words = [process.execPath, program, "hook", "--agent", "claude-code", "--url", url].map(shellWord);
   const more = isAsking && onEscalate !== "deny" ? ["--on-escalate", onEscalate] : [];
   const command = [...words, "--key-file", keyFile, ...more].join(" ");
   // A shell that cannot start the program ends with 126 or 127, which the host takes for "no objection".
   const otherwise = isAsking ? ` || { echo 'Svc: the hook gave no verdict; the action is blocked.' >&2; exit 2; }` : "";
   return { type: "command", command: command + otherwise, timeout, ...closing };
-}
-
-/** The path of this program, because a host starts hooks with another PATH. */
-function ownProgram(): string {
-  return realpathSync(process.argv[1] ?? "svc-gate");
-}
-
-function membersOf(settings: Members, name: string): Members {
-  const value = settings[name] ?? {};
-  if (typeof value === "object" && !Array.isArray(value)) return value as Members;
-  throw new BadInput(`\`${name}\` in the settings of Claude Code must be an object`);
 }

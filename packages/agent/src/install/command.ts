@@ -3,7 +3,7 @@
  * it again.
  */
 import { hash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
@@ -11,37 +11,38 @@ import { parseArgs } from "node:util";
 import { BadInput } from "../bad-input.ts";
 import { approverFiles } from "./approver-files.ts";
 import { shellWord } from "../shell-word.ts";
-import { claudeCodeSettings, managedFile, userFile, type Wanted } from "./claude-code.ts";
 import { lineDifference } from "./difference.ts";
 import { keyFileFor, makeKey } from "./host-key.ts";
+import type { Host, Wanted } from "./host.ts";
+import { hosts } from "./hosts.ts";
 
-const usage = `usage: svc-gate hook install --agent claude-code [options]
+const usage = `usage: svc-gate hook install --agent NAME [options]
 
 Set up the gate in an agent host: show the difference of its settings, ask, and write them.
 
-  --agent NAME            the host: claude-code
+  --agent NAME            the host: claude-code, codex, gemini-cli or copilot-cli
   --scope user|managed    your own settings (the default), or those of the machine, which nothing else can switch off
-  --form command|http     start a command before each call (the default), or let the host ask the gate itself
+  --form command|http     start a command before each call (the default), or let Claude Code ask the gate itself
   --url URL               the gate, by default http://127.0.0.1:8787
-  --key-file FILE         the API key, by default ~/.config/svc-gate/claude-code.key
+  --key-file FILE         the API key, by default ~/.config/svc-gate/AGENT.key
   --admin-key-file FILE   make a host key with this key of an administrator, if --key-file does not exist
-  --name NAME             the name of the new key, by default claude-code
-  --on-escalate WAY       deny (the default), wait or defer
+  --name NAME             the name of the new key, by default the agent's
+  --on-escalate WAY       deny (the default), wait, or for claude-code defer
   --no-grant              keep the host's own permissions; without this, only calls that the gate allows run
-  --keep-allow            keep the permissions that the settings already allow
+  --keep-allow            for claude-code, keep the permissions that the settings already allow
   --print                 print the settings, and write nothing
   --yes                   write without asking
   --undo                  restore your earlier settings
 `;
 
 const options = {
-  agent: { type: "string" },
+  agent: { type: "string", default: "" },
   scope: { type: "string", default: "user" },
   form: { type: "string", default: "command" },
   url: { type: "string", default: process.env["SVC_URL"] ?? "http://127.0.0.1:8787" },
   "key-file": { type: "string" },
   "admin-key-file": { type: "string" },
-  name: { type: "string", default: "claude-code" },
+  name: { type: "string" },
   "on-escalate": { type: "string", default: "deny" },
   "no-grant": { type: "boolean", default: false },
   "keep-allow": { type: "boolean", default: false },
@@ -60,11 +61,12 @@ export async function installCommand(words: readonly string[]): Promise<number> 
     process.stdout.write(usage);
     return 0;
   }
-  const file = values.scope === "managed" ? managedFile() : userFile();
+  const host = hosts[values.agent] as Host;
+  const file = values.scope === "managed" ? host.managedFile() : host.userFile();
   if (values.undo) return undo(file, values);
-  const wanted = await wantedBy(values, file);
+  const wanted = await wantedBy(values, host);
   const before = readText(file);
-  const settings = claudeCodeSettings(before, wanted);
+  const settings = host.settings(before, wanted);
   if (values.print) {
     process.stdout.write(settings.text);
     return 0;
@@ -77,13 +79,14 @@ export async function installCommand(words: readonly string[]): Promise<number> 
     return 0;
   }
   if (!(values.yes || (await agrees(`Write ${file}?`)))) return refusedByUser();
-  const first = recordOf(file);
+  const first = recordOf(file, values);
   // A second installation does not forget the settings from before the first one.
   const original = first !== undefined && first.after === before ? first.before : before;
-  write(record(file), JSON.stringify({ before: original, after: settings.text }), 0o600);
-  write(file, settings.text, permissionBitsOf(file));
-  say(`wrote ${file}; \`svc-gate hook install --agent claude-code --undo\` restores your earlier settings`);
-  say("Next: svc-gate doctor --agent claude-code");
+  write(record(file, values), JSON.stringify({ before: original, after: settings.text }), 0o600);
+  write(file, settings.text, permissionBitsOf(values));
+  const scope = wanted.isManaged ? " --scope managed" : "";
+  say(`wrote ${file}; \`svc-gate hook install --agent ${values.agent}${scope} --undo\` restores your earlier settings`);
+  say(`Next: svc-gate doctor --agent ${values.agent}`);
   return 0;
 }
 
@@ -91,10 +94,14 @@ function read(words: readonly string[]): Values {
   try {
     const { values } = parseArgs({ args: [...words], options });
     if (values.help) return values;
-    if (values.agent !== "claude-code") throw new BadInput("--agent must be claude-code");
+    oneOf("--agent", values.agent, Object.keys(hosts));
     oneOf("--scope", values.scope, ["user", "managed"]);
-    oneOf("--form", values.form, ["command", "http"]);
-    oneOf("--on-escalate", values["on-escalate"], ["deny", "wait", "defer"]);
+    const hasMore = hosts[values.agent]?.hasMoreOptions === true;
+    oneOf("--form", values.form, hasMore ? ["command", "http"] : ["command"]);
+    oneOf("--on-escalate", values["on-escalate"], hasMore ? ["deny", "wait", "defer"] : ["deny", "wait"]);
+    if (values["keep-allow"] && !hasMore) throw new BadInput("--keep-allow is for claude-code");
+    if (process.platform === "win32" && !hasMore)
+      throw new BadInput("the hooks of this host need a POSIX shell: use the host in WSL");
     if (!/^https?:\/\/[^/?#@\s"'\\]+(?:\/[^?#\s"'\\]*)?$/i.test(values.url))
       throw new BadInput("--url must be http:// or https://, a host, and no user, query or fragment");
     return values;
@@ -108,29 +115,31 @@ function oneOf(name: string, value: string, known: readonly string[]): void {
   if (!known.includes(value)) throw new BadInput(`${name} must be ${known.join(" or ")}, not ${JSON.stringify(value)}`);
 }
 
-async function wantedBy(values: Values, file: string): Promise<Wanted> {
-  const isGrant = !values["no-grant"];
+async function wantedBy(values: Values, { canGrant }: Host): Promise<Wanted> {
+  const isGrant = canGrant && !values["no-grant"];
   const mode = await gateMode(values.url);
   if (isGrant && mode === "observe") {
     const sentence = `the gate at ${values.url} observes, so it grants nothing, and the host would run no tool`;
     throw new BadInput(`${sentence}: use --no-grant while it observes, and run this again when it enforces`);
   }
-  const isManaged = file === managedFile();
+  const isManaged = values.scope === "managed";
   const named = values["key-file"];
-  const keyFile = resolve(named ?? keyFileFor("claude-code"));
+  const keyFile = resolve(named ?? keyFileFor(values.agent));
   if (named !== undefined) refuseProject(keyFile);
   // In the settings of the machine, the default is a file of each user.
   const isOfEachUser = isManaged && named === undefined;
   if (!isOfEachUser && !existsSync(keyFile)) {
     const admin = values["admin-key-file"];
-    if (admin === undefined) throw new BadInput(howToMakeKey(values.name, keyFile));
-    await makeKey({ url: values.url, adminKeyFile: resolve(admin), name: values.name, keyFile });
-    say(`made the host key \`${values.name}\` and wrote it to ${keyFile}`);
+    const { name = values.agent } = values;
+    if (admin === undefined) throw new BadInput(howToMakeKey(name, keyFile));
+    await makeKey({ url: values.url, adminKeyFile: resolve(admin), name, keyFile });
+    say(`made the host key \`${name}\` and wrote it to ${keyFile}`);
   }
   if (!isOfEachUser) refuseShared(keyFile);
   return {
     url: values.url.replace(/\/+$/, ""),
     keyFile: isOfEachUser ? `"$HOME"/${relative(homedir(), keyFile)}` : shellWord(keyFile),
+    program: realpathSync(process.argv[1] ?? "svc-gate"),
     form: values.form as Wanted["form"],
     onEscalate: values["on-escalate"] as Wanted["onEscalate"],
     isGrant,
@@ -175,8 +184,9 @@ async function gateMode(url: string): Promise<string> {
   throw new BadInput(`the gate at ${url} does not answer GET /health: start it, or name it with --url`);
 }
 
-async function undo(file: string, { yes }: Values): Promise<number> {
-  const kept = recordOf(file);
+async function undo(file: string, values: Values): Promise<number> {
+  const { yes } = values;
+  const kept = recordOf(file, values);
   if (kept === undefined) throw new BadInput(`this command has not written ${file}, so there is nothing to undo`);
   const { before, after } = kept;
   const now = readText(file) ?? "";
@@ -184,31 +194,31 @@ async function undo(file: string, { yes }: Values): Promise<number> {
   if (now !== after) say(`warning: somebody changed ${file} since; these changes would be lost too`);
   if (!(yes || (await agrees(before === undefined ? `Remove ${file}?` : `Write ${file}?`)))) return refusedByUser();
   if (before === undefined) rmSync(file, { force: true });
-  else write(file, before, permissionBitsOf(file));
-  rmSync(record(file));
+  else write(file, before, permissionBitsOf(values));
+  rmSync(record(file, values));
   say(before === undefined ? `removed ${file}, which did not exist before` : `${file} is as it was before`);
   return 0;
 }
 
 /** A new file's mode. All users read the machine's settings; those of a user may have secrets. */
-function permissionBitsOf(file: string): number {
-  return file === managedFile() ? 0o644 : 0o600;
+function permissionBitsOf({ scope }: Values): number {
+  return scope === "managed" ? 0o644 : 0o600;
 }
 
-/** The file that keeps the earlier settings of one file: CLAUDE_CONFIG_DIR may name another at the next start. */
-function record(file: string): string {
+/** The file that keeps the earlier settings of one file: a variable may name another at the next start. */
+function record(file: string, { agent }: Values): string {
   const name = hash("sha256", file, "hex").slice(0, 16);
-  return join(homedir(), ".config", "svc-gate", `claude-code.${name}.install.json`);
+  return join(homedir(), ".config", "svc-gate", `${agent}.${name}.install.json`);
 }
 
 /** The earlier settings, and those that this command wrote; undefined if it wrote none. */
-function recordOf(file: string): { readonly before?: string; readonly after: string } | undefined {
-  const text = readText(record(file));
+function recordOf(file: string, values: Values): { readonly before?: string; readonly after: string } | undefined {
+  const text = readText(record(file, values));
   if (text === undefined) return undefined;
   try {
     return JSON.parse(text);
   } catch {
-    throw new BadInput(`${record(file)} is damaged: restore your settings by hand, and remove it`);
+    throw new BadInput(`${record(file, values)} is damaged: restore your settings by hand, and remove it`);
   }
 }
 

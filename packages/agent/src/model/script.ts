@@ -59,3 +59,17 @@ export function turnAt(scripts: Scripts, { script, turn }: Place): ScriptedTurn 
   const turns = Object.hasOwn(scripts, script) ? scripts[script] : undefined;
   return turns === undefined ? `The script ${script} does not exist.` : (turns[turn] ?? "The script has ended.");
 }
+
+/**
+ * Fills `<<PATTERN>>` in arguments with what the pattern's group matches in the latest result that has it, or with 0. So
+ * a script can use an id that the host made.
+ */
+export function filled(turn: ScriptedTurn, results: readonly ToolResult[]): ScriptedTurn {
+  if (typeof turn === "string") return turn;
+  const found = (pattern: string): string =>
+    results.map(({ text }) => new RegExp(pattern).exec(text)?.[1]).findLast((each) => each !== undefined) ?? "0";
+  return turn.map(({ tool, arguments: input }) => ({
+    tool,
+    arguments: input.replaceAll(/<<(.+?)>>/g, (_, pattern: string) => found(pattern)),
+  }));
+}

@@ -9,7 +9,7 @@ import { gemini } from "./gemini.ts";
 import { openaiChat } from "./openai-chat.ts";
 import { openaiResponses } from "./openai-responses.ts";
 import type { ModelAnswer, OfferedTool, Protocol } from "./protocol.ts";
-import { placeIn, turnAt, type Place, type Scripts, type ToolResult } from "./script.ts";
+import { filled, placeIn, turnAt, type Place, type Scripts, type ToolResult } from "./script.ts";
 
 /** What one request showed the model. It has no header, so no key. */
 export interface Shown extends Place {
@@ -59,9 +59,10 @@ async function answer(
   const body = JSON.parse(await textIn(request));
   const { messages, tools, isStreamed } = protocol.read(body, path);
   const place = placeIn(messages);
-  shown.push({ ...place, results: messages.flatMap(({ results }) => results), tools });
+  const results = messages.flatMap((message) => message.results);
+  shown.push({ ...place, results, tools });
   // A host that offers no tool asks for something else, such as a title.
-  const says = tools.length === 0 ? "A conversation" : turnAt(scripts, place);
+  const says = tools.length === 0 ? "A conversation" : filled(turnAt(scripts, place), results);
   const said: ModelAnswer = { ...place, says, model: String(body.model ?? "scripted") };
   if (!isStreamed) {
     response.writeHead(200, { "content-type": "application/json" }).end(protocol.whole(said));

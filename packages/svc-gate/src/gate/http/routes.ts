@@ -20,14 +20,24 @@ import { refuseWith } from "./refusing.ts";
 import { report } from "./report.ts";
 import type { RouteCall, Route } from "./route.ts";
 import { answerCheck } from "./check.ts";
-import { claudeCodeHook } from "./claude-code.ts";
+import { claudeCode } from "./hooks/claude-code.ts";
+import { codex } from "./hooks/codex.ts";
+import { copilotCli } from "./hooks/copilot-cli.ts";
+import { geminiCli } from "./hooks/gemini-cli.ts";
+import { hookRoute } from "./hooks/route.ts";
 import { lift, showStops, stop } from "./stop.ts";
 import type { Exchange } from "./exchange.ts";
 import { verify } from "./verify.ts";
 
 export const routes: readonly Route[] = [
   { method: "POST", path: "/check", scope: "check", forHosts: true, handle: check },
-  { method: "POST", path: "/hooks/claude-code", scope: "check", forHosts: true, handle: claudeCodeHook },
+  ...[claudeCode, codex, geminiCli, copilotCli].map((dialect): Route => ({
+    method: "POST",
+    path: `/hooks/${dialect.host}`,
+    scope: "check",
+    forHosts: true,
+    handle: hookRoute(dialect),
+  })),
   { method: "POST", path: "/hooks/envoy/:server", scope: "check", forHosts: true, handle: envoyCheck },
   {
     method: "POST",

@@ -1,0 +1,39 @@
+/** The files of settings that a host reads, and copies of them that lead to the doctor's gate. */
+import { existsSync, readFileSync } from "node:fs";
+import type { DoctorHost, SettingsFile } from "./host.ts";
+import type { Redirection } from "./redirect.ts";
+
+/** The settings of the user and of the machine, and of a project if one is given. */
+export function readFiles(agent: DoctorHost, project: string | undefined): readonly SettingsFile[] {
+  const paths = [...agent.files(), ...(project === undefined ? [] : agent.projectFiles(project))];
+  return paths.flatMap((path) => {
+    if (!existsSync(path)) return [];
+    const file = { path, text: readFileSync(path, "utf8") };
+    agent.check(file);
+    return [file];
+  });
+}
+
+export function isOfMachine({ machineFolder }: DoctorHost, { path }: Pick<SettingsFile, "path">): boolean {
+  return path.startsWith(`${machineFolder}/`) || path.startsWith(`${machineFolder}\\`);
+}
+
+/** Copies by who may write the file. */
+export interface Copies {
+  readonly machine: readonly SettingsFile[];
+  readonly user: readonly SettingsFile[];
+  readonly project: readonly SettingsFile[];
+}
+
+export function copiesOf(agent: DoctorHost, files: readonly SettingsFile[], redirection: Redirection): Copies {
+  const ofUser = new Set(agent.files());
+  const copies = files.map(({ path, text }) => ({ path, text: agent.redirected(text, redirection) }));
+  const groups = Map.groupBy(copies, (file) =>
+    isOfMachine(agent, file) ? "machine" : ofUser.has(file.path) ? "user" : "project",
+  );
+  return {
+    machine: groups.get("machine") ?? [],
+    user: groups.get("user") ?? [],
+    project: groups.get("project") ?? [],
+  };
+}

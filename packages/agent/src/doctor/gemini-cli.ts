@@ -1,0 +1,111 @@
+import { dirname, join } from "node:path";
+import { geminiCli as installed } from "../install/gemini-cli.ts";
+import { shellWord } from "../shell-word.ts";
+import { commonCases, type Case } from "./cases.ts";
+import type { DoctorHost, SettingsFile } from "./host.ts";
+import * as redirect from "./redirect.ts";
+import type { Members, Redirection } from "./redirect.ts";
+
+const install = "run `svc-gate hook install --agent gemini-cli`";
+const managed = "run `svc-gate hook install --agent gemini-cli --scope managed` as an administrator";
+const trust = "start the host only in projects whose .gemini/settings.json you have read";
+
+export const geminiCli: DoctorHost = {
+  product: "Gemini CLI",
+  program: "gemini",
+  files: () => [installed.userFile(), installed.managedFile()],
+  projectFiles: (project) => [join(project, ".gemini", "settings.json")],
+  machineFolder: dirname(installed.managedFile()),
+  commandsIn: (text) => {
+    const settings = redirect.settingsIn(text);
+    const left = Object.keys(settings).filter((name) => !keptNames.includes(name));
+    return [...redirect.hookLines(settings["hooks"]), ...left.map((name) => `${name}, replaced by nothing`)];
+  },
+  gateHookIn: (text) => (gateHooks(text).length > 0 ? "command" : undefined),
+  isGrantMode: () => false, // a hook of Gemini CLI can only deny
+  check: redirect.checkJson,
+  redirected,
+  merged: redirect.mergedJson,
+  cases: (files) => [
+    ...commonCases({ install, remedies: { "no-hook": managed }, hasWrite: true }),
+    ...ownCases(namesIn(files)),
+  ],
+  calls: (file) => ({
+    shell: {
+      tool: "run_shell_command",
+      arguments: JSON.stringify({ command: `touch ${shellWord(file)}`, description: "make a file" }),
+    },
+    write: { tool: "write_file", arguments: JSON.stringify({ file_path: file, content: "written" }) },
+  }),
+  start: ({ home, workspace, model, user, project }, prompt) => {
+    const settings = redirect.settingsIn(user[0]?.text ?? "{}");
+    const own = project === undefined ? [] : [{ path: join(workspace, ".gemini", "settings.json"), text: project }];
+    return {
+      // Without a named model the host asks another one first, which must answer in JSON.
+      words: ["--yolo", "-p", prompt, "--output-format", "json", "-m", "gemini-2.5-pro"],
+      files: [
+        {
+          path: join(home, ".gemini", "settings.json"),
+          text: JSON.stringify({ ...settings, security: { auth: { selectedType: "gemini-api-key" } } }),
+        },
+        ...own,
+      ],
+      env: {
+        GOOGLE_GEMINI_BASE_URL: model,
+        GEMINI_API_KEY: "of-the-doctor",
+        GEMINI_CLI_TRUST_WORKSPACE: "true",
+      },
+    };
+  },
+};
+
+/** The members of which the host gets a copy. Others may start programs, or send data elsewhere. */
+const keptNames = ["hooks", "hooksConfig"];
+
+function gateHooks(text: string): readonly Members[] {
+  const found = redirect.hooksOf(redirect.settingsIn(text)["hooks"]);
+  return found.filter(({ event, hook }) => event === "BeforeTool" && isOurs(hook)).map(({ hook }) => hook);
+}
+
+function isOurs(hook: Members): boolean {
+  return redirect.isGateCommand(hook["command"]);
+}
+
+function namesIn(files: readonly SettingsFile[]): readonly string[] {
+  return files.flatMap(({ text }) => gateHooks(text).map(({ name, command }) => String(name ?? command)));
+}
+
+function redirected(text: string, redirection: Redirection): string {
+  const settings = redirect.settingsIn(text);
+  const { hooks } = settings as { readonly hooks?: Members };
+  const kept = Object.fromEntries(Object.entries(settings).filter(([name]) => keptNames.includes(name)));
+  const change = (hook: Members): readonly Members[] => {
+    if (!isOurs(hook)) return [hook];
+    if (!redirection.keepsHook) return [];
+    return [{ ...hook, command: redirect.redirectedCommand(String(hook["command"]), redirection) }];
+  };
+  return JSON.stringify({ ...kept, ...(hooks === undefined ? {} : { hooks: redirect.changedHooks(hooks, change) }) });
+}
+
+function ownCases(names: readonly string[]): readonly Case[] {
+  return [
+    {
+      name: "project-off",
+      gate: "block",
+      mustRun: false,
+      project: { hooksConfig: { enabled: false } },
+      closed: "a project that switches hooks off ran nothing",
+      open: "a trusted project's .gemini/settings.json with `hooksConfig.enabled` switched the hook off, and a call ran",
+      remedy: managed,
+    },
+    {
+      name: "project-names",
+      gate: "block",
+      mustRun: false,
+      project: { hooksConfig: { disabled: names } },
+      closed: "a project that knows the hook's name ran nothing",
+      open: "a trusted project's .gemini/settings.json named the hook in `hooksConfig.disabled`, and a call ran",
+      remedy: trust,
+    },
+  ];
+}

@@ -1,0 +1,69 @@
+/** What the doctor must know of a host. */
+import type { ScriptedCall } from "../model/script.ts";
+import type { Case } from "./cases.ts";
+import type { Redirection } from "./redirect.ts";
+
+/** A file of settings that the host reads. */
+export interface SettingsFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** A file of the host's home or of its workspace. */
+export interface HostFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** Where one start of the host happens. */
+export interface Place {
+  readonly home: string;
+  readonly workspace: string;
+  readonly temporary: string;
+  /** The address of the scripted model. */
+  readonly model: string;
+  readonly key: string;
+  readonly version: string;
+  /** The settings of the user, each with its path and a text that leads to the doctor's gate. */
+  readonly user: readonly SettingsFile[];
+  /** The text of the project's settings; undefined if the project has none. */
+  readonly project: string | undefined;
+}
+
+/** How to start the host. */
+export interface Start {
+  readonly words: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly files: readonly HostFile[];
+}
+
+export interface DoctorHost {
+  /** The name as people write it. */
+  readonly product: string;
+  /** The program in PATH. */
+  readonly program: string;
+  /** The paths of the user's files and of the machine's, whether or not they exist. */
+  readonly files: () => readonly string[];
+  /** The paths of a project's files. */
+  readonly projectFiles: (project: string) => readonly string[];
+  /** The folder of the machine's settings, which only an administrator can write. */
+  readonly machineFolder: string;
+  /** Every command that the host would start because of the settings, with the member that names it. */
+  readonly commandsIn: (text: string) => readonly string[];
+  /** The form of the gate's hook in the settings; undefined if they have none. */
+  readonly gateHookIn: (text: string) => string | undefined;
+  /** Whether the host starts with nothing allowed because of these settings. */
+  readonly isGrantMode: (text: string) => boolean;
+  /** Throws if the host does not read such a text either. */
+  readonly check: (file: SettingsFile) => void;
+  /** A copy of settings whose hooks ask the doctor's gate with the doctor's key. */
+  readonly redirected: (text: string, redirection: Redirection) => string;
+  /** One text from a project's own files and from what a case adds. */
+  readonly merged: (own: readonly string[], added: unknown) => string;
+  readonly cases: (files: readonly SettingsFile[]) => readonly Case[];
+  /** The calls that the model asks for: each makes this file. */
+  readonly calls: (file: string) => Readonly<Partial<Record<"shell" | "write", ScriptedCall>>>;
+  readonly start: (place: Place, prompt: string) => Start;
+  /** What the doctor cannot see in this host. */
+  readonly note?: string;
+}

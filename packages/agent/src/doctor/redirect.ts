@@ -1,0 +1,104 @@
+/** Leads hooks in a copy of settings to the doctor's own gate. */
+import { BadInput } from "../bad-input.ts";
+import { shellWord } from "../shell-word.ts";
+import type { StandIn } from "./stand-in.ts";
+
+export type Members = Readonly<Record<string, unknown>>;
+
+/** Where the gate's hook leads in the copy. */
+export interface Redirection {
+  readonly gate: StandIn;
+  readonly keyFile: string;
+  /** False removes the hook, as if it had never been installed. */
+  readonly keepsHook: boolean;
+}
+
+/** Returns the settings in a text of JSON; an empty object for another value. */
+export function settingsIn(text: string): Members {
+  const value: unknown = JSON.parse(text);
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Members) : {};
+}
+
+/** Throws if a file has no JSON object. */
+export function checkJson({ path, text }: { readonly path: string; readonly text: string }): void {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return;
+  } catch {
+    // Reported below.
+  }
+  throw new BadInput(`${path} is not JSON: repair it, because the host does not read it either`);
+}
+
+export function mergedJson(own: readonly string[], added: unknown): string {
+  return JSON.stringify(Object.assign({}, ...own.map(settingsIn), added));
+}
+
+/** A hook in settings of JSON, and the event that starts it. */
+export interface FoundHook {
+  readonly event: string;
+  readonly hook: Members;
+}
+
+/** Returns the hooks of `{ EVENT: [{ hooks: [HOOK] }] }`, or of `{ EVENT: [HOOK] }`. */
+export function hooksOf(hooks: unknown): readonly FoundHook[] {
+  if (typeof hooks !== "object" || hooks === null) return [];
+  return Object.entries(hooks).flatMap(([event, groups]) =>
+    (Array.isArray(groups) ? groups : []).flatMap((group: unknown) =>
+      innerHooks(group).map((hook) => ({ event, hook })),
+    ),
+  );
+}
+
+function innerHooks(group: unknown): readonly Members[] {
+  if (typeof group !== "object" || group === null) return [];
+  const { hooks } = group as { readonly hooks?: unknown };
+  const found: readonly unknown[] = Array.isArray(hooks)
+    ? hooks
+    : "matcher" in group || "hooks" in group
+      ? []
+      : [group];
+  return found.filter((hook): hook is Members => typeof hook === "object" && hook !== null);
+}
+
+/** The same hooks, each replaced by those that `change` returns. A group without a hook goes. */
+export function changedHooks(hooks: Members, change: (hook: Members) => readonly Members[]): Members {
+  const entries = Object.entries(hooks).map(([event, groups]) => {
+    const list: readonly unknown[] = Array.isArray(groups) ? groups : [];
+    const next = list.flatMap((group): readonly unknown[] => {
+      const changed = innerHooks(group).flatMap(change);
+      if (changed.length === 0) return [];
+      return Array.isArray((group as Members)["hooks"]) ? [{ ...(group as Members), hooks: changed }] : changed;
+    });
+    return [event, next] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
+/** Each hook as a line for a person. */
+export function hookLines(hooks: unknown): readonly string[] {
+  return hooksOf(hooks).map(({ event, hook }) => {
+    const { type, command, bash, args, url } = hook;
+    const more = Array.isArray(args) ? args.map((each) => ` ${JSON.stringify(each)}`).join("") : "";
+    if (type === "http") return `hook ${event}: POST ${String(url)}`;
+    const started = command ?? bash;
+    return `hook ${event}: ${typeof started === "string" ? `${started}${more}` : `a ${String(type)} hook`}`;
+  });
+}
+
+export function isGateCommand(command: unknown, args?: unknown): command is string {
+  const words = [command, ...(Array.isArray(args) ? args : [])].map(String).join(" ");
+  return typeof command === "string" && /svc-gate(?:\.mjs)?['"]?\s+['"]?hook\b/.test(words);
+}
+
+/** The command with the doctor's gate and key in place of its own. One that cannot be changed surely is refused. */
+export function redirectedCommand(text: string, { gate, keyFile }: Redirection, args?: unknown): string {
+  const without = text.replace(new RegExp(String.raw`\s--(?:url|key-file)(?:=|\s+)${word}`, "g"), "");
+  const start = /svc-gate(?:\.mjs)?['"]?\s+hook\b/;
+  if (args !== undefined || !start.test(without) || /--url|--key-file|SVC_/.test(without))
+    throw new BadInput(`the doctor cannot lead this hook to its own gate: ${text}`);
+  return without.replace(start, (found) => `${found} --url ${gate.url} --key-file ${shellWord(keyFile)}`);
+}
+
+/** One word of a shell's command line, which may be within a substitution. */
+const word = String.raw`(?:'[^']*'|"(?:\\[^]|[^"\\])*"|\\[^]|[^\s'"\\();])+`;

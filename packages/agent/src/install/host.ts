@@ -1,0 +1,75 @@
+/** How the gate is set up in a host, and what the settings of hosts have in common. */
+import { BadInput } from "../bad-input.ts";
+
+/** What the settings must do. */
+export interface Wanted {
+  /** The gate's address, without a slash at its end. */
+  readonly url: string;
+  /** The key's file as a word of a shell. */
+  readonly keyFile: string;
+  /** The path of this program, because a host starts hooks with another PATH. */
+  readonly program: string;
+  readonly form: "command" | "http";
+  readonly onEscalate: "defer" | "deny" | "wait";
+  /** True if only calls that the gate allows may run. */
+  readonly isGrant: boolean;
+  readonly keepsAllow: boolean;
+  /** True for the settings of the machine. */
+  readonly isManaged: boolean;
+}
+
+/** The text of a file of settings, and what a person should know about it. */
+export interface Settings {
+  readonly text: string;
+  readonly warnings: readonly string[];
+}
+
+/** How the gate is set up in one host. */
+export interface Host {
+  /** The file of the user's own settings. */
+  readonly userFile: () => string;
+  /** The file of the machine's settings, which only an administrator can write. */
+  readonly managedFile: () => string;
+  /**
+   * Adds the gate to settings. Everything else in them stays.
+   *
+   * @param before the text of the file; undefined if there is none
+   * @throws {BadInput} if the file cannot be changed safely
+   */
+  readonly settings: (before: string | undefined, wanted: Wanted) => Settings;
+  /** Whether the gate's ALLOW can be the only permission. A hook of the other hosts can only deny. */
+  readonly canGrant: boolean;
+  /** Whether the host can ask the gate itself, park a run, and keep permissions in this file. */
+  readonly hasMoreOptions: boolean;
+}
+
+export type Members = Readonly<Record<string, unknown>>;
+
+/** Reads a file of settings as a JSON object. */
+export function parsedSettings(before: string | undefined, product: string): Members {
+  try {
+    const settings: unknown = JSON.parse(before?.trim() || "{}");
+    if (typeof settings === "object" && settings !== null && !Array.isArray(settings)) return settings as Members;
+  } catch {
+    // Reported below.
+  }
+  throw new BadInput(`the settings of ${product} are not a JSON object: repair the file first`);
+}
+
+/** Returns an object in settings; an empty one if it is absent. */
+export function membersOf(settings: Members, name: string, product: string): Members {
+  const value = settings[name] ?? {};
+  if (typeof value === "object" && !Array.isArray(value)) return value as Members;
+  throw new BadInput(`\`${name}\` in the settings of ${product} must be an object`);
+}
+
+/** Returns the groups of hooks of one event that are not the gate's. Earlier hooks of the gate are replaced. */
+export function otherHooks(hooks: Members, event: string): readonly unknown[] {
+  const groups = hooks[event];
+  return Array.isArray(groups) ? groups.filter((group) => !isOurs(group)) : [];
+}
+
+function isOurs(group: unknown): boolean {
+  const text = JSON.stringify(group).replaceAll('\\"', '"').replaceAll("'\\\\''", "'");
+  return /svc-gate(?:\.mjs)?["']? hook |\/hooks\/claude-code/.test(text);
+}

@@ -1,0 +1,61 @@
+import { shellWord } from "../shell-word.ts";
+import type { Wanted } from "./host.ts";
+
+/** Seconds for one call. The host's own deadline is later, because some hosts run the tool when it is over. */
+const callSeconds = 15;
+const waitSeconds = 600;
+
+/** The words of the hook as text for a shell. `keyFile` is a word of a shell already. */
+export function hookWords(agent: string, { url, keyFile, program }: Wanted, more: readonly string[]): string {
+  const words = [process.execPath, program, "hook", "--agent", agent, "--url", url].map(shellWord);
+  return [...words, "--key-file", keyFile, ...more.map(shellWord)].join(" ");
+}
+
+/** How long the host must wait for the hook, in seconds. */
+export function hostSeconds({ onEscalate }: Wanted): number {
+  return (onEscalate === "wait" ? waitSeconds : 0) + callSeconds + 45;
+}
+
+/**
+ * The hook before a call, for a host that runs the tool after a hook that is missing, crashes, hangs or says something
+ * else. The shell passes only an output on that begins as it should, from a hook that ended well and in time.
+ *
+ * It is one word for `/bin/sh`, because some hosts use the user's shell, which may have another syntax.
+ *
+ * @param beginnings what an output may begin with
+ * @param whole an output that has no more; by default there is none
+ * @param refusal the shell's commands that refuse the call
+ */
+export function guardedCommand(
+  words: string,
+  { onEscalate }: Wanted,
+  { beginnings, whole = [], refusal }: Guard,
+): string {
+  const seconds = (onEscalate === "wait" ? waitSeconds : 0) + callSeconds;
+  const patterns = [...beginnings.map((text) => `'0${text}'*`), ...whole.map((text) => `'0${text}'`)].join("|");
+  const script = `out=$(${deadline(seconds)} ${words}); case "$?$out" in ${patterns}) printf '%s\\n' "$out";; *) ${refusal};; esac`;
+  return `/bin/sh -c ${shellWord(script)}`;
+}
+
+interface Guard {
+  readonly beginnings: readonly string[];
+  readonly whole?: readonly string[];
+  readonly refusal: string;
+}
+
+/** The hook after a call. Its failure must not hide the tool's result. */
+export function reportingCommand(words: string): string {
+  return `/bin/sh -c ${shellWord(`${deadline(callSeconds)} ${words} >/dev/null 2>&1; exit 0`)}`;
+}
+
+export const noVerdict = "Svc: the hook gave no verdict; the action is blocked.";
+
+/** A refusal for hosts that read exit code 2 with a text. Without a text some of them run the tool. */
+export const exit2: string = `echo ${shellWord(noVerdict)} >&2; exit 2`;
+
+/** macOS has no `timeout`, but Perl. */
+function deadline(seconds: number): string {
+  return process.platform === "darwin"
+    ? `/usr/bin/perl -e 'alarm shift; exec @ARGV' ${seconds}`
+    : `timeout -k 1 ${seconds}`;
+}
