@@ -3,7 +3,7 @@
  * Method: programs that only look like a host. test/process/hosts/doctor.test.ts starts the released host.
  */
 import assert from "node:assert/strict";
-import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
@@ -117,6 +117,12 @@ suite(
       assert.deepEqual(readdirSync(home).toSorted(), [".claude", "claude", "tmp"]);
     });
 
+    test("without settings it says so, and speaks of no hooks", async (t) => {
+      const { home, run } = doctorFor(t, "touch ran");
+      rmSync(join(home, ".claude", "settings.json"));
+      says("no settings", (await run()).stdout, { HOME: home });
+    });
+
     test("the host gets a copy of the settings without helpers, and nothing of the user's variables", async (t) => {
       const settings = {
         apiKeyHelper: "touch helped",
@@ -225,6 +231,8 @@ suite(
       const other = nobody === undefined ? {} : { uid: nobody };
       says("no host", (await runAgent(["doctor", "--agent", "claude-code"], { env, cwd: home, ...other })).stderr);
       says("no agent", (await runAgent(["doctor"], { env, cwd: home, ...other })).stderr);
+      const tools = await runAgent(["doctor", "--agent", "codex", "--tools"], { env, cwd: home, ...other });
+      says("no list of tools", tools.stderr);
       if (nobody === undefined) return t.diagnostic("this user is not root");
       const asRoot = await runAgent(["doctor", "--agent", "claude-code"], { env, cwd: home });
       assert.equal(asRoot.code, 2);

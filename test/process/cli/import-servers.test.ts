@@ -126,6 +126,14 @@ suite("svc-gate import-tools --mcp", { concurrency: 2 }, () => {
     assert.deepEqual(namesIn(lacking.stdout), ["tiny.fs%2Ewrite"]);
   });
 
+  test("a file that already exists is kept, and the refusal says what to do", async (t) => {
+    const file = join(temporary(t), "c.yaml");
+    writeFileSync(file, "mine");
+    const { code, stdout, stderr } = await ask(t, "honest", { words: ["--out", file] });
+    assert.deepEqual([code, stdout, readFileSync(file, "utf8")], [2, "", "mine"]);
+    says("the file exists", stderr.trimEnd().split("\n").at(-1) ?? "", { FILE: file });
+  });
+
   test("--project and --no-server change the names", async (t) => {
     const project = await ask(t, "honest", { words: ["--project"] });
     assert.deepEqual(namesIn(project.stdout), ["project:tiny.fs%2Eread", "project:tiny.fs%2Ewrite"]);

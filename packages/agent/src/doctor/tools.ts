@@ -7,20 +7,20 @@ import { BadInput } from "../bad-input.ts";
 import type { OfferedTool } from "../model/protocol.ts";
 import { startModel, type Shown } from "../model/server.ts";
 import { claudeCodeTools } from "./claude-code-tools.ts";
+import type { ListedAgent } from "./hosts.ts";
 import { startStandIn } from "./stand-in.ts";
 import type { ListerStart, ToolLister } from "./tool-lister.ts";
 
 /** Each agent whose tools can be listed. */
-const listers: Readonly<Record<string, ToolLister>> = { "claude-code": claudeCodeTools };
+const listers: Readonly<Record<ListedAgent, ToolLister>> = { "claude-code": claudeCodeTools };
 
 export interface ToolsRequest extends Pick<ListerStart, "isCut" | "named" | "project"> {
-  readonly agent: string;
+  readonly agent: ListedAgent;
 }
 
 /** Prints `{agent, version, tools}`. Notes for people go to standard error. */
 export async function printHostTools({ agent, named, project, isCut }: ToolsRequest): Promise<number> {
   const lister = listers[agent];
-  if (lister === undefined) throw new BadInput(`--tools does not know the agent ${agent}`);
   const say = (sentence: string): void => void process.stderr.write(`svc-gate doctor: ${sentence}\n`);
   const version = lister.version(named);
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "svc-gate-doctor-"))); // the host names its folder so

@@ -121,10 +121,9 @@ async function written(source: Source, stubs: readonly Stub[], options: ImportOp
   try {
     await writeFile(options.out, text, { flag: "wx" });
   } catch (error) {
-    return {
-      exitCode: 2,
-      text: `${options.out} was not written: ${whyNot(error)}`,
-    };
+    const isThere = (error as NodeJS.ErrnoException).code === "EEXIST";
+    const next = isThere ? "; choose another file, or compare with --contract FILE --check in place of --out" : "";
+    return { exitCode: 2, text: `${options.out} was not written: ${whyNot(error)}${next}` };
   }
   const counted = stubs.length === 1 ? "1 tool" : `${stubs.length} tools`;
   const next = `Write rules, then run svc-gate check ${options.out}`;
