@@ -115,7 +115,7 @@ export async function setUp(name) {
   refuseMusl();
   await takeTurn(join(folder, ".installing"));
   if (!isDone()) {
-    console.error(`svc-gate: installing what ${locks.join(" and ")} name (once, takes a minute) ...`);
+    console.error(`svc-gate: installing the packages of ${locks.join(" and ")} (once, takes a minute) ...`);
     if (isGroup) install(name);
     else {
       if (existsSync(join(folder, "package-lock.json"))) npm(folder, "ci");

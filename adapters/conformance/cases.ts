@@ -179,7 +179,7 @@ const scopes: readonly HostCase[] = [
       ],
       end,
     ],
-    expect: { ran: ["pay 7"], receipts: ["mcp ALLOW", "mcp BLOCK"], saw: /907 is too much/, ended: "done" },
+    expect: { ran: ["pay 7"], receipts: ["mcp ALLOW", "mcp BLOCK"], saw: /907(\.0)? is too much/, ended: "done" },
   },
   {
     id: "D3",

@@ -22,6 +22,12 @@ const unknownTool =
   "nothing runs, but ADK 2.0.0 for JavaScript ends the run if the model calls a tool that does not exist " +
   "([thread](https://github.com/google/adk-js/issues/789)).";
 
+const cutJson =
+  "if the model's JSON ends too early, LlamaIndex repairs it ([thread](https://github.com/run-llama/llama_index/pull/22580)). The gate " +
+  "judges the repaired arguments, and the tool gets these.";
+const lostStream =
+  "nothing runs, but CrewAI 1.15 loses the calls of a streamed answer of OpenAI's Responses API, and the run ends " +
+  "([thread](https://github.com/crewAIInc/crewAI/issues/7497)). It does not lose calls in other answers.";
 const onlyDenies =
   "a hook of this host can only deny, so calls run if it is not loaded ([thread](https://github.com/openai/codex/issues/41979)). " +
   "Closed by the machine's `requirements.toml`, which needs no trust.";
@@ -74,17 +80,21 @@ export const open: Readonly<Record<string, Readonly<Record<string, string>>>> = 
   "GitHub Copilot CLI": { A7r: copilotReads, D1: copilotSessions, D4: copilotRewrites, D4m: copilotRewrites },
   "Claude Agent SDK, TypeScript": { A7r: reads },
   "Claude Agent SDK, Python": { A7r: reads },
+  CrewAI: { A5p: lostStream, A7: inTheProgram },
   "Google ADK, JavaScript": { A6: unknownTool, A7: inTheProgram },
   "Google ADK, Python": { A7: inTheProgram },
   "LangChain.js": { A7: inTheProgram },
   "LangGraph.js": { A7: inTheProgram },
   "LangChain, Python": { A7: inTheProgram },
   "LangGraph, Python": { A7: inTheProgram },
+  LlamaIndex: { A6: cutJson, A7: inTheProgram },
   Mastra: { A7: inTheProgram },
   "Microsoft Agent Framework": { A7: inTheProgram },
   "OpenAI Agents SDK, JavaScript": { A7: inTheProgram },
   "OpenAI Agents SDK, Python": { A7: inTheProgram },
   "Pydantic AI": { A7: inTheProgram },
+  "smolagents, ToolCallingAgent": { A7: inTheProgram },
+  "smolagents, CodeAgent": { A7: inTheProgram },
   "Vercel AI SDK 7": { A7: inTheProgram },
   "Vercel AI SDK 6": { A7: inTheProgram },
   "Vercel AI SDK 5": { A7: inTheProgram },

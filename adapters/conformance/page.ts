@@ -21,12 +21,15 @@ const head = `# Agent hosts
 | opencode | a plugin | [opencode.md](opencode.md) |
 | a program with the Claude Agent SDK | the adapter | [claude-agent-sdk.md](claude-agent-sdk.md) |
 | a program with the Vercel AI SDK | the adapter | [ai-sdk.md](ai-sdk.md) |
+| a program with CrewAI | the adapter | [crewai.md](crewai.md) |
 | a program with Google's ADK | the adapter | [google-adk.md](google-adk.md) |
 | a program with LangChain or LangGraph | the adapter | [langchain.md](langchain.md) |
+| a program with LlamaIndex | the adapter | [llama-index.md](llama-index.md) |
 | a program with Mastra | the adapter | [mastra.md](mastra.md) |
 | a program with Microsoft Agent Framework | the adapter | [agent-framework.md](agent-framework.md) |
 | a program with the OpenAI Agents SDK | the adapter | [openai-agents.md](openai-agents.md) |
 | a program with Pydantic AI | the adapter | [pydantic-ai.md](pydantic-ai.md) |
+| a program with smolagents | the adapter | [smolagents.md](smolagents.md) |
 | any other agent with MCP servers | a proxy before each server | [mcp.md](mcp.md) |
 | Envoy before an MCP server | a route of the gate | [envoy.md](envoy.md) |
 | LiteLLM before a model | better a place where tools run | [litellm.md](litellm.md) |

@@ -111,6 +111,20 @@ declare const process: { readonly argv: readonly string[] };
 declare const console: { log: (text: string) => void };
 `;
 
+type Target = string | Readonly<Record<string, string>>;
+
+/** Returns the names that the package exports, each with its files. A name with a star is one for each adapter. */
+function exportsOf({ exports, files }: Manifest): readonly (readonly [name: string, target: Target])[] {
+  return Object.entries(exports).flatMap(([name, target]) => {
+    if (!name.includes("*") || typeof target === "string") return [[name, target] as const];
+    const found = files.flatMap((file) => /^adapters\/(.+)\.mjs$/.exec(file)?.[1] ?? []);
+    return found.map((each) => {
+      const paths = Object.entries(target).map(([kind, path]) => [kind, path.replace("*", each)]);
+      return [name.replace("*", each), Object.fromEntries(paths)] as const;
+    });
+  });
+}
+
 /** Another person's project: its compiled program runs without types. */
 function compileProgram(folder: string, text: string): { readonly status: number | null; readonly stdout: string } {
   const options = { module: "nodenext", target: "esnext", strict: true, types: [], skipLibCheck: false, outDir: "out" };
@@ -210,7 +224,7 @@ suite("the package", () => {
   test("every file that package.json lists exists", () => {
     for (const path of manifest.files.filter((each) => each !== "dist"))
       assert.ok(existsSync(join(root, path)) || existsSync(join(root, "packages", "svc-gate", path)), path);
-    for (const target of Object.values(manifest.exports).flatMap((each) => Object.values(each)))
+    for (const target of exportsOf(manifest).flatMap(([, each]) => Object.values(each)))
       if (target.length > 1 && !target.startsWith("./dist/") && target !== "./package.json")
         assert.ok(existsSync(join(root, target)), target);
   });
@@ -266,11 +280,14 @@ suite("the package", () => {
     assert.match(run("test", library), /(\d+) of \1 cases passed/);
     says("a command of the other package", firstLine(failed("diff", "a.yaml", "b.yaml")));
 
-    for (const each of Object.keys(manifest.exports).filter((name) => name !== "./package.json"))
-      await importInstalled(folder, `svc-gate${each.slice(1)}`);
+    const names = exportsOf(manifest).map(([name]) => `svc-gate${name.slice(1)}`);
+    for (const each of names.filter((name) => !name.endsWith("package.json"))) await importInstalled(folder, each);
 
     const { address, stop } = await serveInstalled(t, folder, env);
-    const compiled = compileProgram(folder, program);
+    const adapters = names.filter((name) => name.startsWith("svc-gate/adapters/"));
+    assert.ok(adapters.length > 5, adapters.join());
+    const types = adapters.map((name, index) => `import type * as adapter${index} from "${name}";`).join("\n");
+    const compiled = compileProgram(folder, `${types}\n${program}`);
     assert.equal(compiled.status, 0, compiled.stdout);
     const printed = execFileSync(process.execPath, [join(folder, "out", "program.mjs"), address], { encoding: "utf8" });
     assert.deepEqual(JSON.parse(printed), { waits: true, mode: "dontAsk", seq: 1, receipts: 1 });

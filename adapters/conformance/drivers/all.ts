@@ -5,13 +5,16 @@ import { aiSdk } from "./ai-sdk.ts";
 import { claudeCode } from "./claude-code.ts";
 import { codex } from "./codex.ts";
 import { copilotCli } from "./copilot-cli.ts";
+import { crewai } from "./crewai.ts";
 import { geminiCli } from "./gemini-cli.ts";
 import { googleAdk } from "./google-adk.ts";
 import { langchain } from "./langchain.ts";
+import { llamaIndex } from "./llama-index.ts";
 import { mastra } from "./mastra.ts";
 import { openaiAgents } from "./openai-agents.ts";
 import { opencode } from "./opencode.ts";
 import { pydanticAi } from "./pydantic-ai.ts";
+import { smolagents } from "./smolagents.ts";
 
 /** Every host of the kit. */
 export const drivers: readonly Driver[] = [
@@ -22,10 +25,13 @@ export const drivers: readonly Driver[] = [
   opencode,
   ...agentSdk,
   ...aiSdk,
+  crewai,
   ...googleAdk,
   ...langchain,
+  llamaIndex,
   mastra,
   agentFramework,
   ...openaiAgents,
   pydanticAi,
+  ...smolagents,
 ];

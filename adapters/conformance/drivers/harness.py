@@ -24,8 +24,8 @@ def serve(run, is_async=True):
     def said(plan, ended, detail):
         line = "kit " + json.dumps({"run": plan["run"], "ended": ended, "detail": str(detail)})
         with _printing:
-            sys.stdout.write(line + "\n")
-            sys.stdout.flush()
+            sys.__stdout__.write(line + "\n")  # a framework may have put its own into sys.stdout
+            sys.__stdout__.flush()
 
     def one(plan):
         try:

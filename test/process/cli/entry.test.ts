@@ -72,8 +72,8 @@ test("setup refuses a Linux without glibc before it installs anything", { tags: 
   assert.equal(refused.status, 1);
   says("no-glibc", refused.stderr);
   assert.deepEqual(readdirSync(folder).toSorted(), ["package-lock.json", "package.json", "tools"]);
-  assert.doesNotMatch(refused.stderr, /installing what/);
+  assert.doesNotMatch(refused.stderr, /installing the packages/);
   const done = setUp();
-  assert.match(done.stderr, /installing what/, "positive control: with glibc it begins");
+  assert.match(done.stderr, /installing the packages/, "positive control: with glibc it begins");
   return undefined;
 });

@@ -14,19 +14,9 @@ import type { Driver } from "../../../adapters/conformance/case.ts";
 import { drivers } from "../../../adapters/conformance/drivers/all.ts";
 import { runHost } from "../../../adapters/conformance/kit.ts";
 import { root, temporaryFolder } from "../../support/gate.ts";
-import { mutatedFile, type Mutation } from "../../support/mutation/mutate.ts";
+import { mutatedFile } from "../../support/mutation/mutate.ts";
+import { inPython, type Mutant } from "../../support/mutants.ts";
 import { mutatedPython } from "../../support/mutation/python.ts";
-
-interface Mutant {
-  readonly fault: string;
-  /** A file of adapters/. */
-  readonly file: string;
-  readonly mutation: Mutation;
-  /** The host that notices it, as named in docs/hosts. */
-  readonly host: string;
-  /** Cases that must fail. */
-  readonly noticed: readonly string[];
-}
 
 const typescript = "Claude Agent SDK, TypeScript";
 const python = "Claude Agent SDK, Python";
@@ -385,7 +375,7 @@ const frameworks: readonly Mutant[] = [
 ];
 
 suite("broken adapters", { concurrency: 2 }, () => {
-  for (const mutant of [...mutants, ...frameworks]) {
+  for (const mutant of [...mutants, ...frameworks, ...inPython]) {
     const { fault, file, host, noticed } = mutant;
     test(`${host} notices that ${file} ${fault}`, async (t) => {
       const driver = drivers.find(({ name }) => name === host);
