@@ -33,7 +33,7 @@ function problemsOf({ tool, name }) {
   return name === undefined ? [`${shown} has a dot, as only tools of MCP servers have`] : [];
 }
 
-/** How many classes of the tool have this member. Of the framework's own classes only StructuredTool has `invoke`. */
+/** Counts the classes of the tool that define this member. In the framework only StructuredTool defines `invoke`. */
 function ownersOf(tool, member) {
   if (tool === null) return 0;
   return Number(Object.hasOwn(tool, member)) + ownersOf(Object.getPrototypeOf(tool), member);

@@ -147,7 +147,7 @@ suite("the guard of the adapters", () => {
       [{ gate: clientWith(), log: null }, /log must be a function/],
     ];
     for (const [settings, says] of wrong) assert.throws(() => guardOf(settings as GuardSettings), says);
-    for (const grant of [null, 0, "false"] as any[])
+    for (const grant of [null, 0, "false"] as never[])
       assert.throws(() => guardOf({ gate: clientWith() }, { grant }), /grant must be true or false/);
   });
 
