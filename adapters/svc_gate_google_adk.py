@@ -61,6 +61,7 @@ class GatePlugin(BasePlugin):
         _raise(["the provider runs %s" % name for tool in llm_request.config.tools or [] for name in _provided_by(tool)])
 
     async def before_tool_callback(self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: Any) -> Optional[dict[str, Any]]:
+        _raise(_problems_of_tool(tool))  # a toolset shows its tools only in a run
         name = _name_of(tool)
         if name is None:
             return {"error": _NO_SERVER}
@@ -102,9 +103,13 @@ def _problems_of(agent: Any) -> list[str]:
         (getattr(agent, "canonical_before_tool_callbacks", []), "the before_tool_callback of %s may change the input: make it a plugin"),
         (getattr(agent, "code_executor", None), "the code_executor of %s runs code that is not a tool call"),
     ]
-    tools = [tool for tool in getattr(agent, "tools", []) if isinstance(tool, AgentTool) and not tool.include_plugins]
     own = [sentence % agent.name for is_wrong, sentence in found if is_wrong]
-    return own + ["the agent in the tool %s runs without plugins" % tool.name for tool in tools]
+    return own + [problem for tool in getattr(agent, "tools", []) for problem in _problems_of_tool(tool)]
+
+
+def _problems_of_tool(tool: Any) -> list[str]:
+    is_blind = isinstance(tool, AgentTool) and not tool.include_plugins
+    return ["the agent in the tool %s runs without plugins" % tool.name] if is_blind else []
 
 
 def _agents_in(agent: Any) -> Iterator[Any]:

@@ -7,6 +7,7 @@ Frameworks that use asyncio take an AsyncGate and ``judge`` and ``run``. Others 
 from __future__ import annotations
 
 import asyncio
+import copy
 import dataclasses
 import functools
 import inspect
@@ -15,7 +16,7 @@ import re
 import threading
 from typing import Any, Awaitable, Callable, Generator, Optional, TypeVar, Union
 
-__all__ = ["Guard", "GuardedCall", "Judgement", "gate_name"]
+__all__ = ["Guard", "GuardedCall", "Judgement", "gate_name", "plain"]
 
 _ADAPTER_FAILED = "Svc: the adapter itself failed; the action is blocked."
 _FACTS_FAILED = "Svc: the facts about this call could not be read; the action is blocked."
@@ -159,7 +160,8 @@ class Guard:
             return
 
         async def send() -> None:
-            problem = await judgement.gate.outcome(judgement.verdict, status)
+            sent = judgement.gate.outcome(judgement.verdict, status)
+            problem = await sent if inspect.isawaitable(sent) else sent
             if problem is not None:
                 self._log(problem)
 
@@ -185,8 +187,9 @@ class Guard:
 
 def _judging(guard: Guard, call: GuardedCall, approval: Optional[str]) -> _Steps:
     """Yields each question and gets its answer, so that the same steps serve callers with and without asyncio."""
-    gate = guard._gate if hasattr(guard._gate, "check") else (yield functools.partial(guard._gate, call))
-    facts = functools.partial(guard._facts, call) if guard._facts else lambda: None
+    shown = dataclasses.replace(call, input=copy.deepcopy(call.input))  # for functions of the platform, which may change it
+    gate = guard._gate if hasattr(guard._gate, "check") else (yield functools.partial(guard._gate, shown))
+    facts = functools.partial(guard._facts, shown) if guard._facts else lambda: None
     try:
         snapshot = yield facts
     except Exception as error:
@@ -233,6 +236,39 @@ def gate_name(tool: Any, server: Optional[str] = None) -> Optional[str]:
     if server is None:
         return None if "." in tool else tool
     return "%s.%s" % (_escaped(server), _escaped(tool))
+
+
+def plain(value: Any) -> Any:
+    """An argument of a tool as JSON data. If JSON cannot express all of it, it stays as it is, and the call is refused.
+
+    A Pydantic model has all its fields, also those that its own JSON leaves out. Secrets of Pydantic stay masked.
+    """
+    kind = type(value)
+    fields = getattr(kind, "__pydantic_fields__", None)
+    if getattr(kind, "__pydantic_root_model__", False):
+        return plain(value.root)
+    if fields is not None:
+        more = getattr(value, "__pydantic_extra__", None) or {}
+        own = {field.serialization_alias or name: plain(getattr(value, name)) for name, field in fields.items()}
+        members = {**plain(more), **own}
+        return members if len(members) == len(more) + len(fields) else value
+    if dataclasses.is_dataclass(kind):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        members = {_scalar(key): plain(each) for key, each in value.items()}
+        return members if len(members) == len(value) else value
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(each) for each in value]
+    return value if hasattr(value, "__next__") else _scalar(value)  # to read an iterator would leave nothing for the tool
+
+
+def _scalar(value: Any) -> Any:
+    from pydantic_core import to_jsonable_python  # only frameworks that have it make values that need it
+
+    try:
+        return to_jsonable_python(value)
+    except ValueError:
+        return value
 
 
 def _escaped(part: str) -> str:

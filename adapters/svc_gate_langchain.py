@@ -20,8 +20,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.tools import tool as tool_of
 from langchain_core.tools.base import _get_runnable_config_param
 from langgraph.types import interrupt
-from pydantic_core import to_jsonable_python
-from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name
+from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name, plain
 
 __all__ = ["guarded"]
 
@@ -43,7 +42,7 @@ def guarded(
     person's decision at the gate counts. The call is refused instead if the graph has no checkpointer, or if its task was not
     started by ``Send``: LangGraph would run the other calls of the task twice.
 
-    Raises ValueError, which names each tool that the provider runs and each tool whose name has a dot.
+    Raises ValueError, which names each tool that the provider runs, whose name has a dot, or that replaces ``invoke`` or ``run``.
     """
     guard = Guard(gate, facts, ways=("refuse", "wait", "park"), **settings)
     own = [tool_of(each) if callable(each) and not isinstance(each, (BaseTool, type)) else each for each in tools]
@@ -57,6 +56,10 @@ def _problem_of(tool: Any, server: Optional[str]) -> Optional[str]:
     if not isinstance(tool, BaseTool):
         name = tool.get("name", tool.get("type")) if isinstance(tool, dict) else getattr(tool, "__name__", tool)
         return "%s is not a tool of LangChain: the provider or another program runs it" % name
+    kind = type(tool)
+    for way in ("run", "arun", "invoke", "ainvoke"):
+        if not getattr(kind, way).__module__.startswith("langchain_core."):
+            return "%s has a method %s of its own, which may run it without a check" % (tool.name, way)
     return "%s has a dot, as only tools of MCP servers have" % tool.name if gate_name(tool.name, server) is None else None
 
 
@@ -99,9 +102,7 @@ def _call_of(tool: BaseTool, name: Optional[str], given: tuple[tuple[Any, ...], 
     members = dict(zip(tool.args, args)) if args else kwargs
     hidden = _injected_names(tool)
     judged = {key: value for key, value in members.items() if key not in hidden}
-    with contextlib.suppress(ValueError):  # the gate's client refuses data that is not plain
-        judged = to_jsonable_python(judged)
-    return GuardedCall(str(name), judged, config)
+    return GuardedCall(str(name), plain(judged), config)
 
 
 def _injected_names(tool: BaseTool) -> set[str]:

@@ -18,8 +18,7 @@ from pydantic_ai import ApprovalRequired, RunContext
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from pydantic_ai.exceptions import ToolFailed, UserError
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
-from pydantic_core import to_jsonable_python
-from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name
+from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name, plain
 
 __all__ = ["GateCapability", "GuardedCall"]
 
@@ -36,7 +35,8 @@ class GateCapability(AbstractCapability[Any]):
     DeferredToolRequests, which the agent's output_type must have. After the results of these requests the gate is asked again,
     and only the person's decision at the gate counts. ``log`` takes sentences for operators, which the model must not read.
 
-    A run raises UserError before its first request if it has tools that the provider or another program runs.
+    A run raises UserError before its first request if it has tools that the provider or another program runs. It raises UserError
+    too before it would run a function of ``output_type``: the model calls it, but it is not a tool.
     """
 
     def __init__(
@@ -56,6 +56,12 @@ class GateCapability(AbstractCapability[Any]):
         if problems:
             raise UserError("svc-gate cannot guard this agent: " + "; ".join(problems))
         return request_context
+
+    async def before_output_process(self, ctx: RunContext[Any], *, output_context: Any, output: Any) -> Any:
+        if output_context.has_function:
+            name = output_context.function_name or "of the output"
+            raise UserError("svc-gate cannot guard this agent: the function %s runs without a tool: make it a tool" % name)
+        return output
 
 
 @dataclasses.dataclass
@@ -80,7 +86,7 @@ class _Guarded(WrapperToolset[Any]):
         known = _name_of(name, self.wrapped, tool)
         if known is None:
             raise ToolFailed("Svc: the framework does not say which MCP server has the tool; the action is blocked.")
-        call = GuardedCall(known, to_jsonable_python(tool_args), ctx)
+        call = GuardedCall(known, plain(tool_args), ctx)
         return await self.guard.run(call, lambda: self.wrapped.call_tool(name, tool_args, ctx, tool), _refuse)
 
 

@@ -1,11 +1,16 @@
 /** Asks adapters for Python in their frameworks: what a set-up answers, and which names the gate is asked about. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { cpSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { installed, type folders } from "../../adapters/conformance/hosts.ts";
-import { root } from "./gate.ts";
+import { root, temporaryFolder } from "./gate.ts";
+import type { Mutation } from "./mutation/mutate.ts";
+import { mutatedPython } from "./mutation/python.ts";
+
+/** One change to an adapter. */
+type Fault = readonly [file: string, mutation: Mutation];
 
 /** An expression of the program, and a part of the line that it prints. */
 type Line = readonly [expression: string, says: string];
@@ -29,14 +34,39 @@ async def said(made):
 `;
 
 /** Runs the program in the folder's Python, and compares what it prints for each expression. */
-export function check(t: TestContext, folder: (typeof folders)[number], program: string, lines: readonly Line[]): void {
+export function check(
+  t: TestContext,
+  folder: (typeof folders)[number],
+  program: string,
+  lines: readonly Line[],
+  adapters = join(root, "adapters"),
+): void {
   const python = join(installed(folder), ".venv", "bin", "python");
   if (!existsSync(python)) return t.skip("the framework is not installed: run npm run hosts");
   const prints = lines.map(([expression]) => `    print(await said(${expression}))`).join("\n");
   const text = `${shared}${program}\nasync def main():\n${prints}\nasyncio.run(main())`;
-  const words = ["-B", "-W", "ignore", "-c", text, join(root, "adapters")];
+  const words = ["-B", "-W", "ignore", "-c", text, adapters];
   const { stdout, stderr } = spawnSync(python, words, { encoding: "utf8" });
   const found = stdout.trimEnd().split("\n");
   for (const [index, [expression, says]] of lines.entries())
     assert.ok(found[index]?.includes(says), `${expression}: ${found[index]}\n${stderr}`);
+}
+
+/** As check. Positive control: with each fault the lines differ. */
+export function checkWithFaults(
+  t: TestContext,
+  folder: (typeof folders)[number],
+  program: string,
+  lines: readonly Line[],
+  faults: readonly Fault[],
+): void {
+  check(t, folder, program, lines);
+  const python = join(installed(folder), ".venv", "bin", "python");
+  if (!existsSync(python)) return;
+  for (const [file, mutation] of faults) {
+    const adapters = join(temporaryFolder(t), "adapters");
+    cpSync(join(root, "adapters"), adapters, { recursive: true, filter: (path) => !path.endsWith("conformance") });
+    writeFileSync(join(adapters, file), mutatedPython(python, join(root, "adapters", file), [mutation]));
+    assert.throws(() => check(t, folder, program, lines, adapters), assert.AssertionError, JSON.stringify(mutation));
+  }
 }

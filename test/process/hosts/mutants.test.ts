@@ -181,7 +181,7 @@ const mutants: readonly Mutant[] = [
   {
     fault: "checks a name but not the input",
     file: "svc_gate_langchain.py",
-    mutation: { within: "_call_of", find: "to_jsonable_python(judged)", put: '{"amount": 1}' },
+    mutation: { within: "_call_of", find: "plain(judged)", put: '{"amount": 1}' },
     host: "LangChain, Python",
     noticed: ["A2", "D4"],
   },
@@ -284,7 +284,7 @@ const frameworks: readonly Mutant[] = [
   {
     fault: "drops the arguments",
     file: "svc_gate_pydantic_ai.py",
-    mutation: { within: "_Guarded.call_tool", find: "to_jsonable_python(tool_args)", put: "{}" },
+    mutation: { within: "_Guarded.call_tool", find: "plain(tool_args)", put: "{}" },
     host: "Pydantic AI",
     noticed: ["A1"],
   },

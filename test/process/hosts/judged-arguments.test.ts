@@ -1,0 +1,181 @@
+/**
+ * Goal: a tool of a Python framework gets the arguments that the gate judged, and no other way runs a function. Method: a program
+ * calls tools in the real framework, with a client that allows everything, and prints what was judged and what ran. Positive
+ * control: adapters without each rule print something else.
+ */
+import { test } from "node:test";
+import { checkWithFaults } from "../../support/frameworks.ts";
+
+const recording = `
+ran = []
+class Recording(Gate):
+    async def check(self, name, input, facts, approval):
+        verdict = await super().check(name, input, facts, approval)
+        self.asked[-1] = input
+        return verdict
+`;
+
+const models = `
+from typing import Iterable
+from pydantic import BaseModel, Field
+class Payment(BaseModel):
+    to: str = Field(alias="payee")
+    amount: int = Field(exclude=True)
+def give(payment: Payment, note: str = "none") -> str:
+    "Pays."
+    ran.append((payment.to, payment.amount))
+    return "paid"
+def each(amounts: Iterable[int]) -> str:
+    "Pays."
+    ran.append(list(amounts))
+    return "paid"
+PAYMENT = {"payment": {"payee": "shop", "amount": "900"}}
+JUDGED = "[{'payment': {'payee': 'shop', 'amount': 900}, 'note': 'none'}]"
+`;
+
+const hidden = {
+  within: "plain",
+  find: 'fields = getattr(kind, "__pydantic_fields__", None)',
+  put: "fields = None",
+} as const;
+const iterators = { within: "plain", find: 'hasattr(value, "__next__")', put: "False" } as const;
+
+test("the guard shows the call to the functions of the platform, which cannot change what is judged or run", (t) => {
+  const program = `${recording}
+from svc_gate_guard import Guard, GuardedCall
+async def judged(**settings):
+    gate = Recording()
+    call = GuardedCall("pay", {"to": {"amount": 900}})
+    chosen = settings.pop("choose", None)
+    guard = Guard((lambda call: (chosen(call), gate)[1]) if chosen else gate, **settings)
+    return (await guard.judge(call)).runs, gate.asked, call.input
+def change(call):
+    call.input["to"]["amount"] = 5
+`;
+  const judged = "(True, [{'to': {'amount': 900}}], {'to': {'amount': 900}})";
+  checkWithFaults(
+    t,
+    "libraries/python",
+    program,
+    [
+      ["judged(facts=change)", judged],
+      ["judged(choose=change)", judged],
+    ],
+    [["svc_gate_guard.py", { within: "_judging", find: "copy.deepcopy(call.input)", put: "call.input" }]],
+  );
+});
+
+test("the adapter of Pydantic AI judges all that a tool gets, and runs no function of the output", (t) => {
+  const program = `${recording}${models}
+from pydantic_ai import Agent, TextOutput
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import FunctionModel
+from svc_gate_pydantic_ai import GateCapability
+async def called(name, args, **options):
+    ran.clear()
+    gate = Recording()
+    def model(messages, info):
+        has_called = any(isinstance(each, ModelResponse) for each in messages)
+        return ModelResponse(parts=[TextPart("end") if has_called or name is None else ToolCallPart(name, args)])
+    agent = Agent(FunctionModel(model), tools=[give, each], capabilities=[GateCapability(gate)], **options)
+    try:
+        await agent.run("pay")
+    except Exception as error:
+        return str(error), ran
+    return gate.asked == eval(JUDGED), gate.asked, ran
+def shout(text: str) -> str:
+    ran.append(text)
+    return text
+`;
+  checkWithFaults(
+    t,
+    "libraries/python",
+    program,
+    [
+      ['called("give", PAYMENT)', "(True, "],
+      ['called("each", {"amounts": [5, 900]})', "[], [])"],
+      [
+        'called("final_result", PAYMENT, output_type=give)',
+        "svc-gate cannot guard this agent: the function give runs without a tool: make it a tool', [])",
+      ],
+      [
+        "called(None, {}, output_type=TextOutput(shout))",
+        "the function shout runs without a tool: make it a tool', [])",
+      ],
+    ],
+    [
+      ["svc_gate_guard.py", hidden],
+      ["svc_gate_guard.py", iterators],
+      [
+        "svc_gate_pydantic_ai.py",
+        { within: "GateCapability.before_output_process", find: "output_context.has_function", put: "False" },
+      ],
+    ],
+  );
+});
+
+test("the adapter of LangChain judges all that a tool gets, and refuses a tool with another way to run", (t) => {
+  const program = `${recording}${models}
+from langchain_core.tools import BaseTool, tool
+from svc_gate_langchain import guarded
+async def called(function, args):
+    ran.clear()
+    gate = Recording()
+    await guarded([function], gate)[0].ainvoke(args)
+    return gate.asked == eval(JUDGED), gate.asked, ran
+class Direct(BaseTool):
+    name: str = "direct"
+    description: str = "Pays."
+    def _run(self) -> str:
+        return "paid"
+    def invoke(self, *given, **more):
+        return self._run()
+`;
+  checkWithFaults(
+    t,
+    "libraries/langchain",
+    program,
+    [
+      ["called(give, PAYMENT)", "(True, "],
+      ['called(each, {"amounts": [5, 900]})', "[], [])"],
+      ["called(Direct(), {})", "direct has a method invoke of its own, which may run it without a check"],
+    ],
+    [
+      ["svc_gate_guard.py", hidden],
+      ["svc_gate_guard.py", iterators],
+      [
+        "svc_gate_langchain.py",
+        { within: "_problem_of", find: 'getattr(kind, way).__module__.startswith("langchain_core.")', put: "True" },
+      ],
+    ],
+  );
+});
+
+test("the plugin of Google's ADK refuses an agent without plugins that a toolset shows only in the run", (t) => {
+  const program = `
+from google.adk.agents import LlmAgent
+from google.adk.tools import AgentTool
+from svc_gate_google_adk import GatePlugin
+async def called(**more):
+    gate = Gate()
+    tool = AgentTool(LlmAgent(name="inner", model="gemini"), **more)
+    context = type("Context", (), {"tool_confirmation": None})()
+    await GatePlugin(gate).before_tool_callback(tool=tool, tool_args={}, tool_context=context)
+    return gate.asked
+`;
+  checkWithFaults(
+    t,
+    "libraries/python",
+    program,
+    [
+      ["called()", "['inner']"],
+      ["called(include_plugins=False)", "the agent in the tool inner runs without plugins"],
+    ],
+    [
+      [
+        "svc_gate_google_adk.py",
+        { within: "GatePlugin.before_tool_callback", find: "_problems_of_tool(tool)", put: "[]" },
+      ],
+    ],
+  );
+});
