@@ -36,7 +36,7 @@ export type OnEscalate = "refuse" | "wait" | "park";
 export interface GuardSettings<Call extends GuardedCall = GuardedCall> {
   /** One client is one run of an agent. If the agent serves several runs, give a function that returns the run's client. */
   readonly gate: GateClient | ((call: Call) => GateClient | Promise<GateClient>);
-  /** Returns the facts of the platform about this call. If it throws, the call is refused. */
+  /** Returns the facts of the platform about this call. If it throws or changes the call's input, the call is refused. */
   readonly facts?: (call: Call) => object | null | undefined | Promise<object | null | undefined>;
   /** Default `refuse`. Not every framework has all three. */
   readonly onEscalate?: OnEscalate;
@@ -68,7 +68,9 @@ export interface JudgeOptions {
 }
 
 export interface Guard<Call extends GuardedCall = GuardedCall> {
-  /** Asks the gate about the call. Never rejects: a failure is a judgement that refuses. */
+  /**
+   * Asks the gate about the call. Never rejects: a failure is a judgement that refuses. So is an input that changed meanwhile.
+   */
   judge(call: Call, options?: JudgeOptions): Promise<Judgement>;
   /**
    * Reports what became of an allowed call, and sends nothing if no receipt exists. Nobody has to wait for the promise. It
@@ -85,7 +87,7 @@ export interface Guard<Call extends GuardedCall = GuardedCall> {
     refuse: (judgement: Judgement) => R | Promise<R>,
     options?: JudgeOptions,
   ): Promise<T | R>;
-  /** The same after `judge`. The judgement must be of exactly this call, and is good for one run. */
+  /** The same after `judge`. The judgement must be of exactly this call. It is good for one run: a second one is refused. */
   runJudged<T, R>(
     judgement: Judgement,
     work: () => T | Promise<T>,

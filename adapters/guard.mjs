@@ -7,7 +7,12 @@
 
 const factsFailed = "Svc: the facts about this call could not be read; the action is blocked.";
 const notReached = "Svc: the gate gave no verdict; the action is blocked.";
+const changed = "Svc: the arguments changed while the gate was asked; the action is blocked.";
+const usedUp = "Svc: the verdict of this call was already used; the action is blocked.";
 const optionNames = ["gate", "facts", "onEscalate", "waitMs", "log"];
+
+/** Judgements with which a tool has begun. */
+const used = new WeakSet();
 
 export function guardOf(settings, { ways = ["refuse", "wait"], grant = false } = {}) {
   const { gate, facts = () => undefined, onEscalate = "refuse", waitMs = 900_000, log = console.error } = settings;
@@ -17,7 +22,10 @@ export function guardOf(settings, { ways = ["refuse", "wait"], grant = false } =
     throw new TypeError("gate must be a SvcGate, or a function that returns the SvcGate of a call");
   if (typeof facts !== "function") throw new TypeError("facts must be a function");
   if (!ways.includes(onEscalate)) throw new TypeError(`onEscalate must be one of ${ways.join(", ")}`);
-  const all = { gate, facts, onEscalate, waitMs, log, grant };
+  if (typeof waitMs !== "number" || !(waitMs >= 0)) throw new TypeError("waitMs must be a number of milliseconds");
+  if (typeof log !== "function") throw new TypeError("log must be a function");
+  if (typeof grant !== "boolean") throw new TypeError("grant must be true or false");
+  const all = { gate, facts, onEscalate, waitMs, log: safely(log), grant };
   return {
     judge: (call, options) => judge(all, call, options),
     report: (judgement, status) => report(all, judgement, status),
@@ -26,9 +34,23 @@ export function guardOf(settings, { ways = ["refuse", "wait"], grant = false } =
   };
 }
 
+/** A log that fails must not decide how a call ends. */
+function safely(log) {
+  return (problem) => {
+    try {
+      log(problem);
+    } catch {
+      // Nobody else reads it.
+    }
+  };
+}
+
 async function judge(all, call, options) {
   try {
-    return await judged(all, call, options);
+    const text = JSON.stringify(call.input);
+    const judgement = await judged(all, call, options);
+    // `facts` and other code can hold the input too. The host may have a copy of the first input.
+    return text === JSON.stringify(call.input) ? judgement : refusal(changed);
   } catch (error) {
     all.log(error);
     return refusal("Svc: the adapter itself failed; the action is blocked.");
@@ -78,6 +100,8 @@ function refusal(reason) {
 
 async function runJudged(all, judgement, { work, refuse }) {
   if (!judgement.runs) return refuse(judgement);
+  if (used.has(judgement)) return refuse(refusal(usedUp));
+  used.add(judgement);
   let status = "unknown"; // after an error nobody knows how far the tool came
   try {
     const result = await work();
@@ -90,7 +114,12 @@ async function runJudged(all, judgement, { work, refuse }) {
 
 async function report({ log }, { runs, verdict, gate }, status) {
   if (!runs || verdict.receipt === null || verdict.mode === "observe") return; // an observing gate lets nothing through
-  await gate.outcome(verdict, status).then((problem) => problem && log(problem), log);
+  try {
+    const problem = await gate.outcome(verdict, status);
+    if (problem) log(problem);
+  } catch (error) {
+    log(error);
+  }
 }
 
 /** A tool of a framework that takes an error for the result throws it. */

@@ -17,6 +17,6 @@ export interface LangChainSettings extends GuardSettings {
  * at the gate counts. The call is refused instead if the graph has no checkpointer, or if its task has other calls, because
  * LangGraph would run those twice.
  *
- * @throws a TypeError that names each tool that the provider or a graph runs, and each tool whose name has a dot
+ * @throws a TypeError that names each tool that the provider or a graph runs, that has an `invoke` of its own, or whose name has a dot
  */
 export declare function guarded<Tool extends object>(tools: readonly Tool[], settings: LangChainSettings): Tool[];

@@ -28,7 +28,15 @@ function problemsOf({ tool, name }) {
   const shown = tool.name ?? tool.type;
   if (typeof tool[method] !== "function")
     return [`${shown} is not a tool of LangChain: the provider or a graph runs it`];
+  if (ownersOf(tool, "invoke") > 1)
+    return [`${shown} has an invoke of its own, which could work before the gate is asked`];
   return name === undefined ? [`${shown} has a dot, as only tools of MCP servers have`] : [];
+}
+
+/** Counts the classes of the tool that define this member. In the framework only StructuredTool defines `invoke`. */
+function ownersOf(tool, member) {
+  if (tool === null) return 0;
+  return Number(Object.hasOwn(tool, member)) + ownersOf(Object.getPrototypeOf(tool), member);
 }
 
 function guardedTool(place) {

@@ -9,6 +9,7 @@ export interface MastraSettings extends GuardSettings {
 
 /**
  * Returns the same tools, which run only if the gate allows the call. The result of a refused call is the reason.
+ * A call is refused too if the tool's schema would change the validated input again.
  *
  * With `onEscalate: "park"`, a call that a person must decide suspends the run with `{ reason, approval }`. After the decision
  * resume it with any data: the gate is asked again, and only the person's decision at the gate counts.

@@ -11,6 +11,8 @@
  */
 import { gateName, guardOf } from "./guard.mjs";
 
+const notFinal = "Svc: the tool's schema would change the arguments after the gate's verdict; the action is blocked.";
+
 export function guarded(tools, { server, ...settings }) {
   const guard = guardOf(settings, { ways: ["refuse", "wait", "park"] });
   const named = Object.entries(tools).map(([key, tool]) => ({ key, tool, name: nameOf(key, server) }));
@@ -34,6 +36,7 @@ function problemsOf({ key, tool, name }) {
 
 function guardedTool(tool, name, guard) {
   const execute = async (input, context) => {
+    if (!(await isFinal(tool, input))) return notFinal;
     const judgement = await guard.judge({ name, input, context }, { signal: context?.abortSignal ?? undefined });
     return guard.runJudged(
       judgement,
@@ -43,6 +46,15 @@ function guardedTool(tool, name, guard) {
   };
   // A tool is an instance of a class of Mastra, which asks for it.
   return Object.assign(Object.create(Object.getPrototypeOf(tool)), tool, { execute });
+}
+
+/** A tool of Mastra validates its input again inside `execute`. The schema must leave the input as it is then. */
+async function isFinal({ inputSchema }, input) {
+  const standard = inputSchema?.["~standard"];
+  if (standard === undefined) return true;
+  const text = JSON.stringify(input); // before, because a schema may change the object itself
+  const { issues, value } = await standard.validate(input);
+  return issues === undefined && JSON.stringify(value) === text;
 }
 
 /** A parked tool is called again when the run is resumed, and then the gate is asked again. */

@@ -31,7 +31,7 @@ function problemsOf(agent, seen) {
   const { name, tools, mcpServers, handoffs, modelSettings } = agent;
   const own = [
     ...(isOfSubclass(agent) ? ["its class may give it tools of its own"] : []),
-    ...("tools" in (modelSettings.providerData ?? {}) ? ["its model's settings have tools of the provider"] : []),
+    ...(hasTools(modelSettings.providerData) ? ["its model's settings have tools of the provider"] : []),
     ...tools.flatMap(problemsOfTool),
     ...mcpServers.flatMap((server) => (server.name ? [] : ["a server has no name"])),
   ];
@@ -39,6 +39,11 @@ function problemsOf(agent, seen) {
     ...own.map((problem) => `in ${name}, ${problem}`),
     ...handoffs.flatMap((entry) => problemsOf(isHandoff(entry) ? entry.agent : entry, seen)),
   ];
+}
+
+/** The SDK writes all these members into the request. */
+function hasTools(more) {
+  return [more, more?.extra_body, more?.extraBody].some((each) => each != null && "tools" in Object(each));
 }
 
 /** Agents of a sandbox and for realtime are: they run tools in other ways. */

@@ -53,7 +53,7 @@ export type OpencodeHooks = Readonly<Record<string, (...values: any[]) => Promis
  */
 export declare function guarded(settings: OpencodeSettings): (host: OpencodeHost) => Promise<OpencodeHooks>;
 
-/** The plugin for the host's settings. It rejects if an option is wrong or the key cannot be read. */
+/** The plugin for the host's settings. It refuses every call if an option is wrong or the key cannot be read. */
 declare const plugin: {
   readonly id: "svc-gate";
   readonly server: (host: OpencodeHost, options: OpencodeOptions) => Promise<OpencodeHooks>;

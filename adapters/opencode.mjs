@@ -19,7 +19,20 @@ const optionNames = ["url", "keyFile", "servers", "grant", "onEscalate", "waitMs
 /** What the host loads: the options are those of its settings. */
 export default { id: "svc-gate", server: started };
 
+/** The host goes on without a plugin that fails to start. So after a failure every call is refused, also without grant mode. */
 async function started(host, options = {}) {
+  try {
+    return await hooksWith(host, options);
+  } catch (error) {
+    logTo(host, error);
+    const refuse = async () => {
+      throw refusal("Svc: the plugin's options or its key cannot be used; the action is blocked.");
+    };
+    return { "tool.execute.before": refuse };
+  }
+}
+
+async function hooksWith(host, options) {
   const unknown = Object.keys(options).find((name) => !optionNames.includes(name));
   if (unknown !== undefined) throw new TypeError(`unknown option ${unknown}: they are ${optionNames.join(", ")}`);
   const { url, keyFile, timeoutMs, ...settings } = options;

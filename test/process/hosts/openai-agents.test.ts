@@ -107,6 +107,16 @@ suite("the adapter for JavaScript", { skip }, () => {
       /its model's settings/,
     ],
     [
+      "tools in the rest of the request",
+      () => ({ modelSettings: { providerData: { extraBody: { tools: [{ type: "web_search" }] } } } }),
+      /its model's settings/,
+    ],
+    [
+      "the same with the provider's spelling",
+      () => ({ modelSettings: { providerData: { extra_body: { tools: [] } } } }),
+      /its model's settings/,
+    ],
+    [
       "a bad sub-agent",
       () => ({ handoffs: [sdk.handoff(plain({ name: "clerk", tools: [sdk.webSearchTool()] }))] }),
       /in clerk, web_search/,

@@ -142,8 +142,13 @@ suite("the guard of the adapters", () => {
       [{ gate: clientWith(), onEscalate: "ask" }, /onEscalate must be one of refuse, wait$/],
       [{ gate: clientWith(), onEscalate: "park" }, /onEscalate must be one of refuse, wait$/],
       [{ gate: clientWith(), onEscalated: "wait" }, /unknown setting onEscalated/],
+      [{ gate: clientWith(), waitMs: "900000" }, /waitMs must be a number of milliseconds/],
+      [{ gate: clientWith(), waitMs: Number.NaN }, /waitMs must be a number of milliseconds/],
+      [{ gate: clientWith(), log: null }, /log must be a function/],
     ];
     for (const [settings, says] of wrong) assert.throws(() => guardOf(settings as GuardSettings), says);
+    for (const grant of [null, 0, "false"] as never[])
+      assert.throws(() => guardOf({ gate: clientWith() }, { grant }), /grant must be true or false/);
   });
 
   test("names of tools cannot be mistaken for each other", () => {

@@ -7,7 +7,7 @@ import { cpSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { pathToFileURL } from "node:url";
-import { guarded } from "../../../adapters/opencode.mjs";
+import plugin, { guarded } from "../../../adapters/opencode.mjs";
 import { root, temporaryFolder } from "../../support/gate.ts";
 import { mutatedFile, type Mutation } from "../../support/mutation/mutate.ts";
 
@@ -136,12 +136,12 @@ const mutants: readonly Mutant[] = [
 ];
 
 /** A copy of the adapter with one change. */
-async function mutated(t: TestContext, mutation: Mutation): Promise<typeof guarded> {
+async function mutated(t: TestContext, mutation: Mutation): Promise<typeof import("../../../adapters/opencode.mjs")> {
   const folder = temporaryFolder(t);
   const file = join(root, "adapters", "opencode.mjs");
   cpSync(join(root, "adapters", "guard.mjs"), join(folder, "guard.mjs"));
   writeFileSync(join(folder, "opencode.mjs"), mutatedFile(file, [mutation]));
-  return (await import(pathToFileURL(join(folder, "opencode.mjs")).href)).guarded;
+  return import(pathToFileURL(join(folder, "opencode.mjs")).href);
 }
 
 suite("the plugin for opencode", () => {
@@ -226,9 +226,27 @@ suite("the plugin for opencode", () => {
     await assert.rejects(guarded(settings)({ directory: "/", client: {} }), /unknown setting onescalate/);
   });
 
+  test("options that cannot be used refuse every call, because the host goes on without a plugin that fails", async (t) => {
+    const said: string[] = [];
+    const client = { app: { log: async ({ body }: any) => void said.push(body.message) } };
+    const wrong: any[] = [
+      { url: "http://127.0.0.1:9", keyFile: "/nowhere/key", grant: false },
+      { onEscalated: "wait" },
+      {},
+    ];
+    for (const options of wrong) {
+      const hooks = await plugin.server({ directory: "/", client }, options);
+      const call = hooks["tool.execute.before"]?.({ tool: "bash", sessionID: "root", callID: "c1" }, { args: {} });
+      await assert.rejects(call ?? Promise.resolve(), /Svc: the plugin's options or its key cannot be used/);
+    }
+    assert.match(said.join(), /ENOENT.*unknown option onEscalated/);
+    const broken = await mutated(t, { within: "started", first: "return hooksWith(host, options);" });
+    await assert.rejects(broken.default.server({ directory: "/", client }, wrong[1]), /unknown option/);
+  });
+
   for (const { fault, mutation, letsThrough } of mutants)
     test(`positive control: an adapter that ${fault} is noticed`, async (t) => {
       assert.equal(await letsThrough(guarded), false);
-      assert.equal(await letsThrough(await mutated(t, mutation)), true);
+      assert.equal(await letsThrough((await mutated(t, mutation)).guarded), true);
     });
 });
