@@ -21,6 +21,7 @@ __all__ = ["Guard", "GuardedCall", "Judgement", "gate_name", "plain"]
 _ADAPTER_FAILED = "Svc: the adapter itself failed; the action is blocked."
 _FACTS_FAILED = "Svc: the facts about this call could not be read; the action is blocked."
 _NOT_REACHED = "Svc: the gate gave no verdict; the action is blocked."
+_USED_UP = "Svc: the verdict of this call was already used; the action is blocked."
 _log = logging.getLogger("svc_gate")
 
 _T = TypeVar("_T")
@@ -56,6 +57,8 @@ class Judgement:
     approval: Optional[str] = None
     verdict: Any = None
     gate: Any = None
+    # Has an entry when the tool has begun.
+    begun: list[bool] = dataclasses.field(default_factory=list, repr=False, compare=False)
 
 
 class Guard:
@@ -131,6 +134,9 @@ class Guard:
         """The same after ``judge``. The judgement must be of exactly this call, and is good for one run."""
         if not judgement.runs:
             return refuse(judgement)
+        if judgement.begun:
+            return refuse(_refusal(_USED_UP))
+        judgement.begun.append(True)
         status = "unknown"  # after an error nobody knows how far the tool came
         try:
             result = await work()

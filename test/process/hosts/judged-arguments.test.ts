@@ -65,6 +65,25 @@ def change(call):
   );
 });
 
+test("a judgement of the guard is good for one run", (t) => {
+  const program = `${recording}
+from svc_gate_guard import Guard, GuardedCall
+async def twice():
+    guard = Guard(Recording())
+    judgement = await guard.judge(GuardedCall("pay", {}))
+    async def work():
+        return "paid"
+    return [await guard.run_judged(judgement, work, lambda refused: refused.reason) for _ in range(2)]
+`;
+  checkWithFaults(
+    t,
+    "libraries/python",
+    program,
+    [["twice()", "['paid', 'Svc: the verdict of this call was already used; the action is blocked.']"]],
+    [["svc_gate_guard.py", { within: "Guard.run_judged", find: "judgement.begun.append(True)", put: "None" }]],
+  );
+});
+
 test("the adapter of Pydantic AI judges all that a tool gets, and runs no function of the output", (t) => {
   const program = `${recording}${models}
 from pydantic_ai import Agent, TextOutput
