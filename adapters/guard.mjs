@@ -135,6 +135,7 @@ export class SvcGateRefusal extends Error {
 export function gateName(tool, server) {
   if (typeof tool !== "string" || tool === "") return undefined;
   if (server === undefined) return tool.includes(".") ? undefined : tool;
+  if (typeof server !== "string" || server === "") return undefined;
   return `${escaped(server)}.${escaped(tool)}`;
 }
 

@@ -241,6 +241,8 @@ def gate_name(tool: Any, server: Optional[str] = None) -> Optional[str]:
         return None
     if server is None:
         return None if "." in tool else tool
+    if not isinstance(server, str) or not server:
+        return None
     return "%s.%s" % (_escaped(server), _escaped(tool))
 
 

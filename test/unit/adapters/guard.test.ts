@@ -156,6 +156,7 @@ suite("the guard of the adapters", () => {
     assert.equal(gateName("kit.pay"), undefined);
     assert.equal(gateName(""), undefined);
     assert.equal(gateName("pay", "kit"), "kit.pay");
+    assert.equal(gateName("pay", ""), undefined);
     assert.equal(gateName("b.c", "a"), "a.b%2Ec");
     assert.equal(gateName("c", "a.b"), "a%2Eb.c");
     assert.equal(gateName("b__c", "a"), "a.b%5F%5Fc");
