@@ -307,7 +307,7 @@ runCases(
         t.diagnostic(`${answered} of ${wrong.length} refusals were sent`);
         assert.equal(answered, 0);
       },
-      defect: { within: "sendRefusal", find: "const isSent = valve.pass(send);", put: "const isSent = send();" },
+      defect: { within: "sendRefusal", find: "const isSent = outlet.valve.pass(send);", put: "const isSent = send();" },
     },
   ],
 );
