@@ -36,17 +36,18 @@ const wrong: readonly (readonly [options: string, says: string])[] = [
 const program = `import sys
 sys.path[:0] = [sys.argv[1]]
 from claude_agent_sdk import AgentDefinition, ClaudeAgentOptions, HookMatcher
-from svc_gate_claude_agent_sdk import _gate_name, guarded
+from svc_gate_claude_agent_sdk import _name_of, guarded
+gate = type("Gate", (), {"check": None})()
 def error(**options):
     try:
-        return guarded(ClaudeAgentOptions(**options), None) and "guarded"
+        return guarded(ClaudeAgentOptions(**options), gate) and "guarded"
     except ValueError as found:
         return str(found)
 ${wrong.map(([options]) => `print(error(${options}))`).join("\n")}
-plain = guarded(ClaudeAgentOptions(settings="{}", max_turns=3), None)
+plain = guarded(ClaudeAgentOptions(settings="{}", max_turns=3), gate)
 print(plain.permission_mode, plain.setting_sources, plain.disallowed_tools, plain.hooks["PreToolUse"][0].on_failure)
-print(_gate_name("Bash", None), _gate_name("odd.name", None), _gate_name("mcp__a_b__c", {"name": "a.b"}))
-print(_gate_name("mcp__a__b__c", {"name": "a", "source": "user"}), _gate_name("mcp__a__b", {"name": "c"}))
+print(_name_of("Bash", None), _name_of("odd.name", None), _name_of("mcp__a_b__c", {"name": "a.b"}))
+print(_name_of("mcp__a__b__c", {"name": "a", "source": "user"}), _name_of("mcp__a__b", {"name": "c"}))
 `;
 
 test("the Python adapter refuses options that could let a call run without the gate", (t) => {

@@ -99,7 +99,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "shows a terminal what it obeys",
-    mutations: [{ within: "visible", module: "mcp/accept", first: "return text;" }],
+    mutations: [{ within: "visible", module: "mcp/visible", first: "return text;" }],
     noticed: ["pins: accept"],
   },
   {
@@ -180,7 +180,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "lets a server of a project take another's name",
-    mutations: [{ within: "serverPrefix", find: 'isFromProject ? "project:" : ""', put: '""' }],
+    mutations: [{ within: "serverPrefix", module: "mcp/names", find: 'isFromProject ? "project:" : ""', put: '""' }],
     noticed: ["D2"],
   },
   {

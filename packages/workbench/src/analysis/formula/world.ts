@@ -16,8 +16,11 @@ import { isWholeShape, itemShape, listedValues, memberShape, numberUnder, type S
 export interface World {
   readonly input: Shape | undefined;
   readonly platform: Shape | undefined;
-  /** The lists that contain the items of the current folds, by slot. */
-  readonly ranges: ReadonlyMap<number, Core>;
+  /**
+   * The lists that contain the items of the current folds, by slot, each with the world outside of its fold. A fold inside of
+   * another expression may have the same slot, so a list must not be read in the world of its own item.
+   */
+  readonly ranges: ReadonlyMap<number, { readonly range: Core; readonly outside: World }>;
   /** Counters of whole numbers: those without a `sum`. */
   readonly whole: ReadonlySet<string>;
 }
@@ -32,8 +35,8 @@ export function shapeAt(core: Core, world: World): Shape | undefined {
     case "index":
       return core.of.type.kind === "list" ? itemShape(shapeAt(core.of, world)) : undefined;
     case "variable": {
-      const range = world.ranges.get(core.slot);
-      return range?.type.kind === "list" ? itemShape(shapeAt(range, world)) : undefined;
+      const found = world.ranges.get(core.slot);
+      return found?.range.type.kind === "list" ? itemShape(shapeAt(found.range, found.outside)) : undefined;
     }
     case "fold":
       return core.macro === "filter" ? shapeAt(core.range, world) : undefined;
@@ -43,7 +46,7 @@ export function shapeAt(core: Core, world: World): Shape | undefined {
 }
 
 export function withItem(world: World, slot: number, range: Core): World {
-  return { ...world, ranges: new Map([...world.ranges, [slot, range]]) };
+  return { ...world, ranges: new Map([...world.ranges, [slot, { range, outside: world }]]) };
 }
 
 export function isWhole(core: Core, world: World): boolean {

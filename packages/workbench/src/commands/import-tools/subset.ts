@@ -172,6 +172,10 @@ class Converter {
   #choice(node: JsonObject, choice: readonly Json[], at: string): Json {
     if (node.has("anyOf") && node.has("oneOf")) this.#note(at, "`oneOf` next to `anyOf` is left out");
     const around = new Map([...node].filter(([name]) => !["anyOf", "oneOf"].includes(name) && !silent.has(name)));
+    if (choice.length === 0) {
+      this.#note(at, "it has no alternative, so it is left open");
+      return this.#plain(around, at);
+    }
     const branches = choice.map((branch) => {
       const inner = this.#resolve(branch);
       const isPlain = around.size === 0 || !(inner instanceof Map);
