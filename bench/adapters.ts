@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Driver, Host, HostCase, Plan } from "../adapters/conformance/case.ts";
+import type { Driver, HostCase, Plan } from "../adapters/conformance/case.ts";
 import { drivers } from "../adapters/conformance/drivers/all.ts";
 import type { ScriptedCall } from "../packages/agent/src/model/script.ts";
 import { startModel } from "../packages/agent/src/model/server.ts";
@@ -67,14 +67,10 @@ async function measured(driver: Driver): Promise<ReturnType<typeof medianInterva
       differences.push(((await timed("ours")) - (await timed("absent"))) / calls);
     return medianInterval(differences);
   } finally {
-    await stopped(host);
+    await host.stop?.();
     await model.stop();
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-async function stopped({ stop }: Host): Promise<void> {
-  await stop?.();
 }
 
 function caseWith(hook: "ours" | "absent"): HostCase {

@@ -1,9 +1,9 @@
 /** Drives the Claude Agent SDK for TypeScript and for Python. */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Driver, Host, HostCase, HostPlace } from "../case.ts";
 import { installed } from "../hosts.ts";
-import { noHandoffs } from "./library.ts";
+import { noHandoffs, pythonIn } from "./library.ts";
 import { writeProject } from "./project.ts";
 import { openWorker, program } from "./worker.ts";
 
@@ -16,7 +16,7 @@ const tools: Driver["tools"] = {
 };
 
 const sdk = (): string => join(installed("hosts"), "node_modules", "@anthropic-ai", "claude-agent-sdk");
-const python = (): string => join(installed("hosts"), ".venv");
+const python = pythonIn("hosts", "claude-agent-sdk");
 
 const typescript: Driver = {
   name: "Claude Agent SDK, TypeScript",
@@ -32,22 +32,12 @@ const typescript: Driver = {
 const pythonSdk: Driver = {
   name: "Claude Agent SDK, Python",
   page: "claude-agent-sdk.md",
-  version: () => {
-    const library = join(python(), "lib");
-    const [name = ""] = readdirSync(library);
-    const found = readdirSync(join(library, name, "site-packages")).find((each) =>
-      /^claude_agent_sdk-.*info$/.test(each),
-    );
-    return /-([\d.]+)\.dist-info$/.exec(found ?? "")?.[1] ?? "unknown";
-  },
+  version: python.version,
   hasPermissions: true,
   tools,
-  missing: () =>
-    existsSync(join(python(), "bin", "python"))
-      ? undefined
-      : "the SDK is not installed: it needs python3 with venv and pip",
+  missing: python.missing,
   excuse,
-  open: (place) => started([join(python(), "bin", "python"), "-B", program("claude_agent_sdk_run.py")], place),
+  open: (place) => started([python.path, "-B", program("claude_agent_sdk_run.py")], place),
 };
 
 export const agentSdk: readonly Driver[] = [typescript, pythonSdk];

@@ -1,14 +1,10 @@
 /** Drives Google's Agent Development Kit for Python and for JavaScript. */
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import type { Driver, HostCase } from "../case.ts";
-import { installed } from "../hosts.ts";
-import { excuseOf, pythonIn, toolsOf } from "./library.ts";
+import { excuseOf, javascriptIn, pythonIn, toolsOf } from "./library.ts";
 import { openWorker, program } from "./worker.ts";
 
 const python = pythonIn("libraries/python", "google-adk");
-const folder = installed("libraries/javascript");
-const manifest = join(folder, "node_modules", "@google", "adk", "package.json");
+const javascript = javascriptIn("@google/adk");
 
 const notParked =
   "the adapter does not park runs, because ADK then drops the results of the other calls of the batch " +
@@ -27,9 +23,9 @@ export const googleAdk: readonly Driver[] = [
     ...both,
     name: "Google ADK, JavaScript",
     excuse: (one) => (one.onEscalate === "park" ? notParked : excuse(one)),
-    version: () => JSON.parse(readFileSync(manifest, "utf8")).version,
-    missing: () => (existsSync(manifest) ? undefined : "the framework is not installed: run npm run hosts"),
-    open: (place) => openWorker([process.execPath, program("google-adk.mjs"), folder], place),
+    version: javascript.version,
+    missing: javascript.missing,
+    open: (place) => openWorker([process.execPath, program("google-adk.mjs"), javascript.folder], place),
   },
   {
     ...both,

@@ -1,24 +1,20 @@
 /** Drives LangChain, and a graph of LangGraph with its ToolNode, in JavaScript and Python. */
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import type { Driver } from "../case.ts";
-import { installed } from "../hosts.ts";
-import { excuseOf, pythonIn, toolsOf } from "./library.ts";
+import { excuseOf, javascriptIn, pythonIn, toolsOf } from "./library.ts";
 import { openWorker, program } from "./worker.ts";
 
-const folder = installed("libraries/javascript");
 const inVenv = "libraries/langchain";
 const packageOf = { LangChain: "langchain", LangGraph: "@langchain/langgraph" } as const;
 
 const inJavaScript: readonly Driver[] = (["LangChain", "LangGraph"] as const).map((kind) => {
-  const manifest = join(folder, "node_modules", packageOf[kind], "package.json");
+  const { folder, version, missing } = javascriptIn(packageOf[kind]);
   return {
     name: `${kind}.js`,
     page: "langchain.md",
-    version: () => JSON.parse(readFileSync(manifest, "utf8")).version,
+    version,
     hasPermissions: false,
     tools: toolsOf({ agent: "worker", web: "web_search", mcp: "pay" }),
-    missing: () => (existsSync(manifest) ? undefined : "the framework is not installed: run npm run hosts"),
+    missing,
     excuse: excuseOf,
     open: (place) => openWorker([process.execPath, program("langchain.mjs"), kind, folder], place),
   };

@@ -1,5 +1,5 @@
 /** What the drivers of agent frameworks share. A framework runs in the user's program and has no permissions of its own. */
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Driver, HostCase, HookKind } from "../case.ts";
 import { installed } from "../hosts.ts";
@@ -44,9 +44,27 @@ export function pythonIn(folder: Parameters<typeof installed>[0], distribution: 
   return {
     path: join(home, "bin", "python"),
     version: () => found()?.slice(start.length).replace(".dist-info", "") ?? "unknown",
-    missing: () => (found() === undefined ? "the framework is not installed: run npm run hosts" : undefined),
+    missing: () => (found() === undefined ? notInstalled : undefined),
   };
 }
+
+export interface JavaScript extends Pick<Driver, "version" | "missing"> {
+  /** The folder with the packages. */
+  readonly folder: string;
+}
+
+/** Returns the folder of the JavaScript frameworks. Its version is that of the named package. */
+export function javascriptIn(name: string): JavaScript {
+  const folder = installed("libraries/javascript");
+  const manifest = join(folder, "node_modules", name, "package.json");
+  return {
+    folder,
+    version: () => JSON.parse(readFileSync(manifest, "utf8")).version,
+    missing: () => (existsSync(manifest) ? undefined : notInstalled),
+  };
+}
+
+const notInstalled = "the framework is not installed: run npm run hosts";
 
 const kinds: readonly HookKind[] = ["ours", "absent", "crashes", "says-nothing", "says-text", "says-odd-json"];
 

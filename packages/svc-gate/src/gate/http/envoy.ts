@@ -1,6 +1,7 @@
 import type { FastifyReply } from "fastify";
 import { bad, refuse } from "../../wire/mod.ts";
-import { check, escaped, settled, type Question } from "./hooked-check.ts";
+import { sendJson } from "./body.ts";
+import { check, escaped, refusalOf, settled, type Question } from "./hooked-check.ts";
 import { readMcpMessage, type McpMessage } from "./mcp-message.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
@@ -35,11 +36,10 @@ export async function envoyCheck(call: RouteCall): Promise<FastifyReply> {
   const question = { ...judged.value, session, facts: undefined };
   const answer = await settled(call, question, body, 0);
   if (!answer.ok) return refuseMessage(reply, message, answer.problem);
-  const { verdict, reason, approval } = answer.value;
+  const { verdict, approval } = answer.value;
   if (verdict === "ALLOW") return pass(reply);
   if (typeof approval?.id === "string") reply.header("svc-approval", approval.id);
-  const isParked = verdict === "ESCALATE";
-  return refuseMessage(reply, message, isParked ? `${reason}; a person decides: ask again after the decision` : reason);
+  return refuseMessage(reply, message, refusalOf(answer.value));
 }
 
 /** Records a message that enforce mode would refuse. Only the row's own mode counts: another replica may have changed it. */
@@ -50,7 +50,7 @@ async function isObserved(call: RouteCall, question: Question, body: Buffer): Pr
 }
 
 function pass(reply: FastifyReply): FastifyReply {
-  return send(reply, 200, {});
+  return sendJson(reply, "{}");
 }
 
 /** Refuses in the form of an answer of the server, so that a client can show it to the model. */
@@ -58,13 +58,8 @@ function refuseMessage(reply: FastifyReply, { id, method }: McpMessage, reason: 
   const isCall = method === "tools/call" && id !== null;
   const result = { resultType: "complete", content: [{ type: "text", text: reason }], isError: true };
   const answer = isCall ? { result } : { error: { code: refusedCode, message: reason } };
-  return send(reply, 403, { jsonrpc: "2.0", id, ...answer });
+  return sendJson(reply.code(403), JSON.stringify({ jsonrpc: "2.0", id, ...answer }));
 }
 
 /** For refusals of the gate: outside the range that JSON-RPC reserves. The proxy has the same. */
 const refusedCode = -31999;
-
-function send(reply: FastifyReply, status: number, body: object): FastifyReply {
-  reply.header("content-type", "application/json; charset=utf-8").header("cache-control", "no-store");
-  return reply.code(status).send(JSON.stringify(body));
-}

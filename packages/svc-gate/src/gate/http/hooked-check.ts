@@ -26,6 +26,11 @@ export interface Answer {
   readonly approval?: { readonly id: string | null; readonly next: string };
 }
 
+/** Says why a call does not run: if a person decides, also what the model can do. */
+export function refusalOf({ verdict, reason }: Answer): string {
+  return verdict === "ESCALATE" ? `${reason}; a person decides: ask again after the decision` : reason;
+}
+
 /** Checks the call, waits for a person if asked to, and checks again with an approval that a person gave. */
 export async function settled(
   call: RouteCall,

@@ -1,8 +1,8 @@
 import { hash } from "node:crypto";
 import type { FastifyReply } from "fastify";
 import { bad, good, limits, readJson, type JsonDocument, type Result } from "../../../wire/mod.ts";
-import { textOf } from "../body.ts";
-import { settled } from "../hooked-check.ts";
+import { sendJson, textOf } from "../body.ts";
+import { refusalOf, settled } from "../hooked-check.ts";
 import { badValue, queryOf, waitProblem, type Query } from "../query.ts";
 import type { RouteCall } from "../route.ts";
 import { serversProblem, type Decision, type Dialect, type HookedCall, type HookedRun } from "./dialect.ts";
@@ -45,7 +45,7 @@ async function answer(hooked: Hooked): Promise<FastifyReply> {
   if (!call.ok) return sendDecision(hooked, "deny", call.problem);
   if (event === "asks") return decide(hooked, call.value, query);
   reportRun(hooked, call.value, event);
-  return send(reply, dialect.reported(document.value.members));
+  return sendJson(reply, JSON.stringify(dialect.reported(document.value.members)));
 }
 
 async function decide(hooked: Hooked, call: HookedCall, query: Query): Promise<FastifyReply> {
@@ -62,7 +62,7 @@ async function decide(hooked: Hooked, call: HookedCall, query: Query): Promise<F
   if (verdict === "BLOCK") return sendDecision(hooked, "deny", reason);
   if (typeof approval?.id === "string") hooked.reply.header("svc-approval", approval.id);
   if (onEscalate === "defer" && approval?.next === "wait") return sendDecision(hooked, "defer", reason);
-  return sendDecision(hooked, "deny", `${reason}; a person decides: ask again after the decision`);
+  return sendDecision(hooked, "deny", refusalOf(answered.value));
 }
 
 function parametersOf({ canDefer, namesServers }: Dialect): Parameters<typeof badValue>[1] {
@@ -137,10 +137,5 @@ function placeOf({ key, tenant, dialect }: Hooked, { session, useId }: HookedCal
 }
 
 function sendDecision({ reply, dialect }: Hooked, decision: Decision, reason: string): FastifyReply {
-  return send(reply, dialect.decided(decision, reason));
-}
-
-function send(reply: FastifyReply, output: object): FastifyReply {
-  reply.header("content-type", "application/json; charset=utf-8").header("cache-control", "no-store");
-  return reply.send(JSON.stringify(output));
+  return sendJson(reply, JSON.stringify(dialect.decided(decision, reason)));
 }
