@@ -63,7 +63,7 @@ export interface Judgement {
 export interface JudgeOptions {
   /** The id of an approval of this call. */
   readonly approval?: string | undefined;
-  /** Ends the wait for a person. */
+  /** Ends the wait for a person. If it is aborted before the verdict, the call is refused. */
   readonly signal?: AbortSignal | undefined;
 }
 

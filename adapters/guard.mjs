@@ -8,6 +8,7 @@
 const factsFailed = "Svc: the facts about this call could not be read; the action is blocked.";
 const notReached = "Svc: the gate gave no verdict; the action is blocked.";
 const changed = "Svc: the arguments changed while the gate was asked; the action is blocked.";
+const givenUp = "Svc: the run was stopped while the gate was asked; the action is blocked.";
 const usedUp = "Svc: the verdict of this call was already used; the action is blocked.";
 const optionNames = ["gate", "facts", "onEscalate", "waitMs", "log"];
 
@@ -49,6 +50,7 @@ async function judge(all, call, options) {
   try {
     const text = JSON.stringify(call.input);
     const judgement = await judged(all, call, options);
+    if (options?.signal?.aborted) return refusal(givenUp);
     // `facts` and other code can hold the input too. The host may have a copy of the first input.
     return text === JSON.stringify(call.input) ? judgement : refusal(changed);
   } catch (error) {

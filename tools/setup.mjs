@@ -1,9 +1,9 @@
 // Installs the packages of the lock file, once. npm runs it before `start`, `test` and others, so that a new clone
 // needs only Node 20 or later and npm. No package's install script runs. argv: `serve` (packages for the gate),
-// `workbench` (also for the authors' commands), `all` (also for tests; the default), or a folder with its own lock
-// file. If such a folder has requirements.txt, its Python packages go to `.venv` there.
+// `workbench` (also for the authors' commands), `all` (also for tests; the default), or a folder: then those of each
+// lock file in it or below it. If there is a requirements.txt, its Python packages go to `.venv` there.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, rmSync, rmdirSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, rmdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -98,11 +98,11 @@ function installPython(folder) {
   }
 }
 
-/** @param name a group, or a folder with its own lock file */
+/** @param name a group, or a folder that has a lock file */
 export async function setUp(name) {
   const isGroup = groups.includes(name);
   const folder = isGroup ? root : join(root, name);
-  const locks = ["package-lock.json", "requirements.txt"].map((each) => join(folder, each)).filter(existsSync);
+  const locks = locksIn(folder);
   const lock = locks.map((each) => readFileSync(each, "utf8")).join("");
   // A larger group contains the smaller ones; the group with the runtime is enough if the runtime is not needed.
   const larger = isGroup ? groups.slice(groups.indexOf(name)) : ["lock"];
@@ -127,5 +127,18 @@ export async function setUp(name) {
   endTurn();
 }
 
+function locksIn(folder) {
+  return ["package-lock.json", "requirements.txt"].map((each) => join(folder, each)).filter(existsSync);
+}
+
+/** The folder, or those below it that have a lock file. */
+function lockedFolders(name) {
+  if (locksIn(join(root, name)).length > 0) return [name];
+  const entries = readdirSync(join(root, name), { withFileTypes: true });
+  const inner = entries.filter((each) => each.isDirectory() && !/^(?:\.|node_modules$)/.test(each.name));
+  return inner.flatMap((each) => lockedFolders(`${name}/${each.name}`));
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url))
-  for (const name of process.argv.length > 2 ? process.argv.slice(2) : ["all"]) await setUp(name);
+  for (const name of process.argv.length > 2 ? process.argv.slice(2) : ["all"])
+    for (const each of groups.includes(name) ? [name] : lockedFolders(name)) await setUp(each);

@@ -10,8 +10,9 @@ import { dirname, join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { pathToFileURL } from "node:url";
 import { installed } from "../../../adapters/conformance/hosts.ts";
-import { runAgent } from "../../support/agent.ts";
+import { runAgent, type AgentRun } from "../../support/agent.ts";
 import { key, root, startGate, temporaryFolder } from "../../support/gate.ts";
+import { assertKnown } from "../../support/host-tools.ts";
 
 /** The doctor refuses root, so root becomes another user. */
 const nobody = process.getuid?.() === 0 ? 65534 : undefined;
@@ -19,6 +20,8 @@ const modules = join(installed("hosts"), "node_modules");
 
 interface Host {
   readonly program: string;
+  /** The gate's name of the tool for commands. */
+  readonly shell: string;
   /** Below the home folder. */
   readonly file: string;
   /** What is open with the settings of the user alone. */
@@ -32,6 +35,7 @@ interface Host {
 const hosts: Readonly<Record<string, Host>> = {
   codex: {
     program: join(modules, ".bin", "codex"),
+    shell: "Bash",
     file: ".codex/hooks.json",
     open: ["no-hook", "project-off", "option-off"],
     without: {},
@@ -39,6 +43,7 @@ const hosts: Readonly<Record<string, Host>> = {
   },
   "gemini-cli": {
     program: join(modules, ".bin", "gemini"),
+    shell: "run_shell_command",
     file: ".gemini/settings.json",
     open: ["no-hook", "project-off", "project-names"],
     without: {},
@@ -46,6 +51,7 @@ const hosts: Readonly<Record<string, Host>> = {
   },
   "copilot-cli": {
     program: join(modules, `@github/copilot-${process.platform}-${process.arch}`, "copilot"),
+    shell: "bash",
     file: ".copilot/hooks/svc-gate.json",
     open: ["project-allows"],
     without: { version: 1, hooks: {} },
@@ -54,6 +60,7 @@ const hosts: Readonly<Record<string, Host>> = {
   },
   opencode: {
     program: join(modules, `opencode-${process.platform}-${process.arch}`, "bin", "opencode"),
+    shell: "bash",
     file: ".config/opencode/opencode.json",
     open: ["project-allows-pure"],
     without: { permission: "allow" },
@@ -69,6 +76,8 @@ function missing(program: string): string | undefined {
 }
 
 interface Doctor {
+  /** What `doctor --tools` prints. */
+  readonly tools: () => Promise<AgentRun>;
   /** The settings that the page of the host or `hook install` gives. */
   readonly settings: () => Promise<string>;
   readonly results: (settings: string) => Promise<readonly { readonly case: string; readonly closed: boolean }[]>;
@@ -83,7 +92,9 @@ async function doctorFor(t: TestContext, agent: string, { program, file }: Host)
   const keyFile = join(home, "key");
   writeFileSync(keyFile, key, { mode: 0o600 });
   const options = { env: { HOME: home, TMPDIR: temporary, PATH: process.env["PATH"] ?? "" }, cwd: home };
+  const as = nobody === undefined ? {} : { uid: nobody };
   return {
+    tools: () => runAgent(["doctor", "--agent", agent, "--host", program, "--tools"], { ...options, ...as }),
     settings: async () => {
       if (agent === "opencode") return JSON.stringify(opencodeSettings(keyFile));
       const words = ["hook", "install", "--agent", agent, "--url", address, "--key-file", keyFile, "--print"];
@@ -94,7 +105,6 @@ async function doctorFor(t: TestContext, agent: string, { program, file }: Host)
     results: async (settings) => {
       writeFileSync(path, settings);
       const words = ["doctor", "--agent", agent, "--host", program, "--yes", "--json"];
-      const as = nobody === undefined ? {} : { uid: nobody };
       const { stdout, stderr } = await runAgent(words, { ...options, ...as });
       const { results, version } = JSON.parse(stdout || assert.fail(stderr));
       t.diagnostic(`${agent} ${version}`);
@@ -128,5 +138,17 @@ for (const [agent, host] of Object.entries(hosts))
         found.flatMap((each) => (each.closed ? [each.case] : [])),
         host.closedWithout,
       );
+    });
+
+    test("each tool that the host offers is in the ready contract, or its head says why not", async (t) => {
+      const { tools } = await doctorFor(t, agent, host);
+      const { code, stdout, stderr } = await tools();
+      assert.equal(code, 0, stderr);
+      const listed = JSON.parse(stdout);
+      assert.equal(listed.agent, agent);
+      assertKnown(agent, listed.version, listed.tools);
+      const shell = listed.tools.find(({ name }: any) => name === host.shell);
+      assert.ok("command" in shell.inputSchema.properties, host.shell);
+      assert.equal(/the gate is not asked about them: .*write_stdin/.test(stderr), agent === "codex");
     });
   });

@@ -431,6 +431,15 @@ test("positive control: case G1 notices a host that reaches another machine, and
   ]);
 });
 
+test("positive control: a host that does not park fails each case that goes on after parking", async (t) => {
+  const runs = await runHost(t, restless, { ids: ["E1n", "E1d"] });
+  const failed = runs.filter(({ problems }) => problems.some((problem) => problem.includes("the run did not park")));
+  assert.deepEqual(
+    failed.map(({ id }) => id),
+    ["E1n", "E1d"],
+  );
+});
+
 /** Returns a folder with the adapters, one of them broken. */
 function mutated(t: TestContext, { file, mutation }: Mutant): string {
   const folder = join(temporaryFolder(t), "adapters");

@@ -96,6 +96,26 @@ suite("the guard of the adapters", () => {
     assert.deepEqual([found.runs, gate.asked], [false, []]);
   });
 
+  test("a run that is stopped while the gate is asked starts no tool", async () => {
+    const started = async (stops: boolean): Promise<unknown> => {
+      const stopper = new AbortController();
+      const gate = clientWith();
+      const facts = (): undefined => void (stops && stopper.abort());
+      const options = { signal: stopper.signal };
+      const guard = guardOf({ gate, facts, ...quiet });
+      const ended = await guard.run(
+        call,
+        () => "ran",
+        ({ reason }) => reason,
+        options,
+      );
+      return [ended, gate.asked.length, gate.outcomes];
+    };
+    assert.deepEqual(await started(false), ["ran", 1, ["done"]], "positive control: the same call runs");
+    const reason = "Svc: the run was stopped while the gate was asked; the action is blocked.";
+    assert.deepEqual(await started(true), [reason, 1, []]);
+  });
+
   test("an agent that serves several runs asks the client of the call's run", async () => {
     const runs: any = { a: clientWith(), b: clientWith({ verdict: "BLOCK" }) };
     const guard = guardOf({ gate: ({ context }) => runs[context.run], ...quiet });

@@ -67,7 +67,19 @@ export const claudeCode: DoctorHost = {
       },
     };
   },
+  atGate: (tool) => (tool.name.startsWith("mcp__") || tool.name.includes(".") ? ofServer : tool),
+  listing: { settings: withoutPrograms, session: (prompt) => [prompt] },
 };
+
+const ofServer = "svc-gate import-tools --mcp reads them from their server";
+
+/** Settings that start no program, and let the host show all its tools at once. Without this variable it holds some back. */
+function withoutPrograms(text: string): string {
+  const settings = redirect.settingsIn(text);
+  const { hooks: _, ...copy } = settings;
+  const env = { ...(copy["env"] as Members | undefined), ENABLE_TOOL_SEARCH: "false" };
+  return JSON.stringify({ ...copy, env });
+}
 
 /** More files of the machine's settings. */
 function dropIns(): readonly string[] {

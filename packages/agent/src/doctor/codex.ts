@@ -2,6 +2,7 @@ import { dirname, join } from "node:path";
 import { codex as installed } from "../install/codex.ts";
 import { shellWord } from "../shell-word.ts";
 import { commonCases, type Case } from "./cases.ts";
+import type { OfferedTool } from "../model/protocol.ts";
 import type { DoctorHost } from "./host.ts";
 import * as redirect from "./redirect.ts";
 import type { Redirection } from "./redirect.ts";
@@ -47,6 +48,22 @@ export const codex: DoctorHost = {
   note:
     "The doctor trusts the hooks of its copy. Codex skips a hook that you have not trusted: look at /hooks in Codex. " +
     "No hook sees `write_stdin`: run `codex features disable unified_exec_tty`.",
+  atGate,
+};
+
+/** The hook has another name for the shell, and one member for a command and for a patch. */
+function atGate(tool: OfferedTool): OfferedTool | string {
+  if (unasked.includes(tool.name)) return "the gate is not asked about them";
+  const name = tool.name === "exec_command" ? "Bash" : tool.name;
+  return name === "Bash" || name === "apply_patch" ? { ...tool, name, schema: ofCommand } : tool;
+}
+
+const unasked = ["tool_search", "web_search", "write_stdin"];
+const ofCommand = {
+  type: "object",
+  properties: { command: { type: "string" } },
+  required: ["command"],
+  additionalProperties: false,
 };
 
 function optionsOf(prompt: string): readonly string[] {

@@ -14,7 +14,7 @@ import { startModel, type ScriptedModel } from "../model/server.ts";
 import type { Case } from "./cases.ts";
 import { copiesOf, isOfMachine, readFiles } from "./files.ts";
 import type { DoctorHost, Place, SettingsFile } from "./host.ts";
-import { hosts, listedAgents, type ListedAgent } from "./hosts.ts";
+import { hosts } from "./hosts.ts";
 import { canCutNetwork, isInside, replaceFolder, runInside, type ReplacedFolder } from "./namespaces.ts";
 import { findHost, runHost, type Installed } from "./run.ts";
 import { startStandIn, type StandIn } from "./stand-in.ts";
@@ -79,7 +79,7 @@ async function listTools(values: Values, words: readonly string[], project: stri
   const isCut = isInside();
   if (!isCut && canCutNetwork()) return runInside(words);
   const { printHostTools } = await import("./tools.ts");
-  return printHostTools({ agent: values.agent as ListedAgent, named: values.host, project, isCut });
+  return printHostTools({ agent: values.agent, named: values.host, project, isCut });
 }
 
 type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>["values"];
@@ -87,9 +87,8 @@ type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>["values"
 function read(words: readonly string[]): Values {
   try {
     const { values } = parseArgs({ args: [...words], options });
-    const agents: readonly string[] = values.tools ? listedAgents : Object.keys(hosts);
-    if (!values.help && !agents.includes(values.agent))
-      throw new BadInput(`--agent must be ${agents.join(" or ")}${values.tools ? " to list its tools" : ""}`);
+    const agents = Object.keys(hosts);
+    if (!values.help && !agents.includes(values.agent)) throw new BadInput(`--agent must be ${agents.join(" or ")}`);
     return values;
   } catch (error) {
     if (error instanceof BadInput) throw error;

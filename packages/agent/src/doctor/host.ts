@@ -1,4 +1,5 @@
 /** What the doctor must know of a host. */
+import type { OfferedTool } from "../model/protocol.ts";
 import type { ScriptedCall } from "../model/script.ts";
 import type { Case } from "./cases.ts";
 import type { Redirection } from "./redirect.ts";
@@ -64,6 +65,17 @@ export interface DoctorHost {
   /** The calls that the model asks for: each makes this file. */
   readonly calls: (file: string) => Readonly<Partial<Record<"shell" | "write", ScriptedCall>>>;
   readonly start: (place: Place, prompt: string) => Start;
+  /** A tool as the gate is asked about it, or a sentence that says why the list leaves such tools out. By default the same. */
+  readonly atGate?: (tool: OfferedTool) => OfferedTool | string;
+  /** How the host shows its model all its tools. By default a headless run without settings does. */
+  readonly listing?: Listing;
   /** What the doctor cannot see in this host. */
   readonly note?: string;
+}
+
+export interface Listing {
+  /** A copy of settings that starts no program, and hides no tool that the user's own sessions have. */
+  readonly settings: (text: string) => string;
+  /** The words of a session with a terminal, which has more tools. */
+  readonly session: (prompt: string) => readonly string[];
 }

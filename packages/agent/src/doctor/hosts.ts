@@ -13,8 +13,3 @@ export const hosts: Readonly<Record<string, DoctorHost>> = {
   "copilot-cli": copilotCli,
   opencode,
 };
-
-/** The hosts whose tools `--tools` prints. */
-export const listedAgents = ["claude-code"] as const;
-
-export type ListedAgent = (typeof listedAgents)[number];

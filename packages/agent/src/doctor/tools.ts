@@ -1,41 +1,42 @@
 /** `svc-gate doctor --tools`: starts an agent host with a scripted model, and prints the tools that it offers its model. */
-import { mkdtempSync, realpathSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { randomBytes } from "node:crypto";
+import { existsSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, relative } from "node:path";
 import { BadInput } from "../bad-input.ts";
 import type { OfferedTool } from "../model/protocol.ts";
-import { startModel, type Shown } from "../model/server.ts";
-import { claudeCodeTools } from "./claude-code-tools.ts";
-import type { ListedAgent } from "./hosts.ts";
-import { startStandIn } from "./stand-in.ts";
-import type { ListerStart, ToolLister } from "./tool-lister.ts";
+import { startModel, type ScriptedModel } from "../model/server.ts";
+import { copiesOf, isOfMachine, readFiles, type Copies } from "./files.ts";
+import type { DoctorHost, Listing, Place } from "./host.ts";
+import { hosts } from "./hosts.ts";
+import { replaceFolder } from "./namespaces.ts";
+import { findHost, runHost, type Installed } from "./run.ts";
+import { startStandIn, type StandIn } from "./stand-in.ts";
 
-/** Each agent whose tools can be listed. */
-const listers: Readonly<Record<ListedAgent, ToolLister>> = { "claude-code": claudeCodeTools };
-
-export interface ToolsRequest extends Pick<ListerStart, "isCut" | "named" | "project"> {
-  readonly agent: ListedAgent;
+export interface ToolsRequest {
+  readonly agent: string;
+  /** The host's program, if it was given. */
+  readonly named: string | undefined;
+  readonly project: string | undefined;
+  /** True if the host can reach this machine only. */
+  readonly isCut: boolean;
 }
 
 /** Prints `{agent, version, tools}`. Notes for people go to standard error. */
 export async function printHostTools({ agent, named, project, isCut }: ToolsRequest): Promise<number> {
-  const lister = listers[agent];
-  const say = (sentence: string): void => void process.stderr.write(`svc-gate doctor: ${sentence}\n`);
-  const version = lister.version(named);
+  const host = hosts[agent] as DoctorHost;
+  const installed = findHost(host, named);
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "svc-gate-doctor-"))); // the host names its folder so
   const leave = (): void => rmSync(folder, { recursive: true, force: true });
   process.once("exit", leave);
   for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
   const [gate, model] = await Promise.all([startStandIn(randomBytes(24).toString("hex")), startModel({ tools: [] })]);
   try {
-    const shown = (): readonly Shown[] =>
-      model.shown.filter((each) => each.script === "tools" && each.tools.length > 0);
-    const timesShown = (): number => shown().length;
-    const line = await lister.start({ named, project, isCut, model: model.url, gate, folder, timesShown, say });
-    if (timesShown() === 0) throw new BadInput(`the host ended before it asked its model: ${line.slice(0, 300)}`);
-    const tools = namedAtGate(offeredIn(shown()), lister, say);
-    process.stdout.write(`${JSON.stringify({ agent, version, tools }, null, 2)}\n`);
+    const line = await startHost({ host, installed, project, isCut, folder, gate, model });
+    if (requestsIn(model).length === 0)
+      throw new BadInput(`the host ended before it asked its model: ${line.slice(0, 300)}`);
+    const tools = namedAtGate(offeredIn(model), host);
+    process.stdout.write(`${JSON.stringify({ agent, version: installed.version, tools }, null, 2)}\n`);
     return 0;
   } finally {
     await Promise.all([gate.stop(), model.stop()]);
@@ -43,23 +44,90 @@ export async function printHostTools({ agent, named, project, isCut }: ToolsRequ
   }
 }
 
+interface Room extends Pick<ToolsRequest, "project" | "isCut"> {
+  readonly host: DoctorHost;
+  readonly installed: Installed;
+  readonly folder: string;
+  readonly gate: StandIn;
+  readonly model: ScriptedModel;
+}
+
+/** Starts the host with the marker of the script `tools` as its user's text, and returns the last line that it wrote. */
+async function startHost({ host, installed, project, isCut, folder, gate, model }: Room): Promise<string> {
+  const { machineFolder, listing } = host;
+  const files = readFiles(host, project);
+  const hooked = files.find((file) => isOfMachine(host, file) && host.commandsIn(file.text).length > 0);
+  if (!isCut && hooked !== undefined)
+    throw new BadInput(`${hooked.path} starts programs, and this system does not let the doctor leave them out`);
+  const copies = copiesOf(host, files, { gate, keyFile: join(folder, "key"), keepsHook: false });
+  const managed =
+    isCut && existsSync(machineFolder) ? replaceFolder(machineFolder, join(folder, "managed")) : undefined;
+  if (listing !== undefined)
+    for (const { path, text } of copies.machine) managed?.write(relative(machineFolder, path), listing.settings(text));
+  const place: Place = {
+    home: join(folder, "home"),
+    workspace: join(folder, "workspace"),
+    temporary: join(folder, "tmp"),
+    model: model.url,
+    key: gate.key,
+    version: installed.version,
+    ...(listing === undefined ? { user: [], project: undefined } : settingsFor(host, listing, copies)),
+  };
+  const start = host.start(place, "[[tools]]");
+  try {
+    const output = await runHost(installed.program, place, start);
+    const times = requestsIn(model).length;
+    if (times > 0 && listing !== undefined) {
+      const isOver = (): boolean => requestsIn(model).length > times;
+      await runHost(installed.program, place, { ...start, words: listing.session("[[tools]]") }, isOver);
+      if (!isOver()) say("no session with a terminal was seen: tools that need a person are not listed");
+    }
+    return output.trim().split("\n").at(-1) ?? "";
+  } finally {
+    managed?.end();
+  }
+}
+
+function settingsFor(
+  host: DoctorHost,
+  { settings }: Listing,
+  { user, project }: Copies,
+): Pick<Place, "user" | "project"> {
+  const [first = { path: "", text: "{}" }] = user;
+  return {
+    user: [{ ...first, text: settings(first.text) }],
+    project: host.merged(
+      project.map(({ text }) => settings(text)),
+      {},
+    ),
+  };
+}
+
+/** The requests with which the host has shown the model its tools. */
+function requestsIn({ shown }: ScriptedModel): ScriptedModel["shown"] {
+  return shown.filter(({ script, tools }) => script === "tools" && tools.length > 0);
+}
+
 /** The tools of all requests, in order of their names. Sub-agents and other modes of a host have other lists. */
-function offeredIn(shown: readonly Shown[]): readonly OfferedTool[] {
+function offeredIn(model: ScriptedModel): readonly OfferedTool[] {
   const found = new Map<string, OfferedTool>();
-  for (const tool of shown.flatMap(({ tools }) => tools)) if (!found.has(tool.name)) found.set(tool.name, tool);
+  for (const tool of requestsIn(model).flatMap(({ tools }) => tools))
+    if (!found.has(tool.name)) found.set(tool.name, tool);
   return [...found.values()].toSorted((one, other) => (one.name < other.name ? -1 : 1));
 }
 
-function namedAtGate(
-  tools: readonly OfferedTool[],
-  { gateName }: ToolLister,
-  say: ListerStart["say"],
-): readonly object[] {
-  const named = tools.map((tool) => ({ ...tool, gate: gateName(tool.name) }));
-  const others = named.filter(({ gate }) => gate === undefined);
-  const subject = others.length === 1 ? "1 tool of MCP servers is" : `${others.length} tools of MCP servers are`;
-  if (others.length > 0) say(`${subject} left out: import them with svc-gate import-tools --mcp`);
-  return named.flatMap(({ gate, description, schema }) =>
-    gate === undefined ? [] : [{ name: gate, description, ...(schema === undefined ? {} : { inputSchema: schema }) }],
-  );
+function namedAtGate(tools: readonly OfferedTool[], { atGate = (tool) => tool }: DoctorHost): readonly object[] {
+  const named = tools.map((tool) => ({ tool, found: atGate(tool) }));
+  const left = named.flatMap(({ tool, found }) => (typeof found === "string" ? [{ name: tool.name, why: found }] : []));
+  for (const [why, group] of Map.groupBy(left, (each) => each.why))
+    say(`left out, because ${why}: ${group.map(({ name }) => name).join(", ")}`);
+  return named.flatMap(({ found }) => {
+    if (typeof found === "string") return [];
+    const { name, description, schema } = found;
+    return [{ name, description, ...(schema === undefined ? {} : { inputSchema: schema }) }];
+  });
+}
+
+function say(sentence: string): void {
+  process.stderr.write(`svc-gate doctor: ${sentence}\n`);
 }

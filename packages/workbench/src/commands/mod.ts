@@ -87,7 +87,11 @@ function addImportTools(program: Command): void {
     .option("--no-server", "keep the tools' own names, for programs that send them so")
     .option("--project", "a project's file names the server: its tools are project:NAME.TOOL", false)
     .option("--timeout <seconds>", "how long the server may take for one answer (default: 30)")
-    .option("--agent <name>", "start a coding agent with a scripted model, and ask which tools it offers: claude-code")
+    .option(
+      "--agent <name>",
+      "start a coding agent with a scripted model, and ask which tools it offers: claude-code, codex, gemini-cli, " +
+        "copilot-cli or opencode",
+    )
     .option("--host <file>", "the agent's program, if it is not in PATH")
     .option("--contract <file>", "a contract or a mandate: write only the tools that it lacks")
     .option("--check", "with --contract: which tools of the source are new, gone or changed", false)
