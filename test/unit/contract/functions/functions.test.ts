@@ -78,8 +78,18 @@ const careless: Readonly<Record<string, { readonly code: Careless; readonly rows
     wrong: 15,
     code: (text) => String(text.toLowerCase() === "paypal.com" && text !== "paypal.com"),
   },
+  patch: {
+    rows: 60,
+    wrong: 25,
+    code: (text) =>
+      spelled([...text.matchAll(/^\s*\*\*\* (?:Add|Update|Delete) File: (.*)$/gm)].map(([, name]) => name)),
+  },
   calendar: { rows: 20, wrong: 12, code: (text) => String(new Date(text).getUTCHours()) },
 };
+
+function spelled(names: readonly (string | undefined)[]): string {
+  return `[${names.map((name) => JSON.stringify(name)).join(", ")}]`;
+}
 
 /** picomatch alone does not finish on the longest texts. */
 function carelessGlob(text: string, { expression }: Row): string {
@@ -207,6 +217,7 @@ const textCalls = [
   't.cidr("10.0.0.0/8")',
   '"10.0.0.1".cidr(t)',
   "path(t).segments",
+  "patch(t).files",
   't.under("/a")',
   '"/a".under(t)',
   't.underDomain("example.com")',

@@ -5,6 +5,7 @@ import type { ContractFunction } from "./function.ts";
 import { globFunctions } from "./glob.ts";
 import { hostFunctions } from "./net/host.ts";
 import { mentionFunctions } from "./text/mentions.ts";
+import { patchFunctions } from "./patch.ts";
 import { pathFunctions } from "./path.ts";
 import { shellFunctions } from "./shell/shell.ts";
 import { similarFunctions } from "./text/similar.ts";
@@ -32,6 +33,7 @@ export const functions: readonly ContractFunction[] = [
   ...similarFunctions,
   ...shellFunctions,
   ...sqlFunctions,
+  ...patchFunctions,
   ...mentionFunctions,
   ...sumFunctions,
 ];

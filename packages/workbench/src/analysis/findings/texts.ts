@@ -103,6 +103,11 @@ const kinds: readonly (readonly [names: RegExp, what: string, hint: string])[] =
     "a command",
     "read it with `shell(...)`, which fails if it does not understand the text",
   ],
+  [
+    /^patch(?:_?text)?$/i,
+    "a patch",
+    "read it with `patch(...)`, which fails if agents could read the text differently",
+  ],
   [/^(?:sql|query|statement)$/i, "a query", "read it with a parser for SQL, or let the platform send its effects"],
 ];
 

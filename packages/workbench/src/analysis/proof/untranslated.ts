@@ -95,6 +95,7 @@ function textsFor({ entry }: Core & { op: "call" }, texts: readonly string[]): r
 const usualZones = ["UTC", "Europe/Berlin"];
 const usualTexts: Readonly<Record<string, readonly string[]>> = {
   shell: ["ls"],
+  patch: ["*** Begin Patch\n*** Add File: a\n*** End Patch"],
   date: usualZones,
   day: usualZones,
   hour: usualZones,
@@ -102,6 +103,7 @@ const usualTexts: Readonly<Record<string, readonly string[]>> = {
 const templates: Readonly<Record<string, (text: string) => readonly string[]>> = {
   url: (text) => (/^[a-z0-9-]+(?:\.[a-z0-9-]+)+$/.test(text) ? [`https://${text}/`] : []),
   email: (text) => (/^[a-z0-9-]+(?:\.[a-z0-9-]+)+$/.test(text) ? [`a@${text}`] : []),
+  patch: (text) => (/^[\w./-]+$/.test(text) ? [`*** Begin Patch\n*** Add File: ${text}\n*** End Patch`] : []),
   sql: (text) => (/^[a-z_]+$/.test(text) ? [`select a from ${text}`, `delete from ${text}`] : []),
 };
 
