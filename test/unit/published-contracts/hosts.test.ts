@@ -29,10 +29,7 @@ const hosts = ["codex", "gemini-cli", "copilot-cli", "opencode"];
 const ownLimits = new Set(["also_read", "plans", "domains"]);
 /** Rules on tools that Claude Code does not have. */
 const ownRules = new Set([
-  "known-files",
-  "patches-start-in-the-workspace",
-  "closed-by-patch",
-  "obeyed-by-patch",
+  "patch-outside",
   "searches-outside",
   "patterns-outside",
   "secrets-by-search",
@@ -81,9 +78,12 @@ function differences(host: string, text: string): readonly string[] {
   ];
 }
 
+/** A rule about the files of a patch has the condition of the rule about one file, for each of them. */
 function isEqual(one: Rule, claude: Contract, host: string): boolean {
-  const model = claude.rules.find(({ rule }) => rule === one.rule);
+  const isOfPatch = one.rule.endsWith("-by-patch");
+  const model = claude.rules.find(({ rule }) => rule === one.rule.replace(/-by-patch$/, ""));
   if (model === undefined) return false;
+  if (isOfPatch) return one.when === `patched.exists(f, ${translated(model.when, host).replaceAll(/\bfile\b/g, "f")})`;
   const comparable = (rule: Rule, of: string): string => {
     const { on: _, ...rest } = rule as Rule & { readonly on: unknown };
     return JSON.stringify({ ...rest, when: translated(rule.when, of), reason: translated(rule.reason, of) });
@@ -109,6 +109,8 @@ suite("the contracts for coding agents", () => {
     const changed = text.replace('c.name == "find" && "-delete" in c.args', 'c.name == "find"');
     assert.notEqual(without, text);
     assert.notEqual(changed, text);
+    const patch = text.replace("patched.exists(f, settings.", "patched.exists(f, !settings.");
+    assert.deepEqual(differences("codex", patch), ["rule settings-by-patch"]);
     assert.deepEqual(differences("codex", without), ["limit never"]);
     assert.deepEqual(differences("codex", changed), ["rule destroys"]);
   });
