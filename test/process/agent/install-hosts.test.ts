@@ -179,13 +179,13 @@ suite("svc-gate hook install for other hosts", { concurrency: 2 }, () => {
 
   for (const host of hosts) {
     test(`no variable of a project's file makes the hook of ${host.agent} run other code`, async (t) => {
-      const { address, stop } = await startGate(t, { contracts: { "host.yaml": contract } });
-      const home = makeHome(t, host, address);
+      const gate = await startGate(t, { contracts: { "host.yaml": contract } });
+      const home = makeHome(t, host, gate.address);
       await home.install("--yes");
       const settings = JSON.parse(readFileSync(home.settings, "utf8"));
       const command = host.command(settings);
       const { stdout: good } = await shell(command, host.input, home.folder);
-      await stop();
+      await gate.stop();
       const [module, script] = [join(home.folder, "evil.cjs"), join(home.folder, "evil.sh")];
       writeFileSync(module, `require("fs").writeSync(1, ${JSON.stringify(good)}); process.exit(0);`);
       writeFileSync(script, `echo '${good.trim()}'; exit 0`);
