@@ -78,9 +78,10 @@ function callOf({ tool_name, tool_input, mcp_server, agent_id, tool_use_id }) {
 
 /** A built-in tool keeps its name, a tool of an MCP server is `server.tool`: README.md has the rules. */
 function nameOf(name, server) {
-  if (!name.startsWith("mcp__")) return gateName(name);
+  const isBare = !name.startsWith("mcp__"); // also a tool of an MCP server, with CLAUDE_AGENT_SDK_MCP_NO_PREFIX
+  if (isBare && server === undefined) return gateName(name);
   if (typeof server?.name !== "string") return undefined;
-  const prefix = `mcp__${server.name.replaceAll(/[^a-zA-Z0-9_-]/g, "_")}__`; // as the host writes it
+  const prefix = isBare ? "" : `mcp__${server.name.replaceAll(/[^a-zA-Z0-9_-]/g, "_")}__`; // as the host writes it
   if (!name.startsWith(prefix)) return undefined;
   const scope = ownSources.includes(server.source) ? "" : "project:";
   const full = gateName(name.slice(prefix.length), server.name);

@@ -124,12 +124,13 @@ def _call_of(found: dict[str, Any]) -> Optional[GuardedCall]:
 
 def _name_of(name: str, server: Any) -> Optional[str]:
     """A built-in tool keeps its name, a tool of an MCP server is ``server.tool``: adapters/README.md has the rules."""
-    if not name.startswith("mcp__"):
+    is_bare = not name.startswith("mcp__")  # also a tool of an MCP server, with CLAUDE_AGENT_SDK_MCP_NO_PREFIX
+    if is_bare and server is None:
         return gate_name(name)
     owner = server.get("name") if isinstance(server, dict) else None
     if not isinstance(owner, str):
         return None
-    prefix = "mcp__%s__" % re.sub("[^a-zA-Z0-9_-]", "_", owner)  # as the host writes it
+    prefix = "" if is_bare else "mcp__%s__" % re.sub("[^a-zA-Z0-9_-]", "_", owner)  # as the host writes it
     if not name.startswith(prefix):
         return None
     full = gate_name(name[len(prefix):], owner)

@@ -221,6 +221,26 @@ runScenarios("POST /hooks/claude-code", [
     },
   },
   {
+    rule: "a tool of an MCP server is never a built-in tool, also if the host writes its name without the server",
+    options,
+    run: async (desk) => {
+      for (const [name, gateName] of [
+        ["Bash", "kit.Bash"],
+        ["a.b__c", "kit.a%2Eb%5F%5Fc"],
+      ]) {
+        const call = { ...input, tool_name: name, mcp_server: { name: "kit", source: "sdk" } };
+        assert.equal((await decisionOf(hooks(desk, call)))[0], "deny");
+        assert.equal((await lastRow(desk)).tool_name, gateName);
+      }
+      for (const server of [null, "kit", { source: "sdk" }]) {
+        const [decision, reason] = await decisionOf(hooks(desk, { ...input, mcp_server: server }));
+        assert.equal(decision, "deny");
+        assert.match(reason, /does not say which MCP server/);
+      }
+    },
+    defect: { within: "gateName", module: "hooks/claude-code", find: "isBare && server === undefined", put: "isBare" },
+  },
+  {
     rule: "a call that a person approved runs when the host asks again, once",
     options,
     run: async (desk) => {
@@ -272,6 +292,17 @@ runScenarios("POST /hooks/claude-code", [
     run: async (desk) => {
       await hooks(desk, input);
       await hooks(desk, { ...input, tool_use_id: "toolu_2" });
+      // Another tool with the same id is another call.
+      const other = {
+        tool_name: "mcp__bank__pay",
+        mcp_server: { name: "bank", source: "user" },
+        tool_use_id: "toolu_1",
+      };
+      await hooks(desk, { ...input, ...other, hook_event_name: "PostToolUse" });
+      // So are other arguments, if the host sends no id.
+      const nameless = (command: string): object => ({ ...running(command), tool_use_id: undefined });
+      await hooks(desk, nameless("one"));
+      await hooks(desk, { ...nameless("two"), hook_event_name: "PostToolUse" });
       for (const [id, event] of [
         ["toolu_1", "PostToolUse"],
         ["toolu_2", "PostToolUseFailure"],

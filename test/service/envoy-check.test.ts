@@ -202,8 +202,30 @@ runScenarios("POST /hooks/envoy/{server}", [
     },
     defect: {
       within: "envoyCheck",
-      find: "await isObserved(call, { ...observed, session, facts: undefined }, body)",
+      find: "await isObserved(call, { ...observed, session: undefined, facts: undefined }, body)",
       put: "false",
+    },
+  },
+  {
+    rule: "while the gate observes, a call that no row can have passes too: its session or its tool is too long",
+    options: { ...options, mode: "observe" },
+    run: async (desk) => {
+      for (const [body, headers, says] of [
+        [paying(5), { "mcp-session-id": "s".repeat(257) }, /"session_id" is over 256 bytes/],
+        [[], { "mcp-session-id": "s".repeat(257) }, /not one strict JSON object/],
+        [calling("p".repeat(300), {}), {}, /"tool_name" is over 256 bytes/],
+      ] as const) {
+        const { status, text } = await envoy(desk, body, { headers });
+        assert.equal(status, 200, text);
+        const { tool_name, tool_input, verdict, session_id } = await lastRow(desk);
+        assert.deepEqual([tool_name, verdict, session_id], ["bank.mcp.refused", "BLOCK", null]);
+        assert.match(tool_input.reason, says);
+      }
+    },
+    defect: {
+      within: "envoyCheck",
+      find: "refuseUnjudged(answer.problem)",
+      put: "refuseMessage(reply, message, answer.problem)",
     },
   },
   {

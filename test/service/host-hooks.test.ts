@@ -110,6 +110,8 @@ tools:
     input: { type: object, additionalProperties: true, required: [command], properties: { command: { type: string } } }
     otherwise: ALLOW
   bank.pay: { input: ${any}, otherwise: ALLOW }
+  bank.pay_now: { input: ${any}, otherwise: ALLOW }
+  bank_pay.now: { input: ${any}, otherwise: ALLOW }
 rules:
   - { rule: destroys, on: run, when: 'input.command == "rm"', verdict: BLOCK, reason: it destroys }
   - { rule: asks, on: run, when: 'input.command == "pay"', verdict: ESCALATE, reason: it pays }
@@ -257,6 +259,59 @@ runScenarios("POST /hooks of hosts", [
       }
     },
     defect: { within: "inputOf", module: "hooks/route", find: "JSON.stringify(textMember)", put: "'\"text\"'" },
+  },
+  {
+    rule: "a text as arguments of any other tool of Copilot is refused, because no rule would see what is in it",
+    options,
+    run: async (desk) => {
+      for (const tool of ["run", "bank-pay"]) {
+        const input = copilot.input(tool, {}, { toolArgs: JSON.stringify({ command: "rm" }) });
+        const [decision, reason] = await decisionOf(copilot, hooks(desk, copilot, input, "?servers=bank"));
+        assert.equal(decision, "deny");
+        assert.match(reason, /lacks toolName, toolArgs or sessionId/);
+      }
+    },
+    defect: { within: "inputOf", module: "hooks/route", find: "textMembers?.get(tool)", put: '"patch"' },
+  },
+  {
+    rule: "a refused name is quoted in the reason: short, and with nothing hidden",
+    options,
+    run: async (desk) => {
+      for (const [host, name] of [
+        [codex, "mcp__\u202E"],
+        [copilot, "\u202E-"],
+      ] as const) {
+        const [decision, reason] = await decisionOf(host, hooks(desk, host, host.input(name.padEnd(100_000, "x"), {})));
+        assert.equal(decision, "deny");
+        assert.ok(reason.length < 300, String(reason.length));
+        assert.match(reason, /\\u202e-?xxx/);
+      }
+    },
+    defect: { within: "gateName", module: "hooks/codex", find: "quote(name)", put: "JSON.stringify(name)" },
+  },
+  {
+    rule: "Gemini may give tools of two servers one name: an outcome belongs to the call of its own server",
+    options,
+    run: async (desk) => {
+      const of = (server_name: string, tool_name: string): object => ({ mcp_context: { server_name, tool_name } });
+      const name = "mcp_bank_pay_now";
+      await hooks(desk, gemini, gemini.input(name, {}, of("bank", "pay_now")));
+      await hooks(desk, gemini, gemini.input(name, {}, of("bank_pay", "now")));
+      await hooks(desk, gemini, { ...gemini.after(name, {}, false), ...of("bank", "pay_now") });
+      const done = async (): Promise<readonly any[]> => (await ask(desk, "/receipts?outcome=done")).json.receipts;
+      for (const end = performance.now() + 5000; (await done()).length < 1; await setTimeout(20))
+        assert.ok(performance.now() < end, "the outcome is missing");
+      assert.deepEqual(
+        (await done()).map(({ tool_name }) => tool_name),
+        ["bank.pay_now"],
+      );
+    },
+    defect: {
+      within: "placeOf",
+      module: "hooks/route",
+      find: "[tenant, key?.id, dialect.host, session, tool, useId]",
+      put: "[tenant, key?.id, dialect.host, session, useId]",
+    },
   },
   {
     rule: "Copilot's MCP tools need the list of servers, and a name of none or of two of them is refused",

@@ -94,8 +94,8 @@ interface Shown {
   readonly stderr: string;
 }
 
-async function shell(command: string, input: object, home: string): Promise<Shown> {
-  const child = spawn("sh", ["-c", command], { env: { PATH: process.env["PATH"] ?? "", HOME: home } });
+async function shell(command: string, input: object, home: string, more: NodeJS.ProcessEnv = {}): Promise<Shown> {
+  const child = spawn("bash", ["-c", command], { env: { PATH: process.env["PATH"] ?? "", HOME: home, ...more } });
   let [stdout, stderr] = ["", ""];
   child.stdout.on("data", (piece) => (stdout += String(piece)));
   child.stderr.on("data", (piece) => (stderr += String(piece)));
@@ -174,6 +174,31 @@ suite("svc-gate hook install for other hosts", { concurrency: 2 }, () => {
         assert.notEqual(replaced, command);
         assertRefused(host, await shell(replaced.replaceAll("GOOD", good.trim()), host.input, home.folder), name);
       }
+    });
+  }
+
+  for (const host of hosts) {
+    test(`no variable of a project's file makes the hook of ${host.agent} run other code`, async (t) => {
+      const gate = await startGate(t, { contracts: { "host.yaml": contract } });
+      const home = makeHome(t, host, gate.address);
+      await home.install("--yes");
+      const settings = JSON.parse(readFileSync(home.settings, "utf8"));
+      const command = host.command(settings);
+      const { stdout: good } = await shell(command, host.input, home.folder);
+      await gate.stop();
+      const [module, script] = [join(home.folder, "evil.cjs"), join(home.folder, "evil.sh")];
+      writeFileSync(module, `require("fs").writeSync(1, ${JSON.stringify(good)}); process.exit(0);`);
+      writeFileSync(script, `echo '${good.trim()}'; exit 0`);
+      const preload = { NODE_OPTIONS: `--require ${module}` };
+      assertRefused(host, await shell(command, host.input, home.folder, preload), "a module for Node");
+      const open = await shell(command.replace(/\/usr\/bin\/env -i \S+ /, ""), host.input, home.folder, preload);
+      assert.equal(open.stdout, good, "positive control: a hook with the host's variables");
+      if (host.agent !== "gemini-cli") return;
+      // Only this host adds a project's variables to those of the shell. A shell at level 0 does not read the script.
+      const { env } = settings.hooks.BeforeTool.at(-1).hooks[0];
+      const scripted = { SHLVL: "1", BASH_ENV: script };
+      assertRefused(host, await shell(command, host.input, home.folder, { ...scripted, ...env }), "a script");
+      assert.equal((await shell(command, host.input, home.folder, scripted)).stdout, good, "positive control");
     });
   }
 

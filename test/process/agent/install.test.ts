@@ -126,6 +126,7 @@ suite("svc-gate hook install", { concurrency: 2 }, () => {
     const { allowManagedHooksOnly, allowManagedPermissionRulesOnly, permissions, hooks } = JSON.parse(stdout);
     assert.deepEqual([allowManagedHooksOnly, allowManagedPermissionRulesOnly], [true, true]);
     assert.deepEqual(permissions, { defaultMode: "dontAsk", disableBypassPermissionsMode: "disable" });
+    assert.match(hooks.PreToolUse[0].hooks[0].command, /^\/usr\/bin\/env -i /);
     assert.match(hooks.PreToolUse[0].hooks[0].command, /--key-file "\$HOME"\/\.config\/svc-gate\/claude-code\.key/);
     const http = JSON.parse((await home.install("--scope", "managed", "--print", "--form", "http")).stdout);
     const [hook] = http.hooks.PreToolUse[0].hooks;

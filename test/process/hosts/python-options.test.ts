@@ -48,6 +48,7 @@ plain = guarded(ClaudeAgentOptions(settings="{}", max_turns=3), gate)
 print(plain.permission_mode, plain.setting_sources, plain.disallowed_tools, plain.hooks["PreToolUse"][0].on_failure)
 print(_name_of("Bash", None), _name_of("odd.name", None), _name_of("mcp__a_b__c", {"name": "a.b"}))
 print(_name_of("mcp__a__b__c", {"name": "a", "source": "user"}), _name_of("mcp__a__b", {"name": "c"}))
+print(_name_of("Bash", {"name": "kit", "source": "sdk"}), _name_of("Bash", {}))
 `;
 
 test("the Python adapter refuses options that could let a call run without the gate", (t) => {
@@ -62,6 +63,7 @@ test("the Python adapter refuses options that could let a call run without the g
     "dontAsk [] ['WebSearch'] block",
     "Bash None project:a%2Eb.c",
     "a.b%5F%5Fc None",
+    "kit.Bash None",
   ]);
   return undefined;
 });

@@ -125,5 +125,8 @@ suite("the adapter for the Claude Agent SDK", () => {
     assert.equal(await nameOf("mcp__kit__pay"), undefined);
     assert.equal(await nameOf("mcp__kit__pay", { name: "other", source: "user" }), undefined);
     assert.equal(await nameOf("odd.name"), undefined);
+    // With CLAUDE_AGENT_SDK_MCP_NO_PREFIX a tool of an MCP server has the name of a built-in tool.
+    assert.equal(await nameOf("Bash", { name: "kit", source: "sdk" }), "kit.Bash");
+    assert.equal(await nameOf("Bash", { source: "sdk" }), undefined);
   });
 });

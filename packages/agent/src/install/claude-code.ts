@@ -1,7 +1,7 @@
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { BadInput } from "../bad-input.ts";
-import { shellWord } from "../shell-word.ts";
+import { hookWords } from "./shell.ts";
 import { membersOf, otherHooks, parsedSettings, type Host, type Members, type Settings, type Wanted } from "./host.ts";
 
 const product = "Claude Code";
@@ -121,9 +121,8 @@ function hookOf({ url, keyFile, program, form, onEscalate }: Wanted, isAsking: b
       ...closing,
     };
   }
-  const words = [process.execPath, program, "hook", "--agent", "claude-code", "--url", url].map(shellWord);
   const more = isAsking && onEscalate !== "deny" ? ["--on-escalate", onEscalate] : [];
-  const command = [...words, "--key-file", keyFile, ...more].join(" ");
+  const command = hookWords("claude-code", { url, keyFile, program }, more);
   // A shell that cannot start the program ends with 126 or 127, which the host takes for "no objection".
   const otherwise = isAsking ? ` || { echo 'Svc: the hook gave no verdict; the action is blocked.' >&2; exit 2; }` : "";
   return { type: "command", command: command + otherwise, timeout, ...closing };

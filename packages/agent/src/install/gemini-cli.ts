@@ -23,7 +23,7 @@ export const geminiCli: Host = {
     const name = earlierName(hooks) ?? `svc-gate-${randomBytes(8).toString("hex")}`;
     const group = (command: string): object => ({
       matcher: "*",
-      hooks: [{ type: "command", name, command, timeout: hostSeconds(wanted) * 1000 }],
+      hooks: [{ type: "command", name, command, timeout: hostSeconds(wanted) * 1000, env: shellEnvironment }],
     });
     const next = {
       ...settings,
@@ -49,6 +49,16 @@ export const geminiCli: Host = {
   canGrant: false,
   hasMoreOptions: false,
 };
+
+/**
+ * The host adds the variables of a project's `.env` to those of the shell that runs the hook. With these a shell or any
+ * program would run other code. The host lets a hook set variables, but not remove them.
+ */
+const shellEnvironment: Readonly<Record<string, string>> = Object.fromEntries(
+  ["BASH_ENV", "LD_AUDIT", "LD_LIBRARY_PATH", "LD_PRELOAD", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH"].map(
+    (name) => [name, ""],
+  ),
+);
 
 /** A project can switch a hook off by its name. So each installation has a name of its own, and keeps it. */
 function earlierName(hooks: Members): string | undefined {

@@ -1,15 +1,26 @@
 import { shellWord } from "../shell-word.ts";
 import type { Wanted } from "./host.ts";
 
+type Called = Pick<Wanted, "keyFile" | "program" | "url">;
+
 /** Seconds for one call. The host's own deadline is later, because some hosts run the tool when it is over. */
 const callSeconds = 15;
 const waitSeconds = 600;
 
 /** The words of the hook as text for a shell. `keyFile` is a word of a shell already. */
-export function hookWords(agent: string, { url, keyFile, program }: Wanted, more: readonly string[]): string {
+export function hookWords(agent: string, { url, keyFile, program }: Called, more: readonly string[]): string {
   const words = [process.execPath, program, "hook", "--agent", agent, "--url", url].map(shellWord);
-  return [...words, "--key-file", keyFile, ...more.map(shellWord)].join(" ");
+  return [...ownEnvironment, ...words, "--key-file", keyFile, ...more.map(shellWord)].join(" ");
 }
+
+/**
+ * A project's file, such as `.env`, may set variables with which Node runs other code (`NODE_OPTIONS`). So the hook has
+ * none, except the certificates of the user's own authority. Windows needs some of its variables for a connection.
+ */
+const ownEnvironment: readonly string[] =
+  process.platform === "win32"
+    ? []
+    : ["/usr/bin/env -i", '${NODE_EXTRA_CA_CERTS:+"NODE_EXTRA_CA_CERTS=$NODE_EXTRA_CA_CERTS"}'];
 
 /** How long the host must wait for the hook, in seconds. */
 export function hostSeconds({ onEscalate }: Wanted): number {

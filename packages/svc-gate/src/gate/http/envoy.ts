@@ -27,15 +27,17 @@ export async function envoyCheck(call: RouteCall): Promise<FastifyReply> {
   const isWhole = request.headers["x-envoy-auth-partial-body"] === "false";
   const judged = isWhole ? message.call : bad("Envoy did not send the whole body: set with_request_body");
   const session = request.headers["mcp-session-id"]?.toString();
-  if (!judged.ok) {
-    const observed = { tool: `${server}.mcp.refused`, input: JSON.stringify({ reason: judged.problem }) };
-    if (await isObserved(call, { ...observed, session, facts: undefined }, body)) return pass(reply);
-    return refuseMessage(reply, message, `Svc: ${judged.problem}.`);
-  }
+  // Without the session, which may be why there is no verdict.
+  const refuseUnjudged = async (reason: string): Promise<FastifyReply> => {
+    const observed = { tool: `${server}.mcp.refused`, input: JSON.stringify({ reason }) };
+    const passes = await isObserved(call, { ...observed, session: undefined, facts: undefined }, body);
+    return passes ? pass(reply) : refuseMessage(reply, message, reason);
+  };
+  if (!judged.ok) return refuseUnjudged(`Svc: ${judged.problem}.`);
   if (judged.value === undefined) return pass(reply);
   const question = { ...judged.value, session, facts: undefined };
   const answer = await settled(call, question, body, 0);
-  if (!answer.ok) return refuseMessage(reply, message, answer.problem);
+  if (!answer.ok) return refuseUnjudged(answer.problem);
   const { verdict, approval } = answer.value;
   if (verdict === "ALLOW") return pass(reply);
   if (typeof approval?.id === "string") reply.header("svc-approval", approval.id);

@@ -31,10 +31,12 @@ export const claudeCode: Dialect = {
  * project's file may have named is `project:server`, because anyone who can write the project can choose its name.
  */
 function gateName(name: string, members: JsonObject): Result<string, string> {
-  if (!name.startsWith("mcp__") && !name.includes(".")) return good(name);
   const server = members.get("mcp_server");
+  const isBare = !name.startsWith("mcp__");
+  if (isBare && server === undefined && !name.includes(".")) return good(name);
   const owner = textIn(server, "name");
-  const prefix = `mcp__${owner?.replaceAll(/[^a-zA-Z0-9_-]/g, "_")}__`;
+  // With CLAUDE_AGENT_SDK_MCP_NO_PREFIX the host writes only the tool's own name, which may be that of a built-in tool.
+  const prefix = isBare ? "" : `mcp__${owner?.replaceAll(/[^a-zA-Z0-9_-]/g, "_")}__`;
   if (owner === undefined || !name.startsWith(prefix))
     return bad("the hook's input does not say which MCP server has the tool");
   const scope = ownSources.includes(textIn(server, "source") ?? "") ? "" : "project:";

@@ -1,4 +1,4 @@
-import { bad, good, type Result } from "../../../wire/mod.ts";
+import { bad, good, quote, type Result } from "../../../wire/mod.ts";
 import { escaped } from "../hooked-check.ts";
 import type { Dialect } from "./dialect.ts";
 
@@ -40,6 +40,6 @@ function gateName(name: string): Result<string, string> {
     return name.includes(".") ? bad("the tool's name has a dot, as only tools of MCP servers have") : good(name);
   const [, server, tool] = pair.exec(name) ?? [];
   return server === undefined || tool === undefined
-    ? bad(`two MCP servers could have the tool ${JSON.stringify(name)}: rename it without "__"`)
+    ? bad(`two MCP servers could have the tool ${quote(name)}: rename it without "__"`)
     : good(`${escaped(server)}.${escaped(tool)}`);
 }

@@ -1,4 +1,4 @@
-import { bad, good, type JsonObject, type Result } from "../../../wire/mod.ts";
+import { bad, good, quote, type JsonObject, type Result } from "../../../wire/mod.ts";
 import { escaped } from "../hooked-check.ts";
 import { textIn, type Dialect } from "./dialect.ts";
 
@@ -14,7 +14,7 @@ export const copilotCli: Dialect = {
     return textIn(result, "resultType") === "success" ? "done" : "failed";
   },
   members: { tool: "toolName", input: "toolArgs", session: "sessionId" },
-  textMember: "patch", // the arguments of `apply_patch` are the patch itself
+  textMembers: new Map([["apply_patch", "patch"]]),
   facts: ["cwd"],
   gateName,
   namesServers: false,
@@ -34,6 +34,6 @@ function gateName(name: string, _: JsonObject, servers: readonly string[]): Resu
   if (server !== undefined && second === undefined)
     return good(`${escaped(server)}.${escaped(name.slice(server.length + 1))}`);
   return server === undefined
-    ? bad(`no listed MCP server has the tool ${JSON.stringify(name)}: list its server in --servers of the hook`)
-    : bad(`the MCP servers ${server} and ${second} could both have the tool ${JSON.stringify(name)}: rename one`);
+    ? bad(`no listed MCP server has the tool ${quote(name)}: list its server in --servers of the hook`)
+    : bad(`the MCP servers ${server} and ${second} could both have the tool ${quote(name)}: rename one`);
 }

@@ -22,15 +22,15 @@ export interface Dialect {
   /** The hooks that the gate reads, for a person. */
   readonly events: string;
   readonly eventOf: (members: JsonObject) => HookedRun | "asks" | undefined;
-  /** The members of the hook's input. Without `useId` a call is found by its session, tool and arguments. */
+  /** The members of the hook's input. Without an id a call is found by its session, tool and arguments. */
   readonly members: {
     readonly tool: string;
     readonly input: string;
     readonly session: string;
     readonly useId?: string;
   };
-  /** The member for arguments that are a text and not an object. Without it such a call is refused. */
-  readonly textMember?: string;
+  /** Tools whose arguments are a text, each with the member for it. Such a call of any other tool is refused. */
+  readonly textMembers?: ReadonlyMap<string, string>;
   /** Members that rules may read as facts, if a contract lists them under `host_facts`. */
   readonly facts: readonly string[];
   /**

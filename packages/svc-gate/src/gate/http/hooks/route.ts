@@ -92,7 +92,7 @@ function readCall(document: JsonDocument, dialect: Dialect, query: Query): Resul
     return typeof value === "string" ? value : undefined;
   };
   const [name, session] = [text(names.tool), text(names.session)];
-  const input = inputOf(document, dialect);
+  const input = inputOf(document, dialect, name ?? "");
   if (name === undefined || session === undefined || input === undefined)
     return bad(`Svc: the hook's input lacks ${names.tool}, ${names.input} or ${names.session}; the action is blocked`);
   const servers = query.parameters.get("servers")?.split(",") ?? [];
@@ -105,17 +105,18 @@ function readCall(document: JsonDocument, dialect: Dialect, query: Query): Resul
   return good({
     tool: tool.value,
     session,
-    // Equal calls of a host without ids are taken for one another: each has a receipt, and both have run.
-    useId: names.useId === undefined ? JSON.stringify([name, input]) : (text(names.useId) ?? ""),
+    // Equal calls without ids are taken for one another: each has a receipt, and both have run.
+    useId: (names.useId === undefined ? undefined : text(names.useId)) ?? input,
     input,
     facts: Object.fromEntries(facts),
   });
 }
 
 /** The text of the arguments as an object; undefined if they are none. */
-function inputOf(document: JsonDocument, { members: names, textMember }: Dialect): string | undefined {
+function inputOf(document: JsonDocument, { members: names, textMembers }: Dialect, tool: string): string | undefined {
   const [given, text] = [document.members.get(names.input), document.source(names.input)];
   if (given instanceof Map) return text;
+  const textMember = textMembers?.get(tool);
   return typeof given === "string" && textMember !== undefined ? `{${JSON.stringify(textMember)}:${text}}` : undefined;
 }
 
@@ -132,8 +133,9 @@ function reportRun(hooked: Hooked, call: HookedCall, run: HookedRun): void {
   });
 }
 
-function placeOf({ key, tenant, dialect }: Hooked, { session, useId }: HookedCall): string {
-  return JSON.stringify([tenant, key?.id, dialect.host, session, useId]);
+/** With the tool's name at the gate: a host may give tools of two servers one name, and a model two calls one id. */
+function placeOf({ key, tenant, dialect }: Hooked, { session, tool, useId }: HookedCall): string {
+  return JSON.stringify([tenant, key?.id, dialect.host, session, tool, useId]);
 }
 
 function sendDecision({ reply, dialect }: Hooked, decision: Decision, reason: string): FastifyReply {
