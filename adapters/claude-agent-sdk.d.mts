@@ -11,7 +11,7 @@ export interface GuardedCall {
   readonly hostName: string;
   /** Null outside a sub-agent. */
   readonly agentId: string | null;
-  /** An id of the model: two calls may have the same. */
+  /** An id from the model: two calls may have the same id. */
   readonly toolUseId: string;
 }
 
@@ -31,7 +31,7 @@ export interface GuardSettings extends SharedSettings<GuardedCall> {
  * It sets `hooks`, `disallowedTools` and, with `grant`, `permissionMode: "dontAsk"` and `settingSources: []` (unless you set
  * other sources: their files can allow tools and switch hooks off).
  *
- * @throws a TypeError that names every option that would let a call run without the gate, or run another call than judged:
+ * @throws a TypeError that names every option that would let a call run without the gate, or change a judged call:
  *   allowed tools, another permission mode, another PreToolUse hook, a tool that the provider runs
  */
 export declare function guarded<Options extends object>(options: Options, settings: GuardSettings): Options;

@@ -1,8 +1,8 @@
 /**
  * The part that all adapters share: it asks the gate about a call, and says whether the tool may run.
  *
- * An adapter translates between this and its framework. So a reviewer reads the decision once. The module imports nothing.
- * Types and promises of each function: guard.d.mts. The rules: README.md.
+ * An adapter translates between this guard and its framework. So a reviewer reads the code of the decision only once. The
+ * module imports nothing. Types and promises of each function: guard.d.mts. The rules: README.md.
  */
 
 const factsFailed = "Svc: the facts about this call could not be read; the action is blocked.";
@@ -35,13 +35,13 @@ export function guardOf(settings, { ways = ["refuse", "wait"], grant = false } =
   };
 }
 
-/** A log that fails must not decide how a call ends. */
+/** A log that fails must not change the result of a call. */
 function safely(log) {
   return (problem) => {
     try {
       log(problem);
     } catch {
-      // Nobody else reads it.
+      // There is no other place to report it.
     }
   };
 }
@@ -104,7 +104,7 @@ async function runJudged(all, judgement, { work, refuse }) {
   if (!judgement.runs) return refuse(judgement);
   if (used.has(judgement)) return refuse(refusal(usedUp));
   used.add(judgement);
-  let status = "unknown"; // after an error nobody knows how far the tool came
+  let status = "unknown"; // after an error, the tool may have begun
   try {
     const result = await work();
     status = "done";
@@ -124,7 +124,7 @@ async function report({ log }, { runs, verdict, gate }, status) {
   }
 }
 
-/** A tool of a framework that takes an error for the result throws it. */
+/** A tool throws it, in a framework that shows the model the error as the result. */
 export class SvcGateRefusal extends Error {
   name = "SvcGateRefusal";
 

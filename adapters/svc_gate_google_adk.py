@@ -30,13 +30,13 @@ _NOT_CONFIRMED = "Svc: the user of the app did not confirm the call; the action 
 class GatePlugin(BasePlugin):
     """Lets a tool run only if the gate allows the call. The model reads the reason of a refused call.
 
-    ``gate`` is an AsyncGate of svc_gate_async, one for each run, or a function from the call to it. ``context`` of a call is the
-    ToolContext. ``facts`` returns the platform's facts about a call, or is an async function; if it raises, the call is refused. If a
-    person must decide, ``on_escalate`` refuses the call, waits up to ``wait`` seconds, or parks it: the run ends with ADK's request
-    for a confirmation. After any answer ``confirmed`` the gate is asked again, and only the person's decision at the gate counts.
-    ``log`` takes sentences for operators, which the model must not read.
+    ``gate`` is an AsyncGate of svc_gate_async, one for each run, or a function that returns it for a call. ``context`` of a call
+    is the ToolContext. ``facts`` returns the platform's facts about a call, or is an async function; if it raises, the call is
+    refused. If a person must decide, ``on_escalate`` refuses the call, waits up to ``wait`` seconds, or parks it: the run ends
+    with ADK's request for a confirmation. After any answer ``confirmed`` the gate is asked again, and only the person's decision
+    at the gate counts. ``log`` takes sentences for operators, which the model must not read.
 
-    A run raises RuntimeError that names each agent or tool that the gate cannot stand before.
+    A run raises RuntimeError, which names each agent or tool that the plugin cannot guard.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ def _after(plugin: BasePlugin, plugins: list[BasePlugin]) -> list[BasePlugin]:
 
 
 def _provided_by(tool: Any) -> list[str]:
-    """What the provider runs of an entry of the model's request: all of it but the declarations of functions."""
+    """What the provider runs from an entry of the model's request: everything except the declarations of functions."""
     if not hasattr(tool, "model_dump"):
         return [getattr(tool, "__name__", type(tool).__name__)]
     return [name for name in tool.model_dump(exclude_none=True) if name != "function_declarations"]
