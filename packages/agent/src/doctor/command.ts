@@ -1,6 +1,6 @@
 /**
  * `svc-gate doctor`: start the user's installed host with the user's settings, a scripted model and a gate of the doctor's
- * own, and say whether a BLOCK ran and what switches the hook off.
+ * own, and say whether a blocked call ran and what switches the hook off.
  */
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
@@ -21,7 +21,7 @@ import { startStandIn, type StandIn } from "./stand-in.ts";
 
 const usage = `usage: svc-gate doctor --agent NAME [options]
 
-Start the installed host with your settings, a scripted model and a gate of the doctor's own, and say whether a BLOCK ran.
+Start the installed host with your settings, a scripted model and a gate of the doctor's own, and say whether a blocked call ran.
 The scripted calls only touch files in a folder of the doctor's own.
 
   --agent NAME       the host: ${Object.keys(hosts).join(", ")}
@@ -31,7 +31,7 @@ The scripted calls only touch files in a folder of the doctor's own.
   --json             print the results for programs
   --tools            print the tools that the host offers its model instead, for \`svc-gate import-tools\`
 
-Exit code 0: nothing ran without the gate's ALLOW; 1: a case is open, or says nothing; 2: the doctor could not start.
+Exit code 0: nothing ran without the gate's ALLOW; 1: a case is open, or has no result; 2: the doctor could not start.
 `;
 
 const options = {
@@ -50,7 +50,7 @@ interface Found {
   readonly ran: boolean;
   /** True if a hook asked the doctor's gate. */
   readonly asked: boolean;
-  /** The host's last line if the model never saw what became of the call: then nothing is known. */
+  /** The host's last line if the model never saw the call's result: then nothing is known. */
   readonly trouble: string | undefined;
 }
 
@@ -60,7 +60,7 @@ export async function doctorCommand(words: readonly string[]): Promise<number> {
   if (values.help) return say(usage.trimEnd());
   const isCut = isInside();
   if (!isCut && process.getuid?.() === 0)
-    throw new BadInput("the doctor does not run as root: run it as the user whose agent it looks at");
+    throw new BadInput("the doctor does not run as root: run it as the user whose agent it tests");
   const project = values.project === undefined ? undefined : resolve(values.project);
   if (values.tools) return listTools(values, words, project);
   const agent = hosts[values.agent] as DoctorHost;
@@ -134,7 +134,7 @@ interface Examination {
 
 async function examine(examination: Examination): Promise<number> {
   const { agent, files, isCut, isJson } = examination;
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), "svc-gate-doctor-"))); // the host names its folder so
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "svc-gate-doctor-"))); // the path that the host shows
   const leave = (): void => rmSync(folder, { recursive: true, force: true });
   process.once("exit", leave);
   for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
@@ -181,7 +181,7 @@ async function examineCase({ agent, installed, files, folder, gate, model, manag
     user: copies.user,
     project: own.length === 0 && project === undefined ? undefined : agent.merged(own, project),
   };
-  rmSync(place.workspace, { recursive: true, force: true }); // files of the last case do not count in this one
+  rmSync(place.workspace, { recursive: true, force: true }); // files of the last case would count in this one
   await gate.behave(of.gate);
   const before = gate.asked.length;
   const turns = model.shown.length;
@@ -193,7 +193,7 @@ async function examineCase({ agent, installed, files, folder, gate, model, manag
   return { of, ran: existsSync(join(place.workspace, "ran")), asked: gate.asked.length > before, trouble };
 }
 
-/** A call that ran is known, however the host ended. */
+/** If the call ran, the result is known, however the host ended. */
 function isKnown({ ran, trouble }: Found): boolean {
   return ran || trouble === undefined;
 }
@@ -204,7 +204,9 @@ function isAsItMust(found: Found): boolean {
 
 function print({ agent, files, isCut }: Examination, found: readonly Found[]): number {
   if (!isCut) {
-    say("The network was not cut: this system does not let a user do it. The host had a proxy that leads nowhere.");
+    say(
+      "The network was not cut: this system does not let a user do it. The host got a proxy address where nothing listens.",
+    );
     for (const { path } of files.filter((file) => isOfMachine(agent, file)))
       say(`${path} asked your own gate, and not the doctor's.`);
   }
@@ -224,7 +226,7 @@ function print({ agent, files, isCut }: Examination, found: readonly Found[]): n
   const unclear = found.filter((each) => !isKnown(each)).length;
   const open = found.filter((each) => !isAsItMust(each)).length - unclear;
   if (open + unclear === 0) return say("Nothing ran without the gate's ALLOW.");
-  if (unclear > 0) say(`${unclear} of ${found.length} cases say nothing, because the host did not get so far.`);
+  if (unclear > 0) say(`${unclear} of ${found.length} cases have no result, because the host ended too early.`);
   return say(`${open} of ${found.length} cases are open.`, 1);
 }
 

@@ -26,7 +26,7 @@ export interface ToolsRequest {
 export async function printHostTools({ agent, named, project, isCut }: ToolsRequest): Promise<number> {
   const host = hosts[agent] as DoctorHost;
   const installed = findHost(host, named);
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), "svc-gate-doctor-"))); // the host names its folder so
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "svc-gate-doctor-"))); // the path that the host shows
   const leave = (): void => rmSync(folder, { recursive: true, force: true });
   process.once("exit", leave);
   for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
@@ -58,7 +58,7 @@ async function startHost({ host, installed, project, isCut, folder, gate, model 
   const files = readFiles(host, project);
   const hooked = files.find((file) => isOfMachine(host, file) && host.commandsIn(file.text).length > 0);
   if (!isCut && hooked !== undefined)
-    throw new BadInput(`${hooked.path} starts programs, and this system does not let the doctor leave them out`);
+    throw new BadInput(`${hooked.path} starts programs, and this system does not let the doctor prevent that`);
   const copies = copiesOf(host, files, { gate, keyFile: join(folder, "key"), keepsHook: false });
   const managed =
     isCut && existsSync(machineFolder) ? replaceFolder(machineFolder, join(folder, "managed")) : undefined;
