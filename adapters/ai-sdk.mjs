@@ -22,7 +22,7 @@ export function guarded(tools, { server, ...settings }) {
 }
 
 function problemsOf({ key, tool, name }) {
-  if (name === undefined) return [`${key} has a dot, as only tools of MCP servers have`];
+  if (name === undefined) return [`${key} has a dot, which only tools of MCP servers may have`];
   if (typeof tool.execute === "function") return [];
   return [`${key} has no execute function, so the provider or another program runs it`];
 }

@@ -18,7 +18,8 @@ const used = new WeakSet();
 export function guardOf(settings, { ways = ["refuse", "wait"], grant = false } = {}) {
   const { gate, facts = () => undefined, onEscalate = "refuse", waitMs = 900_000, log = console.error } = settings;
   const unknown = Object.keys(settings).find((name) => !optionNames.includes(name));
-  if (unknown !== undefined) throw new TypeError(`unknown setting ${unknown}: they are ${optionNames.join(", ")}`);
+  if (unknown !== undefined)
+    throw new TypeError(`unknown setting ${unknown}: the settings are ${optionNames.join(", ")}`);
   if (typeof gate !== "function" && typeof gate?.check !== "function")
     throw new TypeError("gate must be a SvcGate, or a function that returns the SvcGate of a call");
   if (typeof facts !== "function") throw new TypeError("facts must be a function");

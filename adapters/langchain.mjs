@@ -30,7 +30,7 @@ function problemsOf({ tool, name }) {
     return [`${shown} is not a tool of LangChain: the provider or a graph runs it`];
   if (ownersOf(tool, "invoke") > 1)
     return [`${shown} has an invoke of its own, which could act before the gate is asked`];
-  return name === undefined ? [`${shown} has a dot, as only tools of MCP servers have`] : [];
+  return name === undefined ? [`${shown} has a dot, which only tools of MCP servers may have`] : [];
 }
 
 /** Counts the classes of the tool that define this member. In the framework only StructuredTool defines `invoke`. */

@@ -47,7 +47,7 @@ export interface OpencodeHost {
 export type OpencodeHooks = Readonly<Record<string, (...values: any[]) => Promise<void>>>;
 
 /**
- * Returns a plugin for a file of your own in the host's `plugins` folder.
+ * Returns a plugin for your own file in the host's `plugins` folder.
  *
  * @throws a TypeError for a setting that does not exist or cannot be used
  */

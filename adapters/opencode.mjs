@@ -34,7 +34,8 @@ async function started(host, options = {}) {
 
 async function hooksWith(host, options) {
   const unknown = Object.keys(options).find((name) => !optionNames.includes(name));
-  if (unknown !== undefined) throw new TypeError(`unknown option ${unknown}: they are ${optionNames.join(", ")}`);
+  if (unknown !== undefined)
+    throw new TypeError(`unknown option ${unknown}: the options are ${optionNames.join(", ")}`);
   const { url, keyFile, timeoutMs, ...settings } = options;
   const { SvcGate } = await import(new URL("../clients/javascript/svc-gate.mjs", import.meta.url).href);
   const apiKey = await keyIn(keyFile);

@@ -30,13 +30,13 @@ def gate_middleware(
     gate: Any, facts: Optional[Callable[[GuardedCall], Any]] = None,
     on_escalate: Literal["refuse", "wait", "park"] = "refuse", wait: float = 900.0, log: Callable[[str], Any] = _log.error,
 ) -> list[Union[FunctionMiddleware, ChatMiddleware]]:
-    """Returns the middleware with which a tool runs only if the gate allows the call. The model reads why a call was refused.
+    """Returns middleware that lets a tool run only if the gate allows the call. The model reads why a call was refused.
 
     ``gate`` is an AsyncGate of svc_gate_async, one for each run, or a function that returns it for a call. ``context`` of a call
     is the FunctionInvocationContext. ``facts`` returns the platform's facts about a call, or is an async function; if it raises,
-    the call is refused. If a person must decide, ``on_escalate`` refuses the call, waits up to ``wait`` seconds, or parks it: the
-    run ends with the framework's request for an approval. After any approved answer the gate is asked again, and only the
-    person's decision at the gate counts. ``log`` takes sentences for operators, which the model must not read.
+    the call is refused. If a person must decide, ``on_escalate`` refuses the call, waits up to ``wait`` seconds, or parks it.
+    Parking ends the run with the framework's request for an approval. After any approved answer the gate is asked again, and only
+    the person's decision at the gate counts. ``log`` takes sentences for operators, which the model must not read.
 
     An agent needs both parts of the list. A run raises ValueError before its first request if it has tools that the provider or
     another program runs.

@@ -4,8 +4,8 @@
     runner = Runner(app=App(name="payer", root_agent=agent, plugins=[GatePlugin(gate, facts)]), session_service=sessions)
 
 A plugin of the runner sees the calls of all its agents, also of sub-agents and of agents in an AgentTool. It must be the last
-one that looks at calls, and agents must have no ``before_tool_callback``: these run after the gate's check and could change the
-input. The rules for all adapters: adapters/README.md.
+plugin that looks at calls, and agents must have no ``before_tool_callback``: these run later and could change the input. The
+rules for all adapters: adapters/README.md.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class GatePlugin(BasePlugin):
 
     ``gate`` is an AsyncGate of svc_gate_async, one for each run, or a function that returns it for a call. ``context`` of a call
     is the ToolContext. ``facts`` returns the platform's facts about a call, or is an async function; if it raises, the call is
-    refused. If a person must decide, ``on_escalate`` refuses the call, waits up to ``wait`` seconds, or parks it: the run ends
-    with ADK's request for a confirmation. After any answer ``confirmed`` the gate is asked again, and only the person's decision
-    at the gate counts. ``log`` takes sentences for operators, which the model must not read.
+    refused. If a person must decide, ``on_escalate`` refuses the call, waits up to ``wait`` seconds, or parks it. Parking ends
+    the run with ADK's request for a confirmation. After any answer ``confirmed`` the gate is asked again, and only the person's
+    decision at the gate counts. ``log`` takes sentences for operators, which the model must not read.
 
     A run raises RuntimeError, which names each agent or tool that the plugin cannot guard.
     """

@@ -70,8 +70,8 @@ class Guard:
     what happens to the call: ``refuse``, ``wait`` for up to ``wait`` seconds, or ``park``. ``log`` takes sentences for operators,
     which the model must not read. Both functions may be async, except for ``judge_now`` and ``run_now``.
 
-    An adapter says what its framework can do: ``ways`` are the values of ``on_escalate``, and with ``grant`` the framework has
-    permissions of its own, the gate's ALLOW is one, and fail-open lets nothing run.
+    An adapter says what its framework can do. ``ways`` are the values of ``on_escalate``. With ``grant``, the framework has its
+    own permissions: the gate's ALLOW is a permission, and fail-open lets nothing run.
     """
 
     def __init__(

@@ -60,7 +60,7 @@ def _problem_of(tool: Any, server: Optional[str]) -> Optional[str]:
     for way in ("run", "arun", "invoke", "ainvoke"):
         if not getattr(kind, way).__module__.startswith("langchain_core."):
             return "%s has a method %s of its own, which may run it without a check" % (tool.name, way)
-    return "%s has a dot, as only tools of MCP servers have" % tool.name if gate_name(tool.name, server) is None else None
+    return "%s has a dot, which only tools of MCP servers may have" % tool.name if gate_name(tool.name, server) is None else None
 
 
 def _guarded_tool(tool: BaseTool, name: Optional[str], guard: Guard) -> BaseTool:

@@ -40,9 +40,9 @@ def guarded(
     ``gate`` is an AsyncGate of svc_gate_async, one for each run, or a function that returns it for a call. ``context`` of a call
     is the workflow's Context. ``facts`` returns the platform's facts about a call, or is an async function; if it raises, the
     call is refused. ``servers`` has the tools of each MCP server by the server's name. If a person must decide, ``on_escalate``
-    refuses the call, waits up to ``wait`` seconds, or parks it: the run sends InputRequiredEvent with ``approval`` and waits for
-    a HumanResponseEvent with the same ``approval``. Then the gate is asked again, and only the person's decision at the gate
-    counts. ``log`` takes sentences for operators, which the model must not read.
+    refuses the call, waits up to ``wait`` seconds, or parks it. To park, the run sends InputRequiredEvent with ``approval`` and
+    waits for a HumanResponseEvent with the same ``approval``. After that the gate is asked again, and only the person's decision
+    at the gate counts. ``log`` takes sentences for operators, which the model must not read.
 
     Raises ValueError if an agent has tools that the gate cannot see.
     """

@@ -31,10 +31,10 @@ class GateCapability(AbstractCapability[Any]):
 
     ``gate`` is an AsyncGate of svc_gate_async, one for each run, or a function that returns it for a call. ``context`` of a call
     is the RunContext. ``facts`` returns the platform's facts about a call, or is an async function; if it raises, the call is
-    refused. If a person must decide, ``on_escalate`` refuses the call, waits up to ``wait`` seconds, or parks it: the run ends
-    with DeferredToolRequests, which the agent's output_type must have. After the results of these requests the gate is asked
-    again, and only the person's decision at the gate counts. ``log`` takes sentences for operators, which the model must not
-    read.
+    refused. If a person must decide, ``on_escalate`` refuses the call, waits up to ``wait`` seconds, or parks it. Parking ends
+    the run with DeferredToolRequests, which the agent's output_type must have. After the results of these requests the gate is
+    asked again, and only the person's decision at the gate counts. ``log`` takes sentences for operators, which the model must
+    not read.
 
     A run raises UserError before its first request if it has tools that the provider or another program runs. It raises UserError
     too before it would run a function of ``output_type``: the model calls it, but it is not a tool.

@@ -1,6 +1,6 @@
 /**
- * `svc-gate doctor`: start the user's installed host with the user's settings, a scripted model and a gate of the doctor's
- * own, and say whether a blocked call ran and what switches the hook off.
+ * `svc-gate doctor`: start the installed host with the user's settings, a scripted model and the doctor's own gate. Say
+ * whether a blocked call ran, and what switches the hook off.
  */
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
