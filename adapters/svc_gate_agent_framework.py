@@ -17,7 +17,7 @@ from agent_framework import ChatContext, ChatMiddleware, Content, FunctionInvoca
 # The framework's own policy middleware uses these names. If a version lacks them, this module cannot be imported.
 from agent_framework._tools import _SECURITY_ARGUMENTS_SNAPSHOT_CONTEXT_KEY, _argument_authority_token
 from pydantic_core import to_jsonable_python
-from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name
+from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name, with_defaults
 
 __all__ = ["GuardedCall", "gate_middleware"]
 
@@ -75,10 +75,10 @@ class _Requests(ChatMiddleware):
 def _input_of(context: FunctionInvocationContext) -> dict[str, Any]:
     """The framework also sends a server each of the run's ``function_invocation_kwargs`` that has the name of a tool's
     argument."""
-    arguments = to_jsonable_python(context.arguments)
-    if "_mcp_remote_name" not in (context.function.additional_properties or {}):
-        return arguments
-    names = set(context.function.parameters().get("properties", {})) - set(arguments) - {"session"}  # it keeps the session
+    tool, arguments = context.function, to_jsonable_python(context.arguments)
+    if "_mcp_remote_name" not in (tool.additional_properties or {}):
+        return with_defaults(tool.func, arguments, ("self", tool._context_parameter_name))
+    names = set(tool.parameters().get("properties", {})) - set(arguments) - {"session"}  # it keeps the session
     return {**arguments, **{name: to_jsonable_python(value) for name, value in context.kwargs.items() if name in names}}
 
 

@@ -18,7 +18,8 @@ from typing import Any, Callable, Iterator, Literal, Optional
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.base_tool import BaseTool
-from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name
+from google.adk.tools.function_tool import FunctionTool
+from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name, plain, with_defaults
 
 __all__ = ["GatePlugin", "GuardedCall"]
 
@@ -67,7 +68,7 @@ class GatePlugin(BasePlugin):
             return {"error": _NO_SERVER}
         if tool_context.tool_confirmation is not None and not tool_context.tool_confirmation.confirmed:
             return {"error": _NOT_CONFIRMED}
-        judgement = await self._guard.judge(GuardedCall(name, copy.deepcopy(tool_args), tool_context))
+        judgement = await self._guard.judge(GuardedCall(name, _input_of(tool, copy.deepcopy(tool_args)), tool_context))
         if judgement.runs:
             self._running[tool_context] = judgement
             return None
@@ -96,6 +97,13 @@ def _name_of(tool: BaseTool) -> Optional[str]:
         return gate_name(tool.name)
     server = tool.name.removesuffix("_" + raw.name)
     return gate_name(raw.name, server) if server != tool.name else None
+
+
+def _input_of(tool: BaseTool, given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments as the function gets them: ADK converts them to Pydantic models."""
+    if not isinstance(tool, FunctionTool):
+        return given
+    return with_defaults(tool.func, plain(tool._preprocess_args(given)), tool._ignore_params)
 
 
 def _problems_of(agent: Any) -> list[str]:

@@ -15,9 +15,9 @@ import inspect
 import logging
 import re
 import threading
-from typing import Any, Awaitable, Callable, Generator, Optional, TypeVar, Union
+from typing import Any, Awaitable, Callable, Generator, Iterable, Optional, TypeVar, Union
 
-__all__ = ["Guard", "GuardedCall", "Judgement", "gate_name", "plain"]
+__all__ = ["Guard", "GuardedCall", "Judgement", "gate_name", "plain", "with_defaults"]
 
 _ADAPTER_FAILED = "Svc: the adapter itself failed; the action is blocked."
 _FACTS_FAILED = "Svc: the facts about this call could not be read; the action is blocked."
@@ -269,6 +269,27 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(each) for each in value]
     return value if hasattr(value, "__next__") else _scalar(value)  # reading an iterator would leave nothing for the tool
+
+
+def with_defaults(function: Any, given: dict[str, Any], hidden: Iterable[str] = ()) -> dict[str, Any]:
+    """The arguments that a function gets, as JSON data: the given ones, and the function's defaults for others. A default of None
+    is left out.
+
+    ``hidden`` are parameters that the framework fills, not the model.
+    """
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return given
+    defaults = {each.name: plain(_default_of(each)) for each in parameters if each.name not in hidden}
+    return {**{name: default for name, default in defaults.items() if default is not None}, **given}
+
+
+def _default_of(parameter: inspect.Parameter) -> Any:
+    default = parameter.default
+    if hasattr(default, "get_default"):  # a Field of Pydantic
+        default = default.get_default(call_default_factory=True)
+    return None if default is inspect.Parameter.empty or type(default).__name__ == "PydanticUndefinedType" else default
 
 
 def _scalar(value: Any) -> Any:

@@ -18,7 +18,7 @@ from llama_index.core.agent.workflow.base_agent import BaseWorkflowAgent
 from llama_index.core.tools import BaseTool, FunctionTool, ToolOutput
 from llama_index.core.workflow import Context, HumanResponseEvent, InputRequiredEvent
 from pydantic_core import to_jsonable_python
-from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name
+from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name, with_defaults
 
 __all__ = ["GuardedCall", "guarded"]
 
@@ -82,7 +82,8 @@ def _guarded(tool: Any, guard: Guard, names: _Names) -> FunctionTool:
         given = {**getattr(tool, "partial_params", {}), **arguments}
         given.pop(context_name, None)
         more = {context_name: svc_gate_context} if context_name else {}
-        call = GuardedCall(name, to_jsonable_python(given), svc_gate_context)
+        judged = with_defaults(getattr(tool, "real_fn", None), to_jsonable_python(given), (context_name,))
+        call = GuardedCall(name, judged, svc_gate_context)
         is_answered = await _has_answer(call)
         judgement = await guard.judge(call)
         if judgement.parks and not is_answered:

@@ -16,7 +16,7 @@ from typing import Any, Callable, Collection, Iterable, Literal, Mapping, Option
 
 from smolagents import CodeAgent, FinalAnswerTool, LocalPythonExecutor, MultiStepAgent, Tool
 from smolagents.utils import BASE_BUILTIN_MODULES
-from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name
+from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name, with_defaults
 
 __all__ = ["GuardedCall", "guarded"]
 
@@ -74,7 +74,8 @@ def _guarded(tool: Any, agent: MultiStepAgent, guard: Guard, names: _Names) -> A
 
     def ask(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         given = _plain(_named(tool, args, kwargs))
-        return guard.run_now(GuardedCall(name, given, agent), lambda: tool(**given), refuse)
+        judged = with_defaults(getattr(tool, "forward", None), given, ("self",))
+        return guard.run_now(GuardedCall(name, judged, agent), lambda: tool(**given), refuse)
 
     class GuardedTool(Tool):
         skip_forward_signature_validation = True

@@ -5,6 +5,7 @@
  */
 import { test } from "node:test";
 import { checkWithFaults } from "../../support/frameworks.ts";
+import type { Mutation } from "../../support/mutation/mutate.ts";
 
 const recording = `
 ran = []
@@ -197,4 +198,109 @@ async def called(**more):
       ],
     ],
   );
+});
+
+const defaults = `${recording}${models}
+from typing import Annotated
+from pydantic import Field
+from svc_gate_guard import with_defaults
+def send(amount: int, currency: str = "EUR", to: Annotated[str, Field()] = "shop", note: str = None) -> str:
+    "Pays."
+    ran.append((amount, currency, to, note))
+    return "paid"
+JUDGED_SEND = {"amount": 5, "currency": "EUR", "to": "shop"}
+`;
+const seen = "(True, [(5, 'EUR', 'shop', None)])";
+const unseen = (file: string, within: string): readonly [string, Mutation] => [
+  file,
+  { within, find: "with_defaults", put: "(lambda function, given, hidden: given)" },
+];
+
+test("the plugin of Google's ADK judges the defaults of a function, and its models", (t) => {
+  const program = `${defaults}
+from google.adk.tools import FunctionTool
+from svc_gate_google_adk import GatePlugin
+class Context:
+    tool_confirmation = None
+async def called(function, args):
+    ran.clear()
+    gate, tool = Recording(), FunctionTool(function)
+    await GatePlugin(gate).before_tool_callback(tool=tool, tool_args=args, tool_context=Context())
+    await tool.run_async(args=args, tool_context=Context())
+    return gate.asked == [JUDGED_SEND if function is send else eval(JUDGED)[0]], ran
+`;
+  checkWithFaults(
+    t,
+    "libraries/python",
+    program,
+    [
+      ['called(send, {"amount": 5})', seen],
+      ['called(give, {"payment": {"payee": "shop", "amount": "900"}})', "(True, [('shop', 900)])"],
+    ],
+    [
+      unseen("svc_gate_google_adk.py", "_input_of"),
+      ["svc_gate_google_adk.py", { within: "_input_of", find: "plain(tool._preprocess_args(given))", put: "given" }],
+    ],
+  );
+});
+
+test("the middleware of Microsoft's framework judges the defaults of a function", (t) => {
+  const program = `${defaults}
+from agent_framework import FunctionInvocationContext, tool
+from svc_gate_agent_framework import gate_middleware
+async def called():
+    ran.clear()
+    gate, made = Recording(), tool(send)
+    context = FunctionInvocationContext(made, {"amount": 5}, metadata={"call_id": "1"})
+    async def run():
+        await made.invoke(arguments=context.arguments)
+    await gate_middleware(gate)[0].process(context, run)
+    return gate.asked == [JUDGED_SEND], ran
+`;
+  const faults = [unseen("svc_gate_agent_framework.py", "_input_of")];
+  checkWithFaults(t, "libraries/python-openai-2", program, [["called()", seen]], faults);
+});
+
+test("the adapter of LlamaIndex judges the defaults of a function", (t) => {
+  const program = `${defaults}
+from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.llms.mock import MockFunctionCallingLLM
+from llama_index.core.workflow import Context
+from svc_gate_llama_index import guarded
+def sent(amount: int, currency: str = Field(default="EUR"), to: str = "shop", note: str = None) -> str:
+    "Pays."
+    return send(amount, currency, to, note)
+async def called():
+    ran.clear()
+    gate = Recording()
+    agent = guarded(FunctionAgent(name="kit", tools=[sent], llm=MockFunctionCallingLLM()), gate)
+    await (await agent.get_tools())[0].acall(svc_gate_context=Context(agent), amount=5)
+    return gate.asked == [JUDGED_SEND], ran
+`;
+  const faults = [unseen("svc_gate_llama_index.py", "_guarded")];
+  checkWithFaults(t, "libraries/python-openai-2", program, [["called()", seen]], faults);
+});
+
+test("the adapter of smolagents judges the defaults of a function", (t) => {
+  const program = `${defaults}
+from smolagents import Model, Tool, ToolCallingAgent
+from svc_gate_smolagents import guarded
+class Now(Gate):
+    def check(self, name, input, facts, approval):
+        self.asked.append(input)
+        return Some(verdict="ALLOW", escalated=False, unreached=False, approval=None, receipt=None, reason="fine", mode="enforce")
+class Sent(Tool):
+    name, description, output_type, skip_forward_signature_validation = "sent", "Pays.", "string", True
+    inputs = {"amount": {"type": "integer", "description": "how much"}}
+    def forward(self, amount: int, currency: str = "EUR", to: str = "shop", note: str = None) -> str:
+        return send(amount, currency, to, note)
+async def called():
+    ran.clear()
+    gate = Now()
+    agent = guarded(ToolCallingAgent(tools=[Sent()], model=Model()), gate)
+    agent.tools["sent"](amount=5)
+    return gate.asked == [JUDGED_SEND], ran
+`;
+  const faults = [unseen("svc_gate_smolagents.py", "_guarded")];
+  checkWithFaults(t, "libraries/crewai", program, [["called()", seen]], faults);
 });

@@ -2,22 +2,20 @@
  * `svc-gate doctor`: start the installed host with the user's settings, a scripted model and the doctor's own gate. Say
  * whether a blocked call ran, and what switches the hook off.
  */
-import { randomBytes } from "node:crypto";
-import { existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join, relative, resolve } from "node:path";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
 import { BadInput } from "../bad-input.ts";
 import { approverFiles } from "../install/approver-files.ts";
-import { startModel, type ScriptedModel } from "../model/server.ts";
+import type { Scripts } from "../model/script.ts";
 import type { Case } from "./cases.ts";
 import { copiesOf, isOfMachine, readFiles } from "./files.ts";
-import type { DoctorHost, Place, SettingsFile } from "./host.ts";
+import type { DoctorHost, SettingsFile } from "./host.ts";
 import { hosts } from "./hosts.ts";
-import { canCutNetwork, isInside, replaceFolder, runInside, type ReplacedFolder } from "./namespaces.ts";
+import { canCutNetwork, isInside, runInside } from "./namespaces.ts";
+import { inRoom, type Room } from "./room.ts";
 import { findHost, runHost, type Installed } from "./run.ts";
-import { startStandIn, type StandIn } from "./stand-in.ts";
 
 const usage = `usage: svc-gate doctor --agent NAME [options]
 
@@ -88,7 +86,8 @@ function read(words: readonly string[]): Values {
   try {
     const { values } = parseArgs({ args: [...words], options });
     const agents = Object.keys(hosts);
-    if (!values.help && !agents.includes(values.agent)) throw new BadInput(`--agent must be ${agents.join(" or ")}`);
+    if (!values.help && !agents.includes(values.agent))
+      throw new BadInput(`--agent must be one of ${agents.join(", ")}`);
     return values;
   } catch (error) {
     if (error instanceof BadInput) throw error;
@@ -134,53 +133,28 @@ interface Examination {
 
 async function examine(examination: Examination): Promise<number> {
   const { agent, files, isCut, isJson } = examination;
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), "svc-gate-doctor-"))); // the path that the host shows
-  const leave = (): void => rmSync(folder, { recursive: true, force: true });
-  process.once("exit", leave);
-  for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
-  const gate = await startStandIn(randomBytes(24).toString("hex"));
-  const calls = agent.calls(join(folder, "workspace", "ran"));
-  const model = await startModel(Object.fromEntries(Object.entries(calls).map(([name, call]) => [name, [[call]]])));
-  const { machineFolder } = agent;
-  const managed =
-    isCut && existsSync(machineFolder) ? replaceFolder(machineFolder, join(folder, "managed")) : undefined;
-  try {
-    writeFileSync(join(folder, "key"), gate.key, { mode: 0o600 });
+  const scripts = (folder: string): Scripts => {
+    const calls = Object.entries(agent.calls(join(folder, "workspace", "ran")));
+    return Object.fromEntries(calls.map(([name, call]) => [name, [[call]]]));
+  };
+  return inRoom(agent, isCut, scripts, async (room) => {
+    writeFileSync(join(room.folder, "key"), room.gate.key, { mode: 0o600 });
     const found: Found[] = [];
-    for (const each of agent.cases(files))
-      found.push(await examineCase({ ...examination, folder, gate, model, managed }, each));
+    for (const each of agent.cases(files)) found.push(await examineCase(examination, room, each));
     return isJson ? printJson(examination, found) : print(examination, found);
-  } finally {
-    managed?.end();
-    await Promise.all([gate.stop(), model.stop()]);
-    leave();
-  }
+  });
 }
 
-interface Room extends Examination {
-  readonly folder: string;
-  readonly gate: StandIn;
-  readonly model: ScriptedModel;
-  /** Undefined if the host reads the machine's own files, or there are none. */
-  readonly managed: ReplacedFolder | undefined;
-}
-
-async function examineCase({ agent, installed, files, folder, gate, model, managed }: Room, of: Case): Promise<Found> {
+async function examineCase({ agent, installed, files }: Examination, room: Room, of: Case): Promise<Found> {
   const { keepsHook = true, project, words = [], script = "shell" } = of;
-  const redirection = { gate, keyFile: join(folder, "key"), keepsHook };
-  const copies = copiesOf(agent, files, redirection);
-  for (const { path, text } of copies.machine) managed?.write(relative(agent.machineFolder, path), text);
+  const { folder, gate, model } = room;
+  const copies = copiesOf(agent, files, { gate, keyFile: join(folder, "key"), keepsHook });
+  room.replaceMachineFiles(copies.machine);
   const own = copies.project.map(({ text }) => text);
-  const place: Place = {
-    home: join(folder, "home"),
-    workspace: join(folder, "workspace"),
-    temporary: join(folder, "tmp"),
-    model: model.url,
-    key: gate.key,
-    version: installed.version,
+  const place = room.placeWith(installed.version, {
     user: copies.user,
     project: own.length === 0 && project === undefined ? undefined : agent.merged(own, project),
-  };
+  });
   rmSync(place.workspace, { recursive: true, force: true }); // files of the last case would count in this one
   await gate.behave(of.gate);
   const before = gate.asked.length;

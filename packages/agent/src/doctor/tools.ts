@@ -1,17 +1,13 @@
 /** `svc-gate doctor --tools`: starts an agent host with a scripted model, and prints the tools that it offers its model. */
-import { randomBytes } from "node:crypto";
-import { existsSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join, relative } from "node:path";
+import { join } from "node:path";
 import { BadInput } from "../bad-input.ts";
 import type { OfferedTool } from "../model/protocol.ts";
-import { startModel, type ScriptedModel } from "../model/server.ts";
+import type { ScriptedModel } from "../model/server.ts";
 import { copiesOf, isOfMachine, readFiles, type Copies } from "./files.ts";
-import type { DoctorHost, Listing, Place } from "./host.ts";
+import type { DoctorHost, Listing, Place, SettingsFile } from "./host.ts";
 import { hosts } from "./hosts.ts";
-import { replaceFolder } from "./namespaces.ts";
+import { inRoom, type Room } from "./room.ts";
 import { findHost, runHost, type Installed } from "./run.ts";
-import { startStandIn, type StandIn } from "./stand-in.ts";
 
 export interface ToolsRequest {
   readonly agent: string;
@@ -26,66 +22,50 @@ export interface ToolsRequest {
 export async function printHostTools({ agent, named, project, isCut }: ToolsRequest): Promise<number> {
   const host = hosts[agent] as DoctorHost;
   const installed = findHost(host, named);
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), "svc-gate-doctor-"))); // the path that the host shows
-  const leave = (): void => rmSync(folder, { recursive: true, force: true });
-  process.once("exit", leave);
-  for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
-  const [gate, model] = await Promise.all([startStandIn(randomBytes(24).toString("hex")), startModel({ tools: [] })]);
-  try {
-    const line = await startHost({ host, installed, project, isCut, folder, gate, model });
-    if (requestsIn(model).length === 0)
-      throw new BadInput(`the host ended before it asked its model: ${line.slice(0, 300)}`);
-    const tools = namedAtGate(offeredIn(model), host);
-    process.stdout.write(`${JSON.stringify({ agent, version: installed.version, tools }, null, 2)}\n`);
-    return 0;
-  } finally {
-    await Promise.all([gate.stop(), model.stop()]);
-    leave();
-  }
-}
-
-interface Room extends Pick<ToolsRequest, "project" | "isCut"> {
-  readonly host: DoctorHost;
-  readonly installed: Installed;
-  readonly folder: string;
-  readonly gate: StandIn;
-  readonly model: ScriptedModel;
-}
-
-/** Starts the host with the marker of the script `tools` as its user's text, and returns the last line that it wrote. */
-async function startHost({ host, installed, project, isCut, folder, gate, model }: Room): Promise<string> {
-  const { machineFolder, listing } = host;
   const files = readFiles(host, project);
   const hooked = files.find((file) => isOfMachine(host, file) && host.commandsIn(file.text).length > 0);
   if (!isCut && hooked !== undefined)
     throw new BadInput(`${hooked.path} starts programs, and this system does not let the doctor prevent that`);
-  const copies = copiesOf(host, files, { gate, keyFile: join(folder, "key"), keepsHook: false });
-  const managed =
-    isCut && existsSync(machineFolder) ? replaceFolder(machineFolder, join(folder, "managed")) : undefined;
+  return inRoom(
+    host,
+    isCut,
+    () => ({ tools: [] }),
+    async (room) => {
+      const line = await startHost(host, installed, files, room);
+      if (requestsIn(room.model).length === 0)
+        throw new BadInput(`the host ended before it asked its model: ${line.slice(0, 300)}`);
+      const tools = namedAtGate(offeredIn(room.model), host);
+      process.stdout.write(`${JSON.stringify({ agent, version: installed.version, tools }, null, 2)}\n`);
+      return 0;
+    },
+  );
+}
+
+/** Starts the host with the marker of the script `tools` as its user's text, and returns the last line that it wrote. */
+async function startHost(
+  host: DoctorHost,
+  { program, version }: Installed,
+  files: readonly SettingsFile[],
+  room: Room,
+): Promise<string> {
+  const { listing } = host;
+  const { gate, model } = room;
+  const copies = copiesOf(host, files, { gate, keyFile: join(room.folder, "key"), keepsHook: false });
+  const place = room.placeWith(
+    version,
+    listing === undefined ? { user: [], project: undefined } : settingsFor(host, listing, copies),
+  );
   if (listing !== undefined)
-    for (const { path, text } of copies.machine) managed?.write(relative(machineFolder, path), listing.settings(text));
-  const place: Place = {
-    home: join(folder, "home"),
-    workspace: join(folder, "workspace"),
-    temporary: join(folder, "tmp"),
-    model: model.url,
-    key: gate.key,
-    version: installed.version,
-    ...(listing === undefined ? { user: [], project: undefined } : settingsFor(host, listing, copies)),
-  };
+    room.replaceMachineFiles(copies.machine.map((file) => ({ ...file, text: listing.settings(file.text) })));
   const start = host.start(place, "[[tools]]");
-  try {
-    const output = await runHost(installed.program, place, start);
-    const times = requestsIn(model).length;
-    if (times > 0 && listing !== undefined) {
-      const isOver = (): boolean => requestsIn(model).length > times;
-      await runHost(installed.program, place, { ...start, words: listing.session("[[tools]]") }, isOver);
-      if (!isOver()) say("no session with a terminal was seen: tools that need a person are not listed");
-    }
-    return output.trim().split("\n").at(-1) ?? "";
-  } finally {
-    managed?.end();
+  const output = await runHost(program, place, start);
+  const times = requestsIn(model).length;
+  if (times > 0 && listing !== undefined) {
+    const isOver = (): boolean => requestsIn(model).length > times;
+    await runHost(program, place, { ...start, words: listing.session("[[tools]]") }, isOver);
+    if (!isOver()) say("no session with a terminal was seen: tools that need a person are not listed");
   }
+  return output.trim().split("\n").at(-1) ?? "";
 }
 
 function settingsFor(
