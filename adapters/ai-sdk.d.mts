@@ -1,9 +1,9 @@
-/** Types and promises of ai-sdk.mjs. What all adapters share: guard.d.mts and adapters/README.md. */
+/** Types and promises of ai-sdk.mjs. guard.d.mts and adapters/README.md describe the parts that all adapters share. */
 import type { GuardSettings } from "./guard.mjs";
 
-/** `context` has the SDK's options of the call: `toolCallId`, `messages` and more. */
+/** `context` has the SDK's options for the call: `toolCallId`, `messages` and more. */
 export interface AiSdkSettings extends GuardSettings {
-  /** The name of the MCP server that the tools are from. Without it they are the program's own. */
+  /** The name of the tools' MCP server. Without it, the tools are the program's own. */
   readonly server?: string;
 }
 
@@ -12,8 +12,8 @@ export interface AiSdkSettings extends GuardSettings {
  * reason.
  *
  * With `onEscalate: "park"`, a call that a person must decide becomes an approval request of the SDK (6 and 7). After its
- * answer the SDK runs the call, and the gate is asked again: only the person's decision at the gate counts. The SDK 5 has no
- * such request and refuses the call.
+ * answer the SDK starts the call, and the gate is asked again: only the person's decision at the gate counts. The AI SDK 5
+ * has no approval requests, so the call is refused.
  *
  * @throws a TypeError that names each tool without an `execute` function, and each tool whose name has a dot
  */

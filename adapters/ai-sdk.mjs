@@ -22,13 +22,13 @@ export function guarded(tools, { server, ...settings }) {
 }
 
 function problemsOf({ key, tool, name }) {
-  if (name === undefined) return [`${key} has a dot, as only tools of MCP servers have`];
+  if (name === undefined) return [`${key} has a dot, which only tools of MCP servers may have`];
   if (typeof tool.execute === "function") return [];
   return [`${key} has no execute function, so the provider or another program runs it`];
 }
 
 function guardedTool(tool, { name, guard, parks }) {
-  /** Judgements from the question whether a person decides until the tool runs. The SDK gives both the same input. */
+  /** Judgements that `needsApproval` made, until the tool runs. The SDK passes the same input object to both. */
   const known = new WeakMap();
   const place = { tool, name, guard, known };
   const execute = async (input, options) =>
@@ -42,7 +42,7 @@ function guardedTool(tool, { name, guard, parks }) {
 async function asksPerson(place, input, options) {
   const { needsApproval: own } = place.tool;
   if (typeof own === "function" ? await own(input, options) : own) return true;
-  if (isParked(options)) return true; // it was answered, and `execute` asks the gate
+  if (isParked(options)) return true; // the request was answered, and `execute` asks the gate
   const judgement = await judge(place, input, options);
   place.known.set(input, { judgement, text: JSON.stringify(input) });
   return judgement.parks;
@@ -59,7 +59,7 @@ function judge({ guard, name }, input, context) {
   return guard.judge({ name, input, context }, { signal: context?.abortSignal ?? undefined });
 }
 
-/** For a tool that yields, so that its outputs in between are kept. */
+/** For a streaming tool: keeps its intermediate outputs. */
 async function* inSteps(place, input, options) {
   const judgement = await judged(place, input, options);
   if (!judgement.runs) refuse(judgement);
@@ -82,7 +82,7 @@ function refuse(judgement) {
   throw new SvcGateRefusal(judgement);
 }
 
-/** Returns the result, or the last output of a tool that yields. */
+/** Returns the result, or the last output of a streaming tool. */
 async function lastOf(result) {
   const found = await result;
   if (typeof found?.[Symbol.asyncIterator] !== "function") return found;

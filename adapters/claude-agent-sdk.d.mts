@@ -11,7 +11,7 @@ export interface GuardedCall {
   readonly hostName: string;
   /** Null outside a sub-agent. */
   readonly agentId: string | null;
-  /** An id of the model: two calls may have the same. */
+  /** An id from the model: two calls may have the same id. */
   readonly toolUseId: string;
 }
 
@@ -28,10 +28,10 @@ export interface GuardSettings extends SharedSettings<GuardedCall> {
 /**
  * Returns options for `query` under which the gate decides each tool call. The given options stay as they are.
  *
- * It sets `hooks`, `disallowedTools` and, with `grant`, `permissionMode: "dontAsk"` and `settingSources: []` (unless you set
- * other sources: their files can allow tools and switch hooks off).
+ * It sets `hooks`, `disallowedTools` and, with `grant`, `permissionMode: "dontAsk"` and `settingSources: []`. If you set
+ * other sources, it keeps them: their files can allow tools and switch hooks off.
  *
- * @throws a TypeError that names every option that would let a call run without the gate, or run another call than judged:
+ * @throws a TypeError that names every option that would let a call run without the gate, or change a judged call:
  *   allowed tools, another permission mode, another PreToolUse hook, a tool that the provider runs
  */
 export declare function guarded<Options extends object>(options: Options, settings: GuardSettings): Options;

@@ -1,4 +1,4 @@
-/** Types and promises of google-adk.mjs. What all adapters share: guard.d.mts and adapters/README.md. */
+/** Types and promises of google-adk.mjs. guard.d.mts and adapters/README.md describe the parts that all adapters share. */
 import type { GuardSettings } from "./guard.mjs";
 
 /** `context` of a call is the Context that ADK gives to the tool. */

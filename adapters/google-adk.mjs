@@ -39,7 +39,7 @@ function guardedToolset(toolset, guard) {
 
 function guardedTool(tool, guard) {
   const place = { guard, name: nameOf(tool) };
-  // Not a copy, because the framework asks for the tool's class, and gets the tool from `processLlmRequest` as `this`.
+  // Not a copy, because the framework checks the tool's class, and uses `this` of `processLlmRequest` as the tool.
   const changed = Object.create(tool);
   if (parsesItself(tool))
     changed.execute = (input, context) => run(place, input, context, () => tool.execute(input, context));
@@ -52,8 +52,8 @@ function guardedTool(tool, guard) {
 }
 
 /**
- * Whether the tool is a FunctionTool, which parses the input in `runAsync` and then calls `execute`: the gate judges the parsed
- * input. If a subclass has a `runAsync` of its own, the gate is asked there.
+ * Whether the tool is a FunctionTool, which parses the input in `runAsync` and then calls `execute`. There the gate judges
+ * the parsed input. If a subclass has a `runAsync` of its own, the gate is asked there.
  */
 function parsesItself(tool) {
   let place = tool;
@@ -83,7 +83,7 @@ function unguardedIn({ name, codeExecutor, tools = [], subAgents = [] }) {
   return [...own, ...code, ...subAgents.flatMap(unguardedIn)];
 }
 
-/** What the provider runs of a request to the model: all but the declarations of functions. */
+/** What the provider runs from a request to the model: everything except the declarations of functions. */
 function providedIn({ config }) {
   const kinds = (config?.tools ?? []).flatMap((tool) => Object.keys(tool));
   return kinds.filter((kind) => kind !== "functionDeclarations").map((kind) => `the provider runs ${kind}`);

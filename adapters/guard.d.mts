@@ -30,11 +30,11 @@ export interface GuardedCall {
   readonly context?: any;
 }
 
-/** How a call that a person must decide goes on: it is refused, it waits in place, or the run stops and can be resumed. */
+/** For a call that a person must decide: refuse it, let it wait in place, or stop the run so that it can be resumed. */
 export type OnEscalate = "refuse" | "wait" | "park";
 
 export interface GuardSettings<Call extends GuardedCall = GuardedCall> {
-  /** One client is one run of an agent. If the agent serves several runs, give a function that returns the run's client. */
+  /** The client of one run of an agent. If the agent serves several runs, pass a function that returns the run's client. */
   readonly gate: GateClient | ((call: Call) => GateClient | Promise<GateClient>);
   /** Returns the facts of the platform about this call. If it throws or changes the call's input, the call is refused. */
   readonly facts?: (call: Call) => object | null | undefined | Promise<object | null | undefined>;
@@ -52,7 +52,7 @@ export interface Judgement {
   readonly runs: boolean;
   /** Whether an enforcing gate allowed the call: only this is a permission in a framework that has permissions. */
   readonly grants: boolean;
-  /** Whether the run is to stop until a person has decided. */
+  /** Whether the run must stop until a person has decided. */
   readonly parks: boolean;
   /** One sentence for the model. */
   readonly reason: string;
@@ -69,17 +69,17 @@ export interface JudgeOptions {
 
 export interface Guard<Call extends GuardedCall = GuardedCall> {
   /**
-   * Asks the gate about the call. Never rejects: a failure is a judgement that refuses. So is an input that changed meanwhile.
+   * Asks the gate about the call. Never rejects: a failure, or an input that changed meanwhile, is a judgement that refuses.
    */
   judge(call: Call, options?: JudgeOptions): Promise<Judgement>;
   /**
-   * Reports what became of an allowed call, and sends nothing if no receipt exists. Nobody has to wait for the promise. It
+   * Reports the outcome of an allowed call. Sends nothing if no receipt exists. You need not wait for the promise, which
    * never rejects.
    */
   report(judgement: Judgement, status: "done" | "unknown"): Promise<void>;
   /**
-   * Runs `work` if the gate allows the call, and reports the outcome. Otherwise it returns what `refuse` makes of the
-   * judgement. It rejects if `work` or `refuse` does.
+   * Runs `work` if the gate allows the call, and reports the outcome. Otherwise it returns `refuse(judgement)`. It rejects if
+   * `work` or `refuse` rejects.
    */
   run<T, R>(
     call: Call,
@@ -87,7 +87,7 @@ export interface Guard<Call extends GuardedCall = GuardedCall> {
     refuse: (judgement: Judgement) => R | Promise<R>,
     options?: JudgeOptions,
   ): Promise<T | R>;
-  /** The same after `judge`. The judgement must be of exactly this call. It is good for one run: a second one is refused. */
+  /** Does what `run` does, with a judgement of exactly this call. The judgement is good for one run: a second run is refused. */
   runJudged<T, R>(
     judgement: Judgement,
     work: () => T | Promise<T>,
@@ -99,7 +99,10 @@ export interface Guard<Call extends GuardedCall = GuardedCall> {
 export interface Framework {
   /** The values of `onEscalate` that it can hold. Default `refuse` and `wait`. */
   readonly ways?: readonly OnEscalate[];
-  /** Whether it has permissions of its own, and the gate's ALLOW is one. Then fail-open lets nothing run. Default false. */
+  /**
+   * Whether it has its own permissions, so that the gate's ALLOW is a permission. Then fail-open lets nothing run. Default
+   * false.
+   */
   readonly grant?: boolean;
 }
 

@@ -1,8 +1,8 @@
 /**
  * The part that all adapters share: it asks the gate about a call, and says whether the tool may run.
  *
- * An adapter translates between this and its framework. So a reviewer reads the decision once. The module imports nothing.
- * Types and promises of each function: guard.d.mts. The rules: README.md.
+ * An adapter translates between this guard and its framework. So a reviewer reads the code of the decision only once. The
+ * module imports nothing. Types and promises of each function: guard.d.mts. The rules: README.md.
  */
 
 const factsFailed = "Svc: the facts about this call could not be read; the action is blocked.";
@@ -18,7 +18,8 @@ const used = new WeakSet();
 export function guardOf(settings, { ways = ["refuse", "wait"], grant = false } = {}) {
   const { gate, facts = () => undefined, onEscalate = "refuse", waitMs = 900_000, log = console.error } = settings;
   const unknown = Object.keys(settings).find((name) => !optionNames.includes(name));
-  if (unknown !== undefined) throw new TypeError(`unknown setting ${unknown}: they are ${optionNames.join(", ")}`);
+  if (unknown !== undefined)
+    throw new TypeError(`unknown setting ${unknown}: the settings are ${optionNames.join(", ")}`);
   if (typeof gate !== "function" && typeof gate?.check !== "function")
     throw new TypeError("gate must be a SvcGate, or a function that returns the SvcGate of a call");
   if (typeof facts !== "function") throw new TypeError("facts must be a function");
@@ -35,13 +36,13 @@ export function guardOf(settings, { ways = ["refuse", "wait"], grant = false } =
   };
 }
 
-/** A log that fails must not decide how a call ends. */
+/** A log that fails must not change the result of a call. */
 function safely(log) {
   return (problem) => {
     try {
       log(problem);
     } catch {
-      // Nobody else reads it.
+      // There is no other place to report it.
     }
   };
 }
@@ -104,7 +105,7 @@ async function runJudged(all, judgement, { work, refuse }) {
   if (!judgement.runs) return refuse(judgement);
   if (used.has(judgement)) return refuse(refusal(usedUp));
   used.add(judgement);
-  let status = "unknown"; // after an error nobody knows how far the tool came
+  let status = "unknown"; // after an error, the tool may have begun
   try {
     const result = await work();
     status = "done";
@@ -124,7 +125,7 @@ async function report({ log }, { runs, verdict, gate }, status) {
   }
 }
 
-/** A tool of a framework that takes an error for the result throws it. */
+/** A tool throws it, in a framework that shows the model the error as the result. */
 export class SvcGateRefusal extends Error {
   name = "SvcGateRefusal";
 

@@ -1,9 +1,9 @@
-/** Types and promises of langchain.mjs. What all adapters share: guard.d.mts and adapters/README.md. */
+/** Types and promises of langchain.mjs. guard.d.mts and adapters/README.md describe the parts that all adapters share. */
 import type { GuardSettings } from "./guard.mjs";
 
 /** `context` has the RunnableConfig of the call: `configurable.thread_id`, `context` and more. */
 export interface LangChainSettings extends GuardSettings {
-  /** The name of the MCP server that the tools are from. Without it they are the program's own. */
+  /** The name of the tools' MCP server. Without it, the tools are the program's own. */
   readonly server?: string;
   /** The function `interrupt` of @langchain/langgraph. `onEscalate: "park"` needs it. */
   readonly interrupt?: (value?: any) => any;

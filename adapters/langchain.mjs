@@ -11,7 +11,7 @@
  */
 import { gateName, guardOf } from "./guard.mjs";
 
-/** The method of a tool that gets the parsed arguments, and LangGraph's notes on the task that runs. */
+/** The method of a tool that gets the parsed arguments, and LangGraph's internal state of the running task. */
 const [method, notes, saver] = ["_call", "__pregel_scratchpad", "__pregel_checkpointer"];
 
 export function guarded(tools, { server, interrupt, ...settings }) {
@@ -29,8 +29,8 @@ function problemsOf({ tool, name }) {
   if (typeof tool[method] !== "function")
     return [`${shown} is not a tool of LangChain: the provider or a graph runs it`];
   if (ownersOf(tool, "invoke") > 1)
-    return [`${shown} has an invoke of its own, which could work before the gate is asked`];
-  return name === undefined ? [`${shown} has a dot, as only tools of MCP servers have`] : [];
+    return [`${shown} has an invoke of its own, which could act before the gate is asked`];
+  return name === undefined ? [`${shown} has a dot, which only tools of MCP servers may have`] : [];
 }
 
 /** Counts the classes of the tool that define this member. In the framework only StructuredTool defines `invoke`. */
@@ -41,7 +41,7 @@ function ownersOf(tool, member) {
 
 function guardedTool(place) {
   const run = (input, manager, config) => decided(place, { input, manager, config });
-  // A tool is an instance of a class of LangChain, which asks for it.
+  // LangChain checks the class of a tool.
   return Object.assign(Object.create(Object.getPrototypeOf(place.tool)), place.tool, { [method]: run });
 }
 
@@ -55,7 +55,7 @@ async function decided({ tool, name, guard, interrupt }, { input, manager, confi
   return ran(guard, judgement, () => tool[method](input, manager, within(config)));
 }
 
-/** An error is reported as unknown. So is an interrupt of the tool itself: nobody knows how far the tool came. */
+/** An error, and an interrupt by the tool itself, are reported as unknown: the tool may have begun. */
 async function ran(guard, judgement, work) {
   let result;
   try {
@@ -85,8 +85,8 @@ function parkedCall(tool, { reason, approval }, config) {
 }
 
 /**
- * A resumed call runs again from its start, and LangGraph gives its answers to its interrupts in their order. So the answers
- * to this adapter are taken first: the tool's own questions must not get them.
+ * A resumed call runs again from its start, and LangGraph returns the answers to interrupts in order. So this adapter takes
+ * its own answers first: the tool's own interrupts must not get them.
  */
 function takeAnswers(interrupt, config) {
   const id = config?.toolCall?.id;
@@ -113,7 +113,7 @@ function isAlone(config) {
   return calls?.length === 1 && calls[0].id === config.toolCall?.id;
 }
 
-/** Tells the tools of a sub-agent that it runs beside other calls. */
+/** Tells the tools of a sub-agent that other calls run in its task. */
 function within(config) {
   if (padOf(config) === undefined || isAlone(config)) return config;
   return { ...config, configurable: { ...config.configurable, svcGateShared: true } };

@@ -1,9 +1,9 @@
-/** Types and promises of mastra.mjs. What all adapters share: guard.d.mts and adapters/README.md. */
+/** Types and promises of mastra.mjs. guard.d.mts and adapters/README.md describe the parts that all adapters share. */
 import type { GuardSettings } from "./guard.mjs";
 
 /** `context` has Mastra's context of the tool: `requestContext`, `agent` and more. */
 export interface MastraSettings extends GuardSettings {
-  /** The name of the MCP server whose tools these are, as in Mastra's MCP client. Without it they are the program's own. */
+  /** The name of the tools' MCP server, as in Mastra's MCP client. Without it, the tools are the program's own. */
   readonly server?: string;
 }
 

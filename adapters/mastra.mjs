@@ -44,15 +44,15 @@ function guardedTool(tool, name, guard) {
       () => parkedOrRefused(judgement, context),
     );
   };
-  // A tool is an instance of a class of Mastra, which asks for it.
+  // Mastra checks the class of a tool.
   return Object.assign(Object.create(Object.getPrototypeOf(tool)), tool, { execute });
 }
 
-/** A tool of Mastra validates its input again inside `execute`. The schema must leave the input as it is then. */
+/** A tool of Mastra validates its input again inside `execute`. Then the schema must not change the input. */
 async function isFinal({ inputSchema }, input) {
   const standard = inputSchema?.["~standard"];
   if (standard === undefined) return true;
-  const text = JSON.stringify(input); // before, because a schema may change the object itself
+  const text = JSON.stringify(input); // as text, because the schema may change the object
   const { issues, value } = await standard.validate(input);
   return issues === undefined && JSON.stringify(value) === text;
 }

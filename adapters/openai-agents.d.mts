@@ -1,4 +1,4 @@
-/** Types and promises of openai-agents.mjs. What all adapters share: guard.d.mts and adapters/README.md. */
+/** Types and promises of openai-agents.mjs. guard.d.mts and adapters/README.md describe the parts that all adapters share. */
 import type { GuardSettings } from "./guard.mjs";
 
 /** `context` has the SDK's RunContext of the call. It is undefined if the program itself calls a tool of an MCP server. */
@@ -14,6 +14,6 @@ export type OpenAiAgentsSettings = GuardSettings;
  * With `onEscalate: "park"`, a function tool that a person must decide interrupts the run. Approve the interruption after the
  * decision and run the state again: the gate is asked again, and only the person's decision at the gate counts.
  *
- * @throws a TypeError that names each tool, agent and server that the gate could not stand before
+ * @throws a TypeError that names each tool, agent and server that the adapter cannot guard
  */
 export declare function guarded<A extends object>(agent: A, settings: OpenAiAgentsSettings): A;

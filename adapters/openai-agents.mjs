@@ -23,7 +23,7 @@ export function guarded(agent, settings) {
   return guardedAgent(agent, { guard, parks: settings.onEscalate === "park", copies: new Map() });
 }
 
-/** Names all that the gate could not stand before, in the agent and in those that it hands over to. */
+/** Names everything that the adapter cannot guard, in the agent and in those that it hands over to. */
 function problemsOf(agent, seen) {
   if (known.has(agent) || seen.has(agent)) return [];
   seen.add(agent);
@@ -90,7 +90,7 @@ function guardedTool(tool, place) {
 
 function inPlace(tool, { guard, parks }) {
   const { name, invoke, needsApproval } = tool;
-  /** Judgements from the question whether a person decides until the tool runs, by run and by call. */
+  /** Judgements that `needsApproval` made, until the tool runs: by run and by call. */
   const place = { name: gateName(name), invoke, needsApproval, guard, kept: new WeakMap() };
   tool.invoke = (runContext, text, details) => invoked(place, { runContext, text, details });
   if (parks) tool.needsApproval = (runContext, input, id) => asksPerson(place, { runContext, input, id });
@@ -192,7 +192,7 @@ function judgedHandoff(handoff, guard) {
   return handoff.clone({ onInvokeHandoff });
 }
 
-/** Undefined for a text that is not JSON: then the gate's client has nothing to ask about, and the call is refused. */
+/** Undefined for a text that is not JSON. The gate cannot judge it, so the call is refused. */
 function parsed(text) {
   try {
     return JSON.parse(text);

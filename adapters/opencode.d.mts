@@ -1,12 +1,12 @@
-/** Types and promises of opencode.mjs. What all adapters share: guard.d.mts and adapters/README.md. */
+/** Types and promises of opencode.mjs. guard.d.mts and adapters/README.md describe the parts that all adapters share. */
 import type { GateClient, GuardedCall, GuardSettings } from "./guard.mjs";
 
-/** A call of the host: `context` says in which session it is. */
+/** A call of the host. `context` names its session. */
 export interface OpencodeCall extends GuardedCall {
   readonly context: {
     /** The session that a person began. */
     readonly session: string;
-    /** The session of the call: that of a sub-agent, if one makes it. */
+    /** The session of the call. A sub-agent has its own session. */
     readonly sessionID: string;
     readonly callID: string;
   };
@@ -20,8 +20,8 @@ export interface OpencodeSettings extends Omit<GuardSettings<OpencodeCall>, "gat
   readonly gate: (session: string) => GateClient;
   readonly onEscalate?: "refuse" | "wait";
   /**
-   * MCP servers by their names. The adapter writes them into the host's settings, over those of a project's file. Only
-   * their tools are `server.tool` at the gate. Tools of all other servers are `project:server.tool`.
+   * MCP servers by their names. The adapter writes them into the host's settings, over those of a project's file. At the
+   * gate, only their tools are `server.tool`. Tools of all other servers are `project:server.tool`.
    */
   readonly servers?: Readonly<Record<string, McpServer>>;
   /** Default true: the host's settings deny every tool, and the adapter opens them. False: the host's permissions stay. */
@@ -47,7 +47,7 @@ export interface OpencodeHost {
 export type OpencodeHooks = Readonly<Record<string, (...values: any[]) => Promise<void>>>;
 
 /**
- * Returns a plugin for a file of your own in the host's `plugins` folder.
+ * Returns a plugin for your own file in the host's `plugins` folder.
  *
  * @throws a TypeError for a setting that does not exist or cannot be used
  */

@@ -5,8 +5,8 @@
  *     "plugin": [["file:///path/to/adapters/opencode.mjs", { "url": "https://gate.example", "keyFile": "/path/to/key" }]]
  *
  * Grant mode: the file denies every tool, and the plugin opens them when it has loaded. From then on each call asks the gate.
- * So a plugin that is missing, or fails to load, denies by the host's own rules. Within the host a call is refused by an
- * error, so each way through the hook ends with an error, except that of an allowed call.
+ * So if the plugin is missing, or fails to load, the host denies every call. In the host only an error refuses a call, so the
+ * hook throws unless the call is allowed.
  *
  * Types and promises of each function: opencode.d.mts. Names of tools and rules for every adapter: README.md.
  */
@@ -34,7 +34,8 @@ async function started(host, options = {}) {
 
 async function hooksWith(host, options) {
   const unknown = Object.keys(options).find((name) => !optionNames.includes(name));
-  if (unknown !== undefined) throw new TypeError(`unknown option ${unknown}: they are ${optionNames.join(", ")}`);
+  if (unknown !== undefined)
+    throw new TypeError(`unknown option ${unknown}: the options are ${optionNames.join(", ")}`);
   const { url, keyFile, timeoutMs, ...settings } = options;
   const { SvcGate } = await import(new URL("../clients/javascript/svc-gate.mjs", import.meta.url).href);
   const apiKey = await keyIn(keyFile);
@@ -91,11 +92,13 @@ function hooksOf({ guard, root, servers, grant, note }) {
       config.mcp = { ...config.mcp, ...servers };
       names = Object.keys(config.mcp);
       isGranting = grant && opened(config);
-      if (grant && !isGranting) note('svc-gate: set "permission": { "*": "deny" }, so that a lost plugin denies');
+      if (grant && !isGranting)
+        note('svc-gate: set "permission": { "*": "deny" }, so that no tool runs without the plugin');
     },
     "tool.execute.before": async ({ tool, sessionID, callID }, output) => {
       const name = nameOf(tool, names, servers);
-      if (name === undefined) throw refusal("Svc: the call has no name that is clear; the action is blocked.");
+      if (name === undefined)
+        throw refusal("Svc: it is not clear which MCP server has the tool; the action is blocked.");
       fix(output);
       const context = { session: await root(sessionID), sessionID, callID };
       const judgement = await guard.judge({ name, input: output.args, context });
@@ -108,7 +111,7 @@ function hooksOf({ guard, root, servers, grant, note }) {
     "tool.execute.after": async ({ callID }) => ends(callID, "done"),
     event: async ({ event: { type, properties } }) => {
       const { part } = properties ?? {};
-      // After an error nobody knows how far the tool came.
+      // After an error, the tool may have begun.
       if (type === "message.part.updated" && part?.state?.status === "error") ends(part.callID, "unknown");
     },
     dispose: async () => void (await Promise.all(reports)), // the host ends right after its last answer
@@ -161,10 +164,10 @@ async function rootOf({ client }, session) {
     if (!data.parentID) return id;
     id = data.parentID;
   }
-  throw refusal("Svc: the call is in too many sessions; the action is blocked.");
+  throw refusal("Svc: the call's session has too many parents; the action is blocked.");
 }
 
-/** Returns the function with a memory of its last results. A failure is not remembered. */
+/** Returns the function with a cache of its last results. A failure is not cached. */
 function remembered(work) {
   const results = new Map();
   return (key) => {

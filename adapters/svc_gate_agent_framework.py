@@ -14,7 +14,7 @@ from typing import Any, Awaitable, Callable, Literal, Optional, Union
 
 from agent_framework import ChatContext, ChatMiddleware, Content, FunctionInvocationContext, FunctionMiddleware, FunctionTool
 
-# The framework's own middleware for policies uses these. If a version does not have them, this module cannot be imported.
+# The framework's own policy middleware uses these names. If a version lacks them, this module cannot be imported.
 from agent_framework._tools import _SECURITY_ARGUMENTS_SNAPSHOT_CONTEXT_KEY, _argument_authority_token
 from pydantic_core import to_jsonable_python
 from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name, with_defaults
@@ -30,13 +30,13 @@ def gate_middleware(
     gate: Any, facts: Optional[Callable[[GuardedCall], Any]] = None,
     on_escalate: Literal["refuse", "wait", "park"] = "refuse", wait: float = 900.0, log: Callable[[str], Any] = _log.error,
 ) -> list[Union[FunctionMiddleware, ChatMiddleware]]:
-    """Returns the middleware with which a tool runs only if the gate allows the call. The model reads why a call was refused.
+    """Returns middleware that lets a tool run only if the gate allows the call. The model reads why a call was refused.
 
-    ``gate`` is an AsyncGate of svc_gate_async, one for each run, or a function from the call to it. ``context`` of a call is the
-    FunctionInvocationContext. ``facts`` returns the platform's facts about a call, or is an async function; if it raises, the call
-    is refused. If a person must decide, ``on_escalate`` refuses the call, waits up to ``wait`` seconds, or parks it: the run ends
-    with the framework's request for an approval. After any approved answer the gate is asked again, and only the person's decision
-    at the gate counts. ``log`` takes sentences for operators, which the model must not read.
+    ``gate`` is an AsyncGate of svc_gate_async, one for each run, or a function that returns it for a call. ``context`` of a call
+    is the FunctionInvocationContext. ``facts`` returns the platform's facts about a call, or is an async function; if it raises,
+    the call is refused. If a person must decide, ``on_escalate`` refuses the call, waits up to ``wait`` seconds, or parks it.
+    Parking ends the run with the framework's request for an approval. After any approved answer the gate is asked again, and only
+    the person's decision at the gate counts. ``log`` takes sentences for operators, which the model must not read.
 
     An agent needs both parts of the list. A run raises ValueError before its first request if it has tools that the provider or
     another program runs.
@@ -73,7 +73,8 @@ class _Requests(ChatMiddleware):
 
 
 def _input_of(context: FunctionInvocationContext) -> dict[str, Any]:
-    """The framework sends a server also the run's ``function_invocation_kwargs`` that have the name of an argument of the tool."""
+    """The framework also sends a server each of the run's ``function_invocation_kwargs`` that has the name of a tool's
+    argument."""
     tool, arguments = context.function, to_jsonable_python(context.arguments)
     if "_mcp_remote_name" not in (tool.additional_properties or {}):
         return with_defaults(tool.func, arguments, ("self", tool._context_parameter_name))

@@ -37,7 +37,7 @@ class GuardedCall(_Call):
     """A call as the gate is asked about it.
 
     ``name`` is ``Bash`` or ``server.tool``, ``host_name`` the host's name for it. ``agent_id`` is None outside a sub-agent.
-    ``tool_use_id`` is an id of the model: two calls may have the same.
+    ``tool_use_id`` is an id from the model: two calls may have the same id.
     """
 
     host_name: str = ""
@@ -58,8 +58,8 @@ def guarded(
     use it while the gate observes. ``log`` takes sentences for operators, which the model must not read.
 
     It sets hooks, disallowed_tools and, with ``grant``, permission_mode and setting_sources (unless you set other sources: their
-    files can allow tools and switch hooks off). Raises ValueError for options that would let a call run without the gate, or run
-    another call than judged.
+    files can allow tools and switch hooks off). Raises ValueError for options that would let a call run without the gate, or
+    change a judged call.
     """
     # Not park: a run that resumes can run its parked call before the SDK has registered the hook.
     guard = Guard(gate, facts, on_escalate, wait, log, grant=grant)
@@ -95,7 +95,7 @@ def _hooks_of(guard: Guard, grant: bool) -> tuple[Any, Any]:
 
     async def after(found: dict[str, Any], tool_use_id: Optional[str], context: Any) -> dict[str, Any]:
         judgement = running.pop(found["tool_use_id"], None)
-        if judgement is not None:  # after an error nobody knows how far the tool came
+        if judgement is not None:  # after an error, the tool may have begun
             guard.report(judgement, "done" if found["hook_event_name"] == "PostToolUse" else "unknown")
         return {}
 

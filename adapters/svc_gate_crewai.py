@@ -34,13 +34,14 @@ def guarded(
     servers: Optional[Mapping[str, Iterable[BaseTool]]] = None, on_escalate: Literal["refuse", "wait"] = "refuse",
     wait: float = 900.0, log: Callable[[str], Any] = _log.error,
 ) -> _Guarded:
-    """Returns the crew or agent, changed: a tool of its agents and tasks runs only if the gate allows the call. Copies are too.
+    """Returns the changed crew or agent: a tool of its agents and tasks runs only if the gate allows the call. Copies are guarded
+    too.
 
-    ``gate`` is a SvcGate, one for each run, or a function from the call to it. ``context`` of a call is the agent that calls.
-    ``facts`` returns the platform's facts about a call; if it raises, the call is refused. ``servers`` has the tools of each MCP
-    server by the server's name, except for those of ``mcps``. If a person must decide, ``on_escalate`` refuses the call, or waits
-    up to ``wait`` seconds. ``log`` takes sentences for operators, which the model must not read. The model reads why a call was
-    refused.
+    ``gate`` is a SvcGate, one for each run, or a function that returns it for a call. ``context`` of a call is the agent that
+    calls. ``facts`` returns the platform's facts about a call; if it raises, the call is refused. ``servers`` has the tools of
+    each MCP server by the server's name, except for those of ``mcps``. If a person must decide, ``on_escalate`` refuses the call,
+    or waits up to ``wait`` seconds. ``log`` takes sentences for operators, which the model must not read. The model reads why a
+    call was refused.
 
     Raises ValueError if an agent acts in a way that the gate cannot see.
     """
@@ -58,16 +59,16 @@ def guarded(
 
 
 def _names_of(servers: Optional[Mapping[str, Iterable[BaseTool]]]) -> _Names:
-    """Names at the gate by the id of the tool. The tool is there too, because the id of a lost tool is used again."""
+    """Names at the gate by the id of the tool. It also holds the tool, because Python reuses the id of a collected object."""
     return {id(tool): (tool, gate_name(tool.name, server)) for server, tools in (servers or {}).items() for tool in tools}
 
 
 def _guarded_class(kind: type[Agent], guard: Guard, names: _Names) -> type[Agent]:
-    """A class, because the framework makes a copy of an agent with the agent's class."""
+    """A class, because the framework copies an agent by calling its class."""
 
     class GuardedAgent(kind):
         def _add_skill_loader_tool(self, tools: list[BaseTool], *args: Any, **kwargs: Any) -> list[BaseTool]:
-            """The last that adds a tool, on each way to run an agent."""
+            """Whichever way an agent runs, the framework adds its last tools here."""
             return [_guarded(tool, self, guard, names) for tool in super()._add_skill_loader_tool(tools, *args, **kwargs)]
 
         def create_agent_executor(self, *args: Any, **kwargs: Any) -> None:
@@ -118,7 +119,7 @@ def _refusal(judgement: Judgement) -> ToolFailure:
 
 
 def _never(arguments: Any = None, result: Any = None) -> bool:
-    """A result from the cache would come without a question."""
+    """A cached result would come without a check."""
     return False
 
 
@@ -133,7 +134,7 @@ def _name_of(tool: BaseTool) -> Optional[str]:
 
 
 def _check(executor: Any) -> None:
-    """If a version adds tools in another place, the run ends here."""
+    """If a version of CrewAI adds tools in another place, the run ends here."""
     unknown = [tool.name for tool in executor.original_tools if not isinstance(tool, _GuardedTool)]
     if unknown:
         raise RuntimeError("svc-gate does not guard these tools: " + ", ".join(unknown))

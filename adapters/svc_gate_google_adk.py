@@ -4,8 +4,8 @@
     runner = Runner(app=App(name="payer", root_agent=agent, plugins=[GatePlugin(gate, facts)]), session_service=sessions)
 
 A plugin of the runner sees the calls of all its agents, also of sub-agents and of agents in an AgentTool. It must be the last
-one that looks at calls, and agents must have no ``before_tool_callback``: these run after the gate's check and could change the
-input. The rules for all adapters: adapters/README.md.
+plugin that looks at calls, and agents must have no ``before_tool_callback``: these run later and could change the input. The
+rules for all adapters: adapters/README.md.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _NOT_CONFIRMED = "Svc: the user of the app did not confirm the call; the action 
 class GatePlugin(BasePlugin):
     """Lets a tool run only if the gate allows the call. The model reads the reason of a refused call.
 
-    ``gate`` is an AsyncGate of svc_gate_async, one for each run, or a function from the call to it. ``context`` of a call is the
-    ToolContext. ``facts`` returns the platform's facts about a call, or is an async function; if it raises, the call is refused. If a
-    person must decide, ``on_escalate`` refuses the call, waits up to ``wait`` seconds, or parks it: the run ends with ADK's request
-    for a confirmation. After any answer ``confirmed`` the gate is asked again, and only the person's decision at the gate counts.
-    ``log`` takes sentences for operators, which the model must not read.
+    ``gate`` is an AsyncGate of svc_gate_async, one for each run, or a function that returns it for a call. ``context`` of a call
+    is the ToolContext. ``facts`` returns the platform's facts about a call, or is an async function; if it raises, the call is
+    refused. If a person must decide, ``on_escalate`` refuses the call, waits up to ``wait`` seconds, or parks it. Parking ends
+    the run with ADK's request for a confirmation. After any answer ``confirmed`` the gate is asked again, and only the person's
+    decision at the gate counts. ``log`` takes sentences for operators, which the model must not read.
 
-    A run raises RuntimeError that names each agent or tool that the gate cannot stand before.
+    A run raises RuntimeError, which names each agent or tool that the plugin cannot guard.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ def _name_of(tool: BaseTool) -> Optional[str]:
 
 
 def _input_of(tool: BaseTool, given: dict[str, Any]) -> dict[str, Any]:
-    """The arguments as the function gets them: ADK makes Pydantic models of them."""
+    """The arguments as the function gets them: ADK converts them to Pydantic models."""
     if not isinstance(tool, FunctionTool):
         return given
     return with_defaults(tool.func, plain(tool._preprocess_args(given)), tool._ignore_params)
@@ -133,7 +133,7 @@ def _after(plugin: BasePlugin, plugins: list[BasePlugin]) -> list[BasePlugin]:
 
 
 def _provided_by(tool: Any) -> list[str]:
-    """What the provider runs of an entry of the model's request: all of it but the declarations of functions."""
+    """What the provider runs from an entry of the model's request: everything except the declarations of functions."""
     if not hasattr(tool, "model_dump"):
         return [getattr(tool, "__name__", type(tool).__name__)]
     return [name for name in tool.model_dump(exclude_none=True) if name != "function_declarations"]

@@ -1,7 +1,8 @@
 """The part that all svc-gate adapters for Python share: it asks the gate about a call, and says whether the tool may run.
 
-An adapter translates between this and its framework. So a reviewer reads the decision once. The rules: adapters/README.md.
-Frameworks that use asyncio take an AsyncGate and ``judge`` and ``run``. Others take a SvcGate, ``judge_now`` and ``run_now``.
+An adapter translates between this guard and its framework. So a reviewer reads the code of the decision only once. The rules:
+adapters/README.md. Frameworks with asyncio take an AsyncGate, ``judge`` and ``run``. Others take a SvcGate, ``judge_now`` and
+``run_now``.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Judgement:
     """What the framework may do with a call.
 
     ``runs``: the tool may run now. ``grants``: an enforcing gate allowed it; only this is a permission in a framework that has
-    permissions. ``parks``: the run is to stop until a person has decided. ``reason`` is one sentence for the model. ``approval``
+    permissions. ``parks``: the run must stop until a person has decided. ``reason`` is one sentence for the model. ``approval``
     is the id of the approval that a person gives or denies, or None.
     """
 
@@ -64,13 +65,13 @@ class Judgement:
 class Guard:
     """Judges calls with these settings. Raises ValueError for a setting that cannot be used.
 
-    ``gate`` is the client of one run, or a function from the call to it, if the agent serves several runs. ``facts`` returns the
-    platform's facts about a call; if it raises, the call is refused. If a person must decide, ``on_escalate`` says how the call goes
-    on: ``refuse``, ``wait`` for up to ``wait`` seconds, or ``park``. ``log`` takes sentences for operators, which the model must not
-    read. Both functions may be async, except for ``judge_now`` and ``run_now``.
+    ``gate`` is the client of one run, or, if the agent serves several runs, a function that returns it for a call. ``facts``
+    returns the platform's facts about a call; if it raises, the call is refused. If a person must decide, ``on_escalate`` says
+    what happens to the call: ``refuse``, ``wait`` for up to ``wait`` seconds, or ``park``. ``log`` takes sentences for operators,
+    which the model must not read. Both functions may be async, except for ``judge_now`` and ``run_now``.
 
-    An adapter says what its framework can do: ``ways`` are the values of ``on_escalate``, and with ``grant`` the framework has
-    permissions of its own, the gate's ALLOW is one, and fail-open lets nothing run.
+    An adapter says what its framework can do. ``ways`` are the values of ``on_escalate``. With ``grant``, the framework has its
+    own permissions: the gate's ALLOW is a permission, and fail-open lets nothing run.
     """
 
     def __init__(
@@ -131,13 +132,13 @@ class Guard:
     async def run_judged(
         self, judgement: Judgement, work: Callable[[], Awaitable[_T]], refuse: Callable[[Judgement], _R],
     ) -> Union[_T, _R]:
-        """The same after ``judge``. The judgement must be of exactly this call, and is good for one run."""
+        """Does what ``run`` does, with a judgement of exactly this call, which is good for one run."""
         if not judgement.runs:
             return refuse(judgement)
         if judgement.begun:
             return refuse(_refusal(_USED_UP))
         judgement.begun.append(True)
-        status = "unknown"  # after an error nobody knows how far the tool came
+        status = "unknown"  # after an error, the tool may have begun
         try:
             result = await work()
             status = "done"
@@ -161,7 +162,7 @@ class Guard:
             self.report_now(judgement, status)
 
     def report(self, judgement: Judgement, status: str) -> None:
-        """Reports what became of an allowed call: ``done`` or ``unknown``. The result does not wait for the report."""
+        """Reports the outcome of an allowed call: ``done`` or ``unknown``. The result does not wait for the report."""
         if not _has_receipt(judgement):
             return
 
@@ -267,13 +268,14 @@ def plain(value: Any) -> Any:
         return members if len(members) == len(value) else value
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(each) for each in value]
-    return value if hasattr(value, "__next__") else _scalar(value)  # to read an iterator would leave nothing for the tool
+    return value if hasattr(value, "__next__") else _scalar(value)  # reading an iterator would leave nothing for the tool
 
 
 def with_defaults(function: Any, given: dict[str, Any], hidden: Iterable[str] = ()) -> dict[str, Any]:
-    """The arguments that a function gets: those given, and its defaults for others, as JSON data. A default of None is left out.
+    """The arguments that a function gets, as JSON data: the given ones, and the function's defaults for others. A default of None
+    is left out.
 
-    ``hidden`` are parameters that the framework fills, and not the model.
+    ``hidden`` are parameters that the framework fills, not the model.
     """
     try:
         parameters = inspect.signature(function).parameters.values()

@@ -33,9 +33,9 @@ def guarded(
 ) -> list[BaseTool]:
     """Returns the same tools, which run only if the gate allows the call. The result of a refused call is the reason.
 
-    ``gate`` is an AsyncGate for ``ainvoke`` and a SvcGate for ``invoke``. ``server`` is the name of the MCP server that the tools are
-    from; without it they are the program's own. The other settings are those of ``svc_gate_guard.Guard``. The ``context`` of a call is
-    its RunnableConfig.
+    ``gate`` is an AsyncGate for ``ainvoke`` and a SvcGate for ``invoke``. ``server`` is the name of the tools' MCP server.
+    Without it, the tools are the program's own. The other settings are those of ``svc_gate_guard.Guard``. The ``context`` of a
+    call is its RunnableConfig.
 
     With ``on_escalate="park"``, a call that a person must decide interrupts the run with a dict: ``svc_gate``, ``tool``, ``reason``
     and ``approval``. After the decision, resume with the value of the interrupt itself: the gate is asked again, and only the
@@ -60,7 +60,7 @@ def _problem_of(tool: Any, server: Optional[str]) -> Optional[str]:
     for way in ("run", "arun", "invoke", "ainvoke"):
         if not getattr(kind, way).__module__.startswith("langchain_core."):
             return "%s has a method %s of its own, which may run it without a check" % (tool.name, way)
-    return "%s has a dot, as only tools of MCP servers have" % tool.name if gate_name(tool.name, server) is None else None
+    return "%s has a dot, which only tools of MCP servers may have" % tool.name if gate_name(tool.name, server) is None else None
 
 
 def _guarded_tool(tool: BaseTool, name: Optional[str], guard: Guard) -> BaseTool:
@@ -130,9 +130,9 @@ def _parked(call: GuardedCall, judgement: Judgement) -> dict[str, Any]:
 
 
 def _take_answers(config: Any) -> None:
-    """A resumed call runs again from its start, and LangGraph gives its answers to its interrupts in their order.
+    """A resumed call runs again from its start, and LangGraph returns the answers to interrupts in order.
 
-    So the answers to this adapter are taken first: the tool's own questions must not get them.
+    So this adapter takes its own answers first: the tool's own interrupts must not get them.
     """
     configurable = config.get("configurable") or {}
     pad = configurable.get("__pregel_scratchpad")
@@ -153,7 +153,7 @@ def _is_alone(config: Any) -> bool:
 
 @contextlib.contextmanager
 def _beside_others() -> Iterator[None]:
-    """Tells the tools of a sub-agent whether it runs beside other calls."""
+    """Tells the tools of a sub-agent whether other calls run in its task."""
     token = _shared.set(_shared.get() or not _is_alone(ensure_config()))
     try:
         yield

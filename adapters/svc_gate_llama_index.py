@@ -34,14 +34,15 @@ def guarded(
     servers: Optional[Mapping[str, Iterable[BaseTool]]] = None, on_escalate: Literal["refuse", "wait", "park"] = "refuse",
     wait: float = 900.0, log: Callable[[str], Any] = _log.error,
 ) -> _Agent:
-    """Returns the agent or workflow, changed: a tool runs only if the gate allows the call. The model reads why a call was refused.
+    """Returns the changed agent or workflow: a tool runs only if the gate allows the call. The model reads why a call was
+    refused.
 
-    ``gate`` is an AsyncGate of svc_gate_async, one for each run, or a function from the call to it. ``context`` of a call is the
-    workflow's Context. ``facts`` returns the platform's facts about a call, or is an async function; if it raises, the call is
-    refused. ``servers`` has the tools of each MCP server by the server's name. If a person must decide, ``on_escalate`` refuses the
-    call, waits up to ``wait`` seconds, or parks it: the run sends InputRequiredEvent with ``approval`` and waits for a
-    HumanResponseEvent with the same ``approval``. Then the gate is asked again, and only the person's decision at the gate counts.
-    ``log`` takes sentences for operators, which the model must not read.
+    ``gate`` is an AsyncGate of svc_gate_async, one for each run, or a function that returns it for a call. ``context`` of a call
+    is the workflow's Context. ``facts`` returns the platform's facts about a call, or is an async function; if it raises, the
+    call is refused. ``servers`` has the tools of each MCP server by the server's name. If a person must decide, ``on_escalate``
+    refuses the call, waits up to ``wait`` seconds, or parks it. To park, the run sends InputRequiredEvent with ``approval`` and
+    waits for a HumanResponseEvent with the same ``approval``. After that the gate is asked again, and only the person's decision
+    at the gate counts. ``log`` takes sentences for operators, which the model must not read.
 
     Raises ValueError if an agent has tools that the gate cannot see.
     """
@@ -57,7 +58,7 @@ def guarded(
 
 
 def _names_of(servers: Optional[Mapping[str, Iterable[BaseTool]]]) -> _Names:
-    """Names at the gate by the id of the tool. The tool is there too, because the id of a lost tool is used again."""
+    """Names at the gate by the id of the tool. It also holds the tool, because Python reuses the id of a collected object."""
     return {id(tool): (tool, gate_name(tool.metadata.name, server)) for server, tools in (servers or {}).items() for tool in tools}
 
 
@@ -99,7 +100,8 @@ async def _park(call: GuardedCall, judgement: Judgement) -> None:
 
 
 async def _has_answer(call: GuardedCall) -> bool:
-    """Whether the call was parked. A step that waits must not end without the answer, because the answer starts it once more."""
+    """Whether the call was parked. A step that waits must not end without the answer, because the answer starts the step
+    again."""
     parked = await call.context.store.get(_key_of(call), default=None)
     if parked is None:
         return False

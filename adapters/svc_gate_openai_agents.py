@@ -37,14 +37,14 @@ def guarded(
     The agents that it hands over to are copied too. The result of a refused tool is the reason. A refused handoff ends the run
     with SvcGateRefusal, because the SDK has no result for it. An agent as a tool must be made by ``as_tool`` of a guarded agent.
 
-    ``gate`` is an AsyncGate of svc_gate_async, one for each run, or a function from the call to it. ``context`` of a call is the
-    SDK's ToolContext, or its RunContextWrapper before the call begins. ``facts`` returns the platform's facts about a call, or is
-    an async function; if it raises, the call is refused. If a person must decide, ``on_escalate`` refuses the call, waits up to
-    ``wait`` seconds, or parks it: the run is interrupted. Approve the interruption after the decision and run the state again:
-    the gate is asked again, and only the person's decision at the gate counts. ``log`` takes sentences for operators, which the
-    model must not read.
+    ``gate`` is an AsyncGate of svc_gate_async, one for each run, or a function that returns it for a call. ``context`` of a call
+    is the SDK's ToolContext, or its RunContextWrapper before the call begins. ``facts`` returns the platform's facts about a
+    call, or is an async function; if it raises, the call is refused. If a person must decide, ``on_escalate`` refuses the call,
+    waits up to ``wait`` seconds, or parks it: the run is interrupted. Approve the interruption after the decision and run the
+    state again: the gate is asked again, and only the person's decision at the gate counts. ``log`` takes sentences for
+    operators, which the model must not read.
 
-    Raises ValueError, which names each tool and agent that the gate could not stand before.
+    Raises ValueError, which names each tool and agent that the adapter cannot guard.
     """
     guard = Guard(gate, facts, on_escalate, wait, log, ways=("refuse", "wait", "park"))
     if isinstance(agent, _GuardedAgent):
@@ -71,14 +71,14 @@ class _Place:
 
 
 class _GuardedAgent(Agent):
-    """A copy of this by ``clone`` does not have the place: it cannot list the tools of its servers, so they do not run."""
+    """A copy by ``clone`` has no place: it cannot list the tools of its servers, so they do not run."""
 
     async def get_mcp_tools(self, run_context: Any) -> list[Any]:
         return [_guarded_mcp_tool(tool, self) for tool in await super().get_mcp_tools(run_context)]
 
 
 def _problems_of(agent: Any, seen: list[Any]) -> list[str]:
-    """Names all that the gate could not stand before, in the agent and in those that it hands over to."""
+    """Names everything that the adapter cannot guard, in the agent and in those that it hands over to."""
     if isinstance(agent, _GuardedAgent) or any(agent is each for each in seen):
         return []
     seen.append(agent)
@@ -152,7 +152,7 @@ class _Judged:
     needs_approval: Any
     name: Optional[str]
     guard: Guard
-    # Judgements from the question whether a person decides until the tool runs, by the model's id of the call.
+    # Judgements that ``needs_approval`` made, until the tool runs: by the model's id of the call.
     kept: dict[str, tuple[Any, str, Judgement]] = dataclasses.field(default_factory=dict)
 
 
@@ -161,7 +161,7 @@ async def _invoke(judged: _Judged, context: Any, text: str) -> Any:
     judgement = _taken(judged, context, given)
     if judgement is None:
         judgement = await judged.guard.judge(GuardedCall(judged.name, given, context))
-    # The tool gets the text of the value that was judged: two members of one name are one.
+    # The tool gets the judged value as text, because the given text may repeat a member.
     return await judged.guard.run_judged(
         judgement, lambda: judged.invoke(context, json.dumps(given)), lambda refused: refused.reason,
     )
@@ -181,7 +181,7 @@ async def _asks_person(judged: _Judged, context: Any, given: dict[str, Any], cal
 
 
 def _taken(judged: _Judged, context: Any, given: Any) -> Optional[Judgement]:
-    """A kept judgement is good for one run of exactly the same call. Only the usage is the same object in all of a run."""
+    """A kept judgement is good for one run of exactly the same call. Only ``usage`` is the same object for the whole run."""
     usage, text, judgement = judged.kept.pop(getattr(context, "tool_call_id", ""), (None, "", None))
     return judgement if usage is context.usage and text == json.dumps(given) else None
 
@@ -211,7 +211,7 @@ def _refuse(judgement: Judgement) -> NoReturn:
 
 
 def _parsed(text: str) -> Any:
-    """None for a text that is not JSON: then the gate's client has nothing to ask about, and the call is refused."""
+    """None for a text that is not JSON. The gate cannot judge it, so the call is refused."""
     try:
         return json.loads(text) if text else {}
     except ValueError:

@@ -29,11 +29,12 @@ _called: contextvars.ContextVar[str] = contextvars.ContextVar("svc_gate_called")
 class GateCapability(AbstractCapability[Any]):
     """Lets a tool of the agent run only if the gate allows the call. The model reads the reason of a refused call.
 
-    ``gate`` is an AsyncGate of svc_gate_async, one for each run, or a function from the call to it. ``context`` of a call is the
-    RunContext. ``facts`` returns the platform's facts about a call, or is an async function; if it raises, the call is refused. If a
-    person must decide, ``on_escalate`` refuses the call, waits up to ``wait`` seconds, or parks it: the run ends with
-    DeferredToolRequests, which the agent's output_type must have. After the results of these requests the gate is asked again,
-    and only the person's decision at the gate counts. ``log`` takes sentences for operators, which the model must not read.
+    ``gate`` is an AsyncGate of svc_gate_async, one for each run, or a function that returns it for a call. ``context`` of a call
+    is the RunContext. ``facts`` returns the platform's facts about a call, or is an async function; if it raises, the call is
+    refused. If a person must decide, ``on_escalate`` refuses the call, waits up to ``wait`` seconds, or parks it. Parking ends
+    the run with DeferredToolRequests, which the agent's output_type must have. After the results of these requests the gate is
+    asked again, and only the person's decision at the gate counts. ``log`` takes sentences for operators, which the model must
+    not read.
 
     A run raises UserError before its first request if it has tools that the provider or another program runs. It raises UserError
     too before it would run a function of ``output_type``: the model calls it, but it is not a tool.
@@ -66,7 +67,7 @@ class GateCapability(AbstractCapability[Any]):
 
 @dataclasses.dataclass
 class _Named(WrapperToolset[Any]):
-    """Keeps the name that the model called, because toolsets with a prefix or new names take it away."""
+    """Keeps the name that the model called, because toolsets with a prefix or new names replace it."""
 
     async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]) -> Any:
         token = _called.set(name)

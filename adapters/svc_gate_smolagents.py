@@ -31,15 +31,16 @@ def guarded(
     servers: Optional[Mapping[str, Iterable[Tool]]] = None, on_escalate: Literal["refuse", "wait"] = "refuse", wait: float = 900.0,
     imports: Collection[str] = (), log: Callable[[str], Any] = _log.error,
 ) -> MultiStepAgent:
-    """Returns the agent, changed: its tools and managed agents, and theirs, run only if the gate allows the call.
+    """Returns the changed agent: its tools and managed agents, and their tools and agents, run only if the gate allows the call.
 
-    ``gate`` is a SvcGate, one for each run, or a function from the call to it. ``context`` of a call is the agent that calls.
-    ``facts`` returns the platform's facts about a call; if it raises, the call is refused. ``servers`` has the tools of each MCP
-    server by the server's name. If a person must decide, ``on_escalate`` refuses the call, or waits up to ``wait`` seconds.
-    ``imports`` are additional imports of a CodeAgent that cannot act outside the program. ``log`` takes sentences for operators,
-    which the model must not read. The model reads why a call was refused; in a CodeAgent the call raises RuntimeError.
+    ``gate`` is a SvcGate, one for each run, or a function that returns it for a call. ``context`` of a call is the agent that
+    calls. ``facts`` returns the platform's facts about a call; if it raises, the call is refused. ``servers`` has the tools of
+    each MCP server by the server's name. If a person must decide, ``on_escalate`` refuses the call, or waits up to ``wait``
+    seconds. ``imports`` are additional imports of a CodeAgent that cannot act outside the program. ``log`` takes sentences for
+    operators, which the model must not read. The model reads why a call was refused; in a CodeAgent the call raises RuntimeError.
 
-    Afterwards the agents take no more tools. Raises ValueError if an agent has tools, imports or an executor that the gate cannot see.
+    Afterwards the agents accept no more tools. Raises ValueError if an agent has tools, imports or an executor that the gate
+    cannot see.
     """
     guard = Guard(gate, facts, on_escalate, wait, log, ways=("refuse", "wait"))
     names = _names_of(servers)
@@ -55,7 +56,7 @@ def guarded(
 
 
 def _names_of(servers: Optional[Mapping[str, Iterable[Tool]]]) -> _Names:
-    """Names at the gate by the id of the tool. The tool is there too, because the id of a lost tool is used again."""
+    """Names at the gate by the id of the tool. It also holds the tool, because Python reuses the id of a collected object."""
     return {id(tool): (tool, gate_name(tool.name, server)) for server, tools in (servers or {}).items() for tool in tools}
 
 
@@ -100,7 +101,7 @@ def _named(tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str
 
 
 def _plain(arguments: dict[str, Any]) -> dict[str, Any]:
-    """A copy as JSON data, which the gate judges and the tool gets: code may pass objects that change."""
+    """A copy as JSON data, which the gate judges and the tool gets, because code may pass objects that change."""
     try:
         return json.loads(json.dumps(arguments, allow_nan=False))
     except (TypeError, ValueError):

@@ -77,7 +77,7 @@ const decisions: readonly HostCase[] = [
   },
   {
     id: "A5p",
-    title: "the same with the host's second protocol to the model",
+    title: "A5 with the host's second protocol to the model",
     isStreamed: true,
     variant: "other-protocol",
     turns: [[pay(5), shell("A5p"), pay(900)], end],
@@ -111,7 +111,7 @@ const decisions: readonly HostCase[] = [
   },
   {
     id: "A8",
-    title: "the gate observes: nothing runs that the host alone would not run",
+    title: "the gate observes: a call runs only if the host alone would run it",
     turns: [[pay(5), shell("A8"), pay(900)], end],
     gate: "observe",
     expect: { ran: [], receipts: ["pay ALLOW", "shell ALLOW", "pay ALLOW"], ended: "done" },
@@ -130,7 +130,7 @@ const badGates: readonly HostCase[] = [
   { id: "B4", title: "the gate answers 200 without a body", ...lost, gate: "empty" },
   { id: "B5", title: "the gate answers 200 with a page that is not JSON", ...lost, gate: "junk" },
   { id: "B6", title: "the gate's verdict is in lower case", ...lost, gate: "lower-case" },
-  { id: "B6a", title: "the gate answers another request", ...lost, gate: "another" },
+  { id: "B6a", title: "the gate's answer belongs to another request", ...lost, gate: "another" },
   { id: "B7", title: "fail-open does not grant: nothing runs", ...lost, gate: "closed", variant: "fail-open" },
   {
     id: "B7a",
@@ -149,22 +149,22 @@ const badHooks: readonly HostCase[] = [
   { id: "C3", title: "the hook's command does not exist", ...lost, hook: "not-there" },
   { id: "C4", title: "the hook is killed", ...lost, hook: "killed" },
   { id: "C5", title: "the hook hangs past the host's deadline", ...lost, hook: "hangs" },
-  { id: "C6", title: "the hook says nothing", ...lost, hook: "says-nothing" },
-  { id: "C7", title: "the hook says a text", ...lost, hook: "says-text" },
-  { id: "C8", title: "the hook says JSON that is not a decision", ...lost, hook: "says-odd-json" },
+  { id: "C6", title: "the hook answers nothing", ...lost, hook: "says-nothing" },
+  { id: "C7", title: "the hook answers a text", ...lost, hook: "says-text" },
+  { id: "C8", title: "the hook answers JSON that is not a decision", ...lost, hook: "says-odd-json" },
 ];
 
 const scopes: readonly HostCase[] = [
   {
     id: "D1",
-    title: "calls of a sub-agent are asked, in the session of the run",
+    title: "the gate is asked about a sub-agent's calls, in the session of the run",
     turns: [[agent("D1-inner")], end],
     inner: { "D1-inner": [[pay(5), pay(900)], end] },
     expect: { ran: ["pay 5"], receipts: ["agent ALLOW", "pay ALLOW", "pay BLOCK"], ended: "done" },
   },
   {
     id: "D1h",
-    title: "the conversation is handed over to a sub-agent: the handover and the calls after it are asked",
+    title: "a sub-agent takes over the conversation: the gate is asked about the handover and the calls after it",
     turns: [[agent("D1h")], [pay(5), pay(900)], end],
     variant: "handoff",
     expect: { ran: ["pay 5"], receipts: ["agent ALLOW", "pay ALLOW", "pay BLOCK"], ended: "done" },
@@ -198,7 +198,7 @@ const scopes: readonly HostCase[] = [
   },
   {
     id: "D4p",
-    title: "the input changes between the question whether the run parks and the call",
+    title: "the input changes after the framework asked whether the run parks, and before the call",
     turns: [[pay(5)], end],
     onEscalate: "park",
     variant: "second-hook",
@@ -206,7 +206,7 @@ const scopes: readonly HostCase[] = [
   },
   {
     id: "D4m",
-    title: "the same, where the host is set up against its project's files",
+    title: "D4 with a set-up that protects the host from the project's files",
     turns: [[pay(5)], end],
     project: "rewrites",
     isProtected: true,
@@ -228,7 +228,7 @@ const scopes: readonly HostCase[] = [
   },
   {
     id: "D5m",
-    title: "the same, where the host is set up against its project's files",
+    title: "D5a with a set-up that protects the host from the project's files",
     turns: [[pay(900), shell("D5m forbidden"), pay(5)], end],
     project: "allows-all",
     isProtected: true,
@@ -236,13 +236,13 @@ const scopes: readonly HostCase[] = [
   },
   {
     id: "D6",
-    title: "commands in the background are asked",
+    title: "the gate is asked about commands in the background",
     turns: [[shell("D6 forbidden", { run_in_background: true }), shell("D6", { run_in_background: true })], end],
     expect: { ran: ["shell D6"], receipts: ["shell BLOCK", "shell ALLOW"] },
   },
   {
     id: "D6s",
-    title: "the input of a running command is asked about, or nothing can be written to it",
+    title: "the gate is asked about text for a running command, or nothing can write to it",
     turns: [[open("cat", false), open("sh", true)], [typed("D6s")], end],
     expect: { ran: [] },
   },
@@ -268,7 +268,7 @@ const approvals: readonly HostCase[] = [
   },
   {
     id: "E1d",
-    title: "a person denies a parked call: it does not run, and the model reads it",
+    title: "a person denies a parked call: it does not run, and the model reads the denial",
     turns: [[pay(78)], end],
     again: [],
     onEscalate: "park",
@@ -319,7 +319,7 @@ const approvals: readonly HostCase[] = [
   },
   {
     id: "E4",
-    title: "the time to use an approval is over: the call does not run",
+    title: "an approval has expired: the call does not run",
     turns: [[pay(450)], end],
     again: [[pay(450)], end],
     person: "approves-too-late",
@@ -327,7 +327,7 @@ const approvals: readonly HostCase[] = [
   },
   {
     id: "E4b",
-    title: "a rule turned to BLOCK after the approval: the call does not run",
+    title: "a rule has changed to BLOCK since the approval: the call does not run",
     turns: [[pay(75)], end],
     again: [[pay(75)], end],
     person: "approves-then-rule-blocks",

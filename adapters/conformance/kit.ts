@@ -52,7 +52,7 @@ const payServer = fileURLToPath(new URL("pay-server.mjs", import.meta.url));
 const hookSeconds = { broken: 2, working: 20 };
 const lateMs = 3000;
 
-/** Runs the cases against a host, and then case G1: nothing but this machine was reached. */
+/** Runs the cases against a host, and then case G1: the host connected only to this machine. */
 export async function runHost(end: Ending, driver: Driver, options: RunOptions = {}): Promise<readonly CaseRun[]> {
   const [enforcing, observing] = [
     await startRealGate(end, driver, "enforce"),
@@ -77,7 +77,7 @@ export async function runHost(end: Ending, driver: Driver, options: RunOptions =
   const order = cases.map(({ id }) => id);
   return [
     ...runs.toSorted((one, other) => order.indexOf(one.id) - order.indexOf(other.id)),
-    { id: "G1", title: "nothing but this machine was reached, and nothing ran late", problems: last },
+    { id: "G1", title: "the host connected only to this machine, and nothing ran late", problems: last },
   ];
 }
 

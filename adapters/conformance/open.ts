@@ -4,20 +4,20 @@
  */
 
 const reads =
-  "Claude Code needs no grant to read: `Read`, `cat`, `ls` and `grep` run although the hook is lost. Deny rules for secret files help.";
+  "Claude Code needs no permission to read: without the hook, `Read`, `cat`, `ls` and `grep` still run. Add deny rules for secret files.";
 const rewrites =
-  "the `updatedInput` of a second hook, here one in the project's `.claude/settings.json`, replaces the input after the gate's " +
-  "ALLOW. Closed by managed settings with `allowManagedHooksOnly` (D4m).";
+  "a second hook, here one in the project's `.claude/settings.json`, replaces the input after the gate's ALLOW (`updatedInput`). " +
+  "Closed by managed settings with `allowManagedHooksOnly` (D4m).";
 const allows =
   "in a project that the user trusts, `disableAllHooks` and `permissions.allow` in `.claude/settings.json` switch the hook off and " +
   "grant every tool. Closed by managed settings with `allowManagedHooksOnly` and `allowManagedPermissionRulesOnly` (D5m).";
 const another =
-  "an http hook cannot compare the answer with its request, so an `allow` for another request is believed. Use TLS, or the command " +
-  "hook, which compares the digest.";
+  "an http hook cannot compare the answer with its request, so the host accepts an `allow` for another request. Use TLS, or the " +
+  "command hook, which compares the digest.";
 
 const inTheProgram =
-  "a framework without permissions of its own runs what the program gives it: a tool that the adapter was not given runs unasked. " +
-  "Give it all tools, also those of sub-agents.";
+  "the framework has no permissions of its own, so a tool that the adapter was not given runs without a check. Give the adapter " +
+  "all tools, also those of sub-agents.";
 const unknownTool =
   "nothing runs, but ADK 2.0.0 for JavaScript ends the run if the model calls a tool that does not exist " +
   "([thread](https://github.com/google/adk-js/issues/789)).";
@@ -29,7 +29,7 @@ const lostStream =
   "nothing runs, but CrewAI 1.15 loses the calls of a streamed answer of OpenAI's Responses API, and the run ends " +
   "([thread](https://github.com/crewAIInc/crewAI/issues/7497)). It does not lose calls in other answers.";
 const onlyDenies =
-  "a hook of this host can only deny, so calls run if it is not loaded ([thread](https://github.com/openai/codex/issues/41979)). " +
+  "a hook of this host can only deny, so calls run if the hook is not loaded ([thread](https://github.com/openai/codex/issues/41979)). " +
   "Closed by the machine's `requirements.toml`, which needs no trust.";
 const codexProject =
   "in a project that the user trusts, `hooks = false` in `.codex/config.toml` switches the hook off. Closed by the machine's " +
@@ -38,7 +38,7 @@ const codexRewrites =
   "a second hook that the user trusts returns `updatedInput`, and the answer that comes last replaces the call. Closed by " +
   "`allow_managed_hooks_only` (D4m).";
 const geminiOnlyDenies =
-  "a hook of this host can only deny, and no setting makes a tool need it, so calls run if it is not loaded. This case shows it.";
+  "a hook of this host can only deny, and no setting requires the hook. So calls run if it is not loaded, as this case shows.";
 const geminiProject =
   "in a project that the user trusts, `hooksConfig.enabled: false` in `.gemini/settings.json` switches the hook off. Closed by the " +
   "machine's settings and the hook's random name (D5m).";
@@ -46,16 +46,16 @@ const geminiRewrites =
   "a second hook, here one of a trusted project, replaces the arguments " +
   "([documented](https://geminicli.com/docs/hooks/reference)). The machine's settings cannot exclude it.";
 const copilotReads =
-  "Copilot needs no grant for commands that only read: `cat` and `ls` run although the hook is lost. This case shows it.";
+  "Copilot needs no permission for commands that only read: without the hook, `cat` and `ls` still run, as this case shows.";
 const copilotSessions =
-  "a sub-agent has a session of its own, which the hook's input does not connect with its parent's. Count per key.";
+  "a sub-agent has its own session, and the hook's input does not name the parent's session. Count per key.";
 const copilotRewrites =
   "a second hook, here one of a trusted project, replaces the arguments with `modifiedArgs` " +
   "([documented](https://docs.github.com/en/copilot/reference/hooks-reference)). A policy hook cannot exclude it.";
 
 const silent =
-  "opencode reads no answer of a plugin's hook: only an error refuses a call. So a plugin in the adapter's place that says nothing, or " +
-  "only says no, lets the call run ([documented](https://opencode.ai/docs/plugins)). The adapter throws unless the gate allowed.";
+  "opencode ignores the value that a plugin's hook returns: only an error refuses a call. So a plugin that returns a denial, or nothing, " +
+  "lets the call run ([documented](https://opencode.ai/docs/plugins)). The adapter throws unless the gate allowed the call.";
 
 export const open: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "Claude Code, http hook": { A7r: reads, B6a: another, D4: rewrites, D5a: allows },

@@ -30,19 +30,20 @@ const head = `# Agent hosts
 | a program with the OpenAI Agents SDK | the adapter | [openai-agents.md](openai-agents.md) |
 | a program with Pydantic AI | the adapter | [pydantic-ai.md](pydantic-ai.md) |
 | a program with smolagents | the adapter | [smolagents.md](smolagents.md) |
-| any other agent with MCP servers | a proxy before each server | [mcp.md](mcp.md) |
-| Envoy before an MCP server | a route of the gate | [envoy.md](envoy.md) |
-| LiteLLM before a model | better a place where tools run | [litellm.md](litellm.md) |
-| your own code that runs tool calls | the client, at that place | [the clients](../../spec/client.md) |
+| any other agent with MCP servers | a proxy in front of each server | [mcp.md](mcp.md) |
+| Envoy in front of an MCP server | a route of the gate | [envoy.md](envoy.md) |
+| LiteLLM in front of a model | instead, a check where the tools run | [litellm.md](litellm.md) |
+| your own code that runs tool calls | the client, where your code runs them | [the clients](../../spec/client.md) |
 
 ## What was tested
 
-The gate must hold in the agent hosts that people run. This page says in which cases it does. A test runs each released host against a
-scripted model and a real gate, and fails if this page differs from what it found. \`npm run hosts\` writes the page. With \`-- --newest\`
-the command runs the newest versions instead, and prints what it found.
+This page says in which cases an agent host runs only the calls that the gate allows. A test runs each released host with a scripted model
+and a real gate. It fails if its results differ from this page. \`npm run hosts\` writes the page. With \`-- --newest\` the command runs the
+newest versions instead, and prints the results.
 
-A case is *closed* if nothing ran that the gate did not allow. It is *open* if something did, or if the run was lost: the reasons are
-below. The tools write a file when they run. The test compares that file, the results that the model saw, and the gate's receipts.
+A case is *closed* if nothing ran that the gate did not allow. It is *open* if another call ran, or if the run ended too early. The
+reasons are below. The tools write a file when they run. The test compares that file, the results that the model saw, and the gate's
+receipts.
 `;
 
 /** Returns the page. */

@@ -13,6 +13,8 @@ export const llamaIndex: Driver = {
   version: python.version,
   missing: python.missing,
   excuse: (one) =>
-    one.variant === "handoff" ? "the tool of a handoff has arguments of its own: another test has it" : excuseOf(one),
+    one.variant === "handoff"
+      ? "the tool of a handoff has arguments of its own: another test covers it"
+      : excuseOf(one),
   open: (place) => openWorker([python.path, "-B", program("llama_index_run.py")], place),
 };

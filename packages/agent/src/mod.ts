@@ -21,7 +21,7 @@ const commands: Readonly<Record<string, () => Promise<AgentCommand>>> = {
 const usage = `usage: svc-gate <command>
 
 For agents' machines:
-  doctor         start an agent host with a scripted model, and say whether a BLOCK ran
+  doctor         start an agent host with a scripted model, and say whether a blocked call ran
   hook           ask the gate about a tool call, as an agent host's hook
   hook install   set up the gate in an agent host
   mcp            ask the gate before each call of an MCP server's tools

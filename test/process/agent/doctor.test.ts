@@ -1,5 +1,5 @@
 /**
- * Goal: `svc-gate doctor` says that a call ran if one did, and says that it knows nothing if the host did not get so far.
+ * Goal: `svc-gate doctor` says that a call ran if one did, and says that it has no result if the host ended too early.
  * Method: programs that only look like a host. test/process/hosts/doctor.test.ts starts the released host.
  */
 import assert from "node:assert/strict";
@@ -103,7 +103,7 @@ suite(
       assert.equal(code, 1, stdout);
       for (const { closed, ran, trouble } of verdicts({ code, stdout, stderr: "" }).results)
         assert.deepEqual([closed, ran, trouble], [false, false, "no such model"]);
-      assert.match((await run("--yes")).stdout, /\n10 of 10 cases say nothing, because the host did not get so far\./);
+      assert.match((await run("--yes")).stdout, /\n10 of 10 cases have no result, because the host ended too early\./);
     });
 
     test("it lists the commands of the settings first, and starts nothing without an answer", async (t) => {
@@ -187,7 +187,7 @@ suite(
         const { home, run } = doctorFor(t, "touch ran", settings);
         const { code, stderr } = await run("--yes");
         assert.equal(code, 2, stderr);
-        assert.match(stderr, /cannot lead this hook to its own gate/);
+        assert.match(stderr, /cannot point this hook to its own gate/);
         assert.deepEqual(readdirSync(home).toSorted(), [".claude", "claude", "tmp"]);
       }
     });

@@ -156,7 +156,7 @@ const scenes: readonly Scene[] = [
     },
     expected: [
       5,
-      "TypeError: svc-gate cannot guard these tools: odd has an invoke of its own, which could work before the gate is asked",
+      "TypeError: svc-gate cannot guard these tools: odd has an invoke of its own, which could act before the gate is asked",
     ],
     broken: ["langchain.mjs", { within: "ownersOf", first: "return 0;" }],
   },

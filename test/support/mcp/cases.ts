@@ -385,7 +385,7 @@ export const cases: Readonly<Record<string, Run>> = {
     const proxy = await startProxy(t, options);
     const { error } = await proxy.ask("resources/read", { uri: "file:///open" });
     assert.match(error?.message ?? "", /can allow it: svc-gate mcp accept --name bank --pins \S+ --allow resources$/);
-    assert.match((await proxy.ask("vendor/run", {})).error?.message ?? "", /not one that svc-gate passes on/);
+    assert.match((await proxy.ask("vendor/run", {})).error?.message ?? "", /svc-gate does not pass on/);
     assert.deepEqual(proxy.ran(), []);
   },
   "channels: a request of the server does not reach the client unless it is allowed": async (t, options) => {
@@ -444,11 +444,11 @@ export const cases: Readonly<Record<string, Run>> = {
   "rounds: other arguments, another state or a second use do not continue the call": async (t, options) => {
     const proxy = await startProxy(t, { ...options, allow: ["elicitation"] });
     const state = await firstRound(proxy);
-    isRefused(await round(proxy, 900, state), /belong to no open call/);
-    isRefused(await round(proxy, 5, "state-9"), /belong to no open call/);
-    isRefused(await round(proxy, 5, undefined), /belong to no open call/);
+    isRefused(await round(proxy, 900, state), /no open call has/);
+    isRefused(await round(proxy, 5, "state-9"), /no open call has/);
+    isRefused(await round(proxy, 5, undefined), /no open call has/);
     assert.equal(textOf(await round(proxy, 5, state)), "confirmed");
-    isRefused(await round(proxy, 5, state), /belong to no open call/);
+    isRefused(await round(proxy, 5, state), /no open call has/);
     assert.equal(confirmed(proxy), 1);
   },
   "rounds: a server that asks for input on a channel that is not allowed is refused": async (t, options) => {

@@ -334,7 +334,7 @@ export const httpCases: Readonly<Record<string, HttpRun>> = {
     }
     const more = { _meta: {}, requestState: "s", inputResponses: {} };
     assert.equal((await bench.call(3, session, more)).json.result.content[0].text, "paid 3");
-    assert.match((await bench.call(3, session, more)).json.result.content[0].text, /belong to no open call/);
+    assert.match((await bench.call(3, session, more)).json.result.content[0].text, /no open call has/);
   },
   "H17: a call that a person approves runs, and its progress and result are one stream": async (t, options) => {
     const bench = await startBench(t, options, ["--wait", "20"]);

@@ -197,7 +197,7 @@ suite("the plugin for opencode", () => {
 
   test("a name that two servers could have, and a session that the host does not know, are refused", async () => {
     const { call, checks } = await world(allow, { servers: { o: {}, o_ther: {} } });
-    await assert.rejects(call("o_ther_pay", {}), /no name that is clear/);
+    await assert.rejects(call("o_ther_pay", {}), /not clear which MCP server/);
     await assert.rejects(call("bash", {}, "unknown"), /does not know the session/);
     assert.equal(checks.length, 0);
   });
@@ -206,7 +206,7 @@ suite("the plugin for opencode", () => {
     const hooks = await guarded({ gate: () => assert.fail("asked") })({ directory: "/", client: {} });
     const output = { args: {} };
     const asked = hooks["tool.execute.before"]?.({ tool: "bash", sessionID: "root", callID: "c" }, output);
-    await assert.rejects(asked ?? Promise.resolve(), /no name that is clear/);
+    await assert.rejects(asked ?? Promise.resolve(), /not clear which MCP server/);
   });
 
   test("the outcome is done after the tool, and unknown after an error; the end of the host waits for it", async () => {

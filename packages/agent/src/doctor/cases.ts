@@ -13,18 +13,18 @@ export interface Case {
   readonly words?: readonly string[];
   /** The script; by default a shell command. */
   readonly script?: "shell" | "write";
-  /** The sentence if the case ends as it must, and if it does not. */
+  /** The sentences for a closed case and for an open case. */
   readonly closed: string;
   readonly open: string;
   /** What to do if it does not. */
   readonly remedy: string;
 }
 
-/** How a host's hook is set up, in the sentences of its cases. */
+/** How to set up a host's hook, for the remedies of the cases. */
 interface SetUp {
   readonly install: string;
   readonly remedies?: Readonly<Record<string, string>>;
-  /** Whether a file can be written by a tool of the host, and not only by a command. */
+  /** Whether the host has a tool that writes a file. */
   readonly hasWrite: boolean;
 }
 
@@ -35,7 +35,7 @@ export function commonCases({ install, remedies = {}, hasWrite }: SetUp): readon
       name: "block",
       gate: "block",
       mustRun: false,
-      closed: "a BLOCK did not run",
+      closed: "a blocked call did not run",
       open: "a call ran although the gate answered BLOCK",
       remedy: install,
     },

@@ -73,7 +73,10 @@ export const claudeCode: DoctorHost = {
 
 const ofServer = "svc-gate import-tools --mcp reads them from their server";
 
-/** Settings that start no program, and let the host show all its tools at once. Without this variable it holds some back. */
+/**
+ * Settings that start no program, and let the host show all its tools at once. Without this variable the host hides some
+ * of them.
+ */
 function withoutPrograms(text: string): string {
   const settings = redirect.settingsIn(text);
   const { hooks: _, ...copy } = settings;
@@ -88,7 +91,7 @@ function dropIns(): readonly string[] {
   return readdirSync(folder).flatMap((name) => (name.endsWith(".json") ? [join(folder, name)] : []));
 }
 
-/** The members of which the host gets a copy. Others may start programs, or send data elsewhere. */
+/** The members that the copy keeps. Others may start programs, or send data elsewhere. */
 const keptNames = [
   "allowManagedHooksOnly",
   "allowManagedPermissionRulesOnly",
@@ -120,7 +123,7 @@ function redirected(text: string, redirection: Redirection): string {
   });
 }
 
-/** Variables that would lead the host to another model, its data elsewhere, or the hook to the user's gate. */
+/** Variables that would send the host to another model, its data elsewhere, or the hook to the user's gate. */
 const redirecting = /^(?:ANTHROPIC_|AWS_|CLAUDE_CODE_USE_|CLOUD_ML|GOOGLE_|OTEL_|SVC_|VERTEX_)|_PROXY$/i;
 
 function redirectedHook(hook: Members, redirection: Redirection): readonly Members[] {

@@ -99,7 +99,7 @@ function commandsOf(text: string): readonly unknown[] {
   return isToml(text) ? tomlCommands(text) : redirect.hooksOf(hooksIn(text)).map(({ hook }) => hook["command"]);
 }
 
-/** A line with a command in basic quotes, whose escapes are those of JSON. Other spellings are not led anywhere. */
+/** A line with a command in basic quotes, whose escapes are those of JSON. Commands in other quotes stay as they are. */
 const commandLine = /^command = ("(?:[^"\\]|\\.)*")$/gm;
 
 function tomlCommands(text: string): readonly string[] {

@@ -1,6 +1,6 @@
 /**
- * `svc-gate doctor`: start the user's installed host with the user's settings, a scripted model and a gate of the doctor's
- * own, and say whether a BLOCK ran and what switches the hook off.
+ * `svc-gate doctor`: start the installed host with the user's settings, a scripted model and the doctor's own gate. Say
+ * whether a blocked call ran, and what switches the hook off.
  */
 import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -19,7 +19,7 @@ import { findHost, runHost, type Installed } from "./run.ts";
 
 const usage = `usage: svc-gate doctor --agent NAME [options]
 
-Start the installed host with your settings, a scripted model and a gate of the doctor's own, and say whether a BLOCK ran.
+Start the installed host with your settings, a scripted model and a gate of the doctor's own, and say whether a blocked call ran.
 The scripted calls only touch files in a folder of the doctor's own.
 
   --agent NAME       the host: ${Object.keys(hosts).join(", ")}
@@ -29,7 +29,7 @@ The scripted calls only touch files in a folder of the doctor's own.
   --json             print the results for programs
   --tools            print the tools that the host offers its model instead, for \`svc-gate import-tools\`
 
-Exit code 0: nothing ran without the gate's ALLOW; 1: a case is open, or says nothing; 2: the doctor could not start.
+Exit code 0: nothing ran without the gate's ALLOW; 1: a case is open, or has no result; 2: the doctor could not start.
 `;
 
 const options = {
@@ -48,7 +48,7 @@ interface Found {
   readonly ran: boolean;
   /** True if a hook asked the doctor's gate. */
   readonly asked: boolean;
-  /** The host's last line if the model never saw what became of the call: then nothing is known. */
+  /** The host's last line if the model never saw the call's result: then nothing is known. */
   readonly trouble: string | undefined;
 }
 
@@ -58,7 +58,7 @@ export async function doctorCommand(words: readonly string[]): Promise<number> {
   if (values.help) return say(usage.trimEnd());
   const isCut = isInside();
   if (!isCut && process.getuid?.() === 0)
-    throw new BadInput("the doctor does not run as root: run it as the user whose agent it looks at");
+    throw new BadInput("the doctor does not run as root: run it as the user whose agent it tests");
   const project = values.project === undefined ? undefined : resolve(values.project);
   if (values.tools) return listTools(values, words, project);
   const agent = hosts[values.agent] as DoctorHost;
@@ -155,7 +155,7 @@ async function examineCase({ agent, installed, files }: Examination, room: Room,
     user: copies.user,
     project: own.length === 0 && project === undefined ? undefined : agent.merged(own, project),
   });
-  rmSync(place.workspace, { recursive: true, force: true }); // files of the last case do not count in this one
+  rmSync(place.workspace, { recursive: true, force: true }); // files of the last case would count in this one
   await gate.behave(of.gate);
   const before = gate.asked.length;
   const turns = model.shown.length;
@@ -167,7 +167,7 @@ async function examineCase({ agent, installed, files }: Examination, room: Room,
   return { of, ran: existsSync(join(place.workspace, "ran")), asked: gate.asked.length > before, trouble };
 }
 
-/** A call that ran is known, however the host ended. */
+/** If the call ran, the result is known, however the host ended. */
 function isKnown({ ran, trouble }: Found): boolean {
   return ran || trouble === undefined;
 }
@@ -178,7 +178,9 @@ function isAsItMust(found: Found): boolean {
 
 function print({ agent, files, isCut }: Examination, found: readonly Found[]): number {
   if (!isCut) {
-    say("The network was not cut: this system does not let a user do it. The host had a proxy that leads nowhere.");
+    say(
+      "The network was not cut: this system does not let a user do it. The host got a proxy address where nothing listens.",
+    );
     for (const { path } of files.filter((file) => isOfMachine(agent, file)))
       say(`${path} asked your own gate, and not the doctor's.`);
   }
@@ -198,7 +200,7 @@ function print({ agent, files, isCut }: Examination, found: readonly Found[]): n
   const unclear = found.filter((each) => !isKnown(each)).length;
   const open = found.filter((each) => !isAsItMust(each)).length - unclear;
   if (open + unclear === 0) return say("Nothing ran without the gate's ALLOW.");
-  if (unclear > 0) say(`${unclear} of ${found.length} cases say nothing, because the host did not get so far.`);
+  if (unclear > 0) say(`${unclear} of ${found.length} cases have no result, because the host ended too early.`);
   return say(`${open} of ${found.length} cases are open.`, 1);
 }
 

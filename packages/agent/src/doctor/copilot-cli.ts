@@ -55,7 +55,7 @@ export const copilotCli: DoctorHost = {
       },
     };
   },
-  note: "Start Copilot without --allow-all-tools, --allow-tool and --yolo, as the doctor does in all cases but `allow-all`.",
+  note: "Start Copilot without --allow-all-tools, --allow-tool and --yolo, as the doctor does in all cases except `allow-all`.",
 };
 
 function jsonFiles(folder: string): readonly string[] {
@@ -80,7 +80,7 @@ const ownCases: readonly Case[] = [
     gate: "block",
     mustRun: false,
     words: ["--allow-all-tools"],
-    closed: "with the host's option --allow-all-tools, a BLOCK did not run",
+    closed: "with the host's option --allow-all-tools, a blocked call did not run",
     open: "with the host's option --allow-all-tools, a call ran although the gate answered BLOCK",
     remedy: install,
   },

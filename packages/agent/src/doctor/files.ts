@@ -1,4 +1,4 @@
-/** The files of settings that a host reads, and copies of them that lead to the doctor's gate. */
+/** The files of settings that a host reads, and copies of them that name the doctor's gate. */
 import { existsSync, readFileSync } from "node:fs";
 import type { DoctorHost, SettingsFile } from "./host.ts";
 import type { Redirection } from "./redirect.ts";
@@ -18,7 +18,7 @@ export function isOfMachine({ machineFolder }: DoctorHost, { path }: Pick<Settin
   return path.startsWith(`${machineFolder}/`) || path.startsWith(`${machineFolder}\\`);
 }
 
-/** Copies by who may write the file. */
+/** Copies, grouped by who may write the file. */
 export interface Copies {
   readonly machine: readonly SettingsFile[];
   readonly user: readonly SettingsFile[];

@@ -59,7 +59,7 @@ export const geminiCli: DoctorHost = {
   },
 };
 
-/** The members of which the host gets a copy. Others may start programs, or send data elsewhere. */
+/** The members that the copy keeps. Others may start programs, or send data elsewhere. */
 const keptNames = ["hooks", "hooksConfig"];
 
 function gateHooks(text: string): readonly Members[] {

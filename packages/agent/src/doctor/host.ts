@@ -1,4 +1,4 @@
-/** What the doctor must know of a host. */
+/** The facts that the doctor needs about a host. */
 import type { OfferedTool } from "../model/protocol.ts";
 import type { ScriptedCall } from "../model/script.ts";
 import type { Case } from "./cases.ts";
@@ -25,7 +25,7 @@ export interface Place {
   readonly model: string;
   readonly key: string;
   readonly version: string;
-  /** The settings of the user, each with its path and a text that leads to the doctor's gate. */
+  /** The settings of the user, each with its path and a text that names the doctor's gate. */
   readonly user: readonly SettingsFile[];
   /** The text of the project's settings; undefined if the project has none. */
   readonly project: string | undefined;
@@ -55,7 +55,7 @@ export interface DoctorHost {
   readonly gateHookIn: (text: string) => string | undefined;
   /** Whether the host starts with nothing allowed because of these settings. */
   readonly isGrantMode: (text: string) => boolean;
-  /** Throws if the host does not read such a text either. */
+  /** Throws if the host cannot read the text. */
   readonly check: (file: SettingsFile) => void;
   /** A copy of settings whose hooks ask the doctor's gate with the doctor's key. */
   readonly redirected: (text: string, redirection: Redirection) => string;
@@ -65,16 +65,16 @@ export interface DoctorHost {
   /** The calls that the model asks for: each makes this file. */
   readonly calls: (file: string) => Readonly<Partial<Record<"shell" | "write", ScriptedCall>>>;
   readonly start: (place: Place, prompt: string) => Start;
-  /** A tool as the gate is asked about it, or a sentence that says why the list leaves such tools out. By default the same. */
+  /** A tool as the gate is asked about it, or the reason why the list leaves it out. By default the tool does not change. */
   readonly atGate?: (tool: OfferedTool) => OfferedTool | string;
-  /** How the host shows its model all its tools. By default a headless run without settings does. */
+  /** How to make the host show its model all its tools. By default a headless run without settings does this. */
   readonly listing?: Listing;
   /** What the doctor cannot see in this host. */
   readonly note?: string;
 }
 
 export interface Listing {
-  /** A copy of settings that starts no program, and hides no tool that the user's own sessions have. */
+  /** A copy of settings that starts no program, and shows every tool of the user's own sessions. */
   readonly settings: (text: string) => string;
   /** The words of a session with a terminal, which has more tools. */
   readonly session: (prompt: string) => readonly string[];

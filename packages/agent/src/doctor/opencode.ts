@@ -57,7 +57,7 @@ export const opencode: DoctorHost = {
   },
 };
 
-/** The members of which the host gets a copy. Others may start programs, or send data elsewhere. */
+/** The members that the copy keeps. Others may start programs, or send data elsewhere. */
 const keptNames = ["$schema", "permission", "plugin"];
 
 function pluginsIn(text: string): readonly unknown[] {
@@ -90,7 +90,7 @@ function redirected(text: string, { gate, keyFile, keepsHook }: Redirection): st
   });
 }
 
-/** A host that offers no tool gets a title from the scripted model. One tool that acts on nothing is always offered. */
+/** The scripted model answers a request without tools with a title. So one harmless tool is always allowed. */
 function withOneTool(permission: unknown): unknown {
   if (permission === "deny") return { "*": "deny", todowrite: "allow" };
   return typeof permission === "object" && permission !== null ? { ...permission, todowrite: "allow" } : permission;
@@ -112,7 +112,7 @@ function modelOf(model: string): object {
   };
 }
 
-/** With a plugin the host installs the types for plugins, which needs the network. So they seem to be there. */
+/** If there is a plugin, the host installs the types for plugins, which needs the network. These files make it skip that. */
 function skippedInstall(folder: string, version: string): ReturnType<DoctorHost["start"]>["files"] {
   const dependencies = { "@opencode-ai/plugin": version };
   const lock = { lockfileVersion: 3, packages: { "": { dependencies } } };

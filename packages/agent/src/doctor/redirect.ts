@@ -1,11 +1,11 @@
-/** Leads hooks in a copy of settings to the doctor's own gate. */
+/** Points the hooks in a copy of settings to the doctor's own gate. */
 import { BadInput } from "../bad-input.ts";
 import { shellWord } from "../shell-word.ts";
 import type { StandIn } from "./stand-in.ts";
 
 export type Members = Readonly<Record<string, unknown>>;
 
-/** Where the gate's hook leads in the copy. */
+/** The gate and the key of the hook in the copy. */
 export interface Redirection {
   readonly gate: StandIn;
   readonly keyFile: string;
@@ -27,7 +27,7 @@ export function checkJson({ path, text }: { readonly path: string; readonly text
   } catch {
     // Reported below.
   }
-  throw new BadInput(`${path} is not JSON: repair it, because the host does not read it either`);
+  throw new BadInput(`${path} is not JSON: repair it, because the host cannot read it`);
 }
 
 export function mergedJson(own: readonly string[], added: unknown): string {
@@ -61,7 +61,7 @@ function innerHooks(group: unknown): readonly Members[] {
   return found.filter((hook): hook is Members => typeof hook === "object" && hook !== null);
 }
 
-/** The same hooks, each replaced by those that `change` returns. A group without a hook goes. */
+/** Replaces each hook by those that `change` returns, and removes a group without a hook. */
 export function changedHooks(hooks: Members, change: (hook: Members) => readonly Members[]): Members {
   const entries = Object.entries(hooks).map(([event, groups]) => {
     const list: readonly unknown[] = Array.isArray(groups) ? groups : [];
@@ -91,12 +91,12 @@ export function isGateCommand(command: unknown, args?: unknown): command is stri
   return typeof command === "string" && /svc-gate(?:\.mjs)?['"]?\s+['"]?hook\b/.test(words);
 }
 
-/** The command with the doctor's gate and key in place of its own. One that cannot be changed surely is refused. */
+/** The command with the doctor's gate and key in place of its own. Throws if the command cannot be changed safely. */
 export function redirectedCommand(text: string, { gate, keyFile }: Redirection, args?: unknown): string {
   const without = text.replace(new RegExp(String.raw`\s--(?:url|key-file)(?:=|\s+)${word}`, "g"), "");
   const start = /svc-gate(?:\.mjs)?['"]?\s+hook\b/;
   if (args !== undefined || !start.test(without) || /--url|--key-file|SVC_/.test(without))
-    throw new BadInput(`the doctor cannot lead this hook to its own gate: ${text}`);
+    throw new BadInput(`the doctor cannot point this hook to its own gate: ${text}`);
   return without.replace(start, (found) => `${found} --url ${gate.url} --key-file ${shellWord(keyFile)}`);
 }
 

@@ -20,7 +20,7 @@ export interface Room {
 }
 
 /**
- * Opens a room, and leaves nothing of it behind.
+ * Makes the folder, the gate and the model, runs `work`, and removes them.
  *
  * @param isCut true if the host can reach this machine only; then it does not see the machine's settings
  */
@@ -30,7 +30,7 @@ export async function inRoom<T>(
   scriptsIn: (folder: string) => Scripts,
   work: (room: Room) => Promise<T>,
 ): Promise<T> {
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), "svc-gate-doctor-"))); // the host names its folder so
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "svc-gate-doctor-"))); // the path that the host shows
   const leave = (): void => rmSync(folder, { recursive: true, force: true });
   process.once("exit", leave);
   for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));

@@ -47,12 +47,12 @@ export async function startStandIn(key: string): Promise<StandIn> {
   };
 }
 
-/** What a host, or an adapter, asks. */
+/** A question of a host or an adapter. */
 interface Question {
   /** The route, such as `/hooks/codex` or `/check`. */
   readonly route: string;
   readonly event: string;
-  /** False after a call: then there is nothing to decide. */
+  /** False for a report after a call, which needs no decision. */
   readonly asks: boolean;
   readonly tool: string;
 }

@@ -25,7 +25,7 @@ export async function printHostTools({ agent, named, project, isCut }: ToolsRequ
   const files = readFiles(host, project);
   const hooked = files.find((file) => isOfMachine(host, file) && host.commandsIn(file.text).length > 0);
   if (!isCut && hooked !== undefined)
-    throw new BadInput(`${hooked.path} starts programs, and this system does not let the doctor leave them out`);
+    throw new BadInput(`${hooked.path} starts programs, and this system does not let the doctor prevent that`);
   return inRoom(
     host,
     isCut,

@@ -90,7 +90,7 @@ function scopeWarnings(settings: Members, { isManaged, isGrant }: Wanted): reado
   return [
     ...rewriting,
     isGrant
-      ? `${sentence}; then the host refuses each call that needs a permission. Only --scope managed withstands both`
+      ? `${sentence}; then the host refuses each call that needs a permission. Only --scope managed prevents both`
       : `${sentence}, and calls then run without the gate. Use --scope managed`,
   ];
 }

@@ -1,7 +1,7 @@
 /**
  * Codex CLI. Its hooks are in a JSON file of their own, so the user's `config.toml` is left alone. The machine's file
- * `requirements.toml` is written only if it has nothing else: adding to a file of TOML needs a parser, and a mistake in
- * it would switch off what an administrator requires.
+ * `requirements.toml` is written only if it has nothing else. Adding to it needs a TOML parser, and a mistake could
+ * switch off an administrator's rules.
  */
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
@@ -44,7 +44,7 @@ function userHooks(before: string | undefined, wanted: Wanted): Settings {
     text: `${JSON.stringify(next, null, 2)}\n`,
     warnings: [
       "Codex skips a hook that you have not trusted, and then runs every call. Start Codex, open /hooks and trust this one",
-      "what the model types into a running process is not asked. Run `codex features disable unified_exec_tty`",
+      "the gate is not asked about text for a running process. Run `codex features disable unified_exec_tty`",
       ...(others.length > 0 ? ["another hook of PreToolUse can change a call after the gate has allowed it"] : []),
       "a hook of Codex can only deny. With `hooks = false` in config.toml, or `--disable hooks`, calls run without the gate. " +
         "Use --scope managed",

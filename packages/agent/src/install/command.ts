@@ -1,6 +1,6 @@
 /**
- * `svc-gate hook install`: write or print the safest configuration of an agent host, show the difference first, and undo
- * it again.
+ * `svc-gate hook install`: write or print the safest configuration of an agent host, show the changes first, and undo
+ * them.
  */
 import { hash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -18,7 +18,7 @@ import { hosts } from "./hosts.ts";
 
 const usage = `usage: svc-gate hook install --agent NAME [options]
 
-Set up the gate in an agent host: show the difference of its settings, ask, and write them.
+Set up the gate in an agent host: show the changes to its settings, ask, and write them.
 
   --agent NAME            the host: claude-code, codex, gemini-cli or copilot-cli
   --scope user|managed    your own settings (the default), or those of the machine, which nothing else can switch off
@@ -126,7 +126,7 @@ async function wantedBy(values: Values, { canGrant }: Host): Promise<Wanted> {
   const named = values["key-file"];
   const keyFile = resolve(named ?? keyFileFor(values.agent));
   if (named !== undefined) refuseProject(keyFile);
-  // In the settings of the machine, the default is a file of each user.
+  // In the settings of the machine, the default path is in each user's home folder.
   const isOfEachUser = isManaged && named === undefined;
   if (!isOfEachUser && !existsSync(keyFile)) {
     const admin = values["admin-key-file"];
@@ -148,7 +148,7 @@ async function wantedBy(values: Values, { canGrant }: Host): Promise<Wanted> {
   };
 }
 
-/** A key in a project's folder is soon in its repository. */
+/** A key in a project's folder could get into its repository. */
 function refuseProject(keyFile: string): void {
   const home = homedir();
   for (let folder = dirname(keyFile); folder !== home && folder !== dirname(folder); folder = dirname(folder))
@@ -191,7 +191,7 @@ async function undo(file: string, values: Values): Promise<number> {
   const { before, after } = kept;
   const now = readText(file) ?? "";
   show(file, now, before ?? "");
-  if (now !== after) say(`warning: somebody changed ${file} since; these changes would be lost too`);
+  if (now !== after) say(`warning: somebody changed ${file} since the installation; these changes would be lost too`);
   if (!(yes || (await agrees(before === undefined ? `Remove ${file}?` : `Write ${file}?`)))) return refusedByUser();
   if (before === undefined) rmSync(file, { force: true });
   else write(file, before, permissionBitsOf(values));

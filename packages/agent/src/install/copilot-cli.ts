@@ -36,7 +36,7 @@ export function copilotSettings(wanted: Wanted, servers: readonly string[]): Set
       `the gate knows the MCP servers ${servers.join(", ")}: run this again when you add one, or its tools are refused`,
       ...(wanted.isManaged
         ? []
-        : ["`disableAllHooks` switches off the hooks of this file. Only --scope managed withstands it"]),
+        : ["`disableAllHooks` switches off the hooks of this file. Only --scope managed prevents that"]),
     ],
   };
 }

@@ -41,7 +41,7 @@ function markedLines(before: readonly string[], after: readonly string[]): reado
   return lines;
 }
 
-/** For each pair of places, the number of lines that both texts have from there on, in order. */
+/** For each pair of line numbers, the length of the longest common subsequence of the rest of both texts. */
 function commonLengths(before: readonly string[], after: readonly string[]): readonly (readonly number[])[] {
   const rows: number[][] = [];
   for (let one = before.length; one >= 0; one -= 1) {

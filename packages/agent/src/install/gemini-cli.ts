@@ -39,8 +39,8 @@ export const geminiCli: Host = {
       warnings: [
         ...(others.length > 0 ? ["another hook of BeforeTool can change a call after the gate has allowed it"] : []),
         wanted.isManaged
-          ? "a hook of Gemini CLI can only deny, and `hooksConfig.disabled` of a project that the user trusts can name it. " +
-            "Its name is random, so a stranger's project cannot. An agent can read it"
+          ? "a hook of Gemini CLI can only deny. A project that the user trusts can switch it off by name in `hooksConfig.disabled`. " +
+            "The name is random, so an unknown project cannot, but an agent can read it"
           : "a hook of Gemini CLI can only deny. `hooksConfig` in .gemini/settings.json of a project that you trust switches it off. " +
             "Calls then run without the gate. Use --scope managed",
       ],

@@ -1,7 +1,7 @@
-/** How the gate is set up in a host, and what the settings of hosts have in common. */
+/** How the gate is set up in a host, and the code that all hosts share. */
 import { BadInput } from "../bad-input.ts";
 
-/** What the settings must do. */
+/** The requirements for the settings. */
 export interface Wanted {
   /** The gate's address, without a slash at its end. */
   readonly url: string;

@@ -28,8 +28,9 @@ export function hostSeconds({ onEscalate }: Wanted): number {
 }
 
 /**
- * The hook before a call, for a host that runs the tool after a hook that is missing, crashes, hangs or says something
- * else. The shell passes only an output on that begins as it should, from a hook that ended well and in time.
+ * The hook before a call, for a host that runs the tool if the hook is missing, crashes, hangs or gives an unexpected
+ * answer. The shell passes an output on only if it begins as expected, and if the hook ended with exit code 0 and in
+ * time.
  *
  * It is one word for `/bin/sh`, because some hosts use the user's shell, which may have another syntax.
  *

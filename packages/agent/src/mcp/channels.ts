@@ -95,7 +95,7 @@ export function allowedMethod(table: Methods, method: string, allowed: ReadonlyS
 export function deniedMethod(table: Methods, method: string, remedy: string): string {
   const channel = Object.hasOwn(table, method) ? table[method]?.channel : undefined;
   const name = JSON.stringify(method.slice(0, 64));
-  if (channel === undefined) return `Svc: the method ${name} is not one that svc-gate passes on.`;
+  if (channel === undefined) return `Svc: svc-gate does not pass on the method ${name}.`;
   return `Svc: the method ${name} is not allowed; a person can allow it: ${remedy} --allow ${channel}`;
 }
 

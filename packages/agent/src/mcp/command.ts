@@ -27,8 +27,8 @@ const usage = `usage: svc-gate mcp [options] -- COMMAND [ARGUMENT ...]      star
   --port PORT        listen on 127.0.0.1:PORT; clients send the key SVC_MCP_KEY as a bearer token
   --timeout SECONDS  accept and tools: how long the server may take for one answer (default: 30)
   accept only:
-  --allow CHANNEL    also let pass ${channels.join(", ")}
-  --deny CHANNEL     let it pass no longer
+  --allow CHANNEL    also let this channel pass: ${channels.join(", ")}
+  --deny CHANNEL     no longer let this channel pass
   --yes              do not ask
 
 environment (a name with _FILE is a file that holds the key):

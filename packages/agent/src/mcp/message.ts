@@ -94,7 +94,7 @@ function faultOf(value: JsonObject): string | undefined {
   if (value["jsonrpc"] !== "2.0") return "it is not JSON-RPC 2.0";
   const names = Object.keys(value);
   if (!shapes.some(({ members }) => names.every((name) => members.some((member) => member === name))))
-    return "it has members that do not belong together";
+    return "its members are not those of a request, a response or an error";
   if ("method" in value && typeof value["method"] !== "string") return "its method is not a text";
   if ("id" in value && idIn(value) === null && !("error" in value && value["id"] === null))
     return "its id is neither a text nor an exact whole number";
@@ -105,7 +105,7 @@ function faultOf(value: JsonObject): string | undefined {
   if ("result" in value && !("id" in value)) return "it has no id";
   const members = Object.keys(objectIn(value, "params") ?? objectIn(value, "result") ?? {});
   const isOdd = members.some((name) => !knownMembers.includes(name) && foldedMembers.has(folded(name)));
-  return isOdd ? "a member of its params or result is spelled like another one" : undefined;
+  return isOdd ? "a member of its params or result differs from a known member only in case" : undefined;
 }
 
 function messageOf(value: JsonObject, original: string): Message {

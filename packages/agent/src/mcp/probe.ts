@@ -98,9 +98,9 @@ async function toolsOf(link: Link, params: JsonObject, waitMs: number): Promise<
     characters += JSON.stringify(result).length;
     cursor = textIn(result, "nextCursor");
     if (tools.length > toolsMax) throw new ProbeError(`lists over ${toolsMax} tools`);
-    if (characters > charactersMax) throw new ProbeError(`lists tools of over ${charactersMax} characters`);
+    if (characters > charactersMax) throw new ProbeError(`lists tools with over ${charactersMax} characters`);
     if (cursor === undefined) break;
-    if (cursors.has(cursor)) throw new ProbeError("repeats the pages of its tools in a circle");
+    if (cursors.has(cursor)) throw new ProbeError("repeats pages of its list of tools");
     cursors.add(cursor);
     if (cursors.size >= pagesMax) throw new ProbeError(`lists its tools on over ${pagesMax} pages`);
     if (performance.now() > endMs) throw new ProbeError(`did not list its tools within ${(2 * waitMs) / 1000} s`);

@@ -174,7 +174,8 @@ export class Relay {
     const odd = Object.keys(params).find((member) => !callMembers.includes(member));
     if (typeof tool !== "string" || !isObject(input) || typeof state !== "string" || odd !== undefined) {
       const { id } = pending;
-      const why = "Svc: a call needs a name, may have arguments, and has nothing else that a server could read.";
+      const why =
+        "Svc: a call must have a name, may have arguments, and must have no other member that a server could read.";
       this.#pending.delete(messages.keyOf(id));
       return pending.ports.toClient(messages.errorText(id, messages.errors.params, why));
     }
@@ -229,7 +230,7 @@ export class Relay {
     if (!("inputResponses" in params || "requestState" in params)) return { ...call, earlier: [] };
     const earlier = this.#context.rounds.take(call, params["requestState"]);
     if (earlier === undefined)
-      return "Svc: the answers belong to no open call with this tool, these arguments and this state; make a new call.";
+      return "Svc: no open call has this tool, these arguments and this state, so the answers are refused; make a new call.";
     const responses = params["inputResponses"] ?? {};
     if (!isObject(responses) || "$responses" in call.input) return "Svc: the answers cannot be judged.";
     return { name: responsesName(call.name), input: { ...call.input, $responses: responses }, earlier };
@@ -388,7 +389,7 @@ export class Relay {
     }
     if (result?.["resultType"] !== "input_required") return undefined;
     const { call, verdicts } = pending;
-    if (call === undefined) return "Svc: the server asks for input where it must not.";
+    if (call === undefined) return "Svc: the server asks for input at a point where MCP does not allow it.";
     const asked = result["inputRequests"] ?? {};
     const state = result["requestState"];
     if (!isObject(asked) || !(state === undefined || typeof state === "string")) return unclear;

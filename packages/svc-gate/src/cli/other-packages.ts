@@ -30,7 +30,7 @@ export async function addCommandsOfOtherPackages(program: Command): Promise<void
 }
 
 const agentDescriptions: Readonly<Record<string, string>> = {
-  doctor: "start an agent host with a scripted model, and say whether a BLOCK ran",
+  doctor: "start an agent host with a scripted model, and say whether a blocked call ran",
   hook: "ask the gate about a tool call, as an agent host's hook; `hook install` sets it up",
   mcp: "ask the gate before each call of an MCP server's tools",
 };
