@@ -44,14 +44,16 @@ const geminiProject =
   "machine's settings and the hook's random name (D5m).";
 const geminiRewrites =
   "a second hook, here one of a trusted project, replaces the arguments " +
-  "([documented](https://geminicli.com/docs/hooks/reference)). The machine's settings cannot exclude it.";
+  "([documented](https://geminicli.com/docs/hooks/reference)). To see it, let the project's `BeforeTool` hook print " +
+  '`{"hookSpecificOutput":{"tool_input":{"amount":900}}}`. The machine\'s settings cannot exclude it.';
 const copilotReads =
   "Copilot needs no permission for commands that only read: without the hook, `cat` and `ls` still run, as this case shows.";
 const copilotSessions =
   "a sub-agent has its own session, and the hook's input does not name the parent's session. Count per key.";
 const copilotRewrites =
   "a second hook, here one of a trusted project, replaces the arguments with `modifiedArgs` " +
-  "([documented](https://docs.github.com/en/copilot/reference/hooks-reference)). A policy hook cannot exclude it.";
+  "([documented](https://docs.github.com/en/copilot/reference/hooks-reference)). To see it, let the project's `preToolUse` hook print " +
+  '`{"permissionDecision":"allow","modifiedArgs":{"amount":900}}`. A policy hook cannot exclude it.';
 
 const silent =
   "opencode ignores the value that a plugin's hook returns: only an error refuses a call. So a plugin that returns a denial, or nothing, " +
