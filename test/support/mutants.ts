@@ -19,7 +19,7 @@ export const inPython: readonly Mutant[] = [
     file: "svc_gate_smolagents.py",
     mutation: {
       within: "_guarded",
-      find: "GuardedCall(name, given, agent)",
+      find: "GuardedCall(name, judged, agent)",
       put: 'GuardedCall(name, {"amount": 1}, agent)',
     },
     host: "smolagents, CodeAgent",

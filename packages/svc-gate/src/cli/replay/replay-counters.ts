@@ -114,8 +114,12 @@ export class ReplayCounters {
           const updates = leaf === undefined ? undefined : recountRow(owned, leaf, evidence);
           if (updates === undefined)
             this.#lacks(owned.counter.identity, leaf?.at ?? recordedAt(row.leaf), hasErasedPart(evidence));
-          else
+          else {
             this.add(this.#open.has(seq) ? updates : updates.filter(({ held }) => held !== true), leaf?.at ?? 0, seq);
+            // Its approval may have been open when the counter was folded.
+            if (hasErasedPart(evidence) && updates.some(({ held }) => held === true))
+              this.#lacks(owned.counter.identity, leaf?.at ?? 0, true);
+          }
           if (leaf !== undefined && isSettled(owned.counter)) this.#foldSettled(owned, leaf, evidence);
         }
       }

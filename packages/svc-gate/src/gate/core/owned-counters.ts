@@ -38,6 +38,8 @@ export function recountRow(
   const { verdict, answered, key } = leaf;
   if (verdict === null || answered === null || !isVerdict(verdict)) return [];
   const isInputCut = readCutInput(evidence) !== undefined;
+  // An erased row has no open approval any more. So it counts like a row whose approval was opened, and has ended.
+  const isErasedAsk = answered === "ESCALATE" && wholeText(evidence, "outcome") === undefined;
   return recount(counter, policySet, {
     toolName: call.tool,
     sessionId: call.session_id,
@@ -49,7 +51,7 @@ export function recountRow(
     verdict,
     answered,
     rule: leaf.rule ?? "",
-    how: askOf(evidence)?.how,
+    how: isErasedAsk ? "opened" : askOf(evidence)?.how,
     isDone,
   });
 }
