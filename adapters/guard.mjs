@@ -42,7 +42,7 @@ function safely(log) {
     try {
       log(problem);
     } catch {
-      // There is no other place to report it.
+      // The log has failed, so nobody can read this error.
     }
   };
 }

@@ -108,7 +108,8 @@ async function runCase(one: HostCase, world: World): Promise<readonly string[]> 
   const gate = own ?? (kind === "observe" ? world.observing : world.enforcing);
   const model = await startModel(scriptsOf(one, driver));
   try {
-    const plan = planOf(one, world, { model, url: bad?.url ?? gate.url, key: gate.key });
+    const isBroken = bad !== undefined || (one.hook ?? "ours") !== "ours";
+    const plan = planOf(one, world, { model, url: bad?.url ?? gate.url, key: gate.key, isBroken });
     const ended = await runBoth(host, plan, gate);
     const file = join(plan.folder, "project", "witness.txt");
     await enoughLines(file, expectedOf(one, driver).ran.length);
@@ -159,10 +160,12 @@ function scriptedCall({ tool, input }: Call, driver: Driver): ScriptedCall {
   return { tool: driver.tools[tool].host, arguments: driver.inputOf?.(tool, input) ?? input };
 }
 
-interface Addresses {
+interface Peers {
   readonly model: ScriptedModel;
   readonly url: string;
   readonly key: string;
+  /** True if the gate or the hook is one that fails. */
+  readonly isBroken: boolean;
 }
 
 /** Returns what a host may know of this machine: where programs are, a home of its own, and the proxy that refuses. */
@@ -180,10 +183,9 @@ function environmentIn(folder: string, proxy: Proxy): HostPlace["env"] {
   };
 }
 
-function planOf(one: HostCase, { driver, end, proxy }: World, { model, url, key }: Addresses): Plan {
+function planOf(one: HostCase, { driver, end, proxy }: World, { model, url, key, isBroken }: Peers): Plan {
   const folder = temporaryFolder(end);
   const env = environmentIn(folder, proxy);
-  const isBroken = !["enforce", "observe"].includes(one.gate ?? "enforce") || (one.hook ?? "ours") !== "ours";
   mkdirSync(join(folder, "project"));
   if (one.project === "reads-secret") writeFileSync(join(folder, "project", "secret.txt"), `secret ${randomUUID()}\n`);
   return {

@@ -147,6 +147,8 @@ for (const [agent, host] of Object.entries(hosts))
       const listed = JSON.parse(stdout);
       assert.equal(listed.agent, agent);
       assertKnown(agent, listed.version, listed.tools);
+      const more = [...listed.tools, { name: "no_such_tool" }];
+      assert.throws(() => assertKnown(agent, listed.version, more), /no_such_tool/, "positive control");
       const shell = listed.tools.find(({ name }: any) => name === host.shell);
       assert.ok("command" in shell.inputSchema.properties, host.shell);
       assert.equal(/the gate is not asked about them: .*write_stdin/.test(stderr), agent === "codex");

@@ -110,7 +110,8 @@ suite("svc-gate doctor and Claude Code", { concurrency: 2, skip: missing() ?? fa
     const { code, stdout, stderr } = await runAgent(words, { env, cwd: home.folder, ...other });
     assert.equal(code, 0, stderr);
     const { version, tools } = JSON.parse(stdout);
-    assertKnown("claude-code", version, tools);
+    const refused = assertKnown("claude-code", version, tools);
+    assert.notDeepEqual(refused, [], "positive control: the head names tools too");
     for (const name of ["Bash", "Edit", "Read", "Write"]) {
       const found = tools.find((each: any) => each.name === name);
       assert.deepEqual(found?.inputSchema.type, "object", name);

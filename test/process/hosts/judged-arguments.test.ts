@@ -203,7 +203,6 @@ async def called(**more):
 const defaults = `${recording}${models}
 from typing import Annotated
 from pydantic import Field
-from svc_gate_guard import with_defaults
 def send(amount: int, currency: str = "EUR", to: Annotated[str, Field()] = "shop", note: str = None) -> str:
     "Pays."
     ran.append((amount, currency, to, note))

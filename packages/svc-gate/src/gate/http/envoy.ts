@@ -27,7 +27,7 @@ export async function envoyCheck(call: RouteCall): Promise<FastifyReply> {
   const isWhole = request.headers["x-envoy-auth-partial-body"] === "false";
   const judged = isWhole ? message.call : bad("Envoy did not send the whole body: set with_request_body");
   const session = request.headers["mcp-session-id"]?.toString();
-  // Without the session, which may be why there is no verdict.
+  // The row has no session, because a session id that is too long may be the reason.
   const refuseUnjudged = async (reason: string): Promise<FastifyReply> => {
     const observed = { tool: `${server}.mcp.refused`, input: JSON.stringify({ reason }) };
     const passes = await isObserved(call, { ...observed, session: undefined, facts: undefined }, body);
