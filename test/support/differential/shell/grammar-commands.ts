@@ -78,6 +78,7 @@ export const command: Kind = {
     "command: printf": (g) =>
       `printf ${g.one("%s", "'%s\\n'", "%d", '"%b"', "a", "%q", "'%(%F)T'", "--")} ${g.piece(word)}`,
     "command: printf -v": (g) => `printf -v ${target(g)} ${g.one("11", "a", "%s")}`,
+    "command: printf %n": (g) => `printf ${g.one("%11s%n", "%-11s%ln", "%s%9d%5n", "'%% %9s%n'")} a ${target(g)}`,
     "command: :": (g) => `: ${g.piece(word)}`,
     "command: quoted name": (g) =>
       `${g.one("'echo'", '"echo"', "ec\\ho", "e''cho", "$'echo'", "ec\\\nho", "\\ls", "'ls'", "c'a't", "$'\\x6cs'")} ${g.name()}`,

@@ -33,6 +33,7 @@ export const alwaysDoubt: Readonly<Record<string, string>> = {
   "redirect: {name}<file": "dash takes `{name}` for a word",
   "redirect: {name}>&-": "dash takes `{name}` for a word",
   "command: name with braces": "the name of the command is known only at run time",
+  "command: printf %n": "it sets a variable",
   "command: declare -n": "it gives a variable a second name",
   "command: (( > ))": "dash takes `>` for a redirection, and empties the file",
   "evaluation: an index in a compound assignment": "bash runs a substitution in the index",

@@ -1,7 +1,7 @@
 import { quote } from "../../../wire/mod.ts";
 import { checkVariable, doubt } from "./doubt.ts";
 import { evaluateText, evaluateVariable, isCount, noteName, noteOption, type Evaluation } from "./evaluation.ts";
-import { literal, mark, type Arg } from "./words.ts";
+import { literal, type Arg } from "./words.ts";
 
 /** Builtins whose arguments are names of variables, with or without a value. */
 const setters = new Set("read mapfile readarray unset declare typeset local export readonly".split(" "));
@@ -24,9 +24,9 @@ export function readBuiltin(reading: Evaluation, name: string, args: readonly Ar
 /** File names may be `-v` and `a[$(id)]`. */
 function checkPatterns(name: string, args: readonly Arg[]): void {
   const isTest = name === "test" || name === "[";
-  if (!isTest && !setters.has(name) && !/^(?:let|getopts|wait|printf)$/.test(name)) return;
-  for (const [at, { text, glob }] of args.entries())
-    if (glob && (isTest ? /^[-*?[]/.test(text) : name !== "printf" || at === 0))
+  if (!isTest && !setters.has(name) && !/^(?:let|getopts|wait)$/.test(name)) return;
+  for (const { text, glob } of args)
+    if (glob && (!isTest || /^[-*?[]/.test(text)))
       doubt(`the pattern ${quote(text)} may match file names that read as options or variables`);
 }
 
@@ -39,21 +39,28 @@ function readWait(reading: Evaluation, args: readonly Arg[]): void {
   }
 }
 
-/** `printf -v NAME` sets a variable. */
+/** `printf -v NAME` sets a variable, and so does the conversion `n` in a format. */
 function readPrintf(reading: Evaluation, args: readonly Arg[]): void {
-  const [first, second] = args;
-  if (first === undefined) return;
-  if (first.fixed.startsWith("-v"))
-    setArgument(
-      reading,
-      "printf",
-      first.fixed === "-v"
-        ? (second ?? literal(""))
-        : { ...first, text: first.text.slice(2), fixed: first.fixed.slice(2) },
-    );
-  else if (first.fixed.startsWith("-") && !first.known) doubt("the first word of `printf` may be an option");
-  else if (first.fixed.startsWith(mark) && (second !== undefined || !first.single))
-    doubt("the first word of `printf` may be an option");
+  let at = 0;
+  for (; /^(?:-v|--$)/.test(args[at]?.fixed ?? ""); at += 1) {
+    const option = args[at] ?? literal("");
+    const attached = { ...option, text: option.text.slice(2), fixed: option.fixed.slice(2) };
+    if (option.fixed === "-v") setArgument(reading, "printf", args[(at += 1)] ?? literal(""));
+    else if (option.fixed !== "--") setArgument(reading, "printf", attached);
+  }
+  const format = args[at];
+  if (format === undefined) return;
+  if (!format.known || format.glob) doubt(`the format ${quote(format.text)} of \`printf\` is known only when it runs`);
+  if (setsByFormat(format.text)) doubt(`the format ${quote(format.text)} of \`printf\` sets a variable`);
+}
+
+/** `%n` stores the number of characters in the variable that an argument names. */
+function setsByFormat(format: string): boolean {
+  // zsh reads `\45` and `\x25` as `%` before it reads the conversions.
+  if (/\\(?:0*45|x25|u\{?0*25|U0*25)/i.test(format)) return true;
+  for (const [, conversion] of format.matchAll(/%(?:%|[-#+ 0'*.$\d]*(?:\([^()]*\)T|[hjlLtzw]*(\w?)))/g))
+    if (conversion === "n") return true;
+  return false;
 }
 
 /** `test -v NAME` evaluates the name, at every position where `-v` may be read as an operator. */
@@ -144,10 +151,10 @@ function checkOption(builtin: string, { text, known }: Arg): void {
     doubt(`${quote(`${builtin} ${text}`)} makes bash evaluate values`);
 }
 
-function setArgument(reading: Evaluation, builtin: string, { text, fixed, known }: Arg): void {
+function setArgument(reading: Evaluation, builtin: string, { text, fixed, known, glob }: Arg): void {
   const [, name, index, value] = /^([A-Za-z_]\w*)(?:\[([^]*?)\])?(?:\+?=([^]*))?$/.exec(text) ?? [];
   const isNameKnown = known || (value !== undefined && fixed.startsWith(`${name ?? ""}=`));
-  if (!isNameKnown) doubt(`the variable that ${quote(builtin)} sets is known only when it runs`);
+  if (!isNameKnown || glob) doubt(`the variable that ${quote(builtin)} sets is known only when it runs`);
   if (name === undefined) return evaluateText(reading, text);
   if (index !== undefined) {
     evaluateText(reading, index);
