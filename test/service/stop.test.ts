@@ -22,6 +22,7 @@ import { ask, finish } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 
 const why = "the agent pays the wrong people";
+const saysTooMany = "100 stops of tools and sessions are in force: lift some of them, or stop the key or every call";
 
 async function stops(desk: Desk, scope: unknown, more: object = {}, tenant = ""): Promise<any> {
   const { status, json, text } = await desk.operates(`${tenant}/admin/stop`, { scope, why, ...more });
@@ -106,6 +107,31 @@ const scenarios: readonly Scenario[] = [
       }
     },
     defect: { within: "isStopped", find: "scope.session.key === key && scope.session.id === session", put: "true" },
+  },
+  {
+    rule: "[issue 30, item 9] stops of a key and of every call can be set beside any number of narrower ones",
+    run: async (desk) => {
+      const narrow = (run: number): unknown =>
+        run % 2 === 0 ? { tools: [`tool-${run}`] } : { session: { key: "default", id: `run-${run}` } };
+      for (let run = 0; run < 100; run += 1) await stops(desk, narrow(run));
+      for (const scope of [{ tools: ["pay.send"] }, { session: { key: "default", id: "s" } }]) {
+        const { status, json } = await desk.operates("/admin/stop", { scope, why });
+        assert.deepEqual([status, json.detail], [409, saysTooMany]);
+      }
+      await stops(desk, narrow(0));
+      assert.equal(await verdictOf(desk, small), "ALLOW");
+      for (const key of ["default", "other"]) await stops(desk, { key });
+      assert.equal(await verdictOf(desk, small), "BLOCK");
+      await lifts(desk, { key: "default" });
+      assert.equal(await verdictOf(desk, small), "ALLOW");
+      await stops(desk, "all");
+      assert.equal(await verdictOf(desk, small), "BLOCK");
+      await lifts(desk, narrow(0));
+      await stops(desk, { tools: ["pay.send"] });
+      assert.equal((await desk.as("anna", "/stop")).json.stops.length, 102);
+      await assertHolds(desk);
+    },
+    defect: { within: "isNarrow", find: 'scope !== "all" && !("key" in scope)', put: "true" },
   },
   {
     rule: "decided point 4: a stop enforces in observe mode, and only the stopped rows have mode enforce",

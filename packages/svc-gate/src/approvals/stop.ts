@@ -66,8 +66,8 @@ export interface Stops {
 
 export const noStops: Stops = { acts: [], active: [] };
 
-/** The most stops that can be in force on one ledger. */
-export const stopsMax = 100;
+/** The most stops of tools and sessions that a ledger's own persons can have in force. */
+export const narrowStopsMax = 100;
 
 /** Reads the body of an act about stops; undefined for another act. @throws {SyntaxError} if it is damaged */
 export function readStopAct(act: string, body: string): StopAct | undefined {

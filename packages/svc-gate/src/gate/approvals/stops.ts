@@ -1,9 +1,9 @@
 import {
   isSameStop,
+  narrowStopsMax,
   stopBody,
   stoppedApprovals,
   stoppedCalls,
-  stopsMax,
   type Approval,
   type RecordedStopAct,
   type StopAct,
@@ -33,12 +33,23 @@ export interface Stopper {
 /** Makes the event that sets a stop. With it, approvals in its scope end or lose their votes. */
 export function setStop(asked: AskedStop, { by, person }: Stopper): MakeAdminEvent {
   return async (transaction) => {
-    const { active } = transaction.stops;
-    const isNew = !active.some((stop) => isSameStop(stop, { root: null, scope: asked.scope }));
-    if (isNew && active.length >= stopsMax)
-      return bad(refuse("stop-refused", `${stopsMax} stops are in force: lift some of them, or stop every call`));
+    if (isNarrow(asked.scope)) {
+      const others = transaction.stops.active.filter(({ root, scope }) => root === null && isNarrow(scope));
+      const isNew = !others.some((stop) => isSameStop(stop, { root: null, scope: asked.scope }));
+      if (isNew && others.length >= narrowStopsMax)
+        return bad(
+          refuse("stop-refused", `${narrowStopsMax} stops of tools and sessions are in force: ${insteadOfOneMore}`),
+        );
+    }
     return good(await stopEvent(transaction, { ...asked, person, root: null }, by));
   };
+}
+
+const insteadOfOneMore = "lift some of them, or stop the key or every call";
+
+/** A wider stop is an emergency: however many narrower ones there are, it can always be set. */
+function isNarrow(scope: StopScope): boolean {
+  return scope !== "all" && !("key" in scope);
 }
 
 /** Makes the event that lifts the stop of a scope. */

@@ -3,10 +3,10 @@ import type { Erased } from "../admin/erasure/eraser.ts";
 import { readErase } from "../admin/erasure/request.ts";
 import { sendJson } from "./body.ts";
 import { refuseWith } from "./refusing.ts";
-import type { RouteCall } from "./route.ts";
+import type { CallWithoutGate } from "./route.ts";
 
 /** Handles POST /admin/erase: erases parts of receipts in the ledger of the path, and records who did it and why. */
-export async function erase({ service, tenant, key, request, reply }: RouteCall): Promise<FastifyReply> {
+export async function erase({ service, tenant, key, request, reply }: CallWithoutGate): Promise<FastifyReply> {
   const call = readErase(request.body);
   if (!call.ok) return refuseWith(reply, call.problem);
   const erased = await service.workOn(tenant, (gate) => gate.erase(call.value, key?.id ?? ""));

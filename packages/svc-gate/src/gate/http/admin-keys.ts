@@ -1,60 +1,61 @@
 import type { FastifyReply } from "fastify";
 import { sendJson } from "./body.ts";
-import { addPerson, changeKey, listKeys, type KeyAdmin, type KeyRequest } from "../admin/keys/keys.ts";
+import { addPerson, changeKey, listKeys, listPersons, type KeyAdmin, type KeyRequest } from "../admin/keys/keys.ts";
 import { refuseWith } from "./refusing.ts";
-import type { RouteCall } from "./route.ts";
+import type { CallWithoutGate } from "./route.ts";
 
 /** Handles GET /admin/keys. */
-export async function list(call: RouteCall): Promise<FastifyReply> {
+export async function list(call: CallWithoutGate): Promise<FastifyReply> {
   const keys = await listKeys(call.service.keys, adminOf(call));
   return sendJson(call.reply, JSON.stringify({ keys }));
 }
 
 /** Handles POST /admin/keys. The key is only in this answer and nowhere else. */
-export function create(call: RouteCall): Promise<FastifyReply> {
+export function create(call: CallWithoutGate): Promise<FastifyReply> {
   return change(call, { act: "create", body: call.request.body });
 }
 
 /** Handles POST /admin/keys/{name}/rotate. */
-export function rotate(call: RouteCall): Promise<FastifyReply> {
+export function rotate(call: CallWithoutGate): Promise<FastifyReply> {
   return change(call, { act: "rotate", name: nameOf(call), body: call.request.body });
 }
 
 /** Handles POST /admin/keys/{name}/revoke. */
-export function revoke(call: RouteCall): Promise<FastifyReply> {
+export function revoke(call: CallWithoutGate): Promise<FastifyReply> {
   return change(call, { act: "revoke", name: nameOf(call), body: call.request.body });
 }
 
 /** Handles POST /admin/keys/{name}/update. */
-export function update(call: RouteCall): Promise<FastifyReply> {
+export function update(call: CallWithoutGate): Promise<FastifyReply> {
   return change(call, { act: "update", name: nameOf(call), body: call.request.body });
 }
 
 /** Handles GET /admin/persons. */
-export async function listPersons({ reply, service }: RouteCall): Promise<FastifyReply> {
-  return sendJson(reply, JSON.stringify({ persons: service.keys.persons }));
+export async function showPersons(call: CallWithoutGate): Promise<FastifyReply> {
+  const persons = await listPersons(call.service.keys, adminOf(call));
+  return sendJson(call.reply, JSON.stringify({ persons }));
 }
 
 /** Handles POST /admin/persons. */
-export async function createPerson(call: RouteCall): Promise<FastifyReply> {
+export async function createPerson(call: CallWithoutGate): Promise<FastifyReply> {
   const { reply, request, service } = call;
   const added = await addPerson(service.keys, adminOf(call), request.body);
   if (!added.ok) return refuseWith(reply, added.problem);
   return sendJson(reply.code(201), JSON.stringify(added.value));
 }
 
-async function change(call: RouteCall, request: KeyRequest): Promise<FastifyReply> {
+async function change(call: CallWithoutGate, request: KeyRequest): Promise<FastifyReply> {
   const { reply, service } = call;
   const changed = await changeKey(service.keys, adminOf(call), request);
   if (!changed.ok) return refuseWith(reply, changed.problem);
   return sendJson(reply.code(request.act === "create" ? 201 : 200), JSON.stringify(changed.value));
 }
 
-function adminOf({ key, tenant }: RouteCall): KeyAdmin {
+function adminOf({ key, tenant }: CallWithoutGate): KeyAdmin {
   if (key === undefined) throw new Error("a route of scope admin was opened without a key");
   return { by: key, tenant };
 }
 
-function nameOf({ request }: RouteCall): string {
+function nameOf({ request }: CallWithoutGate): string {
   return (request.params as { readonly name: string }).name;
 }

@@ -3,10 +3,10 @@ import { good, quote, refuse } from "../../wire/mod.ts";
 import type { SenderState } from "../notify/sender.ts";
 import { readMembers, sendJson } from "./body.ts";
 import { refuseWith } from "./refusing.ts";
-import type { RouteCall } from "./route.ts";
+import type { CallWithoutGate } from "./route.ts";
 
 /** Handles GET /admin/notify: how far each endpoint has got, without its address. */
-export async function showEndpoints({ service, tenant, reply }: RouteCall): Promise<FastifyReply> {
+export async function showEndpoints({ service, tenant, reply }: CallWithoutGate): Promise<FastifyReply> {
   const shown = await service.workOn(tenant, async (gate) => {
     const endpoints = (gate.senders?.states ?? []).map(endpointJson);
     return good({ rows: gate.rows, endpoints });
@@ -25,7 +25,7 @@ function endpointJson({ endpoint, row, waiting, dead, died }: SenderState): Read
 }
 
 /** Handles POST /admin/notify/replay: sends all events from a row on again. */
-export async function replay({ service, tenant, request, reply }: RouteCall): Promise<FastifyReply> {
+export async function replay({ service, tenant, request, reply }: CallWithoutGate): Promise<FastifyReply> {
   const body = readMembers(request.body, ["from", "endpoint"]);
   if (!body.ok) return refuseWith(reply, body.problem);
   const [from, endpoint] = [body.value.get("from"), body.value.get("endpoint")];

@@ -3,11 +3,11 @@ import { modes, refuse, type Refusal } from "../../wire/mod.ts";
 import { readMembers, sendJson } from "./body.ts";
 import type { FoldedCounter } from "../core/counters.ts";
 import { refuseWith } from "./refusing.ts";
-import type { RouteCall } from "./route.ts";
+import type { CallWithoutGate } from "./route.ts";
 import type { InForce } from "../../ledger/mod.ts";
 
 /** Handles POST /admin/reload: puts the files in force. `mode` changes the mode. */
-export async function reload({ service, tenant, key, request, reply }: RouteCall): Promise<FastifyReply> {
+export async function reload({ service, tenant, key, request, reply }: CallWithoutGate): Promise<FastifyReply> {
   const mode = modeAsked(request.body);
   if (typeof mode === "object") return refuseWith(reply, mode);
   const reloaded = await service.reload(tenant, mode, key?.id ?? "");

@@ -15,8 +15,20 @@ export interface RouteCall {
   readonly reply: FastifyReply;
 }
 
+/**
+ * A request of an administrator who may have to repair a tenant whose gate cannot be opened. It has no gate, so that a
+ * handler cannot take the root's for the tenant's: it opens the right one with `service.workOn`.
+ */
+export type CallWithoutGate = Omit<RouteCall, "gate">;
+
 /** One route. Each route except /health needs a key; a test checks that. */
-export interface Route {
+export type Route = RouteForm &
+  (
+    | { readonly withoutGate?: never; readonly handle: (call: RouteCall) => unknown }
+    | { readonly withoutGate: true; readonly handle: (call: CallWithoutGate) => unknown }
+  );
+
+interface RouteForm {
   readonly method: "GET" | "POST";
   readonly path: string;
   readonly scope: Scope | undefined;
@@ -28,5 +40,4 @@ export interface Route {
   readonly dialect?: "authzen";
   /** The route is about the whole process and does not exist below a tenant. */
   readonly ofRoot?: true;
-  readonly handle: (call: RouteCall) => unknown;
 }

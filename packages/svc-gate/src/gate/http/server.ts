@@ -196,34 +196,29 @@ function addRoutes(server: FastifyInstance, service: Service, basePath: string, 
   const { tenants } = service;
   const access: RouteConfig = below === "" ? {} : { console: "session" };
   const noStore = below === "" ? {} : { onSend: keepNothing };
-  for (const { method, path, scope, orScopes, forHosts, dialect, handle, ofRoot = false } of routes) {
+  for (const route of routes) {
+    const { method, path, scope, orScopes, forHosts, dialect, ofRoot = false } = route;
     if (dialect !== undefined && below !== "") continue; // No page of the console speaks it.
-    server.route({
-      method,
-      url: basePath + below + path,
-      config: { scope, orScopes, forHosts, dialect, ...access },
-      ...noStore,
-      handler: (request, reply) =>
-        handle({ service, gate: service.root, tenant: null, key: keyOf(request), request, reply }),
-    });
+    const config = { scope, orScopes, forHosts, dialect, ...access };
+    const handleAtRoot = (request: FastifyRequest, reply: FastifyReply): unknown =>
+      route.handle({ service, gate: service.root, tenant: null, key: keyOf(request), request, reply });
+    server.route({ method, url: basePath + below + path, config, ...noStore, handler: handleAtRoot });
     if (tenants === undefined || ofRoot) continue;
     server.route({
       method,
       url: `${basePath}/t/:tenant${below}${path}`,
-      config: { scope, orScopes, forHosts, dialect, ...access },
+      config,
       ...noStore,
       handler: async (request, reply) => {
         const { tenant } = request.params as { readonly tenant: string };
         const key = keyOf(request);
         // /health: anyone else gets the same answer as for a tenant that does not exist.
-        if (key === undefined || (scope === undefined && key.tenant !== tenant))
-          return handle({ service, gate: service.root, tenant: null, key, request, reply });
-        // Routes of scope admin do not need the tenant's open gate: it may be impossible to open.
-        if (scope === "admin" && tenants.has(tenant))
-          return handle({ service, gate: service.root, tenant, key, request, reply });
+        if (key === undefined || (scope === undefined && key.tenant !== tenant)) return handleAtRoot(request, reply);
+        const call = { service, tenant, key, request, reply };
+        if (route.withoutGate === true && tenants.has(tenant)) return route.handle(call);
         const gate = await tenants.gateFor(tenant, reply.raw);
         if (!gate.ok) return refuseWith(reply, gate.problem);
-        return handle({ service, gate: gate.value, tenant, key, request, reply });
+        return route.handle({ ...call, gate: gate.value });
       },
     });
   }

@@ -70,6 +70,13 @@ export async function listKeys(ring: KeyRing, { tenant }: KeyAdmin): Promise<rea
   return standings.map((standing) => keyJson(standing, ring.now()));
 }
 
+/** Lists persons, who are for all tenants. A tenant's administrators see only those who use a key of the tenant. */
+export async function listPersons(ring: KeyRing, { tenant }: KeyAdmin): Promise<readonly string[]> {
+  if (tenant === null) return ring.persons;
+  const used = (await ring.list(tenant)).map(({ record }) => record.person);
+  return ring.persons.filter((person) => used.includes(person));
+}
+
 /**
  * Returns why the body of a POST /admin/keys is wrong for any ledger, by this machine's clock; undefined if it is not.
  */

@@ -7,6 +7,7 @@ export {
   changeKey,
   createFault,
   listKeys,
+  listPersons,
   type ChangedKey,
   type KeyAdmin,
   type KeyRequest,
