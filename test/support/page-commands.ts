@@ -10,7 +10,7 @@ import { delimiter, dirname, join } from "node:path";
  * command.
  */
 export function commandsOf(page: string): readonly string[] {
-  const blocks = Array.from(page.matchAll(/^```sh\n([\s\S]*?)^```$/gm), ({ index, 1: text = "" }) => ({ index, text }));
+  const blocks = fencedBlocks(page).filter(({ kind }) => kind === "sh");
   const shown = blocks.flatMap(({ index, text }) => splitScript(text).map((command) => ({ index, command })));
   const prose = page.replaceAll(/^```[\s\S]*?^```$/gm, (block) => block.replaceAll(/[^\n]/g, " "));
   const spans = Array.from(prose.matchAll(/`([^`]+)`/g), ({ index, 1: text = "" }) => ({
@@ -20,6 +20,27 @@ export function commandsOf(page: string): readonly string[] {
   const said = spans.filter(({ command }) => isCommand(command));
   const all = [...shown, ...said, ...tableCommands(prose)].toSorted((a, b) => a.index - b.index);
   return [...new Set(all.map(({ command }) => command))];
+}
+
+/** A fenced block of a page. */
+export interface Fenced {
+  /** The language after the fence; empty if there is none. */
+  readonly kind: string;
+  readonly index: number;
+  /** The number of its first line of text. */
+  readonly line: number;
+  /** Without the fence's indentation. */
+  readonly text: string;
+}
+
+export function fencedBlocks(page: string): readonly Fenced[] {
+  const pattern = /^( *)```(\w*)[^\n]*\n([\s\S]*?)^\1```$/gm;
+  return Array.from(page.matchAll(pattern), ({ index, 1: indent = "", 2: kind = "", 3: text = "" }) => ({
+    kind,
+    index,
+    line: page.slice(0, index).split("\n").length + 1,
+    text: text.replaceAll(new RegExp(`^${indent}`, "gm"), ""),
+  }));
 }
 
 const programs = "npm|npx|node|svc-gate|curl|docker|kubectl|helm|pip|printf|systemctl|openssl|install|cp";
