@@ -104,6 +104,7 @@ export const left: readonly string[] = [
   "test/process/solver/diff.test.ts",
   "test/process/stop.test.ts",
   "test/process/swapped-files.test.ts",
+  "test/repository/docs/run-blocks.test.ts",
   "test/repository/docs/tutorial.test.ts",
   "test/repository/pack.test.ts",
 ];

@@ -16,14 +16,14 @@ import { root, trackedPaths } from "../../support/tracked.ts";
 const shells = ["sh", "bash", "shell", "console", "zsh"];
 
 /** Programs whose name is not an English word. In a comment, one with an argument is a command. */
-const programs = words(
+const programs = wordsOf(
   "npm npx node svc-gate curl docker kubectl helm git python3 pip mkdir openssl sudo systemctl ssh printf echo cp sed grep",
   "codex gemini copilot jq od umask sha256sum litellm/bin/pip /opt/svc-gate/node_modules/.bin/svc-gate",
 );
 /** Other first words of commands. */
-const others = words("cat cd continue cut head install kill read tail test tr");
+const others = wordsOf("cat cd continue cut head install kill read tail test tr");
 
-function words(...lines: readonly string[]): ReadonlySet<string> {
+function wordsOf(...lines: readonly string[]): ReadonlySet<string> {
   return new Set(lines.flatMap((line) => line.split(" ")));
 }
 
@@ -153,8 +153,8 @@ suite("the blocks of shell commands in the documents", () => {
     mkdirSync(join(folder, "docs"));
     writeFileSync(join(folder, "docs", "page.md"), page);
     writeFileSync(join(folder, ".oxfmtrc.json"), readFileSync(join(root, ".oxfmtrc.json")));
-    const words = [join(root, "node_modules", "oxfmt", "bin", "oxfmt"), "."];
-    spawnSync(process.execPath, words, { cwd: folder });
+    const args = [join(root, "node_modules", "oxfmt", "bin", "oxfmt"), "."];
+    spawnSync(process.execPath, args, { cwd: folder });
     assert.equal(readFileSync(join(folder, "docs", "page.md"), "utf8"), page);
   });
 });
