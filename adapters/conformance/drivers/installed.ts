@@ -40,11 +40,11 @@ export function forCase(text: string, { folder, secondsForHook, case: one }: Pla
   const isWaiting = one.onEscalate === "wait";
   const quick = text
     .replaceAll(" --key-file ", ` --timeout ${secondsForHook} --wait 20 --key-file `)
-    .replaceAll(/timeout -k 1 \d+/g, `timeout -k 1 ${isWaiting ? 30 : secondsForHook + 2}`);
+    .replaceAll(/\/timeout -k 1 \d+/g, `/timeout -k 1 ${isWaiting ? 30 : secondsForHook + 2}`);
   if (hook === "ours" || hook === "absent" || hook === "misspelt") return quick;
   const program = hook === "not-there" ? "/nonexistent/svc-gate" : join(folder, "failing.sh");
   writeFileSync(join(folder, "failing.sh"), `#!/bin/sh\n${failing[hook]}\n`, { mode: 0o755 });
-  return quick.replaceAll(/(out=\$\(timeout -k 1 \d+ )[^)]*\)/g, `$1${program})`);
+  return quick.replaceAll(/(out=\$\(\S+\/timeout -k 1 \d+ )[^)]*\)/g, `$1${program})`);
 }
 
 /** Why a case does not apply to a command hook; undefined if it may. */

@@ -141,6 +141,18 @@ suite("svc-gate hook install for other hosts", { concurrency: 2 }, () => {
         assert.equal((await home.install("--yes", ...words)).code, 2, words.join(" "));
     });
 
+    test(`for ${agent} it replaces a line that finds \`timeout\` through PATH, and says so`, async (t) => {
+      const { address } = await startGate(t, { contracts: { "host.yaml": contract }, flags: { mode: "enforce" } });
+      const home = makeHome(t, host, address);
+      const first = await home.install("--yes");
+      assert.doesNotMatch(first.stdout, /the installed line is older/);
+      const written = readFileSync(home.settings, "utf8");
+      writeFileSync(home.settings, written.replaceAll("/usr/bin/timeout", "timeout"));
+      const { stdout, stderr } = await home.install("--yes");
+      assert.match(stdout, /^the installed line is older: .* The new line replaces it$/m, stderr);
+      assert.equal(readFileSync(home.settings, "utf8"), written);
+    });
+
     test(`the command for ${agent} lets a call through that the gate allows, and refuses it if anything fails`, async (t) => {
       const gate = await startGate(t, { contracts: { "host.yaml": contract }, flags: { mode: "enforce" } });
       const home = makeHome(t, host, gate.address);
@@ -170,7 +182,7 @@ suite("svc-gate hook install for other hosts", { concurrency: 2 }, () => {
       const command = host.command(JSON.parse(readFileSync(home.settings, "utf8")));
       const { stdout: good } = await shell(command, host.input, home.folder);
       for (const [name, program] of Object.entries(failing)) {
-        const replaced = command.replace(/timeout -k 1 15 .*?\); case/, () => `${program}); case`);
+        const replaced = command.replace(/\/usr\/bin\/timeout -k 1 15 .*?\); case/, () => `${program}); case`);
         assert.notEqual(replaced, command);
         assertRefused(host, await shell(replaced.replaceAll("GOOD", good.trim()), host.input, home.folder), name);
       }

@@ -15,6 +15,7 @@ import { lineDifference } from "./difference.ts";
 import { keyFileFor, makeKey } from "./host-key.ts";
 import type { Host, Wanted } from "./host.ts";
 import { hosts } from "./hosts.ts";
+import { hasOlderLine } from "./shell.ts";
 
 const usage = `usage: svc-gate hook install --agent NAME [options]
 
@@ -74,6 +75,7 @@ export async function installCommand(words: readonly string[]): Promise<number> 
   show(file, before ?? "", settings.text);
   if (wanted.form === "http") say(`start the host with the key in its environment: SVC_KEY="$(cat ${wanted.keyFile})"`);
   for (const warning of [...settings.warnings, ...approverFiles(values.url)]) say(`warning: ${warning}`);
+  if (before !== undefined && hasOlderLine(before)) say(olderLine);
   if (settings.text === before) {
     say(`${file} has these settings already`);
     return 0;
@@ -155,6 +157,9 @@ function refuseProject(keyFile: string): void {
     if ([".git", ".claude"].some((name) => existsSync(join(folder, name))))
       throw new BadInput(`${keyFile} is in the project ${folder}: name a --key-file outside of all projects`);
 }
+
+const olderLine =
+  "the installed line is older: a program in a folder of PATH could forge the gate's answer. The new line replaces it";
 
 /** The hook refuses such a key, so every call would be refused. */
 function refuseShared(keyFile: string): void {

@@ -1,3 +1,10 @@
+/**
+ * The lines that a host runs as its hooks. Every program in them has its full path. An agent can often write to a folder of
+ * PATH, such as `node_modules/.bin`, and a program there could forge the gate's answer. Only `case`, `echo`, `exit` and
+ * `printf` have no path: they belong to the shell itself.
+ */
+import { accessSync, constants } from "node:fs";
+import { BadInput } from "../bad-input.ts";
 import { shellWord } from "../shell-word.ts";
 import type { Wanted } from "./host.ts";
 
@@ -10,17 +17,18 @@ const waitSeconds = 600;
 /** The words of the hook as text for a shell. `keyFile` is a word of a shell already. */
 export function hookWords(agent: string, { url, keyFile, program }: Called, more: readonly string[]): string {
   const words = [process.execPath, program, "hook", "--agent", agent, "--url", url].map(shellWord);
-  return [...ownEnvironment, ...words, "--key-file", keyFile, ...more.map(shellWord)].join(" ");
+  return [...ownEnvironment(), ...words, "--key-file", keyFile, ...more.map(shellWord)].join(" ");
 }
 
 /**
  * A project's file, such as `.env`, may set variables with which Node runs other code (`NODE_OPTIONS`). So the hook has
  * none, except the certificates of the user's own authority. Windows needs some of its variables for a connection.
  */
-const ownEnvironment: readonly string[] =
-  process.platform === "win32"
+function ownEnvironment(): readonly string[] {
+  return process.platform === "win32"
     ? []
     : ["/usr/bin/env -i", '${NODE_EXTRA_CA_CERTS:+"NODE_EXTRA_CA_CERTS=$NODE_EXTRA_CA_CERTS"}'];
+}
 
 /** How long the host must wait for the hook, in seconds. */
 export function hostSeconds({ onEscalate }: Wanted): number {
@@ -65,9 +73,40 @@ export const noVerdict = "Svc: the hook gave no verdict; the action is blocked."
 /** A refusal for hosts that read exit code 2 with a text. Without a text some of them run the tool. */
 export const exit2: string = `echo ${shellWord(noVerdict)} >&2; exit 2`;
 
-/** macOS has no `timeout`, but Perl. */
+/** macOS has no `timeout`, but Perl. Perl gets no variables, because `PERL5OPT` makes it run other code. */
 function deadline(seconds: number): string {
   return process.platform === "darwin"
-    ? `/usr/bin/perl -e 'alarm shift; exec @ARGV' ${seconds}`
-    : `timeout -k 1 ${seconds}`;
+    ? `/usr/bin/env -i ${systemProgram("perl")} -e 'alarm shift; exec @ARGV' ${seconds}`
+    : `${systemProgram("timeout")} -k 1 ${seconds}`;
+}
+
+/** Only an administrator can write to these folders. The last one is that of NixOS. */
+const systemFolders = ["/usr/bin", "/bin", "/run/current-system/sw/bin"];
+
+/**
+ * Finds a program of the operating system. It does not use PATH.
+ *
+ * @throws {BadInput} if the system does not have it
+ */
+export function systemProgram(name: string, folders: readonly string[] = systemFolders): string {
+  const program = folders.map((folder) => `${folder}/${name}`).find(isExecutable);
+  if (program !== undefined) return program;
+  const places = folders.join(", ");
+  throw new BadInput(
+    `the hook needs the program \`${name}\`, which is not in ${places}: install it, and run this again`,
+  );
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** True if settings have a line that an earlier version installed: it finds `timeout` through PATH. */
+export function hasOlderLine(settings: string): boolean {
+  return /out=\$\(timeout -k 1 \d/.test(settings);
 }
