@@ -2,11 +2,23 @@
  * Goal: the contracts for coding agents say the same wherever the tools mean the same. Method: limits and rules of each are
  * compared with those for Claude Code, after the names of tools and members are replaced. Positive control: a contract
  * without one name of a limit, and one with another condition, are noticed.
+ *
+ * Goal: a sub-agent or a skill, whose file can make the host run commands that no hook sees, waits for a person. Method: a
+ * call of each, in the contract of each host that runs such commands. For Claude Code also under a mandate that states
+ * managed settings. Positive control: a contract that allows the tool is noticed.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { suite, test } from "node:test";
 import { parse } from "yaml";
+import {
+  compileContracts,
+  compileMandate,
+  renderDiagnostic,
+  type PolicySet,
+} from "../../../packages/svc-gate/src/contract/mod.ts";
+import { good } from "../../../packages/svc-gate/src/wire/mod.ts";
+import { judge } from "../../support/contract-kit.ts";
 
 interface Rule {
   readonly rule: string;
@@ -25,8 +37,8 @@ interface Contract {
 
 const hosts = ["codex", "gemini-cli", "copilot-cli", "opencode"];
 
-/** Folders that only one host has, and sites of a tool that only some hosts have. */
-const ownLimits = new Set(["also_read", "plans", "domains"]);
+/** Folders and settings that only one host has, and sites of a tool that only some hosts have. */
+const ownLimits = new Set(["also_read", "plans", "domains", "managed_settings"]);
 /** Rules on tools that Claude Code does not have. */
 const ownRules = new Set([
   "patch-outside",
@@ -113,5 +125,53 @@ suite("the contracts for coding agents", () => {
     assert.deepEqual(differences("codex", patch), ["rule settings-by-patch"]);
     assert.deepEqual(differences("codex", without), ["limit never"]);
     assert.deepEqual(differences("codex", changed), ["rule destroys"]);
+  });
+});
+
+/** A call for each tool that prepares a file of the repository. */
+const preparing: Readonly<Record<string, Readonly<Record<string, object>>>> = {
+  "claude-code": { Agent: { prompt: "x", subagent_type: "general-purpose" }, Skill: { skill: "setup" } },
+  "gemini-cli": { invoke_agent: { agent_name: "helper", prompt: "x" }, activate_skill: { name: "setup" } },
+  "copilot-cli": { task: { prompt: "x", agent_type: "helper" }, skill: { skill: "setup" } },
+};
+
+/** The verdict on each call of `preparing`. */
+function verdicts(host: string, policySet: PolicySet): Readonly<Record<string, string>> {
+  const calls = Object.entries(preparing[host] ?? {});
+  const verdictOn = (tool: string, input: object): string =>
+    judge(policySet, { tool, input, platform: { cwd: "/srv/app" }, session: "s" }).verdict;
+  return Object.fromEntries(calls.map(([tool, input]) => [tool, verdictOn(tool, input)]));
+}
+
+function contractOf(host: string, text: string): PolicySet {
+  const compiled = compileContracts([{ name: `${host}.yaml`, text }]);
+  if (!compiled.ok) assert.fail(compiled.problem.map(renderDiagnostic).join("\n"));
+  return compiled.value;
+}
+
+/** The contract under a mandate that sets one of its limits. */
+function withLimit(host: string, limit: string): PolicySet {
+  const text = `mandate: m\ncontracts: [${host}.yaml]\nlimits:\n  ${host}: { ${limit} }\n`;
+  const compiled = compileMandate({ name: "mandate.yaml", text }, (name) => good({ name, text: textOf(host) }));
+  if (!compiled.ok) assert.fail(compiled.problem.map(renderDiagnostic).join("\n"));
+  return compiled.value;
+}
+
+suite("tools that prepare a sub-agent or a skill of the repository", () => {
+  for (const [host, calls] of Object.entries(preparing))
+    test(`${host} lets a person decide about ${Object.keys(calls).join(" and ")}`, () => {
+      const waiting = Object.fromEntries(Object.keys(calls).map((tool) => [tool, "ESCALATE"]));
+      assert.deepEqual(verdicts(host, contractOf(host, textOf(host))), waiting);
+      const open = textOf(host).replaceAll(/\{ verdict: ESCALATE, reason: the sub-agent [^}]*\}/g, "ALLOW");
+      assert.notDeepEqual(verdicts(host, contractOf(host, open)), waiting, "positive control: an open contract");
+    });
+
+  test("with managed settings, claude-code allows both, and only then", () => {
+    const host = "claude-code";
+    assert.deepEqual(verdicts(host, withLimit(host, "managed_settings: true")), { Agent: "ALLOW", Skill: "ALLOW" });
+    assert.deepEqual(verdicts(host, withLimit(host, "managed_settings: false")), {
+      Agent: "ESCALATE",
+      Skill: "ESCALATE",
+    });
   });
 });
