@@ -91,6 +91,7 @@ suite(
       const { run } = doctorFor(t, "touch ran");
       const { code, stdout } = await run("--yes");
       assert.equal(code, 1);
+      assert.match(stdout, /^Not tested here: .*`Agent` and `Skill`.*`managed_settings: true`/m);
       says("a host that runs everything", stdout.replaceAll(/^The network.*\n/gm, ""), { HOME: t.name });
       const { closed, results } = verdicts(await run("--yes", "--json"));
       assert.equal(closed, false);
@@ -169,6 +170,13 @@ suite(
       const { stdout, stderr } = await runAgent(words, { env: { HOME: home, TMPDIR: temporary }, cwd: home, wrapper });
       if (stdout === "") return t.skip(`no namespace here: ${stderr}`);
       assert.match(stdout, /managed-settings\.d\/10-more\.json: the gate's hook as command\n/);
+      // `file` is the machine's first file too, and it does not exclude the hooks and permissions of projects.
+      assert.match(stdout, /^Not tested here: .*`Agent` and `Skill`/m);
+      const restricted = { allowManagedHooksOnly: true, allowManagedPermissionRulesOnly: true };
+      writeFileSync(file, JSON.stringify({ ...restricted, ...JSON.parse(readFileText(file)) }));
+      const closed = await runAgent(words, { env: { HOME: home, TMPDIR: temporary }, cwd: home, wrapper });
+      assert.match(closed.stdout, /10-more\.json: the gate's hook as command\n/);
+      assert.doesNotMatch(closed.stdout, /`Agent` and `Skill`/);
       if (!stdout.includes("The network was not cut")) {
         const seen = readFileText(join(temporary, "seen"));
         assert.match(seen, /--url http:\/\/127\.0\.0\.1:\d+/);

@@ -52,6 +52,7 @@ suite("svc-gate hook install", { concurrency: 2 }, () => {
     const home = makeHome(t, address);
     const { code, stdout, stderr } = await home.install("--yes");
     assert.equal(code, 0, stderr);
+    assert.match(stdout, /^warning: .*`Agent` and `Skill`.*`managed_settings: true`/m);
     says("installation", stdout.replaceAll(/"command": ".*"/g, "COMMAND"), { HOME: home.folder });
     const written = home.read();
     assert.equal(written.model, "opus");
@@ -127,6 +128,7 @@ suite("svc-gate hook install", { concurrency: 2 }, () => {
     assert.deepEqual([allowManagedHooksOnly, allowManagedPermissionRulesOnly], [true, true]);
     assert.deepEqual(permissions, { defaultMode: "dontAsk", disableBypassPermissionsMode: "disable" });
     assert.match(hooks.PreToolUse[0].hooks[0].command, /^\/usr\/bin\/env -i /);
+    assert.doesNotMatch(stdout + stderr, /managed_settings/);
     assert.match(hooks.PreToolUse[0].hooks[0].command, /--key-file "\$HOME"\/\.config\/svc-gate\/claude-code\.key/);
     const http = JSON.parse((await home.install("--scope", "managed", "--print", "--form", "http")).stdout);
     const [hook] = http.hooks.PreToolUse[0].hooks;

@@ -1,9 +1,10 @@
 import { existsSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { managedFile, userFile } from "../install/claude-code.ts";
+import { commandsOfProjects, managedFile, userFile } from "../install/claude-code.ts";
 import { shellWord } from "../shell-word.ts";
 import { commonCases, type Case } from "./cases.ts";
-import type { DoctorHost } from "./host.ts";
+import { isOfMachine } from "./files.ts";
+import type { DoctorHost, SettingsFile } from "./host.ts";
 import * as redirect from "./redirect.ts";
 import type { Members, Redirection } from "./redirect.ts";
 
@@ -69,7 +70,15 @@ export const claudeCode: DoctorHost = {
   },
   atGate: (tool) => (tool.name.startsWith("mcp__") || tool.name.includes(".") ? ofServer : tool),
   listing: { settings: withoutPrograms, session: (prompt) => [prompt] },
+  note: (files) => (isManaged(files) ? undefined : `Not tested here: ${commandsOfProjects}.`),
 };
+
+/** True if a project's files can bring neither hooks nor permissions. Only the machine's settings can say so. */
+function isManaged(files: readonly SettingsFile[]): boolean {
+  const machine = files.filter((file) => isOfMachine({ machineFolder: managedFolder }, file));
+  const settings: Members = Object.assign({}, ...machine.map(({ text }) => redirect.settingsIn(text)));
+  return settings["allowManagedHooksOnly"] === true && settings["allowManagedPermissionRulesOnly"] === true;
+}
 
 const ofServer = "svc-gate import-tools --mcp reads them from their server";
 

@@ -45,7 +45,7 @@ export const codex: DoctorHost = {
       env: { CODEX_HOME: config, DOCTOR_KEY: "of-the-doctor" },
     };
   },
-  note:
+  note: () =>
     "The doctor trusts the hooks of its copy. Codex skips a hook that you have not trusted: look at /hooks in Codex. " +
     "No hook sees `write_stdin`: run `codex features disable unified_exec_tty`.",
   atGate,

@@ -110,7 +110,8 @@ function describe(
   }
   if (files.length === 0) say(`no settings: set up the gate in ${agent.product} first (docs/hosts/${name}.md)`);
   else say("The doctor starts the host with these hooks. Those of the gate ask the doctor's own gate.");
-  if (agent.note !== undefined) say(agent.note);
+  const note = agent.note?.(files);
+  if (note !== undefined) say(note);
 }
 
 async function agrees(): Promise<boolean> {

@@ -55,7 +55,8 @@ export const copilotCli: DoctorHost = {
       },
     };
   },
-  note: "Start Copilot without --allow-all-tools, --allow-tool and --yolo, as the doctor does in all cases except `allow-all`.",
+  note: () =>
+    "Start Copilot without --allow-all-tools, --allow-tool and --yolo, as the doctor does in all cases except `allow-all`.",
 };
 
 function jsonFiles(folder: string): readonly string[] {

@@ -14,7 +14,10 @@ export function readFiles(agent: DoctorHost, project: string | undefined): reado
   });
 }
 
-export function isOfMachine({ machineFolder }: DoctorHost, { path }: Pick<SettingsFile, "path">): boolean {
+export function isOfMachine(
+  { machineFolder }: Pick<DoctorHost, "machineFolder">,
+  { path }: Pick<SettingsFile, "path">,
+): boolean {
   return path.startsWith(`${machineFolder}/`) || path.startsWith(`${machineFolder}\\`);
 }
 

@@ -69,8 +69,8 @@ export interface DoctorHost {
   readonly atGate?: (tool: OfferedTool) => OfferedTool | string;
   /** How to make the host show its model all its tools. By default a headless run without settings does this. */
   readonly listing?: Listing;
-  /** What the doctor cannot see in this host. */
-  readonly note?: string;
+  /** What the doctor cannot see in this host with these settings; undefined if that is nothing. */
+  readonly note?: (files: readonly SettingsFile[]) => string | undefined;
 }
 
 export interface Listing {

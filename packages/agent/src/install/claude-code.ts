@@ -92,8 +92,14 @@ function scopeWarnings(settings: Members, { isManaged, isGrant }: Wanted): reado
     isGrant
       ? `${sentence}; then the host refuses each call that needs a permission. Only --scope managed prevents both`
       : `${sentence}, and calls then run without the gate. Use --scope managed`,
+    commandsOfProjects,
   ];
 }
+
+/** Why the ready contract does not allow two tools under a user's own settings. The doctor says it too. */
+export const commandsOfProjects: string =
+  "a project's sub-agent or skill can run commands that no hook sees, so the ready contract lets a person decide about " +
+  "`Agent` and `Skill`. To allow them, use --scope managed, and set `managed_settings: true` in the limits of the contract";
 
 function hooksOf(settings: Members, wanted: Wanted): Members {
   const known = membersOf(settings, "hooks", product);
