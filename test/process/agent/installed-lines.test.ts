@@ -17,7 +17,7 @@ import { hosts } from "../../../packages/agent/src/install/hosts.ts";
 import { hasOlderLine, systemProgram } from "../../../packages/agent/src/install/shell.ts";
 import { temporaryFolder } from "../../support/gate.ts";
 
-/** Commands that a POSIX shell has in itself. Reserved words, such as `case`, are no commands for the parser. */
+/** Commands that a POSIX shell has in itself. The parser does not report reserved words, such as `case`, as commands. */
 const builtins = new Set(["echo", "exit", "printf"]);
 
 /** What each host reads as an allowed call. */
