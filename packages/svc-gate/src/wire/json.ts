@@ -308,7 +308,7 @@ function hex4(text: string, at: number): number {
 
 /** Removes white space outside strings; escapes and digits stay as they were received. */
 function withoutSpace(source: string): string {
-  return source.replace(/"[^"\\]*(?:\\.[^"\\]*)*"|[ \t\r\n]+/g, (piece) => (piece.startsWith('"') ? piece : ""));
+  return source.replace(/"[^"\\]*(?:\\.[^"\\]*)*"?|[ \t\r\n]+/g, (piece) => (piece.startsWith('"') ? piece : ""));
 }
 
 function place(text: string, at: number, sentence: string): JsonFault {

@@ -15,7 +15,7 @@ export function parseDuration(text: string): Exact {
   if (whole === null) throw new EvaluationError(`"${text.slice(0, 40)}" is not a duration such as "10m" or "1h30m"`);
   let nanoseconds = 0n;
   for (const [, count = "", fraction = "", unit = ""] of (whole[2] ?? "").matchAll(
-    /([0-9]+)(?:\.([0-9]+))?([a-z]+)/g,
+    /([0-9]{1,15})(?:\.([0-9]{1,9}))?([a-z]+)/g,
   )) {
     nanoseconds += (BigInt(count + fraction.padEnd(9, "0")) * (nanosecondsIn.get(unit) ?? 0n)) / 1_000_000_000n;
   }

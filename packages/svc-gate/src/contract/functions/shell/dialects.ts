@@ -22,7 +22,7 @@ export function checkBackground(node: Command): boolean {
 /** In dash `((` begins two subshells. @throws {EvaluationError} if dash would run a program or write a file */
 export function checkArithmeticCommand({ body }: ArithmeticCommand): void {
   const isStep = /^\s*(?:[A-Za-z_]\w*(?:\+\+|--)|(?:\+\+|--)[A-Za-z_]\w*)\s*$/.test(body);
-  const isAssignment = /^\s*[A-Za-z_]\w*[-+*%]?=(?:[\w+*%-]|\$\([^()]*\)|\$\w+)*\s*$/.test(body);
+  const isAssignment = /^\s*[A-Za-z_]\w*[-+*%]?=(?:[\w+*%-]|\$\([^()]*\)|\$\w)*\s*$/.test(body);
   if (!isStep && !isAssignment) doubt(`dash reads ${quote(`((${body}))`)} as commands`);
 }
 
@@ -30,7 +30,7 @@ export function checkArithmeticCommand({ body }: ArithmeticCommand): void {
 export function checkAssignment({ append, index, value, text }: Assignment): void {
   if (append !== true && index === undefined) return;
   if (value.type === "ArrayValue") return;
-  if (text.includes("/") || /["'$\x60]/.test(text.replace(/\[[^\]]*\]/, "")))
+  if (text.includes("/") || /["'$\x60]/.test(text.replace(/^([^[]*)\[[^\]]*\]/, "$1")))
     doubt(`dash reads ${quote(text)} as a command`);
 }
 

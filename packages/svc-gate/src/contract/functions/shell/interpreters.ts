@@ -117,7 +117,13 @@ export const interpreters: ReadonlyMap<string, Interpreter> = new Map(
 
 /** `python3.12` is read like `python`, `sqlite3` like `sqlite`, `Rscript` like `rscript`. */
 export function interpreterOf(name: string): Interpreter | undefined {
-  return interpreters.get(name) ?? interpreters.get(name.toLowerCase().replace(/[0-9.]+$/, ""));
+  return interpreters.get(name) ?? interpreters.get(withoutVersion(name.toLowerCase()));
+}
+
+function withoutVersion(name: string): string {
+  let end = name.length;
+  while (/[0-9.]/.test(name.charAt(end - 1))) end -= 1;
+  return name.slice(0, end);
 }
 
 export interface Given {

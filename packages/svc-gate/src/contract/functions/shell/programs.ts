@@ -89,7 +89,8 @@ const runsValue: ReadonlyMap<string, { readonly letters: string; readonly long: 
 export function codeOptions(name: string, args: readonly Arg[]): readonly Arg[] {
   if (name === "git") checkGit(args);
   if (/^(?:ssh|scp|sftp)$/.test(name)) checkSsh(name, args);
-  if (name === "tar" && /^[A-Za-z]*[IF][A-Za-z]*$/.test(args[0]?.text ?? ""))
+  const first = args[0]?.text ?? "";
+  if (name === "tar" && /^[A-Za-z]+$/.test(first) && /[IF]/.test(first))
     doubt("`tar` may run a program that is named later");
   if (name === "zip" && args.some(({ text }) => /^-[A-Za-z]*TT/.test(text))) doubt("`zip -TT` runs a program");
   const options = runsValue.get(name);

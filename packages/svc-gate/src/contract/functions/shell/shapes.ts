@@ -41,10 +41,10 @@ export const understood: Shapes = {
   // `=` is excluded because `a[PATH=11]` sets PATH.
   indexes: (text) => /^[^$\x60[\](){};&|<>"'\\=]*$/.test(text) && !/\+\+|--/.test(text),
   delimiters: matcher(String.raw`[\w.-]+|'[\w. -]+'|"[\w. -]+"|\\[A-Za-z_][\w.-]*`),
-  tests: matcher(`(?:${blank}|\\[\\[|\\]\\]|!|-[a-zA-Z]{1,2}|==?|!=|=~)*`),
+  tests: matcher(`(?:${blank}|\\[\\[|\\]\\]|!|-[a-zA-Z]{1,2}|=~?)*`),
   ansiC: matcher(String.raw`\$'(?:[^'\\\n]|\n|\\(?:[abefnrtv\\"?]|${code}(?![0-9A-Fa-f{])))*'`),
   // bash 5.2 expands `a{},b}`. A pair without a comma or `..` inside is plain text.
-  braces: (bare) => !/\{[^]*(?:,|\.\.)[^]*\}/.test(bare),
+  braces: (bare) => !/,|\.\./.test(between(bare, "{", "}")),
   // dash reads `12>file` as the word `12` and a redirection, and `{name}>file` as the word `{name}` and a redirection.
   descriptors: matcher(String.raw`\d`),
 };
@@ -64,7 +64,7 @@ const around: Readonly<Partial<Record<SyntaxNode["type"], Matcher>>> = {
   ...spelled(`(?:${space}|[;&]|for|select|in|do|done)*`, "For", "Select"),
   ...spelled(`(?:${space}|[;&]|for|\\(\\(|\\)\\)|do|done)*`, "ArithmeticFor"),
   ...spelled(`(?:${space}|case|in|esac)*`, "Case"),
-  ...spelled(`(?:${space}|[()|]|;|;;&?|;&)*`, "CaseItem"),
+  ...spelled(`(?:${space}|[()|]|;&?)*`, "CaseItem"),
   ...spelled(`(?:${space}|function|[()])*`, "Function"),
   ...spelled(`(?:${blank}|coproc)*`, "Coproc"),
   ...spelled(`(?:${space}|[;&()])*`, "Subshell"),
@@ -88,10 +88,10 @@ const around: Readonly<Partial<Record<SyntaxNode["type"], Matcher>>> = {
   ...spelled("[@*]?", "Names"),
   ...spelled(`(?:\\$\\(\\(|\\)\\)|[ \\t])*`, "ArithmeticExpansion"),
   ...spelled(`(?:\\(\\(|\\)\\)|[ \\t])*`, "ArithmeticCommand"),
-  ...spelled(`[ \\t]*[-+*/%<>=!&|^,]{0,3}[ \\t]*`, "ArithmeticBinary"),
-  ...spelled(`[ \\t]*(?:\\+\\+|--|[-+!~])?[ \\t]*`, "ArithmeticUnary"),
-  ...spelled(`[ \\t]*[?:]?[ \\t]*`, "ArithmeticTernary"),
-  ...spelled(`[ \\t]*[()]?[ \\t]*`, "ArithmeticGroup"),
+  ...spelled(`[ \\t]*(?:[-+*/%<>=!&|^,]{1,3}[ \\t]*)?`, "ArithmeticBinary"),
+  ...spelled(`[ \\t]*(?:(?:\\+\\+|--|[-+!~])[ \\t]*)?`, "ArithmeticUnary"),
+  ...spelled(`[ \\t]*(?:[?:][ \\t]*)?`, "ArithmeticTernary"),
+  ...spelled(`[ \\t]*(?:[()][ \\t]*)?`, "ArithmeticGroup"),
   ...spelled(`[\\w#]*|${name}\\[\\w*\\]`, "ArithmeticWord"),
   ...spelled(String.raw`[^$\x60"'\\;&|<>() \t\n]*`, "Glob", "BraceExpansion"),
   ...spelled(`(?:${name})?\\[?\\]?(?:\\+?=)?`, "Assignment"),
@@ -209,6 +209,13 @@ export function isDecoded(node: SyntaxNode): boolean {
 
 const escapedBackticks = matcher(String.raw`\x60(?:[^\x60\\]|\\\x60)*\x60`);
 
+/** The text between the first opening and the last closing character; empty if there is none. */
+function between(text: string, opening: string, closing: string): string {
+  const [from, to] = [text.indexOf(opening), text.lastIndexOf(closing)];
+  return from < 0 || to < from ? "" : text.slice(from + 1, to);
+}
+
+/** Patterns must be linear: no two ways to read one text, and nothing that is searched again from each place. */
 function matcher(pattern: string): (raw: string) => boolean {
   const whole = new RegExp(`^(?:${pattern})$`);
   return (raw) => whole.test(raw);
