@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, delimiter, join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { parse } from "unbash";
@@ -18,7 +18,7 @@ import { hasOlderLine, systemProgram } from "../../../packages/agent/src/install
 import { temporaryFolder } from "../../support/gate.ts";
 
 /** Commands that a POSIX shell has in itself. The parser does not report reserved words, such as `case`, as commands. */
-const builtins = new Set(["echo", "exit", "printf"]);
+const builtins = new Set(["echo", "exit", "printf", "unset"]);
 
 /** What each host reads as an allowed call. */
 const allows: Readonly<Record<string, string>> = {
@@ -117,14 +117,16 @@ function forgedPrograms(t: TestContext, agent: string): string {
   return folder;
 }
 
+const bash = "/usr/bin/bash";
+
 interface Shown {
   readonly status: number | null;
   readonly stdout: string;
 }
 
-async function run(line: string, folder: string): Promise<Shown> {
-  const env = { PATH: [folder, process.env["PATH"]].join(delimiter), HOME: folder };
-  const child = spawn("/bin/sh", ["-c", line], { cwd: folder, env, stdio: ["ignore", "pipe", "ignore"] });
+async function run(line: string, folder: string, { shell = "/bin/sh", more = {} } = {}): Promise<Shown> {
+  const env = { PATH: [folder, process.env["PATH"]].join(delimiter), HOME: folder, ...more };
+  const child = spawn(shell, ["-c", line], { cwd: folder, env, stdio: ["ignore", "pipe", "ignore"] });
   let stdout = "";
   child.stdout.on("data", (piece) => (stdout += String(piece)));
   const [status] = (await once(child, "close")) as [number | null];
@@ -196,6 +198,21 @@ suite("the lines that hook install writes", () => {
       assert.ok(!isRefused("codex", open), "positive control: Perl with the host's variables");
     },
   );
+
+  test("where /bin/sh is bash, functions of the environment change nothing", { skip: !existsSync(bash) }, async (t) => {
+    const folder = temporaryFolder(t);
+    symlinkSync(bash, join(folder, "sh"));
+    for (const agent of ["codex", "gemini-cli", "copilot-cli"]) {
+      const forged = `() { builtin printf '%s\\n' '${allows[agent]}'; exit 0; }`;
+      const names = ["printf", "echo", "unset", "exit", "case", "/usr/bin/env", "/usr/bin/timeout"];
+      const more = Object.fromEntries(names.map((name) => [`BASH_FUNC_${name}%%`, forged]));
+      const shell = join(folder, "sh");
+      const line = (linesOf(agent, "linux")[0] ?? "").replace("/bin/sh", shell);
+      assert.ok(isRefused(agent, await run(line, folder, { shell, more })), agent);
+      const open = await run(line.replace("unset -f echo printf; ", ""), folder, { shell, more });
+      assert.ok(!isRefused(agent, open), `positive control: ${agent} without unset`);
+    }
+  });
 
   test("a program of the system that is missing is an error, and PATH does not replace it", (t) => {
     const folder = forgedPrograms(t, "codex");

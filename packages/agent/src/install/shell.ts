@@ -1,7 +1,7 @@
 /**
  * The lines that a host runs as its hooks. Every program in them has its full path. An agent can often write to a folder of
- * PATH, such as `node_modules/.bin`, and a program there could forge the gate's answer. Only `case`, `echo`, `exit` and
- * `printf` have no path: they belong to the shell itself.
+ * PATH, such as `node_modules/.bin`, and a program there could forge the gate's answer. Only `case`, `echo`, `exit`,
+ * `printf` and `unset` have no path: they belong to the shell itself.
  */
 import { accessSync, constants } from "node:fs";
 import { BadInput } from "../bad-input.ts";
@@ -53,9 +53,15 @@ export function guardedCommand(
 ): string {
   const seconds = (onEscalate === "wait" ? waitSeconds : 0) + callSeconds;
   const patterns = [...beginnings.map((text) => `'0${text}'*`), ...whole.map((text) => `'0${text}'`)].join("|");
-  const script = `out=$(${deadline(seconds)} ${words}); case "$?$out" in ${patterns}) printf '%s\\n' "$out";; *) ${refusal};; esac`;
+  const script = `${ownBuiltins}; out=$(${deadline(seconds)} ${words}); case "$?$out" in ${patterns}) printf '%s\\n' "$out";; *) ${refusal};; esac`;
   return `/bin/sh -c ${shellWord(script)}`;
 }
+
+/**
+ * Where `/bin/sh` is bash, the environment can hold a function called `printf` or `echo`. `unset` itself cannot be
+ * replaced, because it is a special builtin of POSIX.
+ */
+const ownBuiltins = "unset -f echo printf";
 
 interface Guard {
   readonly beginnings: readonly string[];
