@@ -125,7 +125,12 @@ interface Language {
   readonly more?: readonly (readonly string[])[];
 }
 
-const lines = (text: string): readonly string[] => text.trim().split("\n");
+/** A `·` at the end of a line is a space. */
+const lines = (text: string): readonly string[] =>
+  text
+    .trim()
+    .split("\n")
+    .map((line) => line.replace(/·+$/, " "));
 
 const shell: Language = {
   pieces: [
@@ -137,32 +142,32 @@ const shell: Language = {
 {a..{b,
 $(
 )
-${"`"}ls${"`"} 
+${"`"}ls${"`"}·
 ${"`"}
 ''
 '
 "
 \a
 ~:
-x=a 
+x=a·
 ; ls
-| ls 
-<a 
->a 
-2>&1 
-<<<a 
+| ls·
+<a·
+>a·
+2>&1·
+<<<a·
 ((
-[[ a == b ]] && 
-! 
+[[ a == b ]] &&·
+!·
 =
--a 
-case a in b) ;; esac; 
-for i in a; do 
-if a; then 
-while a; do 
-f() { 
+-a·
+case a in b) ;; esac;·
+for i in a; do·
+if a; then·
+while a; do·
+f() {·
 (
-{ 
+{·
 $x
 ${"$"}{x
 ${"$"}{x:-
@@ -171,18 +176,18 @@ $((1+
 $ab
 a[
 ]
-a[1]=x 
-env A=b 
-sudo 
-time 
-xargs 
-sh -c 
--n 
--c a=b 
--exec a ';' 
--name a 
+a[1]=x·
+env A=b·
+sudo·
+time·
+xargs·
+sh -c·
+-n·
+-c a=b·
+-exec a ';'·
+-name a·
 # a
-&& 
+&&·
 &
 1
 .
@@ -195,8 +200,8 @@ x/
 %n
 %0
 \x25
-let a=1; 
-read a; 
+let a=1;·
+read a;·
 $'\x41'
 `),
     "<<E\n",
@@ -245,13 +250,13 @@ a,
 a.
 a[1]
 (
-not 
-union select 1 
+not·
+union select 1·
 select 1;
-case when 1 then 
+case when 1 then·
 with a as (
-join a on 1=1 
-'a' 
+join a on 1=1·
+'a'·
 \
 *
 --

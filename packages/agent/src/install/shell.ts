@@ -53,7 +53,8 @@ export function guardedCommand(
 ): string {
   const seconds = (onEscalate === "wait" ? waitSeconds : 0) + callSeconds;
   const patterns = [...beginnings.map((text) => `'0${text}'*`), ...whole.map((text) => `'0${text}'`)].join("|");
-  const script = `${ownBuiltins}; out=$(${deadline(seconds)} ${words}); case "$?$out" in ${patterns}) printf '%s\\n' "$out";; *) ${refusal};; esac`;
+  const answer = `out=$(${deadline(seconds)} ${words})`;
+  const script = `${ownBuiltins}; ${answer}; case "$?$out" in ${patterns}) printf '%s\\n' "$out";; *) ${refusal};; esac`;
   return `/bin/sh -c ${shellWord(script)}`;
 }
 
