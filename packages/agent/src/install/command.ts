@@ -34,6 +34,8 @@ Set up the gate in an agent host: show the changes to its settings, ask, and wri
   --print                 print the settings, and write nothing
   --yes                   write without asking
   --undo                  restore your earlier settings
+
+After an update, run it again for each host: it replaces a line that an earlier version installed.
 `;
 
 const options = {
