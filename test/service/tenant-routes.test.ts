@@ -35,7 +35,7 @@ interface Bench {
 }
 
 /** Starts a gate with two tenants; root, acme and blue each have keys, a person, a call and a stop of one session. */
-async function startBench(t: TestContext, defects?: readonly Mutation[]): Promise<Bench> {
+async function startBench(t: TestContext, defects?: readonly Mutation[], more: NodeJS.ProcessEnv = {}): Promise<Bench> {
   const folder = temporaryFolder(t);
   const lines = ["acme", "blue"].map((tenant) => {
     mkdirSync(join(folder, tenant));
@@ -44,7 +44,7 @@ async function startBench(t: TestContext, defects?: readonly Mutation[]): Promis
   });
   writeFileSync(join(folder, "tenants.yaml"), `tenants:\n${lines.join("\n")}\n`);
   writeFileSync(join(folder, "notify.json"), JSON.stringify(endpoints), { mode: 0o600 });
-  const env = { SVC_TENANTS: "tenants.yaml", SVC_NOTIFY: "notify.json" };
+  const env = { SVC_TENANTS: "tenants.yaml", SVC_NOTIFY: "notify.json", ...more } as Record<string, string>;
   const desk = await startDesk(t, { folder, contract, persons: {}, env, ...(defects && { defects }) });
   const keys: Record<string, string> = {};
   for (const ledger of ledgers) {
@@ -59,6 +59,7 @@ async function startBench(t: TestContext, defects?: readonly Mutation[]): Promis
       keys[`${ledger}-${who}`] = made.json.key;
     }
   }
+  Object.assign(desk.keys, keys);
   const by: Bench["by"] = (who, path, body) => {
     const authorization = `Bearer ${keys[who] ?? ""}`;
     if (body === undefined) return ask(desk, path, { headers: { authorization } });
@@ -174,11 +175,11 @@ async function assertOwnStops({ by, verdicts, desk }: Bench): Promise<void> {
   assert.deepEqual(await verdicts(), { root: "ALLOW", acme: "ALLOW", blue: "ALLOW" });
 }
 
-const rootForAll: Mutation = {
-  within: "addRoutes",
-  find: "{ ...call, gate: gate.value }",
-  put: "{ ...call, gate: service.root }",
-};
+/** A gate that works on the root's ledger, whatever the path. */
+const rootForAll: readonly Mutation[] = [
+  { within: "addRoutes", find: "{ ...call, gate: gate.value }", put: "{ ...call, gate: service.root }" },
+  { within: "Service", find: "if (tenant === null) return work(this.root);", put: "return work(this.root);" },
+];
 
 suite("routes below a tenant's path", { concurrency: 2 }, () => {
   test("the table has every route that an administrator's key opens", () => {
@@ -194,7 +195,7 @@ suite("routes below a tenant's path", { concurrency: 2 }, () => {
   });
 
   test("positive control: a gate that hands out the root's gate is noticed at each route of stops", async (t) => {
-    const found = (await strayed(await startBench(t, [rootForAll]))).join("\n");
+    const found = (await strayed(await startBench(t, rootForAll))).join("\n");
     for (const route of ["GET /stop", "POST /admin/stop", "POST /admin/stop/lift"])
       assert.ok(found.includes(route), found);
   });
@@ -214,8 +215,26 @@ suite("routes below a tenant's path", { concurrency: 2 }, () => {
   });
 
   test("positive control: with the root's gate, a tenant's stop stops the root", async (t) => {
-    const bench = await startBench(t, [rootForAll]);
+    const bench = await startBench(t, rootForAll);
     await assert.rejects(() => assertOwnStops(bench));
+  });
+
+  test("[issue 30, item 9] a tenant can be stopped while other tenants take all places", async (t) => {
+    // Without endpoints, a tenant is closed when it has no requests.
+    const { desk, by } = await startBench(t, undefined, { SVC_NOTIFY: "", SVC_TENANTS_OPEN: "1" });
+    const headers = { authorization: `Bearer ${desk.keys["blue-person"] ?? ""}` };
+    const stream = new AbortController();
+    t.after(() => stream.abort());
+    const events = await fetch(`${desk.address}/t/blue/events`, { headers, signal: stream.signal });
+    assert.equal(events.status, 200);
+    const refused = await by("acme-agent", "/t/acme/check", call);
+    assert.equal(
+      refused.json.type.split(":").at(-1) ?? refused.text,
+      "tenant-unavailable",
+      "control: blue has the only place",
+    );
+    assert.equal((await by("acme-person", "/t/acme/admin/stop", { scope: "all", why: "acme" })).status, 200);
+    assert.equal((await by("acme-agent", "/t/acme/check", call)).json.verdict, "BLOCK");
   });
 
   test("`svc-gate stop --tenant` stops the tenant alone, with a gate that serves and without one", async (t) => {

@@ -1,6 +1,6 @@
 /**
- * Tells whether the time for a text grows faster than its length. All times are from one process, and each is the
- * shortest of several, so other work on the machine changes nothing.
+ * Tells whether the time for a text grows faster than its length. Times are those of this thread
+ * on the processor, so other work on the machine changes nothing.
  */
 
 /** A text with a part that is repeated. */
@@ -35,11 +35,16 @@ export function growthOf(
   hostile: Hostile,
   { length, leastMs }: GrowthOptions,
 ): Growth | undefined {
-  const timeOf = (size: number, enoughMs: number): number => shortestTime(() => work(textOf(hostile, size)), enoughMs);
-  if (shortLengths.some((size) => timeOf(size, leastMs) > leastMs)) return { hostile, times: Infinity };
-  const long = timeOf(length, leastMs);
-  if (long <= leastMs) return undefined;
-  const times = long / timeOf(length / 4, 0);
+  const isOver = (size: number, ms: number): boolean => {
+    const text = textOf(hostile, size);
+    return seemsOver(work, text, ms) && processorTimeOf(work, text) > ms;
+  };
+  if (shortLengths.some((size) => isOver(size, leastMs))) return { hostile, times: Infinity };
+  if (isOver(length / 4, 50 * leastMs)) return { hostile, times: Infinity };
+  if (!isOver(length, leastMs)) return undefined;
+  const [quarter, whole] = [textOf(hostile, length / 4), textOf(hostile, length)];
+  const ratio = (): number => processorTimeOf(work, whole) / processorTimeOf(work, quarter);
+  const times = Math.min(ratio(), ratio());
   return times > timesMax ? { hostile, times } : undefined;
 }
 
@@ -47,15 +52,26 @@ function textOf({ before, pump, after }: Hostile, length: number): string {
   return before + pump.repeat(Math.ceil(length / pump.length)) + after;
 }
 
-const rounds = 5;
-
-/** The shortest time of several runs, in milliseconds. A run that takes less than `enoughMs` is the last one. */
-function shortestTime(work: () => void, enoughMs: number): number {
-  let least = Infinity;
-  for (let round = 0; round < rounds && least >= enoughMs; round += 1) {
+/** A first look, by the clock: other processes may have had their turns in this time. */
+function seemsOver(work: (text: string) => void, text: string, ms: number): boolean {
+  for (let round = 0; round < 3; round += 1) {
     const from = performance.now();
-    work();
-    least = Math.min(least, performance.now() - from);
+    work(text);
+    if (performance.now() - from <= ms) return false;
   }
-  return least;
+  return true;
+}
+
+/** The system counts a thread's time in steps of some milliseconds, so the work is repeated for longer. */
+const enoughMs = 60;
+
+/** The time of this thread for one run, in milliseconds. */
+function processorTimeOf(work: (text: string) => void, text: string): number {
+  const from = process.threadCpuUsage();
+  for (let runs = 1; ; runs += 1) {
+    work(text);
+    const { user, system } = process.threadCpuUsage(from);
+    const ms = (user + system) / 1000;
+    if (ms >= enoughMs) return ms / runs;
+  }
 }

@@ -47,7 +47,7 @@ export async function receive(t: TestContext, answerHeaders: Record<string, stri
     received,
     status: 200,
     until: async (wanted) => {
-      for (let times = 0; times < 200; times += 1) {
+      for (let times = 0; times < 1500; times += 1) {
         const found = received.find(wanted);
         if (found !== undefined) return found;
         await new Promise((resolve) => setTimeout(resolve, 20));

@@ -211,6 +211,14 @@ suite("svc-gate hook install for other hosts", { concurrency: 2 }, () => {
       const scripted = { SHLVL: "1", BASH_ENV: script };
       assertRefused(host, await shell(command, host.input, home.folder, { ...scripted, ...env }), "a script");
       assert.equal((await shell(command, host.input, home.folder, scripted)).stdout, good, "positive control");
+      const silent = { SHELLOPTS: "noexec" };
+      assertRefused(
+        host,
+        await shell(command, host.input, home.folder, { ...silent, ...env }),
+        "a shell that runs nothing",
+      );
+      const { status, stdout } = await shell(command, host.input, home.folder, silent);
+      assert.deepEqual([status, stdout], [0, ""], "positive control: the host takes this for no objection");
     });
   }
 

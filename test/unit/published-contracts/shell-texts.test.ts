@@ -137,7 +137,7 @@ suite("what lets a command run", () => {
       assert.deepEqual(rulesByText(textOf(name)), []);
     });
 
-    test(`${name}: a command with a word that only the shell knows is not allowed, whatever stands beside it`, () => {
+    test(`${name}: a command with a word that only the shell knows is not allowed, with any text around it`, () => {
       const texts = commands.flatMap((command) =>
         unknownWords.flatMap((word) => disguises.map((disguise) => disguise(command.replace("WORD", word)))),
       );

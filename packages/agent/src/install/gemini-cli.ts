@@ -52,12 +52,16 @@ export const geminiCli: Host = {
 
 /**
  * The host adds the variables of a project's `.env` to those of the shell that runs the hook. With these a shell or any
- * program would run other code. The host lets a hook set variables, but not remove them.
+ * program would run other code, or the shell would run nothing (`SHELLOPTS=noexec`). The host lets a hook set variables,
+ * but not remove them.
  */
 const shellEnvironment: Readonly<Record<string, string>> = Object.fromEntries(
-  ["BASH_ENV", "LD_AUDIT", "LD_LIBRARY_PATH", "LD_PRELOAD", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH"].map(
-    (name) => [name, ""],
-  ),
+  (
+    "BASH_ENV ENV SHELLOPTS BASHOPTS PS4 GCONV_PATH LOCPATH " +
+    "LD_AUDIT LD_LIBRARY_PATH LD_PRELOAD DYLD_INSERT_LIBRARIES DYLD_LIBRARY_PATH"
+  )
+    .split(" ")
+    .map((name) => [name, ""]),
 );
 
 /** A project can switch a hook off by its name. So each installation has a name of its own, and keeps it. */

@@ -1,7 +1,7 @@
 /**
- * The lines that a host runs as its hooks. Every program in them has its full path. An agent can often write to a folder of
- * PATH, such as `node_modules/.bin`, and a program there could forge the gate's answer. Only `case`, `echo`, `exit`,
- * `printf` and `unset` have no path: they belong to the shell itself.
+ * The lines that a host runs as its hooks. An agent can often write to a folder of PATH, such as `node_modules/.bin`. A
+ * program there could forge the gate's answer. So every program has its full path, except the shell's own commands:
+ * `case`, `echo`, `exit`, `printf` and `unset`.
  */
 import { accessSync, constants } from "node:fs";
 import { BadInput } from "../bad-input.ts";

@@ -1,4 +1,4 @@
-import { canonical, type Canonical } from "../wire/mod.ts";
+import type { Canonical } from "../wire/mod.ts";
 import { isOpen, type Approval } from "./approval.ts";
 
 /** The calls that a stop blocks: all, those of some tools, those of one key, or those of one session of a key. */
@@ -66,7 +66,7 @@ export interface Stops {
 
 export const noStops: Stops = { acts: [], active: [] };
 
-/** The most stops of tools and sessions that a ledger's own persons can have in force. */
+/** The most stops of tools, and the most of sessions, that a ledger's own persons can have in force. */
 export const narrowStopsMax = 100;
 
 /** Reads the body of an act about stops; undefined for another act. @throws {SyntaxError} if it is damaged */
@@ -90,12 +90,18 @@ export function withStopAct({ acts, active }: Stops, recorded: RecordedStopAct):
 
 /** Do they have the same scope, and has the same ledger set them? */
 export function isSameStop(stop: Pick<Stop, "root" | "scope">, other: Pick<Stop, "root" | "scope">): boolean {
-  return (stop.root === null) === (other.root === null) && scopeText(stop.scope) === scopeText(other.scope);
+  return (stop.root === null) === (other.root === null) && isSameScope(stop.scope, other.scope);
 }
 
-function scopeText(scope: StopScope): string {
-  const sorted = typeof scope === "object" && "tools" in scope ? { tools: scope.tools.toSorted() } : scope;
-  return canonical(sorted);
+/** A ledger may have thousands of stops of keys, so this makes no text of a scope. */
+function isSameScope(one: StopScope, other: StopScope): boolean {
+  if (one === "all" || other === "all") return one === other;
+  if ("key" in one) return "key" in other && one.key === other.key;
+  if ("session" in one)
+    return "session" in other && one.session.key === other.session.key && one.session.id === other.session.id;
+  if (!("tools" in other) || one.tools.length !== other.tools.length) return false;
+  const names = new Set(other.tools);
+  return one.tools.every((tool) => names.has(tool));
 }
 
 /** The stop that blocks a call; undefined if none does. */

@@ -6,12 +6,13 @@ import {
   stoppedCalls,
   type Approval,
   type RecordedStopAct,
+  type Stop,
   type StopAct,
   type StopScope,
   type Stops,
 } from "../../approvals/mod.ts";
 import type { AppendTransaction } from "../../ledger/mod.ts";
-import { bad, good, refuse } from "../../wire/mod.ts";
+import { bad, good, refuse, type Refusal } from "../../wire/mod.ts";
 import type { AdminEvent, MakeAdminEvent } from "../admin/admin-event.ts";
 import { gateName } from "./gate-name.ts";
 
@@ -33,23 +34,28 @@ export interface Stopper {
 /** Makes the event that sets a stop. With it, approvals in its scope end or lose their votes. */
 export function setStop(asked: AskedStop, { by, person }: Stopper): MakeAdminEvent {
   return async (transaction) => {
-    if (isNarrow(asked.scope)) {
-      const others = transaction.stops.active.filter(({ root, scope }) => root === null && isNarrow(scope));
-      const isNew = !others.some((stop) => isSameStop(stop, { root: null, scope: asked.scope }));
-      if (isNew && others.length >= narrowStopsMax)
-        return bad(
-          refuse("stop-refused", `${narrowStopsMax} stops of tools and sessions are in force: ${insteadOfOneMore}`),
-        );
-    }
+    const refusal = tooManyStops(transaction.stops.active, asked.scope);
+    if (refusal !== undefined) return bad(refusal);
     return good(await stopEvent(transaction, { ...asked, person, root: null }, by));
   };
 }
 
-const insteadOfOneMore = "lift some of them, or stop the key or every call";
+/** Why one more stop is refused. A stop of a key or of every call never is, because it is for an emergency. */
+function tooManyStops(active: readonly Stop[], scope: StopScope): Refusal | undefined {
+  const kind = kindOf(scope);
+  if (kind === "all" || kind === "key") return undefined;
+  const others = active.filter(
+    (stop) => stop.root === null && kindOf(stop.scope) === kind && !isSameStop(stop, { root: null, scope }),
+  );
+  if (others.length < narrowStopsMax) return undefined;
+  const sentence = `${narrowStopsMax} stops of ${kind} are in force: lift some of them, or stop the key or every call`;
+  return refuse("stop-refused", sentence);
+}
 
-/** A wider stop is an emergency: however many narrower ones there are, it can always be set. */
-function isNarrow(scope: StopScope): boolean {
-  return scope !== "all" && !("key" in scope);
+function kindOf(scope: StopScope): "all" | "key" | "sessions" | "tools" {
+  if (scope === "all") return "all";
+  if ("key" in scope) return "key";
+  return "tools" in scope ? "tools" : "sessions";
 }
 
 /** Makes the event that lifts the stop of a scope. */
@@ -109,7 +115,7 @@ export function missingActs({ hasApprovals, stops }: AppendTransaction, root: St
 }
 
 /** A key belongs to the ledger on which it asks, so a stop of a key or a session is for that ledger alone. */
-function isForTenants(scope: StopScope): boolean {
+export function isForTenants(scope: StopScope): boolean {
   return scope === "all" || "tools" in scope;
 }
 

@@ -3,7 +3,7 @@ import type { Gate } from "../core/gate.ts";
 import type { Key, Scope } from "../admin/keys/keys.ts";
 import type { Service } from "../admin/service.ts";
 
-/** One request with a valid key. */
+/** One request. */
 export interface RouteCall {
   readonly service: Service;
   readonly gate: Gate;
@@ -38,6 +38,8 @@ interface RouteForm {
   readonly forHosts?: true;
   /** The route speaks another standard's language, which knows fewer statuses. */
   readonly dialect?: "authzen";
+  /** The rate of a key does not refuse it. */
+  readonly forEmergencies?: true;
   /** The route is about the whole process and does not exist below a tenant. */
   readonly ofRoot?: true;
 }

@@ -124,13 +124,13 @@ function addKeyHooks(server: FastifyInstance, { service, basePath, keyless, door
   ): FastifyReply | undefined => {
     const exchange = exchangeOf(request, reply);
     const { key } = exchange;
-    const isCheck = (request.routeOptions.config as RouteConfig).scope === "check";
+    const { scope, forEmergencies = false } = request.routeOptions.config as RouteConfig;
     const refusal =
       refused ??
       refusalForKey(request, key) ??
-      refusalForRate(exchange, service) ??
+      (forEmergencies ? undefined : refusalForRate(exchange, service)) ??
       refusalBeforeBody(request, basePath) ??
-      (isCheck ? refusalForLoad(exchange, service) : undefined);
+      (scope === "check" ? refusalForLoad(exchange, service) : undefined);
     // An earlier valid key on this connection may have been revoked since.
     if (key === undefined) keyless.add(request.raw.socket);
     else keyless.delete(request.raw.socket);
@@ -197,9 +197,9 @@ function addRoutes(server: FastifyInstance, service: Service, basePath: string, 
   const access: RouteConfig = below === "" ? {} : { console: "session" };
   const noStore = below === "" ? {} : { onSend: keepNothing };
   for (const route of routes) {
-    const { method, path, scope, orScopes, forHosts, dialect, ofRoot = false } = route;
+    const { method, path, scope, orScopes, forHosts, forEmergencies, dialect, ofRoot = false } = route;
     if (dialect !== undefined && below !== "") continue; // No page of the console speaks it.
-    const config = { scope, orScopes, forHosts, dialect, ...access };
+    const config: RouteConfig = { scope, orScopes, forHosts, forEmergencies, dialect, ...access };
     const handleAtRoot = (request: FastifyRequest, reply: FastifyReply): unknown =>
       route.handle({ service, gate: service.root, tenant: null, key: keyOf(request), request, reply });
     server.route({ method, url: basePath + below + path, config, ...noStore, handler: handleAtRoot });
@@ -282,6 +282,7 @@ interface RouteConfig {
   readonly scope?: Route["scope"];
   readonly orScopes?: Route["orScopes"];
   readonly forHosts?: Route["forHosts"];
+  readonly forEmergencies?: Route["forEmergencies"];
   readonly dialect?: Route["dialect"];
   /** Undefined for the API: its routes never read a cookie, and the console's never read Authorization. */
   readonly console?: ConsoleAccess;

@@ -6,7 +6,7 @@ import type { Notifier } from "../notify/notifier.ts";
 import { openFrom, type OpenGate, type GateSource, type SharedParts } from "./gate-source.ts";
 
 export interface TenantsOptions extends SharedParts {
-  /** The most tenants that are open at once. Each uses the resources of its ledger's engine. */
+  /** The most tenants that are open at once, besides those that an operator works on. Each uses resources of its ledger's engine. */
   readonly openMax: number;
   /** A tenant without requests for this time is closed, in milliseconds. */
   readonly idleMs: number;
@@ -14,6 +14,12 @@ export interface TenantsOptions extends SharedParts {
 
 /** A tenant that could not be opened is not tried again before this time, because opening reads files. */
 const retryMs = 5000;
+
+interface Opening {
+  /** An operator's work, such as a stop: it does not wait until another tenant is idle. */
+  readonly forWork?: boolean;
+  readonly keepsStricterMode?: boolean;
+}
 
 /** An open tenant. Pending answers keep it open. */
 interface Open {
@@ -90,7 +96,7 @@ export class Tenants {
     mode?: Mode,
   ): Promise<Result<Value, Refusal>> {
     this.#failed.delete(id);
-    const opened = await this.#opened(id, mode !== undefined);
+    const opened = await this.#opened(id, { forWork: true, keepsStricterMode: mode !== undefined });
     if (!opened.ok) return opened;
     const open = opened.value;
     open.works += 1;
@@ -159,22 +165,22 @@ export class Tenants {
     await Promise.all([...this.#open.keys()].map((id) => this.#close(id)));
   }
 
-  #opened(id: string, keepsStricterMode = false): Promise<Result<Open, Refusal>> {
+  #opened(id: string, how: Opening = {}): Promise<Result<Open, Refusal>> {
     const open = this.#open.get(id);
     if (open !== undefined) return Promise.resolve(good(open));
     const failed = this.#failed.get(id);
     if (failed !== undefined && failed.until > performance.now()) return Promise.resolve(bad(failed.refusal));
     const known = this.#opening.get(id);
     if (known !== undefined) return known;
-    const opening = this.#begin(id, keepsStricterMode).finally(() => this.#opening.delete(id));
+    const opening = this.#begin(id, how).finally(() => this.#opening.delete(id));
     this.#opening.set(id, opening);
     return opening;
   }
 
-  async #begin(id: string, keepsStricterMode: boolean): Promise<Result<Open, Refusal>> {
+  async #begin(id: string, { forWork = false, keepsStricterMode = false }: Opening): Promise<Result<Open, Refusal>> {
     const source = this.#sources.get(id);
     if (source === undefined) return bad(noSuchTenant);
-    if (!(await this.#makeRoom())) {
+    if (!(await this.#makeRoom()) && !forWork) {
       return bad(refuse("tenant-unavailable", "too many tenants are busy at once; ask again in a moment"));
     }
     try {

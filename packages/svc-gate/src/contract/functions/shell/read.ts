@@ -17,6 +17,7 @@ import { literal, readWord, unknownIn, type Arg } from "./words.ts";
 
 export const textMax = 32_768;
 const unitsMax = 4 * textMax;
+const bracesMax = 64;
 /** Ancestors of a node: about forty nested substitutions. */
 const nodesDeep = 240;
 
@@ -56,6 +57,8 @@ export function readerOfCode(reading: Reading, parser: Parser): Reading["readCod
     reading.units += text.length;
     if (text.length > textMax || reading.units > unitsMax) doubt(`it is over ${textMax} characters long`);
     checkCharacters(text);
+    // The parser looks for the end of each such brace up to the end of the text.
+    if (text.split("$${").length > bracesMax) doubt(`it has over ${bracesMax} times \`$\${\``);
     const script = parser.parse(text);
     const position = {
       wrapper,

@@ -73,8 +73,8 @@ export async function listKeys(ring: KeyRing, { tenant }: KeyAdmin): Promise<rea
 /** Lists persons, who are for all tenants. A tenant's administrators see only those who use a key of the tenant. */
 export async function listPersons(ring: KeyRing, { tenant }: KeyAdmin): Promise<readonly string[]> {
   if (tenant === null) return ring.persons;
-  const used = (await ring.list(tenant)).map(({ record }) => record.person);
-  return ring.persons.filter((person) => used.includes(person));
+  const used = new Set((await ring.list(tenant)).map(({ record }) => record.person));
+  return ring.persons.filter((person) => used.has(person));
 }
 
 /**
