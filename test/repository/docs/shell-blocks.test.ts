@@ -104,7 +104,7 @@ tests that a blocked call does not run codex # open /hooks, and trust the two ho
 suite("the blocks of shell commands in the documents", () => {
   test(
     "each block has the syntax of a POSIX shell",
-    { skip: hasProgram("sh") ? false : "there is no sh here" },
+    { skip: hasProgram("sh") ? false : "this machine has no sh" },
     (t) => {
       const faults = scripts.flatMap(({ path, line, text }) => {
         const fault = syntaxFault(text);
