@@ -1,114 +1,79 @@
-import { chmodSync, globSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
 import { pipeline } from "node:stream/promises";
-import { parseArgs } from "node:util";
-import { allFiles, left, ringOf, rings, samples, type Ring } from "../test/support/rings.ts";
+import { correctPlace, folderVariable, freshReason } from "../test/support/controls/control.ts";
+import { keyOf } from "../test/support/controls/lock.ts";
+import { judgeControls, prepareControls } from "./testing/controls.ts";
+import { printLeft, printSeeds, printSlowest, writeSlowest } from "./testing/report.ts";
+import { select } from "./testing/select.ts";
 
 /**
- * `npm test [-- FILE...]`. With files, these run with all their rounds. Otherwise:
+ * `npm test [-- FILE...]`. With files, these run with all their rounds and controls. Otherwise:
  *
  *   (nothing)         each ring, without the files and rounds that are left to test:all
  *   --ring NAME       this ring only (may be repeated)
- *   --all             each file with all rounds
+ *   --all             each file with all rounds and controls
  *   --rest            the files that `npm test` leaves out or reduces, with all rounds
  *
- * The ten slowest files are printed at the end. The last line is `N passed, N failed, N skipped`.
+ * A positive control that is fresh is skipped, but with --all or files. CONTROLS_SEED runs a random tenth of these too;
+ * `.ci/run` sets it. The last lines say what was slow, which controls ran, and the seeds of random tests. The very last
+ * is `N passed, N failed, N skipped`; fresh controls are not among the skipped.
  */
-interface Selection {
-  readonly files: readonly string[];
-  readonly leavesOut: readonly string[];
-  readonly reduces: typeof samples;
-}
-
 const counts = { passed: 0, failed: 0, skipped: 0 };
-const selection = select();
+const selection = select(process.argv.slice(2), process.env);
 for (const { variable, rounds } of selection.reduces) process.env[variable] ??= String(rounds);
 // Otherwise each test process and each gate would compile the same sources again.
 process.env["NODE_COMPILE_CACHE"] ??= resolve("node_modules/.cache/compiled");
-const template = mkdtempSync(join(tmpdir(), "svc-gate-test-"));
-chmodSync(template, 0o755); // PostgreSQL runs as another user if this one is root
-process.env["TEST_POSTGRES_TEMPLATE"] = template;
-process.on("exit", () => rmSync(template, { recursive: true, force: true }));
+const shared = mkdtempSync(join(tmpdir(), "svc-gate-test-"));
+chmodSync(shared, 0o755); // PostgreSQL runs as another user if this one is root
+process.env["TEST_POSTGRES_TEMPLATE"] = shared;
+process.env[folderVariable] = shared;
+process.on("exit", () => rmSync(shared, { recursive: true, force: true }));
+const prepared = prepareControls(shared, {
+  seed: process.env["CONTROLS_SEED"],
+  files: selection.files,
+  all: selection.allControls,
+});
 
 const seconds = new Map<string, number>();
+const seeds: string[] = [];
+const ends = { failed: new Set<string>(), skipped: new Set<string>(), passedFiles: new Set<string>() };
 const execArgv = ["--disable-warning=ExperimentalWarning"]; // tags of tests
 const events = run({ files: [...selection.files], concurrency: 3, timeout: 900_000, execArgv });
-events.on("test:pass", ({ details, skip, todo }) => {
-  if (details.type === "suite") return;
-  if (skip !== undefined || todo !== undefined) counts.skipped += 1;
-  else counts.passed += 1;
+events.on("test:pass", ({ details, skip, todo, entryFile: file, name }) => {
+  if (details.type === "suite" || skip === freshReason) return;
+  if (skip === undefined && todo === undefined) counts.passed += 1;
+  else {
+    counts.skipped += 1;
+    ends.skipped.add(keyOf({ file: relative(".", file ?? ""), title: name }));
+  }
 });
-events.on("test:fail", ({ details, todo }) => {
-  if (details.type !== "suite" && todo === undefined) counts.failed += 1;
+events.on("test:fail", (event) => {
+  correctPlace(event);
+  const { details, todo, entryFile: file, name } = event;
+  if (details.type === "suite" || todo !== undefined) return;
+  counts.failed += 1;
+  ends.failed.add(keyOf({ file: relative(".", file ?? ""), title: name }));
 });
-events.on("test:summary", ({ file, duration_ms: milliseconds }) => {
-  if (file !== undefined) seconds.set(relative(".", file), milliseconds / 1000);
+events.on("test:summary", ({ file, duration_ms: milliseconds, success }) => {
+  if (file === undefined) return;
+  seconds.set(relative(".", file), milliseconds / 1000);
+  if (success) ends.passedFiles.add(relative(".", file));
+});
+events.on("test:diagnostic", ({ message }) => {
+  if (message.startsWith("random: ")) seeds.push(message);
 });
 await pipeline(events, new spec(), process.stdout, { end: false });
 
-printSlowest();
-printLeft();
-if (counts.passed === 0) {
-  console.log("no test ran");
-  process.exitCode = 1;
-}
-if (counts.failed > 0) process.exitCode = 1;
+if (selection.isWhole && counts.failed === 0) writeSlowest(seconds);
+const controls = judgeControls(prepared, ends);
+printSlowest(seconds);
+printLeft(selection);
+printSeeds(seeds);
+for (const line of controls.lines) console.log(line);
+if (counts.passed === 0) console.log("no test ran");
+if (counts.passed === 0 || counts.failed > 0 || controls.failed) process.exitCode = 1;
 console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
-
-function select(): Selection {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: {
-      ring: { type: "string", multiple: true },
-      all: { type: "boolean", default: false },
-      rest: { type: "boolean", default: false },
-    },
-  });
-  if (positionals.length > 0) return { files: positionals.flatMap(expand), leavesOut: [], reduces: [] };
-  const asked = (values.ring ?? rings).map(ringNamed);
-  const files = allFiles().filter((path) => asked.includes(ringOf(path)));
-  if (values.all) return { files, leavesOut: [], reduces: [] };
-  const isLeft = (path: string): boolean => left.includes(path);
-  const sampleOf = (path: string) => samples.filter(({ file }) => file === path);
-  if (values.rest) {
-    const rest = files.filter((path) => isLeft(path) || sampleOf(path).length > 0);
-    return { files: rest, leavesOut: [], reduces: [] };
-  }
-  return {
-    files: files.filter((path) => !isLeft(path)),
-    leavesOut: files.filter(isLeft),
-    reduces: files.flatMap(sampleOf),
-  };
-}
-
-/** Returns the tests in a folder, or the file itself. */
-function expand(path: string): readonly string[] {
-  return path.endsWith(".ts") ? [path] : globSync(`${path}/**/*.test.ts`).toSorted();
-}
-
-function ringNamed(name: string): Ring {
-  const ring = rings.find((each) => each === name);
-  if (ring !== undefined) return ring;
-  console.error(`the ring "${name}" of tests does not exist: use one of ${rings.join(", ")}`);
-  return process.exit(2);
-}
-
-function printSlowest(): void {
-  if (seconds.size < 2) return;
-  console.log("\nthe slowest files, in seconds:");
-  const slowest = [...seconds].toSorted(([, one], [, other]) => other - one).slice(0, 10);
-  for (const [path, time] of slowest) console.log(`${time.toFixed(1).padStart(7)}  ${path}`);
-}
-
-function printLeft(): void {
-  const { leavesOut, reduces } = selection;
-  if (leavesOut.length + reduces.length === 0) return;
-  console.log("\nleft to `npm run test:all`:");
-  for (const path of leavesOut) console.log(`  ${path}`);
-  for (const { file, variable, whole } of reduces)
-    console.log(`  ${file}: ${variable}=${whole} (here ${process.env[variable]})`);
-  console.log("");
-}

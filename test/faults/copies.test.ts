@@ -8,6 +8,7 @@ import assert from "node:assert/strict";
 import { cpSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
+import { control } from "../support/controls/control.ts";
 import { Load } from "../support/faults/load.ts";
 import { examine, placeIn, type Place } from "../support/faults/place.ts";
 import { temporaryFolder } from "../support/ledger-fixture.ts";
@@ -143,7 +144,7 @@ suite("starts on copies of a ledger", { tags: ["verify.walks-chain"] }, () => {
     });
   }
 
-  test("positive control: a gate that ignores its pin is noticed: it serves yesterday's folder", async (t) => {
+  control("positive control: a gate that ignores its pin is noticed: it serves yesterday's folder", async (t) => {
     assert.equal(await startAfter(t, cases[0] as Case, looksAtNothingSeen), "served");
   });
 
@@ -220,7 +221,7 @@ suite("a folder has one owner", () => {
     assert.deepEqual([lost, rows], [[], 60]);
   });
 
-  test("positive control: gates without the lock are noticed, and they still answer no row twice", async (t) => {
+  control("positive control: gates without the lock are noticed, and they still answer no row twice", async (t) => {
     const { data, settings } = placeIn(temporaryFolder(t), { changes: [takesNoLock] });
     await serveCalls(settings, new Load(), 1);
     // Without a lock the gates also write the same small files at once, and sometimes one of them fails at its start.

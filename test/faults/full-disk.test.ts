@@ -9,6 +9,7 @@ import { closeSync, fsyncSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
+import { control } from "../support/controls/control.ts";
 import { Load, type Refused } from "../support/faults/load.ts";
 import { examine, placeIn } from "../support/faults/place.ts";
 import { smallDisk } from "../support/faults/small-disk.ts";
@@ -115,7 +116,7 @@ function said(restart: Outcome["restart"]): string {
   return restart === "served" ? restart : `refused, ${restart.stderr.trim()}`;
 }
 
-test("positive control: a gate that does not check for free space is noticed", async (t) => {
+control("positive control: a gate that does not check for free space is noticed", async (t) => {
   const disk = smallDisk(t, 112);
   if (disk === undefined) return t.skip("this user may not mount a file system");
   const blind: Mutation = { within: "Writer.#requireRoom", find: "bavail * bsize >= reserveBytes", put: "true" };

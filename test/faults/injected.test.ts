@@ -11,6 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { Dice } from "../support/campaign/random.ts";
+import { control } from "../support/controls/control.ts";
 import {
   faultsOf,
   inject,
@@ -159,7 +160,7 @@ const controls: readonly Control[] = [
 ];
 
 for (const { title, changes, point, fault, share } of controls) {
-  test(`positive control: a gate that ${title} is noticed`, { skip }, async (t) => {
+  control(`positive control: a gate that ${title} is noticed`, { skip }, async (t) => {
     const points = await surveyed();
     const last = points.findLast(({ call, file }) => call === point.call && file === point.file)?.instance ?? 0;
     const [outcome] = await injected(t, [{ point: { ...point, instance: Math.ceil(share * last) }, fault }], changes);

@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { Dice } from "../support/campaign/random.ts";
+import { control } from "../support/controls/control.ts";
 import { temporaryFolder } from "../support/ledger-fixture.ts";
 import { ApprovalLoad, placeOfApprovals } from "../support/faults/approval-load.ts";
 import { Load, type Answered } from "../support/faults/load.ts";
@@ -144,12 +145,12 @@ test(`${runs} kills lose no decision, and no approval is used twice`, async (t) 
   assert.ok(sum.used >= 2 * runs && sum.decided > 0, "the load was a load");
 });
 
-test("positive control: decisions that are answered before they are committed are noticed", async (t) => {
+control("positive control: decisions that are answered before they are committed are noticed", async (t) => {
   const [problem] = await killApprovals(placeOfApprovals(temporaryFolder(t), decidesEarly), 12, new Dice(seed));
   assert.match(problem ?? "", /^LOST/);
 });
 
-test("positive control: a gate that answers before it commits is noticed", async (t) => {
+control("positive control: a gate that answers before it commits is noticed", async (t) => {
   const place = placeIn(temporaryFolder(t), { changes: [answersEarly] });
   const caught = await killLoop(place, 5, new Dice(seed)).then(
     ({ lost }) => lost.length > 0,

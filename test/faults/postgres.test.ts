@@ -16,6 +16,7 @@ import {
 } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
 import { NotKept, type LedgerStore } from "../../packages/svc-gate/src/ledger/store/store.ts";
 import type { StoredRow } from "../../packages/svc-gate/src/ledger/entry/row.ts";
+import { control } from "../support/controls/control.ts";
 import { sha256 } from "../support/ledger-fixture.ts";
 import { startProxy, type Proxy } from "../support/postgres-proxy.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
@@ -214,7 +215,7 @@ function faultsOf(there: PostgresServer): void {
       assert.deepEqual(await standbyLeaves(standby), ["leaf 1", "leaf 2", "leaf 3", "leaf 4"]);
     });
 
-    test("positive control: a client without the check takes a cancelled wait for a commit", async (t) => {
+    control("positive control: a client without the check takes a cancelled wait for a commit", async (t) => {
       const primary = await startPostgres(t, { synchronous_standby_names: "nobody" });
       assert.ok(typeof primary !== "string");
       await primary.run("SET synchronous_commit = local; CREATE TABLE kept (n int)");

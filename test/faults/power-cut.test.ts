@@ -8,6 +8,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Dice } from "../support/campaign/random.ts";
+import { control } from "../support/controls/control.ts";
 import { flushesNever } from "../support/faults/place.ts";
 import { cutPower, noPowerCut, type FileSystem, type PowerCuts } from "../support/faults/power-cut.ts";
 import { temporaryFolder } from "../support/ledger-fixture.ts";
@@ -54,7 +55,7 @@ const controls = {
 } as const;
 
 for (const [title, broken] of Object.entries(controls)) {
-  test(`positive control: ${title} is noticed`, { skip: noPowerCut("ext4") ?? false }, async (t) => {
+  control(`positive control: ${title} is noticed`, { skip: noPowerCut("ext4") ?? false }, async (t) => {
     const report = await cutPower({
       folder: temporaryFolder(t),
       fileSystem: "ext4",

@@ -10,6 +10,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { after, suite, test } from "node:test";
 import { aliasedPayments, as, movedPayments, verdictOf } from "../support/aliases.ts";
 import { approved, large, naming, small, type Desk } from "../support/approvals.ts";
+import { control } from "../support/controls/control.ts";
 import { ask, check } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
@@ -118,7 +119,7 @@ function aliases(there: PostgresServer): void {
         await run(one, other);
         assert.equal((await ask(other, "/ledger/verify")).json.ok, true);
       });
-      test(`positive control: a defect is noticed by "${rule}"`, async (t) => {
+      control(`positive control: a defect is noticed by "${rule}"`, async (t) => {
         const given = { contract: aliasedPayments, defects: [defect] };
         const [one, other] = await twoDesks(t, there, `wrong_${index}`, given);
         await assert.rejects(() => run(one, other));

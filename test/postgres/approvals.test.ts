@@ -8,6 +8,7 @@ import { randomUUID } from "node:crypto";
 import { after, suite, test } from "node:test";
 import { readSharedLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
 import { approvalMetrics, approved, large, naming, payments, slowBatches, type Desk } from "../support/approvals.ts";
+import { control } from "../support/controls/control.ts";
 import { ask } from "../support/gate.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
 import { twoDesks } from "../support/two-desks.ts";
@@ -82,7 +83,7 @@ function approvals(there: PostgresServer): void {
       assert.equal((await ask(desks[1], "/ledger/verify")).json.ok, true);
     });
 
-    test("positive control: gates that do not close what was used let a call through again", async (t) => {
+    control("positive control: gates that do not close what was used let a call through again", async (t) => {
       const defects = [
         { within: "JudgedBatch.#closeLater", find: "this.#end({ ...approval, status }, approval);", put: "" },
         slowBatches,
@@ -98,11 +99,14 @@ function approvals(there: PostgresServer): void {
     });
 
     for (const [index, put] of ["true", "this.#parts.nextEnd > at + 60_000"].entries())
-      test(`positive control: a gate that looks for expired approvals ${index === 0 ? "never" : "too early"} is noticed`, async (t) => {
-        const defect = { within: "PostgresTransaction.dueApprovals", find: "this.#parts.nextEnd > at", put };
-        const desks = await twoDesks(t, there, `expired_wrong_${index}`, { contract: soon, defects: [defect] });
-        await assert.rejects(() => expiry(there, desks));
-      });
+      control(
+        `positive control: a gate that looks for expired approvals ${index === 0 ? "never" : "too early"} is noticed`,
+        async (t) => {
+          const defect = { within: "PostgresTransaction.dueApprovals", find: "this.#parts.nextEnd > at", put };
+          const desks = await twoDesks(t, there, `expired_wrong_${index}`, { contract: soon, defects: [defect] });
+          await assert.rejects(() => expiry(there, desks));
+        },
+      );
 
     test("a call is parked once, whichever gate is asked, and its amount counts at both", async (t) => {
       const [one, other] = await twoDesks(t, there, "parked");

@@ -7,6 +7,7 @@ import { after, suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { large, type Desk } from "../support/approvals.ts";
 import { pageOf, signIn, type ConsolePage } from "../support/console.ts";
+import { control } from "../support/controls/control.ts";
 import { openStream } from "../support/events.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
@@ -113,7 +114,7 @@ function replicas(there: PostgresServer): void {
     };
     for (const { rule, run, defect } of cases) {
       test(rule, async (t) => run(await desks(t, [])));
-      test(`positive control: a defect is noticed by "${rule}"`, async (t) => {
+      control(`positive control: a defect is noticed by "${rule}"`, async (t) => {
         const started = await desks(t, [defect].flat());
         await assert.rejects(async () => run(started));
       });

@@ -12,6 +12,7 @@ import { join } from "node:path";
 import { after, suite, test, type TestContext } from "node:test";
 import pg from "pg";
 import { parse } from "yaml";
+import { control } from "../support/controls/control.ts";
 import { check, finish, root, runCommand, spawnGate, temporaryFolder, type Spawned } from "../support/gate.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
 import { sentencesOf } from "../support/sentences.ts";
@@ -220,7 +221,7 @@ function cases(server: PostgresServer): void {
     await end(gate);
   });
 
-  test("positive control: a gate without the migration or without a first key does not start", async (t) => {
+  control("positive control: a gate without the migration or without a first key does not start", async (t) => {
     const project = await newProject(t, server);
     const [gate, migrate] = [serviceOf("gate"), serviceOf("migrate")];
     const refusal = async (): Promise<string> => {

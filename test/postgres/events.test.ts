@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { after, suite, test, type TestContext } from "node:test";
 import { migratePostgres } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
 import { large, startDesk, type Desk } from "../support/approvals.ts";
+import { control } from "../support/controls/control.ts";
 import { openStream } from "../support/events.ts";
 import { temporaryFolder } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
@@ -66,11 +67,14 @@ function events(there: PostgresServer): void {
       await heard(await twoDesks(t, there, "streams"));
     });
 
-    test("positive control: without a look at the database, a stream does not hear of the other gate's events", async (t) => {
-      const defect: Mutation = { within: "EventFeed.#head", find: "!ledger.isShared", put: "true" };
-      const desks = await twoDesks(t, there, "deaf_streams", [defect]);
-      await assert.rejects(heard(desks));
-    });
+    control(
+      "positive control: without a look at the database, a stream does not hear of the other gate's events",
+      async (t) => {
+        const defect: Mutation = { within: "EventFeed.#head", find: "!ledger.isShared", put: "true" };
+        const desks = await twoDesks(t, there, "deaf_streams", [defect]);
+        await assert.rejects(heard(desks));
+      },
+    );
 
     const once = async ([one, other, receiver]: readonly [Desk, Desk, Receiver]): Promise<void> => {
       await one.asks(large);
@@ -92,7 +96,7 @@ function events(there: PostgresServer): void {
       }
     });
 
-    test("positive control: without the right to send, both gates send each event", async (t) => {
+    control("positive control: without the right to send, both gates send each event", async (t) => {
       const defects: readonly Mutation[] = [
         { within: "Sender.#hold", find: "note === undefined", put: "false" },
         { within: "Sender.#store", find: "!isOurs", put: "false" },

@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { after, suite, test } from "node:test";
 import type { Desk } from "../support/approvals.ts";
+import { control } from "../support/controls/control.ts";
 import { ask } from "../support/gate.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
 import { twoDesks } from "../support/two-desks.ts";
@@ -63,7 +64,7 @@ function hostKeys(there: PostgresServer): void {
       await asksBoth(await twoDesks(t, there, "host_keys", { contract }));
     });
 
-    test("positive control: gates that forget the kind open other routes", async (t) => {
+    control("positive control: gates that forget the kind open other routes", async (t) => {
       const defects = [
         { within: "readRecord", find: "kind === undefined ? {} : { kind }", put: "{}" },
         { within: "readRecord", find: "written.kind === undefined || kind !== undefined", put: "true" },

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { after, suite, test, type TestContext } from "node:test";
 import { migrations } from "../../packages/svc-gate/src/ledger/store/postgres/schema.ts";
 import { migratePostgres, openPostgres } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
+import { control } from "../support/controls/control.ts";
 import {
   ask,
   check,
@@ -114,7 +115,7 @@ function migrating(there: PostgresServer): void {
       assert.match(stderr, new RegExp(`\\bversion ${next}\\b.*\\bversion ${next - 1}\\b.*\\bnewer gate\\b`));
     });
 
-    test("positive control: a migration that removes a column that the gate needs is noticed", async (t) => {
+    control("positive control: a migration that removes a column that the gate needs is noticed", async (t) => {
       const { url, gate: options } = await place(t, there);
       const gate = await spawnGate(t, [], options);
       const statuses = await checksDuring(gate, () => migratePostgres({ url, migrations: breaking }));

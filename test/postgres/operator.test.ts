@@ -17,6 +17,7 @@ import {
   type DatabaseOptions,
 } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
 import { LedgerRefused, NotKept } from "../../packages/svc-gate/src/ledger/store/store.ts";
+import { control } from "../support/controls/control.ts";
 import { sentencesOf } from "../support/sentences.ts";
 import { sha256, temporaryFolder } from "../support/ledger-fixture.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
@@ -101,7 +102,7 @@ function setUp(there: PostgresServer, app: string): void {
       assert.equal(erased.rowCount, 1, "positive control: it may erase");
     });
 
-    test("positive control: a gate that connects as the owner warns that it can change receipts", async (t) => {
+    control("positive control: a gate that connects as the owner warns that it can change receipts", async (t) => {
       const database = await open(t, { url: there.url() });
       says("the warning of an owner", database.warnings.join());
       await commit(await database.open({ ledger: "owner", log: undefined }), [storedRow(1)]);

@@ -8,6 +8,7 @@ import { after, suite, test, type TestContext } from "node:test";
 import { readSharedLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
 import { migratePostgres } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
 import { startDesk } from "../support/approvals.ts";
+import { control } from "../support/controls/control.ts";
 import { ask, finish, temporaryFolder } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { settled, tillOf, type Till } from "../support/outcomes.ts";
@@ -78,7 +79,7 @@ function outcomes(there: PostgresServer): void {
       assert.equal(deep.code, 0, `${deep.stdout}${deep.stderr}`);
     });
 
-    test("positive control: gates that do not read what was taken back are noticed", async (t) => {
+    control("positive control: gates that do not read what was taken back are noticed", async (t) => {
       const defects = [{ within: "PostgresTransaction.#takenBack", first: "if (queries.length > 0) return [];" }];
       await assert.rejects(async () => settles(await twoTills(t, there, "not_settled", defects)));
     });

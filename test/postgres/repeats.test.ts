@@ -6,6 +6,7 @@
 import assert from "node:assert/strict";
 import { after, suite, test } from "node:test";
 import { small, approved, large, naming, type Desk } from "../support/approvals.ts";
+import { control } from "../support/controls/control.ts";
 import { ask, check, type Answer } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
@@ -155,7 +156,7 @@ function repeats(there: PostgresServer): void {
         await run(one, other);
         assert.equal((await ask(other, "/ledger/verify")).json.ok, true);
       });
-      test(`positive control: a defect is noticed by "${rule}"`, async (t) => {
+      control(`positive control: a defect is noticed by "${rule}"`, async (t) => {
         const [one, other] = await twoDesks(t, there, `wrong_${index}`, { defects: [defect] });
         await assert.rejects(() => run(one, other));
       });

@@ -19,6 +19,7 @@ import { Load } from "../support/campaign/clients.ts";
 import { contractOf } from "../support/campaign/contract.ts";
 import { Dice } from "../support/campaign/random.ts";
 import { compareWithLedger } from "../support/campaign/ledger-comparison.ts";
+import { control } from "../support/controls/control.ts";
 import {
   ask,
   check,
@@ -227,7 +228,7 @@ function replicas(there: PostgresServer): void {
       ["goes-by-its-own-clock", /row \d+ has a time that is not the database's/],
     ] as const;
     for (const [bug, seen] of controls) {
-      test(`positive control: a gate that ${bug.replaceAll("-", " ")} is noticed`, async (t) => {
+      control(`positive control: a gate that ${bug.replaceAll("-", " ")} is noticed`, async (t) => {
         const name = `control_${bug.replaceAll("-", "_")}`;
         const { findings } = await loadOnOneTenant(t, there, name, { count: 2, answers: 200, bug });
         assert.match(findings.problems.join("\n"), seen);

@@ -27,6 +27,7 @@ import { parseLeaf } from "../../packages/svc-gate/src/ledger/entry/mod.ts";
 import { readHint, verifyExport, writeExport } from "../../packages/svc-gate/src/ledger/export/mod.ts";
 import { parseVerifierKey } from "../../packages/svc-gate/src/ledger/tree/mod.ts";
 import type { ResultEntry } from "../../packages/svc-gate/src/ledger/entries.ts";
+import { control } from "../support/controls/control.ts";
 import { ask, check, startGate } from "../support/gate.ts";
 import { enactOn, eraseOn, missingIn } from "../support/erasure-suite.ts";
 import { append, contracts, engine, entry, sha256, temporaryFolder } from "../support/ledger-fixture.ts";
@@ -211,7 +212,7 @@ function onEngine(name: string, engineOf: Engine): void {
         assert.deepEqual(await judged(ledger, engineOf, join(temporaryFolder(t), "export")), all("result 7"));
       });
 
-    test("positive control: all verifiers accept a result in the same place with the right check", async (t) => {
+    control("positive control: all verifiers accept a result in the same place with the right check", async (t) => {
       const ledger = await engineOf.open(t);
       await fill(ledger);
       await addResult(ledger, 1);
@@ -322,7 +323,7 @@ suite("a changed result in the ledger's file", () => {
     assert.equal((await inspectLedger({ folder: folders.get(ledger) ?? "", chainAlone: true })).broken?.seq, 7);
   });
 
-  test("positive control: verify accepts the unchanged ledger", async (t) => {
+  control("positive control: verify accepts the unchanged ledger", async (t) => {
     assert.deepEqual(await broken(t, () => undefined), [undefined, undefined]);
   });
 });

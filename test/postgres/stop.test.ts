@@ -10,6 +10,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { after, suite, test, type TestContext } from "node:test";
+import { control } from "../support/controls/control.ts";
 import { ask, key, spawnGate, startGate, temporaryFolder, type Answer } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { mutatedEnvironment, preload } from "../support/mutation/sources.ts";
@@ -170,7 +171,7 @@ else
       for (const tenant of [undefined, ...tenants.slice(0, 50)]) await assertRows(pair, tenant);
     });
 
-    test("positive control: a gate whose tenants do not read the root's stops is noticed", async (t) => {
+    control("positive control: a gate whose tenants do not read the root's stops is noticed", async (t) => {
       const defect = {
         within: "missingActs",
         find: "if (root.acts.length === 0) return root.acts;",

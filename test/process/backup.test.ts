@@ -10,6 +10,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, w
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
+import { control } from "../support/controls/control.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { mutatedEnvironment, preload } from "../support/mutation/sources.ts";
 import {
@@ -304,7 +305,7 @@ const resetIgnored: readonly (readonly [mutation: Mutation, command: readonly st
   [{ within: "DeepReplay.#valuesOf", find: "acts.reset.get($counter) ?? -1", put: "-1" }, ["verify", "--deep"]],
 ];
 
-test("positive control: a gate, replay or deep verification that ignores a reset is noticed", async (t) => {
+control("positive control: a gate, replay or deep verification that ignores a reset is noticed", async (t) => {
   const site = siteOf(t);
   const { backup, kept: backedUp } = await lose(site);
   const reset = ["--reset", "purse.spent", "--reset", "purse.looks"];
@@ -439,7 +440,7 @@ function wrong({ env }: Site, mutation: Mutation): ProcessOptions {
   return { env: { ...env, ...mutatedEnvironment([mutation]) }, preload: [preload] };
 }
 
-test("positive control: a restore that ignores the head pin is noticed by forked answers", async (t) => {
+control("positive control: a restore that ignores the head pin is noticed by forked answers", async (t) => {
   const site = siteOf(t);
   const { backup, answers } = await lose(site);
   assert.deepEqual(forks(answers), []);
@@ -454,20 +455,27 @@ test("positive control: a restore that ignores the head pin is noticed by forked
   await stop(gate);
 });
 
-test("positive control: a resume that leaves counters known is noticed by replay and deep verification", async (t) => {
-  const site = siteOf(t);
-  const { backup } = await lose(site);
-  const forgetful: Mutation = { within: "appendResume", find: "Math.max(unknownThrough, now)", put: "unknownThrough" };
-  const args = ["resume", "--after-restore", backup, "--reason", "r"];
-  const resumed = await finish(t, args, wrong(site, forgetful));
-  assert.equal(resumed.code, 0, resumed.stderr);
-  await done(site, "stop", "--lift");
-  const gate = await serve(site);
-  assert.equal((await ask(gate, pay(70))).verdict, "ALLOW", "30 before the backup, 50 after it, and 70 now");
-  await stop(gate);
-  for (const command of [
-    ["replay", "--json"],
-    ["verify", "--deep"],
-  ])
-    assert.equal((await run(site, ...command)).code, 1, command.join(" "));
-});
+control(
+  "positive control: a resume that leaves counters known is noticed by replay and deep verification",
+  async (t) => {
+    const site = siteOf(t);
+    const { backup } = await lose(site);
+    const forgetful: Mutation = {
+      within: "appendResume",
+      find: "Math.max(unknownThrough, now)",
+      put: "unknownThrough",
+    };
+    const args = ["resume", "--after-restore", backup, "--reason", "r"];
+    const resumed = await finish(t, args, wrong(site, forgetful));
+    assert.equal(resumed.code, 0, resumed.stderr);
+    await done(site, "stop", "--lift");
+    const gate = await serve(site);
+    assert.equal((await ask(gate, pay(70))).verdict, "ALLOW", "30 before the backup, 50 after it, and 70 now");
+    await stop(gate);
+    for (const command of [
+      ["replay", "--json"],
+      ["verify", "--deep"],
+    ])
+      assert.equal((await run(site, ...command)).code, 1, command.join(" "));
+  },
+);

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { pinBehindMaxMs, pinTrails } from "../../packages/svc-gate/src/gate/anchoring/pin-standing.ts";
+import { control } from "../support/controls/control.ts";
 import { sentencesOf } from "../support/sentences.ts";
 import { ask, check, key, spawnGate, startGate, temporaryFolder, type Running } from "../support/gate.ts";
 import { smallDisk } from "../support/faults/small-disk.ts";
@@ -161,7 +162,7 @@ suite("a head pin that cannot be written", { tags: ["attack-10"] }, () => {
     },
   );
 
-  test("positive control: a pin that can be written leaves the gate ready", { tags: ["attack-10"] }, async (t) => {
+  control("positive control: a pin that can be written leaves the gate ready", { tags: ["attack-10"] }, async (t) => {
     const gate = await pinnedGate(t, join(temporaryFolder(t), "pins", "head.pin"));
     await check(gate, call);
     await until(() => gate.ledger.pin?.behindMs === 0);

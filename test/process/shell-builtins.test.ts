@@ -9,6 +9,7 @@ import { before, suite, test } from "node:test";
 import { readShellText, shellFunctions } from "../../packages/svc-gate/src/contract/functions/shell/shell.ts";
 import { EvaluationError } from "../../packages/svc-gate/src/contract/run/rational.ts";
 import type { Value } from "../../packages/svc-gate/src/contract/run/value.ts";
+import { control } from "../support/controls/control.ts";
 
 /** `V` is the name of the variable. `NEW` marks a text that only bash 5.3 or zsh knows. */
 const ways: Readonly<Record<string, readonly string[]>> = {
@@ -132,7 +133,7 @@ suite("builtins that set a variable", () => {
     assert.deepEqual(missed, []);
   });
 
-  test(
+  control(
     "positive control: bash sets the variable, and ordinary texts set nothing",
     { skip: hasBash ? false : "bash is not installed" },
     () => {

@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
+import { control } from "../support/controls/control.ts";
 import { smallDisk } from "../support/faults/small-disk.ts";
 import { runGate } from "../support/gate-process.ts";
 import { sentencesOf } from "../support/sentences.ts";
@@ -25,7 +26,7 @@ test(
   },
 );
 
-test("positive control: the same start on a larger disk serves", { tags: ["attack-14"] }, async (t) => {
+control("positive control: the same start on a larger disk serves", { tags: ["attack-14"] }, async (t) => {
   const disk = smallDisk(t, 96);
   if (disk === undefined) return t.skip("this user may not mount a file system");
   assert.equal(await runGate(["serve"], { settings: { SVC_DATA_DIR: join(disk, "data") } }), "served");

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { makeSigningKey, writeSigningKeys } from "../../packages/svc-gate/src/ledger/tree/mod.ts";
+import { control } from "../support/controls/control.ts";
 import { desk, finish, spawnGate, temporaryFolder, writeContracts } from "../support/gate.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
@@ -76,7 +77,7 @@ function swapKey({ data }: Site): void {
 }
 
 suite("swapped files in the data folder", { tags: ["attack-14"], concurrency: 2 }, () => {
-  test(
+  control(
     "positive control: verify and a start report nothing about an untouched folder",
     { tags: ["attack-14"] },
     async (t) => {

@@ -8,6 +8,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, sep } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { control } from "../support/controls/control.ts";
 
 type Requirement = { readonly id: string; readonly section: string; readonly text: string };
 type NotShown = { readonly section: string; readonly what: string; readonly recordedIn: string };
@@ -196,11 +197,11 @@ function without(id: string): Requirements {
   return { ...doctoredList, requirements: doctoredList.requirements.filter((each) => each.id !== id) };
 }
 
-test("positive control: the extraction finds rules, rows and prose", () => {
+control("positive control: the extraction finds rules, rows and prose", () => {
   assert.deepEqual(placesIn(doctoredMarkdown), ["0", "1.1", "1.2", "1.1:colour", "1.1.1", "2:GET /colour"]);
 });
 
-test("positive control: a rule, a row or a paragraph that lost its id is reported", () => {
+control("positive control: a rule, a row or a paragraph that lost its id is reported", () => {
   const places = placesIn(doctoredMarkdown);
   assert.deepEqual(placesWithoutId(places, doctoredList), []);
   assert.deepEqual(placesWithoutId(places, without("service.two")), ["1.2"]);
@@ -208,18 +209,18 @@ test("positive control: a rule, a row or a paragraph that lost its id is reporte
   assert.deepEqual(placesWithoutId(places, without("service.opening")), ["0"]);
 });
 
-test("positive control: an id whose place is gone is reported", () => {
+control("positive control: an id whose place is gone is reported", () => {
   const places = placesIn(doctoredMarkdown.replace("2. Another rule.\n", ""));
   assert.deepEqual(idsWithoutPlace(places, doctoredList), ["service.two names 1.2"]);
 });
 
-test("positive control: an id that appears twice, is misspelt or has an unknown prefix is reported", () => {
+control("positive control: an id that appears twice, is misspelt or has an unknown prefix is reported", () => {
   const ids = ["check.colour", "check.colour", "check.Colour", "colour.check", "check", "check.colour-"];
   const faults = malformed({ requirements: ids.map((id) => requirement(id, "1")), notShown: [] });
   assert.equal(faults.length, 5, faults.join("\n"));
 });
 
-test("positive control: an id without a citation and a citation of an unknown id are reported", () => {
+control("positive control: an id without a citation and a citation of an unknown id are reported", () => {
   const notRun = ["skip", "todo"][0];
   const text = `
     test("opens", { tags: ["service.opening"] }, () => {});

@@ -6,7 +6,9 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { suite, test } from "node:test";
-import { allFiles, left, ringOf, rings, samples, slowest, type Sample } from "../support/rings.ts";
+import { control } from "../support/controls/control.ts";
+import { lockFile, readLock, writeLock } from "../support/controls/lock.ts";
+import { allFiles, left, ringOf, rings, samples, slowestFiles, type Sample } from "../support/rings.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -29,6 +31,12 @@ function faultsOfSample({ file, variable, rounds, whole }: Sample): readonly str
   return [`${file} does not take ${whole} rounds where ${variable} is not set`];
 }
 
+/** Returns the positive controls of a test's source that would run each time. */
+function plainControls(source: string): readonly string[] {
+  const titles = source.matchAll(/\b(?:test|it)\(\s*(["'`])(positive control\b.*?)\1/gis);
+  return Array.from(titles, ([, , title = ""]) => title);
+}
+
 suite("the rings of tests", () => {
   test("each test file is in the folder of a ring, and each ring has tests", () => {
     const found = new Set([...files].map(ringOf));
@@ -38,7 +46,7 @@ suite("the rings of tests", () => {
     );
   });
 
-  test("positive control: a file in no ring's folder is an error that names the folders", () => {
+  control("positive control: a file in no ring's folder is an error that names the folders", () => {
     assert.throws(
       () => ringOf("test/doctored/x.test.ts"),
       ({ message }: Error) => {
@@ -50,7 +58,7 @@ suite("the rings of tests", () => {
   });
 
   test("the lists name existing files and the rounds that these files use", () => {
-    assert.deepEqual(faultsOf([...left, ...slowest], samples), []);
+    assert.deepEqual(faultsOf([...left, ...slowestFiles()], samples), []);
     assert.deepEqual(
       samples.filter(({ file }) => left.includes(file)),
       [],
@@ -58,7 +66,7 @@ suite("the rings of tests", () => {
     );
   });
 
-  test("positive control: wrong lists are noticed", () => {
+  control("positive control: wrong lists are noticed", () => {
     const [sample] = samples;
     assert.ok(sample !== undefined);
     const doctored = [
@@ -67,6 +75,26 @@ suite("the rings of tests", () => {
       { ...sample, file: "x" },
     ];
     assert.equal(faultsOf(["test/unit/none.test.ts"], doctored).length, 4);
+  });
+
+  test("each positive control is registered as one, so that the lock knows it", () => {
+    const found = [...files].flatMap((file) => plainControls(readFileSync(file, "utf8")).map((title) => [file, title]));
+    assert.deepEqual(found, []);
+  });
+
+  control("positive control: a control that is registered as a plain test is found", () => {
+    const titles = ["positive control: a", "Positive control: b"];
+    assert.deepEqual(plainControls(titles.map((title) => `  test(\n  "${title}", () => {});\n`).join("")), titles);
+    assert.deepEqual(plainControls('control("positive control: c", () => {});'), []);
+  });
+
+  test("the lock of controls is as a run wrote it: one sorted line for each", () => {
+    const text = readFileSync(lockFile, "utf8");
+    assert.equal(
+      writeLock(readLock(text)),
+      text,
+      "only a run writes it: take its text from the last commit, and run again",
+    );
   });
 
   test("CONTRIBUTING.md has a row for each ring", () => {

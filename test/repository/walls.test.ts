@@ -10,6 +10,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, posix } from "node:path";
 import { after, suite, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { control } from "../support/controls/control.ts";
 
 type Finding = { readonly rule: string; readonly path: string; readonly line: number };
 type LintReport = {
@@ -150,7 +151,7 @@ suite("the compiler keeps the rooms apart", { concurrency: 4 }, () => {
     });
   }
 
-  test("positive control: ledger and gate can use Node's modules and globals", async () => {
+  control("positive control: ledger and gate can use Node's modules and globals", async () => {
     const text = 'import "node:fs";\nexport const seen: unknown = [process, fetch, setTimeout, console];';
     for (const room of ["ledger", "gate"]) assert.deepEqual(errorCodes(await compile(room, text)), [], room);
   });
@@ -178,7 +179,7 @@ suite("packages do not bring Node's types into a pure room", () => {
     });
   }
 
-  test("positive control: a package that refers to Node's types is noticed", async () => {
+  control("positive control: a package that refers to Node's types is noticed", async () => {
     assert.deepEqual(errorCodes(await compile("contract", withPackages(["fastify"]))), []);
   });
 });
@@ -251,7 +252,7 @@ suite("the linter enforces rules that the compiler cannot", async () => {
     assert.deepEqual(linesOf(findings, "packages/svc-gate/src/contract/parts/impure.ts"), expected);
   });
 
-  test("positive control: the gate may use clocks and randomness", () => {
+  control("positive control: the gate may use clocks and randomness", () => {
     assert.deepEqual(linesOf(findings, "packages/svc-gate/src/gate/impure.ts"), [
       "10 eslint(no-new-func)",
       "11 eslint(no-shadow)",

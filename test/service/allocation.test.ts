@@ -29,6 +29,7 @@ import type { StoredRow } from "../../packages/svc-gate/src/ledger/entry/row.ts"
 import { Frontier } from "../../packages/svc-gate/src/ledger/tree/merkle.ts";
 import { callText, firstLink, verifyRow, type Link } from "../../packages/svc-gate/src/ledger/entry/verifier.ts";
 import { canonical, parseCheckRequest, type CheckRequest } from "../../packages/svc-gate/src/wire/mod.ts";
+import { control } from "../support/controls/control.ts";
 import { root } from "../support/gate.ts";
 import { engine, temporaryFolder } from "../support/ledger-fixture.ts";
 
@@ -229,7 +230,7 @@ suite("limits of allocated bytes", () => {
     await assertUnder(bytes, bars.decision, policySet);
   });
 
-  test("positive control: a copy for each decision is noticed, and the failure lists each layer", async () => {
+  control("positive control: a copy for each decision is noticed, and the failure lists each layer", async () => {
     const policySet = contracts();
     const copies: string[] = [];
     const copied = await bytesEach({ rounds: 8, perRound: requests.length, bar: bars.decision }, () => {

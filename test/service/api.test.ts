@@ -11,6 +11,7 @@ import { test } from "node:test";
 import { routes } from "../../packages/svc-gate/src/gate/http/routes.ts";
 import { version } from "../../packages/svc-gate/src/gate/version.ts";
 import { limits, refusals } from "../../packages/svc-gate/src/wire/mod.ts";
+import { control } from "../support/controls/control.ts";
 import { ask, check, key, root, startGate, type Answer, type Running } from "../support/gate.ts";
 
 interface Schema {
@@ -344,7 +345,7 @@ test("GET /receipts accepts the parameters in openapi.json", async (t) => {
   }
 });
 
-test("positive control: a wrong answer is noticed", () => {
+control("positive control: a wrong answer is noticed", () => {
   const headers = new Headers({ "content-type": "application/json" });
   const receipt = { seq: 1, hash: "0".repeat(64), request: "0".repeat(64) };
   const good = { verdict: "ALLOW", reason: "Svc: a", mode: "observe", receipt };

@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { reportCommand } from "../../packages/svc-gate/src/cli/report.ts";
 import { assertLedgerHolds, approved, large, losesRows, naming, startDesk, type Desk } from "../support/approvals.ts";
+import { control } from "../support/controls/control.ts";
 import { ask, finish, type Answer } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 
@@ -139,7 +140,7 @@ test("R18: an erasure by age ends the wait for the decision of a parked call", a
   assert.deepEqual([status, json.status], [200, "cancelled"]);
 });
 
-test("positive control: an erasure by age that tells nobody is noticed", async (t) => {
+control("positive control: an erasure by age that tells nobody is noticed", async (t) => {
   const silent: Mutation = { within: "Gate.constructor", find: "await this.approvals.look();", put: "" };
   const { json } = await waitsForRetention(await startDesk(t, { ...retained, defects: [...hasty, silent] }));
   assert.notEqual(json.status, "cancelled");

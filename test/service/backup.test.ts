@@ -10,6 +10,7 @@ import { suite, test } from "node:test";
 import { BadInput } from "../../packages/svc-gate/src/cli/outcome.ts";
 import { restoreCommand } from "../../packages/svc-gate/src/cli/restore.ts";
 import { inspectLedger, LedgerRefused, openLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { control } from "../support/controls/control.ts";
 import { ask, check } from "../support/gate.ts";
 import {
   backUp,
@@ -60,7 +61,7 @@ suite("backups and the anchors of a ledger", () => {
       assert.equal((await inspectLedger({ folder: site.data, pinFile: site.pin })).broken, undefined);
     });
 
-  test("positive control: without a checkpoint, restore accepts the same backup", async (t) => {
+  control("positive control: without a checkpoint, restore accepts the same backup", async (t) => {
     const site = siteOf(t);
     await lose(site);
     rmSync(site.pin);

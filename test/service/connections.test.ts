@@ -13,6 +13,7 @@ import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { connect as connectTls } from "node:tls";
 import { Keyless, networkOf } from "../../packages/svc-gate/src/gate/http/keyless.ts";
+import { control } from "../support/controls/control.ts";
 import { exchange, key, requestText, startGate, temporaryFolder } from "../support/gate.ts";
 
 const half = "POST /check HTTP/1.1\r\nHost: gate\r\nX-A: ";
@@ -96,7 +97,7 @@ test("connections that have shown a good key stay open while others are closed",
   for (const line of ours) assert.equal(await line.ask(), 200);
 });
 
-test(
+control(
   "positive control: a gate that forgets which connections showed a key is noticed",
   { tags: ["attack-13"] },
   async (t) => {

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { startDesk, type Desk } from "../support/approvals.ts";
 import { cookieIn, pageOf, sendAsPage, sendPlain, signIn, trySignIn, type ConsoleAnswer } from "../support/console.ts";
+import { control } from "../support/controls/control.ts";
 import { ask, key, spawnGate, temporaryFolder, writeContracts, type Answer, type Spawned } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { mutatedEnvironment, preload } from "../support/mutation/sources.ts";
@@ -27,7 +28,7 @@ function runCases<Started>(
   suite(name, { concurrency: 2 }, () => {
     for (const { rule, run, defect } of cases) {
       test(rule, async (t) => run(await start(t, []), t));
-      test(`positive control: a defect is noticed by "${rule}"`, async (t) => {
+      control(`positive control: a defect is noticed by "${rule}"`, async (t) => {
         const started = await start(t, [defect].flat());
         await assert.rejects(async () => run(started, t));
       });

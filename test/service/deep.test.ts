@@ -19,6 +19,7 @@ import type { PartName } from "../../packages/svc-gate/src/ledger/entry/disclosu
 import { evidenceDigest, withoutParts } from "../../packages/svc-gate/src/ledger/entry/evidence.ts";
 import { inspectLedger, openLedger, readLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
 import { counterChecksum, foldChecksum } from "../../packages/svc-gate/src/ledger/store/checksums.ts";
+import { control } from "../support/controls/control.ts";
 import { eraseOn } from "../support/erasure-suite.ts";
 import { ask, check, startGate, temporaryFolder } from "../support/gate.ts";
 import { contracts, engine, entry } from "../support/ledger-fixture.ts";
@@ -322,7 +323,7 @@ suite("`verify --deep` on a ledger with erased rows", () => {
     assert.deepEqual([exitCode, JSON.parse(text).disagreements], [0, 0], text);
   });
 
-  test("positive control: a row with another outcome is noticed", async (t) => {
+  control("positive control: a row with another outcome is noticed", async (t) => {
     const folder = copied(t);
     const ledger = await openLedger({ folder, engine });
     const transaction = await ledger.begin();

@@ -18,6 +18,7 @@ import {
   type Desk,
   type Scenario,
 } from "../support/approvals.ts";
+import { control } from "../support/controls/control.ts";
 import { ask, root, temporaryFolder, type Answer } from "../support/gate.ts";
 
 const hourMs = 3_600_000;
@@ -484,7 +485,7 @@ suite("a ledger with grants", () => {
     },
   ];
   for (const defect of broken)
-    test(`verify --deep notices a gate with the defect ${defect.find}`, async (t) => {
+    control(`verify --deep notices a gate with the defect ${defect.find}`, async (t) => {
       const desk = await startDesk(t, { contract: granting, defects: [defect] });
       await made(desk);
       await desk.asks(paying(1500, { tool_input: { to: "eve" } }));

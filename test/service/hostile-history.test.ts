@@ -16,6 +16,7 @@ import { replayCommand } from "../../packages/svc-gate/src/cli/replay/command.ts
 import { reportCommand } from "../../packages/svc-gate/src/cli/report.ts";
 import { partNames } from "../../packages/svc-gate/src/ledger/entry/disclosure.ts";
 import { evidenceDigest } from "../../packages/svc-gate/src/ledger/entry/evidence.ts";
+import { control } from "../support/controls/control.ts";
 import { check, key, startGate, temporaryFolder } from "../support/gate.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
@@ -230,14 +231,17 @@ suite("report and replay on damaged or forged receipts", () => {
     liar.close();
   });
 
-  test("positive control: unchanged receipts agree, a changed reason is noticed, and hidden characters appear as escapes", async (t) => {
-    const found = await rowsOf(t);
-    const [report, replay] = await ask(found, lines(found.rows));
-    assert.equal(replay?.exitCode, 0, replay?.text ?? "");
-    assert.match(replay?.text ?? "", /^6 receipts decided again/);
-    assert.match(report?.text ?? "", /session \\u001b\[2J\\u000areceipt 9, all is well\\u202e/);
-    const fitted = withPart(found.rows[1] as RecordedRow, 3, '"Svc: another"');
-    const other = await ask(found, lines([found.rows[0] as RecordedRow, fitted, ...found.rows.slice(2)]));
-    assert.match(other[1]?.text ?? "", /receipt 2: another reason/);
-  });
+  control(
+    "positive control: unchanged receipts agree, a changed reason is noticed, and hidden characters appear as escapes",
+    async (t) => {
+      const found = await rowsOf(t);
+      const [report, replay] = await ask(found, lines(found.rows));
+      assert.equal(replay?.exitCode, 0, replay?.text ?? "");
+      assert.match(replay?.text ?? "", /^6 receipts decided again/);
+      assert.match(report?.text ?? "", /session \\u001b\[2J\\u000areceipt 9, all is well\\u202e/);
+      const fitted = withPart(found.rows[1] as RecordedRow, 3, '"Svc: another"');
+      const other = await ask(found, lines([found.rows[0] as RecordedRow, fitted, ...found.rows.slice(2)]));
+      assert.match(other[1]?.text ?? "", /receipt 2: another reason/);
+    },
+  );
 });

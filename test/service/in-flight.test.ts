@@ -7,6 +7,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { control } from "../support/controls/control.ts";
 import { check, root, startGate, type Running } from "../support/gate.ts";
 
 const contract = readFileSync(join(root, "contracts", "payments.yaml"), "utf8");
@@ -43,7 +44,7 @@ test("with the snapshot's time, payments in flight count against the budget in a
   assert.equal(await allowedOf(gate, 8, { monthly_spend_usd: 120, as_of_epoch: now - 5 }), 0);
 });
 
-test("positive control: without the rule on payments in flight, all eight payments run", async (t) => {
+control("positive control: without the rule on payments in flight, all eight payments run", async (t) => {
   assert.notEqual(withoutRule, contract);
   const gate = await startGate(t, { contracts: { "payments.yaml": withoutRule } });
   assert.equal(await allowedOf(gate, 8, { monthly_spend_usd: 130 }), 8);

@@ -10,6 +10,7 @@ import { createServer, type AddressInfo, type Server, type Socket } from "node:n
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { findGate } from "../../packages/svc-gate/src/cli/operator.ts";
+import { control } from "../support/controls/control.ts";
 import { temporaryFolder } from "../support/gate.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
@@ -77,7 +78,7 @@ suite("a gate that does not answer", () => {
       await assert.rejects(findGate({ dataDir }, shortMinutes), refusedAs("silent-after-a-question", { url }));
     });
 
-  test("positive control: a gate that answers is found, and a gate that has stopped is not", async (t) => {
+  control("positive control: a gate that answers is found, and a gate that has stopped is not", async (t) => {
     const server = createHttpServer((_, answer) => void answer.end('{"keys":[]}'));
     const url = `http://127.0.0.1:${await listen(t, server)}`;
     const dataDir = folderThatLeadsTo(t, url, null);

@@ -11,6 +11,7 @@ import { test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { Valve } from "../../packages/svc-gate/src/gate/admission/valve.ts";
 import { PlainChecks } from "../../packages/svc-gate/src/gate/http/plain-check.ts";
+import { control } from "../support/controls/control.ts";
 import { exchange, key, startGate, type Running } from "../support/gate.ts";
 import { bodies, call, json, keepAlive, length, oddities, post, types } from "../support/http-requests.ts";
 import { Chance } from "../support/model/chance.ts";
@@ -259,7 +260,7 @@ const tempting: readonly Shape[] = [
 ];
 
 for (const [title, spoil] of Object.entries(defects))
-  test(`positive control: a fast path that ${title} is noticed`, async (t) => {
+  control(`positive control: a fast path that ${title} is noticed`, async (t) => {
     const broken: Handle = function broken(request, response) {
       spoil(request);
       return fastPath.call(this, request, response);

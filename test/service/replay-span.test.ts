@@ -19,6 +19,7 @@ import { Clock } from "../../packages/svc-gate/src/gate/core/clock.ts";
 import { openGate } from "../../packages/svc-gate/src/gate/core/gate.ts";
 import { openLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
 import { parseCheckRequest } from "../../packages/svc-gate/src/wire/mod.ts";
+import { control } from "../support/controls/control.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -136,7 +137,7 @@ suite("replay --contract over a part of a ledger", async () => {
     }
   });
 
-  test("positive control: without the rows before the part, verdicts change", async () => {
+  control("positive control: without the rows before the part, verdicts change", async () => {
     for (const { data, contract } of ledgers) {
       const file = fileOf("tail.jsonl", (await rowsOf(data)).slice(-17));
       assert.ok((await replayed(data, { file, contract })).changed > 0);

@@ -10,6 +10,7 @@ import { suite, test } from "node:test";
 import { reportCommand } from "../../packages/svc-gate/src/cli/report.ts";
 import { limits } from "../../packages/svc-gate/src/wire/mod.ts";
 import { approved, large, naming, runScenarios, small, startDesk, type Desk } from "../support/approvals.ts";
+import { control } from "../support/controls/control.ts";
 import { ask, key, startGate, type Answer } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { scenario } from "../support/outcomes.ts";
@@ -192,7 +193,7 @@ suite("the end and the query of GET /report", () => {
     assert.deepEqual([status, json.receipts], [200, 1]);
   });
 
-  test("positive control: a gate that does not notice that the client left refuses the next report", async (t) => {
+  control("positive control: a gate that does not notice that the client left refuses the next report", async (t) => {
     const deaf = { within: "report", module: "http/report", find: "gone.abort()", put: "undefined" };
     assert.equal((await leavesAndAsksAgain(await startDesk(t, { defects: [...slowly, deaf] }))).status, 503);
   });

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { openLedger, readLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { control } from "../support/controls/control.ts";
 import { append, contracts, engine, entry } from "../support/ledger-fixture.ts";
 import { ask, check, desk, startGate, temporaryFolder, writeContracts, type Running } from "../support/gate.ts";
 
@@ -73,7 +74,7 @@ test("the gate erases old evidence at its start, and a tenant's when the tenant 
   assert.deepEqual(await untilCleared(acme), [1, 2, 3]);
 });
 
-test("positive control: a gate without the setting erases nothing", async (t) => {
+control("positive control: a gate without the setting erases nothing", async (t) => {
   const folder = temporaryFolder(t);
   await writeLedger(join(folder, "data"));
   const gate = await startGate(t, { folder });

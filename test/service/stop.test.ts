@@ -18,6 +18,7 @@ import {
   type Desk,
   type Scenario,
 } from "../support/approvals.ts";
+import { control } from "../support/controls/control.ts";
 import { ask, finish } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 
@@ -309,7 +310,7 @@ suite("a stop over time", () => {
   test("a stop outlives a restart of the gate", async (t) => {
     assert.equal(await restarted(t), "BLOCK");
   });
-  test("positive control: a gate that does not read its rows forgets the stop", async (t) => {
+  control("positive control: a gate that does not read its rows forgets the stop", async (t) => {
     const defect = { within: "stopActIn", find: "found && { seq, at, act: found }", put: "undefined" };
     assert.equal(await restarted(t, [defect]), "ALLOW");
   });
@@ -339,7 +340,7 @@ suite("a stop over time", () => {
     await assertHolds(again);
   };
   test("R17: a resume after a restore blocks every call until an administrator lifts the stop", (t) => resumed(t));
-  test("positive control: a gate that answers checks right after a resume is noticed", async (t) => {
+  control("positive control: a gate that answers checks right after a resume is noticed", async (t) => {
     const defect = { within: "stopActOf", find: "if (lost === undefined) return undefined;", put: "return undefined;" };
     await assert.rejects(resumed(t, [defect]), /'ALLOW'|'ESCALATE'|is unknown/);
   });

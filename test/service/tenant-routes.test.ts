@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { routes } from "../../packages/svc-gate/src/gate/http/routes.ts";
 import { startDesk, type Desk } from "../support/approvals.ts";
+import { control } from "../support/controls/control.ts";
 import { ask, finish, temporaryFolder, type Answer } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 
@@ -194,13 +195,13 @@ suite("routes below a tenant's path", { concurrency: 2 }, () => {
     assert.deepEqual(await strayed(await startBench(t)), []);
   });
 
-  test("positive control: a gate that hands out the root's gate is noticed at each route of stops", async (t) => {
+  control("positive control: a gate that hands out the root's gate is noticed at each route of stops", async (t) => {
     const found = (await strayed(await startBench(t, rootForAll))).join("\n");
     for (const route of ["GET /stop", "POST /admin/stop", "POST /admin/stop/lift"])
       assert.ok(found.includes(route), found);
   });
 
-  test("positive control: a list of all persons is noticed", async (t) => {
+  control("positive control: a list of all persons is noticed", async (t) => {
     const everyone = {
       within: "listPersons",
       find: "if (tenant === null) return ring.persons",
@@ -214,7 +215,7 @@ suite("routes below a tenant's path", { concurrency: 2 }, () => {
     await assertOwnStops(await startBench(t));
   });
 
-  test("positive control: with the root's gate, a tenant's stop stops the root", async (t) => {
+  control("positive control: with the root's gate, a tenant's stop stops the root", async (t) => {
     const bench = await startBench(t, rootForAll);
     await assert.rejects(() => assertOwnStops(bench));
   });

@@ -8,6 +8,7 @@ import type { ServerResponse } from "node:http";
 import { suite, test, type TestContext } from "node:test";
 import { Webhook } from "standardwebhooks";
 import { large, payments, startDesk, type Desk } from "../support/approvals.ts";
+import { control } from "../support/controls/control.ts";
 import { temporaryFolder } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { fileOf, isOf, local, older, receive, secret, type Receiver } from "../support/webhooks.ts";
@@ -166,7 +167,7 @@ suite("rules of webhooks, each with a planted defect", { concurrency: 2 }, () =>
       return [await startDesk(t, options), receiver, t];
     };
     test(rule, async (t) => run(...(await start(t))));
-    test(`positive control: a defect is noticed by "${rule}"`, async (t) => {
+    control(`positive control: a defect is noticed by "${rule}"`, async (t) => {
       const started = await start(t, [defect]);
       await assert.rejects(run(...started));
     });
@@ -181,9 +182,10 @@ suite("the file of endpoints has secrets", () => {
     await assert.rejects(start, /others can read the file .* run `chmod 600/);
   };
   test("a start is refused if others can read the file of endpoints", (t) => refuses(t));
-  test("positive control: a gate that reads the file of everybody is noticed", (t) =>
+  control("positive control: a gate that reads the file of everybody is noticed", (t) =>
     assert.rejects(
       refuses(t, [{ within: "readPrivate", find: "(mode & 0o077) !== 0", put: "false" }]),
       /Missing expected rejection/,
-    ));
+    ),
+  );
 });

@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import { after } from "node:test";
 import type { AxeResults } from "axe-core";
 import type { Browser, BrowserContext, BrowserContextOptions, ConsoleMessage, Page, Response } from "playwright-core";
 import { launchChromium } from "./chromium.ts";
-import { atEnd, type Ending } from "./gate.ts";
+import { noteMutated } from "./controls/control.ts";
+import { atEnd, root, type Ending } from "./gate.ts";
 import { mutatedText, type Mutation } from "./mutation/mutate.ts";
 
 /** Persons who use the gate's console, each in a browser context of its own. */
@@ -126,6 +128,7 @@ async function opens(page: Page, address: string, path: string): Promise<void> {
 
 /** Plants a defect in a module of the pages, such as `pages/inbox`, for a control. The pages must not be open yet. */
 export async function plant({ context }: Person, module: string, mutation: Mutation): Promise<void> {
+  noteMutated(join(root, "packages", "svc-gate", "src", "console", `${module}.ts`));
   await context.route(`**/console/${module}.js`, async (route) => {
     const response = await route.fetch();
     const body = mutatedText(await response.text(), [mutation], "js");

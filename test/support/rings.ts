@@ -1,4 +1,4 @@
-import { globSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 
 /** The folders of test/ that hold tests; test/support holds their helpers. The order is that of CONTRIBUTING.md. */
 export const rings = ["unit", "service", "process", "postgres", "faults", "repository"] as const;
@@ -110,47 +110,16 @@ export const left: readonly string[] = [
   "test/repository/pack.test.ts",
 ];
 
-/** The slowest files, slowest first: they start first, so that all cores are busy to the end. */
-export const slowest: readonly string[] = [
-  "test/process/hosts/hosts.test.ts",
-  "test/process/hosts/mutants.test.ts",
-  "test/process/hosts/hook-mutants.test.ts",
-  "test/process/hosts/doctor.test.ts",
-  "test/process/hosts/doctor-hosts.test.ts",
-  "test/process/hosts/examples.test.ts",
-  "test/process/hosts/envoy.test.ts",
-  "test/faults/campaigns/simulation.test.ts",
-  "test/process/export/verifiers.test.ts",
-  "test/faults/campaigns/model-ledger.test.ts",
-  "test/process/backup.test.ts",
-  "test/process/cli/cli.test.ts",
-  "test/process/clients/clients.test.ts",
-  "test/process/solver/diff.test.ts",
-  "test/faults/campaigns/pairs.test.ts",
-  "test/process/console/reading.test.ts",
-  "test/process/console/pages.test.ts",
-  "test/process/console/together.test.ts",
-  "test/service/backup.test.ts",
-  "test/faults/campaigns/library.test.ts",
-  "test/process/cli/erase-command.test.ts",
-  "test/process/cli/keys-command.test.ts",
-  "test/faults/campaigns/git-runs-nothing.test.ts",
-  "test/faults/campaigns/growth.test.ts",
-  "test/faults/campaigns/shell-second-parser.test.ts",
-  "test/process/mode-start.test.ts",
-  "test/faults/campaigns/sql.test.ts",
-  "test/faults/bounds.test.ts",
-  "test/faults/campaigns/seeded.test.ts",
-  "test/faults/campaigns/postgres.test.ts",
-  "test/process/config.test.ts",
-  "test/service/allocation.test.ts",
-  "test/unit/workbench/fmt.test.ts",
-  "test/unit/contract/counters/memory.test.ts",
-  "test/unit/contract/functions/sql/sql.test.ts",
-  "test/unit/gate/admin/keys/keys.test.ts",
-  "test/unit/ledger/tree/tree.test.ts",
-  "test/unit/contract/functions/functions.test.ts",
-];
+/**
+ * The slowest files, slowest first: `npm run test:all` writes them. They start first, so that all cores are busy to the
+ * end. Each line has the file's seconds and its name.
+ */
+export const slowestFile = "test/slowest.txt";
+
+export function slowestFiles(): readonly string[] {
+  const lines = existsSync(slowestFile) ? readFileSync(slowestFile, "utf8").split("\n") : [];
+  return lines.filter(Boolean).map((line) => line.replace(/^\d+ /, ""));
+}
 
 /** @throws for a test outside every ring's folder */
 export function ringOf(path: string): Ring {
@@ -162,6 +131,7 @@ export function ringOf(path: string): Ring {
 
 /** Returns every test file, slowest first, then by name. */
 export function allFiles(): readonly string[] {
+  const slowest = slowestFiles();
   const rank = (path: string): number => (slowest.indexOf(path) + slowest.length + 1) % (slowest.length + 1);
   const files = globSync("test/**/*.test.ts").map((path) => path.replaceAll("\\", "/"));
   return files.toSorted().toSorted((one, other) => rank(one) - rank(other));

@@ -7,6 +7,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Dice } from "../../support/campaign/random.ts";
 import { startDesk, type Desk } from "../../support/approvals.ts";
+import { control } from "../../support/controls/control.ts";
 import { ask, key } from "../../support/gate.ts";
 import type { Mutation } from "../../support/mutation/mutate.ts";
 
@@ -149,7 +150,7 @@ test(`[issue 16] ${wanted} changes of an approved call are not let through (seed
   assert.deepEqual(await missed(desk, wanted), []);
 });
 
-test("positive control: a gate that does not compare the binding is noticed", async (t) => {
+control("positive control: a gate that does not compare the binding is noticed", async (t) => {
   const unbound: Mutation = { within: "namedBy", find: "found.asking.binding === binding", put: "true" };
   const desk = await startDesk(t, { contract, mandate, defects: [unbound] });
   assert.ok((await missed(desk, 5).catch(() => ["the approval was used by another call"])).length > 0);

@@ -16,6 +16,7 @@ import {
   readJson,
   type Canonical,
 } from "../../../packages/svc-gate/src/wire/mod.ts";
+import { control } from "../../support/controls/control.ts";
 import { readVector } from "../../support/third-party/vectors.ts";
 
 const written = (name: string): string => readVector(`rfc8785/output/${name}.json`);
@@ -49,7 +50,7 @@ suite("RFC 8785", () => {
     assert.equal(readJson(received("arrays")).ok, false, "a request is one object");
   });
 
-  test("positive control: names sorted by code points or not sorted at all are noticed", () => {
+  control("positive control: names sorted by code points or not sorted at all are noticed", () => {
     const names = Object.keys(parse(written("weird")) as object);
     const byCodePoint = names.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
     assert.notDeepEqual(byCodePoint, names.toSorted());
@@ -75,7 +76,7 @@ suite("RFC 8785", () => {
     assert.ok(counts.written > 20 && counts.refused > 99_000, JSON.stringify(counts));
   });
 
-  test("positive control: numbers written with one digit less are noticed", () => {
+  control("positive control: numbers written with one digit less are noticed", () => {
     const short = createHash("sha256");
     const rounded = createHash("sha256");
     for (const { bits, value } of doubles(1000)) {
@@ -157,7 +158,7 @@ suite("RFC 9901", () => {
     }
   });
 
-  test("positive control: a digest of the decoded text or of another base64url spelling is noticed", () => {
+  control("positive control: a digest of the decoded text or of another base64url spelling is noticed", () => {
     for (const { text, disclosure, digest } of disclosures) {
       assert.notEqual(partDigest(text), digest);
       assert.notEqual(partDigest(`${disclosure}=`), digest);

@@ -11,6 +11,7 @@ import fc from "fast-check";
 import { parseSync, Visitor } from "oxc-parser";
 import type { ContractFunction } from "../../../packages/svc-gate/src/contract/functions/function.ts";
 import { Dice } from "../../support/campaign/random.ts";
+import { control } from "../../support/controls/control.ts";
 import { growthOf, type Growth, type Hostile } from "../../support/growth.ts";
 
 const sources = new URL("../../../packages/svc-gate/src/", import.meta.url).pathname;
@@ -369,11 +370,11 @@ suite("time to read a text", () => {
     assert.deepEqual(unused, []);
   });
 
-  test("positive control: patterns that once were too slow are found", () => {
+  control("positive control: patterns that once were too slow are found", () => {
     assert.deepEqual(slow.filter((pattern) => worstOf(pattern) === undefined).map(String), []);
   });
 
-  test("positive control: the shell's reader with a former pattern for braces is found", async () => {
+  control("positive control: the shell's reader with a former pattern for braces is found", async () => {
     const { readShellText, understood } =
       await import("../../../packages/svc-gate/src/contract/functions/shell/shell.ts");
     const [former] = slow;

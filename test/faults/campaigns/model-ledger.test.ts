@@ -17,6 +17,7 @@ import type { PolicySet } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { Clock } from "../../../packages/svc-gate/src/gate/core/clock.ts";
 import { openGate } from "../../../packages/svc-gate/src/gate/core/gate.ts";
 import { openLedger, readLedger } from "../../../packages/svc-gate/src/ledger/mod.ts";
+import { control } from "../../support/controls/control.ts";
 import { temporaryFolder } from "../../support/gate.ts";
 import { compile, requestOf } from "../../support/model/engine.ts";
 import { generateNext, generateWhole } from "../../support/model/generate-rollout.ts";
@@ -247,7 +248,7 @@ suite(`gates over a ledger, ${runs} scenarios from seed ${seed} (set MODEL_SEED 
     assert.ok(folded.events > before, "the scenario of the fixed seed folds events again");
   });
 
-  test("positive control: a gate that decides by the next version is noticed", async (t) => {
+  control("positive control: a gate that decides by the next version is noticed", async (t) => {
     const isOther = (each: number): boolean => {
       const scenario = generateWhole(each, callsMax);
       const next = generateNext(scenario, each);

@@ -10,6 +10,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { control } from "../../support/controls/control.ts";
 import { differ, type Disagreement, type Witness } from "../../support/model/compare.ts";
 import { Coverage } from "../../support/model/coverage.ts";
 import { defects } from "../../support/model/defects.ts";
@@ -137,7 +138,7 @@ const rare = [
 
 suite("positive controls of the comparison", () => {
   for (const [fault, defectOf] of defects) {
-    test(`positive control: an engine with this defect is noticed: ${fault}`, () => {
+    control(`positive control: an engine with this defect is noticed: ${fault}`, () => {
       if (kept.some(({ scenario }) => isNoticed(scenario, defectOf(scenario)))) return;
       for (let each = 1; each <= 1000; each += 1) {
         const scenario = generateWhole(each, 1 + (each % callsMax));
@@ -147,11 +148,11 @@ suite("positive controls of the comparison", () => {
     });
   }
 
-  test("the comparison reports nothing if the engine has no defect", () => {
+  control("the comparison reports nothing if the engine has no defect", () => {
     for (let each = 1; each <= 100; each += 1) assert.equal(problemOf(generateWhole(each, 20)), undefined);
   });
 
-  test("the comparison reduces a disagreement to its smallest scenario", () => {
+  control("the comparison reduces a disagreement to its smallest scenario", () => {
     const defect = { isWithin: () => false };
     const isOne = (scenario: Scenario): boolean => problemOf(scenario, defect)?.about === "read";
     let from = 1;

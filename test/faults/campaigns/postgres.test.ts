@@ -9,6 +9,7 @@ import { test } from "node:test";
 import type { Bug } from "../../support/campaign/bugs.ts";
 import { runCampaign } from "../../support/campaign/campaign.ts";
 import type { FailureName } from "../../support/campaign/failures.ts";
+import { control } from "../../support/controls/control.ts";
 
 const seed = Number(process.env["CAMPAIGN_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
 const ordinary = { seed, clients: 8, pauseMs: 60, bounds: "short" } as const;
@@ -63,7 +64,7 @@ const controls: Readonly<Partial<Record<Bug, FailureName>>> = {
 };
 
 for (const [bug, failure] of Object.entries(controls)) {
-  test(`positive control: a gate that ${bug.replaceAll("-", " ")} is noticed`, async (t) => {
+  control(`positive control: a gate that ${bug.replaceAll("-", " ")} is noticed`, async (t) => {
     const failures = [failure, failure, failure];
     const report = await runCampaign({ ...ordinary, failures, replicas: 2, bug: bug as Bug });
     if (typeof report === "string") return t.skip(report);

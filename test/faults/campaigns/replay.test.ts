@@ -15,6 +15,7 @@ import { Clock } from "../../../packages/svc-gate/src/gate/core/clock.ts";
 import { openGate } from "../../../packages/svc-gate/src/gate/core/gate.ts";
 import { openLedger } from "../../../packages/svc-gate/src/ledger/mod.ts";
 import { bad, good, modes, parseCheckRequest } from "../../../packages/svc-gate/src/wire/mod.ts";
+import { control } from "../../support/controls/control.ts";
 import { root } from "../../support/gate.ts";
 import { Chance } from "../../support/model/chance.ts";
 import { randomBody } from "../../support/random-call.ts";
@@ -119,7 +120,7 @@ suite(`${runs} random checks, seed ${seed}`, async () => {
     console.log(`# ${found.agreed} receipts agree`);
   });
 
-  test("positive control: a changed verdict, a missing receipt and a missing contract are noticed", async () => {
+  control("positive control: a changed verdict, a missing receipt and a missing contract are noticed", async () => {
     const doctored: readonly (readonly [change: string, expected: RegExp])[] = [
       ["DELETE FROM contracts WHERE digest = (SELECT min(digest) FROM contracts)", /"skipped":\[\{/],
       [

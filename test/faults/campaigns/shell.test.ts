@@ -13,6 +13,7 @@ import {
   understood,
 } from "../../../packages/svc-gate/src/contract/functions/shell/shell.ts";
 import { compile, judge } from "../../support/contract-kit.ts";
+import { control } from "../../support/controls/control.ts";
 import {
   describeHole,
   Differential,
@@ -114,22 +115,25 @@ suite("shell() against real shells", { skip: missing ?? false }, () => {
   });
 
   for (const { finding, shape, focus } of controls) {
-    test(`positive control: the run finds finding ${finding} again when every text of \`${shape}\` is understood`, async (t) => {
-      const blind = { ...understood, [shape]: () => true };
-      const differential = start(
-        t,
-        readerOf((text) => readShellText(text, blind)),
-      );
-      for (let at = 0; at < controlTextsMax && differential.tally.holes.length === 0; at += 1) {
-        await differential.random(fixedSeed + at, focus[at % focus.length] ?? "");
-      }
-      await differential.settle();
-      const [hole] = differential.tally.holes;
-      assert.ok(hole !== undefined, `${controlTextsMax} texts from seed ${fixedSeed} had no effect`);
-      t.diagnostic(
-        `${differential.tally.generated} texts; ${JSON.stringify(hole.text)} in ${hole.shell} ${hole.effects.join("; ")}`,
-      );
-    });
+    control(
+      `positive control: the run finds finding ${finding} again when every text of \`${shape}\` is understood`,
+      async (t) => {
+        const blind = { ...understood, [shape]: () => true };
+        const differential = start(
+          t,
+          readerOf((text) => readShellText(text, blind)),
+        );
+        for (let at = 0; at < controlTextsMax && differential.tally.holes.length === 0; at += 1) {
+          await differential.random(fixedSeed + at, focus[at % focus.length] ?? "");
+        }
+        await differential.settle();
+        const [hole] = differential.tally.holes;
+        assert.ok(hole !== undefined, `${controlTextsMax} texts from seed ${fixedSeed} had no effect`);
+        t.diagnostic(
+          `${differential.tally.generated} texts; ${JSON.stringify(hole.text)} in ${hole.shell} ${hole.effects.join("; ")}`,
+        );
+      },
+    );
   }
 });
 

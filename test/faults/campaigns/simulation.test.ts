@@ -10,6 +10,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { control } from "../../support/controls/control.ts";
 import { controls, type Control } from "../../support/simulation/controls.ts";
 import { planOf, type Plan } from "../../support/simulation/plan.ts";
 import { shrink } from "../../support/simulation/shrink.ts";
@@ -96,20 +97,20 @@ await suite("a gate on a simulated machine", async () => {
 const historiesMax = 400;
 
 await suite("positive control: defects that the simulation notices", async () => {
-  for (const [index, control] of controls.entries()) {
-    test(`positive control: the defect "${control.name}" is noticed`, async (t) => {
-      const sources = await loadSources(`wrong-${index}`, control.mutations);
-      t.diagnostic(await notice(sources, control));
+  for (const [index, defect] of controls.entries()) {
+    control(`positive control: the defect "${defect.name}" is noticed`, async (t) => {
+      const sources = await loadSources(`wrong-${index}`, defect.mutations);
+      t.diagnostic(await notice(sources, defect));
     });
   }
 });
 
-async function notice(sources: Sources, control: Control): Promise<string> {
-  const { defect, noticed } = control;
+async function notice(sources: Sources, wrong: Control): Promise<string> {
+  const { defect, noticed } = wrong;
   const others: string[] = [];
   let crashes = 0;
   for (let each = 1; each <= historiesMax; each += 1) {
-    const came = await live(sources, planFor(control, each), defect);
+    const came = await live(sources, planFor(wrong, each), defect);
     crashes += came.crashes;
     if (came.problem === undefined) continue;
     if (noticed.test(came.problem.what)) return `noticed after ${crashes} crashes: ${came.problem.what.slice(0, 120)}`;

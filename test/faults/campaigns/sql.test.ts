@@ -12,6 +12,7 @@ import { after, before, suite, test } from "node:test";
 import { readSqlText, sqlFunctions } from "../../../packages/svc-gate/src/contract/functions/sql/sql.ts";
 import { nodes, type NodeTable } from "../../../packages/svc-gate/src/contract/functions/sql/nodes.ts";
 import { record } from "../../support/contract-records.ts";
+import { control } from "../../support/controls/control.ts";
 import { plantCanaries } from "../../support/differential/sql/canaries.ts";
 import { Grammar, productionNames, type Written } from "../../support/differential/sql/grammar.ts";
 import { refusals } from "../../support/differential/sql/hostile-statements.ts";
@@ -152,7 +153,7 @@ suite("sql() against PostgreSQL", () => {
   });
 
   for (const { finding, plain, focus } of controls) {
-    test(`positive control: without the fix of finding ${finding} the random run finds an effect`, async (t) => {
+    control(`positive control: without the fix of finding ${finding} the random run finds an effect`, async (t) => {
       if (missing !== undefined) return t.skip(missing);
       const reader = readerOf(new Map([...nodes, ...plain.map((node) => [node, "plain"] as const)]));
       const grammar = new Grammar(fixedSeed, { names, focus: [...refusals.keys()].filter((name) => focus.test(name)) });

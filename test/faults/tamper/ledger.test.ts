@@ -16,6 +16,7 @@ import { Caller } from "../../../packages/svc-gate/src/ledger/store/calls.ts";
 import type { Verification } from "../../../packages/svc-gate/src/ledger/store/store.ts";
 import type { Broken } from "../../../packages/svc-gate/src/ledger/entry/row.ts";
 import { Frontier } from "../../../packages/svc-gate/src/ledger/tree/merkle.ts";
+import { control } from "../../support/controls/control.ts";
 import {
   append,
   contracts,
@@ -199,7 +200,7 @@ suite("a changed ledger is reported at its row", { tags: ["verify.walks-chain", 
     report(await sweep(folder, [...(await collect(folder, rowChanges)), ...cuts()]));
   });
 
-  test("positive control: a verifier without the check of evidence digests is noticed", async (t) => {
+  control("positive control: a verifier without the check of evidence digests is noticed", async (t) => {
     const folder = temporaryFolder(t);
     await makeSample(folder);
     const evidence = (await collect(folder, byteChanges)).filter(
@@ -321,7 +322,7 @@ suite("the ledger's file, bit by bit", { tags: ["verify.walks-chain"] }, () => {
     console.log(`  ${unused.reduce((sum, { from, to }) => sum + to - from, 0)} of ${bytes.length} bytes`);
   });
 
-  test("positive control: a verifier without the check of the file's structure is noticed", async (t) => {
+  control("positive control: a verifier without the check of the file's structure is noticed", async (t) => {
     const folder = temporaryFolder(t);
     await makeSample(folder);
     const path = join(folder, "ledger.db");

@@ -9,6 +9,7 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { runAgent, type AgentRun } from "../../support/agent.ts";
+import { control } from "../../support/controls/control.ts";
 import { root, temporaryFolder } from "../../support/gate.ts";
 import { compile } from "../../support/contract-kit.ts";
 import type { Mutation } from "../../support/mutation/mutate.ts";
@@ -126,7 +127,7 @@ suite("svc-gate doctor --tools", { concurrency: 2, skip }, () => {
 
   test("the host gets no hook and no helper of the user's settings", (t) => startsNothing(t));
 
-  test("positive control: a doctor that keeps the user's hooks is noticed", (t) =>
+  control("positive control: a doctor that keeps the user's hooks is noticed", (t) =>
     assert.rejects(
       startsNothing(t, [
         {
@@ -136,7 +137,8 @@ suite("svc-gate doctor --tools", { concurrency: 2, skip }, () => {
         },
       ]),
       /touch hooked/,
-    ));
+    ),
+  );
 
   test("a host that does not ask its model proves nothing, and its last line says why", async (t) => {
     const { code, stdout, stderr } = await list(t, "echo 'no such model' >&2; exit 1");

@@ -8,6 +8,7 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { runAgent, type AgentRun } from "../../support/agent.ts";
+import { control } from "../../support/controls/control.ts";
 import { root, temporaryFolder } from "../../support/gate.ts";
 import type { Mutation } from "../../support/mutation/mutate.ts";
 import { sentencesOf } from "../../support/sentences.ts";
@@ -146,11 +147,12 @@ suite(
 
     test("a hook of the gate asks the doctor's gate, however its options are written", (t) => leadsHooks(t));
 
-    test("positive control: a hook that keeps its own gate is noticed", (t) =>
+    control("positive control: a hook that keeps its own gate is noticed", (t) =>
       assert.rejects(
         leadsHooks(t, [{ within: "isGateCommand", find: 'typeof command === "string"', put: "false" }]),
         /real\.example/, // the copy, which has the user's gate
-      ));
+      ),
+    );
 
     test("further files of the machine's settings are listed, and ask the doctor's gate too", async (t) => {
       if (nobody === undefined) return t.skip("only root can have the machine's settings in a namespace of its own");

@@ -12,6 +12,7 @@ import { suite, test, type TestContext } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { runAgent, startFakeGate, type AgentRun } from "../../support/agent.ts";
 import { startDesk } from "../../support/approvals.ts";
+import { control } from "../../support/controls/control.ts";
 import { key, temporaryFolder } from "../../support/gate.ts";
 import type { Mutation } from "../../support/mutation/mutate.ts";
 import { sentencesOf } from "../../support/sentences.ts";
@@ -199,7 +200,7 @@ suite("svc-gate hook", { concurrency: 2 }, () => {
       says(name, stderr);
     });
     if (defect === undefined) continue;
-    test(`positive control: a hook with a defect does not refuse after ${name}`, async (t) => {
+    control(`positive control: a hook with a defect does not refuse after ${name}`, async (t) => {
       assert.equal((await hook(t, await answering(t, answer), words, [defect])).code, 0);
     });
   }
@@ -232,7 +233,7 @@ suite("svc-gate hook", { concurrency: 2 }, () => {
     });
   }
 
-  test("positive control: a hook that takes no decision for an allowed call is noticed", async (t) => {
+  control("positive control: a hook that takes no decision for an allowed call is noticed", async (t) => {
     const url = await answering(t, send(200, '{"hookSpecificOutput":{"hookEventName":"PreToolUse"}}'));
     const words = ["hook", "--agent", "codex", "--url", url, "--key-file", keyFile(t)];
     assert.equal((await runAgent(words, { stdin: input })).code, 2);

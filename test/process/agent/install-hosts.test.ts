@@ -12,6 +12,7 @@ import { once } from "node:events";
 import { suite, test, type TestContext } from "node:test";
 import { guardedCommand } from "../../../packages/agent/src/install/shell.ts";
 import { runAgent, type AgentRun } from "../../support/agent.ts";
+import { control } from "../../support/controls/control.ts";
 import { key, startGate, temporaryFolder } from "../../support/gate.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
@@ -222,7 +223,7 @@ suite("svc-gate hook install for other hosts", { concurrency: 2 }, () => {
     });
   }
 
-  test("positive control: a line that takes every text for an output is noticed", async () => {
+  control("positive control: a line that takes every text for an output is noticed", async () => {
     const wanted = { url: "", keyFile: "", program: "", form: "command", onEscalate: "deny" } as const;
     const rest = { isGrant: false, keepsAllow: false, isManaged: false };
     const refusal = "echo 'Svc: the hook gave no verdict; the action is blocked.' >&2; exit 2";

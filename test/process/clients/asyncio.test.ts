@@ -13,6 +13,7 @@ import type { Exchange } from "../../../clients/conformance/case.ts";
 import { runtimes } from "../../../clients/conformance/runtimes.ts";
 import { startServer } from "../../../clients/conformance/server.ts";
 import { withMutant, type Mutant } from "../../support/client-mutants.ts";
+import { control } from "../../support/controls/control.ts";
 
 type Broken = Omit<Mutant, "noticed">;
 type Situation = {
@@ -320,7 +321,7 @@ suite("the asyncio client", { tags: ["error.fail-closed-default", "client.never-
     }
     for (const broken of situation.broken) {
       const skip = newest === undefined ? "no Python is installed here" : false;
-      test(`positive control: ${situation.title}: a client that ${broken.fault} is noticed`, { skip }, async () => {
+      control(`positive control: ${situation.title}: a client that ${broken.fault} is noticed`, { skip }, async () => {
         const found = await withMutant({ ...broken, noticed: [] }, newest ?? "", (place) =>
           observed(situation, newest ?? "", place, patience.broken),
         );

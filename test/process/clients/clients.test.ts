@@ -21,6 +21,7 @@ import {
 } from "../../../clients/conformance/runtimes.ts";
 import { SvcGate, SvcGateError, type Verdict } from "../../../clients/javascript/svc-gate.mjs";
 import { mutants, withMutant } from "../../support/client-mutants.ts";
+import { control } from "../../support/controls/control.ts";
 import { sweptFile } from "../../support/mutation/mutate.ts";
 import { node, parse, walk } from "../../support/mutation/tree.ts";
 import { sentencesOf } from "../../support/sentences.ts";
@@ -58,7 +59,7 @@ suite(
 suite("the table of cases run against broken clients", { concurrency: 3 }, () => {
   for (const mutant of mutants) {
     const skip = mutant.client !== "javascript" && python === undefined ? "no Python is installed here" : false;
-    test(`positive control: a ${mutant.client} client that ${mutant.fault} is noticed`, { skip }, async () => {
+    control(`positive control: a ${mutant.client} client that ${mutant.fault} is noticed`, { skip }, async () => {
       const failed = await failedWith(mutant);
       assert.deepEqual(
         mutant.noticed.filter((id) => !failed.includes(id)),

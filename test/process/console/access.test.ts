@@ -7,6 +7,7 @@ import { suite, test, type TestContext } from "node:test";
 import { large, small } from "../../support/approvals.ts";
 import { openBrowser, plant } from "../../support/browser.ts";
 import { consoleContract, keyOf, parks, startConsole } from "../../support/console-kit.ts";
+import { control } from "../../support/controls/control.ts";
 import type { Mutation } from "../../support/mutation/mutate.ts";
 
 /** Other tests run meanwhile, so this is longer than the second that a page needs at most on a free machine. */
@@ -118,7 +119,7 @@ async function hostMarks(t: TestContext, defect?: Mutation): Promise<void> {
 suite("access in the console", () => {
   test("the pages mark the key of an agent's host, and the facts that it sent", (t) => hostMarks(t));
 
-  test("positive control: pages that mark no facts are noticed", async (t) => {
+  control("positive control: pages that mark no facts are noticed", async (t) => {
     await assert.rejects(
       hostMarks(t, { within: "FactsSource", find: 'kind === "host"', put: "false" }),
       assert.AssertionError,
@@ -127,14 +128,14 @@ suite("access in the console", () => {
 
   test("a stop of one session leaves the key's other sessions alone", (t) => stopSession(t));
 
-  test("positive control: a dialog that stops the whole key is noticed", async (t) => {
+  control("positive control: a dialog that stops the whole key is noticed", async (t) => {
     const defect = { within: "scopeOf", find: 'kind === "key"', put: 'kind !== "tools"' };
     await assert.rejects(stopSession(t, defect), /the session s1/);
   });
 
   test("a typed word stops every call, other pages say so, and an administrator lifts the stop", (t) => stopAndLift(t));
 
-  test("positive control: a dialog that needs no word is noticed", async (t) => {
+  control("positive control: a dialog that needs no word is noticed", async (t) => {
     await assert.rejects(
       stopAndLift(t, { within: "StopDialog", find: "typed === word", put: "true" }),
       /the word is missing/,
@@ -162,7 +163,7 @@ suite("access in the console", () => {
 
   test("a root administrator's page offers to revoke only keys of the root", (t) => foreignKeys(t));
 
-  test("positive control: a page that offers to revoke a tenant's key is noticed", async (t) => {
+  control("positive control: a page that offers to revoke a tenant's key is noticed", async (t) => {
     const any = { within: "Keys", find: "key.tenant === session.tenant", put: "true" };
     await assert.rejects(foreignKeys(t, any), assert.AssertionError);
   });

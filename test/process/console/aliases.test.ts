@@ -8,6 +8,7 @@ import { as, aliasedPayments } from "../../support/aliases.ts";
 import { large, small } from "../../support/approvals.ts";
 import { openBrowser, type Person } from "../../support/browser.ts";
 import { keyOf, startConsole } from "../../support/console-kit.ts";
+import { control } from "../../support/controls/control.ts";
 import type { Mutation } from "../../support/mutation/mutate.ts";
 
 interface Opened {
@@ -50,7 +51,7 @@ suite("aliases in the console", () => {
     assert.equal(await page.locator("h1").innerText(), "pay.send");
   });
 
-  test("positive control: the browser notices an answer that shows another tool than the leaf", async (t) => {
+  control("positive control: the browser notices an answer that shows another tool than the leaf", async (t) => {
     const defect = { within: "receiptJson", find: "json(call.tool)", put: "'\"pay.legal\"'" };
     assert.match(await proofOf(await start(t, [defect])), /✕ this page shows/);
   });

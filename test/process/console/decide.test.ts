@@ -8,6 +8,7 @@ import { suite, test, type TestContext } from "node:test";
 import type { Desk } from "../../support/approvals.ts";
 import { openBrowser, plant, type Person } from "../../support/browser.ts";
 import { keyOf, parks, startConsole } from "../../support/console-kit.ts";
+import { control } from "../../support/controls/control.ts";
 import type { Mutation } from "../../support/mutation/mutate.ts";
 
 async function start(t: TestContext, module = "", defect?: Mutation): Promise<readonly [Desk, Person]> {
@@ -175,7 +176,7 @@ suite("decisions in the console", () => {
     assert.equal(await anna.page.getByRole("button", { name: /Approve|Deny/ }).count(), 0);
   });
 
-  test("positive control: a batch that shows fewer calls is noticed", async (t) => {
+  control("positive control: a batch that shows fewer calls is noticed", async (t) => {
     const hidden = {
       within: "BatchDialog",
       find: "listed.map((approval) => $made)",
@@ -184,12 +185,12 @@ suite("decisions in the console", () => {
     await assert.rejects(batch(t, hidden), /waiting for getByRole.'dialog'/);
   });
 
-  test("positive control: a page that keeps the words of a yes is noticed", async (t) => {
+  control("positive control: a page that keeps the words of a yes is noticed", async (t) => {
     const kept = { within: "DecideForm", find: 'setComment("")', put: "setBusy(false)" };
     await assert.rejects(takeBack(t, kept), /a good payee/);
   });
 
-  test("positive control: a denial that is sent without words is noticed", async (t) => {
+  control("positive control: a denial that is sent without words is noticed", async (t) => {
     await assert.rejects(
       wordless(t, { within: "bodyOf", find: 'comment.trim() === ""', put: "false" }),
       assert.AssertionError,

@@ -9,6 +9,7 @@ import { suite, test, type TestContext } from "node:test";
 import type { Desk } from "../../support/approvals.ts";
 import { openBrowser, plant, type Person } from "../../support/browser.ts";
 import { keyOf, parksAny, startConsole } from "../../support/console-kit.ts";
+import { control } from "../../support/controls/control.ts";
 import { check } from "../../support/gate.ts";
 import type { Mutation } from "../../support/mutation/mutate.ts";
 
@@ -209,7 +210,7 @@ suite("hostile calls in the console", () => {
     ["that rounds numbers", assertNumbers, rounded],
     ["that cuts what is long", assertWhole, cut],
   ] as const)
-    test(`positive control: a page ${name} is noticed`, async (t) => {
+    control(`positive control: a page ${name} is noticed`, async (t) => {
       await assert.rejects(assertion(t, defect), assert.AssertionError);
     });
 });

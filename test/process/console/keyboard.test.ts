@@ -8,6 +8,7 @@ import { suite, test, type TestContext } from "node:test";
 import type { Desk } from "../../support/approvals.ts";
 import { openBrowser, plant, settled, type Person } from "../../support/browser.ts";
 import { keyOf, parks, startConsole } from "../../support/console-kit.ts";
+import { control } from "../../support/controls/control.ts";
 
 /** The text, label or name of the element that has the focus. */
 function focused({ page }: Person): Promise<string> {
@@ -153,7 +154,7 @@ suite("the keyboard", () => {
     assert.equal(after, before);
   });
 
-  test("positive control: a page on which a key decides writes a row", async (t) => {
+  control("positive control: a page on which a key decides writes a row", async (t) => {
     const [before, after] = await pressEverywhere(t, true);
     assert.ok(after > before, `${before} ${after}`);
   });

@@ -8,6 +8,7 @@ import { suite, test } from "node:test";
 import type { Desk } from "../../support/approvals.ts";
 import { openBrowser, settled, type Person } from "../../support/browser.ts";
 import { fill, keyOf, startConsole } from "../../support/console-kit.ts";
+import { control } from "../../support/controls/control.ts";
 
 const pages: readonly string[] = [
   "/",
@@ -117,7 +118,7 @@ suite("the console's pages", () => {
     assert.deepEqual(await faultsOf(person), []);
   });
 
-  test("positive control: mistakes in a page are reported", async (t) => {
+  control("positive control: mistakes in a page are reported", async (t) => {
     const desk = await startConsole(t);
     const person = await openBrowser(t, desk);
     await person.signIn(keyOf(desk, "anna"));

@@ -6,6 +6,7 @@
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
 import { openBrowser, plant, type Person } from "../../support/browser.ts";
+import { control } from "../../support/controls/control.ts";
 import { startWithProvider } from "../../support/oidc-desk.ts";
 
 /** Presses the button, signs a subject in at the provider, and comes back. */
@@ -38,12 +39,12 @@ async function signsIn(
 
 suite("the console with a provider of OpenID Connect", () => {
   test("a person signs in by one button, and a stranger reads what to do", async (t) => signsIn(t));
-  test("positive control: an answer that stays in the address is noticed", async (t) => {
+  control("positive control: an answer that stays in the address is noticed", async (t) => {
     const find = 'go("/", { replace: true })';
     const stays = signsIn(t, (person) => plant(person, "provider", { within: "finishSignIn", find, put: "0" }));
     await assert.rejects(stays, /oidc\/callback/);
   });
-  test("positive control: a flow that stays in the storage is noticed", async (t) => {
+  control("positive control: a flow that stays in the storage is noticed", async (t) => {
     const find = "sessionStorage.removeItem(stored)";
     const stays = signsIn(t, (person) => plant(person, "provider", { within: "finishSignIn", find, put: "0" }));
     await assert.rejects(stays, /1 !== 0/);

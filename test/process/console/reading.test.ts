@@ -11,6 +11,7 @@ import { parseVerifierKey, verifyProof } from "../../../packages/svc-gate/src/le
 import { small, type Desk } from "../../support/approvals.ts";
 import { openBrowser, plant, settled, type Person } from "../../support/browser.ts";
 import { consoleContract, fill, keyOf, parks, startConsole } from "../../support/console-kit.ts";
+import { control } from "../../support/controls/control.ts";
 import { ask, key } from "../../support/gate.ts";
 import type { Mutation } from "../../support/mutation/mutate.ts";
 
@@ -124,7 +125,7 @@ suite("reading in the console", () => {
       assert.ok(seen.includes(page), `${page} is not in ${seen.join(" ")}`);
   });
 
-  test("positive control: a page that writes when it is opened is noticed", async (t) => {
+  control("positive control: a page that writes when it is opened is noticed", async (t) => {
     await assert.rejects(crawl(t, true), assert.AssertionError);
   });
 
@@ -199,7 +200,7 @@ suite("reading in the console", () => {
   });
 
   for (const [what, defect, complaint] of changes)
-    test(`positive control: the browser notices ${what}`, async (t) => {
+    control(`positive control: the browser notices ${what}`, async (t) => {
       const proof = await proofOf(t, [defect]);
       assert.match(proof, /The proof does NOT hold/);
       assert.match(proof, complaint);

@@ -8,6 +8,7 @@ import { suite, test, type TestContext } from "node:test";
 import { large, naming, startDesk, type Desk } from "../../support/approvals.ts";
 import { openBrowser, plant, type Person } from "../../support/browser.ts";
 import { consoleContract, keyOf, parks, startConsole } from "../../support/console-kit.ts";
+import { control } from "../../support/controls/control.ts";
 
 /** Other tests run meanwhile, so this is longer than the second that a page needs at most on a free machine. */
 const timeout = 15_000;
@@ -193,16 +194,16 @@ async function draftStays(t: TestContext, isForgotten = false): Promise<void> {
 
 suite("several persons and the console", () => {
   test("a decision is on the other person's page at once, and the button goes", (t) => decisionArrives(t));
-  test("positive control: a page that hears no events shows nothing", async (t) => {
+  control("positive control: a page that hears no events shows nothing", async (t) => {
     await assert.rejects(decisionArrives(t, true), /waiting for getByText\('The call was denied'\)/);
   });
   test("a new approval waits behind a button and moves nothing", (t) => newWaits(t));
   test("a vote that leaves the call pending is on the other person's page", (t) => voteArrives(t));
-  test("positive control: a page that waits for an event never shows the vote", async (t) => {
+  control("positive control: a page that waits for an event never shows the vote", async (t) => {
     await assert.rejects(voteArrives(t, true), /waiting for getByText\('1 of 2'\)/);
   });
   test("a comment that a person has typed stays after a new sign-in", (t) => draftStays(t));
-  test("positive control: a page that keeps no draft is noticed", async (t) => {
+  control("positive control: a page that keeps no draft is noticed", async (t) => {
     await assert.rejects(draftStays(t, true), /as agreed by telephone/);
   });
   test("a person who approves a denied call reads that it was denied", async (t) => {
@@ -215,7 +216,7 @@ suite("several persons and the console", () => {
     revoked(t, (anna) => button(anna, "Approve this call").click()));
   test("a revoked key leads back to the sign-in by itself", (t) => revoked(t, async () => undefined));
   test("a gate that dies between load and click loses nothing that a person typed", (t) => gateDies(t));
-  test("positive control: a page that shows only the last answer loses what a person typed", async (t) => {
+  control("positive control: a page that shows only the last answer loses what a person typed", async (t) => {
     await assert.rejects(gateDies(t, true), /waiting for getByLabel\('Comment'\)/);
   });
 });

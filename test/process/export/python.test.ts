@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
+import { control } from "../../support/controls/control.ts";
 import { root } from "../../support/gate-process.ts";
 import { readVector } from "../../support/third-party/vectors.ts";
 
@@ -56,7 +57,7 @@ suite("Wycheproof's Ed25519 in svc_verify.py", () => {
     assert.deepEqual([found.length, wrong.map(({ tcId }) => tcId)], [151, []]);
   });
 
-  test("positive control: a changed bit in each valid signature is noticed", (t) => {
+  control("positive control: a changed bit in each valid signature is noticed", (t) => {
     const good = cases.filter(({ result }) => result === "valid");
     const changed = good.map((each) => {
       const sig = Buffer.from(each.sig, "hex");

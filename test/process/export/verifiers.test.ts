@@ -13,6 +13,7 @@ import { join } from "node:path";
 import { after, suite, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { runtimes } from "../../../clients/conformance/runtimes.ts";
+import { control } from "../../support/controls/control.ts";
 import { exportCases } from "../../support/exports/cases.ts";
 import type { Expected } from "../../support/exports/ground.ts";
 import { proofCases } from "../../support/exports/proofs.ts";
@@ -270,7 +271,7 @@ function wrongVerifiers(language: Language, program: string): readonly Swept[] {
 suite("positive control: a verifier without one of its checks is noticed", () => {
   for (const language of ["python", "javascript"] as const) {
     const program = programOf(language);
-    test(
+    control(
       `the vectors notice each check that is missing from ${verifiers[language]}`,
       { skip: program === undefined && "no interpreter is here" },
       (t) => {

@@ -6,9 +6,10 @@
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { suite, test, type TestContext } from "node:test";
+import { suite, type TestContext } from "node:test";
 import { codexDriver } from "../../../adapters/conformance/drivers/codex.ts";
 import { runHost } from "../../../adapters/conformance/kit.ts";
+import { control } from "../../support/controls/control.ts";
 import { root, temporaryFolder } from "../../support/gate.ts";
 import { mutatedFile, type Mutation } from "../../support/mutation/mutate.ts";
 
@@ -55,7 +56,7 @@ const mutants: readonly Mutant[] = [
 
 suite("broken command hooks", { concurrency: 2 }, () => {
   for (const { fault, change, noticed } of mutants) {
-    test(`the kit notices a hook that ${fault}`, async (t) => {
+    control(`the kit notices a hook that ${fault}`, async (t) => {
       const driver = codexDriver({ change: change(t) });
       const missing = driver.missing();
       if (missing !== undefined) return t.skip(missing);
@@ -66,7 +67,7 @@ suite("broken command hooks", { concurrency: 2 }, () => {
     });
   }
 
-  test("the kit notices a command that gets its input from the model without a question", async (t) => {
+  control("the kit notices a command that gets its input from the model without a question", async (t) => {
     const driver = codexDriver({ tty: true });
     const missing = driver.missing();
     if (missing !== undefined) return t.skip(missing);

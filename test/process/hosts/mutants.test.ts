@@ -7,12 +7,13 @@ import { once } from "node:events";
 import { appendFileSync, cpSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
-import { suite, test, type TestContext } from "node:test";
+import { suite, type TestContext } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { pythonOf } from "../../../clients/conformance/runtimes.ts";
 import type { Driver } from "../../../adapters/conformance/case.ts";
 import { drivers } from "../../../adapters/conformance/drivers/all.ts";
 import { runHost } from "../../../adapters/conformance/kit.ts";
+import { control } from "../../support/controls/control.ts";
 import { root, temporaryFolder } from "../../support/gate.ts";
 import { mutatedFile } from "../../support/mutation/mutate.ts";
 import { inPython, type Mutant } from "../../support/mutants.ts";
@@ -377,7 +378,7 @@ const frameworks: readonly Mutant[] = [
 suite("broken adapters", { concurrency: 2 }, () => {
   for (const mutant of [...mutants, ...frameworks, ...inPython]) {
     const { fault, file, host, noticed } = mutant;
-    test(`${host} notices that ${file} ${fault}`, async (t) => {
+    control(`${host} notices that ${file} ${fault}`, async (t) => {
       const driver = drivers.find(({ name }) => name === host);
       assert.ok(driver !== undefined);
       const missing = driver.missing();
@@ -423,15 +424,18 @@ const restless: Driver = {
   }),
 };
 
-test("positive control: case G1 notices a host that reaches another machine, and a tool that runs late", async (t) => {
-  const runs = await runHost(t, restless, { ids: ["A2", "B1"] });
-  assert.deepEqual(runs.find(({ id }) => id === "G1")?.problems, [
-    "it asked for CONNECT elsewhere.example:443",
-    "case A2: a tool ran after the end of the run",
-  ]);
-});
+control(
+  "positive control: case G1 notices a host that reaches another machine, and a tool that runs late",
+  async (t) => {
+    const runs = await runHost(t, restless, { ids: ["A2", "B1"] });
+    assert.deepEqual(runs.find(({ id }) => id === "G1")?.problems, [
+      "it asked for CONNECT elsewhere.example:443",
+      "case A2: a tool ran after the end of the run",
+    ]);
+  },
+);
 
-test("positive control: a host that does not park fails each case that goes on after parking", async (t) => {
+control("positive control: a host that does not park fails each case that goes on after parking", async (t) => {
   const runs = await runHost(t, restless, { ids: ["E1n", "E1d"] });
   const failed = runs.filter(({ problems }) => problems.some((problem) => problem.includes("the run did not park")));
   assert.deepEqual(

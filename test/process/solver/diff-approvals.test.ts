@@ -17,6 +17,7 @@ import {
 } from "../../../packages/workbench/src/analysis/mod.ts";
 import { diffCommand } from "../../../packages/workbench/src/commands/diff.ts";
 import { recompile, renderDiagnostic, type PolicySet } from "../../../packages/svc-gate/src/contract/mod.ts";
+import { control } from "../../support/controls/control.ts";
 
 interface Parts {
   readonly mandate?: string;
@@ -233,7 +234,7 @@ suite("what approvals need, compared", () => {
     assert.deepEqual(found.notes, ["in assist mode, for a BLOCK by c.huge: of: 2 -> 1 (weaker)"]);
   });
 
-  test("positive control: without the approvals, the comparison calls each weaker contract equivalent", async () => {
+  control("positive control: without the approvals, the comparison calls each weaker contract equivalent", async () => {
     const solver = await opened;
     const blind = ({ tools, ...rest }: PolicySet): PolicySet => ({
       ...rest,

@@ -11,6 +11,7 @@ import { compareContracts, openSolver, type ToolDifference } from "../../../pack
 import { diffCommand } from "../../../packages/workbench/src/commands/diff.ts";
 import type { PolicySet } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { compile } from "../../support/contract-kit.ts";
+import { control } from "../../support/controls/control.ts";
 
 interface Parts {
   readonly isDouble?: boolean;
@@ -102,19 +103,22 @@ suite("numbers, compared", () => {
     );
   });
 
-  test("positive control: without the line's part of the plan, the comparison calls the two equivalent", async () => {
-    const blind = ({ tools, ...rest }: PolicySet): PolicySet => ({
-      ...rest,
-      tools: new Map(
-        [...tools].map(([tool, plan]) => [
-          tool,
-          { ...plan, routes: plan.routes.map((route) => ({ ...route, onlyDoubles: false })) },
-        ]),
-      ),
-    });
-    const found = await compared(blind(compile(textOf({}))), blind(compile(textOf({ isDouble: true }))));
-    assert.equal(found.answer, "equivalent");
-  });
+  control(
+    "positive control: without the line's part of the plan, the comparison calls the two equivalent",
+    async () => {
+      const blind = ({ tools, ...rest }: PolicySet): PolicySet => ({
+        ...rest,
+        tools: new Map(
+          [...tools].map(([tool, plan]) => [
+            tool,
+            { ...plan, routes: plan.routes.map((route) => ({ ...route, onlyDoubles: false })) },
+          ]),
+        ),
+      });
+      const found = await compared(blind(compile(textOf({}))), blind(compile(textOf({ isDouble: true }))));
+      assert.equal(found.answer, "equivalent");
+    },
+  );
 
   test("the command prints which numbers an input may have, and fails if more may pass", async (t) => {
     const fileOf = (context: TestContext, text: string): string => {

@@ -17,6 +17,7 @@ import {
   renderDiagnostic,
   type PolicySet,
 } from "../../../packages/svc-gate/src/contract/mod.ts";
+import { control } from "../../support/controls/control.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -123,7 +124,7 @@ suite("functions that the solver cannot model", { tags: ["first-use-6"] }, () =>
     assert.equal((await compared(travel(stale), travel(other))).answer, "equivalent");
   });
 
-  test("positive control: without the engine's values no call is confirmed, and the rule is named", async () => {
+  control("positive control: without the engine's values no call is confirmed, and the rule is named", async () => {
     const blind = (solver: Solver): Solver => ({
       ...solver,
       ask: async (text, ...rest) => (text.includes("2023-11-") ? { kind: "unknown" } : solver.ask(text, ...rest)),

@@ -20,6 +20,7 @@ import { dirname, join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { parse, parseAllDocuments } from "yaml";
 import { readSigningKeys } from "../../../packages/svc-gate/src/ledger/tree/mod.ts";
+import { control } from "../../support/controls/control.ts";
 import { root, temporaryFolder } from "../../support/gate.ts";
 import {
   commandsOf,
@@ -305,7 +306,7 @@ suite("the commands of docs/guides/deploy.md", { tags: ["first-use-9"] }, () => 
     await machine.shell.stop();
   });
 
-  test("positive control: without `--prefix .` npm installs into the folder above", { skip: noShell }, async (t) => {
+  control("positive control: without `--prefix .` npm installs into the folder above", { skip: noShell }, async (t) => {
     const { folder, shell } = await newMachine(t);
     writeStandIn(join(folder, "clone"));
     shell.run(`cd ${join(folder, "clone")} && npm pack --pack-destination ${join(folder, "srv")}`);

@@ -12,6 +12,7 @@ import { suite, test } from "node:test";
 import { parse, parseAllDocuments } from "yaml";
 import { settings } from "../../../packages/svc-gate/src/gate/start/config.ts";
 import { readSigningKeys } from "../../../packages/svc-gate/src/ledger/tree/mod.ts";
+import { control } from "../../support/controls/control.ts";
 import { finish, root, temporaryFolder } from "../../support/gate.ts";
 
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
@@ -230,7 +231,7 @@ suite("the Kubernetes manifests", () => {
     }
   });
 
-  test("positive control: a pod with extra rights or a wrong port is noticed", () => {
+  control("positive control: a pod with extra rights or a wrong port is noticed", () => {
     const pod = byKind(read("deploy/kubernetes/postgres.yaml"))["Deployment"].spec.template;
     pod.spec.securityContext.runAsNonRoot = false;
     pod.spec.containers[0].securityContext.capabilities = {};

@@ -8,6 +8,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { parse } from "yaml";
+import { control } from "../../support/controls/control.ts";
 import { check, root, startGate, temporaryFolder } from "../../support/gate.ts";
 import { readExposition, type Family } from "../../support/exposition.ts";
 import { queryFaults } from "../../support/promql.ts";
@@ -96,8 +97,9 @@ suite("ops/", () => {
     ["a syntax error", "sum(rate(svc_gate_checks_total[5m])", /not PromQL/],
     ["a counter used as a histogram", "svc_gate_checks_total_bucket", /no gate shows/],
   ] as const) {
-    test(`positive control: a query with ${what} is noticed`, async (t) =>
-      assert.match(queryFaults(query, await look(t)).join("\n"), fault));
+    control(`positive control: a query with ${what} is noticed`, async (t) =>
+      assert.match(queryFaults(query, await look(t)).join("\n"), fault),
+    );
   }
 
   test("docs/guides/observe.md lists every metric of the gate with the gate's description", async (t) => {

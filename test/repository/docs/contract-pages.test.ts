@@ -17,6 +17,7 @@ import {
 import type { PolicySet, Diagnostic } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { good, type Result } from "../../../packages/svc-gate/src/wire/mod.ts";
 import { judge } from "../../support/contract-kit.ts";
+import { control } from "../../support/controls/control.ts";
 
 const root = new URL("../../../", import.meta.url);
 const read = (path: string): string => readFileSync(new URL(path, root), "utf8");
@@ -186,7 +187,7 @@ suite("the pages of docs/contracts", () => {
     assertBlocksCompile(expected);
   });
 
-  test("positive control: a page that disagrees with its contract is noticed", async () => {
+  control("positive control: a page that disagrees with its contract is noticed", async () => {
     const page = read("docs/contracts/shell.md");
     const doctored = page.replace("| `known-task` |", "| `any-task` |");
     assert.notEqual(doctored, page);

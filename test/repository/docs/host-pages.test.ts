@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
+import { control } from "../../support/controls/control.ts";
 import { root } from "../../support/tracked.ts";
 
 const pages = join(root, "docs", "hosts");
@@ -35,7 +36,7 @@ suite("the pages of the hosts", () => {
       assert.deepEqual(missingOn(readFileSync(join(pages, name), "utf8")), [], `docs/hosts/${name}`);
   });
 
-  test("positive control: a page that does not list the shared file is found", () => {
+  control("positive control: a page that does not list the shared file is found", () => {
     const page = readFileSync(join(pages, "claude-agent-sdk.md"), "utf8");
     const guard = "adapters/svc_gate_guard.py";
     assert.deepEqual(missingOn(page.replace(`(../../${guard})`, "()")), [guard]);

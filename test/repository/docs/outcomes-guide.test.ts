@@ -12,6 +12,7 @@ import { test } from "node:test";
 import { promisify } from "node:util";
 import { testCommand } from "../../../packages/svc-gate/src/cli/test/command.ts";
 import { startDesk } from "../../support/approvals.ts";
+import { control } from "../../support/controls/control.ts";
 import { ask, key, temporaryFolder } from "../../support/gate.ts";
 import { tillOf, type Till } from "../../support/outcomes.ts";
 import { ShownPage } from "../../support/shown-page.ts";
@@ -72,7 +73,7 @@ for (const fails of ["Declined", "TimeoutError"])
     assert.match(await fits(gate, 450), /first payment of a customer/, "the budget is free, and nothing was done");
   });
 
-test("positive control: without the bookkeeping the amount stays in the budget", async (t) => {
+control("positive control: without the bookkeeping the amount stays in the budget", async (t) => {
   const gate = await till(t);
   await runs(gate, "Declined", false);
   assert.match(await fits(gate, 450), full);

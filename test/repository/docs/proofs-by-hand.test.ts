@@ -8,6 +8,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
+import { control } from "../../support/controls/control.ts";
 
 const page = readFileSync(new URL("../../../docs/guides/proofs.md", import.meta.url), "utf8");
 const commands = /<!-- proofs: by hand -->\n```sh\n(.*?)\n```/s.exec(page)?.[1] ?? "";
@@ -35,7 +36,7 @@ test(
   },
 );
 
-test("positive control: a changed head, name or key is noticed", { tags: ["first-use-21"], skip }, (t) => {
+control("positive control: a changed head, name or key is noticed", { tags: ["first-use-21"], skip }, (t) => {
   const changed = head.replace(/\n20\n/, "\n21\n");
   assert.notEqual(changed, head);
   assert.doesNotMatch(byHand(t, changed, key), /Verified Successfully/);

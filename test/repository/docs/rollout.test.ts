@@ -11,6 +11,7 @@ import { setTimeout } from "node:timers/promises";
 import { explainCommand } from "../../../packages/svc-gate/src/cli/explain/command.ts";
 import { replayCommand, type ReplayOptions } from "../../../packages/svc-gate/src/cli/replay/command.ts";
 import { reportCommand } from "../../../packages/svc-gate/src/cli/report.ts";
+import { control } from "../../support/controls/control.ts";
 import { ask, check, key, startGate, temporaryFolder, type Running } from "../../support/gate.ts";
 import { ShownPage } from "../../support/shown-page.ts";
 import { sentencesOf } from "../../support/sentences.ts";
@@ -228,7 +229,7 @@ suite("a rule in mode observe", () => {
     );
   });
 
-  test("positive control: the same rule without its mode decides", async (t) => {
+  control("positive control: the same rule without its mode decides", async (t) => {
     const contract = `${block("support.yaml")}${quiet}\n`;
     const gate = await startGate(t, { contracts: { "support.yaml": contract } });
     assert.equal((await check(gate, refund(20, "A", "s"))).json.verdict, "BLOCK");

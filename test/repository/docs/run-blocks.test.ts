@@ -7,6 +7,7 @@ import assert from "node:assert/strict";
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { before, suite, test, type TestContext } from "node:test";
+import { control } from "../../support/controls/control.ts";
 import { root, temporaryFolder } from "../../support/gate.ts";
 import { fencedBlocks, freePort, hasProgram, Shell, splitScript } from "../../support/page-commands.ts";
 import { newFolder } from "../../support/ledger-fixture.ts";
@@ -379,7 +380,7 @@ suite("the blocks of shell commands, when they are run", { concurrency: 2 }, () 
     for (const file of named) assert.ok(existsSync(join(root, file)), file);
   });
 
-  test("positive control: a command that fails in the middle of a block is found", async (t) => {
+  control("positive control: a command that fails in the middle of a block is found", async (t) => {
     const scene = await newScene(t);
     const block = ["svc-gate keys list", "svc-gate keys rotate nobody", "svc-gate keys list"];
     await assert.rejects(runBlock(scene, {}, block), /nobody/);

@@ -9,6 +9,7 @@ import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
+import { control } from "../../support/controls/control.ts";
 import { root, temporaryFolder } from "../../support/gate.ts";
 import { fencedBlocks, freePort, Shell, splitScript } from "../../support/page-commands.ts";
 import { noTerminal, paste, type Typed } from "../../support/terminal.ts";
@@ -187,13 +188,13 @@ suite("the blocks of the hosts' pages", { skip: noTerminal, concurrency: 2 }, ()
   for (const host of hosts)
     test(`the blocks of docs/hosts/${host.agent}.md install the hook as they are printed`, (t) => setUp(t, host));
 
-  test("positive control: the lines after one that reads the terminal would be in the key's file", async (t) => {
+  control("positive control: the lines after one that reads the terminal would be in the key's file", async (t) => {
     const [, codex] = hosts as [Host, Host];
     const joined = pageOf("codex").replace(/(svc-gate\/codex\.key\)\n)```\n\n```sh\n/, "$1");
     await assert.rejects(setUp(t, codex, joined), /Shows the difference/);
   });
 
-  test("positive control: a row whose line is not on the page is found", () => {
+  control("positive control: a row whose line is not on the page is found", () => {
     const page = pageOf("gemini-cli").replace("doctor --agent gemini-cli\n", "doctor --agent gemini\n");
     assert.throws(() => runBlocks("gemini-cli", page), /does not show `svc-gate doctor --agent gemini-cli` any more/);
   });

@@ -9,6 +9,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { forEachChild, parse, type SyntaxNode } from "unbash";
+import { control } from "../../support/controls/control.ts";
 import { fencedBlocks, hasProgram } from "../../support/page-commands.ts";
 import { temporaryFolder } from "../../support/gate.ts";
 import { root, trackedPaths } from "../../support/tracked.ts";
@@ -134,7 +135,7 @@ suite("the blocks of shell commands in the documents", () => {
     assert.equal(unmarked("SVC_PORT=1 svc-gate serve\n(umask 077; cat)\nsvc-gate stop --list\n$ npm test\n").length, 3);
   });
 
-  test("positive control: joined lines are found, with and without an error of syntax", () => {
+  control("positive control: joined lines are found, with and without an error of syntax", () => {
     assert.equal(faultsOf(joined).filter((fault) => fault.includes("has a command in it")).length, 3);
     const table: readonly (readonly [string, number])[] = [
       ["svc-gate keys list # all keys svc-gate keys create a\n", 1],

@@ -23,6 +23,7 @@ import {
   outcomeRefusals,
   sessionKeys,
 } from "../../../packages/svc-gate/src/cli/test/document.ts";
+import { control } from "../../support/controls/control.ts";
 import { temporaryFolder } from "../../support/gate.ts";
 import { ShownPage } from "../../support/shown-page.ts";
 
@@ -138,7 +139,7 @@ suite("docs/guides/approvals.md", () => {
     ["key: anna #", "key: agent #"],
   ];
   for (const [from, to] of wrong)
-    test(`positive control: the change to ${to.trim()} fails a case of the guide`, async (t) => {
+    control(`positive control: the change to ${to.trim()} fails a case of the guide`, async (t) => {
       const tests = guide.block("refunds.test.yaml");
       assert.ok(tests.includes(from), from);
       assert.equal((await run(temporaryFolder(t), tests.replace(from, to))).exitCode, 1);

@@ -7,6 +7,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
+import { control } from "../../support/controls/control.ts";
 import { root, temporaryFolder } from "../../support/gate.ts";
 import { freePort, hasProgram, Shell, splitScript } from "../../support/page-commands.ts";
 
@@ -106,7 +107,7 @@ suite("docs/tutorial.md and docs/faq.md", { skip }, () => {
     await shell.stop();
   });
 
-  test("positive control: a wrong output in the page is noticed", async (t) => {
+  control("positive control: a wrong output in the page is noticed", async (t) => {
     const page = "```sh\nprintf 'a\\n'\n```\n\n<!-- tutorial: output -->\n```text\nb\n```\n";
     assert.equal(await walk(await newShell(t), page), page.replace("\nb\n", "\na\n"));
   });

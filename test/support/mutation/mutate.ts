@@ -3,6 +3,7 @@
  * matter. A pattern must match exactly once, so that a control cannot become stale unnoticed.
  */
 import { readFileSync } from "node:fs";
+import { noteMutated } from "../controls/control.ts";
 import { isExpression, matchesIn, namedNodes, node, parse, patternOf, walk, type Match, type Node } from "./tree.ts";
 
 interface Place {
@@ -52,6 +53,7 @@ type Language = "js" | "ts";
 
 /** Returns a JavaScript or TypeScript program with all the mutations. */
 export function mutatedFile(file: string, mutations: readonly Mutation[]): string {
+  noteMutated(file);
   return mutatedText(readFileSync(file, "utf8"), mutations, /\.m?ts$/.test(file) ? "ts" : "js");
 }
 
@@ -66,6 +68,7 @@ export function mutatedText(source: string, mutations: readonly Mutation[], lang
 
 /** Returns copies of the program, each with one match of the pattern changed. */
 export function sweptFile(file: string, { find, put }: Sweep): readonly Swept[] {
+  noteMutated(file);
   const text = readFileSync(file, "utf8");
   const lang = file.endsWith(".ts") ? "ts" : "js";
   const pattern = patternOf(find, lang);

@@ -1,14 +1,17 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { noteMutated } from "../controls/control.ts";
 import type { Mutation, Sweep, Swept } from "./mutate.ts";
 
 /** `mutatedFile` for a Python program, which Python's own parser reads; it supports `find`, `put` and `text`. */
 export function mutatedPython(python: string, file: string, mutations: readonly Mutation[]): string {
+  noteMutated(file);
   return asked(python, { text: readFileSync(file, "utf8"), mutations }) as string;
 }
 
 export function sweptPython(python: string, file: string, sweep: Sweep): readonly Swept[] {
+  noteMutated(file);
   return asked(python, { text: readFileSync(file, "utf8"), sweep }) as readonly Swept[];
 }
 

@@ -1,7 +1,8 @@
 import { chmodSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, sep } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { noteMutated } from "../controls/control.ts";
 import { faultOf, hasName, mutatedText, type Mutation } from "./mutate.ts";
 
 /** The module that a gate loads first, so that it loads wrong sources. */
@@ -37,13 +38,15 @@ function sourceOf(mutation: Mutation, sources: Sources): string {
 /** Returns the sources with the mutations, by the URLs from which they are loaded. */
 export function mutatedSources(mutations: readonly Mutation[], sources: Sources = allSources()): Sources {
   const byFile = Map.groupBy(mutations, (mutation) => sourceOf(mutation, sources));
+  for (const file of byFile.keys()) noteMutated(file);
   return new Map(
     [...byFile].map(([file, own]) => [pathToFileURL(file).href, mutatedText(sources.get(file) ?? "", own)]),
   );
 }
 
 let folder: string | undefined;
-const written = new Map<string, string>();
+/** The files of variables, and the sources in them, by the mutations. */
+const written = new Map<string, { readonly file: string; readonly sources: readonly string[] }>();
 
 /** Returns variables for a gate that loads `preload`, so that it loads its sources with the mutations. */
 export function mutatedEnvironment(mutations: readonly Mutation[]): Readonly<Record<string, string>> {
@@ -55,8 +58,14 @@ export function mutatedEnvironment(mutations: readonly Mutation[]): Readonly<Rec
     folder = made;
   }
   const name = JSON.stringify(mutations);
-  const file = written.get(name) ?? join(folder, `${written.size}.json`);
-  if (!written.has(name)) writeFileSync(file, JSON.stringify([...mutatedSources(mutations)]));
-  written.set(name, file);
-  return { MUTATED_SOURCES: file };
+  const made = written.get(name) ?? write(mutations, join(folder, `${written.size}.json`));
+  written.set(name, made);
+  made.sources.forEach(noteMutated);
+  return { MUTATED_SOURCES: made.file };
+}
+
+function write(mutations: readonly Mutation[], file: string): { file: string; sources: readonly string[] } {
+  const sources = mutatedSources(mutations);
+  writeFileSync(file, JSON.stringify([...sources]));
+  return { file, sources: [...sources.keys()].map((url) => fileURLToPath(url)) };
 }

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { pathToFileURL } from "node:url";
 import plugin, { guarded } from "../../../adapters/opencode.mjs";
+import { control } from "../../support/controls/control.ts";
 import { root, temporaryFolder } from "../../support/gate.ts";
 import { mutatedFile, type Mutation } from "../../support/mutation/mutate.ts";
 
@@ -245,7 +246,7 @@ suite("the plugin for opencode", () => {
   });
 
   for (const { fault, mutation, letsThrough } of mutants)
-    test(`positive control: an adapter that ${fault} is noticed`, async (t) => {
+    control(`positive control: an adapter that ${fault} is noticed`, async (t) => {
       assert.equal(await letsThrough(guarded), false);
       assert.equal(await letsThrough((await mutated(t, mutation)).guarded), true);
     });

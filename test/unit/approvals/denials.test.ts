@@ -15,6 +15,7 @@ import {
   type DenialSummary,
   type Judgement,
 } from "../../../packages/svc-gate/src/approvals/mod.ts";
+import { control } from "../../support/controls/control.ts";
 
 const now = 1_790_000_000_000;
 const hourMs = 3_600_000;
@@ -111,15 +112,18 @@ test("a call is judged by the denials that matter as by all denials of its key",
   );
 });
 
-test("positive control: without one of the last denials under a rule, or those of a tool, a call is judged otherwise", () => {
-  const call = { agoMs: 1000, forMs: hourMs, scope: "call", rule: "pay.large", tool: "pay" } as const;
-  const three = ["x", "y", "z"].map((each) => ({ ...call, call: each }));
-  const ofTool = [{ ...call, scope: "tool", call: "x" } as const];
-  for (const all of [three, ofTool]) {
-    agree(all, denialsThatMatter);
-    assert.throws(() => agree(all, (denials, at) => denialsThatMatter(denials, at).slice(1)));
-  }
-});
+control(
+  "positive control: without one of the last denials under a rule, or those of a tool, a call is judged otherwise",
+  () => {
+    const call = { agoMs: 1000, forMs: hourMs, scope: "call", rule: "pay.large", tool: "pay" } as const;
+    const three = ["x", "y", "z"].map((each) => ({ ...call, call: each }));
+    const ofTool = [{ ...call, scope: "tool", call: "x" } as const];
+    for (const all of [three, ofTool]) {
+      agree(all, denialsThatMatter);
+      assert.throws(() => agree(all, (denials, at) => denialsThatMatter(denials, at).slice(1)));
+    }
+  },
+);
 
 test("of ten thousand denials of calls, three for each rule are read", () => {
   const all = Array.from({ length: 10_000 }, (_, at): Denied => {

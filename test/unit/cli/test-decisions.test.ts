@@ -7,6 +7,7 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { readTests } from "../../../packages/svc-gate/src/cli/test/read.ts";
 import { renderDiagnostic } from "../../../packages/svc-gate/src/contract/mod.ts";
+import { control } from "../../support/controls/control.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -70,7 +71,7 @@ suite("errors in the decisions and outcomes of a test file", () => {
       says(name, lines.map((line) => line.trim()).join(" "));
     });
 
-  test("positive control: a file without a mistake is read", () => {
+  control("positive control: a file without a mistake is read", () => {
     const steps = [
       "{ approve: anna }",
       "{ deny: ben, scope: tool, comment: too dear, approval: first, after: 1m, expect: denied }",

@@ -19,6 +19,7 @@ import {
 } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { good } from "../../../packages/svc-gate/src/wire/mod.ts";
 import { judge } from "../../support/contract-kit.ts";
+import { control } from "../../support/controls/control.ts";
 
 interface Rule {
   readonly rule: string;
@@ -115,7 +116,7 @@ suite("the contracts for coding agents", () => {
     });
   }
 
-  test("positive control: a limit without one name and a changed condition are noticed", () => {
+  control("positive control: a limit without one name and a changed condition are noticed", () => {
     const text = textOf("codex");
     const without = text.replace("[sudo, su, ", "[su, ");
     const changed = text.replace('c.name == "find" && "-delete" in c.args', 'c.name == "find"');

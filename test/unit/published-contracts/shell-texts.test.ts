@@ -11,6 +11,7 @@ import { parse } from "yaml";
 import type { PolicySet } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { loadFunctions } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { compile, judge } from "../../support/contract-kit.ts";
+import { control } from "../../support/controls/control.ts";
 
 const folder = new URL("../../../contracts/", import.meta.url);
 const workspace = "/srv/app";
@@ -158,7 +159,7 @@ suite("what lets a command run", () => {
     });
   }
 
-  test("positive control: a condition on the command's text is found, in the rule and behind a name", () => {
+  control("positive control: a condition on the command's text is found, in the rule and behind a name", () => {
     const text = textOf("hosts/codex");
     const direct = text.replace("run.unknown == []", '(run.unknown == [] || input.command.matches("^(?:git .*)$"))');
     const named = text
@@ -167,7 +168,7 @@ suite("what lets a command run", () => {
     assert.deepEqual([rulesByText(direct), rulesByText(named)], [["known-commands"], ["known-commands"]]);
   });
 
-  test("positive control: the same commands with plain words are allowed by the contracts of the hosts", () => {
+  control("positive control: the same commands with plain words are allowed by the contracts of the hosts", () => {
     for (const name of Object.keys(tools).filter((one) => one.startsWith("hosts/"))) {
       for (const command of commands)
         assert.equal(verdictOf(name, command.replace("WORD", "notes.txt")), "ALLOW", `${name}: ${command}`);

@@ -17,6 +17,7 @@ import { starterContract, starterMandate } from "../../../packages/svc-gate/src/
 import { layOut } from "../../../packages/workbench/src/commands/fmt/layout.ts";
 import { readYaml, renderDiagnostic, Report, toJson } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { spellValue } from "../../../packages/svc-gate/src/contract/ir.ts";
+import { control } from "../../support/controls/control.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -207,7 +208,7 @@ suite("fmt on every contract", () => {
     assert.ok(valid > 60, `only ${valid} of the texts were YAML`);
   });
 
-  test("positive control: a layout that loses a comment or changes a word is noticed", () => {
+  control("positive control: a layout that loses a comment or changes a word is noticed", () => {
     const before = "a: b # note 1 end\nc: d\n";
     assert.deepEqual(faults(before, before), []);
     assert.deepEqual(faults(before, "a: b\nc: d\n"), ["comments are lost"]);

@@ -16,6 +16,7 @@ import {
   type Decision,
 } from "../../../../packages/svc-gate/src/contract/mod.ts";
 import { codes, compile, contractText, problems, request, type Call } from "../../../support/contract-kit.ts";
+import { control } from "../../../support/controls/control.ts";
 import { sentencesOf } from "../../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -167,8 +168,8 @@ suite("values that a counter remembers", () => {
       assert.deepEqual([verdict, observed.map(({ verdict: said }) => said)], ["ALLOW", ["BLOCK"]]);
     }
     assert.equal(observing.ask(call("s257", { list })).rule, "c.r");
-    const control = new Sessions(contractText({ counters: `{ k: ${seen} }`, rules: rules("") }));
-    assert.equal(control.ask(call("s", { list })).verdict, "BLOCK");
+    const enforcing = new Sessions(contractText({ counters: `{ k: ${seen} }`, rules: rules("") }));
+    assert.equal(enforcing.ask(call("s", { list })).verdict, "BLOCK");
   });
 
   test("a value behind a condition is looked up only if the condition holds", () => {
@@ -283,7 +284,7 @@ suite("values that a counter remembers", () => {
     assert.deepEqual([counted("x".repeat(16_385), "ALLOW"), counted("x".repeat(16_385), "BLOCK")], [undefined, 0]);
   });
 
-  test("positive control: an unknown history is an error, not a value that was never seen", () => {
+  control("positive control: an unknown history is an error, not a value that was never seen", () => {
     const policySet = compile(withRule("input.s in counters.k"));
     const prepared = prepare(policySet, request(call("a")), { keyName: "default", sessionId: "one" });
     const lookupPlan = planLookups(prepared, 1_700_000_000_000);

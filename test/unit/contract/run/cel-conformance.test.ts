@@ -14,6 +14,7 @@ import {
 } from "@bufbuild/cel-spec/testdata/tests.js";
 import { compileExpression } from "../../../../packages/svc-gate/src/contract/ir.ts";
 import { readJson, type Json } from "../../../../packages/svc-gate/src/wire/mod.ts";
+import { control } from "../../../support/controls/control.ts";
 
 type CelValue = Extract<IncrementalTest["original"]["resultMatcher"], { case: "value" }>["value"];
 type Skips = {
@@ -179,7 +180,7 @@ suite("CEL's conformance cases", () => {
     );
   });
 
-  test("positive control: an unlisted, stale, missing or unexplained case is noticed", () => {
+  control("positive control: an unlisted, stale, missing or unexplained case is noticed", () => {
     const [passing] = [...outcomes].find(([, result]) => result === "passes") ?? [""];
     const [failing] = listed(list).keys();
     const at = passing.lastIndexOf("/");

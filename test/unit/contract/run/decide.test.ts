@@ -8,6 +8,7 @@ import { suite, test } from "node:test";
 import fc from "fast-check";
 import { isStricter, isVerdict, verdicts, type Verdict } from "../../../../packages/svc-gate/src/wire/mod.ts";
 import { compile, contractText, judge, snapshot, type Call } from "../../../support/contract-kit.ts";
+import { control } from "../../../support/controls/control.ts";
 import { sentencesOf } from "../../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -362,7 +363,7 @@ suite("properties of random contracts and calls", () => {
     },
   );
 
-  test("positive control: `isStricter` orders ALLOW, ESCALATE and BLOCK", () => {
+  control("positive control: `isStricter` orders ALLOW, ESCALATE and BLOCK", () => {
     const order = verdicts.map((a) => verdicts.map((b) => isStricter(a, b)));
     assert.deepEqual(order, [
       [false, false, false],

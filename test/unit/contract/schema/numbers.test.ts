@@ -10,6 +10,7 @@ import fc from "fast-check";
 import { cardLines } from "../../../../packages/svc-gate/src/cli/approvals/card.ts";
 import { Decimal, misreadAs, parseNumber, readJson } from "../../../../packages/svc-gate/src/wire/mod.ts";
 import { compile, contractText, judge, marked, diagnostics } from "../../../support/contract-kit.ts";
+import { control } from "../../../support/controls/control.ts";
 import { sentencesOf } from "../../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -73,7 +74,7 @@ suite("R21: numbers that programs read as doubles", () => {
     fc.assert(property, { seed, numRuns: 2000 });
   });
 
-  test("positive control: the table notices a comparison of texts, and one of two doubles", () => {
+  control("positive control: the table notices a comparison of texts, and one of two doubles", () => {
     const byText = (text: string): boolean => String(Number(text)) !== text;
     const byDouble = (text: string): boolean => Number(text) !== Number(String(Number(text)));
     for (const wrong of [byText, byDouble])
@@ -102,7 +103,7 @@ suite("R21: numbers: double", () => {
     says("schema-first", reason);
   });
 
-  test("positive control: without the line, the same calls are allowed", () => {
+  control("positive control: without the line, the same calls are allowed", () => {
     const policySet = compile(free);
     for (const [text] of table)
       for (const [input] of places) assert.equal(judge(policySet, { input: input(text) }).verdict, "ALLOW", text);

@@ -6,6 +6,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { compile, contractText, diagnostics, judge, marked, snapshot } from "../../../support/contract-kit.ts";
+import { control } from "../../../support/controls/control.ts";
 import { sentencesOf } from "../../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -64,7 +65,7 @@ suite("quotes inside the author's own quotes", { tags: ["first-use-7"] }, () => 
     );
   });
 
-  test("positive control: quotes that belong to the condition or the reason stay", () => {
+  control("positive control: quotes that belong to the condition or the reason stay", () => {
     const kept = `"eve" == input.s || input.s == "abc"`;
     says("condition-without-quotes", diagnostics(inLines(kept))[0]?.hint ?? "");
     const reason = `"a" is not "b"`;
@@ -88,7 +89,7 @@ suite("a reason that YAML cuts at ` #`", { tags: ["first-use-7"] }, () => {
       assert.deepEqual(said(text.replace(`reason: ${reason}`, () => fix)), [wanted, "ALLOW"]);
     });
 
-  test("positive control: a comment after a reason and a reason in quotes are not errors", () => {
+  control("positive control: a comment after a reason and a reason in quotes are not errors", () => {
     for (const reason of ["too much # for one day", '"order #{input.n}"', "'order #{input.n}' #7", "order#7"])
       assert.deepEqual(diagnostics(inLines("input.s == 'eve'", reason)), []);
   });

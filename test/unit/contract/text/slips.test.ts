@@ -16,6 +16,7 @@ import {
   place,
   snapshot,
 } from "../../../support/contract-kit.ts";
+import { control } from "../../../support/controls/control.ts";
 import { sentencesOf } from "../../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -99,7 +100,7 @@ suite("a condition without the quotes that it needs", { tags: ["first-use-7"] },
     }
   }
 
-  test("positive control: the old advice, to remove the tag, gives the opposite condition", () => {
+  control("positive control: the old advice, to remove the tag, gives the opposite condition", () => {
     assert.equal(blocked(inLines("!(input.s in limits.names)".slice(1))), "100000");
   });
 
@@ -313,7 +314,7 @@ suite("operators and functions of other languages", { tags: ["first-use-7"] }, (
     assert.equal(blocked(conditionText("input.?t.orValue('y') == 'y'")), "111111");
   });
 
-  test("positive control: `not` can still be the name of a `let:`, and `and` a text", () => {
+  control("positive control: `not` can still be the name of a `let:`, and `and` a text", () => {
     const text = contractText({
       let: "{ not: input.n > 5 }",
       rules: rule("not || input.s == 'and'"),
@@ -348,7 +349,7 @@ suite("a file that is made to be slow to read", { tags: ["attack-12.i-1"] }, () 
     assert.equal(found?.message, "nested too deeply");
   });
 
-  test("positive control: a pattern with backtracking is slower on a tenth of the text", () => {
+  control("positive control: a pattern with backtracking is slower on a tenth of the text", () => {
     const spaces = `a${" ".repeat(size / 10)}x`;
     const slow = msOf(() => /^(.*?)\s*$/.exec(spaces));
     const fast = msOf(() => findSlips({ name: "x", text: `when: a${" ".repeat(size)}x` }));

@@ -9,6 +9,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { Budget, AdmissionQueue } from "../../../../packages/svc-gate/src/gate/admission/queue.ts";
 import { limits } from "../../../../packages/svc-gate/src/wire/mod.ts";
+import { control } from "../../../support/controls/control.ts";
 
 interface Call {
   readonly caller: { readonly keyName: string };
@@ -80,7 +81,7 @@ test("the queue loses no call, keeps the order of each key, and serves every key
   );
 });
 
-test("positive control: a queue that drops calls and a queue that is unfair are noticed", () => {
+control("positive control: a queue that drops calls and a queue that is unfair are noticed", () => {
   const dropping = (queue: AdmissionQueue<Call>): Queue => ({
     enqueue: (call) => (call.id % 50 === 0 ? undefined : queue.enqueue(call)),
     takeBatch: (max, fits) => queue.takeBatch(max, fits),

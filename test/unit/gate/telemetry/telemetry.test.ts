@@ -17,6 +17,7 @@ import {
 } from "../../../../packages/svc-gate/src/gate/telemetry/metrics.ts";
 import type { Approval } from "../../../../packages/svc-gate/src/approvals/mod.ts";
 import type { CheckTimings } from "../../../../packages/svc-gate/src/gate/telemetry/observer.ts";
+import { control } from "../../../support/controls/control.ts";
 import { lintExposition, readExposition } from "../../../support/exposition.ts";
 
 const readings = {
@@ -165,7 +166,7 @@ suite("the metrics in the text format of Prometheus", () => {
     ["a count that differs from the last bucket", `${histogram}h_bucket{le="+Inf"} 2\nh_sum 1\nh_count 3\n`],
     ["a histogram without its sum", `${histogram}h_bucket{le="+Inf"} 2\nh_count 2\n`],
   ] as const) {
-    test(`the lint notices ${what}`, () => assert.equal(lintExposition(readExposition(text)).length, 1));
+    control(`the lint notices ${what}`, () => assert.equal(lintExposition(readExposition(text)).length, 1));
   }
 });
 

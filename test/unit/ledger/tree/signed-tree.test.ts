@@ -14,6 +14,7 @@ import {
   verifierKey,
   verifySignature,
 } from "../../../../packages/svc-gate/src/ledger/tree/note.ts";
+import { control } from "../../../support/controls/control.ts";
 import { readVector } from "../../../support/third-party/vectors.ts";
 
 interface InclusionCase {
@@ -101,7 +102,7 @@ suite("proofs of RFC 6962 and RFC 9162", () => {
     assert.ok(stricter.every(({ valid, fromRoot }) => valid && fromRoot.length !== 64));
   });
 
-  test("positive control: a verifier that accepts all, refuses all or checks only the root is noticed", () => {
+  control("positive control: a verifier that accepts all, refuses all or checks only the root is noticed", () => {
     const liars = [() => true, () => false, ({ root }: { readonly root: string }) => roots.includes(root)];
     for (const liar of liars) {
       assert.ok(namesOfDifferences(inclusion, liar).length >= 5);
@@ -179,7 +180,7 @@ suite("signed notes of golang.org/x/mod", () => {
     test(`the note "${name}" is ${signedBy === null ? "refused" : `signed by ${signedBy.join(" and ")}`}`, () =>
       assert.deepEqual(signers(note, keys), signedBy));
 
-  test("positive control: a note with one changed character is noticed", () => {
+  control("positive control: a note with one changed character is noticed", () => {
     const kept = Array.from(signed, (character, at) => {
       const other = String.fromCodePoint((character.codePointAt(0) ?? 0) ^ 1);
       return signers(signed.slice(0, at) + other + signed.slice(at + 1), verifierKeys.good);
@@ -262,7 +263,7 @@ suite("Ed25519 cases of Wycheproof", () => {
     assert.ok(texts.filter(({ result }) => result === "invalid").length > 30);
   });
 
-  test("positive control: a changed bit in any good signature is noticed", () => {
+  control("positive control: a changed bit in any good signature is noticed", () => {
     const good = cases.filter(({ result }) => result === "valid");
     for (const each of good) {
       const changed = bytes(each.sig);

@@ -10,6 +10,7 @@ import { compileContracts, loadFunctions } from "../../../../../packages/svc-gat
 import { functions } from "../../../../../packages/svc-gate/src/contract/ir.ts";
 import { compile, conditionText, judge, snapshot } from "../../../../support/contract-kit.ts";
 import { readRows, record, type Json } from "../../../../support/contract-records.ts";
+import { control } from "../../../../support/controls/control.ts";
 import { sentencesOf } from "../../../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -67,7 +68,7 @@ suite("shell", () => {
     }
   });
 
-  test("positive control: a reader that takes only the first word is noticed", () => {
+  control("positive control: a reader that takes only the first word is noticed", () => {
     const missed = rows.filter(({ text, expected }) => {
       if (expected === "error") return false;
       return JSON.stringify(expected["commands"]) !== JSON.stringify(text.trim().split(/\s+/).slice(0, 1));

@@ -16,6 +16,7 @@ import { loadFunctions } from "../../../../../packages/svc-gate/src/contract/mod
 import { functions } from "../../../../../packages/svc-gate/src/contract/ir.ts";
 import { compile, conditionText, judge, snapshot } from "../../../../support/contract-kit.ts";
 import { readRows, record, type Json } from "../../../../support/contract-records.ts";
+import { control } from "../../../../support/controls/control.ts";
 import { sentencesOf } from "../../../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -66,7 +67,7 @@ suite("the function sql()", () => {
     assert.ok(types.length > 250 && untyped.length > 100, `${types.length} types, ${untyped.length} members`);
   });
 
-  test("positive control: a missing node type or a missing member is noticed", () => {
+  control("positive control: a missing node type or a missing member is noticed", () => {
     const { types, untyped } = grammar();
     const fewerNodes = new Map([...nodes].filter(([type]) => type !== "SortBy"));
     const fewerMembers = new Map([...memberTypes].filter(([name]) => name !== "typeName"));
@@ -74,7 +75,7 @@ suite("the function sql()", () => {
     assert.ok(missing(types, untyped, nodes, fewerMembers).includes("TypeCast.typeName: TypeName"));
   });
 
-  test("positive control: a guard that looks for words accepts harmful texts of the corpus", () => {
+  control("positive control: a guard that looks for words accepts harmful texts of the corpus", () => {
     const isAllowed = (text: string): boolean => /^\s*(?:select|with|explain|values|table|show)\b/i.test(text);
     const isForbidden = (text: string): boolean => /\b(?:insert|update|delete|drop|alter|truncate|grant)\b/i.test(text);
     const writing = rows.filter(({ expected }) => expected === "error" || expected["readOnly"] === false);
@@ -135,7 +136,7 @@ suite("the function sql()", () => {
     }
   });
 
-  test("positive control: without the bounds, a very long text crashes the parser", async () => {
+  control("positive control: without the bounds, a very long text crashes the parser", async () => {
     // One fault in its own thread: after some thirty faults the parser gives wrong answers or hangs.
     const worker = new Worker(
       `const { parentPort } = require("node:worker_threads");

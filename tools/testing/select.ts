@@ -1,0 +1,62 @@
+import { globSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { allFiles, left, ringOf, rings, samples, type Ring, type Sample } from "../../test/support/rings.ts";
+
+/** The tests of a run. */
+export interface Selection {
+  readonly files: readonly string[];
+  /** The files that this run leaves to `npm run test:all`. */
+  readonly leavesOut: readonly string[];
+  /** The random tests whose rounds this run reduces. */
+  readonly reduces: readonly Sample[];
+  /** True if each control runs, fresh or not. */
+  readonly allControls: boolean;
+  /** True for a run of every file with all its rounds: it writes the order in which files start. */
+  readonly isWhole: boolean;
+}
+
+/**
+ * Reads the words of tools/test.ts. TEST_ROUNDS=whole reduces no random test, so that `--rest` need not run it again.
+ * UPDATE_GOLDEN=1 writes golden texts from all tests, so each control runs.
+ */
+export function select(words: readonly string[], env: Readonly<NodeJS.ProcessEnv>): Selection {
+  const { values, positionals } = parseArgs({
+    args: [...words],
+    allowPositionals: true,
+    options: {
+      ring: { type: "string", multiple: true },
+      all: { type: "boolean", default: false },
+      rest: { type: "boolean", default: false },
+    },
+  });
+  const whole = { leavesOut: [], reduces: [], allControls: true, isWhole: false };
+  if (positionals.length > 0) return { ...whole, files: positionals.flatMap(expand) };
+  const asked = (values.ring ?? rings).map(ringNamed);
+  const files = allFiles().filter((path) => asked.includes(ringOf(path)));
+  if (values.all) return { ...whole, files, isWhole: values.ring === undefined };
+  const allControls = env["UPDATE_GOLDEN"] === "1";
+  const reduced = env["TEST_ROUNDS"] === "whole" ? [] : samples;
+  const isLeft = (path: string): boolean => left.includes(path);
+  const isReduced = (path: string): boolean => reduced.some(({ file }) => file === path);
+  if (values.rest) return { ...whole, files: files.filter((path) => isLeft(path) || isReduced(path)), allControls };
+  const run = files.filter((path) => !isLeft(path));
+  return {
+    files: run,
+    leavesOut: files.filter(isLeft),
+    reduces: reduced.filter(({ file }) => run.includes(file)),
+    allControls,
+    isWhole: false,
+  };
+}
+
+/** Returns the tests in a folder, or the file itself. */
+function expand(path: string): readonly string[] {
+  return path.endsWith(".ts") ? [path] : globSync(`${path}/**/*.test.ts`).toSorted();
+}
+
+function ringNamed(name: string): Ring {
+  const ring = rings.find((each) => each === name);
+  if (ring !== undefined) return ring;
+  console.error(`the ring "${name}" of tests does not exist: use one of ${rings.join(", ")}`);
+  return process.exit(2);
+}
