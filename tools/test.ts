@@ -17,6 +17,7 @@ import { select } from "./testing/select.ts";
  *   --ring NAME       this ring only (may be repeated)
  *   --all             each file with all rounds and controls
  *   --rest            the files that `npm test` leaves out or reduces, with all rounds
+ *   --stale           no test: it prints which controls are stale, and what changed
  *
  * A positive control that is fresh is skipped, but with --all or files. CONTROLS_SEED runs a random tenth of these too;
  * `.ci/run` sets it. The last lines say what was slow, which controls ran, and the seeds of random tests. The very last

@@ -177,6 +177,29 @@ for (let each = 0; each < 200; each += 1) control("control " + each, () => { if 
     assert.equal(repository.lock, "");
   });
 
+  const noGit = spawnSync("git", ["--version"]).error === undefined ? false : "git is not installed";
+  test("--stale says what changed since the commit of a control's line", { skip: noGit }, (t) => {
+    const repository = new Repository(t);
+    repository.run();
+    const git = (...words: readonly string[]): void => {
+      const named = ["-c", "user.name=tester", "-c", "user.email=tester@example.com", ...words];
+      const { status, stderr } = spawnSync("git", named, { cwd: repository.folder, encoding: "utf8" });
+      assert.equal(status, 0, stderr);
+    };
+    git("init", "--quiet");
+    git("add", ".");
+    git("commit", "--quiet", "--no-gpg-sign", "--message=test: all");
+    assert.match(repository.run({}, ["--stale"]).stdout, /^0 of 1 controls are stale/);
+    repository.change("packages/gate/src/money/add.ts");
+    repository.change("packages/gate/src/other/far.ts");
+    const { stdout } = repository.run({}, ["--stale"]);
+    assert.match(
+      stdout,
+      /^test\/unit\/a.test.ts: positive control: .*\n {2}packages\/gate\/src\/money\/add.ts changed since/,
+    );
+    assert.doesNotMatch(stdout, /far.ts/);
+  });
+
   test("no digest is written for what changed during the run", (t) => {
     const repository = new Repository(t);
     const path = "test/unit/a.test.ts";

@@ -76,7 +76,7 @@ function isDrawn(seed: string, key: string): boolean {
   return createHash("sha256").update(`${seed} ${key}`).digest().readUInt32BE() % 10 === 0;
 }
 
-function currentLock(): Lock {
+export function currentLock(): Lock {
   return readLock(existsSync(lockFile) ? readFileSync(lockFile, "utf8") : "");
 }
 

@@ -1,5 +1,7 @@
 import { globSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { currentLock } from "./controls.ts";
+import { explainStale } from "./stale.ts";
 import { allFiles, left, ringOf, rings, samples, type Ring, type Sample } from "../../test/support/rings.ts";
 
 /** The tests of a run. */
@@ -27,8 +29,13 @@ export function select(words: readonly string[], env: Readonly<NodeJS.ProcessEnv
       ring: { type: "string", multiple: true },
       all: { type: "boolean", default: false },
       rest: { type: "boolean", default: false },
+      stale: { type: "boolean", default: false },
     },
   });
+  if (values.stale) {
+    for (const line of explainStale(currentLock())) console.log(line);
+    process.exit();
+  }
   const whole = { leavesOut: [], reduces: [], allControls: true, isWhole: false };
   if (positionals.length > 0) return { ...whole, files: positionals.flatMap(expand) };
   const asked = (values.ring ?? rings).map(ringNamed);
