@@ -43,7 +43,8 @@ const seconds = new Map<string, number>();
 const seeds: string[] = [];
 const ends = { failed: new Set<string>(), skipped: new Set<string>(), passedFiles: new Set<string>() };
 const execArgv = ["--disable-warning=ExperimentalWarning"]; // tags of tests
-const events = run({ files: [...selection.files], concurrency: 3, timeout: 900_000, execArgv });
+const files = selection.files.filter((file) => !prepared.leftOut.includes(file));
+const events = run({ files, concurrency: 3, timeout: 900_000, execArgv });
 events.on("test:pass", ({ details, skip, todo, entryFile: file, name }) => {
   if (details.type === "suite" || skip === freshReason) return;
   if (skip === undefined && todo === undefined) counts.passed += 1;

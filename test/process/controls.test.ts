@@ -169,6 +169,27 @@ for (let each = 0; each < 200; each += 1) control("control " + each, () => { if 
     assert.equal(repository.lock.split("\n").length - 1, fresh, "a drawn control that missed its fault is stale");
   });
 
+  test("a file of document tests is left out until a document changes, if all its tests ran", (t) => {
+    const repository = new Repository(t);
+    const path = "test/repository/docs/page.test.ts";
+    repository.write("docs/page.md", "a page\n");
+    repository.write(
+      path,
+      'import { test } from "node:test";\ntest("page", { skip: process.env["SKIPS"] }, () => {});\n',
+    );
+    const ran = (env: Readonly<Record<string, string>> = {}): boolean =>
+      /^[✔﹣] page /m.test(repository.run(env).stdout);
+    assert.ok(ran({ SKIPS: "no tool" }));
+    assert.ok(ran(), "a skipped test proves nothing");
+    assert.match(repository.lock, /^\["test\/repository\/docs\/page.test.ts",""\] [0-9a-f]{32}$/m);
+    assert.ok(!ran());
+    repository.write("docs/page.md", "another page\n");
+    assert.ok(ran());
+    assert.ok(!ran());
+    repository.change("packages/gate/src/other/far.ts");
+    assert.ok(ran());
+  });
+
   test("the line of a control that is gone goes too", (t) => {
     const repository = new Repository(t);
     repository.run();
@@ -189,7 +210,7 @@ for (let each = 0; each < 200; each += 1) control("control " + each, () => { if 
     git("init", "--quiet");
     git("add", ".");
     git("commit", "--quiet", "--no-gpg-sign", "--message=test: all");
-    assert.match(repository.run({}, ["--stale"]).stdout, /^0 of 1 controls are stale/);
+    assert.match(repository.run({}, ["--stale"]).stdout, /^0 of 1 lines are stale/);
     repository.change("packages/gate/src/money/add.ts");
     repository.change("packages/gate/src/other/far.ts");
     const { stdout } = repository.run({}, ["--stale"]);

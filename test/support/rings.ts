@@ -121,6 +121,23 @@ export function slowestFiles(): readonly string[] {
   return lines.filter(Boolean).map((line) => line.replace(/^\d+ /, ""));
 }
 
+const product = ["package*.json", "bin/*", "packages/**/*.*", "contracts/**/*", "clients/*/*", "adapters/*", "tools/*"];
+
+/**
+ * Tests whose result is kept in the lock of controls: they run only when something has changed that they read. What
+ * their files import or name counts too.
+ */
+export const reading: readonly { readonly tests: string; readonly reads: readonly string[] }[] = [
+  {
+    tests: "test/repository/docs/*.test.ts",
+    reads: ["*.md", "docs/**/*", "spec/**/*", "examples/**/*", "bench/**/*.md", "deploy/**/*", "ops/**/*", ...product],
+  },
+  {
+    tests: "test/repository/deploy/*.test.ts",
+    reads: ["Dockerfile", "compose.yaml", "deploy/**/*", "ops/**/*", "docs/guides/*", "mandate.yaml", ...product],
+  },
+];
+
 /** @throws for a test outside every ring's folder */
 export function ringOf(path: string): Ring {
   const folder = path.split("/")[1];

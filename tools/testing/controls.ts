@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { freshName, type Report } from "../../test/support/controls/control.ts";
-import { Inputs, keyOf, lockFile, readLock, writeLock, type Lock } from "../../test/support/controls/lock.ts";
+import { Inputs, isKept, keyOf, lockFile, readLock, writeLock, type Lock } from "../../test/support/controls/lock.ts";
 
 /** What the lock said before a run. */
 export interface Prepared {
@@ -11,6 +11,8 @@ export interface Prepared {
   /** Draws a tenth of the fresh controls, which then run too. A stale control that does not run then fails the run. */
   readonly seed: string | undefined;
   readonly fresh: ReadonlySet<string>;
+  /** Files of documents and deployment that need not run. */
+  readonly leftOut: readonly string[];
   readonly startedMs: number;
 }
 
@@ -38,18 +40,23 @@ export function prepareControls(
   const startedMs = Date.now();
   const inputs = new Inputs();
   const known = [...currentLock().values()].filter(({ file }) => files.includes(file));
-  const fresh = known.filter(({ file, mutated, digest }) => inputs.digestOf(file, mutated) === digest);
+  const fresh = known.filter((line) => inputs.digestOf(line) === line.digest);
   const skipped = all ? [] : fresh.filter((line) => seed === undefined || !isDrawn(seed, keyOf(line)));
   const byFile = Map.groupBy(skipped, ({ file }) => file);
   const titles = [...byFile].map(([file, lines]) => [file, lines.map(({ title }) => title)] as const);
   writeFileSync(join(folder, freshName), JSON.stringify(Object.fromEntries(titles)));
-  return { folder, seed, startedMs, fresh: new Set(fresh.map(keyOf)) };
+  const ofFile = Map.groupBy(known, ({ file }) => file);
+  const leftOut = [...byFile].flatMap(([file, lines]) =>
+    lines.some(({ title }) => title === "") && lines.length === ofFile.get(file)?.length ? [file] : [],
+  );
+  return { folder, seed, startedMs, fresh: new Set(fresh.map(keyOf)), leftOut };
 }
 
 /** Writes to the lock which controls noticed their faults, and says what ran and what did not. */
 export function judgeControls(prepared: Prepared, ends: Ends): Judged {
   const reports = globSync(join(prepared.folder, "*.jsonl")).flatMap(reportsIn);
-  const text = writeLock(changedLock(currentLock(), reports, prepared, ends));
+  const all = [...reports, ...reportsOfFiles(ends)];
+  const text = writeLock(changedLock(currentLock(), all, prepared, ends));
   if (!existsSync(lockFile) || readFileSync(lockFile, "utf8") !== text) writeFileSync(lockFile, text);
   const ran = reports.filter((report) => hasNoticed(report, ends));
   const drawn = ran.filter((report) => prepared.fresh.has(keyOf(report)));
@@ -67,8 +74,17 @@ export function judgeControls(prepared: Prepared, ends: Ends): Judged {
       `controls: ${counts}, ${drawn.length} fresh that ran again${seed}, ${notRun.length} stale that did not run`,
       ...(notRun.length > 0 ? [`these controls ${why}:`] : []),
       ...notRun.map(({ file, title }) => `  ${file}: ${title}`),
+      `${prepared.leftOut.length} files of documents and deployment are fresh: nothing that they read has changed`,
     ],
   };
+}
+
+/** A whole file is kept if each of its tests ran and passed. */
+function reportsOfFiles({ passedFiles, skipped }: Ends): readonly Report[] {
+  const files = [...passedFiles].filter(
+    (file) => isKept(file) && ![...skipped].some((key) => key.startsWith(`${file} `)),
+  );
+  return files.map((file) => ({ file, title: "", state: "noticed", mutated: [] }));
 }
 
 /** One control in ten, drawn from the seed. */
@@ -103,9 +119,9 @@ function changedLock(lock: Lock, reports: readonly Report[], { startedMs }: Prep
   for (const report of reports) {
     const { file, title, mutated } = report;
     if (ended(ends.failed, report)) kept.delete(keyOf(report));
-    const digest = inputs.digestOf(file, mutated);
+    const digest = inputs.digestOf(report);
     // What changed during the run may have been read before or after it changed.
-    if (digest === undefined || !hasNoticed(report, ends) || inputs.changedSince(startedMs, file, mutated)) continue;
+    if (digest === undefined || !hasNoticed(report, ends) || inputs.changedSince(startedMs, report)) continue;
     kept.set(keyOf(report), { file, title, mutated, digest });
   }
   return kept;

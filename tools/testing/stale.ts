@@ -4,30 +4,27 @@ import { Inputs, keyOf, lockFile, type Lock, type Noticed } from "../../test/sup
 /** Says of each control of the lock that is stale what changed since the commit that has its line. */
 export function explainStale(lock: Lock): readonly string[] {
   const inputs = new Inputs();
-  const stale = [...lock.values()].filter(({ file, mutated, digest }) => inputs.digestOf(file, mutated) !== digest);
+  const stale = [...lock.values()].filter((line) => inputs.digestOf(line) !== line.digest);
   const commits = commitsOfLines();
   const changes = new Map<string, ReadonlySet<string>>();
   const lines = stale.flatMap((line) => {
     const commit = commits.get(keyOf(line)) ?? "HEAD";
     const changed = changes.get(commit) ?? changedSince(commit);
     changes.set(commit, changed);
-    return [`${line.file}: ${line.title}`, ...reasons(line, { inputs, commit, changed })];
+    return [`${line.file}: ${line.title || "the whole file"}`, ...reasons(line, { inputs, commit, changed })];
   });
-  return [
-    ...lines,
-    `${stale.length} of ${lock.size} controls are stale; a control without a line in ${lockFile} is too`,
-  ];
+  return [...lines, `${stale.length} of ${lock.size} lines are stale; a control without a line in ${lockFile} is too`];
 }
 
 function reasons(
-  { file, mutated }: Noticed,
+  line: Noticed,
   {
     inputs,
     commit,
     changed,
   }: { readonly inputs: Inputs; readonly commit: string; readonly changed: ReadonlySet<string> },
 ): readonly string[] {
-  const found = [...new Set([...inputs.of(file, mutated), ...mutated])].filter((path) => changed.has(path));
+  const found = [...new Set([...inputs.of(line), ...line.mutated])].filter((path) => changed.has(path));
   if (found.length > 0) return found.map((path) => `  ${path} changed since ${commit}`);
   return [`  something changed between its last run and ${commit}, or one of its files is gone`];
 }

@@ -1,21 +1,25 @@
 /**
  * What is known about the positive controls: for each the digest of all that it depended on when it last noticed its
- * fault. `test/controls.lock` has one line for each, sorted. Nobody edits it; only a run writes it.
+ * fault. The same is kept for whole files of tests that read documents or the files of deployment. `test/controls.lock` has one line for each, sorted. Nobody edits it; only a run writes it.
  */
 import { createHash } from "node:crypto";
 import { globSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, posix } from "node:path";
+import { reading } from "../rings.ts";
 
 export const lockFile = "test/controls.lock";
 
 /** A control and what it depended on when it last noticed its fault. All paths are relative to the repository. */
 export interface Noticed {
   readonly file: string;
+  /** Empty for a whole file of tests that `reading` in test/support/rings.ts names. */
   readonly title: string;
   /** The files in which it planted a fault. */
   readonly mutated: readonly string[];
   readonly digest: string;
 }
+
+type Dependent = Pick<Noticed, "file" | "title" | "mutated">;
 
 export type Lock = ReadonlyMap<string, Noticed>;
 
@@ -53,31 +57,34 @@ export class Inputs {
   readonly #hashes = new Map<string, string>();
   readonly #imports = new Map<string, readonly string[]>();
   readonly #ofTests = new Map<string, readonly string[]>();
-  #allOfProduct: readonly string[] | undefined;
+  readonly #globs = new Map<string, readonly string[]>();
 
   /** Returns the digest of all that a control depends on; `undefined` if one of the files is gone. */
-  digestOf(file: string, mutated: readonly string[]): string | undefined {
-    if (![file, ...mutated].every(isFile)) return undefined;
+  digestOf(line: Dependent): string | undefined {
+    if (![line.file, ...line.mutated].every(isFile)) return undefined;
     const digest = createHash("sha256");
-    for (const path of this.of(file, mutated)) digest.update(`${this.#hashOf(path)} ${path}\n`);
+    for (const path of this.of(line)) digest.update(`${this.#hashOf(path)} ${path}\n`);
     return digest.digest("hex").slice(0, 32);
   }
 
   /**
    * Returns the control's test, the files beside it, all that it imports or names below the repository, and the
    * mutated files with all that these import from their own module. A control that changes no file of the product may
-   * depend on any of them.
+   * depend on any of them. A whole file of tests depends on all that it may read.
    */
-  of(file: string, mutated: readonly string[]): readonly string[] {
-    const changed = mutated.length === 0 ? this.#product() : mutated.flatMap((path) => [...this.#module(path)]);
-    return [...new Set([...this.#ofTest(file), ...changed])].toSorted();
+  of({ file, title, mutated }: Dependent): readonly string[] {
+    return [...new Set([...this.#ofTest(file), ...this.#beyondTest(file, title, mutated)])].toSorted();
+  }
+
+  #beyondTest(file: string, title: string, mutated: readonly string[]): readonly string[] {
+    if (title === "") return this.#matching(readsOf(file));
+    if (mutated.length === 0) return this.#matching(productFolders);
+    return mutated.flatMap((path) => [...this.#module(path)]);
   }
 
   /** Returns whether one of the files has changed since that moment, in milliseconds since 1970. */
-  changedSince(moment: number, file: string, mutated: readonly string[]): boolean {
-    return this.of(file, mutated).some(
-      (path) => (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Infinity) > moment,
-    );
+  changedSince(moment: number, line: Dependent): boolean {
+    return this.of(line).some((path) => (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Infinity) > moment);
   }
 
   #ofTest(file: string): readonly string[] {
@@ -90,9 +97,15 @@ export class Inputs {
     return found;
   }
 
-  #product(): readonly string[] {
-    this.#allOfProduct ??= globSync(productFolders).map(slashed).filter(isFile);
-    return this.#allOfProduct;
+  #matching(patterns: readonly string[]): readonly string[] {
+    const key = patterns.join(" ");
+    const known =
+      this.#globs.get(key) ??
+      globSync(patterns)
+        .map(slashed)
+        .filter((path) => isFile(path) && !isMade.test(path));
+    this.#globs.set(key, known);
+    return known;
   }
 
   #module(file: string): ReadonlySet<string> {
@@ -129,6 +142,7 @@ export class Inputs {
   }
 }
 
+const isMade = /(?:^|\/)(?:node_modules|dist|\.types|__pycache__)\//;
 const isCode = /\.m?[jt]s$/;
 const importPattern = /(?:\bfrom|\bimport)\s*\(?\s*"(\.{1,2}\/[^"\n]+)"/g;
 const namePattern = /["'`]([\w@./-]+\.\w{1,10})["'`]/g;
@@ -142,6 +156,15 @@ function closure(from: readonly string[], next: (path: string) => readonly strin
   const found = new Set(from);
   for (const path of found) for (const other of next(path)) found.add(other);
   return found;
+}
+
+function readsOf(file: string): readonly string[] {
+  return reading.filter(({ tests }) => posix.matchesGlob(file, tests)).flatMap(({ reads }) => reads);
+}
+
+/** Returns whether the result of a whole file of tests is kept. */
+export function isKept(file: string): boolean {
+  return readsOf(file).length > 0;
 }
 
 function isSupport(path: string): boolean {
