@@ -217,23 +217,37 @@ function coresOf(literal: Literal): readonly Core[] {
 
 /** May the part have the value, by each of the literals alone? */
 function fits(value: Value, part: Core, literals: readonly Literal[]): boolean {
-  const key = keyOf(part);
-  const put = (core: Core): Core =>
-    substitute(core, (inner) => (inner.op === part.op && keyOf(inner) === key ? constant(value, inner) : undefined));
   return literals.every((literal) => {
     if (literal.kind === "choice") return true;
     if (literal.kind === "test") {
-      const made = simplify(put(literal.core));
+      const made = withValue(literal.core, part, value);
       return made.op !== "constant" || (made.value === true) === literal.positive;
     }
     const form = [...literal.form.terms.values()].reduce<Linear>(
       (sum, { core, factor }) =>
-        minus(sum, times(linearOf(simplify(put(core))), times(constantForm(factor), -1).constant)),
+        minus(sum, times(linearOf(withValue(core, part, value)), times(constantForm(factor), -1).constant)),
       constantForm(literal.form.constant),
     );
     return form.terms.size > 0 || numberHolds(literal.kind, form, literal.kind === "at-least" && literal.strict);
   });
 }
+
+/** The expression where the part has the value. One question asks for the same ones thousands of times. */
+function withValue(core: Core, part: Core, value: Value): Core {
+  const key = keyOf(part);
+  const known = knownWithValue.get(core) ?? new Map<string, Core>();
+  knownWithValue.set(core, known);
+  const name = `${key} ${spellValue(value)}`;
+  const made =
+    known.get(name) ??
+    simplify(
+      substitute(core, (inner) => (inner.op === part.op && keyOf(inner) === key ? constant(value, inner) : undefined)),
+    );
+  known.set(name, made);
+  return made;
+}
+
+const knownWithValue = new WeakMap<Core, Map<string, Core>>();
 
 function numberHolds(kind: "at-least" | "zero" | "nonzero", form: Linear, strict: boolean): boolean {
   const isPositive = feasible([{ form, strict: true }]);
@@ -278,9 +292,18 @@ function foldsFit(tests: readonly Test[], { world, looks }: Search): boolean {
 /** The statements that hold for no item of the same list, for this fold's item. */
 function deniedItem({ core, positive }: Test, fold: Core & { op: "fold" }): readonly Formula[] {
   if (positive || core.op !== "fold" || core.test === undefined || keyOf(core.range) !== keyOf(fold.range)) return [];
-  const { slot } = core;
-  const test = substitute(core.test, (part) =>
-    part.op === "variable" && part.slot === slot ? { ...part, slot: fold.slot } : undefined,
-  );
-  return [all(formulaOf(test, false))];
+  return [all(formulaOf(inSlot(core.test, core.slot, fold.slot), false))];
 }
+
+/** The test of a fold for the item of another one. */
+function inSlot(test: Core, from: number, to: number): Core {
+  const known = knownInSlot.get(test) ?? new Map<number, Core>();
+  knownInSlot.set(test, known);
+  const made =
+    known.get(to) ??
+    substitute(test, (part) => (part.op === "variable" && part.slot === from ? { ...part, slot: to } : undefined));
+  known.set(to, made);
+  return made;
+}
+
+const knownInSlot = new WeakMap<Core, Map<number, Core>>();
