@@ -1,0 +1,65 @@
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+
+export interface Commit {
+  readonly hash: string;
+  readonly subject: string;
+  readonly body: string;
+  readonly parents: readonly string[];
+}
+
+interface Choice {
+  /** Only the commits that change this file. */
+  readonly changing?: string;
+  readonly environment?: NodeJS.ProcessEnv;
+}
+
+/**
+ * Returns the commits, merges too, that came after a file was added: those that its first commit does not contain. The
+ * newest comes first.
+ *
+ * @param path the file's path in the repository
+ * @returns the reason if the history is unknown here
+ */
+export function commitsAfter(
+  folder: string,
+  path: string,
+  { changing, environment = process.env }: Choice = {},
+): readonly Commit[] | string {
+  if (!existsSync(join(folder, ".git"))) return "this folder is not a git checkout";
+  const git = (...given: string[]): string => runGit(folder, given, environment);
+  if (spawnSync("git", ["--version"], { env: environment }).error !== undefined) return "git is not installed";
+  if (git("rev-parse", "--is-shallow-repository").trim() === "true") return "the clone is shallow";
+  if (git("rev-list", "--all", "--max-count=1") === "") return `${path} is not committed yet`;
+  // A merge can be shown as adding the file too, and so can a commit that brings it back.
+  const adding = (to: string): readonly string[] => [
+    ...new Set(lines(git("log", "-m", "--full-history", "--diff-filter=A", "--format=%H", to, "--", path))),
+  ];
+  const first = adding("HEAD").filter((hash) => adding(hash).length === 1);
+  if (first.length === 0) return `${path} is not committed yet`;
+  const range = ["HEAD", "--not", ...first, ...(changing === undefined ? [] : ["--", changing])];
+  const records = git("log", "-z", "--full-history", "--format=%H%n%P%n%s%n%b", ...range).split("\0");
+  return records.filter((record) => record !== "").map(commitOf);
+}
+
+function commitOf(record: string): Commit {
+  const [hash = "", parents = "", subject = "", ...body] = record.split("\n");
+  return { hash, parents: parents.split(" ").filter((parent) => parent !== ""), subject, body: body.join("\n") };
+}
+
+/** @throws if git fails */
+export function runGit(folder: string, given: readonly string[], environment = process.env): string {
+  const { status, stdout, stderr } = spawnSync("git", given, {
+    cwd: folder,
+    env: environment,
+    encoding: "utf8",
+    maxBuffer: 2 ** 28,
+  });
+  if (status === 0) return stdout;
+  throw new Error(`git ${given.join(" ")} failed in ${folder}: ${stderr}`);
+}
+
+function lines(text: string): readonly string[] {
+  return text.split("\n").filter((line) => line !== "");
+}
