@@ -48,6 +48,12 @@ function commitOf(record: string): Commit {
   return { hash, parents: parents.split(" ").filter((parent) => parent !== ""), subject, body: body.join("\n") };
 }
 
+/** Returns a file's text at a commit; undefined if the commit does not have the file. */
+export function fileAt(folder: string, hash: string, path: string, environment = process.env): string | undefined {
+  const listed = runGit(folder, ["ls-tree", hash, "--", path], environment);
+  return listed === "" ? undefined : runGit(folder, ["show", `${hash}:${path}`], environment);
+}
+
 /** @throws if git fails */
 export function runGit(folder: string, given: readonly string[], environment = process.env): string {
   const { status, stdout, stderr } = spawnSync("git", given, {

@@ -1,5 +1,5 @@
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import type { TestContext } from "node:test";
 import { runGit } from "./history.ts";
 import { temporaryFolder } from "./ledger-fixture.ts";
@@ -28,10 +28,12 @@ export class SmallRepository {
     return runGit(this.folder, given, environment);
   }
 
-  commit(subject: string, file = subject): void {
-    writeFileSync(join(this.folder, file), subject);
+  commit(message: string, file = message, text = message): void {
+    const path = join(this.folder, file);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, text);
     this.git("add", "--", file);
-    this.git("commit", "--quiet", "-m", subject);
+    this.git("commit", "--quiet", "-m", message);
   }
 
   branch(name: string, from: string): void {
