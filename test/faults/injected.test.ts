@@ -23,10 +23,11 @@ import {
 } from "../support/faults/injections.ts";
 import { temporaryFolder } from "../support/ledger-fixture.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
+import { printSeed, seedOf } from "../support/random-test.ts";
 
 const asked = process.env["INJECTIONS"] ?? "10";
 const only = new RegExp(process.env["INJECTIONS_ONLY"] ?? "");
-const seed = Number(process.env["INJECTIONS_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const seed = seedOf("INJECTIONS_SEED");
 const skip = noStrace() ?? false;
 
 let surveying: Promise<readonly CallPoint[]> | undefined;
@@ -94,11 +95,11 @@ test(
   { tags: ["service.every-check-receipt"], skip },
   async (t) => {
     const points = await surveyed();
-    const outcomes = await injected(t, chosen(points));
+    const injections = chosen(points);
+    printSeed(t, { cases: injections.length, seed, variable: "INJECTIONS_SEED" });
+    const outcomes = await injected(t, injections);
     const groups = new Set(points.map(({ call, file }) => `${call} ${file}`));
-    console.log(
-      `  seed ${seed}: ${points.length} calls of ${groups.size} kinds in one life; ${outcomes.length} injections`,
-    );
+    console.log(`  ${points.length} calls of ${groups.size} kinds in one life`);
     console.log(`  ${"call".padEnd(30)} asked came refused ended stopped wrong\n${countOf(outcomes)}`);
     for (const kind of ["pwrite64 ledger.db-wal", "fsync ledger.db-wal", "fsync ledger.db", "fsync head.pin.new"])
       assert.ok(groups.has(kind), `the life held: ${kind}`);

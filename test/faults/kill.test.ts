@@ -18,9 +18,10 @@ import { Load, type Answered } from "../support/faults/load.ts";
 import { answersEarly, decidesEarly, placeIn, verifies, type Place } from "../support/faults/place.ts";
 import { LedgerComparison } from "../support/faults/ledger-comparison.ts";
 import { spawnGate, startGate, type GateProcess } from "../support/gate-process.ts";
+import { printSeed, seedOf } from "../support/random-test.ts";
 
 const runs = Number(process.env["KILL_RUNS"] ?? 8);
-const seed = Number(process.env["KILL_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const seed = seedOf("KILL_SEED");
 const clients = 4;
 const runsOfHistory = 100;
 
@@ -85,6 +86,7 @@ test(
   `${runs} kills under load lose no answered check`,
   { tags: ["service.every-check-receipt", "receipt.one-row", "receipt.chain-hashes"] },
   async (t) => {
+    printSeed(t, { cases: runs, seed, variable: "KILL_SEED" });
     const dice = new Dice(seed);
     const outcomes: Outcome[] = [];
     for (let done = 0; done < runs; done += runsOfHistory) {
@@ -98,7 +100,7 @@ test(
     const inStart = sum((each) => each.inStart);
     const lost = outcomes.flatMap((each) => each.lost);
     console.log(
-      `  seed ${seed}: ${runs} kills (${inStart} in the start), ${answered} answered, ${rows} rows, ` +
+      `  ${runs} kills (${inStart} in the start), ${answered} answered, ${rows} rows, ` +
         `${lost.length} lost, ${twice} answered twice`,
     );
     assert.deepEqual(lost, []);
@@ -133,6 +135,7 @@ async function killApprovals(place: Place, count: number, dice: Dice): Promise<[
 }
 
 test(`${runs} kills lose no decision, and no approval is used twice`, async (t) => {
+  printSeed(t, { cases: runs, seed, variable: "KILL_SEED" });
   const dice = new Dice(seed);
   const sum = { answers: 0, decided: 0, used: 0 };
   for (let done = 0; done < runs; done += 20) {
@@ -141,7 +144,7 @@ test(`${runs} kills lose no decision, and no approval is used twice`, async (t) 
     assert.equal(problem, undefined, `seed ${seed}`);
     for (const name of ["answers", "decided", "used"] as const) sum[name] += load.counts[name];
   }
-  t.diagnostic(`seed ${seed}: ${runs} kills, ${JSON.stringify(sum)}`);
+  t.diagnostic(JSON.stringify(sum));
   assert.ok(sum.used >= 2 * runs && sum.decided > 0, "the load was a load");
 });
 

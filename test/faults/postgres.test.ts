@@ -16,10 +16,12 @@ import {
 } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
 import { NotKept, type LedgerStore } from "../../packages/svc-gate/src/ledger/store/store.ts";
 import type { StoredRow } from "../../packages/svc-gate/src/ledger/entry/row.ts";
+import { Dice } from "../support/campaign/random.ts";
 import { control } from "../support/controls/control.ts";
 import { sha256 } from "../support/ledger-fixture.ts";
 import { startProxy, type Proxy } from "../support/postgres-proxy.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { printSeed, seedOf } from "../support/random-test.ts";
 import { commit, storedRow } from "../support/store-suite.ts";
 
 const server = await startPostgres({ after });
@@ -159,6 +161,9 @@ function faultsOf(there: PostgresServer): void {
     });
 
     test("kill -9 of the server loses no committed row, keeps no uncommitted row and leaves no gap", async (t) => {
+      const [kills, seed] = [5, seedOf("RANDOM_SEED")];
+      printSeed(t, { cases: kills, seed, variable: "RANDOM_SEED" });
+      const dice = new Dice(seed);
       const { store } = await open(t, { url: there.url(), within: { connect: 2000 } });
       const kept = new Set<string>();
       const stop = new AbortController();
@@ -178,9 +183,9 @@ function faultsOf(there: PostgresServer): void {
       const more = async (): Promise<void> => {
         for (const before = kept.size; kept.size < before + 20;) await Promise.race([wait(5), load]);
       };
-      for (let kills = 0; kills < 5; kills += 1) {
+      for (let killed = 0; killed < kills; killed += 1) {
         await more();
-        await wait(Math.random() * 10);
+        await wait(dice.between(0, 10));
         await there.kill();
         await there.start();
       }

@@ -12,9 +12,10 @@ import { control } from "../support/controls/control.ts";
 import { flushesNever } from "../support/faults/place.ts";
 import { cutPower, noPowerCut, type FileSystem, type PowerCuts } from "../support/faults/power-cut.ts";
 import { temporaryFolder } from "../support/ledger-fixture.ts";
+import { printSeed, seedOf } from "../support/random-test.ts";
 
 const cuts = Number(process.env["POWER_CUTS"] ?? 4);
-const seed = Number(process.env["POWER_CUT_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const seed = seedOf("POWER_CUT_SEED");
 const fileSystems = (process.env["POWER_CUT_FILE_SYSTEMS"] ?? "ext4").split(" ") as FileSystem[];
 const cutsOfSession = 10;
 
@@ -22,7 +23,7 @@ function told(fileSystem: string, report: PowerCuts): void {
   const { cuts: happened, required, lost, writes, flushes, unflushed, problems } = report;
   const fates = Object.entries(unflushed).map(([fate, times]) => `${fate} ${times}`);
   console.log(
-    `  seed ${seed}, ${fileSystem}: ${happened} cuts (unflushed ${fates.join(", ")}) in ${writes} writes and ${flushes} flushes: ` +
+    `  ${fileSystem}: ${happened} cuts (unflushed ${fates.join(", ")}) in ${writes} writes and ${flushes} flushes: ` +
       `${required} answers before them, ${lost} lost, ${problems.length} not served`,
   );
 }
@@ -33,6 +34,7 @@ for (const fileSystem of fileSystems) {
     `${cuts} power cuts on ${fileSystem} lose no answered check`,
     { tags: ["service.every-check-receipt"], skip },
     async (t) => {
+      printSeed(t, { cases: cuts, seed, variable: "POWER_CUT_SEED" });
       const report = await cutPower({
         folder: temporaryFolder(t),
         fileSystem,

@@ -15,6 +15,7 @@ import { firstSince } from "../../packages/svc-gate/src/ledger/history/query.ts"
 import { ask, check, key as apiKey, startGate } from "../support/gate.ts";
 import { append, contracts, engine, entry, temporaryFolder } from "../support/ledger-fixture.ts";
 import { startPostgres } from "../support/postgres-server.ts";
+import { randomRuns } from "../support/random-test.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -113,7 +114,7 @@ function onEngine(name: string, open: (folder: string) => Promise<Ledger>): void
         const wanted = all.filter((row) => fits(row, query)).slice(0, query.limit);
         assert.deepEqual(await shown(ledger, query), wanted);
       }),
-      { numRuns: 300 },
+      randomRuns(t, 300),
     );
     const half = { since: at0 + 5 * minute, until: at0 + 7 * minute };
     const within = await shown(ledger, { before: Number.MAX_SAFE_INTEGER, limit: 1000, ...half });

@@ -34,6 +34,7 @@ import {
 import { append, engine, entry } from "../support/ledger-fixture.ts";
 import { mutatedEnvironment, preload as mutationPreload } from "../support/mutation/sources.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { printSeed, seedOf } from "../support/random-test.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -50,7 +51,7 @@ function messageWith(log: string, part: string): string {
   return String(JSON.parse(log.split("\n").find((line) => line.includes(part)) ?? "{}").msg);
 }
 
-const seed = Number(process.env["REPLICAS_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const seed = seedOf("REPLICAS_SEED");
 const preload = pathToFileURL(join(import.meta.dirname, "..", "support", "campaign", "gate-preload.ts")).href;
 const server = await startPostgres({ after }, { max_connections: 80 });
 
@@ -207,7 +208,7 @@ function replicas(there: PostgresServer): void {
   suite("PostgreSQL: replicas under load", () => {
     for (const count of [2, 4]) {
       test(`${count} replicas with different clocks keep counters exact and write one row for each answer`, async (t) => {
-        t.diagnostic(`seed ${seed}`);
+        printSeed(t, { cases: 800, seed, variable: "REPLICAS_SEED" });
         const { load, findings, verified } = await loadOnOneTenant(t, there, `load_${count}`, { count, answers: 800 });
         const { rows, checks, unanswered, lost, twice, keptThoughRefused, problems } = findings;
         assert.deepEqual(

@@ -7,6 +7,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { pathToFileURL } from "node:url";
+import { control } from "../support/controls/control.ts";
 import { temporaryFolder } from "../support/ledger-fixture.ts";
 import { commitsAfter, type Commit } from "../support/history.ts";
 import { environment, SmallRepository } from "../support/small-repository.ts";
@@ -90,7 +91,7 @@ suite("the subjects of commits", () => {
     assert.deepEqual(typeof commits === "string" ? commits : commits.flatMap(faultsOf), []);
   });
 
-  test("positive control: each bad subject is noticed, each rule notices one, and good subjects pass", () => {
+  control("positive control: each bad subject is noticed, each rule notices one, and good subjects pass", () => {
     const isBad = (subject: string): boolean => faultsOf({ hash: "a", subject }).length > 0;
     assert.deepEqual(
       bad.filter((subject) => !isBad(subject)),
@@ -180,7 +181,7 @@ suite("the subjects of commits", () => {
     assert.deepEqual(subjectsOf(repository), ["after"]);
   });
 
-  test("positive control: a bad subject is found in a repository, as it is or in a merge", (t) => {
+  control("positive control: a bad subject is found in a repository, as it is or in a merge", (t) => {
     const repository = new SmallRepository(t);
     repository.commit("before");
     repository.commit("add the check", "check");

@@ -7,6 +7,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
+import { control } from "../support/controls/control.ts";
 import { commitsAfter, fileAt } from "../support/history.ts";
 import { environment, SmallRepository } from "../support/small-repository.ts";
 import { root, trackedPaths } from "../support/tracked.ts";
@@ -124,7 +125,7 @@ suite("the size of documents and sources", () => {
     assert.deepEqual(count(files), { documents: 5, "packages/a": 2, clients: 3, adapters: 1 });
   });
 
-  test("positive control: an excess, a package without a maximum and a removed package are noticed", () => {
+  control("positive control: an excess, a package without a maximum and a removed package are noticed", () => {
     const maxima = { documents: 100, clients: 100, gone: 100 };
     assert.deepEqual(excesses({ documents: 101, clients: 100, "packages/new": 1 }, maxima), [
       `documents: 101 words, over 100: remove some, or raise ${file} in a commit with a line \`Grows documents: REASON\``,
@@ -142,7 +143,7 @@ suite("the size of documents and sources", () => {
     });
   });
 
-  test("positive control: each commit that raises a maximum without a reason is found, also a merge", (t) => {
+  control("positive control: each commit that raises a maximum without a reason is found, also a merge", (t) => {
     const repository = new SmallRepository(t);
     const change = (message: string, maxima: Counts): void => repository.commit(message, file, JSON.stringify(maxima));
     change("first", { clients: 200, adapters: 100 });

@@ -15,6 +15,7 @@ import { control } from "../support/controls/control.ts";
 import { exchange, key, startGate, type Running } from "../support/gate.ts";
 import { bodies, call, json, keepAlive, length, oddities, post, types } from "../support/http-requests.ts";
 import { Chance } from "../support/model/chance.ts";
+import { printSeed, seedOf } from "../support/random-test.ts";
 
 const contentLength = (body: string): string => `Content-Length: ${Buffer.byteLength(body)}`;
 
@@ -220,9 +221,11 @@ test("hostile and odd requests get the same bytes on the fast path and from Fast
 });
 
 test("random mutations of a check get the same bytes on the fast path and from Fastify", async (t) => {
+  const [seed, cases] = [seedOf("PLAIN_CHECK_SEED", 20_261_123), 400];
+  printSeed(t, { cases, seed, variable: "PLAIN_CHECK_SEED" });
   // The valve would hold refusals back for longer than the test waits for an answer.
   t.mock.method(Valve.prototype, "pass", (action: () => void) => (action(), true));
-  const sent = mutations(20_261_123, 400);
+  const sent = mutations(seed, cases);
   const found = await both(t, sent, {}, 40);
   assert.deepEqual(differences(found, sent), []);
   assert.ok(found.plain > 60, `positive control: the fast path handled ${found.plain} requests`);

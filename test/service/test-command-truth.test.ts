@@ -13,8 +13,9 @@ import { payments, startDesk } from "../support/approvals.ts";
 import { temporaryFolder } from "../support/gate.ts";
 import { Chance } from "../support/model/chance.ts";
 import { tillOf, type Till } from "../support/outcomes.ts";
+import { printSeed, seedOf } from "../support/random-test.ts";
 
-const seed = Number(process.env["TRUTH_SEED"] ?? Date.now() % 1_000_000_000);
+const seed = seedOf("TRUTH_SEED");
 const rounds = 4;
 const stepsOfRound = 60;
 
@@ -142,6 +143,7 @@ function tested(t: TestContext, steps: readonly object[]): Promise<Outcome> {
 suite(`random sessions with persons who decide and keys that report (TRUTH_SEED=${seed})`, () => {
   for (let round = 0; round < rounds; round += 1)
     test(`session ${round + 1} of ${rounds}: a test case agrees with the gate`, async (t) => {
+      printSeed(t, { cases: stepsOfRound, seed, variable: "TRUTH_SEED" });
       const steps = await played(new Chance(seed + round), await tillOf(await startDesk(t, { contract, persons })));
       const { exitCode, text } = await tested(t, steps);
       assert.equal(exitCode, 0, text);

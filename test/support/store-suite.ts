@@ -14,6 +14,7 @@ import {
 } from "../../packages/svc-gate/src/ledger/store/store.ts";
 import { changeColumns, type StoredRow } from "../../packages/svc-gate/src/ledger/entry/row.ts";
 import { sha256, temporaryFolder } from "./ledger-fixture.ts";
+import { randomRuns } from "./random-test.ts";
 import { storeRepeats } from "./store-repeats.ts";
 
 /** An engine and how to open it at a location; the same location gives the same ledger again. */
@@ -136,7 +137,7 @@ export function storeSuite(name: string, engine: Engine): void {
           const fitting = rows.slice(from - 1, before - 1).filter(fits);
           assert.deepEqual(await all(store.read(query)), fitting.toReversed().slice(0, query.limit));
         }),
-        { numRuns: 150 },
+        randomRuns(t, 150),
       );
     });
 
@@ -221,7 +222,7 @@ export function storeSuite(name: string, engine: Engine): void {
             await store.close();
           },
         ),
-        { numRuns: 12 },
+        randomRuns(t, 12),
       );
     });
 

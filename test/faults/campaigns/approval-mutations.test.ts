@@ -10,9 +10,10 @@ import { startDesk, type Desk } from "../../support/approvals.ts";
 import { control } from "../../support/controls/control.ts";
 import { ask, key } from "../../support/gate.ts";
 import type { Mutation } from "../../support/mutation/mutate.ts";
+import { printSeed, seedOf } from "../../support/random-test.ts";
 
 const wanted = Number(process.env["MUTATIONS"] ?? 1000);
-const seed = Number(process.env["MUTATION_SEED"] ?? Date.now() % 1_000_000_000);
+const seed = seedOf("MUTATION_SEED");
 
 /** Every call of the tools waits for a person, so nothing but an approval can allow it. */
 const contract = `contract: any
@@ -146,6 +147,7 @@ async function asks(desk: Desk, body: string): Promise<any> {
 }
 
 test(`[issue 16] ${wanted} changes of an approved call are not let through (seed ${seed})`, async (t) => {
+  printSeed(t, { cases: wanted, seed, variable: "MUTATION_SEED" });
   const desk = await startDesk(t, { contract, mandate });
   assert.deepEqual(await missed(desk, wanted), []);
 });

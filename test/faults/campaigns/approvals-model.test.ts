@@ -17,9 +17,10 @@ import { kept, orders } from "../../support/model/approvals/kept.ts";
 import { shrink, stepsOf, type Step } from "../../support/model/approvals/steps.ts";
 import type { Mutation } from "../../support/mutation/mutate.ts";
 import { mutatedEnvironment, preload } from "../../support/mutation/sources.ts";
+import { printSeed, seedOf } from "../../support/random-test.ts";
 
 const runs = Number(process.env["APPROVAL_RUNS"] ?? 100);
-const seed = Number(process.env["APPROVAL_SEED"] ?? Date.now() % 1_000_000_000);
+const seed = seedOf("APPROVAL_SEED");
 const length = Number(process.env["APPROVAL_ORDERS"] ?? 3);
 
 /** Runs a history on a ledger of its own. */
@@ -40,6 +41,7 @@ suite("approvals and a second implementation agree", () => {
   for (const { name, steps } of kept) test(`gate and model agree on ${name}`, (t) => agrees(t, name, steps));
 
   test(`gate and model agree on ${runs} random histories from seed ${seed}`, async (t) => {
+    printSeed(t, { cases: runs, seed, variable: "APPROVAL_SEED" });
     const met: Met = new Map();
     for (let each = seed; each < seed + runs; each += 1) await agrees(t, `seed ${each}`, stepsOf(each), met);
     t.diagnostic(JSON.stringify(Object.fromEntries([...met].toSorted(([one], [other]) => one.localeCompare(other)))));

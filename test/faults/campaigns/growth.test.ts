@@ -13,9 +13,10 @@ import type { ContractFunction } from "../../../packages/svc-gate/src/contract/f
 import { Dice } from "../../support/campaign/random.ts";
 import { control } from "../../support/controls/control.ts";
 import { growthOf, type Growth, type Hostile } from "../../support/growth.ts";
+import { printSeed, seedOf } from "../../support/random-test.ts";
 
 const sources = new URL("../../../packages/svc-gate/src/", import.meta.url).pathname;
-const seed = Number(process.env["SVC_GROWTH_SEED"] ?? 7);
+const seed = seedOf("SVC_GROWTH_SEED", 7);
 
 /** Patterns on texts whose length is bounded elsewhere, with the bound. */
 const bounded: Readonly<Record<string, string>> = {
@@ -356,7 +357,7 @@ suite("time to read a text", () => {
   });
 
   test("no pattern needs more than linear time", (t) => {
-    t.diagnostic(`seed ${seed}, ${all.length} patterns`);
+    printSeed(t, { cases: all.length, seed, variable: "SVC_GROWTH_SEED" });
     assert.ok(all.length > 300);
     const found = all.flatMap((pattern) => {
       const growth = worstOf(pattern);
@@ -390,7 +391,7 @@ suite("time to read a text", () => {
   });
 
   test("no function needs more than linear time for a text", (t) => {
-    t.diagnostic(`${readers.length} functions with their arguments`);
+    printSeed(t, { cases: readers.length, seed, variable: "SVC_GROWTH_SEED" });
     const found = readers.flatMap(({ name, run, language: { pieces, places, length } }) =>
       [...pieces, ...pairsOf(pieces)].flatMap((pump) =>
         places.flatMap((place) => {

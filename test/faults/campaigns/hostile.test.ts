@@ -9,11 +9,13 @@ import { existsSync, readFileSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
+import { Dice } from "../../support/campaign/random.ts";
 import { control } from "../../support/controls/control.ts";
 import { ask, key, spawnGate, temporaryFolder, writeContracts, type Spawned } from "../../support/gate.ts";
+import { printSeed, seedOf } from "../../support/random-test.ts";
 
 const runs = Number(process.env["HOSTILE_RUNS"] ?? 3000);
-const seed = Number(process.env["HOSTILE_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const seed = seedOf("HOSTILE_SEED");
 
 const contract = `contract: purse
 platform:
@@ -38,19 +40,12 @@ rules:
   - { rule: asked, on: [pay], when: counters.asked < 0, verdict: BLOCK, reason: never }
 `;
 
-/** mulberry32: small, seeded, and random enough for choices. */
 function chance(from: number): {
   readonly number: (below: number) => number;
   readonly pick: <T>(items: readonly T[]) => T;
 } {
-  let state = from;
-  const number = (below: number): number => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % below;
-  };
-  return { number, pick: (items) => items[number(items.length)] as (typeof items)[number] };
+  const dice = new Dice(from);
+  return { number: (below) => Math.floor(dice.between(0, below)), pick: (items) => dice.oneOf(items) };
 }
 type Chance = ReturnType<typeof chance>;
 
@@ -358,7 +353,7 @@ test(
   `${runs} hostile requests get no 5xx and no ALLOW that an independent reader does not give`,
   { tags: ["platform.from-platform-only", "platform.not-verified"] },
   async (t) => {
-    t.diagnostic(`HOSTILE_SEED=${seed}`);
+    printSeed(t, { cases: runs, seed, variable: "HOSTILE_SEED" });
     const folder = temporaryFolder(t);
     writeContracts(folder, { contracts: { "purse.yaml": contract } });
     const gate = await spawnGate(t, ["--mode", "enforce", "--log", "silent"], {

@@ -24,9 +24,10 @@ import { generateNext, generateWhole } from "../../support/model/generate-rollou
 import type { Call, Contract, Rule, Scenario } from "../../support/model/language.ts";
 import { decideCall, type Receipt } from "../../support/model/model.ts";
 import { names, reads } from "../../support/model/walk.ts";
+import { printSeed, seedOf } from "../../support/random-test.ts";
 
 const runs = Number(process.env["LEDGER_RUNS"] ?? 6);
-const seed = Number(process.env["MODEL_SEED"] ?? Date.now() % 1_000_000_000);
+const seed = seedOf("MODEL_SEED");
 const callsMax = 40;
 /** How long a call waits for a person by default. */
 const decideWithinMs = 3_600_000;
@@ -186,6 +187,7 @@ type Work = (data: string, scenario: Scenario, from: number) => Promise<void>;
 const foldingSeed = 101;
 
 async function eachScenario(t: TestContext, work: Work) {
+  printSeed(t, { cases: runs, seed, variable: "MODEL_SEED" });
   const folder = temporaryFolder(t);
   for (let from = seed; from < seed + runs; from += 1)
     await work(join(folder, String(from)), generateWhole(from, callsMax), from);

@@ -21,6 +21,7 @@ import { generate } from "../../support/model/generate.ts";
 import type { Scenario } from "../../support/model/language.ts";
 import { minimise } from "../../support/model/minimise.ts";
 import { printContract, printMandate } from "../../support/model/print.ts";
+import { printSeed, seedOf } from "../../support/random-test.ts";
 
 const regressions = fileURLToPath(new URL("../../support/model/regressions", import.meta.url));
 const names = readdirSync(regressions).filter((name) => name.endsWith(".json"));
@@ -29,7 +30,7 @@ const kept = names.map((name) => ({
   scenario: JSON.parse(readFileSync(join(regressions, name), "utf8")) as Scenario,
 }));
 const runs = Number(process.env["MODEL_RUNS"] ?? 300);
-const seed = Number(process.env["MODEL_SEED"] ?? Date.now() % 1_000_000_000);
+const seed = seedOf("MODEL_SEED");
 const callsMax = 40;
 
 /** Returns the difference between model and engine, or why the engine does not compile a valid contract. */
@@ -73,6 +74,7 @@ suite("the engine and the model", () => {
   }
 
   test(`the engine and the model judge ${runs} random scenarios alike (MODEL_SEED=${seed})`, (t) => {
+    printSeed(t, { cases: runs, seed, variable: "MODEL_SEED" });
     const coverage = new Coverage();
     for (let each = seed; each < seed + runs; each += 1) {
       const scenario = generateWhole(each, 1 + (each % callsMax));
@@ -99,8 +101,10 @@ suite("the engine and the model", () => {
     assert.ok(coverage.of("counter read, more") > coverage.of("counter read, 0") / 10, coverage.toString());
   });
 
-  test("the compiler refuses a contract with one fault and reports the code of that fault", () => {
-    for (let each = seed; each < seed + Math.ceil(runs / 10); each += 1) {
+  test("the compiler refuses a contract with one fault and reports the code of that fault", (t) => {
+    const faults = Math.ceil(runs / 10);
+    printSeed(t, { cases: faults, seed, variable: "MODEL_SEED" });
+    for (let each = seed; each < seed + faults; each += 1) {
       const { fault, code, scenario } = spoil(generate(each, 1), each);
       const policySet = compile(scenario);
       const codes = policySet.ok ? [] : policySet.problem.map((problem) => /^error\[([a-z-]+)\]/.exec(problem)?.[1]);

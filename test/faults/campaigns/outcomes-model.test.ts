@@ -10,15 +10,17 @@ import { suite, test, type TestContext } from "node:test";
 import { control } from "../../support/controls/control.ts";
 import { temporaryFolder } from "../../support/gate.ts";
 import { runOutcomes, type Ignored } from "../../support/model/outcomes/run.ts";
+import { printSeed, seedOf } from "../../support/random-test.ts";
 
 const runs = Number(process.env["OUTCOME_RUNS"] ?? 20);
-const seed = Number(process.env["OUTCOME_SEED"] ?? Date.now() % 1_000_000_000);
+const seed = seedOf("OUTCOME_SEED");
 
 const once = (t: TestContext, each: number, ignored?: Ignored): Promise<string | undefined> =>
   runOutcomes(join(temporaryFolder(t), "data"), each, ignored);
 
 suite("outcomes and a plain recount agree", () => {
   test(`[issue 17] gate and recount agree on ${runs} random histories from seed ${seed}`, async (t) => {
+    printSeed(t, { cases: runs, seed, variable: "OUTCOME_SEED" });
     for (let each = seed; each < seed + runs; each += 1) assert.equal(await once(t, each), undefined, `seed ${each}`);
   });
 

@@ -13,9 +13,10 @@ import { compile, Engine } from "../../support/model/engine.ts";
 import { generate } from "../../support/model/generate.ts";
 import { mutate, type Kind, type Mutation } from "../../support/model/mutate.ts";
 import { printContract } from "../../support/model/print.ts";
+import { printSeed, seedOf } from "../../support/random-test.ts";
 
 const pairs = Number(process.env["DIFF_PAIRS"] ?? 30);
-const seed = Number(process.env["DIFF_SEED"] ?? 1);
+const seed = seedOf("DIFF_SEED", 1);
 /** A bound that only detects a hang. */
 const timeMs = 120_000;
 const callsMax = 400;
@@ -85,6 +86,7 @@ suite("random pairs of contracts", () => {
     `diff gives no wrong answer on ${pairs} pairs from seed ${seed}, and at most 5 % unknown`,
     { timeout: 3_600_000 },
     async (t) => {
+      printSeed(t, { cases: pairs, seed, variable: "DIFF_SEED" });
       const solver = await opened;
       assert.ok(solver, "z3-solver is not installed");
       const counts = new Map<string, number>();

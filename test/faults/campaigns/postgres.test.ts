@@ -10,8 +10,9 @@ import type { Bug } from "../../support/campaign/bugs.ts";
 import { runCampaign } from "../../support/campaign/campaign.ts";
 import type { FailureName } from "../../support/campaign/failures.ts";
 import { control } from "../../support/controls/control.ts";
+import { printSeed, seedOf } from "../../support/random-test.ts";
 
-const seed = Number(process.env["CAMPAIGN_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const seed = seedOf("CAMPAIGN_SEED");
 const ordinary = { seed, clients: 8, pauseMs: 60, bounds: "short" } as const;
 
 const list: readonly FailureName[] = [
@@ -35,13 +36,12 @@ test(
   `${list.length} failures lose no answered check and write none twice`,
   { tags: ["service.every-check-receipt"] },
   async (t) => {
+    printSeed(t, { cases: list.length, seed, variable: "CAMPAIGN_SEED" });
     const report = await runCampaign({ ...ordinary, failures: list, replicas: 3 });
     if (typeof report === "string") return t.skip(report);
     const { lost, twice, keptThoughRefused, problems, happened, answered, rows, verified, after, ends } = report;
     const failures = [...happened.values()].reduce((sum, times) => sum + times, 0);
-    t.diagnostic(
-      `seed ${seed}: ${failures} failures, ${answered} answered, ${rows} rows, ${report.unanswered} unanswered`,
-    );
+    t.diagnostic(`${failures} failures, ${answered} answered, ${rows} rows, ${report.unanswered} unanswered`);
     assert.deepEqual(
       { lost, twice, keptThoughRefused, problems },
       { lost: [], twice: [], keptThoughRefused: [], problems: [] },

@@ -19,9 +19,10 @@ import { control } from "../../support/controls/control.ts";
 import { root } from "../../support/gate.ts";
 import { Chance } from "../../support/model/chance.ts";
 import { randomBody } from "../../support/random-call.ts";
+import { printSeed, seedOf } from "../../support/random-test.ts";
 
 const runs = Number(process.env["FIDELITY_RUNS"] ?? 3000);
-const seed = Number(process.env["FIDELITY_SEED"] ?? 20_261_121);
+const seed = seedOf("FIDELITY_SEED", 20_261_121);
 const folder = mkdtempSync(join(tmpdir(), "svc-gate-replay-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -112,7 +113,8 @@ const plain: ReplayOptions = { examples: "3", json: true };
 suite(`${runs} random checks, seed ${seed}`, async () => {
   await fill(data);
 
-  test("replay decides each check again with the same verdict, rule, reason, trace and counters", async () => {
+  test("replay decides each check again with the same verdict, rule, reason, trace and counters", async (t) => {
+    printSeed(t, { cases: runs, seed, variable: "FIDELITY_SEED" });
     const { exitCode, text } = await replayCommand(data, plain);
     const found = JSON.parse(text);
     assert.deepEqual([exitCode, found.disagreements, found.shown, found.skipped], [0, 0, [], []], text.slice(0, 2000));

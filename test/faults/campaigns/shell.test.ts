@@ -24,10 +24,11 @@ import {
 } from "../../support/differential/shell/differential.ts";
 import { canSeal, openSandbox, shellPath, type Sandbox } from "../../support/differential/shell/sandbox.ts";
 import { alwaysDoubt, productions } from "../../support/differential/shell/texts.ts";
+import { printSeed, seedOf } from "../../support/random-test.ts";
 
 const shortRun = 3_000;
 const count = Number(process.env["SVC_DIFFERENTIAL_SHELL"] ?? shortRun);
-const seed = Number(process.env["SVC_DIFFERENTIAL_SEED"] ?? Math.floor(Math.random() * 2 ** 30));
+const seed = seedOf("SVC_DIFFERENTIAL_SEED");
 /** For what must come about in each run: coverage, and the holes of the controls. */
 const fixedSeed = 1;
 /** The least share of harmless texts; with fewer, the run shows little. */
@@ -96,7 +97,7 @@ suite("shell() against real shells", { skip: missing ?? false }, () => {
 
   test("no random text with a harmless record does harm", async (t) => {
     assert.ok(isSealed || count <= shortRun, "a long run needs namespaces: run it on Linux with `unshare` allowed");
-    t.diagnostic(`seed ${seed}, ${count} texts`);
+    printSeed(t, { cases: count, seed, variable: "SVC_DIFFERENTIAL_SEED" });
     const differential = start(t, read, shellContract(sandbox.area));
     for (let at = 0; at < count; at += 1) await differential.random(seed + at, focusOf(at));
     await writeMissing(differential, seed + count);

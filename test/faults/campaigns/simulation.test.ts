@@ -16,6 +16,7 @@ import { planOf, type Plan } from "../../support/simulation/plan.ts";
 import { shrink } from "../../support/simulation/shrink.ts";
 import { loadSources, type Sources } from "../../support/simulation/sources.ts";
 import { live, type Came } from "../../support/simulation/world.ts";
+import { printSeed, seedOf } from "../../support/random-test.ts";
 
 const regressions = fileURLToPath(new URL("../../support/simulation/regressions", import.meta.url));
 const kept = readdirSync(regressions).map((name) => ({
@@ -23,7 +24,7 @@ const kept = readdirSync(regressions).map((name) => ({
   plan: JSON.parse(readFileSync(join(regressions, name), "utf8")) as Plan,
 }));
 const crashesWanted = Number(process.env["SIMULATION_RUNS"] ?? 250);
-const seed = Number(process.env["SIMULATION_SEED"] ?? Date.now() % 1_000_000_000);
+const seed = seedOf("SIMULATION_SEED");
 
 /** The report over all histories. */
 const counted = [
@@ -62,6 +63,7 @@ await suite("a gate on a simulated machine", async () => {
   }
 
   test(`a gate loses nothing in ${crashesWanted} crashes from seed ${seed} (set SIMULATION_SEED to repeat)`, async (t) => {
+    printSeed(t, { cases: crashesWanted, seed, variable: "SIMULATION_SEED" });
     const sum = { histories: 0, crashes: 0, ...zeros };
     const begun = performance.now();
     for (let each = seed; sum.crashes < crashesWanted; each += 1) {

@@ -28,9 +28,10 @@ import {
   type Reader,
 } from "../../support/differential/sql/run.ts";
 import { startPostgres, type PostgresServer } from "../../support/postgres-server.ts";
+import { printSeed, seedOf } from "../../support/random-test.ts";
 
 const count = Number(process.env["SVC_DIFFERENTIAL_SQL"] ?? 6_000);
-const seed = Number(process.env["SVC_DIFFERENTIAL_SEED"] ?? Math.floor(Math.random() * 2 ** 30));
+const seed = seedOf("SVC_DIFFERENTIAL_SEED");
 /** For what must come about in each run: coverage, and the effects of the controls. */
 const fixedSeed = 1;
 /**
@@ -128,7 +129,7 @@ suite("sql() against PostgreSQL", () => {
 
   test("no random statement with a harmless record has an effect", async (t) => {
     if (missing !== undefined) return t.skip(missing);
-    t.diagnostic(`seed ${seed}, ${count} statements`);
+    printSeed(t, { cases: count, seed, variable: "SVC_DIFFERENTIAL_SEED" });
     const grammar = new Grammar(seed, { names });
     const outcome = await runDifferential({ runner, reader: read, statements: () => grammar.statement(), count });
     report(outcome, (line) => t.diagnostic(line));

@@ -18,6 +18,7 @@ import * as importer from "../../../packages/workbench/src/commands/import-tools
 import { startFakeGate } from "../../support/agent.ts";
 import type { Mutation } from "../../support/mutation/mutate.ts";
 import { mutatedEnvironment, preload } from "../../support/mutation/sources.ts";
+import { randomRuns } from "../../support/random-test.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -312,7 +313,7 @@ suite("svc-gate import-tools and other sources", { concurrency: 2 }, () => {
     says("a host's contract", stdout);
   });
 
-  test("the importer and the proxy write each name in the same way, and no two names become one", () => {
+  test("the importer and the proxy write each name in the same way, and no two names become one", (t) => {
     const text = fc.string({
       unit: fc.constantFrom("a", "_", "__", ".", "%", "2E", "\u0430", "\n", "\u{1f600}", "*", ":"),
     });
@@ -321,6 +322,7 @@ suite("svc-gate import-tools and other sources", { concurrency: 2 }, () => {
         assert.equal(importer.escapedName(one), agent.escapedName(one));
         if (one !== other) assert.notEqual(importer.escapedName(one), importer.escapedName(other));
       }),
+      randomRuns(t),
     );
     assert.equal(importer.escapedName("a\ud800"), undefined);
     assert.throws(() => agent.escapedName("a\ud800"));

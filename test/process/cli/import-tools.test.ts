@@ -22,6 +22,7 @@ import { yamlFlow } from "../../../packages/workbench/src/commands/import-tools/
 import { compileContracts, renderDiagnostic, type PolicySet } from "../../../packages/svc-gate/src/contract/mod.ts";
 import type { Json } from "../../../packages/svc-gate/src/wire/mod.ts";
 import { sentencesOf } from "../../support/sentences.ts";
+import { randomRuns } from "../../support/random-test.ts";
 
 const says = sentencesOf(import.meta.filename);
 
@@ -126,7 +127,7 @@ suite("the import of a JSON schema", () => {
     says("references-that-multiply", member({ $ref: "#/$defs/l0" }, { $defs }).notes.split("; ").at(-1) ?? "");
   });
 
-  test("any JSON value as a schema gives a contract that compiles, and a second pass changes nothing", () => {
+  test("any JSON value as a schema gives a contract that compiles, and a second pass changes nothing", (t) => {
     const { json } = fc.letrec<{ json: unknown }>((tie) => ({
       json: fc.oneof(
         { maxDepth: 4 },
@@ -154,7 +155,7 @@ suite("the import of a JSON schema", () => {
         compiled(contractOf("c", [{ name: "t", summary: "", input, notes }]));
         assert.equal(yamlFlow(toSubset(input).schema), yamlFlow(input), "the second time");
       }),
-      { numRuns: 300 },
+      randomRuns(t, 300),
     );
   });
 });

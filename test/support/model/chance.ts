@@ -1,27 +1,14 @@
-/** Random numbers that depend on a seed alone (mulberry32). */
-export class Chance {
-  #state: number;
+import { Dice } from "../campaign/random.ts";
 
-  constructor(seed: number) {
-    this.#state = seed >>> 0;
-  }
-
-  /** From 0 up to, not including, 1. */
-  next(): number {
-    this.#state = (this.#state + 0x6d2b79f5) >>> 0;
-    let mixed = this.#state;
-    mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  }
-
+/** Random choices that depend on a seed alone. */
+export class Chance extends Dice {
   /** Returns a whole number from `from` to `to`, both included. */
   whole(from: number, to: number): number {
-    return from + Math.floor(this.next() * (to - from + 1));
+    return from + Math.floor(this.roll() * (to - from + 1));
   }
 
   often(share: number): boolean {
-    return this.next() < share;
+    return this.roll() < share;
   }
 
   pick<Item>(items: readonly Item[]): Item {
@@ -41,7 +28,7 @@ export class Chance {
 
   /** Returns one of the ways, each as likely as its weight says. */
   way<Made>(ways: readonly (readonly [weight: number, make: () => Made])[]): Made {
-    let left = this.next() * ways.reduce((sum, [weight]) => sum + weight, 0);
+    let left = this.roll() * ways.reduce((sum, [weight]) => sum + weight, 0);
     for (const [weight, make] of ways) {
       left -= weight;
       if (left < 0) return make();

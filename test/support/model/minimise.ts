@@ -1,6 +1,7 @@
+import { patience } from "../random-test.ts";
 import type { Scenario } from "./language.ts";
 
-const attemptsMax = 2000;
+const triesMax = 100_000;
 
 /** The members that a scenario may leave out at any place. */
 const optional = new Set(
@@ -14,24 +15,26 @@ const optional = new Set(
 type Tree = null | boolean | number | string | readonly Tree[] | { readonly [key: string]: Tree };
 
 /**
- * Returns the smallest interesting scenario: leaves out and simplifies one thing at a time until nothing more can go. A
- * scenario for which `interests` throws is not interesting.
+ * Returns the smallest interesting scenario: leaves out and simplifies one thing at a time until nothing more can go, or
+ * patience ends. A scenario for which `interests` throws is not interesting.
  */
 export function minimise(scenario: Scenario, interests: (smaller: Scenario) => boolean): Scenario {
   let best = scenario;
   let size = JSON.stringify(best).length;
-  for (let left = attemptsMax, found = true; found && left > 0;) {
+  const mayTry = patience(triesMax);
+  for (let found = true; found;) {
     found = false;
     for (const candidate of simpler(best as unknown as Tree)) {
       const smaller = candidate as unknown as Scenario;
       const ownSize = JSON.stringify(smaller).length;
-      if (ownSize >= size || !stillInterests(smaller, interests)) continue;
+      if (ownSize >= size) continue;
+      if (!mayTry()) return best;
+      if (!stillInterests(smaller, interests)) continue;
       best = smaller;
       size = ownSize;
       found = true;
       break;
     }
-    left -= 1;
   }
   return best;
 }

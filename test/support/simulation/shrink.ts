@@ -1,15 +1,16 @@
+import { patience } from "../random-test.ts";
 import type { Life, Plan } from "./plan.ts";
 
-const patienceMs = 300_000;
+const triesMax = 10_000;
 
-/** Minimises a failing history as far as five minutes allow: fewer lives, fewer faults, fewer calls. */
+/** Minimises a failing history as far as patience allows: fewer lives, fewer faults, fewer calls. */
 export async function shrink(plan: Plan, fails: (smaller: Plan) => Promise<boolean>): Promise<Plan> {
-  const end = Date.now() + patienceMs; // the test must end in time to name the history
+  const mayTry = patience(triesMax);
   let smallest = plan;
   for (let isSmaller = true; isSmaller;) {
     isSmaller = false;
     for (const smaller of smallerThan(smallest)) {
-      if (Date.now() > end) return smallest;
+      if (!mayTry()) return smallest;
       if (!(await fails(smaller))) continue;
       smallest = smaller;
       isSmaller = true;

@@ -14,6 +14,7 @@ import { readLines } from "../../../packages/agent/src/mcp/lines.ts";
 import { defaultName, escapedName, serverPrefix, toolName } from "../../../packages/agent/src/mcp/names.ts";
 import { RecentMap } from "../../../packages/agent/src/mcp/recent.ts";
 import { eventText, SseReader } from "../../../packages/agent/src/mcp/sse.ts";
+import { randomRuns } from "../../support/random-test.ts";
 
 suite("names at the gate", () => {
   test("names are written as the documentation says", () => {
@@ -31,7 +32,7 @@ suite("names at the gate", () => {
     assert.throws(() => escapedName("\ud800"), URIError);
   });
 
-  test("two pairs of names have two names at the gate", () => {
+  test("two pairs of names have two names at the gate", (t) => {
     const part = fc.string({ unit: fc.constantFrom("a", ".", "_", "%", "2E", ":", "é", "\u{1F600}"), minLength: 1 });
     const pair = fc.tuple(part, part, fc.boolean());
     const named = ([server, tool, isProject]: readonly [string, string, boolean]): string =>
@@ -41,6 +42,7 @@ suite("names at the gate", () => {
         assert.equal(named(one) === named(other), JSON.stringify(one) === JSON.stringify(other));
         assert.doesNotMatch(named(one), /__/);
       }),
+      randomRuns(t),
     );
   });
 
@@ -92,13 +94,14 @@ suite("JSON with one reading", () => {
     assert.throws(() => readJson('{"a":1'), JsonError);
   });
 
-  test("every value that JSON can write is read, and its canonical text does not depend on order", () => {
+  test("every value that JSON can write is read, and its canonical text does not depend on order", (t) => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const text = JSON.stringify(value);
         assert.deepEqual(readJson(text), JSON.parse(text));
         assert.deepEqual(JSON.parse(canonicalJson(JSON.parse(text))), JSON.parse(text));
       }),
+      randomRuns(t),
     );
     assert.equal(canonicalJson({ b: 1, a: { d: 1, c: 2 } }), canonicalJson({ a: { c: 2, d: 1 }, b: 1 }));
   });
@@ -138,7 +141,7 @@ suite("server-sent events", () => {
     assert.ok(performance.now() - start < 3000, "it takes less than 0.1 s");
   });
 
-  test("the pieces of a stream do not change its events", () => {
+  test("the pieces of a stream do not change its events", (t) => {
     const line = fc.string({ unit: fc.constantFrom("a", ":", " ", "é") });
     const event = fc.record({
       data: fc.array(line, { minLength: 1 }).map((lines) => lines.join("\n")),
@@ -160,6 +163,7 @@ suite("server-sent events", () => {
           events.map(({ data, id }) => ({ data, id: id?.replace(/^ /, " ") })),
         );
       }),
+      randomRuns(t),
     );
   });
 });

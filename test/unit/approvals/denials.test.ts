@@ -16,6 +16,7 @@ import {
   type Judgement,
 } from "../../../packages/svc-gate/src/approvals/mod.ts";
 import { control } from "../../support/controls/control.ts";
+import { randomRuns } from "../../support/random-test.ts";
 
 const now = 1_790_000_000_000;
 const hourMs = 3_600_000;
@@ -105,10 +106,10 @@ function agree(all: readonly Denied[], choose: typeof denialsThatMatter): void {
   }
 }
 
-test("a call is judged by the denials that matter as by all denials of its key", () => {
+test("a call is judged by the denials that matter as by all denials of its key", (t) => {
   fc.assert(
     fc.property(fc.array(denied, { maxLength: 40 }), (all) => agree(all, denialsThatMatter)),
-    { numRuns: 400 },
+    randomRuns(t, 400),
   );
 });
 

@@ -14,6 +14,7 @@ import {
   type GrantableCall,
 } from "../../../packages/svc-gate/src/approvals/mod.ts";
 import { control } from "../../support/controls/control.ts";
+import { printSeed, seedOf } from "../../support/random-test.ts";
 
 const now = 1_790_000_000_000;
 
@@ -152,8 +153,9 @@ function run(covers: typeof coveredAmounts, seed: number, met: Met): string | un
 }
 
 suite("grants and a naive model", () => {
-  const seed = Number(process.env["GRANT_SEED"] ?? Date.now() % 1_000_000_000);
+  const seed = seedOf("GRANT_SEED");
   test(`C20: both cover the same calls among 10,000, from seed ${seed}`, (t) => {
+    printSeed(t, { cases: 10_000, seed, variable: "GRANT_SEED" });
     const met: Met = { covered: 0, refused: 0 };
     assert.equal(run(coveredAmounts, seed, met), undefined);
     assert.equal(met.covered + met.refused, 10_000);

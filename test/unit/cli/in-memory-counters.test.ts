@@ -11,6 +11,7 @@ import { windowStart, type Counter } from "../../../packages/svc-gate/src/contra
 import { addDecimals } from "../../../packages/svc-gate/src/wire/mod.ts";
 import { compile, contractText } from "../../support/contract-kit.ts";
 import { control } from "../../support/controls/control.ts";
+import { randomRuns } from "../../support/random-test.ts";
 
 const definitions = compile(
   contractText({
@@ -48,7 +49,7 @@ const step = fc.record({
 });
 
 suite("counters in memory", () => {
-  test("a counter in memory equals the sum over all events of its key and window", () => {
+  test("a counter in memory equals the sum over all events of its key and window", (t) => {
     const began = Date.UTC(2026, 0, 15, 12);
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), fc.nat(200_000), (steps, back) => {
@@ -67,7 +68,7 @@ suite("counters in memory", () => {
           events.push({ ...move, at: now });
         }
       }),
-      { numRuns: 200 },
+      randomRuns(t, 200),
     );
   });
 

@@ -8,6 +8,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { OverTime } from "../../../packages/svc-gate/src/cli/report/over-time.ts";
 import { Contracts } from "../../../packages/svc-gate/src/cli/replay/decide-again.ts";
+import { randomRuns } from "../../support/random-test.ts";
 
 const acts = ["opened", "approved", "denied", "expired"] as const;
 
@@ -44,7 +45,7 @@ const told = fc.array(
   { minLength: 1, maxLength: 200 },
 );
 
-test("slices are at most 60, equal and without a gap, and begin at multiples of their length", () => {
+test("slices are at most 60, equal and without a gap, and begin at multiples of their length", (t) => {
   fc.assert(
     fc.property(told, (all) => {
       const slices = slicesOf(all);
@@ -57,10 +58,11 @@ test("slices are at most 60, equal and without a gap, and begin at multiples of 
       const rows = placed(all);
       assert.ok(first.from <= (rows[0]?.at ?? 0) && (slices.at(-1)?.to ?? 0) > (rows.at(-1)?.at ?? 0));
     }),
+    randomRuns(t),
   );
 });
 
-test("each act is counted in the slice of its time", () => {
+test("each act is counted in the slice of its time", (t) => {
   const differs = (all: readonly Told[], shiftMs: number): boolean =>
     slicesOf(all).some(({ from, to, approvals }) =>
       acts.some((act) => {
@@ -68,7 +70,10 @@ test("each act is counted in the slice of its time", () => {
         return naive.length !== approvals[act];
       }),
     );
-  fc.assert(fc.property(told, (all) => !differs(all, 0)));
+  fc.assert(
+    fc.property(told, (all) => !differs(all, 0)),
+    randomRuns(t),
+  );
   const day = [
     { after: 0, act: "opened" },
     { after: 86_400_000, act: "denied" },

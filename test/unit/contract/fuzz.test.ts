@@ -9,6 +9,7 @@ import { suite, test } from "node:test";
 import fc from "fast-check";
 import { compileContracts, renderDiagnostic } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { compile, contractText, judge, type Call } from "../../support/contract-kit.ts";
+import { randomRuns } from "../../support/random-test.ts";
 
 const page = readFileSync(new URL("../../../spec/contract.md", import.meta.url), "utf8");
 const sources = [
@@ -36,7 +37,7 @@ const calls: readonly Call[] = [
 ];
 
 suite("the compiler and the engine on random texts and calls", { tags: ["contract.compiled"] }, () => {
-  test("no contract with random edits makes the compiler throw or the engine fail", () => {
+  test("no contract with random edits makes the compiler throw or the engine fail", (t) => {
     const edit = fc.record({ at: fc.nat(10_000), remove: fc.nat(12), insert: pieces });
     let compiledCount = 0;
     const holds = fc.property(
@@ -63,13 +64,13 @@ suite("the compiler and the engine on random texts and calls", { tags: ["contrac
         }
       },
     );
-    fc.assert(holds, { numRuns: 400 });
+    fc.assert(holds, randomRuns(t, 400));
     compiledCount = 0;
     fc.assert(holds, { numRuns: 100, seed: 1 });
     assert.ok(compiledCount > 0, "none of the edited contracts of seed 1 compiled");
   });
 
-  test("no random call causes a defect in the engine", () => {
+  test("no random call causes a defect in the engine", (t) => {
     const conditions = [
       "input.n > limits.most || input.s == 'x'",
       "has(input.any) && (input.any == input.n || input.any == input.s || input.any in [1, 2] || input.any == [] || input.any == null)",
@@ -125,7 +126,7 @@ suite("the compiler and the engine on random texts and calls", { tags: ["contrac
       assert.match(decision.reason, /^Svc: \S[^\n]*$/);
       verdictsSeen.add(`${decision.verdict} ${decision.rule.split(".")[1]}`);
     });
-    fc.assert(holds, { numRuns: 3000 });
+    fc.assert(holds, randomRuns(t, 3000));
     verdictsSeen.clear();
     fc.assert(holds, { numRuns: 1000, seed: 1 });
     // The calls of seed 1 reach deep: both schemas refuse some, and several rules are the first to fire.

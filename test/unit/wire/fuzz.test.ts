@@ -9,11 +9,12 @@ import { suite, test } from "node:test";
 import fc from "fast-check";
 import { Decimal, limits, readJson, type Json } from "../../../packages/svc-gate/src/wire/mod.ts";
 import { control } from "../../support/controls/control.ts";
+import { randomRuns } from "../../support/random-test.ts";
 
 /** `npm test` runs a part of the random cases. */
 const share = Number(process.env["PROPERTY_SHARE"] ?? 1);
 
-const runs = { numRuns: Math.ceil(4000 * share) };
+const runs = 4000 * share;
 
 /** How the reader's sentences begin for texts that only JSON.parse accepts. */
 const stricter: readonly RegExp[] = [
@@ -147,7 +148,7 @@ const { value: valueText } = fc.letrec<{ value: string }>((tie) => ({
 const goodObject = fc.dictionary(fc.string({ unit: "binary" }), fc.jsonValue({ stringUnit: "binary" }));
 
 suite("the JSON reader compared with JSON.parse", () => {
-  test("the reader reads everything that JSON.stringify writes, with the same value", () => {
+  test("the reader reads everything that JSON.stringify writes, with the same value", (t) => {
     fc.assert(
       fc.property(goodObject, fc.integer({ min: 0, max: 3 }), (value, indent) => {
         const text = JSON.stringify(value, null, indent);
@@ -156,18 +157,18 @@ suite("the JSON reader compared with JSON.parse", () => {
         assert.ok(readJson(text).ok, text);
         agrees(text);
       }),
-      runs,
+      randomRuns(t, runs),
     );
   });
 
-  test("the reader agrees with JSON.parse on near-JSON or refuses it for a listed reason", () => {
+  test("the reader agrees with JSON.parse on near-JSON or refuses it for a listed reason", (t) => {
     fc.assert(
       fc.property(valueText, space, (value, gap) => agrees(`${gap}{"x":${gap}${value}}`)),
-      runs,
+      randomRuns(t, runs),
     );
   });
 
-  test("the reader agrees with JSON.parse after one character is removed, inserted or replaced", () => {
+  test("the reader agrees with JSON.parse after one character is removed, inserted or replaced", (t) => {
     const units = fc.constantFrom(...'{}[]:,"\\0-.eE+ \n\ttn\u0000\ud800'.split(""));
     fc.assert(
       fc.property(
@@ -181,22 +182,22 @@ suite("the JSON reader compared with JSON.parse", () => {
           agrees(text.slice(0, from) + (how === "remove" ? "" : unit) + text.slice(how === "insert" ? from : from + 1));
         },
       ),
-      runs,
+      randomRuns(t, runs),
     );
   });
 
-  test("the reader agrees with JSON.parse on random text", () => {
+  test("the reader agrees with JSON.parse on random text", (t) => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 40 }), (text) => agrees(text)),
-      runs,
+      randomRuns(t, runs),
     );
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 20 }), (text) => agrees(`{"a":${text}}`)),
-      runs,
+      randomRuns(t, runs),
     );
   });
 
-  test("the text of a member is its JSON without white space outside strings", () => {
+  test("the text of a member is its JSON without white space outside strings", (t) => {
     fc.assert(
       fc.property(goodObject, fc.integer({ min: 0, max: 3 }), (value, indent) => {
         const read = readJson(JSON.stringify(value, null, indent));
@@ -204,7 +205,7 @@ suite("the JSON reader compared with JSON.parse", () => {
         for (const [name, member] of Object.entries(value))
           assert.equal(read.value.source(name), JSON.stringify(member));
       }),
-      runs,
+      randomRuns(t, runs),
     );
   });
 

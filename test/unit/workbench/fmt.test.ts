@@ -19,6 +19,7 @@ import { readYaml, renderDiagnostic, Report, toJson } from "../../../packages/sv
 import { spellValue } from "../../../packages/svc-gate/src/contract/ir.ts";
 import { control } from "../../support/controls/control.ts";
 import { sentencesOf } from "../../support/sentences.ts";
+import { randomRuns } from "../../support/random-test.ts";
 
 const says = sentencesOf(import.meta.filename);
 
@@ -192,14 +193,14 @@ suite("fmt on every contract", () => {
     for (const block of blocks) assert.deepEqual(faults(block, laidOut(block)), []);
   });
 
-  test("fmt keeps the value and the comments of a contract in any spelling", () => {
+  test("fmt keeps the value and the comments of a contract in any spelling", (t) => {
     const property = fc.property(spelled(), (before) => {
       if (valueOf(before) === undefined) return;
       const after = laidOut(before);
       assert.deepEqual(faults(before, after), []);
       assert.equal(laidOut(after), after, "the second time");
     });
-    fc.assert(property, { numRuns: Math.ceil(150 * share) });
+    fc.assert(property, randomRuns(t, 150 * share));
   });
 
   test("more than two in five of the random spellings are YAML", () => {

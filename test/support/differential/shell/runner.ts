@@ -3,6 +3,7 @@
  * `open`. Each line of standard input is an `Order` as JSON, and each line of standard output is a `Reply`.
  */
 import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import {
   mkdirSync,
   readdirSync,
@@ -59,7 +60,7 @@ const canaries = "pwn = == x y 12 {x} {y}".split(" ");
 /** Folders that a wrong `PATH` would name: descriptors, and results of arithmetic. */
 const numbers = "0 1 2 3 9 10 11 12".split(" ");
 
-const marker = `secret-${process.pid}-${Math.random().toString(36).slice(2)}`;
+const marker = `secret-${process.pid}-${randomBytes(6).toString("hex")}`;
 const markers: readonly (readonly [string, string])[] = [
   ["a secret of the working folder", `${marker}-env`],
   ["a secret outside the working folder", `${marker}-outside`],

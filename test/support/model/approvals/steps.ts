@@ -1,4 +1,5 @@
 /** Random histories of approvals. A step is plain data, so that a failing history can be cut and printed. */
+import { patience } from "../../random-test.ts";
 import { Chance } from "../chance.ts";
 import { terms, type Call } from "./contract.ts";
 import type { Mode, Scope } from "./model.ts";
@@ -175,14 +176,18 @@ function decisionOf(chance: Chance, person: string, decision: "approve" | "deny"
   };
 }
 
-/** Leaves out steps as long as the history still fails. */
+const triesMax = 1000;
+
+/** Leaves out steps as long as the history still fails and patience lasts. */
 export async function shrink<Item>(
   steps: readonly Item[],
   fails: (fewer: readonly Item[]) => Promise<boolean>,
 ): Promise<readonly Item[]> {
+  const mayTry = patience(triesMax);
   let best = steps;
   for (let size = Math.ceil(best.length / 2); size > 0; size = size === 1 ? 0 : Math.ceil(size / 2)) {
     for (let from = 0; from < best.length;) {
+      if (!mayTry()) return best;
       const fewer = best.toSpliced(from, size);
       if (await fails(fewer)) best = fewer;
       else from += size;

@@ -12,6 +12,7 @@ import picomatch from "picomatch";
 import { compileExpression, functions } from "../../../../packages/svc-gate/src/contract/ir.ts";
 import { readJson, type Json } from "../../../../packages/svc-gate/src/wire/mod.ts";
 import { control } from "../../../support/controls/control.ts";
+import { randomRuns } from "../../../support/random-test.ts";
 
 /** `npm test` runs a part of the random cases. */
 const share = Number(process.env["PROPERTY_SHARE"] ?? 1);
@@ -247,16 +248,14 @@ suite("the functions on random texts", () => {
     fc.emailAddress(),
   );
 
-  test("every function returns a value or an evaluation error for any text", () => {
+  test("every function returns a value or an evaluation error for any text", (t) => {
     fc.assert(
       fc.property(anyText, (text) => textCalls.forEach((expression) => outcome({ expression, given: { t: text } }))),
-      {
-        numRuns: Math.ceil(1500 * share),
-      },
+      randomRuns(t, 1500 * share),
     );
   });
 
-  test("url() agrees with Node's URL parser on every URL it accepts, also after normalization", () => {
+  test("url() agrees with Node's URL parser on every URL it accepts, also after normalization", (t) => {
     fc.assert(
       fc.property(anyText, (text) => {
         const host = outcome({ expression: "url(t).host", given: { t: text } });
@@ -269,11 +268,11 @@ suite("the functions on random texts", () => {
           JSON.stringify(parsed.pathname),
         );
       }),
-      { numRuns: Math.ceil(1500 * share) },
+      randomRuns(t, 1500 * share),
     );
   });
 
-  test("a path under a folder begins with the folder and a slash", () => {
+  test("a path under a folder begins with the folder and a slash", (t) => {
     const segment = fc.constantFrom("a", "b", "ab", "a.b", "..", ".", "", "a b", "%2e", "~", "\u00e9", "e\u0301");
     const somePath = fc.array(segment, { maxLength: 4 }).map((segments) => segments.join("/"));
     fc.assert(
@@ -283,6 +282,7 @@ suite("the functions on random texts", () => {
         assert.equal(under, String(folder === "/" || `${path}/`.startsWith(`${folder}/`)));
         assert.ok(!path.split("/").includes(".."));
       }),
+      randomRuns(t),
     );
   });
 });
@@ -302,7 +302,7 @@ suite("glob() compared with picomatch", () => {
   const globbed = (glob: string, text: string): string =>
     outcome({ expression: `t.glob(${JSON.stringify(glob)})`, given: { t: text } });
 
-  test("glob() and picomatch agree on every path that glob() accepts", () => {
+  test("glob() and picomatch agree on every path that glob() accepts", (t) => {
     fc.assert(
       fc.property(pattern, path, (glob, text) => {
         const ours = globbed(glob, text);
@@ -311,7 +311,7 @@ suite("glob() compared with picomatch", () => {
         const skips = text.startsWith("/") && !/^\/|^\*\*/.test(glob);
         assert.equal(ours, String(!skips && picomatch(glob, { dot: true })(text)), `${glob} on ${text}`);
       }),
-      { numRuns: Math.ceil(4000 * share) },
+      randomRuns(t, 4000 * share),
     );
   });
 
@@ -342,7 +342,7 @@ suite("similar() compared with the full table of edit distances", () => {
     }),
   );
 
-  test("similar() finds exactly the words within the allowed edit distance", () => {
+  test("similar() finds exactly the words within the allowed edit distance", (t) => {
     fc.assert(
       fc.property(pair, ([text, listed]) => {
         const shorter = Math.min(text.length, listed.length);
@@ -350,7 +350,7 @@ suite("similar() compared with the full table of edit distances", () => {
         const expected = text !== listed && slips(text, listed) <= most;
         assert.equal(outcome({ expression: "similar(t, [l])", given: { t: text, l: listed } }), String(expected));
       }),
-      { numRuns: Math.ceil(2000 * share) },
+      randomRuns(t, 2000 * share),
     );
   });
 

@@ -9,6 +9,7 @@ import fc from "fast-check";
 import { isStricter, isVerdict, verdicts, type Verdict } from "../../../../packages/svc-gate/src/wire/mod.ts";
 import { compile, contractText, judge, snapshot, type Call } from "../../../support/contract-kit.ts";
 import { control } from "../../../support/controls/control.ts";
+import { randomRuns } from "../../../support/random-test.ts";
 import { sentencesOf } from "../../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -310,17 +311,17 @@ suite("properties of random contracts and calls", () => {
     return judge(compile(...texts), { input: { n, s, t }, counters: { "c.k": `${k}`, "d.k": `${k}` } });
   }
 
-  test("adding a BLOCK rule, anywhere, never makes the verdict more lenient", () => {
+  test("adding a BLOCK rule, anywhere, never makes the verdict more lenient", (t) => {
     fc.assert(
       fc.property(parts, condition, fc.nat(4), call, (from, when, at, sent) => {
         const more = { ...from, rules: from.rules.toSpliced(at, 0, { when, verdict: "BLOCK", final: false }) };
         assert.ok(!isStricter(decide([text(from, "c")], sent).verdict, decide([text(more, "c")], sent).verdict));
       }),
-      { numRuns: Math.ceil(400 * share) },
+      randomRuns(t, 400 * share),
     );
   });
 
-  test("a second contract for the tool never makes the verdict more lenient, in either order", () => {
+  test("a second contract for the tool never makes the verdict more lenient, in either order", (t) => {
     fc.assert(
       fc.property(parts, parts, call, (a, b, sent) => {
         const [one, two] = [text(a, "c"), text(b, "d")];
@@ -330,25 +331,25 @@ suite("properties of random contracts and calls", () => {
         assert.ok(!isStricter(alone.verdict, both.verdict));
         assert.deepEqual([both.verdict, both.final], [turned.verdict, turned.final]);
       }),
-      { numRuns: Math.ceil(400 * share) },
+      randomRuns(t, 400 * share),
     );
   });
 
-  test("the order of the rules changes neither verdict nor finality, only the reason", () => {
+  test("the order of the rules changes neither verdict nor finality, only the reason", (t) => {
     fc.assert(
       fc.property(parts, call, (from, sent) => {
         const turned = { ...from, rules: from.rules.toReversed() };
         const [a, b] = [decide([text(from, "c")], sent), decide([text(turned, "c")], sent)];
         assert.deepEqual([a.verdict, a.final, a.fired.length], [b.verdict, b.final, b.fired.length]);
       }),
-      { numRuns: Math.ceil(400 * share) },
+      randomRuns(t, 400 * share),
     );
   });
 
   test(
     "a decision has one of three verdicts and a one-line reason, and a second compilation repeats it",
     { tags: ["verdict.values", "verdict.reason"] },
-    () => {
+    (t) => {
       fc.assert(
         fc.property(parts, call, (from, sent) => {
           const first = decide([text(from, "c")], sent);
@@ -358,7 +359,7 @@ suite("properties of random contracts and calls", () => {
           const strictest = first.errors.length > 0 ? "BLOCK" : first.verdict;
           assert.equal(first.verdict, strictest);
         }),
-        { numRuns: Math.ceil(400 * share) },
+        randomRuns(t, 400 * share),
       );
     },
   );

@@ -10,6 +10,7 @@ import { compileExpression, functions } from "../../../../packages/svc-gate/src/
 import { Decimal, readJson, type Json } from "../../../../packages/svc-gate/src/wire/mod.ts";
 import { control } from "../../../support/controls/control.ts";
 import { sentencesOf } from "../../../support/sentences.ts";
+import { randomRuns } from "../../../support/random-test.ts";
 
 const says = sentencesOf(import.meta.filename);
 
@@ -210,22 +211,22 @@ suite("exact arithmetic compared with fractions", () => {
     return /^-?\d/.test(exact) ? lowest([BigInt(whole + places), 10n ** BigInt(places.length)]) : exact;
   }
 
-  test("every operator gives the same result on decimals as on fractions", () => {
+  test("every operator gives the same result on decimals as on fractions", (t) => {
     fc.assert(
       fc.property(decimal, decimal, fc.constantFrom(...operators), ([a, x], [b, y], operator) => {
         assert.equal(engine(`(${a}) ${operator} (${b})`), naive(operator, x, y));
       }),
-      { numRuns: Math.ceil(3000 * share) },
+      randomRuns(t, 3000 * share),
     );
   });
 
-  test("addition is associative, and multiplication is distributive", () => {
+  test("addition is associative, and multiplication is distributive", (t) => {
     fc.assert(
       fc.property(decimal, decimal, decimal, ([a], [b], [c]) => {
         assert.equal(value(`(${a}) + (${b}) + (${c}) == (${a}) + ((${b}) + (${c}))`), "true");
         assert.equal(value(`((${a}) + (${b})) * (${c}) == (${a}) * (${c}) + (${b}) * (${c})`), "true");
       }),
-      { numRuns: Math.ceil(500 * share) },
+      randomRuns(t, 500 * share),
     );
   });
 
@@ -272,7 +273,7 @@ test("the parser reports each syntax error once and continues after it", () => {
   }
 });
 
-test("no text makes the compiler throw, and no expression makes the engine fail", () => {
+test("no text makes the compiler throw, and no expression makes the engine fail", (t) => {
   const piece = fc.constantFrom(
     ...(
       "a b 1 0 'x' true null ( ) [ ] { } , . .? [? ? : + - * / % < == && || ! in has size map exists x " +
@@ -292,6 +293,6 @@ test("no text makes the compiler throw, and no expression makes the engine fail"
         assert.ok(result.ok || !result.problem.includes("the engine failed"), result.ok ? "" : result.problem);
       },
     ),
-    { numRuns: Math.ceil(20_000 * share) },
+    randomRuns(t, 20_000 * share),
   );
 });

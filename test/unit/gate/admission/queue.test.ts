@@ -10,6 +10,7 @@ import fc from "fast-check";
 import { Budget, AdmissionQueue } from "../../../../packages/svc-gate/src/gate/admission/queue.ts";
 import { limits } from "../../../../packages/svc-gate/src/wire/mod.ts";
 import { control } from "../../../support/controls/control.ts";
+import { randomRuns } from "../../../support/random-test.ts";
 
 interface Call {
   readonly caller: { readonly keyName: string };
@@ -70,14 +71,14 @@ function isEven(before: ReadonlyMap<string, number>, calls: readonly Call[]): bo
   return [...before].every(([name, waited]) => taken(name) >= Math.min(waited, most - 1));
 }
 
-test("the queue loses no call, keeps the order of each key, and serves every key in turn", () => {
+test("the queue loses no call, keeps the order of each key, and serves every key in turn", (t) => {
   fc.assert(
     fc.property(steps, (played) => {
       const { lost, isFair } = play(new AdmissionQueue<Call>(new Budget()), played);
       assert.equal(lost, 0);
       assert.ok(isFair);
     }),
-    { numRuns: 300 },
+    randomRuns(t, 300),
   );
 });
 

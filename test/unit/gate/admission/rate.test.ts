@@ -12,6 +12,7 @@ import {
   type ChargeResult,
 } from "../../../../packages/svc-gate/src/gate/admission/rate.ts";
 import { Valve } from "../../../../packages/svc-gate/src/gate/admission/valve.ts";
+import { randomRuns } from "../../../support/random-test.ts";
 
 const rate = { perSecond: 10, burst: 20 };
 const key = { id: "ci", tenant: null, rate };
@@ -65,7 +66,7 @@ test("a changed rate applies at once and does not refill the bucket", () => {
   assert.equal(letIn(rates, key, 15), 0, "not refilled by changing back");
 });
 
-test("a key gets exactly what a token bucket of its rate allows", () => {
+test("a key gets exactly what a token bucket of its rate allows", (t) => {
   const asked = fc.array(fc.record({ ms: fc.integer({ min: 0, max: 700 }), requests: fc.integer({ min: 1, max: 9 }) }));
   const rateOf = fc.record({ perSecond: fc.integer({ min: 1, max: 1000 }), burst: fc.integer({ min: 1, max: 50 }) });
   fc.assert(
@@ -82,7 +83,7 @@ test("a key gets exactly what a token bucket of its rate allows", () => {
         assert.equal(letIn(rates, { ...key, rate: its }, requests), expected);
       }
     }),
-    { numRuns: 300 },
+    randomRuns(t, 300),
   );
 });
 

@@ -27,6 +27,7 @@ import {
 } from "../../../../packages/svc-gate/src/ledger/entry/evidence.ts";
 import { canonical, good, type Canonical } from "../../../../packages/svc-gate/src/wire/mod.ts";
 import { leafOf } from "../../../support/ledger-fixture.ts";
+import { randomRuns } from "../../../support/random-test.ts";
 
 function evidenceOf(body: Canonical | string): string {
   const input = typeof body === "string" ? body : canonical(body);
@@ -132,7 +133,7 @@ suite("missing parts that a walk finds", () => {
     { maxLength: 60 },
   );
 
-  test("a walk reports the first row with a missing part that no later row names", () => {
+  test("a walk reports the first row with a missing part that no later row names", (t) => {
     fc.assert(
       // Rows deep in the ledger too, at the border of two chunks of the remembered ranges.
       fc.property(history, fc.constantFrom(1, 65_530, 131_071), (rows, first) => {
@@ -153,7 +154,7 @@ suite("missing parts that a walk finds", () => {
         const left = [...naive].map((entry) => Number(entry.split(" ")[0]));
         assert.equal(missing.first?.seq, left.length === 0 ? undefined : Math.min(...left));
       }),
-      { numRuns: 500 },
+      randomRuns(t, 500),
     );
   });
 

@@ -11,6 +11,7 @@ import { functions } from "../../../../../packages/svc-gate/src/contract/ir.ts";
 import { compile, conditionText, judge, snapshot } from "../../../../support/contract-kit.ts";
 import { readRows, record, type Json } from "../../../../support/contract-records.ts";
 import { control } from "../../../../support/controls/control.ts";
+import { randomRuns } from "../../../../support/random-test.ts";
 import { sentencesOf } from "../../../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -76,7 +77,7 @@ suite("shell", () => {
     assert.ok(missed.length > 80, `${missed.length} of ${rows.length}`);
   });
 
-  test("every text gives a value or an EvaluationError", () => {
+  test("every text gives a value or an EvaluationError", (t) => {
     const piece = fc.oneof(
       fc.constantFrom(...rows.map(({ text }) => text.slice(0, 200))),
       fc.constantFrom(
@@ -97,7 +98,7 @@ suite("shell", () => {
           read(text);
         },
       ),
-      { numRuns: Math.ceil(3000 * share) },
+      randomRuns(t, 3000 * share),
     );
   });
 

@@ -17,6 +17,7 @@ import { functions } from "../../../../../packages/svc-gate/src/contract/ir.ts";
 import { compile, conditionText, judge, snapshot } from "../../../../support/contract-kit.ts";
 import { readRows, record, type Json } from "../../../../support/contract-records.ts";
 import { control } from "../../../../support/controls/control.ts";
+import { randomRuns } from "../../../../support/random-test.ts";
 import { sentencesOf } from "../../../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -85,7 +86,7 @@ suite("the function sql()", () => {
     assert.ok(byWords.length > 15, `${byWords.length}`);
   });
 
-  test("every text gives a value or an EvaluationError, and the parser still works", () => {
+  test("every text gives a value or an EvaluationError, and the parser still works", (t) => {
     const words =
       "select from where with as ( ) ; , ' \" $$ -- /* */ \n delete update " +
       "insert into t a.b 1 * = :: not and or union values for explain do copy";
@@ -99,7 +100,7 @@ suite("the function sql()", () => {
       fc.property(fc.oneof(made, mutated), (text) => {
         read(text);
       }),
-      { numRuns: Math.ceil(3000 * share) },
+      randomRuns(t, 3000 * share),
     );
     works();
   });

@@ -8,6 +8,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import fc from "fast-check";
 import { compileExpression } from "../../../../../packages/svc-gate/src/contract/ir.ts";
+import { randomRuns } from "../../../../support/random-test.ts";
 
 const corpus = new URL("../../../../../spec/vectors/functions/mentions.json", import.meta.url);
 
@@ -44,7 +45,7 @@ test("mentions agrees with the corpus for every text and value", () => {
   }
 });
 
-test("a name between gaps is mentioned, but not with another character on either side", () => {
+test("a name between gaps is mentioned, but not with another character on either side", (t) => {
   const word = fc.stringMatching(/^[A-Za-z0-9]{1,12}$/);
   const gap = fc.constantFrom(" ", "\n", "'", '"', "(", ")", "<", ">", "[", "]", "", ";");
   const growth = fc.constantFrom("a", "Z", "0", "_", "-", "@", "/", "é", "\u200b", "\u0430", "+", "%", "\u0301");
@@ -54,10 +55,11 @@ test("a name between gaps is mentioned, but not with another character on either
       assert.equal(mentions(`${before}${left}${name}${after}`, name), "false");
       assert.equal(mentions(`${before}${name}${right}${after}`, name), "false");
     }),
+    randomRuns(t),
   );
 });
 
-test("an amount is mentioned with or without trailing zeros, and other amounts are not", () => {
+test("an amount is mentioned with or without trailing zeros, and other amounts are not", (t) => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 99_999 }), fc.integer({ min: 0, max: 99 }), (whole, cents) => {
       const written = `${whole}.${String(cents).padStart(2, "0")}`;
@@ -65,5 +67,6 @@ test("an amount is mentioned with or without trailing zeros, and other amounts a
       assert.equal(mentions(`pay $${written}, please`, whole * 10 + 1), "false");
       assert.equal(mentions(`pay $${written}9, please`, Number(written)), "false");
     }),
+    randomRuns(t),
   );
 });
