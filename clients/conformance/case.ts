@@ -102,7 +102,7 @@ const answered: Exchange = {
   json: { verdict: "ALLOW", reason: "Svc: fine", mode: "enforce", receipt: { seq: 1, hash: "ab", request: "$digest" } },
 };
 const defaultCall: Call = { tool_name: "shell.run", tool_input: { command: "ls" } };
-const defaultOptions: Options = { url: "$gate", api_key: apiKey, timeout_ms: 8000, retries: 1, fail_open: false };
+const defaultOptions: Options = { url: "$gate", api_key: apiKey, timeout_ms: 20_000, retries: 1, fail_open: false };
 
 export function outcomes(): ReadonlyMap<string, Outcome> {
   const table: Record<string, Outcome> = JSON.parse(readFileSync(new URL("outcomes.json", vectors), "utf8"));

@@ -75,7 +75,7 @@ async function againAlone(runs: CaseRun[], run: (one: Case) => Promise<CaseRun>)
 
 function isTimed(one: Case): boolean {
   return (
-    Number(one.options.timeout_ms) < 8000 ||
+    Number(one.options.timeout_ms) < 20_000 ||
     one.calls.some(({ method, pause_ms }) => method === "settle" || pause_ms !== undefined)
   );
 }

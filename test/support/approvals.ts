@@ -5,6 +5,7 @@ import { suite, test, type TestContext } from "node:test";
 import { ask, check, finish, key, spawnGate, startGate, temporaryFolder, writeContracts, type Answer } from "./gate.ts";
 import type { Mutation } from "./mutation/mutate.ts";
 import { readExposition } from "./exposition.ts";
+import { controlPatienceMs, patienceMs } from "./patience.ts";
 import { mutatedEnvironment, preload } from "./mutation/sources.ts";
 
 /** Payments that a person decides if they are large, within a budget that counts what waits. */
@@ -80,6 +81,8 @@ export const slowBatches: Mutation = {
 /** A gate with persons who decide. */
 export interface Desk {
   readonly address: string;
+  /** How long to wait for what it does; short if it has a planted defect. */
+  readonly patienceMs: number;
   readonly folder: string;
   readonly keys: Readonly<Record<string, string>>;
   /** Asks about a call, with the first key unless another is given. */
@@ -153,6 +156,7 @@ export async function startDesk(t: TestContext, options: DeskOptions = {}): Prom
   };
   return {
     address,
+    patienceMs: (options.defects ?? []).length === 0 ? patienceMs : controlPatienceMs,
     folder,
     keys,
     as,

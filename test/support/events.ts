@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { Desk } from "./approvals.ts";
+import { patienceMs as usual } from "./patience.ts";
 
 /** One event as a stream carries it. */
 export interface StreamedEvent {
@@ -18,12 +19,9 @@ export interface Stream {
   readonly close: () => void;
 }
 
-/** How long a test waits for an event. */
-const patienceMs = 5000;
-
 /** Opens a stream of events with an API key, or with other header fields in its place. */
 export async function openStream(
-  { address }: Pick<Desk, "address">,
+  { address, patienceMs = usual }: Pick<Desk, "address"> & { readonly patienceMs?: number },
   key: string,
   {
     after,

@@ -4,6 +4,7 @@ import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
+import { eventually, patienceMs } from "./patience.ts";
 
 /** A message as it came. */
 export interface Received {
@@ -17,6 +18,10 @@ export interface Received {
 export interface Receiver {
   readonly url: string;
   readonly received: Received[];
+  /** How many requests came, also those that were not taken. */
+  asked: number;
+  /** How long it waits for a message. */
+  patienceMs: number;
   /** The status of each answer. */
   status: number;
   /** Answers instead of the server. */
@@ -32,6 +37,7 @@ export async function receive(t: TestContext, answerHeaders: Record<string, stri
     let text = "";
     request.on("data", (piece) => (text += String(piece)));
     request.on("end", () => {
+      receiver.asked += 1;
       const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]));
       if (receiver.status < 300)
         received.push({ id: headers["webhook-id"] ?? "", headers, text, body: JSON.parse(text) });
@@ -45,15 +51,10 @@ export async function receive(t: TestContext, answerHeaders: Record<string, stri
   const receiver: Receiver = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
     received,
+    asked: 0,
+    patienceMs,
     status: 200,
-    until: async (wanted) => {
-      for (let times = 0; times < 1500; times += 1) {
-        const found = received.find(wanted);
-        if (found !== undefined) return found;
-        await new Promise((resolve) => setTimeout(resolve, 20));
-      }
-      throw new Error(`it did not come: ${JSON.stringify(received.map(({ id, body }) => [id, body.type]))}`);
-    },
+    until: (wanted) => eventually("a message", () => received.find(wanted), receiver.patienceMs),
   };
   return receiver;
 }
