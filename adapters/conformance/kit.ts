@@ -16,6 +16,7 @@ import { cases } from "./cases.ts";
 import { expectedOf, problemsOf, witnessIn } from "./compare.ts";
 import { startRealGate, type RealGate, type Receipt } from "./fixture.ts";
 import { startProxy, type Proxy } from "./proxy.ts";
+import { patienceMs } from "../../test/support/patience.ts";
 
 export interface CaseRun {
   readonly id: string;
@@ -33,6 +34,8 @@ export interface RunOptions {
   readonly adapters?: string;
   /** Cases of one host at the same time. */
   readonly atOnce?: number;
+  /** How long to wait for reports of outcomes and for commands in the background. */
+  readonly lateMs?: number;
 }
 
 /** What the cases of one host share. */
@@ -43,14 +46,14 @@ interface World {
   readonly proxy: Proxy;
   readonly end: Ending;
   readonly host: Host;
+  readonly lateMs: number;
   /** Checked again at the end: a tool may run late. */
   readonly witnesses: { readonly id: string; readonly file: string; readonly lines: number }[];
 }
 
 const payServer = fileURLToPath(new URL("pay-server.mjs", import.meta.url));
 /** The deadline of the hook: short where the case waits for it, and long where a slow machine must not change the case. */
-const hookSeconds = { broken: 2, working: 20 };
-const lateMs = 3000;
+const hookSeconds = { broken: 2, working: 40 };
 
 /** Runs the cases against a host, and then case G1: the host connected only to this machine. */
 export async function runHost(end: Ending, driver: Driver, options: RunOptions = {}): Promise<readonly CaseRun[]> {
@@ -62,7 +65,16 @@ export async function runHost(end: Ending, driver: Driver, options: RunOptions =
   const folder = temporaryFolder(end);
   const adapters = options.adapters ?? join(root, "adapters");
   const host = driver.open({ folder, env: environmentIn(folder, proxy), adapters });
-  const world: World = { driver, enforcing, observing, proxy, end, host, witnesses: [] };
+  const world: World = {
+    driver,
+    enforcing,
+    observing,
+    proxy,
+    end,
+    host,
+    lateMs: options.lateMs ?? patienceMs,
+    witnesses: [],
+  };
   const waiting = cases.filter(({ id }) => options.ids?.includes(id) ?? true);
   const runs: CaseRun[] = [];
   const work = async (): Promise<void> => {
@@ -112,10 +124,10 @@ async function runCase(one: HostCase, world: World): Promise<readonly string[]> 
     const plan = planOf(one, world, { model, url: bad?.url ?? gate.url, key: gate.key, isBroken });
     const ended = await runBoth(host, plan, gate);
     const file = join(plan.folder, "project", "witness.txt");
-    await enoughLines(file, expectedOf(one, driver).ran.length);
+    await enoughLines(file, expectedOf(one, driver).ran.length, world.lateMs);
     const witness = witnessIn(file);
     world.witnesses.push({ id: one.id, file, lines: witness.length });
-    const receipts = bad === undefined ? await receiptsOf(one, gate, plan.session) : [];
+    const receipts = bad === undefined ? await receiptsOf(one, gate, plan.session, world.lateMs) : [];
     const ledgers = { witness, secret: secretOf(plan.folder), shown: model.shown, receipts, ended };
     const problems = problemsOf(one, driver, ledgers);
     return problems.length === 0 ? [] : [...problems, `the host said: ${ended.detail.slice(0, 600)}`];
@@ -204,7 +216,12 @@ function planOf(one: HostCase, { driver, end, proxy }: World, { model, url, key,
 }
 
 /** Returns the receipts of the session, after a moment for the reports of outcomes. */
-async function receiptsOf({ expect }: HostCase, gate: RealGate, session: string): Promise<readonly Receipt[]> {
+async function receiptsOf(
+  { expect }: HostCase,
+  gate: RealGate,
+  session: string,
+  lateMs: number,
+): Promise<readonly Receipt[]> {
   const end = Date.now() + lateMs;
   for (;;) {
     const receipts = await gate.receipts(session);
@@ -215,7 +232,7 @@ async function receiptsOf({ expect }: HostCase, gate: RealGate, session: string)
 }
 
 /** Waits a moment for commands in the background. */
-async function enoughLines(file: string, lines: number): Promise<void> {
+async function enoughLines(file: string, lines: number, lateMs: number): Promise<void> {
   if (lines === 0) return;
   for (const end = Date.now() + lateMs; witnessIn(file).length < lines && Date.now() < end;) await pause(50);
 }

@@ -93,7 +93,7 @@ async function runCase(one: Case, adapter: Adapter, other: string): Promise<Case
   const calls = one.calls.map((call) => ({ method: "check", ...call }));
   const result = await adapter.ask({ id: one.id, options, calls, at_once: one.at_once });
   // On a busy machine the client may end before this process has read its request.
-  for (let turn = 0; turn < 100 && server.attempts() < (one.attempts ?? 0); turn += 1) await pause(20);
+  for (let turn = 0; turn < 1000 && server.attempts() < (one.attempts ?? 0); turn += 1) await pause(20);
   await server.stop();
   const problems = problemsOf({ case: one, options, outcomes: known, server }, result);
   return { id: one.id, problems, result };

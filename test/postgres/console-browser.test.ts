@@ -12,7 +12,6 @@ import { consoleContract, keyOf, parks } from "../support/console-kit.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
 import { twoDesks } from "../support/two-desks.ts";
 
-const timeout = 15_000;
 const rounds = 5;
 const server = await startPostgres({ after }, { max_connections: 80 });
 
@@ -40,7 +39,7 @@ function consoles(there: PostgresServer): void {
       for (let round = 1; round <= rounds; round += 1) {
         const began = performance.now();
         id = await parks(one, { amount: 1600 + round }, { session_id: `s${round}` });
-        await bob.page.getByRole("button", { name: `Show ${round} new` }).waitFor({ timeout });
+        await bob.page.getByRole("button", { name: `Show ${round} new` }).waitFor();
         times.push(Math.round(performance.now() - began));
       }
       t.diagnostic(`a new approval was on the other gate's page after ${times.join(", ")} ms`);
@@ -48,7 +47,7 @@ function consoles(there: PostgresServer): void {
       await bob.page.getByText("live", { exact: true }).waitFor();
       const began = performance.now();
       assert.equal((await one.decides("anna", id, "deny")).status, 200);
-      await bob.page.getByText("The call was denied").waitFor({ timeout });
+      await bob.page.getByText("The call was denied").waitFor();
       t.diagnostic(`the decision was there after ${Math.round(performance.now() - began)} ms`);
     });
 
@@ -70,7 +69,7 @@ function consoles(there: PostgresServer): void {
       await settled(anna.page);
       await one.operates("/admin/keys/anna-laptop/revoke", {});
       const began = performance.now();
-      await anna.page.getByText("Your session has ended").waitFor({ timeout: 17_000 });
+      await anna.page.getByText("Your session has ended").waitFor({ timeout: 60_000 });
       t.diagnostic(`the session of a revoked key was over after ${Math.round(performance.now() - began)} ms`);
     });
   });

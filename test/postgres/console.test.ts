@@ -4,7 +4,6 @@
  */
 import assert from "node:assert/strict";
 import { after, suite, test, type TestContext } from "node:test";
-import { setTimeout as wait } from "node:timers/promises";
 import { large, type Desk } from "../support/approvals.ts";
 import { pageOf, signIn, type ConsolePage } from "../support/console.ts";
 import { control } from "../support/controls/control.ts";
@@ -12,6 +11,7 @@ import { openStream } from "../support/events.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
 import { twoDesks } from "../support/two-desks.ts";
+import { eventually } from "../support/patience.ts";
 
 type Desks = readonly [Desk, Desk];
 
@@ -28,14 +28,8 @@ function movedTo(desk: Desk, page: ConsolePage): ConsolePage {
 }
 
 /** Each gate reads the changes of the others once a second. */
-async function assertEnds(page: ConsolePage): Promise<void> {
-  const late = performance.now() + 3000;
-  for (;;) {
-    const { status } = await page("/session");
-    if (status === 401) return;
-    assert.ok(performance.now() < late, "the session is still open");
-    await wait(100);
-  }
+async function assertEnds(page: ConsolePage, { patienceMs }: Desk): Promise<void> {
+  await eventually("the end of the session", async () => (await page("/session")).status === 401, patienceMs);
 }
 
 const anna = ({ keys }: Desk): string => keys["anna"] ?? "";
@@ -60,7 +54,7 @@ const cases: readonly Case[] = [
       const [page, kept] = [await signIn(one, anna(one)), await signIn(other, anna(one))];
       assert.equal((await movedTo(other, page)("/session")).status, 200);
       assert.equal((await page("/session/end", { body: {} })).status, 200);
-      await assertEnds(movedTo(other, page));
+      await assertEnds(movedTo(other, page), other);
       assert.equal((await kept("/session")).status, 200);
     },
     defect: noEnds,
@@ -71,8 +65,7 @@ const cases: readonly Case[] = [
       const [page, there] = [await signIn(one, anna(one)), await signIn(other, anna(one))];
       assert.equal((await page("/session/end", { body: { all: true } })).status, 200);
       const again = await signIn(other, anna(one));
-      await assertEnds(there);
-      await wait(1200);
+      await assertEnds(there, other);
       for (const desk of [one, other]) assert.equal((await movedTo(desk, again)("/session")).status, 200);
     },
     defect: { within: "ConsoleDoor.#open", find: "keys.lastRow", put: "0" },
@@ -84,9 +77,9 @@ const cases: readonly Case[] = [
       const own = { cookie: page.cookie, "x-svc-session": page.secret, "x-svc-console": "1" };
       const stream = await openStream(other, "", { path: "/console/api/events", own });
       await one.operates("/admin/keys/anna-laptop/revoke", {});
-      await assertEnds(page);
+      await assertEnds(page, other);
       await one.asks(large);
-      await Promise.race([stream.ended, wait(3000).then(() => assert.fail("the stream is still open"))]);
+      await stream.ends();
       assert.deepEqual(
         stream.events.filter(({ type }) => type === "approval.opened"),
         [],

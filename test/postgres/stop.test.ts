@@ -8,13 +8,13 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { setTimeout as wait } from "node:timers/promises";
 import { after, suite, test, type TestContext } from "node:test";
 import { control } from "../support/controls/control.ts";
 import { ask, key, spawnGate, startGate, temporaryFolder, type Answer } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { mutatedEnvironment, preload } from "../support/mutation/sources.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { eventually } from "../support/patience.ts";
 
 const rounds = Number(process.env["STOP_ROUNDS"] ?? 12);
 const tenants = Array.from({ length: Number(process.env["STOP_TENANTS"] ?? 3) }, (_, at) => `t${at + 1}`);
@@ -97,10 +97,9 @@ async function startPair(t: TestContext, there: PostgresServer, defect?: Mutatio
   };
   // The second gate reads new keys once a second.
   const last = tenants.at(-1) ?? "";
-  for (let n = 0; n < 200; n += 1) {
-    if ((await post(second, pathOf("/check", last), keys.get(last) ?? "", call)).status === 200) break;
-    await wait(50);
-  }
+  const isKnown = async (): Promise<boolean> =>
+    (await post(second, pathOf("/check", last), keys.get(last) ?? "", call)).status === 200;
+  await eventually("the new keys at the second gate", isKnown);
   return {
     gates,
     asks,

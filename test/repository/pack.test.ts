@@ -98,7 +98,7 @@ function pack(folder: string, env: NodeJS.ProcessEnv): readonly Packed[] {
 
 const program = `import { SvcGate, type Verdict } from "svc-gate/client";
 import { guarded } from "svc-gate/adapters/claude-agent-sdk";
-const gate: SvcGate = new SvcGate(process.argv[2] ?? "", { apiKey: ${JSON.stringify(key)}, timeoutMs: 5000 });
+const gate: SvcGate = new SvcGate(process.argv[2] ?? "", { apiKey: ${JSON.stringify(key)}, timeoutMs: 20000 });
 const verdict: Verdict = await gate.check("mail.send", { to: ["a@elsewhere.example"], subject: "s", body: "b" });
 const waits: boolean = verdict.escalated;
 const mode: string = guarded({ permissionMode: "dontAsk", maxTurns: 3 }, { gate }).permissionMode;

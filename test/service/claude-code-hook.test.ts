@@ -5,9 +5,9 @@
  */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
-import { setTimeout } from "node:timers/promises";
 import { runScenarios, type Desk } from "../support/approvals.ts";
 import { ask, key, type Answer } from "../support/gate.ts";
+import { eventually } from "../support/patience.ts";
 
 const contract = `contract: host
 platform:
@@ -67,6 +67,14 @@ const lastRow = async ({ address }: Desk): Promise<any> =>
 
 const outcomes = async ({ address }: Desk): Promise<number> =>
   (await ask({ address }, "/receipts?act=outcome")).json.receipts.length;
+
+/** Waits until a call waits for a person. @returns the approval's id */
+function pending(desk: Desk): Promise<string> {
+  return eventually("a call that waits", async () => {
+    const { json } = await desk.as("anna", "/approvals?state=pending");
+    return json.approvals[0]?.id as string | undefined;
+  });
+}
 
 runScenarios("POST /hooks/claude-code", [
   {
@@ -264,14 +272,10 @@ runScenarios("POST /hooks/claude-code", [
       const [parked] = await decisionOf(hooks(desk, running("pay"), "?on_escalate=defer"));
       assert.equal(parked, "defer");
       const waiting = decisionOf(hooks(desk, running("pay"), "?on_escalate=wait&wait=30"));
-      await setTimeout(300);
-      const [approval] = (await desk.as("anna", "/approvals?state=pending")).json.approvals;
-      await desk.decides("anna", approval.id, "approve");
+      await desk.decides("anna", await pending(desk), "approve");
       assert.equal((await waiting)[0], "allow");
       const refused = decisionOf(hooks(desk, { ...running("pay"), session_id: "t" }, "?on_escalate=wait&wait=30"));
-      await setTimeout(300);
-      const [next] = (await desk.as("anna", "/approvals?state=pending")).json.approvals;
-      await desk.decides("anna", next.id, "deny");
+      await desk.decides("anna", await pending(desk), "deny");
       assert.deepEqual(await refused, ["deny", "Svc: anna denied this call: not today"]);
       const start = performance.now();
       const [late] = await decisionOf(
@@ -311,8 +315,7 @@ runScenarios("POST /hooks/claude-code", [
         const { json } = await hooks(desk, { ...input, tool_use_id: id, hook_event_name: event });
         assert.deepEqual(json, { hookSpecificOutput: { hookEventName: event } });
       }
-      for (const end = performance.now() + 5000; (await outcomes(desk)) < 2; await setTimeout(20))
-        assert.ok(performance.now() < end, "the outcomes are missing");
+      await eventually("both outcomes", async () => (await outcomes(desk)) >= 2, desk.patienceMs);
       const done = (await ask(desk, "/receipts?outcome=done")).json.receipts;
       const unknown = (await ask(desk, "/receipts?outcome=unknown")).json.receipts;
       assert.deepEqual([done.length, unknown.length], [1, 1]);

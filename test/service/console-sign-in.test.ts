@@ -13,6 +13,7 @@ import { control } from "../support/controls/control.ts";
 import { ask, key, spawnGate, temporaryFolder, writeContracts, type Answer, type Spawned } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { mutatedEnvironment, preload } from "../support/mutation/sources.ts";
+import { eventually } from "../support/patience.ts";
 
 interface Case<Started> {
   readonly rule: string;
@@ -75,9 +76,7 @@ function assertNeedsCode(answer: ConsoleAnswer): void {
 /** Asks for a code, and reads it from the terminal. */
 async function shownCode(gate: NewGate): Promise<string> {
   assertNeedsCode(await trySignIn(gate, key));
-  const late = performance.now() + 5000;
-  while (gate.codes().length === 0 && performance.now() < late) await new Promise((resolve) => setTimeout(resolve, 20));
-  return gate.codes().at(-1) ?? assert.fail("the terminal shows no code");
+  return eventually("a code on the terminal", () => gate.codes().at(-1));
 }
 
 runCases("the first sign-in to a new gate", startNewGate, [
@@ -118,7 +117,7 @@ runCases("the first sign-in to a new gate", startNewGate, [
     run: async (gate) => {
       await shownCode(gate);
       for (let n = 0; n < 20; n += 1) await trySignIn(gate, key, { code: "WRONGWRO" });
-      await new Promise((resolve) => setTimeout(resolve, 200));
+      await new Promise((resolve) => setTimeout(resolve, 200)); // No other code must come.
       assert.equal(gate.codes().length, 1);
     },
     defect: { within: "showEveryMs", value: "0" },
@@ -128,7 +127,7 @@ runCases("the first sign-in to a new gate", startNewGate, [
     run: async (gate) => {
       const answer = await trySignIn(gate, "wrong");
       assert.equal(answer.status, 401);
-      await new Promise((resolve) => setTimeout(resolve, 200));
+      await new Promise((resolve) => setTimeout(resolve, 200)); // No code must come.
       assert.deepEqual(gate.codes(), []);
     },
     defect: { within: "ConsoleDoor.signIn", first: "this.#parts.code.show();" },
@@ -304,7 +303,7 @@ runCases(
         const wrong = [trySignIn(desk, "wrong"), ask(desk, "/rules", { headers: { authorization: "Bearer wrong" } })];
         for (const each of wrong) each.then(() => (answered += 1)).catch(() => undefined); // The gate stops first.
         await signIn(desk, desk.keys["anna"] ?? "");
-        await new Promise((resolve) => setTimeout(resolve, 500));
+        await new Promise((resolve) => setTimeout(resolve, 500)); // No refusal must come.
         t.diagnostic(`${answered} of ${wrong.length} refusals were sent`);
         assert.equal(answered, 0);
       },

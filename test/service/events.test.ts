@@ -5,8 +5,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { large, naming, payments, runScenarios, startDesk, type Desk } from "../support/approvals.ts";
-import { openStream, type Stream } from "../support/events.ts";
+import { openStream, type Stream, type StreamedEvent } from "../support/events.ts";
 import { ask, key as agent } from "../support/gate.ts";
+import { eventually } from "../support/patience.ts";
 
 const small = { ...large, tool_input: { amount: 1, to: "anna" } };
 
@@ -37,14 +38,12 @@ async function refusalOf(
   lastId?: string,
 ): Promise<{ readonly status: number; readonly json: any }> {
   const headers = { authorization: `Bearer ${key}`, ...(lastId !== undefined && { "last-event-id": lastId }) };
-  const response = await fetch(address + path, { headers, signal: AbortSignal.timeout(1000) });
+  const response = await fetch(address + path, { headers });
+  assert.notEqual(response.status, 200, "a stream, which never ends");
   return { status: response.status, json: await response.json() };
 }
 
 const types = (stream: Stream): readonly string[] => stream.events.map(({ type }) => type);
-
-/** Waits until the gate has looked for new rows twice. */
-const settle = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 500));
 
 runScenarios("streams of events", [
   {
@@ -52,16 +51,25 @@ runScenarios("streams of events", [
     options: { contract: hasty },
     run: async (desk) => {
       const stream = await openStream(desk, receiptsOf(desk));
-      const parked = await desk.asks(legal);
-      const began = performance.now();
-      const opened = await stream.next("approval.opened");
-      assert.ok(performance.now() - began < 1000, "it came too late");
-      assert.equal(opened.data.approval, parked.approval.id);
-      const reminder = await stream.next("approval.expiring");
-      const late = Date.now() - (parked.approval.decide_by - 200);
-      assert.ok(late > -20 && late < 500, `the reminder came ${late} ms late`);
-      assert.equal(reminder.id, undefined, "a reminder must not move the place from which a client resumes");
-      assert.equal(reminder.data.id, `${opened.id}-expiring`);
+      let calls = 0;
+      // A busy machine may be late for one call, and then another one follows.
+      const isInTime = async (): Promise<boolean> => {
+        const { approval } = await desk.asks({ ...legal, tool_input: { call: (calls += 1) } });
+        const began = performance.now();
+        const ofCall = (type: string): StreamedEvent | undefined =>
+          stream.events.find((event) => event.type === type && event.data.approval === approval.id);
+        const opened = await eventually("the event", () => ofCall("approval.opened"), desk.patienceMs);
+        const toldMs = performance.now() - began;
+        const next = (): StreamedEvent | undefined => ofCall("approval.expiring") ?? ofCall("approval.closed");
+        const reminder = await eventually("the reminder", next, desk.patienceMs);
+        if (reminder.type === "approval.closed") return false;
+        const lateMs = Date.now() - (approval.decide_by - 200);
+        assert.ok(lateMs > -20, `the reminder came ${-lateMs} ms early`);
+        assert.equal(reminder.id, undefined, "a reminder must not move the place from which a client resumes");
+        assert.equal(reminder.data.id, `${opened.id}-expiring`);
+        return toldMs < 1000 && lateMs < 500;
+      };
+      await eventually("an event and a reminder in time", isInTime, desk.patienceMs);
       stream.close();
     },
     defect: { within: "remindsAt", find: "decideBy - Math.floor((decideBy - at) / 5)", put: "decideBy" },
@@ -175,8 +183,8 @@ runScenarios("streams of events", [
       const stream = await openStream(desk, lawyer, { after: "0" });
       await desk.asks(large);
       const { approval } = await desk.asks(legal);
+      // The events of earlier rows would have come before it.
       const opened = await stream.next("approval.opened");
-      await settle();
       assert.equal(opened.data.approval, approval.id);
       assert.deepEqual(types(stream), ["approval.opened"], "neither keys nor calls of finance");
       stream.close();
@@ -192,8 +200,7 @@ runScenarios("streams of events", [
       await stream.next("approval.opened");
       assert.equal((await desk.operates("/admin/keys/listener/revoke", {})).status, 200);
       await desk.asks({ ...large, session_id: "s2", platform_state: { wallet: "v" } });
-      const late = settle().then(() => assert.fail("the stream is still open"));
-      await Promise.race([stream.ended, late]);
+      await stream.ends();
       assert.deepEqual(types(stream), ["approval.opened"]);
     },
     defect: { within: "keyNow", first: "return key;" },
@@ -284,5 +291,5 @@ test("a stream ends when the gate stops, and its place is free again when the cl
   first.close();
   const stream = await openStream(desk, receiptsOf(desk));
   await desk.stop();
-  await stream.ended;
+  await stream.ends();
 });

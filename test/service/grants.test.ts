@@ -94,7 +94,7 @@ const scenarios: readonly Scenario[] = [
     rule: "C20: a grant ends at its time when a call uses it, without any sweep",
     options: { contract: granting },
     run: async (desk) => {
-      await made(desk, { until: Date.now() + 1500 });
+      await made(desk, { until: Date.now() + 1500 }); // short wait: the case is about the end
       assert.equal(await verdictOf(desk, paying(1100)), "ALLOW");
       await new Promise((resolve) => setTimeout(resolve, 1600));
       assert.equal(await verdictOf(desk, paying(1101)), "ESCALATE");

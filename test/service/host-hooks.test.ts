@@ -5,9 +5,9 @@
  * fails on a gate with a planted defect. The test claude-code-hook.test.ts covers the parts that the four routes share.
  */
 import assert from "node:assert/strict";
-import { setTimeout } from "node:timers/promises";
 import { runScenarios, type Desk } from "../support/approvals.ts";
 import { ask, key, type Answer } from "../support/gate.ts";
+import { eventually } from "../support/patience.ts";
 
 interface Host {
   readonly name: "codex" | "copilot-cli" | "gemini-cli";
@@ -299,8 +299,7 @@ runScenarios("POST /hooks of hosts", [
       await hooks(desk, gemini, gemini.input(name, {}, of("bank_pay", "now")));
       await hooks(desk, gemini, { ...gemini.after(name, {}, false), ...of("bank", "pay_now") });
       const done = async (): Promise<readonly any[]> => (await ask(desk, "/receipts?outcome=done")).json.receipts;
-      for (const end = performance.now() + 5000; (await done()).length < 1; await setTimeout(20))
-        assert.ok(performance.now() < end, "the outcome is missing");
+      await eventually("the outcome", async () => (await done()).length >= 1, desk.patienceMs);
       assert.deepEqual(
         (await done()).map(({ tool_name }) => tool_name),
         ["bank.pay_now"],
@@ -348,10 +347,8 @@ runScenarios("POST /hooks of hosts", [
       }
       const count = async (status: string): Promise<number> =>
         (await ask(desk, `/receipts?outcome=${status}`)).json.receipts.length;
-      for (const end = performance.now() + 5000; (await count("done")) + (await count("unknown")) < 2;) {
-        assert.ok(performance.now() < end, "the outcomes are missing");
-        await setTimeout(20);
-      }
+      const both = async (): Promise<boolean> => (await count("done")) + (await count("unknown")) >= 2;
+      await eventually("both outcomes", both, desk.patienceMs);
       assert.deepEqual([await count("done"), await count("unknown")], [1, 1]);
     },
     defect: { within: "reportRun", find: 'run === "done"', put: "true" },

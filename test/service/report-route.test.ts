@@ -5,7 +5,6 @@
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { setTimeout } from "node:timers/promises";
 import { suite, test } from "node:test";
 import { reportCommand } from "../../packages/svc-gate/src/cli/report.ts";
 import { limits } from "../../packages/svc-gate/src/wire/mod.ts";
@@ -14,6 +13,7 @@ import { control } from "../support/controls/control.ts";
 import { ask, key, startGate, type Answer } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { scenario } from "../support/outcomes.ts";
+import { controlPatienceMs, eventually, patienceMs } from "../support/patience.ts";
 
 async function reportOf(desk: Pick<Desk, "address">, query = ""): Promise<any> {
   const { status, json, text } = await ask(desk, `/report${query}`);
@@ -170,32 +170,41 @@ const slowly: readonly Mutation[] = [
   { within: "takingTurns", find: "performance.now() < busyUntil", put: "true" },
 ];
 
-/** Asks for a report, and leaves after the gate has begun to read. */
-async function leavesAndAsksAgain(desk: Desk): Promise<Answer> {
-  for (let n = 0; n < 10; n += 1) await desk.asks(small);
-  const leaving = new AbortController();
+/** Asks for a report that takes a minute, and leaves after the gate has begun to read. */
+async function leavesAndAsksAgain(desk: Desk, forMs: number): Promise<Answer> {
+  for (let n = 0; n < 60; n += 1) await desk.asks(small);
   const headers = { authorization: `Bearer ${key}` };
-  const first = fetch(`${desk.address}/report`, { headers, signal: leaving.signal }).catch(() => undefined);
-  await setTimeout(500);
-  const meanwhile = await ask(desk, "/report?last=1");
-  assert.deepEqual([meanwhile.status, meanwhile.json.code], [503, "too-many-waiting"]);
+  const { leaving, first, meanwhile } = await eventually("a refusal, because the first report runs", async () => {
+    const gone = new AbortController();
+    const asked = fetch(`${desk.address}/report`, { headers, signal: gone.signal }).catch(() => undefined);
+    const second = await ask(desk, "/report?last=1");
+    if (second.status === 503) return { leaving: gone, first: asked, meanwhile: second };
+    gone.abort();
+    return undefined;
+  });
+  assert.equal(meanwhile.json.code, "too-many-waiting");
   assert.equal(meanwhile.headers.get("retry-after"), "1");
   assert.equal((await desk.asks(small)).verdict, "ALLOW", "checks go on");
   leaving.abort();
   await first;
-  await setTimeout(200);
-  return ask(desk, "/report?last=1");
+  const again = (): Promise<Answer> => ask(desk, "/report?last=1");
+  const isOver = async (): Promise<Answer | undefined> => {
+    const answer = await again();
+    return answer.status === 503 ? undefined : answer;
+  };
+  return eventually("another report", isOver, forMs).catch(again);
 }
 
 suite("the end and the query of GET /report", () => {
   test("one report at a time runs, and it ends when its client leaves", async (t) => {
-    const { status, json } = await leavesAndAsksAgain(await startDesk(t, { defects: slowly }));
+    const { status, json } = await leavesAndAsksAgain(await startDesk(t, { defects: slowly }), patienceMs);
     assert.deepEqual([status, json.receipts], [200, 1]);
   });
 
   control("positive control: a gate that does not notice that the client left refuses the next report", async (t) => {
     const deaf = { within: "report", module: "http/report", find: "gone.abort()", put: "undefined" };
-    assert.equal((await leavesAndAsksAgain(await startDesk(t, { defects: [...slowly, deaf] }))).status, 503);
+    const desk = await startDesk(t, { defects: [...slowly, deaf] });
+    assert.equal((await leavesAndAsksAgain(desk, controlPatienceMs)).status, 503);
   });
 
   test("a wrong query is refused with a sentence that says what to write", async (t) => {

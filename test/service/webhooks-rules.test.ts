@@ -4,14 +4,17 @@
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
+import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { Webhook } from "standardwebhooks";
 import { large, payments, startDesk, type Desk } from "../support/approvals.ts";
 import { control } from "../support/controls/control.ts";
-import { temporaryFolder } from "../support/gate.ts";
+import { ask, temporaryFolder } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
-import { fileOf, isOf, local, older, receive, secret, type Receiver } from "../support/webhooks.ts";
+import { controlPatienceMs, eventually } from "../support/patience.ts";
+import { fileOf, isOf, local, older, receive, secret, type Received, type Receiver } from "../support/webhooks.ts";
 
 interface SentRule {
   readonly rule: string;
@@ -23,10 +26,17 @@ interface SentRule {
   readonly defect: Mutation;
 }
 
-/** Waits for the end of a connection, at most four seconds. Returns whether it took the whole answer. */
-async function endOf(response: ServerResponse): Promise<boolean> {
-  await once(response, "close", { signal: AbortSignal.timeout(4000) });
+/** Waits for the end of a connection. Returns whether it took the whole answer. */
+async function endOf(response: ServerResponse, forMs: number): Promise<boolean> {
+  await once(response, "close", { signal: AbortSignal.timeout(forMs) });
   return response.writableFinished;
+}
+
+/** How often the gate has tried to send the events that wait. */
+async function triesOf(desk: Desk): Promise<number> {
+  const operator = JSON.parse(readFileSync(join(desk.folder, "data", "operator.json"), "utf8")).key as string;
+  const { json } = await ask(desk, "/admin/notify", { headers: { authorization: `Bearer ${operator}` } });
+  return Math.max(0, ...json.endpoints[0].waiting.map(({ tries }: { readonly tries: number }) => tries));
 }
 
 const hasty = payments.replace("of: 2, batch: false }", "of: 2, batch: false, decide_within: 1s }");
@@ -38,13 +48,21 @@ const rules: readonly SentRule[] = [
     endpoint: {},
     contract: hasty,
     run: async (desk, receiver) => {
-      const parked = await desk.asks(legal);
-      const began = performance.now();
-      await receiver.until(isOf("approval.opened"));
-      assert.ok(performance.now() - began < 1000);
-      const reminder = await receiver.until(isOf("approval.expiring"));
-      assert.ok(Date.now() >= parked.approval.decide_by - 200);
-      assert.match(reminder.id, /-expiring$/);
+      let calls = 0;
+      // A busy machine may be late for one call, and then another one follows.
+      const isInTime = async (): Promise<boolean> => {
+        const { approval } = await desk.asks({ ...legal, tool_input: { call: (calls += 1) } });
+        const began = performance.now();
+        const ofCall = ({ body }: Received): boolean => body.data.approval === approval.id;
+        await receiver.until((message) => ofCall(message) && isOf("approval.opened")(message));
+        const toldMs = performance.now() - began;
+        const next = await receiver.until((message) => ofCall(message) && !isOf("approval.opened")(message));
+        if (next.body.type === "approval.closed") return false;
+        assert.ok(Date.now() >= approval.decide_by - 200);
+        assert.match(next.id, /-expiring$/);
+        return toldMs < 1000;
+      };
+      await eventually("a message and a reminder in time", isInTime, receiver.patienceMs);
     },
     defect: { within: "EventFeed.reminders", first: "return [];" },
   },
@@ -63,8 +81,8 @@ const rules: readonly SentRule[] = [
     endpoint: { allow_private: false },
     run: async (desk, receiver) => {
       await desk.asks(large);
-      await new Promise((resolve) => setTimeout(resolve, 600));
-      assert.equal(receiver.received.length, 0);
+      await eventually("an attempt", async () => receiver.asked > 0 || (await triesOf(desk)) > 0);
+      assert.equal(receiver.asked, 0);
     },
     defect: { within: "resolveHost", find: "addresses.every(isPublic)", put: "true" },
   },
@@ -74,7 +92,7 @@ const rules: readonly SentRule[] = [
     run: async (desk, receiver) => {
       receiver.status = 503;
       const parked = await desk.asks(large);
-      await new Promise((resolve) => setTimeout(resolve, 500));
+      await eventually("the first attempt", () => receiver.asked > 0);
       receiver.status = 200;
       await desk.decides("anna", parked.approval.id, "deny");
       await desk.asks({ ...large, session_id: "s2", tool_input: { amount: 1300, to: "anna" } });
@@ -124,7 +142,7 @@ const rules: readonly SentRule[] = [
       const asked = Promise.withResolvers<ServerResponse>();
       receiver.answer = asked.resolve;
       await desk.asks(large);
-      assert.equal(await endOf(await asked.promise), false);
+      assert.equal(await endOf(await asked.promise, receiver.patienceMs), false);
     },
     defect: {
       within: "post",
@@ -143,7 +161,7 @@ const rules: readonly SentRule[] = [
       const response = await asked.promise;
       // The answer is larger than all buffers between the two programs.
       response.end(Buffer.alloc(64 * 1024 * 1024));
-      assert.equal(await endOf(response), false, "the gate read all of it");
+      assert.equal(await endOf(response, receiver.patienceMs), false, "the gate read all of it");
     },
     defect: { within: "readSome", find: "bytes > answerBytesMax", put: "false" },
   },
@@ -156,6 +174,7 @@ suite("rules of webhooks, each with a planted defect", { concurrency: 2 }, () =>
       defects: readonly Mutation[] = [],
     ): Promise<readonly [Desk, Receiver, TestContext]> => {
       const receiver = await receive(t);
+      if (defects.length > 0) receiver.patienceMs = controlPatienceMs;
       const folder = temporaryFolder(t);
       const notify = fileOf(folder, [{ name: "ops", url: receiver.url, secrets: [secret], ...local, ...endpoint }]);
       const options = {

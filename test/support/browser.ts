@@ -9,6 +9,7 @@ import { launchChromium } from "./chromium.ts";
 import { noteMutated } from "./controls/control.ts";
 import { atEnd, root, type Ending } from "./gate.ts";
 import { mutatedText, type Mutation } from "./mutation/mutate.ts";
+import { controlPatienceMs, patienceMs } from "./patience.ts";
 
 /** Persons who use the gate's console, each in a browser context of its own. */
 
@@ -73,7 +74,7 @@ export async function openBrowser(
   atEnd(t, () => context.close());
   t.after(async () => assert.deepEqual(unexpected(), [], "the browser complained"));
   const page = await context.newPage();
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(patienceMs);
   return {
     page,
     context,
@@ -127,8 +128,9 @@ async function opens(page: Page, address: string, path: string): Promise<void> {
 }
 
 /** Plants a defect in a module of the pages, such as `pages/inbox`, for a control. The pages must not be open yet. */
-export async function plant({ context }: Person, module: string, mutation: Mutation): Promise<void> {
+export async function plant({ context, page }: Person, module: string, mutation: Mutation): Promise<void> {
   noteMutated(join(root, "packages", "svc-gate", "src", "console", `${module}.ts`));
+  page.setDefaultTimeout(controlPatienceMs);
   await context.route(`**/console/${module}.js`, async (route) => {
     const response = await route.fetch();
     const body = mutatedText(await response.text(), [mutation], "js");
@@ -140,7 +142,7 @@ export async function plant({ context }: Person, module: string, mutation: Mutat
 export async function settled(page: Page): Promise<void> {
   await page
     .locator("#title")
-    .waitFor({ timeout: 15_000 })
+    .waitFor()
     .catch(async () => {
       throw new Error(`${page.url()} has no title: ${await page.locator("body").innerText()}`);
     });

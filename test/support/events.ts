@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Desk } from "./approvals.ts";
-import { patienceMs as usual } from "./patience.ts";
+import { eventually, patienceMs as usual } from "./patience.ts";
 
 /** One event as a stream carries it. */
 export interface StreamedEvent {
@@ -14,8 +14,8 @@ export interface Stream {
   readonly events: readonly StreamedEvent[];
   /** Waits for an event of a type after those that were awaited before. */
   readonly next: (type: string) => Promise<StreamedEvent>;
-  /** Resolves when the gate ends the stream. */
-  readonly ended: Promise<void>;
+  /** Waits for the end of the stream by the gate. */
+  readonly ends: () => Promise<unknown>;
   readonly close: () => void;
 }
 
@@ -57,7 +57,7 @@ export async function openStream(
       wake();
     }
   };
-  const ended = read()
+  void read()
     .catch(() => undefined)
     .then(() => {
       hasEnded = true;
@@ -86,5 +86,6 @@ export async function openStream(
       });
     }
   };
-  return { events, next, ended, close: () => gone.abort() };
+  const ends = (): Promise<unknown> => eventually("the end of the stream", () => hasEnded, patienceMs);
+  return { events, next, ends, close: () => gone.abort() };
 }

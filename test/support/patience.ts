@@ -4,7 +4,8 @@ import { setTimeout as wait } from "node:timers/promises";
 /** How long a test waits for something that works. It ends as soon as the thing is there, so only a failure takes so long. */
 export const patienceMs = 20_000;
 
-/** How long a control waits for something that a planted defect prevents. A longer wait would notice nothing more. */
+/** How long a control waits for something that a planted defect prevents. */
+// short wait: it must not come, and a longer wait would notice nothing more
 export const controlPatienceMs = 3000;
 
 /** Looks until a value is there, and returns it. */

@@ -224,7 +224,7 @@ class Server implements PostgresServer {
     for (let attempt = 0; ; attempt += 1) {
       if (await this.#tryStart()) return;
       // After a kill, the shared memory of children that have not ended yet still exists for a moment.
-      if (attempt === 100) throw new Error(`PostgreSQL does not start:\n${this.#log.slice(-2000)}`);
+      if (attempt === 300) throw new Error(`PostgreSQL does not start:\n${this.#log.slice(-2000)}`);
       await wait(100);
     }
   }

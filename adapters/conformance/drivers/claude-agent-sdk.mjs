@@ -26,6 +26,7 @@ serve(async (plan) => {
   if (hook === "absent") delete options.hooks.PreToolUse;
   else if (hook === "misspelt") options.hooks = { PreTooluse: options.hooks.PreToolUse };
   else if (hook !== "ours")
+    // short wait: one of these hooks never ends
     options.hooks.PreToolUse = [{ ...options.hooks.PreToolUse[0], hooks: [failing[hook]], timeout: 1 }];
 
   const found = [];

@@ -46,6 +46,7 @@ async def run(plan):
     elif hook == "misspelt":
         hooks = {"PreTooluse": hooks["PreToolUse"]}
     elif hook != "ours":
+        # short wait: one of these hooks never ends
         hooks["PreToolUse"] = [dataclasses.replace(hooks["PreToolUse"][0], hooks=[FAILING[hook]], timeout=1)]
     found = []
     async for message in query(prompt=plan["prompt"], options=dataclasses.replace(guarding, hooks=hooks)):

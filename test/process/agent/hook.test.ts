@@ -15,6 +15,7 @@ import { startDesk } from "../../support/approvals.ts";
 import { control } from "../../support/controls/control.ts";
 import { key, temporaryFolder } from "../../support/gate.ts";
 import type { Mutation } from "../../support/mutation/mutate.ts";
+import { eventually } from "../../support/patience.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -119,7 +120,7 @@ const wrong: readonly {
       void setTimeout(50).then(() => response.destroy());
     },
   },
-  { name: "no answer in time", answer: () => undefined, words: ["--timeout", "1"] },
+  { name: "no answer in time", answer: () => undefined, words: ["--timeout", "1"] }, // short wait: the case is about the time-out
   {
     name: "bytes that never end",
     answer: (response) => {
@@ -127,7 +128,7 @@ const wrong: readonly {
       const more = setInterval(() => response.write(" ".repeat(1000)), 100);
       response.on("close", () => clearInterval(more));
     },
-    words: ["--timeout", "1"],
+    words: ["--timeout", "1"], // short wait: the case is about the time-out
   },
 ];
 
@@ -283,7 +284,7 @@ suite("svc-gate hook", { concurrency: 2 }, () => {
 
   test("with wait, it refuses when the time is over", async (t) => {
     const desk = await startDesk(t, { contract: contract("ESCALATE") });
-    const { code, stdout } = await hook(t, desk.address, ["--on-escalate", "wait", "--wait", "1"]);
+    const { code, stdout } = await hook(t, desk.address, ["--on-escalate", "wait", "--wait", "1"]); // short wait: the case is about the time-out
     assert.equal(code, 0);
     assert.match(stdout, /"permissionDecision":"deny"/);
     const parked = await hook(t, desk.address, ["--on-escalate", "defer"]);
@@ -295,9 +296,8 @@ const contract = (verdict: string): string =>
   `contract: host\ntools:\n  Bash:\n    input: { type: object, additionalProperties: true }\n    otherwise: ${verdict}\n`;
 
 async function firstPending(desk: Awaited<ReturnType<typeof startDesk>>): Promise<string> {
-  for (const end = performance.now() + 10_000; performance.now() < end; await setTimeout(50)) {
+  return eventually("a call that waits", async () => {
     const [approval] = (await desk.as("anna", "/approvals?state=pending")).json.approvals;
-    if (approval !== undefined) return approval.id;
-  }
-  return assert.fail("no call waits");
+    return approval?.id as string | undefined;
+  });
 }

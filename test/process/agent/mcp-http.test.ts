@@ -8,6 +8,7 @@ import { suite, test } from "node:test";
 import { control } from "../../support/controls/control.ts";
 import { httpCases } from "../../support/mcp/http-cases.ts";
 import type { Mutant } from "../../support/mcp/mutants.ts";
+import { controlPatienceMs } from "../../support/patience.ts";
 
 const mutants: readonly Mutant[] = [
   {
@@ -111,7 +112,11 @@ suite("the cases over HTTP on broken proxies", { concurrency: 2 }, () => {
         const found = Object.entries(httpCases).filter(([each]) => each.startsWith(title));
         assert.equal(found.length, 1, title);
         for (const [each, run] of found)
-          await assert.rejects(run(t, { mutations }), assert.AssertionError, `${each} passed`);
+          await assert.rejects(
+            run(t, { mutations, patienceMs: controlPatienceMs }),
+            assert.AssertionError,
+            `${each} passed`,
+          );
       }
     });
   }

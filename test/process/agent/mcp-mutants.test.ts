@@ -5,6 +5,7 @@ import { control } from "../../support/controls/control.ts";
 import { attacks } from "../../support/mcp/attack-cases.ts";
 import { cases } from "../../support/mcp/cases.ts";
 import { mutants } from "../../support/mcp/mutants.ts";
+import { controlPatienceMs } from "../../support/patience.ts";
 
 suite("the cases of svc-gate mcp on broken proxies", { concurrency: 2 }, () => {
   for (const { fault, mutations, noticed } of mutants) {
@@ -13,7 +14,11 @@ suite("the cases of svc-gate mcp on broken proxies", { concurrency: 2 }, () => {
         const found = Object.entries({ ...cases, ...attacks }).filter(([each]) => each.startsWith(title));
         assert.equal(found.length, 1, title);
         for (const [each, run] of found)
-          await assert.rejects(run(t, { mutations, patienceMs: 2000 }), assert.AssertionError, `${each} passed`);
+          await assert.rejects(
+            run(t, { mutations, patienceMs: controlPatienceMs }),
+            assert.AssertionError,
+            `${each} passed`,
+          );
       }
     });
   }

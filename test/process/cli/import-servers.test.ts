@@ -145,7 +145,7 @@ suite("svc-gate import-tools --mcp", { concurrency: 2 }, () => {
   const bad = ["abyss", "dies", "circle", "endless", "huge", "large", "many", "silent"];
   for (const behaviour of bad) {
     test(`it refuses a server with the behaviour "${behaviour}" and ends it`, async (t) => {
-      const words = behaviour === "silent" ? ["--timeout", "2"] : [];
+      const words = behaviour === "silent" ? ["--timeout", "2"] : []; // short wait: it never answers
       const { code, stdout, stderr } = await ask(t, behaviour, { words });
       assert.deepEqual([code, stdout], [2, ""]);
       says(`server-${behaviour}`, stderr, { NODE: process.execPath });
@@ -159,7 +159,7 @@ suite("svc-gate import-tools --mcp", { concurrency: 2 }, () => {
   }
 
   const isEndedWithItsParent = (t: TestContext, more: AskOptions = {}): Promise<Ran> =>
-    ask(t, "parent", { words: ["--timeout", "5"], ...more });
+    ask(t, "parent", { words: ["--timeout", "20"], ...more });
 
   test(
     "it also ends a server that its command started, as npx does",

@@ -235,6 +235,7 @@ test("a settle asks nothing more when its time is over, though timers fire early
     const set = globalThis.setTimeout;
     const early = (run: () => void, ms = 0): NodeJS.Timeout => set(run, Math.max(0, ms - 20));
     t.mock.method(globalThis, "setTimeout", early as typeof set);
+    // short wait: the case is about the time-out
     const settled = await gate.settle(verdict, "payment.send", { amount: 10 }, null, { timeoutMs: 300 });
     assert.equal(settled.verdict, "BLOCK");
     // Once at the beginning, and at most once after the pause of 200 ms.

@@ -10,9 +10,6 @@ import { consoleContract, keyOf, parks, startConsole } from "../../support/conso
 import { control } from "../../support/controls/control.ts";
 import type { Mutation } from "../../support/mutation/mutate.ts";
 
-/** Other tests run meanwhile, so this is longer than the second that a page needs at most on a free machine. */
-const timeout = 15_000;
-
 /** An approver stops every call with a typed word; an administrator, whose page says so, lifts the stop. */
 async function stopAndLift(t: TestContext, defect?: Mutation): Promise<void> {
   const desk = await startConsole(t);
@@ -36,7 +33,7 @@ async function stopAndLift(t: TestContext, defect?: Mutation): Promise<void> {
   const began = performance.now();
   await stop.click();
   const banner = otto.page.getByRole("alert").filter({ hasText: "A stop is in force" });
-  await banner.waitFor({ timeout });
+  await banner.waitFor();
   t.diagnostic(`the banner was on another person's page after ${Math.round(performance.now() - began)} ms`);
   await page.getByText("the agent pays the wrong people").waitFor();
   assert.equal((await desk.asks(small)).verdict, "BLOCK");
@@ -46,7 +43,7 @@ async function stopAndLift(t: TestContext, defect?: Mutation): Promise<void> {
   await otto.page.waitForURL("**/access");
   await otto.page.getByRole("button", { name: "Lift" }).click();
   await banner.waitFor({ state: "hidden" });
-  await page.getByText("A stop is in force").waitFor({ state: "hidden", timeout });
+  await page.getByText("A stop is in force").waitFor({ state: "hidden" });
   assert.equal((await desk.asks(small)).verdict, "ALLOW");
 }
 
@@ -154,7 +151,7 @@ suite("access in the console", () => {
     await row.getByRole("button", { name: "Revoke" }).click();
     await otto.page.getByRole("dialog").getByRole("button", { name: "Revoke the key" }).click();
     await row.getByText("revoked").waitFor();
-    await bob.page.getByText("Your session has ended").waitFor({ timeout });
+    await bob.page.getByText("Your session has ended").waitFor();
     bob.expects(/status of 401/);
     await bob.page.getByLabel("Your key").fill(keyOf(desk, "bob"));
     await bob.page.getByRole("button", { name: "Sign in" }).click();

@@ -7,6 +7,7 @@ import { suite, test } from "node:test";
 import { startDesk } from "../../support/approvals.ts";
 import { openBrowser, type BrowserOptions } from "../../support/browser.ts";
 import { control } from "../../support/controls/control.ts";
+import { eventually } from "../../support/patience.ts";
 
 interface Offence {
   readonly what: string;
@@ -52,12 +53,7 @@ suite("the tests in a browser", () => {
       await anna.signIn(desk.keys["anna"] ?? "");
       assert.deepEqual(anna.complaints(), []);
       await anna.page.evaluate(script);
-      for (let wait = 0; wait < 50 && !anna.complaints().some((each) => complaint.test(each)); wait += 1)
-        await anna.page.waitForTimeout(20);
-      assert.ok(
-        anna.complaints().some((each) => complaint.test(each)),
-        anna.complaints().join("\n"),
-      );
+      await eventually(what, () => anna.complaints().some((each) => complaint.test(each)));
       await assert.rejects(async () => {
         for (const check of checks) await check();
       }, /the browser complained/);

@@ -45,7 +45,7 @@ async function batch(t: TestContext, defect?: Mutation): Promise<void> {
   await select(anna, 2);
   const dialog = anna.page.getByRole("dialog");
   for (const text of ["1600", "for the boat", "1.1", "ground", "1700", String.raw`for\u202ethe car`])
-    await dialog.getByText(text, { exact: true }).first().waitFor({ timeout: 3000 });
+    await dialog.getByText(text, { exact: true }).first().waitFor();
   assert.equal(await desk.rows(), rows, "looking decides nothing");
   await dialog.getByRole("button", { name: "Approve all 2" }).click();
   await dialog.waitFor({ state: "hidden" });

@@ -11,7 +11,6 @@ import { consoleContract, keyOf, parks, startConsole } from "../../support/conso
 import { control } from "../../support/controls/control.ts";
 
 /** Other tests run meanwhile, so this is longer than the second that a page needs at most on a free machine. */
-const timeout = 15_000;
 
 /** Opens the console for each of these persons. */
 async function persons(t: TestContext, desk: Desk, ...names: readonly string[]): Promise<readonly Person[]> {
@@ -50,7 +49,7 @@ async function decisionArrives(t: TestContext, isDeaf = false): Promise<void> {
   await anna.page.getByLabel("Comment").fill("the payee is unknown");
   const began = performance.now();
   await button(anna, "Deny").click();
-  await bob.page.getByText("The call was denied").waitFor({ timeout });
+  await bob.page.getByText("The call was denied").waitFor();
   t.diagnostic(`another person's decision was on the page ${Math.round(performance.now() - began)} ms after the click`);
   await bob.page.getByText("the payee is unknown").waitFor();
   assert.equal(await button(bob, "Approve this call").count(), 0);
@@ -72,7 +71,7 @@ async function newWaits(t: TestContext): Promise<void> {
   const before = await places();
   const began = performance.now();
   await parks(desk, { amount: 1800 });
-  await button(bob, "Show 1 new").waitFor({ timeout });
+  await button(bob, "Show 1 new").waitFor();
   t.diagnostic(`a new approval was announced after ${Math.round(performance.now() - began)} ms`);
   assert.deepEqual(await places(), before);
   await button(bob, "Show 1 new").click();
@@ -113,7 +112,7 @@ async function revoked(t: TestContext, acts: (anna: Person) => Promise<void>): P
   assert.equal((await desk.operates("/admin/keys/anna-laptop/revoke", {})).status, 200);
   const rows = await desk.rows();
   await acts(anna);
-  await anna.page.getByLabel("Your key").waitFor({ timeout: 30_000 });
+  await anna.page.getByLabel("Your key").waitFor();
   await anna.page
     .getByText(/session has ended|ended/)
     .first()
@@ -142,7 +141,7 @@ async function gateDies(t: TestContext, forgets = false): Promise<void> {
   await button(anna, "Approve this call").click();
   await anna.page.getByText("The gate does not answer").first().waitFor();
   await anna.page.getByText("not live").waitFor();
-  assert.equal(await anna.page.getByLabel("Comment").inputValue({ timeout }), "as agreed by telephone");
+  assert.equal(await anna.page.getByLabel("Comment").inputValue(), "as agreed by telephone");
   const { folder, address } = first;
   await startDesk(t, {
     contract: consoleContract,
@@ -155,7 +154,7 @@ async function gateDies(t: TestContext, forgets = false): Promise<void> {
   await anna.page.getByText("Your yes is recorded").waitFor();
   const { json } = await first.as("anna", `/approvals/${id}`);
   assert.equal(json.status, "approved");
-  await anna.page.getByText("live", { exact: true }).waitFor({ timeout: 15_000 });
+  await anna.page.getByText("live", { exact: true }).waitFor();
 }
 
 /** A call needs two persons, and one of them has voted. */
@@ -169,7 +168,7 @@ async function voteArrives(t: TestContext, isForgotten = false): Promise<void> {
   await cleo.opens(`/approvals/${approval.id}`);
   await cleo.page.getByText("0 of 2").first().waitFor();
   assert.equal((await desk.decides("bob", approval.id, "approve")).status, 200);
-  await cleo.page.getByText("1 of 2").first().waitFor({ timeout });
+  await cleo.page.getByText("1 of 2").first().waitFor();
 }
 
 /** A person types a comment, signs out, and comes back. */

@@ -12,6 +12,7 @@ import { runHost } from "../../../adapters/conformance/kit.ts";
 import { control } from "../../support/controls/control.ts";
 import { root, temporaryFolder } from "../../support/gate.ts";
 import { mutatedFile, type Mutation } from "../../support/mutation/mutate.ts";
+import { controlPatienceMs } from "../../support/patience.ts";
 
 interface Mutant {
   readonly fault: string;
@@ -60,7 +61,7 @@ suite("broken command hooks", { concurrency: 2 }, () => {
       const driver = codexDriver({ change: change(t) });
       const missing = driver.missing();
       if (missing !== undefined) return t.skip(missing);
-      const runs = await runHost(t, driver, { ids: noticed, atOnce: 2 });
+      const runs = await runHost(t, driver, { ids: noticed, atOnce: 2, lateMs: controlPatienceMs });
       const failed = runs.filter(({ problems }) => problems.length > 0).map(({ id }) => id);
       assert.deepEqual(failed, noticed);
       return undefined;
@@ -71,7 +72,7 @@ suite("broken command hooks", { concurrency: 2 }, () => {
     const driver = codexDriver({ tty: true });
     const missing = driver.missing();
     if (missing !== undefined) return t.skip(missing);
-    const runs = await runHost(t, driver, { ids: ["D6s"] });
+    const runs = await runHost(t, driver, { ids: ["D6s"], lateMs: controlPatienceMs });
     assert.deepEqual(
       runs.filter(({ problems }) => problems.length > 0).map(({ id }) => id),
       ["D6s"],

@@ -18,6 +18,7 @@ import { root, temporaryFolder } from "../../support/gate.ts";
 import { mutatedFile } from "../../support/mutation/mutate.ts";
 import { inPython, type Mutant } from "../../support/mutants.ts";
 import { mutatedPython } from "../../support/mutation/python.ts";
+import { controlPatienceMs } from "../../support/patience.ts";
 
 const typescript = "Claude Agent SDK, TypeScript";
 const python = "Claude Agent SDK, Python";
@@ -383,7 +384,12 @@ suite("broken adapters", { concurrency: 2 }, () => {
       assert.ok(driver !== undefined);
       const missing = driver.missing();
       if (missing !== undefined) return t.skip(missing);
-      const runs = await runHost(t, driver, { ids: noticed, atOnce: 4, adapters: mutated(t, mutant) });
+      const runs = await runHost(t, driver, {
+        ids: noticed,
+        atOnce: 4,
+        lateMs: controlPatienceMs,
+        adapters: mutated(t, mutant),
+      });
       const failed = runs.filter(({ problems }) => problems.length > 0).map(({ id }) => id);
       assert.deepEqual(failed, noticed);
       return undefined;
@@ -427,7 +433,7 @@ const restless: Driver = {
 control(
   "positive control: case G1 notices a host that reaches another machine, and a tool that runs late",
   async (t) => {
-    const runs = await runHost(t, restless, { ids: ["A2", "B1"] });
+    const runs = await runHost(t, restless, { ids: ["A2", "B1"], lateMs: controlPatienceMs });
     assert.deepEqual(runs.find(({ id }) => id === "G1")?.problems, [
       "it asked for CONNECT elsewhere.example:443",
       "case A2: a tool ran after the end of the run",
@@ -436,7 +442,7 @@ control(
 );
 
 control("positive control: a host that does not park fails each case that goes on after parking", async (t) => {
-  const runs = await runHost(t, restless, { ids: ["E1n", "E1d"] });
+  const runs = await runHost(t, restless, { ids: ["E1n", "E1d"], lateMs: controlPatienceMs });
   const failed = runs.filter(({ problems }) => problems.some((problem) => problem.includes("the run did not park")));
   assert.deepEqual(
     failed.map(({ id }) => id),

@@ -202,7 +202,7 @@ async function underLoad(
 
 /** Waits until the loop device has released its file, a moment after the unmount of its file system. */
 async function whenFree(device: string): Promise<void> {
-  for (let tries = 0; tries < 100; tries += 1) {
+  for (let tries = 0; tries < 400; tries += 1) {
     if (spawnSync("losetup", ["-j", device], { encoding: "utf8" }).stdout.trim() === "") return;
     await wait(50);
   }

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { setTimeout as pause } from "node:timers/promises";
 import { callLine, goesOn, isRefused, outcomeIs, paid, type Run } from "./cases.ts";
 import { startProxy, textOf } from "./proxy.ts";
+import { eventually } from "../patience.ts";
 
 const blocked = callLine('{"name":"pay","arguments":{"amount":900}}');
 
@@ -57,6 +58,7 @@ export const attacks: Readonly<Record<string, Run>> = {
   "X7: a server that does not read its answers cannot fill the memory": async (t, options) => {
     const proxy = await startProxy(t, options);
     void proxy.call("hold");
+    // short wait: this must not happen, and a slow machine only notices less
     for (let attempt = 0; attempt < 40; attempt += 1) {
       assert.ok(!proxy.witness().some(({ flooded }) => flooded), "20,000 questions and no answer taken");
       await pause(50);
@@ -68,14 +70,14 @@ export const attacks: Readonly<Record<string, Run>> = {
     const [answer, code] = await Promise.all([proxy.call("broken"), proxy.ended]);
     assert.equal(answer.error?.message, "Svc: the MCP server has ended.");
     assert.equal(code, 0);
-    assert.ok(performance.now() - start < 8000, "the proxy ends soon after the server");
+    assert.ok(performance.now() - start < 30_000, "it must not wait for the program that lives for a minute");
   },
   "X9: a question that a person has not allowed has no answer": async (t, options) => {
     const proxy = await startProxy(t, { ...options, allow: ["sampling"], flags: ["--wait", "20"] });
     void proxy.call("sample", { amount: 75 });
     const pending = async (): Promise<readonly any[]> =>
       (await proxy.desk.as("anna", "/approvals?state=pending")).json.approvals;
-    for (let attempt = 0; attempt < 50 && (await pending()).length === 0; attempt += 1) await pause(50);
+    await eventually("a call that waits", async () => (await pending()).length > 0, proxy.patienceMs);
     assert.equal((await pending()).length, 1);
     proxy.send({ jsonrpc: "2.0", id: "server-1", result: { model: "m" } });
     await goesOn(proxy);

@@ -19,6 +19,7 @@ import {
   type Proxy,
   type ProxyOptions,
 } from "./proxy.ts";
+import { eventually } from "../patience.ts";
 
 export type Run = (t: TestContext, options?: ProxyOptions) => Promise<void>;
 
@@ -256,7 +257,7 @@ export const cases: Readonly<Record<string, Run>> = {
     await goesOn(proxy);
     const { json } = await proxy.desk.as("anna", "/approvals?state=pending");
     await proxy.desk.decides("anna", json.approvals[0].id, "approve");
-    await pause(1500);
+    await pause(1500); // The call must not run.
     assert.deepEqual(paid(proxy), [6]);
     assert.ok(!proxy.got.some(({ id }) => id === "w"));
   },
@@ -459,11 +460,6 @@ export const cases: Readonly<Record<string, Run>> = {
 
 /** Outcomes are reported beside the answer. */
 export async function outcomeIs(proxy: Proxy, status: string): Promise<void> {
-  let outcome: { readonly status?: string } | undefined;
-  for (let attempt = 0; attempt < 50; attempt += 1) {
-    outcome = (await proxy.receipts())[0].outcome;
-    if (outcome !== undefined) break;
-    await pause(50);
-  }
-  assert.equal(outcome?.status, status);
+  const look = async (): Promise<{ readonly status: string } | undefined> => (await proxy.receipts())[0].outcome;
+  assert.equal((await eventually("an outcome", look, proxy.patienceMs)).status, status);
 }

@@ -10,6 +10,7 @@ import { startDesk, type Desk } from "../approvals.ts";
 import { ask, atEnd, key, root, temporaryFolder } from "../gate.ts";
 import type { Mutation } from "../mutation/mutate.ts";
 import { mutatedEnvironment, preload } from "../mutation/sources.ts";
+import { patienceMs } from "../patience.ts";
 
 export const agentBin: string = join(root, "packages", "agent", "bin", "svc-gate.mjs");
 export const rawServer: string = join(root, "test", "support", "mcp", "raw-server.ts");
@@ -101,6 +102,8 @@ export interface ProxyOptions {
 
 export interface Proxy {
   readonly desk: Desk;
+  /** How long a test waits for what the proxy does. */
+  readonly patienceMs: number;
   readonly folder: string;
   readonly lockFile: string;
   /** Sends one line. */
@@ -151,12 +154,12 @@ export async function startProxy(t: TestContext, options: ProxyOptions = {}): Pr
   const child = spawnAgent(t, ["mcp", ...name, ...flags, ...command(words)], {
     SVC_URL: options.url ?? desk.address,
     SVC_KEY: key,
-    SVC_TIMEOUT: "2",
+    SVC_TIMEOUT: String(patienceMs / 1000),
     MCP_WITNESS: file,
     ...env,
     ...mutatedEnvironment(mutations),
   });
-  const client = lineClient(child, options.patienceMs ?? 10_000);
+  const client = lineClient(child, options.patienceMs ?? patienceMs);
   const witness = (): readonly any[] => {
     const lines = existsSync(file) ? readFileSync(file, "utf8").split("\n") : [];
     return lines.filter(Boolean).map((line) => JSON.parse(line));
@@ -164,6 +167,7 @@ export async function startProxy(t: TestContext, options: ProxyOptions = {}): Pr
   const ended = new Promise<number | null>((resolve) => child.on("close", resolve));
   const proxy: Proxy = {
     desk,
+    patienceMs: options.patienceMs ?? patienceMs,
     folder,
     lockFile,
     ...client,
@@ -237,7 +241,7 @@ export async function runAgent(
 
 function lineClient(
   child: AgentProcess,
-  patienceMs: number,
+  forMs: number,
 ): Pick<Proxy, "send" | "ask" | "call" | "next" | "got" | "stderr"> {
   const got: Answer[] = [];
   let stderr = "";
@@ -256,7 +260,7 @@ function lineClient(
   };
   const next: Proxy["next"] = (fits) =>
     new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(late("such message")), patienceMs);
+      const timer = setTimeout(() => reject(late("such message")), forMs);
       const look = (): void => {
         const found = got.find(fits);
         if (found === undefined) return;
@@ -272,7 +276,7 @@ function lineClient(
   let count = 0;
   const request: Proxy["ask"] = (method, params = {}, id = (count += 1)) => {
     const answer = new Promise<Answer>((resolve, reject) => {
-      const timer = setTimeout(() => reject(late(method)), patienceMs);
+      const timer = setTimeout(() => reject(late(method)), forMs);
       answers.set(id, (message) => {
         clearTimeout(timer);
         answers.delete(id);

@@ -106,7 +106,7 @@ async function call(id: unknown, params: any): Promise<void> {
     case "broken":
       note({ ran: "broken" });
       if (has("daemon")) {
-        spawn("sleep", ["20"], { stdio: ["ignore", "inherit", "ignore"] }).unref();
+        spawn("sleep", ["60"], { stdio: ["ignore", "inherit", "ignore"] }).unref();
         process.exit(0);
       }
       return result(id, text("it broke", { isError: true }));

@@ -3,10 +3,10 @@ import { writeFileSync } from "node:fs";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { setTimeout } from "node:timers/promises";
 import { publicBytes, signatureTypes, verifierKey } from "../../../packages/svc-gate/src/ledger/tree/note.ts";
 import { temporaryFolder } from "../gate.ts";
 import { needPrograms, runProgram, startProgram } from "./programs.ts";
+import { eventually } from "../patience.ts";
 
 /** An independent witness on this machine, with a new key and one log that it knows. */
 export interface RunningWitness {
@@ -35,16 +35,13 @@ async function freePort(): Promise<number> {
 
 /** It prints that it listens a moment before it does. */
 async function untilReached(port: number): Promise<void> {
-  for (let tries = 0; tries < 250; tries += 1) {
-    const reached = await new Promise<boolean>((resolve) => {
+  const isReached = (): Promise<boolean> =>
+    new Promise<boolean>((resolve) => {
       const socket = connect(port, address, () => resolve(true));
       socket.on("error", () => resolve(false));
       socket.on("connect", () => socket.destroy());
     });
-    if (reached) return;
-    await setTimeout(20);
-  }
-  throw new Error(`nothing listens on ${address}:${port}`);
+  await eventually(`a program that listens on ${address}:${port}`, isReached);
 }
 
 /**

@@ -59,7 +59,7 @@ suite("names at the gate", () => {
 });
 
 suite("lines of a stream", () => {
-  test("a file ends, although a file as standard input never closes", { timeout: 5000 }, async () => {
+  test("a file ends, although a file as standard input never closes", { timeout: 60_000 }, async () => {
     const file = createReadStream(import.meta.filename, { autoClose: false });
     const lines: string[] = [];
     await new Promise<void>((end) => readLines(file, { line: (text) => lines.push(text), fault: fail, end }));
@@ -67,7 +67,7 @@ suite("lines of a stream", () => {
     file.destroy();
   });
 
-  test("a stream that ends and closes ends once, after its last line", { timeout: 5000 }, async () => {
+  test("a stream that ends and closes ends once, after its last line", { timeout: 60_000 }, async () => {
     const stream = new PassThrough();
     const seen: string[] = [];
     readLines(stream, { line: (text) => seen.push(text), fault: fail, end: () => seen.push("(end)") });
@@ -133,12 +133,12 @@ suite("maps of limited size", () => {
 suite("server-sent events", () => {
   test("a long line in many pieces costs one search", () => {
     const reader = new SseReader();
-    const [piece, start] = ["x".repeat(256), performance.now()];
+    const [piece, start] = ["x".repeat(256), process.cpuUsage()];
     reader.read("data: ");
     for (let count = 0; count < 20_000; count += 1) reader.read(piece);
     const [event] = reader.read("\n\n");
     assert.equal(event?.data.length, 5_120_000);
-    assert.ok(performance.now() - start < 3000, "it takes less than 0.1 s");
+    assert.ok(process.cpuUsage(start).user < 3_000_000, "it takes less than 0.1 s of the processor");
   });
 
   test("the pieces of a stream do not change its events", (t) => {
