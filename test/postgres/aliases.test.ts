@@ -13,10 +13,10 @@ import { approved, large, naming, small, type Desk } from "../support/approvals.
 import { control } from "../support/controls/control.ts";
 import { ask, check } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
-import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { sharedPostgres, type Databases } from "../support/databases.ts";
 import { twoDesks } from "../support/two-desks.ts";
 
-const server = await startPostgres({ after }, { max_connections: 80 });
+const server = await sharedPostgres({ after });
 
 interface SharedScenario {
   readonly rule: string;
@@ -111,17 +111,17 @@ const scenarios: readonly SharedScenario[] = [
   },
 ];
 
-function aliases(there: PostgresServer): void {
+function aliases(there: Databases): void {
   suite("PostgreSQL: aliases at two gates", () => {
-    for (const [index, { rule, run, defect }] of scenarios.entries()) {
+    for (const { rule, run, defect } of scenarios) {
       test(rule, async (t) => {
-        const [one, other] = await twoDesks(t, there, `right_${index}`, { contract: aliasedPayments });
+        const [one, other] = await twoDesks(t, await there.create(), { contract: aliasedPayments });
         await run(one, other);
         assert.equal((await ask(other, "/ledger/verify")).json.ok, true);
       });
       control(`positive control: a defect is noticed by "${rule}"`, async (t) => {
         const given = { contract: aliasedPayments, defects: [defect] };
-        const [one, other] = await twoDesks(t, there, `wrong_${index}`, given);
+        const [one, other] = await twoDesks(t, await there.create(), given);
         await assert.rejects(() => run(one, other));
       });
     }
@@ -130,7 +130,4 @@ function aliases(there: PostgresServer): void {
 
 if (typeof server === "string")
   test("PostgreSQL is available to the tests of aliases", { skip: server }, () => undefined);
-else {
-  await server.run("CREATE ROLE gate LOGIN PASSWORD 'gate'");
-  aliases(server);
-}
+else aliases(server);

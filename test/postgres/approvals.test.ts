@@ -10,6 +10,7 @@ import { readSharedLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
 import { approvalMetrics, approved, large, naming, payments, slowBatches, type Desk } from "../support/approvals.ts";
 import { control } from "../support/controls/control.ts";
 import { ask } from "../support/gate.ts";
+import { databasesOn, type Databases } from "../support/databases.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
 import { twoDesks } from "../support/two-desks.ts";
 
@@ -18,10 +19,7 @@ const server = await startPostgres({ after }, { max_connections: 80 });
 
 if (typeof server === "string")
   test("PostgreSQL is available to the tests of approvals", { skip: server }, () => undefined);
-else {
-  await server.run("CREATE ROLE gate LOGIN PASSWORD 'gate'");
-  approvals(server);
-}
+else approvals(server, await databasesOn(server));
 
 /** Asks both gates for one approval at the same time, in each round with another call. Returns the ALLOWs of each round. */
 async function redeem([one, other]: readonly [Desk, Desk], times: number): Promise<readonly number[]> {
@@ -75,10 +73,10 @@ async function expiry(there: PostgresServer, [one, other]: readonly [Desk, Desk]
   assert.equal((await one.as("anna", `/approvals/${approval.id}`)).json.status, "expired");
 }
 
-function approvals(there: PostgresServer): void {
+function approvals(there: PostgresServer, databases: Databases): void {
   suite("PostgreSQL: approvals of two gates", () => {
     test("[issue 16] a call that two gates are asked for at the same time is let through once", async (t) => {
-      const desks = await twoDesks(t, there, "redeemed");
+      const desks = await twoDesks(t, await databases.create());
       assert.deepEqual(new Set(await redeem(desks, rounds)), new Set([1]));
       assert.equal((await ask(desks[1], "/ledger/verify")).json.ok, true);
     });
@@ -89,13 +87,13 @@ function approvals(there: PostgresServer): void {
         slowBatches,
       ];
       await assert.rejects(async () => {
-        const desks = await twoDesks(t, there, "redeemed_twice", { defects });
+        const desks = await twoDesks(t, await databases.create(), { defects });
         assert.deepEqual(new Set(await redeem(desks, 10)), new Set([1]));
       });
     });
 
     test("a gate looks for expired approvals only after the time of one is over, also of another gate's", async (t) => {
-      await expiry(there, await twoDesks(t, there, "expired", { contract: soon }));
+      await expiry(there, await twoDesks(t, await databases.create(), { contract: soon }));
     });
 
     for (const [index, put] of ["true", "this.#parts.nextEnd > at + 60_000"].entries())
@@ -103,13 +101,13 @@ function approvals(there: PostgresServer): void {
         `positive control: a gate that looks for expired approvals ${index === 0 ? "never" : "too early"} is noticed`,
         async (t) => {
           const defect = { within: "PostgresTransaction.dueApprovals", find: "this.#parts.nextEnd > at", put };
-          const desks = await twoDesks(t, there, `expired_wrong_${index}`, { contract: soon, defects: [defect] });
+          const desks = await twoDesks(t, await databases.create(), { contract: soon, defects: [defect] });
           await assert.rejects(() => expiry(there, desks));
         },
       );
 
     test("a call is parked once, whichever gate is asked, and its amount counts at both", async (t) => {
-      const [one, other] = await twoDesks(t, there, "parked");
+      const [one, other] = await twoDesks(t, await databases.create());
       const [first, second] = [await one.asks(large), await other.asks(large)];
       assert.deepEqual([second.approval.id, second.approval.new], [first.approval.id, false]);
       const more = { ...large, tool_input: { amount: 1301, to: "x" } };
@@ -127,7 +125,7 @@ function approvals(there: PostgresServer): void {
     reason: "{counters.spent.held} wait"
 `,
       );
-      const [one, other] = await twoDesks(t, there, "held", { contract });
+      const [one, other] = await twoDesks(t, await databases.create(), { contract });
       const { approval } = await one.asks(large);
       const small = { ...large, tool_input: { amount: 5, to: "x" } };
       const blocked = await other.asks(small);
@@ -138,7 +136,8 @@ function approvals(there: PostgresServer): void {
     });
 
     test("each gate shows the calls that wait, and only the gate that recorded a decision counts it", async (t) => {
-      const [one, other] = await twoDesks(t, there, "counted");
+      const database = await databases.create();
+      const [one, other] = await twoDesks(t, database);
       const { approval, receipt } = await one.asks(large);
       await one.asks({
         ...large,
@@ -152,7 +151,7 @@ function approvals(there: PostgresServer): void {
       const later = await approvalMetrics(other);
       assert.deepEqual([later["approvals_waiting"], later["approvals_total approved"]], [1, 0]);
       const ledger = await readSharedLedger({
-        url: there.url().replace(/\/postgres$/, "/counted"),
+        url: database.url(),
         ledger: "root",
       });
       t.after(() => ledger.close());
@@ -170,7 +169,7 @@ function approvals(there: PostgresServer): void {
     });
 
     test("a decision at one gate ends the wait at the other, and a person's groups are those of now", async (t) => {
-      const [one, other] = await twoDesks(t, there, "heard");
+      const [one, other] = await twoDesks(t, await databases.create());
       const { approval } = await one.asks(large);
       const waiting = ask(other, `/approvals/${approval.id}?wait=30`);
       await ask(other, `/approvals/${approval.id}?wait=1`); // when this ends, the one before it waits too
@@ -183,7 +182,7 @@ function approvals(there: PostgresServer): void {
     });
 
     test("a denial at one gate holds at the other, also after an erasure of another call", async (t) => {
-      const [one, other] = await twoDesks(t, there, "denied");
+      const [one, other] = await twoDesks(t, await databases.create());
       const { approval } = await one.asks(large);
       const parked = await one.asks({ ...large, session_id: "s2", tool_input: { amount: 1100, to: "x" } });
       assert.equal((await other.decides("anna", approval.id, "deny")).status, 200);

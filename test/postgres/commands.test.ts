@@ -7,19 +7,19 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test, type TestContext } from "node:test";
 import { ask, check, desk, finish, key, spawnGate, temporaryFolder, writeContracts } from "../support/gate.ts";
-import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { openDatabase, type TestDatabase } from "../support/databases.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
 
 const lineWith = (text: string, pattern: RegExp): string => text.split("\n").find((line) => pattern.test(line)) ?? "";
 
-const server = await startPostgres({ after });
+const server = await openDatabase({ after });
 
 if (typeof server === "string") test("PostgreSQL: commands", { skip: server }, () => undefined);
 else commands(server);
 
-function commands(there: PostgresServer): void {
+function commands(there: TestDatabase): void {
   test("verify, report, replay and explain read a ledger in a database", async (t: TestContext) => {
     const cwd = temporaryFolder(t);
     writeContracts(cwd, { contracts: { "desk.yaml": desk } });

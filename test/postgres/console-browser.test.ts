@@ -9,28 +9,29 @@ import { after, suite, test, type TestContext } from "node:test";
 import type { Desk } from "../support/approvals.ts";
 import { openBrowser, settled } from "../support/browser.ts";
 import { consoleContract, keyOf, parks } from "../support/console-kit.ts";
-import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { sharedPostgres, type Databases } from "../support/databases.ts";
 import { twoDesks } from "../support/two-desks.ts";
 
 const rounds = 5;
-const server = await startPostgres({ after }, { max_connections: 80 });
+const server = await sharedPostgres({ after });
 
 if (typeof server === "string")
   test("PostgreSQL is available to the tests of the console", { skip: server }, () => undefined);
-else {
-  await server.run("CREATE ROLE gate LOGIN PASSWORD 'gate'");
-  consoles(server);
-}
+else consoles(server);
 
-function desks(t: TestContext, there: PostgresServer, name: string): Promise<readonly [Desk, Desk]> {
+async function desks(t: TestContext, there: Databases): Promise<readonly [Desk, Desk]> {
   const env = { SVC_CONSOLE_SECRET: "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef" };
-  return twoDesks(t, there, name, { contract: consoleContract, scopes: ["approve", "receipts", "rules"], env });
+  return twoDesks(t, await there.create(), {
+    contract: consoleContract,
+    scopes: ["approve", "receipts", "rules"],
+    env,
+  });
 }
 
-function consoles(there: PostgresServer): void {
+function consoles(there: Databases): void {
   suite("PostgreSQL: the consoles of two gates", () => {
     test("[issue 18] a new approval and its decision at one gate are on the page of the other", async (t) => {
-      const [one, other] = await desks(t, there, "consoles");
+      const [one, other] = await desks(t, there);
       const bob = await openBrowser(t, other);
       await bob.signIn(keyOf(one, "bob"));
       await bob.page.getByText("live", { exact: true }).waitFor();
@@ -52,7 +53,7 @@ function consoles(there: PostgresServer): void {
     });
 
     test("a session that one gate opened is good at the other, and ends at both", async (t) => {
-      const [one, other] = await desks(t, there, "sessions");
+      const [one, other] = await desks(t, there);
       const anna = await openBrowser(t, one);
       anna.expects(/request to another origin/, /status of 401/, /\/api\/events/);
       await anna.signIn(keyOf(one, "anna"));

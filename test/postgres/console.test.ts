@@ -9,7 +9,7 @@ import { pageOf, signIn, type ConsolePage } from "../support/console.ts";
 import { control } from "../support/controls/control.ts";
 import { openStream } from "../support/events.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
-import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { sharedPostgres, type Databases } from "../support/databases.ts";
 import { twoDesks } from "../support/two-desks.ts";
 import { eventually } from "../support/patience.ts";
 
@@ -97,13 +97,11 @@ const cases: readonly Case[] = [
   },
 ];
 
-function replicas(there: PostgresServer): void {
+function replicas(there: Databases): void {
   suite("the console of two gates on one ledger", { concurrency: 2 }, () => {
-    let databases = 0;
-    const desks = (t: TestContext, defects: readonly Mutation[]): Promise<Desks> => {
-      databases += 1;
+    const desks = async (t: TestContext, defects: readonly Mutation[]): Promise<Desks> => {
       const env = { SVC_CONSOLE_SECRET: "0123456789abcdef".repeat(4) };
-      return twoDesks(t, there, `console_${databases}`, { env, ...(defects.length > 0 && { defects }) });
+      return twoDesks(t, await there.create(), { env, ...(defects.length > 0 && { defects }) });
     };
     for (const { rule, run, defect } of cases) {
       test(rule, async (t) => run(await desks(t, [])));
@@ -115,11 +113,8 @@ function replicas(there: PostgresServer): void {
   });
 }
 
-const server = await startPostgres({ after }, { max_connections: 80 });
+const server = await sharedPostgres({ after });
 
 if (typeof server === "string")
   test("PostgreSQL is available to the tests of the console", { skip: server }, () => undefined);
-else {
-  await server.run("CREATE ROLE gate LOGIN PASSWORD 'gate'");
-  replicas(server);
-}
+else replicas(server);

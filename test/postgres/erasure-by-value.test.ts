@@ -9,12 +9,12 @@ import { after, suite, test, type TestContext } from "node:test";
 import { openPostgres, openLedger, type Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
 import { ask, check, finish, key, spawnGate, temporaryFolder, writeContracts } from "../support/gate.ts";
 import { append, contracts, engine, entry } from "../support/ledger-fixture.ts";
-import { startPostgres } from "../support/postgres-server.ts";
+import { openDatabase } from "../support/databases.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
 
-const server = await startPostgres({ after });
+const server = await openDatabase({ after });
 const why = ["--reason", "request 4711"] as const;
 
 const inputs = [

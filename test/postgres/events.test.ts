@@ -6,35 +6,27 @@ import assert from "node:assert/strict";
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, suite, test, type TestContext } from "node:test";
-import { migratePostgres } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
 import { large, startDesk, type Desk } from "../support/approvals.ts";
 import { control } from "../support/controls/control.ts";
 import { openStream } from "../support/events.ts";
 import { temporaryFolder } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
-import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
-import { receive, type Received, type Receiver } from "../support/webhooks.ts";
+import { sharedPostgres, type Databases, type TestDatabase } from "../support/databases.ts";
 import { eventually } from "../support/patience.ts";
+import { receive, type Received, type Receiver } from "../support/webhooks.ts";
 
-const server = await startPostgres({ after }, { max_connections: 80 });
+const server = await sharedPostgres({ after });
 
 if (typeof server === "string")
   test("PostgreSQL is available to the tests of events", { skip: server }, () => undefined);
-else {
-  await server.run("CREATE ROLE gate LOGIN PASSWORD 'gate'");
-  events(server);
-}
+else events(server);
 
-/** Starts two gates on one new database, with one endpoint. */
+/** Starts two gates on one database, with one endpoint. */
 async function twoDesks(
   t: TestContext,
-  there: PostgresServer,
-  name: string,
+  { gateUrl }: TestDatabase,
   defects?: readonly Mutation[],
 ): Promise<readonly [Desk, Desk, Receiver]> {
-  await there.run(`CREATE DATABASE ${name}`);
-  const at = (url: string): string => url.replace(/\/postgres$/, `/${name}`);
-  await migratePostgres({ url: at(there.url()), servingRole: "gate" });
   const receiver = await receive(t);
   const folder = temporaryFolder(t);
   const notify = join(folder, "notify.json");
@@ -43,7 +35,7 @@ async function twoDesks(
   writeFileSync(notify, JSON.stringify({ endpoints: [endpoint] }));
   chmodSync(notify, 0o600);
   const env = {
-    SVC_DATABASE_URL: at(there.url({ user: "gate", password: "gate" })),
+    SVC_DATABASE_URL: gateUrl,
     SVC_SIGNING_KEY: join(folder, "signing.key"),
     SVC_NOTIFY: notify,
   };
@@ -52,7 +44,7 @@ async function twoDesks(
   return [one, await startDesk(t, { ...options, peer: one }), receiver];
 }
 
-function events(there: PostgresServer): void {
+function events(there: Databases): void {
   suite("two gates on one ledger", { concurrency: 2 }, () => {
     const heard = async ([one, other]: readonly [Desk, Desk, Receiver]): Promise<void> => {
       const stream = await openStream(other, other.keys["anna"] ?? "");
@@ -75,14 +67,14 @@ function events(there: PostgresServer): void {
     };
 
     test("a stream hears of an event of the other gate within a second", async (t) => {
-      await heard(await twoDesks(t, there, "streams"));
+      await heard(await twoDesks(t, await there.create()));
     });
 
     control(
       "positive control: without a look at the database, a stream does not hear of the other gate's events",
       async (t) => {
         const defect: Mutation = { within: "EventFeed.#head", find: "!ledger.isShared", put: "true" };
-        const desks = await twoDesks(t, there, "deaf_streams", [defect]);
+        const desks = await twoDesks(t, await there.create(), [defect]);
         await assert.rejects(heard(desks));
       },
     );
@@ -98,7 +90,7 @@ function events(there: PostgresServer): void {
     };
 
     test("one of the gates sends each event once, and a replay at the other gate takes over", async (t) => {
-      const desks = await twoDesks(t, there, "hooks");
+      const desks = await twoDesks(t, await there.create());
       await once(desks);
       const [one, other, receiver] = desks;
       for (const desk of [one, other]) {
@@ -113,7 +105,7 @@ function events(there: PostgresServer): void {
         { within: "Sender.#hold", find: "note === undefined", put: "false" },
         { within: "Sender.#store", find: "!isOurs", put: "false" },
       ];
-      const desks = await twoDesks(t, there, "doubled_hooks", defects);
+      const desks = await twoDesks(t, await there.create(), defects);
       await assert.rejects(once(desks));
     });
   });

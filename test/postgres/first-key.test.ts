@@ -10,11 +10,11 @@ import { after, suite, test, type TestContext } from "node:test";
 import { makeKey } from "../../packages/svc-gate/src/gate/admin/keys/token.ts";
 import { sentencesOf } from "../support/sentences.ts";
 import { check, finish, key as configuredKey, spawnGate, temporaryFolder } from "../support/gate.ts";
-import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { empty, sharedPostgres, type Databases } from "../support/databases.ts";
 
 const says = sentencesOf(import.meta.filename);
 
-const server = await startPostgres({ after });
+const server = await sharedPostgres({ after });
 
 if (typeof server === "string") test("PostgreSQL: the first key", { skip: server }, () => undefined);
 else suite("svc-gate migrate --first-key", { tags: ["first-use-3"] }, () => cases(server));
@@ -26,16 +26,12 @@ interface Place {
   readonly env: Readonly<Record<string, string>>;
 }
 
-let databases = 0;
-
-async function newPlace(t: TestContext, there: PostgresServer): Promise<Place> {
-  const name = `first_${++databases}`;
-  await there.run(`CREATE ROLE ${name} LOGIN PASSWORD 'secret'`);
-  await there.run(`CREATE DATABASE ${name} OWNER ${name}`);
-  const url = new URL(there.url({ user: name, password: "secret" }));
-  url.pathname = `/${name}`;
+async function newPlace(t: TestContext, there: Databases): Promise<Place> {
+  const { name, url, run } = await there.create(empty);
+  await run(`CREATE ROLE ${name} LOGIN PASSWORD 'secret'`);
+  await run(`ALTER DATABASE ${name} OWNER TO ${name}`);
   const folder = temporaryFolder(t);
-  const env = { SVC_DATABASE_URL: url.href, SVC_DATA_DIR: folder, SVC_LOG: "silent" };
+  const env = { SVC_DATABASE_URL: url({ user: name, password: "secret" }), SVC_DATA_DIR: folder, SVC_LOG: "silent" };
   return { folder, file: join(folder, "first-key"), env };
 }
 
@@ -76,7 +72,7 @@ const lastLine = (text: string): string => text.trimEnd().split("\n").at(-1) ?? 
 
 const textIn = (file: string): string => readFileSync(file, "utf8").trim();
 
-function cases(there: PostgresServer): void {
+function cases(there: Databases): void {
   test("the key is in a file of mode 0600, opens /check, and is never printed or recorded", async (t) => {
     const place = await newPlace(t, there);
     const { code, said } = await migrate(t, place);

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { after, suite, test } from "node:test";
 import { large, payments, type Desk } from "../support/approvals.ts";
 import { control } from "../support/controls/control.ts";
-import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { sharedPostgres, type Databases } from "../support/databases.ts";
 import { twoDesks } from "../support/two-desks.ts";
 
 const contract = payments
@@ -16,14 +16,11 @@ const contract = payments
   )
   .replace("> 2500", "> 250000");
 
-const server = await startPostgres({ after }, { max_connections: 80 });
+const server = await sharedPostgres({ after });
 
 if (typeof server === "string")
   test("PostgreSQL is available to the tests of grants", { skip: server }, () => undefined);
-else {
-  await server.run("CREATE ROLE gate LOGIN PASSWORD 'gate'");
-  grants(server);
-}
+else grants(server);
 
 const paying = (amount: number): object => ({ ...large, tool_input: { amount, to: "anna" } });
 
@@ -49,20 +46,20 @@ async function used([one, other]: readonly [Desk, Desk]): Promise<number> {
   return [...inTurn, ...atOnce].filter(({ verdict }) => verdict === "ALLOW").length;
 }
 
-function grants(there: PostgresServer): void {
+function grants(there: Databases): void {
   suite("grants at two gates", () => {
     test("a grant of six uses lets six calls through at both gates together", async (t) => {
-      assert.equal(await used(await twoDesks(t, there, "grants", { contract })), 6);
+      assert.equal(await used(await twoDesks(t, await there.create(), { contract })), 6);
     });
 
     control("positive control: gates that do not read each other's uses let more calls through", async (t) => {
       const defects = [{ within: "Standing.follow", find: "first !== undefined", put: "false" }];
-      const count = await used(await twoDesks(t, there, "grants_unread", { contract, defects }));
+      const count = await used(await twoDesks(t, await there.create(), { contract, defects }));
       assert.ok(count > 6, `${count} calls`);
     });
 
     test("a grant that one gate revoked covers no call at the other", async (t) => {
-      const [one, other] = await twoDesks(t, there, "grants_revoked", { contract });
+      const [one, other] = await twoDesks(t, await there.create(), { contract });
       const id = await granted(one);
       assert.equal((await other.asks(paying(1100))).verdict, "ALLOW");
       assert.equal((await one.as("bob", `/grants/${id}/revoke`, {})).status, 200);

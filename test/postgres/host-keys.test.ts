@@ -7,7 +7,7 @@ import { after, suite, test } from "node:test";
 import type { Desk } from "../support/approvals.ts";
 import { control } from "../support/controls/control.ts";
 import { ask } from "../support/gate.ts";
-import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { sharedPostgres, type Databases } from "../support/databases.ts";
 import { twoDesks } from "../support/two-desks.ts";
 
 const contract = `contract: pay
@@ -25,14 +25,11 @@ rules:
   - { rule: large, on: pay.send, when: input.amount > 1000, verdict: ESCALATE, reason: it is a large payment }
 `;
 
-const server = await startPostgres({ after }, { max_connections: 80 });
+const server = await sharedPostgres({ after });
 
 if (typeof server === "string")
   test("PostgreSQL is available to the tests of hosts' keys", { skip: server }, () => undefined);
-else {
-  await server.run("CREATE ROLE gate LOGIN PASSWORD 'gate'");
-  hostKeys(server);
-}
+else hostKeys(server);
 
 const call = (amount: number): object => ({
   tool_name: "pay.send",
@@ -58,10 +55,10 @@ async function asksBoth([one, other]: readonly [Desk, Desk]): Promise<void> {
   assert.equal((await ask(one, "/ledger/verify")).json.ok, true);
 }
 
-function hostKeys(there: PostgresServer): void {
+function hostKeys(there: Databases): void {
   suite("keys of hosts at two gates", () => {
     test("a host's key that one gate made is a host's key at the other gate too", async (t) => {
-      await asksBoth(await twoDesks(t, there, "host_keys", { contract }));
+      await asksBoth(await twoDesks(t, await there.create(), { contract }));
     });
 
     control("positive control: gates that forget the kind open other routes", async (t) => {
@@ -69,9 +66,7 @@ function hostKeys(there: PostgresServer): void {
         { within: "readRecord", find: "kind === undefined ? {} : { kind }", put: "{}" },
         { within: "readRecord", find: "written.kind === undefined || kind !== undefined", put: "true" },
       ];
-      await assert.rejects(async () =>
-        asksBoth(await twoDesks(t, there, "host_keys_forgotten", { contract, defects })),
-      );
+      await assert.rejects(async () => asksBoth(await twoDesks(t, await there.create(), { contract, defects })));
     });
   });
 }

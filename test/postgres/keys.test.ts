@@ -7,12 +7,12 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, test, type TestContext } from "node:test";
 import { check, finish, spawnGate, temporaryFolder, type Spawned } from "../support/gate.ts";
-import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { openDatabase, type TestDatabase } from "../support/databases.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
 
-const server = await startPostgres({ after });
+const server = await openDatabase({ after });
 
 if (typeof server === "string")
   test("PostgreSQL: a command makes the first key of a shared ledger", { skip: server }, () => undefined);
@@ -22,7 +22,7 @@ function verdictWith(gate: Spawned, key: string): Promise<{ readonly status: num
   return check(gate, { tool_name: "note.add", tool_input: {} }, { authorization: `Bearer ${key}` });
 }
 
-function keys(there: PostgresServer): void {
+function keys(there: TestDatabase): void {
   test("a command makes the first key of a shared ledger, and all gates accept it", async (t: TestContext) => {
     const cwd = temporaryFolder(t);
     const shared = { SVC_DATABASE_URL: there.url(), SVC_SIGNING_KEY: join(cwd, "signing.key"), SVC_LOG: "silent" };

@@ -4,7 +4,6 @@
  * makes its checks fail.
  */
 import assert from "node:assert/strict";
-import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { after, suite, test, type TestContext } from "node:test";
 import { migrations } from "../../packages/svc-gate/src/ledger/store/postgres/schema.ts";
@@ -20,15 +19,12 @@ import {
   type ProcessOptions,
   type Spawned,
 } from "../support/gate.ts";
-import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { empty, sharedPostgres, type Databases } from "../support/databases.ts";
 
-const server = await startPostgres({ after });
+const server = await sharedPostgres({ after });
 
 if (typeof server === "string") test("PostgreSQL: migrations", { skip: server }, () => undefined);
-else {
-  await server.run("CREATE ROLE gate LOGIN PASSWORD 'gate'");
-  migrating(server);
-}
+else migrating(server);
 
 /** All migrations of a later version. */
 type Later = typeof migrations;
@@ -60,17 +56,15 @@ interface Place {
   readonly gate: ProcessOptions;
 }
 
-async function place(t: TestContext, there: PostgresServer): Promise<Place> {
-  const name = `moving_${randomUUID().replaceAll("-", "")}`;
-  await there.run(`CREATE DATABASE ${name}`);
-  const at = (url: string): string => url.replace(/\/postgres$/, `/${name}`);
-  const url = at(there.url());
+async function place(t: TestContext, there: Databases): Promise<Place> {
+  const { url: urlOf, gateUrl } = await there.create(empty);
+  const url = urlOf();
   const folder = temporaryFolder(t);
   const env = {
     SVC_API_KEY: key,
     SVC_LOG: "silent",
     SVC_DATA_DIR: join(folder, "data"),
-    SVC_DATABASE_URL: at(there.url({ user: "gate", password: "gate" })),
+    SVC_DATABASE_URL: gateUrl,
   };
   assert.deepEqual(await migratePostgres({ url, servingRole: "gate" }), steps);
   return { url, gate: { cwd: folder, env } };
@@ -92,7 +86,7 @@ async function checksDuring(gate: Spawned, work: () => Promise<unknown>): Promis
   return statuses;
 }
 
-function migrating(there: PostgresServer): void {
+function migrating(there: Databases): void {
   suite("PostgreSQL: a later migration", () => {
     test("a migration runs beside a serving gate, and the gate answers every check", async (t) => {
       const { url, gate: options } = await place(t, there);

@@ -13,7 +13,7 @@ import { Gate, type GateOptions } from "../../packages/svc-gate/src/gate/core/ga
 import { openLedger, openPostgres, type Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
 import { ask, desk, finish, key, spawnGate, temporaryFolder, writeContracts, type Spawned } from "../support/gate.ts";
 import { engine } from "../support/ledger-fixture.ts";
-import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { sharedPostgres, type Databases } from "../support/databases.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -24,7 +24,7 @@ const lineWith = (text: string, part: string): string => text.split("\n").find((
 /** Returns the message of a log line. */
 const messageWith = (log: string, part: string): string => String(JSON.parse(lineWith(log, part)).msg);
 
-const server = await startPostgres({ after });
+const server = await sharedPostgres({ after });
 if (typeof server === "string")
   test("PostgreSQL: gates on a shared ledger agree on the mode", { skip: server }, () => undefined);
 else modes(server);
@@ -34,14 +34,14 @@ interface Place {
   readonly settings: Readonly<Record<string, string>>;
 }
 
-async function place(t: TestContext, there: PostgresServer, name: string): Promise<Place> {
-  await there.run(`CREATE DATABASE ${name}`);
+async function place(t: TestContext, there: Databases): Promise<Place> {
+  const database = await there.create();
   const folder = temporaryFolder(t);
   const settings = {
     SVC_API_KEY: key,
     SVC_MANDATE: writeContracts(folder, { contracts: { "desk.yaml": desk } }),
     SVC_DATA_DIR: join(folder, "data"),
-    SVC_DATABASE_URL: there.url().replace(/\/postgres$/, `/${name}`),
+    SVC_DATABASE_URL: database.url(),
   };
   return { folder, settings };
 }
@@ -74,13 +74,13 @@ async function changesOf(gate: Spawned): Promise<readonly unknown[]> {
   return receipts.map(({ reason }: { readonly reason: string }) => reason);
 }
 
-function modes(there: PostgresServer): void {
+function modes(there: Databases): void {
   suite("PostgreSQL: the mode at a start", () => {
     test(
       "a start with a stricter mode changes the mode of all gates and records a row",
       { tags: ["first-use-2"] },
       async (t) => {
-        const at = await place(t, there, "stricter");
+        const at = await place(t, there);
         const one = await start(t, at);
         assert.equal(await modeOf(one), "observe");
         const other = await start(t, at, { SVC_MODE: "enforce" });
@@ -98,7 +98,7 @@ function modes(there: PostgresServer): void {
       "a weaker mode is refused unless --accept weaker-mode or `reload --mode` asks for it",
       { tags: ["first-use-2"] },
       async (t) => {
-        const at = await place(t, there, "weaker");
+        const at = await place(t, there);
         const one = await start(t, at, { SVC_MODE: "enforce" });
         for (const accept of ["", "change"]) {
           const failed = await refused(t, at, { SVC_MODE: "observe", SVC_ACCEPT: accept });
@@ -120,7 +120,7 @@ function modes(there: PostgresServer): void {
       "a start that is refused for its mode does not record its rotated signing key",
       { tags: ["first-use-2", "first-use-16"] },
       async (t) => {
-        const at = await place(t, there, "rotated");
+        const at = await place(t, there);
         const one = await start(t, at, { SVC_MODE: "enforce" });
         const own = join(at.folder, "own.key");
         cpSync(join(at.folder, "data", "signing.key"), own);
@@ -143,7 +143,7 @@ function modes(there: PostgresServer): void {
       { tags: ["first-use-2"] },
       async (t) => {
         for (const acceptChange of [false, true]) {
-          const { folder, settings } = await place(t, there, `at_once_${String(acceptChange)}`);
+          const { folder, settings } = await place(t, there);
           const database = await openPostgres({
             url: settings.SVC_DATABASE_URL ?? "",
             connectionsMax: 4,
@@ -190,7 +190,7 @@ function modes(there: PostgresServer): void {
       "a start without an API key leaves no ledger, no mode and no signing key",
       { tags: ["first-use-2", "first-use-16"] },
       async (t) => {
-        const at = await place(t, there, "keyless");
+        const at = await place(t, there);
         const { SVC_API_KEY: _none, ...settings } = at.settings;
         const failed = await refused(t, { ...at, settings }, { SVC_MODE: "observe" });
         assert.equal(failed.code, 1);
@@ -203,7 +203,7 @@ function modes(there: PostgresServer): void {
     );
 
     test("a start with only revoked keys says how to make another", async (t) => {
-      const at = await place(t, there, "revoked");
+      const at = await place(t, there);
       const { SVC_API_KEY: _none, ...env } = at.settings;
       for (const args of [
         ["create", "agent"],
@@ -217,7 +217,7 @@ function modes(there: PostgresServer): void {
     });
 
     test("a reload keeps the mode that is in force, even if this gate last saw another one", async (t) => {
-      const at = await place(t, there, "stale");
+      const at = await place(t, there);
       const one = await start(t, at);
       const other = await start(
         t,
@@ -235,7 +235,7 @@ function modes(there: PostgresServer): void {
     });
 
     test("the mode of a tenant in the tenants file follows the same rules", async (t) => {
-      const at = await place(t, there, "entries");
+      const at = await place(t, there);
       const tenants = join(at.folder, "tenants.yaml");
       const write = (mode: string): void =>
         writeFileSync(tenants, `tenants:\n  blue: { mandate: mandate.yaml${mode} }\n`);

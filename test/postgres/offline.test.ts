@@ -10,12 +10,12 @@ import { after, test, type TestContext } from "node:test";
 import { openLedger, openPostgres } from "../../packages/svc-gate/src/ledger/mod.ts";
 import { check, desk, finish, key, spawnGate, temporaryFolder, writeContracts } from "../support/gate.ts";
 import { engine } from "../support/ledger-fixture.ts";
-import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { empty, openDatabase, type TestDatabase } from "../support/databases.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
 
-const server = await startPostgres({ after });
+const server = await openDatabase({ after }, empty);
 
 const why = ["--reason", "request 4711"] as const;
 const erase = ["erase", "1", "--part", "input", ...why] as const;
@@ -23,7 +23,7 @@ const erase = ["erase", "1", "--part", "input", ...why] as const;
 if (typeof server === "string") test("PostgreSQL: ledgers that no gate serves", { skip: server }, () => undefined);
 else offline(server);
 
-function offline(there: PostgresServer): void {
+function offline(there: TestDatabase): void {
   const ledgers = async (): Promise<readonly unknown[]> =>
     (await there.run("SELECT ledger FROM svc_gate.ledgers ORDER BY ledger")).map(({ ledger }) => ledger);
 

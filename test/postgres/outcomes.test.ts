@@ -6,22 +6,18 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, suite, test, type TestContext } from "node:test";
 import { readSharedLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
-import { migratePostgres } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
 import { startDesk } from "../support/approvals.ts";
 import { control } from "../support/controls/control.ts";
 import { ask, finish, temporaryFolder } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { settled, tillOf, type Till } from "../support/outcomes.ts";
-import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { sharedPostgres, type Databases, type TestDatabase } from "../support/databases.ts";
 
-const server = await startPostgres({ after }, { max_connections: 60 });
+const server = await sharedPostgres({ after });
 
 if (typeof server === "string")
   test("PostgreSQL is available to the tests of outcomes", { skip: server }, () => undefined);
-else {
-  await server.run("CREATE ROLE gate LOGIN PASSWORD 'gate'");
-  outcomes(server);
-}
+else outcomes(server);
 
 interface Tills {
   readonly one: Till;
@@ -29,24 +25,16 @@ interface Tills {
   readonly url: string;
 }
 
-/** Starts two gates on one new database. */
-async function twoTills(
-  t: TestContext,
-  there: PostgresServer,
-  name: string,
-  defects?: readonly Mutation[],
-): Promise<Tills> {
-  await there.run(`CREATE DATABASE ${name}`);
-  const at = (url: string): string => url.replace(/\/postgres$/, `/${name}`);
-  await migratePostgres({ url: at(there.url()), servingRole: "gate" });
+/** Starts two gates on one database. */
+async function twoTills(t: TestContext, { gateUrl, url }: TestDatabase, defects?: readonly Mutation[]): Promise<Tills> {
   const env = {
-    SVC_DATABASE_URL: at(there.url({ user: "gate", password: "gate" })),
+    SVC_DATABASE_URL: gateUrl,
     SVC_SIGNING_KEY: join(temporaryFolder(t), "signing.key"),
   };
   const options = { env, contract: settled, ...(defects !== undefined && { defects }) };
   const desk = await startDesk(t, options);
   const one = await tillOf(desk);
-  return { one, other: await tillOf(await startDesk(t, { ...options, peer: desk }), one.books), url: at(there.url()) };
+  return { one, other: await tillOf(await startDesk(t, { ...options, peer: desk }), one.books), url: url() };
 }
 
 /** An outcome at one gate counts at the other. */
@@ -59,10 +47,10 @@ async function settles({ one, other }: Tills): Promise<void> {
   assert.deepEqual(await other.values(), values);
 }
 
-function outcomes(there: PostgresServer): void {
+function outcomes(there: Databases): void {
   suite("PostgreSQL: outcomes at two gates", () => {
     test("[issue 17] an outcome that one gate records counts at both, and the ledger verifies", async (t) => {
-      const tills = await twoTills(t, there, "settled");
+      const tills = await twoTills(t, await there.create());
       await settles(tills);
       const { one, other } = tills;
       const { json } = await ask(other, "/ledger/verify");
@@ -81,11 +69,11 @@ function outcomes(there: PostgresServer): void {
 
     control("positive control: gates that do not read what was taken back are noticed", async (t) => {
       const defects = [{ within: "PostgresTransaction.#takenBack", first: "if (queries.length > 0) return [];" }];
-      await assert.rejects(async () => settles(await twoTills(t, there, "not_settled", defects)));
+      await assert.rejects(async () => settles(await twoTills(t, await there.create(), defects)));
     });
 
     test("of several reports at the same time, one is recorded", async (t) => {
-      const { one, other, url } = await twoTills(t, there, "raced");
+      const { one, other, url } = await twoTills(t, await there.create());
       const ledger = await readSharedLedger({ url, ledger: "root" });
       t.after(() => ledger.close());
       for (let round = 0; round < 10; round += 1) {

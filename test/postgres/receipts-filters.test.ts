@@ -14,7 +14,7 @@ import { openLedger, openPostgres, type Ledger, type ReceiptQuery } from "../../
 import { firstSince } from "../../packages/svc-gate/src/ledger/history/query.ts";
 import { ask, check, key as apiKey, startGate } from "../support/gate.ts";
 import { append, contracts, engine, entry, temporaryFolder } from "../support/ledger-fixture.ts";
-import { startPostgres } from "../support/postgres-server.ts";
+import { openDatabase } from "../support/databases.ts";
 import { randomRuns } from "../support/random-test.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
@@ -28,7 +28,7 @@ const saying =
     return true;
   };
 
-const server = await startPostgres({ after });
+const server = await openDatabase({ after });
 const minute = 60_000;
 /** Two days ago, because a gate adds rows after these. */
 const at0 = Math.floor(Date.now() / minute - 2880) * minute;

@@ -9,12 +9,12 @@ import { small, approved, large, naming, type Desk } from "../support/approvals.
 import { control } from "../support/controls/control.ts";
 import { ask, check, type Answer } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
-import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { sharedPostgres, type Databases } from "../support/databases.ts";
 import { assertRefused, assertRepeats, drawn } from "../support/repeats.ts";
 import { twoDesks } from "../support/two-desks.ts";
 
 const rounds = Number(process.env["REPEAT_ROUNDS"] ?? 30);
-const server = await startPostgres({ after }, { max_connections: 80 });
+const server = await sharedPostgres({ after });
 const blocked = { ...large, tool_input: { amount: 9999, to: "x" } };
 
 interface SharedScenario {
@@ -148,16 +148,16 @@ const scenarios: readonly SharedScenario[] = [
   },
 ];
 
-function repeats(there: PostgresServer): void {
+function repeats(there: Databases): void {
   suite("PostgreSQL: exact repeats at two gates", () => {
-    for (const [index, { rule, run, defect }] of scenarios.entries()) {
+    for (const { rule, run, defect } of scenarios) {
       test(rule, async (t) => {
-        const [one, other] = await twoDesks(t, there, `right_${index}`);
+        const [one, other] = await twoDesks(t, await there.create());
         await run(one, other);
         assert.equal((await ask(other, "/ledger/verify")).json.ok, true);
       });
       control(`positive control: a defect is noticed by "${rule}"`, async (t) => {
-        const [one, other] = await twoDesks(t, there, `wrong_${index}`, { defects: [defect] });
+        const [one, other] = await twoDesks(t, await there.create(), { defects: [defect] });
         await assert.rejects(() => run(one, other));
       });
     }
@@ -166,7 +166,4 @@ function repeats(there: PostgresServer): void {
 
 if (typeof server === "string")
   test("PostgreSQL is available to the tests of repeats", { skip: server }, () => undefined);
-else {
-  await server.run("CREATE ROLE gate LOGIN PASSWORD 'gate'");
-  repeats(server);
-}
+else repeats(server);

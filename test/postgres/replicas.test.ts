@@ -13,7 +13,7 @@ import pg from "pg";
 import { openLedger, readPin, type Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
 import { leafHash } from "../../packages/svc-gate/src/ledger/entry/mod.ts";
 import { Frontier } from "../../packages/svc-gate/src/ledger/tree/merkle.ts";
-import { migratePostgres, openPostgres } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
+import { openPostgres } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
 import { planted, type Bug } from "../support/campaign/bugs.ts";
 import { Load } from "../support/campaign/clients.ts";
 import { contractOf } from "../support/campaign/contract.ts";
@@ -33,7 +33,8 @@ import {
 } from "../support/gate.ts";
 import { append, engine, entry } from "../support/ledger-fixture.ts";
 import { mutatedEnvironment, preload as mutationPreload } from "../support/mutation/sources.ts";
-import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { databasesOn, sharedPostgres, type Databases } from "../support/databases.ts";
+import { startPostgres } from "../support/postgres-server.ts";
 import { printSeed, seedOf } from "../support/random-test.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
@@ -53,14 +54,11 @@ function messageWith(log: string, part: string): string {
 
 const seed = seedOf("REPLICAS_SEED");
 const preload = pathToFileURL(join(import.meta.dirname, "..", "support", "campaign", "gate-preload.ts")).href;
-const server = await startPostgres({ after }, { max_connections: 80 });
+const server = await sharedPostgres({ after });
 
 if (typeof server === "string")
   test("PostgreSQL is available to the tests of replicas", { skip: server }, () => undefined);
-else {
-  await server.run("CREATE ROLE gate LOGIN PASSWORD 'gate'");
-  replicas(server);
-}
+else replicas(server);
 
 /** A database of one test, and the settings of gates that serve from it. */
 interface Place {
@@ -71,14 +69,11 @@ interface Place {
   readonly url: string;
 }
 
-async function place(t: TestContext, there: PostgresServer, name: string): Promise<Place> {
-  await there.run(`CREATE DATABASE ${name}`);
-  const at = (url: string): string => url.replace(/\/postgres$/, `/${name}`);
-  const owner = at(there.url());
-  await migratePostgres({ url: owner, servingRole: "gate" });
+async function place(t: TestContext, there: Databases): Promise<Place> {
+  const database = await there.create();
   const folder = temporaryFolder(t);
   writeFileSync(join(folder, "contract.yaml"), contractOf(5));
-  return { folder, owner, url: at(there.url({ user: "gate", password: "gate" })) };
+  return { folder, owner: database.url(), url: database.gateUrl };
 }
 
 interface Wrong {
@@ -177,8 +172,8 @@ interface Shared {
 }
 
 /** Runs this many gates on one tenant, each called as fast as it answers; returns the results. */
-async function loadOnOneTenant(t: TestContext, there: PostgresServer, name: string, { count, answers, bug }: Shared) {
-  const at = await place(t, there, name);
+async function loadOnOneTenant(t: TestContext, there: Databases, { count, answers, bug }: Shared) {
+  const at = await place(t, there);
   const from = Date.now();
   const file = join(at.folder, "tenants.yaml");
   writeFileSync(file, "tenants:\n  acme: { mandate: contract.yaml, mode: enforce }\n");
@@ -204,12 +199,12 @@ async function loadOnOneTenant(t: TestContext, there: PostgresServer, name: stri
   return { load, findings, verified };
 }
 
-function replicas(there: PostgresServer): void {
+function replicas(there: Databases): void {
   suite("PostgreSQL: replicas under load", () => {
     for (const count of [2, 4]) {
       test(`${count} replicas with different clocks keep counters exact and write one row for each answer`, async (t) => {
         printSeed(t, { cases: 800, seed, variable: "REPLICAS_SEED" });
-        const { load, findings, verified } = await loadOnOneTenant(t, there, `load_${count}`, { count, answers: 800 });
+        const { load, findings, verified } = await loadOnOneTenant(t, there, { count, answers: 800 });
         const { rows, checks, unanswered, lost, twice, keptThoughRefused, problems } = findings;
         assert.deepEqual(
           { lost, twice, keptThoughRefused, problems },
@@ -230,8 +225,7 @@ function replicas(there: PostgresServer): void {
     ] as const;
     for (const [bug, seen] of controls) {
       control(`positive control: a gate that ${bug.replaceAll("-", " ")} is noticed`, async (t) => {
-        const name = `control_${bug.replaceAll("-", "_")}`;
-        const { findings } = await loadOnOneTenant(t, there, name, { count: 2, answers: 200, bug });
+        const { findings } = await loadOnOneTenant(t, there, { count: 2, answers: 200, bug });
         assert.match(findings.problems.join("\n"), seen);
       });
     }
@@ -239,7 +233,7 @@ function replicas(there: PostgresServer): void {
 
   suite("PostgreSQL: rows that a gate treats as durable", () => {
     test("a gate accepts the loss of a row that it only read, not of a row it wrote", async (t) => {
-      const at = await place(t, there, "certain");
+      const at = await place(t, there);
       const database = await openPostgres({ url: at.url });
       t.after(() => database.close());
       const pinFile = join(at.folder, "pin");
@@ -267,7 +261,7 @@ function replicas(there: PostgresServer): void {
 
   suite("PostgreSQL: settings that all replicas share", () => {
     test("a contract and a mode put in force on one replica decide the next call on another", async (t) => {
-      const at = await place(t, there, "reload");
+      const at = await place(t, there);
       const [one, other] = [await startReplica(t, at, "one"), await startReplica(t, at, "other")];
       const before = await check(other, spend("a"));
       assert.deepEqual([before.json.verdict, before.json.mode], ["ALLOW", "enforce"]);
@@ -298,7 +292,7 @@ function replicas(there: PostgresServer): void {
     });
 
     test("a replica that starts with other files uses the contract that is in force", async (t) => {
-      const at = await place(t, there, "older");
+      const at = await place(t, there);
       const one = await startReplica(t, at, "one");
       assert.equal((await check(one, spend("a"))).json.verdict, "ALLOW");
       writeFileSync(join(at.folder, "contract.yaml"), contractOf(1));
@@ -309,7 +303,7 @@ function replicas(there: PostgresServer): void {
     });
 
     test("all replicas accept a key that one replica makes, and refuse a key that one revokes", async (t) => {
-      const at = await place(t, there, "keys");
+      const at = await place(t, there);
       const [one, other] = [await startReplica(t, at, "one"), await startReplica(t, at, "other")];
       const made = await act(one, "/admin/keys", { name: "agent", scopes: ["check"] });
       assert.equal(made.status, 201, made.text);
@@ -324,7 +318,7 @@ function replicas(there: PostgresServer): void {
     });
 
     test("a later version takes the ledger over, and the earlier version then refuses every check", async (t) => {
-      const at = await place(t, there, "versions");
+      const at = await place(t, there);
       const earlier = await startReplica(t, at, "earlier");
       assert.equal((await check(earlier, spend("a"))).status, 200);
       const later = await startReplica(t, at, "later", { version: "99.0.0" });
@@ -340,10 +334,12 @@ function replicas(there: PostgresServer): void {
     });
 
     test("without its database a gate keeps running and refuses requests, and a new gate does not start", async (t) => {
-      const at = await place(t, there, "away");
+      const own = await startPostgres(t);
+      assert.ok(typeof own !== "string", String(own));
+      const at = await place(t, await databasesOn(own));
       const gate = await startReplica(t, at, "one");
       assert.equal((await check(gate, spend("a"))).status, 200);
-      await there.stop();
+      await own.stop();
       const logged = gate.stderr().length;
       gate.kill("SIGHUP");
       while (!/"level":50/.test(gate.stderr().slice(logged))) await wait(20);
@@ -358,13 +354,13 @@ function replicas(there: PostgresServer): void {
       const [line = "", ...more] = stderr.split("\n");
       assert.deepEqual(more, [""], stderr);
       says("database-away", line);
-      await there.start();
+      await own.start();
       const again = await check(gate, spend("a"));
       assert.deepEqual([again.status, again.json.receipt.seq], [200, 2]);
     });
 
     test("each tenant has its own ledger in the database, and a connection sees one ledger at a time", async (t) => {
-      const at = await place(t, there, "tenants");
+      const at = await place(t, there);
       const file = join(at.folder, "tenants.yaml");
       writeFileSync(
         file,

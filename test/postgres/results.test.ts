@@ -31,7 +31,7 @@ import { control } from "../support/controls/control.ts";
 import { ask, check, startGate } from "../support/gate.ts";
 import { enactOn, eraseOn, missingIn } from "../support/erasure-suite.ts";
 import { append, contracts, engine, entry, sha256, temporaryFolder } from "../support/ledger-fixture.ts";
-import { startPostgres } from "../support/postgres-server.ts";
+import { openDatabase } from "../support/databases.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -233,7 +233,7 @@ async function openSqlite(t: TestContext, folder = temporaryFolder(t)): Promise<
 
 onEngine("SQLite", { open: (t) => openSqlite(t), read: (ledger) => readLedger(folders.get(ledger) ?? "") });
 
-const server = await startPostgres({ after });
+const server = await openDatabase({ after });
 if (typeof server === "string") test("PostgreSQL: results of tools", { skip: server }, () => undefined);
 else {
   const url = server.url();

@@ -9,11 +9,11 @@ import { after, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { sentencesOf } from "../support/sentences.ts";
 import { check, finish, key, spawnGate, temporaryFolder, writeContracts, type Spawned } from "../support/gate.ts";
-import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { sharedPostgres, type Databases } from "../support/databases.ts";
 
 const says = sentencesOf(import.meta.filename);
 
-const server = await startPostgres({ after });
+const server = await sharedPostgres({ after });
 
 if (typeof server === "string")
   test("PostgreSQL is available to the tests of resume", { skip: server }, () => undefined);
@@ -32,19 +32,18 @@ rules:
 
 const lastLine = (text: string): string => text.trimEnd().split("\n").at(-1) ?? "";
 
-function goingOn(there: PostgresServer): void {
+function goingOn(there: Databases): void {
   test("a restored database behind its pin is refused until resume, and its counters stay unknown until reset", async (t: TestContext) => {
     const cwd = temporaryFolder(t);
     writeContracts(cwd, { contracts: { "desk.yaml": contract } });
-    const urlOf = (database: string): string => Object.assign(new URL(there.url()), { pathname: `/${database}` }).href;
+    const database = await there.create();
     const env = {
-      SVC_DATABASE_URL: urlOf("gate"),
+      SVC_DATABASE_URL: database.url(),
       SVC_API_KEY: key,
       SVC_MODE: "enforce",
       SVC_PIN: join(cwd, "head.pin"),
       SVC_SIGNING_KEY: join(cwd, "signing.key"),
     };
-    const restored = { ...env, SVC_DATABASE_URL: urlOf("restored") };
     const reasonsOf = async (settings: typeof env, count: number): Promise<readonly string[]> => {
       const gate: Spawned = await spawnGate(t, [], { cwd, env: settings });
       const reasons: string[] = [];
@@ -54,13 +53,12 @@ function goingOn(there: PostgresServer): void {
       assert.equal(await gate.exit, 0, gate.stderr());
       return reasons;
     };
-    const run = (...args: readonly string[]): ReturnType<typeof finish> => finish(t, args, { cwd, env: restored });
-    await there.run("CREATE DATABASE gate");
     await reasonsOf(env, 2);
     // The server copies a database only after every session on it has ended.
-    const sessions = "SELECT 1 FROM pg_stat_activity WHERE datname = 'gate'";
-    for (let n = 0; n < 600 && (await there.run(sessions)).length > 0; n += 1) await wait(100);
-    await there.run("CREATE DATABASE restored TEMPLATE gate");
+    const sessions = `SELECT 1 FROM pg_stat_activity WHERE datname = '${database.name}' AND pid <> pg_backend_pid()`;
+    for (let n = 0; n < 600 && (await database.run(sessions)).length > 0; n += 1) await wait(100);
+    const restored = { ...env, SVC_DATABASE_URL: (await there.create(database.name)).url() };
+    const run = (...args: readonly string[]): ReturnType<typeof finish> => finish(t, args, { cwd, env: restored });
     await reasonsOf(env, 2);
     const refused = await run("serve", "--port", "0");
     assert.equal(refused.code, 1, refused.stderr);

@@ -4,7 +4,6 @@
  * compare every served head with the last one; connections are cut around a COMMIT.
  */
 import assert from "node:assert/strict";
-import { randomUUID } from "node:crypto";
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, suite, test, type TestContext } from "node:test";
@@ -12,7 +11,6 @@ import { setTimeout as wait } from "node:timers/promises";
 import pg from "pg";
 import { openLedger, type Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
 import {
-  migratePostgres,
   openPostgres,
   type Database,
   type DatabaseOptions,
@@ -38,18 +36,15 @@ import { sentencesOf } from "../support/sentences.ts";
 import { ask, check, desk, finish, key, spawnGate, temporaryFolder, type ProcessOptions } from "../support/gate.ts";
 import { append, contracts, engine, entry } from "../support/ledger-fixture.ts";
 import { startProxy } from "../support/postgres-proxy.ts";
-import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { sharedPostgres, type Databases } from "../support/databases.ts";
 
 const says = sentencesOf(import.meta.filename);
 
 const origin = "example.org/shared";
-const server = await startPostgres({ after }, { max_connections: 80 });
+const server = await sharedPostgres({ after });
 
 if (typeof server === "string") test("PostgreSQL: signed heads", { skip: server }, () => undefined);
-else {
-  await server.run("CREATE ROLE gate LOGIN PASSWORD 'gate'");
-  signedHeads(server);
-}
+else signedHeads(server);
 
 /** Returns the error line of a gate that ends. */
 function complaint(stderr: string): string {
@@ -65,16 +60,13 @@ interface Place {
   readonly url: string;
 }
 
-async function place(t: TestContext, there: PostgresServer): Promise<Place> {
-  const name = `heads_${randomUUID().replaceAll("-", "")}`;
-  await there.run(`CREATE DATABASE ${name}`);
-  const at = (url: string): string => url.replace(/\/postgres$/, `/${name}`);
-  await migratePostgres({ url: at(there.url()), servingRole: "gate" });
+async function place(t: TestContext, there: Databases): Promise<Place> {
+  const database = await there.create();
   const folder = temporaryFolder(t);
   const keyFile = join(folder, "shared.key");
   await writeSigningKeys(keyFile, { current: makeSigningKey(), before: undefined });
   writeFileSync(join(folder, "desk.yaml"), desk);
-  return { folder, keyFile, owner: at(there.url()), url: at(there.url({ user: "gate", password: "gate" })) };
+  return { folder, keyFile, owner: database.url(), url: database.gateUrl };
 }
 
 function settingsOf({ folder, url, keyFile }: Place, name: string, signingKey = keyFile): ProcessOptions {
@@ -201,7 +193,7 @@ function watchSigning(t: TestContext): () => readonly string[] {
 
 const notCommitted = (error: unknown): boolean => error instanceof NotKept && error.why === "not-committed";
 
-function signedHeads(there: PostgresServer): void {
+function signedHeads(there: Databases): void {
   suite("PostgreSQL: heads of two replicas under load", () => {
     test("all heads that replicas serve under load are of one history and cover the answered rows", async (t) => {
       const at = await place(t, there);
@@ -436,8 +428,9 @@ function signedHeads(there: PostgresServer): void {
     test("a connection cut before COMMIT loses the head and the rows; one cut after it keeps both", async (t) => {
       const at = await place(t, there);
       const keys = await keysOf(at.keyFile);
-      const proxy = await startProxy(t, there.port);
-      const through = at.url.replace(`:${there.port}/`, `:${proxy.port}/`);
+      const { port } = new URL(at.url);
+      const proxy = await startProxy(t, Number(port));
+      const through = at.url.replace(`:${port}/`, `:${proxy.port}/`);
       const ledger = await ledgerOn(at, await open(t, { url: through, within: { answer: 5000 } }));
       await append(ledger, [[entry(), []]]);
       const before = await keptHead(at);

@@ -13,7 +13,7 @@ import { control } from "../support/controls/control.ts";
 import { ask, key, spawnGate, startGate, temporaryFolder, type Answer } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { mutatedEnvironment, preload } from "../support/mutation/sources.ts";
-import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { openDatabase, type TestDatabase } from "../support/databases.ts";
 import { eventually } from "../support/patience.ts";
 
 const rounds = Number(process.env["STOP_ROUNDS"] ?? 12);
@@ -21,7 +21,7 @@ const tenants = Array.from({ length: Number(process.env["STOP_TENANTS"] ?? 3) },
 /** Tenants that are asked in each round. */
 const sampleMax = 3;
 
-const server = await startPostgres({ after });
+const server = await openDatabase({ after });
 /** Gates that share ledgers share the key that signs their heads. */
 const keyFile = join(temporaryFolder({ after }), "signing.key");
 const call = { tool_name: "door.open", tool_input: {} };
@@ -53,7 +53,7 @@ function operatorOf(folder: string): string {
 }
 
 /** Starts two gates on a database. With a defect, the second is a process of its own. */
-async function startPair(t: TestContext, there: PostgresServer, defect?: Mutation): Promise<Pair> {
+async function startPair(t: TestContext, there: TestDatabase, defect?: Mutation): Promise<Pair> {
   const folder = temporaryFolder(t);
   mkdirSync(join(folder, "own"));
   writeFileSync(join(folder, "own", "desk.yaml"), contract);

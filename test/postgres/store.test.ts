@@ -8,16 +8,16 @@ import { after, before, test } from "node:test";
 import { openPostgres, type Database } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
 import { addDecimals } from "../../packages/svc-gate/src/wire/mod.ts";
 import { sha256 } from "../support/ledger-fixture.ts";
-import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { openDatabase, type TestDatabase } from "../support/databases.ts";
 import { commit, storedRow, storeSuite } from "../support/store-suite.ts";
 
-const server = await startPostgres({ after });
+const server = await openDatabase({ after });
 
 if (typeof server === "string")
   test("PostgreSQL is available to the tests of the store", { skip: server }, () => undefined);
 else storesOn(server);
 
-function storesOn(there: PostgresServer): void {
+function storesOn(there: TestDatabase): void {
   let database: Database;
   before(async () => {
     database = await openPostgres({ url: there.url(), mayMigrate: true });

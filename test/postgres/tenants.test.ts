@@ -7,9 +7,9 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test, type TestContext } from "node:test";
 import { ask, startGate, temporaryFolder, type Answer, type Running } from "../support/gate.ts";
-import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { openDatabase, type TestDatabase } from "../support/databases.ts";
 
-const server = await startPostgres({ after });
+const server = await openDatabase({ after });
 
 if (typeof server === "string") test("PostgreSQL: tenants", { skip: server }, () => undefined);
 else test("a reopened tenant keeps the contract that another gate put in force meanwhile", (t) => comesBack(t, server));
@@ -19,7 +19,7 @@ const ids = ["acme", "blue"];
 /** Gates that share ledgers share the key that signs their heads. */
 const keyFile = join(temporaryFolder({ after }), "signing.key");
 
-function start(t: TestContext, there: PostgresServer, verdict: string, accept: string): Promise<Running> {
+function start(t: TestContext, there: TestDatabase, verdict: string, accept: string): Promise<Running> {
   const folder = temporaryFolder(t);
   for (const id of ids) {
     mkdirSync(join(folder, id));
@@ -42,7 +42,7 @@ function operatorKey({ folder }: Running): string {
   return (JSON.parse(readFileSync(join(folder, "data", "operator.json"), "utf8")) as { key: string }).key;
 }
 
-async function comesBack(t: TestContext, there: PostgresServer): Promise<void> {
+async function comesBack(t: TestContext, there: TestDatabase): Promise<void> {
   const one = await start(t, there, "ALLOW", "change");
   const keys = new Map<string, string>();
   for (const id of ids) keys.set(id, (await post(one, `/t/${id}/admin/keys`, { name: "agent" })).json.key);

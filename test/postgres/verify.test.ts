@@ -24,12 +24,12 @@ import {
   sampleRows,
   sha256,
 } from "../support/ledger-fixture.ts";
-import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
+import { openDatabase, type TestDatabase } from "../support/databases.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
 
-const server = await startPostgres({ after });
+const server = await openDatabase({ after });
 
 if (typeof server === "string")
   test("PostgreSQL is available to the tests of verify", { skip: server }, () => undefined);
@@ -134,7 +134,7 @@ function others(column: string, value: unknown): readonly string[] {
   return ["session", "folded", ...treeColumns].includes(column) ? [...different, "NULL"] : different;
 }
 
-async function tamperings(there: PostgresServer, ledger: string): Promise<readonly Tampering[]> {
+async function tamperings(there: TestDatabase, ledger: string): Promise<readonly Tampering[]> {
   const found: Tampering[] = [];
   for (const [table, columns] of Object.entries(tables)) {
     const kept = await there.run(`SELECT * FROM svc_gate.${table} WHERE ledger = '${ledger}'`);
@@ -171,7 +171,7 @@ async function tamperings(there: PostgresServer, ledger: string): Promise<readon
   ];
 }
 
-function verifying(there: PostgresServer, database: Database): void {
+function verifying(there: TestDatabase, database: Database): void {
   after(() => database.close());
   const pool = makePool(clientConfig(there.url(), bounds), 1);
   after(() => pool.end());

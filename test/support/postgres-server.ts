@@ -27,14 +27,9 @@ export interface PostgresServer {
   /** The folder of its data. */
   readonly folder: string;
   /** Returns the superuser's URL, or one for another role or with other parameters. */
-  url(over?: {
-    readonly user?: string;
-    readonly password?: string;
-    readonly port?: number;
-    readonly query?: string;
-  }): string;
+  url(over?: UrlParts): string;
   /** Runs statements as the superuser. */
-  run(sql: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
+  run(sql: string): Promise<Rows>;
   /** Its log since the start. */
   log(): string;
   /** Starts again on its data, after `stop` or `kill`. */
@@ -53,6 +48,16 @@ export interface PostgresServer {
   promote(): Promise<void>;
 }
 
+/** The parts of a URL that differ from the superuser's. */
+export interface UrlParts {
+  readonly user?: string;
+  readonly password?: string;
+  readonly port?: number;
+  readonly query?: string;
+}
+
+export type Rows = readonly Readonly<Record<string, unknown>>[];
+
 export type Settings = Readonly<Record<string, string | number>>;
 
 interface Owner {
@@ -67,12 +72,14 @@ export interface Afterwards {
   after(clean: () => Promise<void> | void): void;
 }
 
-/** Another installation than npm's, and servers that know each other. */
+/** Another installation than npm's, servers that know each other, and another place for the data. */
 export interface Installation {
   /** The folder of its `initdb` and `postgres`. */
-  readonly binaries: string;
+  readonly binaries?: string;
   /** The password of the superuser and of roles with which the server connects to others of the same test. */
-  readonly passwords: Readonly<Record<string, string>>;
+  readonly passwords?: Readonly<Record<string, string>>;
+  /** The folder in which the server makes the folder of its data, by default that of temporary files. */
+  readonly dataIn?: string;
 }
 
 /**
@@ -83,24 +90,29 @@ export interface Installation {
 export async function startPostgres(
   t: Afterwards,
   settings: Settings = {},
-  installation?: Installation,
+  { binaries: given, passwords = {}, dataIn = tmpdir() }: Installation = {},
 ): Promise<PostgresServer | string> {
-  const home = mkdtempSync(join(tmpdir(), "svc-gate-postgres-"));
   const owner = unprivileged();
-  own(home, owner);
-  const binaries = installation?.binaries ?? process.env["POSTGRES_BIN"] ?? findBinaries(home, owner);
+  const home = makeFolder(tmpdir(), owner);
+  const binaries = given ?? process.env["POSTGRES_BIN"] ?? findBinaries(home, owner);
   if (binaries === undefined) {
     rmSync(home, { recursive: true, force: true });
     return `npm has no PostgreSQL that runs here (${process.platform} ${process.arch})`;
   }
-  const folder = join(home, "data");
-  const password = installation?.passwords[superuser] ?? copyTemplate(folder, binaries, owner) ?? newPassword();
+  const folder = join(makeFolder(dataIn, owner), "data");
+  const password = passwords[superuser] ?? copyTemplate(folder, binaries, owner) ?? newPassword();
   if (!existsSync(folder)) initialize(folder, { binaries, owner, password });
-  keepPasswords(home, installation?.passwords ?? {}, owner);
+  keepPasswords(home, passwords, owner);
   const server = new Server({ home, folder, binaries, owner, password, settings }, await freePort());
   t.after(() => server.end());
   await server.start();
   return server;
+}
+
+function makeFolder(parent: string, owner: Owner): string {
+  const folder = mkdtempSync(join(parent, "svc-gate-postgres-"));
+  own(folder, owner);
+  return folder;
 }
 
 function newPassword(): string {
@@ -204,16 +216,8 @@ class Server implements PostgresServer {
     return `postgres://${user}:${password}@127.0.0.1:${port}/postgres${query}`;
   }
 
-  async run(sql: string): Promise<readonly Readonly<Record<string, unknown>>[]> {
-    const client = new pg.Client({ connectionString: this.url() });
-    client.on("error", () => undefined);
-    await client.connect();
-    try {
-      const results = await client.query(sql);
-      return ([results].flat().at(-1)?.rows ?? []) as readonly Readonly<Record<string, unknown>>[];
-    } finally {
-      await client.end();
-    }
+  run(sql: string): Promise<Rows> {
+    return runOn(this.url(), sql);
   }
 
   log(): string {
@@ -282,8 +286,8 @@ class Server implements PostgresServer {
   }
 
   async startStandby(name: string, settings: Settings = {}): Promise<PostgresServer> {
-    const { home, folder, owner, password } = this.#place;
-    const copy = join(home, `standby-${name}`);
+    const { folder, owner, password } = this.#place;
+    const copy = join(dirname(folder), `standby-${name}`);
     const client = new pg.Client({ connectionString: this.url() });
     await client.connect();
     await client.query("SELECT pg_backup_start('standby', true)");
@@ -309,7 +313,21 @@ class Server implements PostgresServer {
   async end(): Promise<void> {
     for (const standby of this.#standbys) await standby.kill();
     await this.kill();
-    rmSync(this.#place.home, { recursive: true, force: true, maxRetries: 5 });
+    const { home, folder } = this.#place;
+    for (const place of [home, dirname(folder)]) rmSync(place, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/** Runs statements on a database, and returns the rows of the last. */
+export async function runOn(url: string, sql: string): Promise<Rows> {
+  const client = new pg.Client({ connectionString: url });
+  client.on("error", () => undefined);
+  await client.connect();
+  try {
+    const results = await client.query(sql);
+    return ([results].flat().at(-1)?.rows ?? []) as Rows;
+  } finally {
+    await client.end();
   }
 }
 

@@ -25,7 +25,7 @@ import {
   writeContracts,
   type Running,
 } from "../gate.ts";
-import { startPostgres } from "../postgres-server.ts";
+import { openDatabase } from "../databases.ts";
 import { askMany } from "./asking.ts";
 import { needPrograms, runProgram } from "./programs.ts";
 import { fsck } from "./run-fsck.ts";
@@ -197,7 +197,7 @@ suite("a tenant's ledger", () => {
   });
 });
 
-const database = await startPostgres({ after });
+const database = await openDatabase({ after });
 const noDatabase = typeof database === "string" ? database : undefined;
 
 suite("two gates on PostgreSQL", { skip: noDatabase }, () => {
