@@ -353,7 +353,7 @@ function replicas(there: Databases): void {
       assert.equal(code, 1);
       const [line = "", ...more] = stderr.split("\n");
       assert.deepEqual(more, [""], stderr);
-      says("database-away", line);
+      says("database-away", line, { "/away": new URL(at.url).pathname });
       await own.start();
       const again = await check(gate, spend("a"));
       assert.deepEqual([again.status, again.json.receipt.seq], [200, 2]);
