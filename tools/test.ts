@@ -6,6 +6,7 @@ import { spec } from "node:test/reporters";
 import { pipeline } from "node:stream/promises";
 import { correctPlace, folderVariable, freshReason } from "../test/support/controls/control.ts";
 import { keyOf } from "../test/support/controls/lock.ts";
+import { killOnInterrupt } from "../test/support/processes.ts";
 import { offerPostgres } from "../test/support/shared-postgres.ts";
 import { judgeControls, prepareControls } from "./testing/controls.ts";
 import { printLeft, printSeeds, printSlowest, writeSlowest } from "./testing/report.ts";
@@ -41,15 +42,13 @@ const prepared = prepareControls(shared, {
 });
 
 const endPostgres = await offerPostgres(shared);
-const ending = new AbortController();
-for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => ending.abort());
 
 const seconds = new Map<string, number>();
 const seeds: string[] = [];
 const ends = { failed: new Set<string>(), skipped: new Set<string>(), passedFiles: new Set<string>() };
 const execArgv = ["--disable-warning=ExperimentalWarning"]; // tags of tests
 const files = selection.files.filter((file) => !prepared.leftOut.includes(file));
-const events = run({ files, concurrency: 3, timeout: 900_000, execArgv, signal: ending.signal });
+const events = run({ files, concurrency: 3, timeout: 900_000, execArgv, signal: killOnInterrupt() });
 events.on("test:pass", ({ details, skip, todo, entryFile: file, name }) => {
   if (details.type === "suite" || skip === freshReason) return;
   if (skip === undefined && todo === undefined) counts.passed += 1;

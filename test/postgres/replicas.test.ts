@@ -335,7 +335,7 @@ function replicas(there: Databases): void {
 
     test("without its database a gate keeps running and refuses requests, and a new gate does not start", async (t) => {
       const own = await startPostgres(t);
-      assert.ok(typeof own !== "string", String(own));
+      assert.ok(typeof own !== "string");
       const at = await place(t, await databasesOn(own));
       const gate = await startReplica(t, at, "one");
       assert.equal((await check(gate, spend("a"))).status, 200);

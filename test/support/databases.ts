@@ -24,9 +24,9 @@ export interface TestDatabase {
   /** The URL for the role that gates connect as. */
   readonly gateUrl: string;
   /** Returns the superuser's URL, or one for another role or with other parameters. */
-  url(over?: UrlParts): string;
+  readonly url: (over?: UrlParts) => string;
   /** Runs statements as the superuser. */
-  run(sql: string): Promise<Rows>;
+  readonly run: (sql: string) => Promise<Rows>;
 }
 
 /** A server on which tests make databases. */

@@ -20,6 +20,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import pg from "pg";
+import { descendantsOf, killProcess } from "./processes.ts";
 
 /** A PostgreSQL server for one test: real binaries from npm, on loopback, with its data in a temporary folder. */
 export interface PostgresServer {
@@ -67,6 +68,9 @@ interface Owner {
 
 const superuser = "postgres";
 
+/** The folder of the run, which the runner removes even if it is interrupted. */
+const ofRun = process.env["TEST_POSTGRES_TEMPLATE"] ?? tmpdir();
+
 /** The test or the suite at whose end the server is removed. */
 export interface Afterwards {
   after(clean: () => Promise<void> | void): void;
@@ -78,7 +82,7 @@ export interface Installation {
   readonly binaries?: string;
   /** The password of the superuser and of roles with which the server connects to others of the same test. */
   readonly passwords?: Readonly<Record<string, string>>;
-  /** The folder in which the server makes the folder of its data, by default that of temporary files. */
+  /** The folder in which the server makes the folder of its data, by default that of the run. */
   readonly dataIn?: string;
 }
 
@@ -90,10 +94,10 @@ export interface Installation {
 export async function startPostgres(
   t: Afterwards,
   settings: Settings = {},
-  { binaries: given, passwords = {}, dataIn = tmpdir() }: Installation = {},
+  { binaries: given, passwords = {}, dataIn = ofRun }: Installation = {},
 ): Promise<PostgresServer | string> {
   const owner = unprivileged();
-  const home = makeFolder(tmpdir(), owner);
+  const home = makeFolder(ofRun, owner);
   const binaries = given ?? process.env["POSTGRES_BIN"] ?? findBinaries(home, owner);
   if (binaries === undefined) {
     rmSync(home, { recursive: true, force: true });
@@ -269,9 +273,9 @@ class Server implements PostgresServer {
   }
 
   async kill(): Promise<void> {
-    const children = childrenOf(this.#process?.pid);
+    const children = this.#process?.pid === undefined ? [] : descendantsOf(this.#process.pid);
     const ended = this.#signal("SIGKILL");
-    for (const child of children) signalled(child, "SIGKILL");
+    children.forEach(killProcess);
     await ended;
   }
 
@@ -446,22 +450,6 @@ function copyMoving(from: string, to: string): void {
       // The file disappeared between listing and copying.
       if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
     }
-  }
-}
-
-function childrenOf(pid: number | undefined): readonly number[] {
-  try {
-    return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean).map(Number);
-  } catch {
-    return [];
-  }
-}
-
-function signalled(pid: number, signal: "SIGKILL"): void {
-  try {
-    process.kill(pid, signal);
-  } catch {
-    // The process has already ended.
   }
 }
 
