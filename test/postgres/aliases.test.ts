@@ -1,6 +1,6 @@
 /**
  * Goal: gates that share a ledger judge an alias by the contract that is in force there. Method: each rule is a scenario
- * with two gates as processes on the test's own PostgreSQL. Positive control: the same scenario fails with two gates that
+ * with two gates as processes on the run's PostgreSQL. Positive control: the same scenario fails with two gates that
  * have a planted defect.
  */
 import assert from "node:assert/strict";

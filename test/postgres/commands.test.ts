@@ -1,6 +1,6 @@
 /**
  * Goal: verify, export, report, replay and explain give the same results for a database as for a folder, for the root
- * and for a tenant, while a gate serves it. Method: the program, on the test's own server.
+ * and for a tenant, while a gate serves it. Method: the program, on the run's server.
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
  * Goal: the consoles of several gates on one ledger are one console: a session of one opens the other, and what happens
- * at one is on the pages of the other in about a second. Method: two gates as processes on the test's own PostgreSQL,
+ * at one is on the pages of the other in about a second. Method: two gates as processes on the run's PostgreSQL,
  * and real browsers at each. The times are printed; the bounds are for a machine that runs other tests too. The control
  * of pages that hear no events is in test/process/console/together.test.ts.
  */

@@ -1,6 +1,6 @@
 /**
  * Goal: gates that share a ledger share sessions of the console, and each ends what the other has ended. Method: two
- * gates as processes on the test's own PostgreSQL, with one secret. Positive controls: planted defects.
+ * gates as processes on the run's PostgreSQL, with one secret. Positive controls: planted defects.
  */
 import assert from "node:assert/strict";
 import { after, suite, test, type TestContext } from "node:test";

@@ -1,6 +1,6 @@
 /**
  * Goal: gates that share a ledger stream each other's events, and one of them sends to an endpoint. Method: two gates as
- * processes on the test's own PostgreSQL. Positive controls: planted defects.
+ * processes on the run's PostgreSQL. Positive controls: planted defects.
  */
 import assert from "node:assert/strict";
 import { chmodSync, writeFileSync } from "node:fs";

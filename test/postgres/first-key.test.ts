@@ -1,6 +1,6 @@
 /**
  * Goal: a database gets its first key from `svc-gate migrate --first-key`, in a file that only its owner can read, and
- * nowhere else. Method: the program on the test's own PostgreSQL, with a new database for each case. A key is good if a
+ * nowhere else. Method: the program on the run's PostgreSQL, with a new database for each case. A key is good if a
  * gate on that database, without SVC_API_KEY, answers a check with it.
  */
 import assert from "node:assert/strict";

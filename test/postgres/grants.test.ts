@@ -1,6 +1,6 @@
 /**
  * Goal: gates that share a ledger count the uses of a grant together, and hear its end. Method: two gates as processes on
- * the test's own PostgreSQL. Positive control: a gate that does not read the uses of the other gate.
+ * the run's PostgreSQL. Positive control: a gate that does not read the uses of the other gate.
  */
 import assert from "node:assert/strict";
 import { after, suite, test } from "node:test";

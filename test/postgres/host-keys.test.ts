@@ -1,6 +1,6 @@
 /**
  * Goal: gates that share a ledger treat the key of an agent's host alike, whichever of them made it. Method: two gates as
- * processes on the test's own PostgreSQL. Positive control: gates that forget the kind when they read a row.
+ * processes on the run's PostgreSQL. Positive control: gates that forget the kind when they read a row.
  */
 import assert from "node:assert/strict";
 import { after, suite, test } from "node:test";

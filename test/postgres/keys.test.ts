@@ -1,7 +1,7 @@
 /**
  * Goal: a gate on a shared database does not make a first key for itself. A start without any key is refused, and its
- * advice works, both before the first gate has started and while others serve. Method: the program runs on the test's
- * own server.
+ * advice works, both before the first gate has started and while others serve. Method: the program runs on the run's
+ * server.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
  * Goal: on a shared ledger, a start makes the mode stricter for all gates and weakens it only on purpose [first-use 2];
- * a failed start stores nothing [first-use 2, 16]. Method: gates run as processes on the test's own PostgreSQL; the
+ * a failed start stores nothing [first-use 2, 16]. Method: gates run as processes on the run's PostgreSQL; the
  * test reads banners, errors and receipts.
  */
 import assert from "node:assert/strict";

@@ -1,6 +1,6 @@
 /**
- * Goal: gates that share a ledger take each outcome once, and count alike. Method: two gates as processes on the test's
- * own PostgreSQL. Positive control: a gate that does not read what outcomes took back.
+ * Goal: gates that share a ledger take each outcome once, and count alike. Method: two gates as processes on the run's
+ * PostgreSQL. Positive control: a gate that does not read what outcomes took back.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";

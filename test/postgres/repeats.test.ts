@@ -1,6 +1,6 @@
 /**
  * Goal: an exact repeat of a check gets one recorded answer, whichever gate of a shared ledger is asked. Method: each rule
- * is a scenario with two gates as processes on the test's own PostgreSQL. Positive control: the same scenario fails with
+ * is a scenario with two gates as processes on the run's PostgreSQL. Positive control: the same scenario fails with
  * two gates that have a planted defect. REPEAT_ROUNDS sets how often both gates are asked at the same time.
  */
 import assert from "node:assert/strict";

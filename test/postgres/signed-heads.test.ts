@@ -1,6 +1,6 @@
 /**
  * Goal: gates that share a ledger sign one history, whichever of them is asked, and never sign a row that was not
- * committed. Method: gates as processes and ledgers in this process, on the test's own PostgreSQL. Proofs from tiles
+ * committed. Method: gates as processes and ledgers in this process, on the run's PostgreSQL. Proofs from tiles
  * compare every served head with the last one; connections are cut around a COMMIT.
  */
 import assert from "node:assert/strict";

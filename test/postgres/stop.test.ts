@@ -83,7 +83,7 @@ async function startPair(t: TestContext, there: TestDatabase, defect?: Mutation)
           preload: [preload],
         });
   const keys = new Map<string | undefined, string>([[undefined, key]]);
-  const name = `agent-${basename(folder).toLowerCase()}`; // The tests share the server.
+  const name = `agent-${basename(folder).toLowerCase()}`; // The tests share the database.
   for (const id of tenants) {
     const scopes = ["check", "receipts"];
     const made = await post(first, `/t/${id}/admin/keys`, operatorOf(folder), { name, scopes });

@@ -1,5 +1,5 @@
 /**
- * Goal: the engine that gates share keeps every engine's promises. Method: the suite of all engines on the test's own
+ * Goal: the engine that gates share keeps every engine's promises. Method: the suite of all engines on the run's
  * server, whose binaries come from npm.
  */
 import assert from "node:assert/strict";

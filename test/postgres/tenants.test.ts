@@ -1,6 +1,6 @@
 /**
  * Goal: `--accept change` applies to one start only: a tenant that is closed and opened again uses the policy that a
- * replica has put in force since. Method: two gates on the test's own server; one of them keeps a single tenant open.
+ * replica has put in force since. Method: two gates on the run's server; one of them keeps a single tenant open.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
