@@ -8,9 +8,8 @@ import { join } from "node:path";
 import { suite, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { control } from "../support/controls/control.ts";
-import { temporaryFolder } from "../support/ledger-fixture.ts";
 import { commitsAfter, type Commit } from "../support/history.ts";
-import { environment, SmallRepository } from "../support/small-repository.ts";
+import { environment, newFolder, SmallRepository } from "../support/small-repository.ts";
 import { root } from "../support/tracked.ts";
 
 const self = "test/repository/commit-subjects.test.ts";
@@ -172,11 +171,11 @@ suite("the subjects of commits", () => {
     repository.commit("add the check", "check");
     repository.commit("after");
 
-    const shallow = join(temporaryFolder(t), "shallow");
+    const shallow = join(newFolder(t), "shallow");
     repository.git("clone", "--quiet", "--depth=1", pathToFileURL(repository.folder).href, shallow);
     assert.equal(commitsAfter(shallow, "check", { environment }), "the clone is shallow");
-    assert.equal(commitsAfter(temporaryFolder(t), "check", { environment }), "this folder is not a git checkout");
-    const withoutGit = { ...environment, PATH: temporaryFolder(t) };
+    assert.equal(commitsAfter(newFolder(t), "check", { environment }), "this folder is not a git checkout");
+    const withoutGit = { ...environment, PATH: newFolder(t) };
     assert.equal(commitsAfter(repository.folder, "check", { environment: withoutGit }), "git is not installed");
     assert.deepEqual(subjectsOf(repository), ["after"]);
   });

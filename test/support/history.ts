@@ -29,14 +29,15 @@ export function commitsAfter(
 ): readonly Commit[] | string {
   if (!existsSync(join(folder, ".git"))) return "this folder is not a git checkout";
   const git = (...given: string[]): string => runGit(folder, given, environment);
-  if (spawnSync("git", ["--version"], { env: environment }).error !== undefined) return "git is not installed";
-  if (git("rev-parse", "--is-shallow-repository").trim() === "true") return "the clone is shallow";
+  const asked = spawnSync("git", ["rev-parse", "--is-shallow-repository"], { cwd: folder, env: environment });
+  if (asked.error !== undefined) return "git is not installed";
+  if (String(asked.stdout).trim() === "true") return "the clone is shallow";
   if (git("rev-list", "--all", "--max-count=1") === "") return `${path} is not committed yet`;
   // A merge can be shown as adding the file too, and so can a commit that brings it back.
   const adding = (to: string): readonly string[] => [
     ...new Set(lines(git("log", "-m", "--full-history", "--diff-filter=A", "--format=%H", to, "--", path))),
   ];
-  const first = adding("HEAD").filter((hash) => adding(hash).length === 1);
+  const first = adding("HEAD").filter((hash, _, all) => all.length === 1 || adding(hash).length === 1);
   if (first.length === 0) return `${path} is not committed yet`;
   const range = ["HEAD", "--not", ...first, ...(changing === undefined ? [] : ["--", changing])];
   const records = git("log", "-z", "--full-history", "--format=%H%n%P%n%s%n%b", ...range).split("\0");
