@@ -13,6 +13,7 @@ import {
 } from "../ledger/mod.ts";
 import { isKeyText } from "../ledger/tree/mod.ts";
 import { visible } from "../wire/mod.ts";
+import { io } from "./io.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 import { showProgress, type Progress } from "./progress.ts";
 import { counted } from "./counted.ts";
@@ -45,7 +46,7 @@ export async function backupCommand(to: string, options: BackupOptions): Promise
 
 /** A database is backed up with its own tools. */
 export function refuseDatabase(verb: string): void {
-  if (process.env["SVC_DATABASE_URL"] === undefined) return;
+  if (io().env["SVC_DATABASE_URL"] === undefined) return;
   throw new BadInput(
     `SVC_DATABASE_URL names a PostgreSQL: ${verb} it with pg_basebackup and its archive of write-ahead logs, or pg_dump, ` +
       "as described in docs/guides/backup.md; this command copies data folders, without that variable",
@@ -137,7 +138,7 @@ export function keyFilesOf(
   backup: string,
 ): { readonly here: string | undefined; readonly kept: string } {
   const here =
-    process.env["SVC_SIGNING_KEY"] || dataFolder.signingKeyOf({ folder: dataFolder.ledgerFolder(dataDir, tenant) });
+    io().env["SVC_SIGNING_KEY"] || dataFolder.signingKeyOf({ folder: dataFolder.ledgerFolder(dataDir, tenant) });
   return {
     here: isKeyText(here) ? undefined : here,
     kept: dataFolder.signingKeyOf({ folder: dataFolder.ledgerFolder(backup, tenant) }),

@@ -6,6 +6,7 @@ import { loadFunctions, recompile, type CompileOptions, type PolicySet, type Dia
 import { whyNot } from "../gate/mod.ts";
 import { firstSince } from "../ledger/mod.ts";
 import { good, visible, type Result } from "../wire/mod.ts";
+import { io } from "./io.ts";
 import { ledgerSource, type DatabaseOption } from "./ledger-source.ts";
 import { BadInput } from "./outcome.ts";
 
@@ -99,7 +100,7 @@ export async function rowOf(history: Pick<History, "scan">, seq: number): Promis
 }
 
 async function readKey(file: string | undefined): Promise<string> {
-  const given = process.env["SVC_API_KEY"];
+  const given = io().env["SVC_API_KEY"];
   if (file === undefined && given !== undefined) return given;
   if (file === undefined) throw new BadInput("a gate needs a key: name its file with --key-file");
   return (await readText(file)).trim();

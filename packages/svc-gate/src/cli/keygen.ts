@@ -9,6 +9,7 @@ import {
   type SigningKeys,
 } from "../ledger/tree/mod.ts";
 import { visible } from "../wire/mod.ts";
+import { io } from "./io.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
 export interface KeygenOptions {
@@ -30,7 +31,7 @@ export async function keygenCommand(options: KeygenOptions): Promise<Outcome> {
   const ledger = await onRecord(dataDir);
   if (rotate && before !== undefined) refuseOtherKey(before, ledger, file);
   if (retire && before !== undefined) refuseEarly(before, ledger);
-  const isFirst = before === undefined && ledger === undefined && !process.env["SVC_DATABASE_URL"];
+  const isFirst = before === undefined && ledger === undefined && !io().env["SVC_DATABASE_URL"];
   if (isFirst && options.signingKey === undefined) refuseOtherFolder(dataDir);
   const keys = before === undefined ? makeFirst(options, file) : changed(before, options, file);
   if (keys !== before) await writeSigningKeys(file, keys);

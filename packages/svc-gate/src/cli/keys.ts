@@ -11,6 +11,7 @@ import {
   type KeyJson,
 } from "../gate/mod.ts";
 import { visible } from "../wire/mod.ts";
+import { io } from "./io.ts";
 import { offlinePlace } from "./offline-place.ts";
 import { accepted, adminPath, findGate, type GatePlace } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
@@ -65,7 +66,7 @@ export async function createCommand(name: string, options: CreateOptions): Promi
 /** A key of a host protects nothing from an agent that can read the files with which this command works. */
 function selfApprovalNote({ dataDir, url }: KeysOptions): readonly string[] {
   if (url !== undefined) return [];
-  const [first, ...others] = filesReadableHere({ dataDir, signingKey: process.env["SVC_SIGNING_KEY"] || undefined });
+  const [first, ...others] = filesReadableHere({ dataDir, signingKey: io().env["SVC_SIGNING_KEY"] || undefined });
   if (first === undefined) return [];
   const files = [first, ...others].map(visible).join(", ");
   return [

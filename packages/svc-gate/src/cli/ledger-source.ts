@@ -8,6 +8,7 @@ import {
   type LedgerCheck,
   type LedgerHistory,
 } from "../ledger/mod.ts";
+import { io } from "./io.ts";
 import { BadInput } from "./outcome.ts";
 
 /** The ledger that a command reads, in a folder or in SVC_DATABASE_URL, whether or not a gate serves it. */
@@ -35,7 +36,7 @@ export function ledgerSource(folder: string, database: DatabaseOption): LedgerSo
       open: () => readLedger(folder).catch(elsewhere),
       walk: (options) => inspectLedger({ folder, ...options }).catch(elsewhere),
     };
-  const url = process.env["SVC_DATABASE_URL"];
+  const url = io().env["SVC_DATABASE_URL"];
   if (url === undefined) throw new BadInput("--database reads the database in SVC_DATABASE_URL: set that variable");
   const tenant = database === true ? null : database;
   const place = { url, ledger: dataFolder.ledgerIdOf(tenant) };
@@ -49,6 +50,6 @@ export function ledgerSource(folder: string, database: DatabaseOption): LedgerSo
 
 /** The folder has no ledger, and no option tells the command to read the database that is set. */
 function elsewhere(error: unknown): never {
-  if (!(error instanceof NoLedger) || !process.env["SVC_DATABASE_URL"]) throw error;
+  if (!(error instanceof NoLedger) || !io().env["SVC_DATABASE_URL"]) throw error;
   throw new NoLedger(`${error.message}; add --database to read the one in SVC_DATABASE_URL`);
 }

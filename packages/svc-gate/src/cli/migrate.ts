@@ -3,6 +3,7 @@ import { access } from "node:fs/promises";
 import { dirname } from "node:path";
 import { firstKeyFileFault, makeFirstKey, openOfflineKeys } from "../gate/mod.ts";
 import { dataFolder, LedgerRefused, migratePostgres, readSharedLedger } from "../ledger/mod.ts";
+import { io } from "./io.ts";
 import { offlinePlace } from "./offline-place.ts";
 import { BadInput, notWritten, type Outcome } from "./outcome.ts";
 
@@ -38,13 +39,13 @@ interface FirstKeyOptions {
 
 /** @returns the result for the first key, in one sentence that does not contain the key */
 async function firstKeyOf({ databaseUrl, dataDir, file }: FirstKeyOptions): Promise<string> {
-  if (process.env["SVC_API_KEY"]) return `SVC_API_KEY is the first key, so ${file} was not written`;
+  if (io().env["SVC_API_KEY"]) return `SVC_API_KEY is the first key, so ${file} was not written`;
   await requireUsable({ databaseUrl, dataDir, file });
   return openOfflineKeys({ ...offlinePlace(dataDir, null), databaseUrl, mayBegin: true }, async (ring) => {
     const made = await makeFirstKey(ring, file);
     if (!made.ok) throw new BadInput(made.problem.detail);
     if (made.value === undefined) return `the database already has a key, so ${file} was not written`;
-    const signing = process.env["SVC_SIGNING_KEY"]
+    const signing = io().env["SVC_SIGNING_KEY"]
       ? ""
       : `; each gate needs ${dataFolder.signingKeyOf({ folder: dataDir })} too`;
     return `the first key is in ${file} (row ${made.value.seq} of the ledger records it)${signing}`;

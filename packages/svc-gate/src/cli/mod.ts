@@ -8,6 +8,7 @@
 export type { Command } from "commander";
 export { badInput } from "./check.ts";
 export { type FileKind, fileKinds, schemaText } from "./file-schemas.ts";
+export { io } from "./io.ts";
 export { BadInput, type Outcome } from "./outcome.ts";
 export { run } from "./run.ts";
 export { readTests } from "./test/read.ts";

@@ -1,17 +1,18 @@
 import type { OfflinePlace } from "../gate/mod.ts";
+import { io } from "./io.ts";
 
 /** A ledger of a data folder, or of SVC_DATABASE_URL, with the settings of its gate. @param pin the root's head pin */
 export function offlinePlace(
   dataDir: string,
   tenant: string | null,
-  pin: string | undefined = process.env["SVC_PIN"] || undefined,
+  pin: string | undefined = io().env["SVC_PIN"] || undefined,
 ): OfflinePlace {
   return {
     dataDir,
     tenant,
     pin,
-    ledgerName: process.env["SVC_LEDGER_NAME"] || undefined,
-    signingKey: process.env["SVC_SIGNING_KEY"] || undefined,
-    databaseUrl: process.env["SVC_DATABASE_URL"] || undefined,
+    ledgerName: io().env["SVC_LEDGER_NAME"] || undefined,
+    signingKey: io().env["SVC_SIGNING_KEY"] || undefined,
+    databaseUrl: io().env["SVC_DATABASE_URL"] || undefined,
   };
 }

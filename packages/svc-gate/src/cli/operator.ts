@@ -5,6 +5,7 @@ import { request as httpsRequest } from "node:https";
 import { connect, type TLSSocket } from "node:tls";
 import { hasKeyForm, looksLikeKey, readOperatorFile, whyNot } from "../gate/mod.ts";
 import { visible } from "../wire/mod.ts";
+import { io } from "./io.ts";
 import { BadInput } from "./outcome.ts";
 
 /**
@@ -198,7 +199,7 @@ function readObject(text: string): GateAnswer["body"] {
 }
 
 async function keyIn(file: string | undefined, variable: string, missing: string): Promise<string> {
-  const given = process.env[variable];
+  const given = io().env[variable];
   if (file === undefined && given === undefined) throw new BadInput(missing);
   const key = file === undefined ? (given ?? "") : (await readText(file)).trim();
   if (!/^[\x21-\x7e]+$/.test(key))

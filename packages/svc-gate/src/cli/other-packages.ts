@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { version } from "../gate/mod.ts";
+import { io } from "./io.ts";
 import { BadInput } from "./outcome.ts";
 import { run } from "./run.ts";
 
@@ -20,11 +21,11 @@ interface Agent {
  * Adds the commands for authors and for agents' machines, which are in packages of their own. If such a package is not
  * installed, each of its commands prints how to install it.
  */
-export async function addCommandsOfOtherPackages(program: Command): Promise<void> {
+export async function addCommandsOfOtherPackages(program: Command, args: readonly string[]): Promise<void> {
   const agent = await installed<Agent>(agentEntry);
   const workbench = await installed<Workbench>(workbenchEntry);
   const names = commandNames();
-  for (const name of names.agent) addAgentCommand(program, name, agent);
+  for (const name of names.agent) addAgentCommand(program, { name, agent, args });
   if (workbench !== undefined) workbench.addWorkbenchCommands(program);
   else for (const name of names.workbench) addMissing(program, name, "svc-gate-workbench");
 }
@@ -36,13 +37,19 @@ const agentDescriptions: Readonly<Record<string, string>> = {
 };
 
 /** The agent's package reads its own words, because it also runs without this one. */
-function addAgentCommand(program: Command, name: string, agent: Agent | undefined): void {
+function addAgentCommand(
+  program: Command,
+  { name, agent, args }: { readonly name: string; readonly agent: Agent | undefined; readonly args: readonly string[] },
+): void {
   if (agent === undefined) {
     addMissing(program, name, "svc-gate-agent");
     return;
   }
   passAllWords(program.command(name).description(agentDescriptions[name] ?? "")).action(async () => {
-    process.exitCode = await agent.runAgentCommand(process.argv.slice(2));
+    const call = io();
+    call.exitCode = await agent.runAgentCommand(args);
+    // A pipe may still have its output, and the process ends now.
+    await new Promise<void>((resolve) => call.stdout.write("", () => resolve()));
   });
 }
 

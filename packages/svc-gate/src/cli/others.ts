@@ -1,6 +1,7 @@
 import { parseSinks } from "../gate/mod.ts";
 import { headOf, LedgerRefused, readCollected, type AskOthers, type ObservedHead } from "../ledger/mod.ts";
 import { visible } from "../wire/mod.ts";
+import { io } from "./io.ts";
 import { BadInput } from "./outcome.ts";
 
 /**
@@ -15,11 +16,11 @@ export function othersOf(tenant: string | null, files: readonly string[]): AskOt
 
 /** Does a setting or an option name an anchor? */
 export function areOthersNamed(files: readonly string[]): boolean {
-  return files.length > 0 || Boolean(process.env["SVC_SINKS"]) || Boolean(process.env["SVC_SEEN"]);
+  return files.length > 0 || Boolean(io().env["SVC_SINKS"]) || Boolean(io().env["SVC_SEEN"]);
 }
 
 async function askSinks(tenant: string | null, log: string): Promise<readonly ObservedHead[]> {
-  const sinks = parseSinks(process.env["SVC_SINKS"] ?? "");
+  const sinks = parseSinks(io().env["SVC_SINKS"] ?? "");
   if (!sinks.ok) throw new BadInput(`SVC_SINKS: ${sinks.problem}`);
   const found: ObservedHead[] = [];
   for (const { by, place, read } of sinks.value) {
@@ -41,7 +42,7 @@ async function readFiles(
   tenant: string | null,
   log: string,
 ): Promise<readonly ObservedHead[]> {
-  const all = files.length > 0 ? files : [process.env["SVC_SEEN"] ?? ""].filter(Boolean);
+  const all = files.length > 0 ? files : [io().env["SVC_SEEN"] ?? ""].filter(Boolean);
   const heads = new Map<string, ObservedHead>();
   for (const file of all) {
     const found = (await readNotes(file)).flatMap((note) => headOf(note, `file ${visible(file)}`) ?? []);

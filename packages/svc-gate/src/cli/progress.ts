@@ -1,4 +1,5 @@
 import { Presets, SingleBar } from "cli-progress";
+import { io } from "./io.ts";
 
 /** The progress of a long command, shown only on a terminal's standard error. */
 export interface Progress {
@@ -11,11 +12,11 @@ export const progressStride = 1024;
 
 /** @param rows the number of rows; undefined if it is unknown */
 export function showProgress(rows: number | undefined, unit = "receipts"): Progress {
-  if (!process.stderr.isTTY || rows === undefined || rows === 0) return { at: () => undefined, end: () => undefined };
+  if (!io().stderr.isTTY || rows === undefined || rows === 0) return { at: () => undefined, end: () => undefined };
   const bar = new SingleBar(
     {
       format: `{bar} {percentage}% | {value} of {total} ${unit} | {eta_formatted} left`,
-      stream: process.stderr,
+      stream: io().stderr,
       clearOnComplete: true,
       etaBuffer: 100,
     },

@@ -2,16 +2,16 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { readConfig, serve, StartRefused, type Serving } from "../gate/mod.ts";
 import { NotKept } from "../ledger/mod.ts";
+import { io } from "./io.ts";
 import type { Outcome } from "./outcome.ts";
 import { counted } from "./counted.ts";
 import { routeHooks } from "./serve-hooks.ts";
 
 /** `svc-gate serve`: runs until a signal or a fault. Resolves with the way in which it ended. */
-export async function serveCommand(
-  flags: Readonly<Record<string, string | undefined>>,
-  print: (text: string) => void,
-): Promise<Outcome> {
-  const configured = readConfig(process.env, flags);
+export async function serveCommand(flags: Readonly<Record<string, string | undefined>>): Promise<Outcome> {
+  const { env, stdout } = io();
+  const print = (text: string): void => void stdout.write(`${text}\n`);
+  const configured = readConfig(env, flags);
   if (!configured.ok) return { exitCode: 2, text: configured.problem.join("\n") };
   const { config, warnings } = configured.value;
   const hooks = { runTests: contractTests, showCode: print, ...routeHooks };
@@ -20,12 +20,12 @@ export async function serveCommand(
   );
   // A signal during the start is obeyed after it: it must not end a gate that already answers.
   const reload = (): Promise<void> => started.then((serving) => serving.reload("SIGHUP"), nothing);
-  process.on("SIGHUP", () => void reload());
+  io().on("SIGHUP", () => void reload());
   const serving = await started;
   const signal = new Promise<string>((resolve) => {
     // A terminal signals launcher and gate alike, and the launcher forwards its own signal: the second one changes
     // nothing.
-    for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => resolve(name));
+    for (const name of ["SIGTERM", "SIGINT"] as const) io().on(name, () => resolve(name));
   });
   // Printed last: after reading that the gate listens, anyone may signal it.
   print(banner(serving));
@@ -74,7 +74,7 @@ function failuresOf(text: string): string {
 
 /** Tests only depend on files: they do not get the gate's settings, which include its keys. */
 function withoutSettings(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("SVC_")));
+  return Object.fromEntries(Object.entries(io().env).filter(([name]) => !name.startsWith("SVC_")));
 }
 
 const testsMs = 120_000;
@@ -98,7 +98,7 @@ function banner(serving: Serving): string {
   ];
   if (made !== undefined)
     lines.push(
-      `  key       ${process.stdout.isTTY ? `${made.key} (shown once; also in ${made.file})` : `made, in ${made.file}`}`,
+      `  key       ${io().stdout.isTTY === true ? `${made.key} (shown once; also in ${made.file})` : `made, in ${made.file}`}`,
     );
   return [...lines, ...warnings.map((warning) => `  warning   ${warning}`)].join("\n");
 }

@@ -4,6 +4,7 @@ import type { Diagnostic } from "../../contract/mod.ts";
 import { loadContracts, renderDiagnostics, whyNot } from "../../gate/mod.ts";
 import { isMode, modes, type Mode, type Result } from "../../wire/mod.ts";
 import { contractOf, openHistory, rowOf, type History, type ReceiptSource } from "../history.ts";
+import { io } from "../io.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 import type { Recorded } from "../replay/recorded.ts";
 import { momentOf } from "../test/time.ts";
@@ -61,7 +62,7 @@ async function explainFile(file: string, options: ExplainOptions): Promise<Expla
 
 /** `-` is standard input. */
 async function readBody(file: string): Promise<string> {
-  if (file === "-") return textOf(process.stdin);
+  if (file === "-") return textOf(io().stdin);
   return readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
     throw new BadInput(`${file} cannot be read: ${whyNot(error)}`);
   });

@@ -14,6 +14,7 @@ import {
   readCutInput,
   type StoredRow,
 } from "../../ledger/entry/mod.ts";
+import { io } from "../io.ts";
 import { BadInput, notWritten, type Outcome } from "../outcome.ts";
 import { csvLine } from "./csv.ts";
 import { showExport } from "./show.ts";
@@ -47,7 +48,7 @@ export async function exportReadable(target: string, { format, from, to, open }:
     linesOf(history, { format, first, last: last ?? history.rows }, written, (row) => progress.at(row)),
   );
   try {
-    if (file === "-") await pipeline(lines, process.stdout, { end: false });
+    if (file === "-") await pipeline(lines, io().stdout, { end: false });
     else await writeFile(lines, file);
   } catch (error) {
     // The reader has closed the pipe, as `head` does.

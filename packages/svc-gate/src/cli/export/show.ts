@@ -1,3 +1,4 @@
+import { io } from "../io.ts";
 import { progressStride, showProgress, type Progress } from "../progress.ts";
 
 /** The time between two lines, without a terminal for a bar. */
@@ -5,13 +6,13 @@ const lineMs = 10_000;
 
 /** Shows the progress of an export: a bar on a terminal's standard error, else a line there every ten seconds. */
 export function showExport(rows: number): Progress {
-  if (process.stderr.isTTY) return showProgress(rows);
+  if (io().stderr.isTTY) return showProgress(rows);
   let last = performance.now();
   return {
     at: (row) => {
       if (row % progressStride !== 0 || performance.now() - last < lineMs) return;
       last = performance.now();
-      process.stderr.write(`row ${row} of ${rows}\n`);
+      io().stderr.write(`row ${row} of ${rows}\n`);
     },
     end: () => undefined,
   };

@@ -8,6 +8,7 @@ import { nameOf, outcomes, type Coverage, type Target } from "./coverage.ts";
 import { latest, type Answered } from "./case-gate.ts";
 import type { TestCall, TestDecision, TestOutcome, TestStep } from "./document.ts";
 import type { FileResult } from "./round.ts";
+import { io } from "../io.ts";
 import type { Failure, Mismatch } from "./run.ts";
 import { counted } from "../counted.ts";
 
@@ -191,5 +192,5 @@ function cut(body: string): string {
 
 /** In colour only on a terminal, whatever the environment forces: otherwise a file or a program reads the output. */
 function paint(style: Parameters<typeof styleText>[0], text: string): string {
-  return process.stdout.isTTY && text !== "" ? styleText(style, text, { stream: process.stdout }) : text;
+  return io().stdout.isTTY && text !== "" ? styleText(style, text, { stream: io().stdout }) : text;
 }

@@ -1,5 +1,6 @@
 import { watch as watchFolder, type FSWatcher } from "node:fs";
 import { NoSuchFile } from "../../gate/mod.ts";
+import { io } from "../io.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 
 /** The result of one run, and the folders whose files affect it. */
@@ -20,7 +21,7 @@ export async function watch(run: () => Promise<Tested>): Promise<Outcome> {
   const onChange = (name: string | null): void => {
     if (name === null || /\.ya?ml$/.test(name)) changed.resolve("changed");
   };
-  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => stop("stop"));
+  for (const signal of ["SIGINT", "SIGTERM"] as const) io().once(signal, () => stop("stop"));
   let last: Outcome;
   do {
     changed = Promise.withResolvers();
@@ -33,8 +34,8 @@ export async function watch(run: () => Promise<Tested>): Promise<Outcome> {
         );
     }
     last = outcome;
-    const clear = process.stdout.isTTY ? clearScreen : "";
-    process.stdout.write(`${clear}${outcome.text}\n\nwaiting for a change; Ctrl-C ends it\n`);
+    const clear = io().stdout.isTTY ? clearScreen : "";
+    io().stdout.write(`${clear}${outcome.text}\n\nwaiting for a change; Ctrl-C ends it\n`);
   } while ((await Promise.race([stopped, changed.promise.then(quiet)])) !== "stop");
   for (const watcher of watchers.values()) watcher.close();
   return { ...last, text: "stopped", forPrograms: true };

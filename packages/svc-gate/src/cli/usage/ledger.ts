@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { addExport } from "../export/usage.ts";
+import { io } from "../io.ts";
 import { run } from "../run.ts";
 import { inDatabase, inFolder, many, restoring, type FolderOption } from "./options.ts";
 import type { BackupOptions } from "../backup.ts";
@@ -48,7 +49,7 @@ function addKeygen(program: Command): void {
     .option(
       "--signing-key <file>",
       "the key's file; signing.key in the data folder by default",
-      process.env["SVC_SIGNING_KEY"],
+      io().env["SVC_SIGNING_KEY"],
     )
     .option("--rotate", "create another one; the previous one signs too until --retire", false)
     .option("--retire", "the previous one stops signing", false)
@@ -179,7 +180,7 @@ function addMigrate(program: Command): void {
   program
     .command("migrate")
     .description("bring the schema of a PostgreSQL up to this version, while gates are serving from it")
-    .option("--database-url <url>", "as its owner (SVC_DATABASE_URL)", process.env["SVC_DATABASE_URL"])
+    .option("--database-url <url>", "as its owner (SVC_DATABASE_URL)", io().env["SVC_DATABASE_URL"])
     .option("--role <name>", "the role with which gates connect: it gets only the privileges that it needs")
     .option("--first-key <file>", "if the database has no API key: create one, and write it to this file (mode 0600)")
     .addOption(inFolder("with --first-key: the folder with signing.key"))

@@ -1,4 +1,5 @@
 import { Option, type Command } from "commander";
+import { io } from "../io.ts";
 
 /** The data folder of a command whose argument may name it too: the argument takes precedence. */
 export interface FolderOption {
@@ -7,7 +8,7 @@ export interface FolderOption {
 
 /** The option that names the data folder. */
 export function inFolder(meaning = "the data folder"): Option {
-  return new Option("--data-dir <folder>", meaning).default(process.env["SVC_DATA_DIR"] ?? "./data");
+  return new Option("--data-dir <folder>", meaning).default(io().env["SVC_DATA_DIR"] ?? "./data");
 }
 
 /** The option that names a ledger in a database. */
@@ -31,7 +32,7 @@ export function operating(command: Command): Command {
 export function restoring(command: Command): Command {
   return command
     .addOption(inFolder("the gate's data folder"))
-    .option("--pin <file>", "the head pin, if it is not in the folder", process.env["SVC_PIN"])
+    .option("--pin <file>", "the head pin, if it is not in the folder", io().env["SVC_PIN"])
     .option("--seen <files...>", "collected checkpoints (SVC_SEEN); the file sinks of SVC_SINKS are read too");
 }
 

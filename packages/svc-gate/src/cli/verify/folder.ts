@@ -1,5 +1,6 @@
 import { KeyFileDamaged, otherFirstKey } from "../../gate/mod.ts";
 import { dataFolder, missingCheckpoint, otherSigningKey, readLedger, readPin } from "../../ledger/mod.ts";
+import { io } from "../io.ts";
 
 /** The files next to the ledger in a data folder, compared with the ledger. */
 export interface FolderFound {
@@ -18,7 +19,7 @@ export async function lookBeside(folder: string, pin: string | undefined): Promi
       throw error;
     });
     // A gate whose key is elsewhere does not read the folder's.
-    const isElsewhere = (process.env["SVC_SIGNING_KEY"] ?? "") !== "";
+    const isElsewhere = (io().env["SVC_SIGNING_KEY"] ?? "") !== "";
     const signingKey = isElsewhere ? undefined : await otherSigningKey(folder, ledger);
     const warnings = await missingCheckpoint(folder, await readPin(dataFolder.pinIn(folder, pin)));
     return { changed: [firstKey, signingKey].filter((sentence) => sentence !== undefined), warnings };

@@ -1,4 +1,5 @@
 import { statSync } from "node:fs";
+import { io } from "../io.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 import type { TrustedKeys } from "../trusted-keys.ts";
 import type { VerifyOptions } from "./command.ts";
@@ -23,7 +24,7 @@ export async function verifyPathCommand(
     throw new BadInput("--chain checks only the chain, and --deep checks everything: choose one");
   if (kind === "proof") return (await import("./proof.ts")).verifyProofCommand(at, options, options.json);
   if (kind === "export") return (await import("./export.ts")).verifyExportCommand(at, options);
-  const pin = options.pin ?? (process.env["SVC_PIN"] || undefined);
+  const pin = options.pin ?? (io().env["SVC_PIN"] || undefined);
   return (await import("./command.ts")).verifyCommand(at, { ...options, pin });
 }
 

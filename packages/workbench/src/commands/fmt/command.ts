@@ -4,7 +4,7 @@ import { text as textOf } from "node:stream/consumers";
 import type { Diagnostic, SourceFile } from "../../../../svc-gate/src/contract/mod.ts";
 import { renderDiagnostic } from "../../../../svc-gate/src/contract/mod.ts";
 import { NoSuchFile, whyNot } from "../../../../svc-gate/src/cli/mod.ts";
-import { BadInput, type Outcome } from "../../../../svc-gate/src/cli/mod.ts";
+import { BadInput, io, type Outcome } from "../../../../svc-gate/src/cli/mod.ts";
 import { layOut } from "./layout.ts";
 
 /**
@@ -36,7 +36,7 @@ export async function fmtCommand(names: readonly string[], { check }: { readonly
 
 /** Standard input to standard output, for editors. */
 async function fmtInput(check: boolean): Promise<Outcome> {
-  const source = { name: "-", text: await textOf(process.stdin) };
+  const source = { name: "-", text: await textOf(io().stdin) };
   const laidOut = layOut(source);
   if (!laidOut.ok) return { exitCode: 2, text: laidOut.problem.map(renderDiagnostic).join("\n\n") };
   if (check) return { exitCode: laidOut.value === source.text ? 0 : 1, text: laidOut.value === source.text ? "" : "-" };

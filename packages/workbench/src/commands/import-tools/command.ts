@@ -1,5 +1,5 @@
 import { writeFile } from "node:fs/promises";
-import { loadContracts, renderDiagnostics, whyNot } from "../../../../svc-gate/src/cli/mod.ts";
+import { io, loadContracts, renderDiagnostics, whyNot } from "../../../../svc-gate/src/cli/mod.ts";
 import { bad, quoteAscii, type Result } from "../../../../svc-gate/src/wire/mod.ts";
 import type { Outcome } from "../../../../svc-gate/src/cli/mod.ts";
 import { compileContracts } from "../../../../svc-gate/src/contract/mod.ts";
@@ -41,7 +41,7 @@ export async function importToolsCommand(words: readonly string[], options: Impo
     return { exitCode: 2, text: "--check needs a contract to compare with: name it with --contract" };
   const source = await sourceFor(words, options);
   if (!source.ok) return { exitCode: 2, text: source.problem };
-  for (const each of source.value.leftOut ?? []) process.stderr.write(`warning: ${each}\n`);
+  for (const each of source.value.leftOut ?? []) io().stderr.write(`warning: ${each}\n`);
   const stubs = stubsOf(source.value);
   if (options.contract === undefined) return written(source.value, stubs, options);
   const compiled = await loadContracts(options.contract);
@@ -116,7 +116,7 @@ async function written(source: Source, stubs: readonly Stub[], options: ImportOp
   const warnings = stubs.flatMap((stub) => stub.notes.map((note) => `${stub.name}: ${noteText(note)}`));
   if (options.json)
     return { exitCode: 0, text: JSON.stringify({ contract: text, tools: stubs.map((stub) => stub.name), warnings }) };
-  for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
+  for (const warning of warnings) io().stderr.write(`warning: ${warning}\n`);
   if (options.out === undefined) return { exitCode: 0, text: text.trimEnd() };
   try {
     await writeFile(options.out, text, { flag: "wx" });

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { text as textOf } from "node:stream/consumers";
 import { parseDocument } from "yaml";
-import { NoSuchFile, whyNot } from "../../../../svc-gate/src/cli/mod.ts";
+import { io, NoSuchFile, whyNot } from "../../../../svc-gate/src/cli/mod.ts";
 import { bad, Decimal, good, limits, parseNumber, quoteAscii, utf8Bytes } from "../../../../svc-gate/src/wire/mod.ts";
 import type { Json, JsonObject, Result } from "../../../../svc-gate/src/wire/mod.ts";
 import { openApiTools } from "./openapi.ts";
@@ -28,7 +28,7 @@ const toolsMax = 5000;
  * @param server the server's part of all names; null keeps the tools' own names, also if the file names a server
  */
 export async function readSource(file: string, server?: string | null): Promise<Result<Source, string>> {
-  const text = await (file === "-" ? textOf(process.stdin) : readFile(file, "utf8")).catch(
+  const text = await (file === "-" ? textOf(io().stdin) : readFile(file, "utf8")).catch(
     (error: NodeJS.ErrnoException) => {
       throw new NoSuchFile(`${file} cannot be read: ${whyNot(error)}`);
     },

@@ -3,7 +3,7 @@ import { DiagnosticSeverity, TextDocuments, TextDocumentSyncKind } from "vscode-
 import type { Diagnostic as EditorDiagnostic } from "vscode-languageserver";
 import { createConnection, StreamMessageReader, StreamMessageWriter } from "vscode-languageserver/node";
 import type { Diagnostic } from "../../../../svc-gate/src/contract/mod.ts";
-import { version } from "../../../../svc-gate/src/cli/mod.ts";
+import { io, version } from "../../../../svc-gate/src/cli/mod.ts";
 import type { Outcome } from "../../../../svc-gate/src/cli/mod.ts";
 import { complete, define, format, hover } from "./answers.ts";
 import { kindOf } from "./outline.ts";
@@ -14,7 +14,8 @@ const pauseMs = 150;
 
 /** `svc-gate lsp`: a language server on standard input and output, until the editor ends it. */
 export async function lspCommand(): Promise<Outcome> {
-  const connection = createConnection(new StreamMessageReader(process.stdin), new StreamMessageWriter(process.stdout));
+  const { stdin, stdout } = io();
+  const connection = createConnection(new StreamMessageReader(stdin), new StreamMessageWriter(stdout));
   const documents = new TextDocuments(TextDocument);
   const workspace = new Workspace((uri) => documents.get(uri));
   const board = new Board(
@@ -70,8 +71,10 @@ export async function lspCommand(): Promise<Outcome> {
   });
   documents.listen(connection);
   // The library ends the process when the editor sends `exit`. An editor that crashes only closes the stream.
-  process.stdin.once("end", () => process.exit(0));
-  return new Promise<Outcome>(() => connection.listen());
+  return new Promise((resolve) => {
+    stdin.once("end", () => resolve({ exitCode: 0, text: "" }));
+    connection.listen();
+  });
 }
 
 /** The problems shown for each file: its own, and those as a part of mandates, each once. */
