@@ -6,8 +6,9 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test, type TestContext } from "node:test";
-import { ask, check, desk, finish, key, spawnGate, temporaryFolder, writeContracts } from "../support/gate.ts";
+import { command } from "../support/command.ts";
 import { openDatabase, type TestDatabase } from "../support/databases.ts";
+import { ask, check, desk, key, spawnGate, temporaryFolder, writeContracts } from "../support/gate.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -35,7 +36,7 @@ function commands(there: TestDatabase): void {
     });
     const acme = { address: `${gate.address}/t/acme` };
     await check(acme, { tool_name: "safe.open", tool_input: {} }, { authorization: `Bearer ${made.json.key}` });
-    const run = (...args: readonly string[]): ReturnType<typeof finish> => finish(t, args, { cwd, env });
+    const run = (...args: readonly string[]): ReturnType<typeof command> => command(args, { folder: cwd, env });
     const walked = await run("verify", "--database");
     says("whole-ledger", lineWith(walked.stdout, /^ok: 4 /));
     const tenants = await run("verify", "--database", "acme", "--deep");

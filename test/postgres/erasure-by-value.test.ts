@@ -7,7 +7,8 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, suite, test, type TestContext } from "node:test";
 import { openPostgres, openLedger, type Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
-import { ask, check, finish, key, spawnGate, temporaryFolder, writeContracts } from "../support/gate.ts";
+import { command } from "../support/command.ts";
+import { ask, check, key, spawnGate, temporaryFolder, writeContracts } from "../support/gate.ts";
 import { append, contracts, engine, entry } from "../support/ledger-fixture.ts";
 import { openDatabase } from "../support/databases.ts";
 import { sentencesOf } from "../support/sentences.ts";
@@ -69,8 +70,8 @@ suite("erasure by value", () => {
         await fill(ledger);
         await ledger.close();
         const cwd = temporaryFolder(t);
-        const run = (...args: readonly string[]): ReturnType<typeof finish> =>
-          finish(t, ["erase", ...args], { cwd, env });
+        const run = (...args: readonly string[]): ReturnType<typeof command> =>
+          command(["erase", ...args], { folder: cwd, env });
         const head = async (): Promise<unknown> => {
           const now = await open();
           const { head: last, verify } = { head: { ...now.head }, verify: await now.verify() };
@@ -137,8 +138,8 @@ tools:
       const gate = await spawnGate(t, [], { cwd, env });
       for (const email of ["anna@example.com", "ben@example.com", "anna@example.com"])
         await check(gate, { tool_name: "order", tool_input: { customer: { email } } });
-      const run = (...args: readonly string[]): ReturnType<typeof finish> =>
-        finish(t, ["erase", ...args], { cwd, env });
+      const run = (...args: readonly string[]): ReturnType<typeof command> =>
+        command(["erase", ...args], { folder: cwd, env });
       const where = ["--where", "input.customer.email=anna@example.com", "--part", "input.customer.email"] as const;
       const shown = await run(...where);
       assert.equal(shown.code, 0, shown.stderr);
@@ -179,7 +180,7 @@ tools:
     const { env, open } = await inFolder(t);
     await (await open()).close();
     for (const [args, name] of refused) {
-      const { code, stderr } = await finish(t, ["erase", ...args], { cwd: temporaryFolder(t), env });
+      const { code, stderr } = await command(["erase", ...args], { env });
       assert.equal(code, 2, args.join(" "));
       says(name, stderr.trimEnd());
     }

@@ -9,8 +9,9 @@ import { join } from "node:path";
 import { after, suite, test, type TestContext } from "node:test";
 import { makeKey } from "../../packages/svc-gate/src/gate/admin/keys/token.ts";
 import { sentencesOf } from "../support/sentences.ts";
-import { check, finish, key as configuredKey, spawnGate, temporaryFolder } from "../support/gate.ts";
+import { command } from "../support/command.ts";
 import { empty, sharedPostgres, type Databases } from "../support/databases.ts";
+import { check, key as configuredKey, spawnGate, temporaryFolder } from "../support/gate.ts";
 
 const says = sentencesOf(import.meta.filename);
 
@@ -41,12 +42,8 @@ interface Run {
 }
 
 /** Runs the command; no run may print a key. */
-async function migrate(
-  t: TestContext,
-  { file, env }: Place,
-  more: Readonly<Record<string, string>> = {},
-): Promise<Run> {
-  const { code, stdout, stderr } = await finish(t, ["migrate", "--first-key", file], { env: { ...env, ...more } });
+async function migrate({ file, env }: Place, more: Readonly<Record<string, string>> = {}): Promise<Run> {
+  const { code, stdout, stderr } = await command(["migrate", "--first-key", file], { env: { ...env, ...more } });
   assert.deepEqual(keysIn(stdout + stderr), []);
   return { code, said: stdout + stderr };
 }
@@ -75,21 +72,21 @@ const textIn = (file: string): string => readFileSync(file, "utf8").trim();
 function cases(there: Databases): void {
   test("the key is in a file of mode 0600, opens /check, and is never printed or recorded", async (t) => {
     const place = await newPlace(t, there);
-    const { code, said } = await migrate(t, place);
+    const { code, said } = await migrate(place);
     assert.equal(code, 0, said);
     says("the first key is written", lastLine(said));
     if (process.platform !== "win32") assert.equal(statSync(place.file).mode & 0o777, 0o600);
     const key = textIn(place.file);
     assert.deepEqual(keysIn(`${key}\n`), [key], "positive control: a printed key would be found");
     assert.deepEqual(await statusesOf(t, place, key, makeKey()), [200, 401]);
-    const exported = await finish(t, ["export", "-", "--database", "--format", "jsonl"], { env: place.env });
+    const exported = await command(["export", "-", "--database", "--format", "jsonl"], { env: place.env });
     assert.match(exported.stdout, /"tool":"a"/, exported.stderr);
     assert.deepEqual(keysIn(exported.stdout), []);
   });
 
   test("the row of the first key does not decide the contract and mode in force", async (t) => {
     const place = await newPlace(t, there);
-    await migrate(t, place);
+    await migrate(place);
     writeFileSync(
       join(place.folder, "mandate.yaml"),
       "contract: only\ntools:\n  a: { input: { type: object, additionalProperties: true }, otherwise: BLOCK }\n",
@@ -105,23 +102,23 @@ function cases(there: Databases): void {
 
   test("a second run changes nothing, for the same file and for another one", async (t) => {
     const place = await newPlace(t, there);
-    await migrate(t, place);
+    await migrate(place);
     const before = textIn(place.file);
-    const again = await migrate(t, place);
+    const again = await migrate(place);
     assert.deepEqual([again.code, textIn(place.file)], [0, before]);
     says("there is a key already", lastLine(again.said));
     const elsewhere = { ...place, file: join(place.folder, "another") };
-    assert.equal((await migrate(t, elsewhere)).code, 0);
+    assert.equal((await migrate(elsewhere)).code, 0);
     assert.ok(!existsSync(elsewhere.file));
   });
 
   test("if SVC_API_KEY is set, it is the first key and no file is written", async (t) => {
     const place = await newPlace(t, there);
-    const { code, said } = await migrate(t, place, { SVC_API_KEY: configuredKey });
+    const { code, said } = await migrate(place, { SVC_API_KEY: configuredKey });
     assert.equal(code, 0, said);
     says("the configured key is the first", lastLine(said));
     assert.ok(!existsSync(place.file) && !existsSync(join(place.folder, "signing.key")));
-    assert.equal((await migrate(t, place, { SVC_API_KEY: "" })).code, 0, "an empty variable is none");
+    assert.equal((await migrate(place, { SVC_API_KEY: "" })).code, 0, "an empty variable is none");
     assert.deepEqual(await statusesOf(t, place, textIn(place.file)), [200]);
   });
 
@@ -132,7 +129,7 @@ function cases(there: Databases): void {
     test(`runs that start together with ${title} make one key`, async (t) => {
       const place = await newPlace(t, there);
       const places = names.map((name) => ({ ...place, file: join(place.folder, name) }));
-      const runs = await Promise.all(places.map((each) => migrate(t, each)));
+      const runs = await Promise.all(places.map((each) => migrate(each)));
       for (const { code, said } of runs) assert.equal(code, 0, said);
       assert.equal(runs.filter(({ said }) => said.includes("row 1 of the ledger")).length, 1);
       const files = [...new Set(places.map(({ file }) => file))].filter((file) => existsSync(file));
@@ -144,7 +141,7 @@ function cases(there: Databases): void {
     const place = await newPlace(t, there);
     const left = makeKey();
     writeFileSync(place.file, `${left}\n`, { mode: 0o600 });
-    const { code, said } = await migrate(t, place);
+    const { code, said } = await migrate(place);
     assert.equal(code, 0, said);
     assert.equal(textIn(place.file), left);
     assert.deepEqual(await statusesOf(t, place, left), [200]);
@@ -160,26 +157,26 @@ function cases(there: Databases): void {
       if (mode !== 0o600 && process.platform === "win32") continue;
       writeFileSync(place.file, text);
       chmodSync(place.file, mode);
-      const { code, said } = await migrate(t, place);
+      const { code, said } = await migrate(place);
       assert.equal(code, 2, said);
       says(sentence, lastLine(said));
       assert.equal(readFileSync(place.file, "utf8"), text);
       assert.ok(!existsSync(join(place.folder, "signing.key")), "a run that is refused leaves no signing key");
     }
     const nowhere = { ...place, file: join(place.folder, "nowhere", "first-key") };
-    says("no such folder", lastLine((await migrate(t, nowhere)).said));
+    says("no such folder", lastLine((await migrate(nowhere)).said));
     mkdirSync(join(place.folder, "nowhere"));
-    assert.equal((await migrate(t, nowhere)).code, 0, "positive control: with the folder it can");
+    assert.equal((await migrate(nowhere)).code, 0, "positive control: with the folder it can");
     assert.ok(existsSync(join(place.folder, "signing.key")), "positive control: a run that is not refused makes one");
-    assert.equal((await migrate(t, place)).code, 0, "with a key in the database, that file does not matter");
+    assert.equal((await migrate(place)).code, 0, "with a key in the database, that file does not matter");
   });
 
   test("if every key is revoked, the error names the command that makes another", async (t) => {
     const place = await newPlace(t, there);
-    await migrate(t, place);
-    const revoked = await finish(t, ["keys", "revoke", "first"], { env: place.env });
+    await migrate(place);
+    const revoked = await command(["keys", "revoke", "first"], { env: place.env });
     assert.equal(revoked.code, 0, revoked.stderr);
-    const { code, said } = await migrate(t, { ...place, file: join(place.folder, "another") });
+    const { code, said } = await migrate({ ...place, file: join(place.folder, "another") });
     assert.equal(code, 2);
     says("every key is revoked", lastLine(said));
   });

@@ -6,6 +6,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, test, type TestContext } from "node:test";
+import { command } from "../support/command.ts";
 import { check, finish, spawnGate, temporaryFolder, type Spawned } from "../support/gate.ts";
 import { openDatabase, type TestDatabase } from "../support/databases.ts";
 import { sentencesOf } from "../support/sentences.ts";
@@ -30,16 +31,16 @@ function keys(there: TestDatabase): void {
     const refused = await finish(t, ["serve", "--port", "0"], { cwd, env });
     assert.equal(refused.code, 1);
     says("no API key", refused.stderr.split("\n")[0] ?? "");
-    const made = await finish(t, ["keys", "create", "first", "--quiet"], { cwd, env });
+    const made = await command(["keys", "create", "first", "--quiet"], { env });
     assert.deepEqual([made.code, made.stderr], [0, ""]);
     const first = made.stdout.trim();
     const one = await spawnGate(t, [], { cwd, env });
     const two = await spawnGate(t, [], { cwd, env: { ...env, SVC_DATA_DIR: join(cwd, "two") } });
     assert.deepEqual([(await verdictWith(one, first)).status, (await verdictWith(two, first)).status], [200, 200]);
-    const beside = { cwd, env: { ...env, SVC_DATA_DIR: join(cwd, "nowhere") } };
-    const listed = await finish(t, ["keys", "list"], beside);
+    const beside = { env: { ...env, SVC_DATA_DIR: join(cwd, "nowhere") } };
+    const listed = await command(["keys", "list"], beside);
     assert.match(listed.stdout, /\nfirst +active +check /);
-    const revoked = await finish(t, ["keys", "revoke", "first"], beside);
+    const revoked = await command(["keys", "revoke", "first"], beside);
     assert.deepEqual([revoked.code, revoked.stderr], [0, ""]);
     for (const gate of [one, two]) {
       while ((await verdictWith(gate, first)).status !== 401) await new Promise((resolve) => setTimeout(resolve, 50));

@@ -11,6 +11,7 @@ import { Clock, systemTime } from "../../packages/svc-gate/src/gate/core/clock.t
 import { loadContracts } from "../../packages/svc-gate/src/gate/core/contracts.ts";
 import { Gate, type GateOptions } from "../../packages/svc-gate/src/gate/core/gate.ts";
 import { openLedger, openPostgres, type Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { command } from "../support/command.ts";
 import { ask, desk, finish, key, spawnGate, temporaryFolder, writeContracts, type Spawned } from "../support/gate.ts";
 import { engine } from "../support/ledger-fixture.ts";
 import { sharedPostgres, type Databases } from "../support/databases.ts";
@@ -109,7 +110,7 @@ function modes(there: Databases): void {
         const accepted = await start(t, at, { SVC_MODE: "assist", SVC_ACCEPT: "weaker-mode" });
         says("mode-made-weaker", lineWith(accepted.stdout(), "SVC_MODE"));
         assert.equal(await modeOf(one), "assist");
-        const reloaded = await finish(t, ["reload", "--mode", "observe"], { cwd: at.folder, env: at.settings });
+        const reloaded = await command(["reload", "--mode", "observe"], { folder: at.folder, env: at.settings });
         assert.equal(reloaded.code, 0, reloaded.stderr);
         assert.equal(await modeOf(one), "observe");
         assert.equal((await changesOf(one)).length, 2);
@@ -124,7 +125,7 @@ function modes(there: Databases): void {
         const one = await start(t, at, { SVC_MODE: "enforce" });
         const own = join(at.folder, "own.key");
         cpSync(join(at.folder, "data", "signing.key"), own);
-        const rotated = await finish(t, ["keygen", "--rotate", "--signing-key", own], { cwd: at.folder });
+        const rotated = await command(["keygen", "--rotate", "--signing-key", own], { folder: at.folder });
         assert.equal(rotated.code, 0, rotated.stderr);
         const other = {
           ...at,
@@ -209,7 +210,7 @@ function modes(there: Databases): void {
         ["create", "agent"],
         ["revoke", "agent"],
       ]) {
-        const done = await finish(t, ["keys", ...args], { cwd: at.folder, env });
+        const done = await command(["keys", ...args], { folder: at.folder, env });
         assert.equal(done.code, 0, done.stderr);
       }
       const failed = await refused(t, { ...at, settings: env }, {});
@@ -226,10 +227,10 @@ function modes(there: Databases): void {
           SVC_SIGNING_KEY: join(at.folder, "data", "signing.key"),
         },
       );
-      const enforced = await finish(t, ["reload", "--mode", "enforce"], { cwd: at.folder, env: at.settings });
+      const enforced = await command(["reload", "--mode", "enforce"], { folder: at.folder, env: at.settings });
       assert.equal(enforced.code, 0, enforced.stderr);
       const env = { ...at.settings, SVC_DATA_DIR: join(at.folder, "other") };
-      const plain = await finish(t, ["reload"], { cwd: at.folder, env });
+      const plain = await command(["reload"], { folder: at.folder, env });
       assert.equal(plain.code, 0, plain.stderr);
       assert.deepEqual([await modeOf(one), await modeOf(other)], ["enforce", "enforce"]);
     });
@@ -241,8 +242,8 @@ function modes(there: Databases): void {
         writeFileSync(tenants, `tenants:\n  blue: { mandate: mandate.yaml${mode} }\n`);
       write(", mode: enforce");
       const one = await start(t, at, { SVC_TENANTS: tenants });
-      const operator = await finish(t, ["keys", "create", "blue", "--tenant", "blue"], {
-        cwd: at.folder,
+      const operator = await command(["keys", "create", "blue", "--tenant", "blue"], {
+        folder: at.folder,
         env: at.settings,
       });
       assert.equal(operator.code, 0, operator.stderr);
@@ -255,7 +256,7 @@ function modes(there: Databases): void {
       };
       assert.equal(await blue(one), "200 enforce");
       write(", mode: observe");
-      const plain = await finish(t, ["reload", "--tenant", "blue"], { cwd: at.folder, env: at.settings });
+      const plain = await command(["reload", "--tenant", "blue"], { folder: at.folder, env: at.settings });
       assert.notEqual(plain.code, 0);
       says("weaker-mode-of-tenant", lineWith(plain.stderr + plain.stdout, "--tenant blue --mode observe"));
       const elsewhere = { ...at.settings, SVC_DATA_DIR: join(at.folder, "other") };
@@ -271,8 +272,8 @@ function modes(there: Databases): void {
       says("tenant-not-served", messageWith(other.stderr(), "weaker-mode"));
       assert.equal(await blue(one), "200 enforce");
       // The refused gate may be the only one, so the command must work there too.
-      const named = await finish(t, ["reload", "--tenant", "blue", "--mode", "observe"], {
-        cwd: at.folder,
+      const named = await command(["reload", "--tenant", "blue", "--mode", "observe"], {
+        folder: at.folder,
         env: elsewhere,
       });
       assert.equal(named.code, 0, named.stderr);

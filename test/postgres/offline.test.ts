@@ -8,7 +8,8 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test, type TestContext } from "node:test";
 import { openLedger, openPostgres } from "../../packages/svc-gate/src/ledger/mod.ts";
-import { check, desk, finish, key, spawnGate, temporaryFolder, writeContracts } from "../support/gate.ts";
+import { command } from "../support/command.ts";
+import { check, desk, key, spawnGate, temporaryFolder, writeContracts } from "../support/gate.ts";
 import { engine } from "../support/ledger-fixture.ts";
 import { empty, openDatabase, type TestDatabase } from "../support/databases.ts";
 import { sentencesOf } from "../support/sentences.ts";
@@ -30,7 +31,7 @@ function offline(there: TestDatabase): void {
   test("[issue 12, item 5] in a database without a ledger only `keys create` begins one", async (t: TestContext) => {
     const cwd = temporaryFolder(t);
     const env = { SVC_DATABASE_URL: there.url() };
-    const run = (...args: readonly string[]): ReturnType<typeof finish> => finish(t, args, { cwd, env });
+    const run = (...args: readonly string[]): ReturnType<typeof command> => command(args, { folder: cwd, env });
     const early = await run("keys", "list");
     assert.deepEqual([early.code, early.stdout], [2, ""]);
     says("schema-before-it-is-made", early.stderr.trimEnd());
@@ -56,7 +57,7 @@ function offline(there: TestDatabase): void {
     writeFileSync(join(cwd, "tenants.yaml"), "tenants:\n  acme: { mandate: contracts/desk.yaml, mode: enforce }\n");
     await there.run("DROP SCHEMA svc_gate CASCADE");
     const env = { SVC_DATABASE_URL: there.url(), SVC_API_KEY: key, SVC_TENANTS: "tenants.yaml" };
-    const run = (...args: readonly string[]): ReturnType<typeof finish> => finish(t, args, { cwd, env });
+    const run = (...args: readonly string[]): ReturnType<typeof command> => command(args, { folder: cwd, env });
     const gate = await spawnGate(t, [], { cwd, env });
     const agent = (await run("keys", "create", "agent", "--tenant", "acme", "--quiet")).stdout.trim();
     const acme = { address: `${gate.address}/t/acme` };
@@ -88,7 +89,7 @@ function offline(there: TestDatabase): void {
 
 test("[issue 12, item 5] the error for a mistyped tenant in a folder lists the tenants with a ledger", async (t) => {
   const cwd = temporaryFolder(t);
-  const run = (...args: readonly string[]): ReturnType<typeof finish> => finish(t, args, { cwd });
+  const run = (...args: readonly string[]): ReturnType<typeof command> => command(args, { folder: cwd });
   const none = await run(...erase, "--tenant", "typo");
   says("no-tenant-has-a-ledger", none.stderr.trimEnd());
   const tenants = join(cwd, "data", "tenants");
@@ -113,7 +114,7 @@ test("offline commands work with a rotated signing key, and the next start recor
   const cwd = temporaryFolder(t);
   const env = { SVC_API_KEY: key };
   writeContracts(cwd, { contracts: { "desk.yaml": desk } });
-  const run = (...args: readonly string[]): ReturnType<typeof finish> => finish(t, args, { cwd, env });
+  const run = (...args: readonly string[]): ReturnType<typeof command> => command(args, { folder: cwd, env });
   const stop = async ({ kill, exit, stderr }: Awaited<ReturnType<typeof spawnGate>>): Promise<void> => {
     kill("SIGTERM");
     assert.equal(await exit, 0, stderr());

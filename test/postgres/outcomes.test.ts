@@ -7,8 +7,9 @@ import { join } from "node:path";
 import { after, suite, test, type TestContext } from "node:test";
 import { readSharedLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
 import { startDesk } from "../support/approvals.ts";
+import { command } from "../support/command.ts";
 import { control } from "../support/controls/control.ts";
-import { ask, finish, temporaryFolder } from "../support/gate.ts";
+import { ask, temporaryFolder } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { settled, tillOf, type Till } from "../support/outcomes.ts";
 import { sharedPostgres, type Databases, type TestDatabase } from "../support/databases.ts";
@@ -63,7 +64,7 @@ function outcomes(there: Databases): void {
       );
       const done = await ask(other, "/receipts?outcome=done");
       assert.deepEqual(done.json.receipts[0].outcome.status, "done");
-      const deep = await finish(t, ["verify", "--deep", "--database"], { env: { SVC_DATABASE_URL: tills.url } });
+      const deep = await command(["verify", "--deep", "--database"], { env: { SVC_DATABASE_URL: tills.url } });
       assert.equal(deep.code, 0, `${deep.stdout}${deep.stderr}`);
     });
 

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { after, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { sentencesOf } from "../support/sentences.ts";
+import { command } from "../support/command.ts";
 import { check, finish, key, spawnGate, temporaryFolder, writeContracts, type Spawned } from "../support/gate.ts";
 import { sharedPostgres, type Databases } from "../support/databases.ts";
 
@@ -58,16 +59,17 @@ function goingOn(there: Databases): void {
     const sessions = `SELECT 1 FROM pg_stat_activity WHERE datname = '${database.name}' AND pid <> pg_backend_pid()`;
     for (let n = 0; n < 600 && (await database.run(sessions)).length > 0; n += 1) await wait(100);
     const restored = { ...env, SVC_DATABASE_URL: (await there.create(database.name)).url() };
-    const run = (...args: readonly string[]): ReturnType<typeof finish> => finish(t, args, { cwd, env: restored });
+    const run = (...args: readonly string[]): ReturnType<typeof command> =>
+      command(args, { folder: cwd, env: restored });
     await reasonsOf(env, 2);
-    const refused = await run("serve", "--port", "0");
+    const refused = await finish(t, ["serve", "--port", "0"], { cwd, env: restored });
     assert.equal(refused.code, 1, refused.stderr);
     says("the ledger ends before the pin", lastLine(refused.stderr));
-    for (const command of [
+    for (const args of [
       ["backup", "b"],
       ["restore", "b"],
     ])
-      says(`${command[0]} of a PostgreSQL`, lastLine((await run(...command)).stderr));
+      says(`${args[0]} of a PostgreSQL`, lastLine((await run(...args)).stderr));
     const resumed = await run("resume", "--after-restore", "--reason", "a failover lost them", "--by", "Ada");
     says("rows are lost", resumed.stdout.split("\n")[0] ?? "");
     says("every call is stopped", (await reasonsOf(restored, 1))[0] ?? "");

@@ -33,6 +33,7 @@ import {
   type HashReader,
 } from "../../packages/svc-gate/src/ledger/tree/tiles.ts";
 import { sentencesOf } from "../support/sentences.ts";
+import { command } from "../support/command.ts";
 import { ask, check, desk, finish, key, spawnGate, temporaryFolder, type ProcessOptions } from "../support/gate.ts";
 import { append, contracts, engine, entry } from "../support/ledger-fixture.ts";
 import { startProxy } from "../support/postgres-proxy.ts";
@@ -297,7 +298,7 @@ function signedHeads(there: Databases): void {
       const other = await spawnGate(t, [], settingsOf(at, "other"));
       const apart = await spawnGate(t, [], settingsOf(at, "apart", copy));
       for (const gate of [one, other, apart]) assert.equal((await check(gate, note)).status, 200);
-      const rotated = await finish(t, ["keygen", "--rotate", "--signing-key", at.keyFile, "--name", origin]);
+      const rotated = await command(["keygen", "--rotate", "--signing-key", at.keyFile, "--name", origin]);
       assert.equal(rotated.code, 0, rotated.stderr);
       const now = await keysOf(at.keyFile);
       assert.match(rotated.stdout, new RegExp(RegExp.escape(now[0]?.text ?? "none")));
@@ -387,7 +388,7 @@ function signedHeads(there: Databases): void {
       await query(at.owner, "UPDATE svc_gate.ledgers SET engine = 'svc-gate/99.0.0'");
       const refused = await check(gate, note);
       assert.deepEqual([refused.status, refused.json.code], [503, "superseded"]);
-      const rotated = await finish(t, ["keygen", "--rotate", "--signing-key", at.keyFile, "--name", origin]);
+      const rotated = await command(["keygen", "--rotate", "--signing-key", at.keyFile, "--name", origin]);
       assert.equal(rotated.code, 0);
       const { code, stderr } = await finish(t, ["serve", "--port", "0"], settingsOf(at, "two"));
       assert.equal(code, 1, stderr);

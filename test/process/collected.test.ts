@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { promisify } from "node:util";
 import { restoreCommand } from "../../packages/svc-gate/src/cli/restore.ts";
+import { command } from "../support/command.ts";
 import {
   ask,
   check,
@@ -53,8 +54,8 @@ function argumentsIn(name: string): readonly string[] {
 
 /** Runs the command of the page's cron line. */
 async function runJob(folder: string, address: string): Promise<void> {
-  const command = / {2}watcher {2}(\(.*)$/.exec(block("job"))?.[1] ?? "exit 1";
-  const here = command
+  const job = / {2}watcher {2}(\(.*)$/.exec(block("job"))?.[1] ?? "exit 1";
+  const here = job
     .replace("/etc/svc-gate/watcher", join(folder, "watcher"))
     .replace("https://gate.example.org", address)
     .replace("/srv/seen/gate", join(folder, "seen"));
@@ -72,7 +73,7 @@ async function collected(t: TestContext): Promise<string> {
   const folder = temporaryFolder(t);
   const flags = { "ledger-name": "example.org/desk" };
   const first = await startGate(t, { folder, contracts, flags });
-  const made = await finish(t, [...argumentsIn("key"), "--data-dir", join(folder, "data")]);
+  const made = await command([...argumentsIn("key"), "--data-dir", join(folder, "data")]);
   assert.equal(made.code, 0, made.stderr);
   writeFileSync(join(folder, "watcher"), `Authorization: Bearer ${made.stdout}`);
   await answered(first);
@@ -111,9 +112,9 @@ test(
     assert.deepEqual([refused.code, refused.stderr], [1, `${block("refusal")}\n`]);
     const broken = await finish(t, argumentsIn("verify"), cwd);
     assert.deepEqual([broken.code, broken.stderr], [1, `${block("broken")}\n`]);
-    const bySetting = await finish(t, ["verify"], { ...cwd, env: { SVC_SEEN: "seen" } });
+    const bySetting = await command(["verify"], { folder, env: { SVC_SEEN: join(folder, "seen") } });
     assert.deepEqual([bySetting.code, bySetting.stderr], [1, `${block("broken")}\n`]);
-    assert.equal((await finish(t, ["verify"], cwd)).code, 0, "control: nobody is asked");
+    assert.equal((await command(["verify"], { folder })).code, 0, "control: nobody is asked");
     const blind = await spawnGate(t, ["--log", "silent"], cwd);
     blind.kill("SIGTERM");
     await blind.exit;
@@ -132,14 +133,14 @@ test(
     await assert.rejects(startGate(t, { folder, contracts, flags }), refusedAs("checkpoint-through-row-4"));
     const seen = ["--seen", join(folder, "seen")];
     const resume = ["resume", "--after-restore", "--reason", "the disk is gone", ...seen];
-    const { code, stderr, stdout } = await finish(t, resume, { cwd: folder });
+    const { code, stderr, stdout } = await command(resume, { folder });
     assert.equal(code, 0, stderr);
     says("loss-of-rows-3-to-4", String(stdout.split("\n")[0]));
     const again = await startGate(t, { folder, contracts, flags });
     await answered(again, 2);
     await runJob(folder, again.address);
     await again.stop();
-    assert.equal((await finish(t, ["verify", ...seen], { cwd: folder })).code, 0);
+    assert.equal((await command(["verify", ...seen], { folder })).code, 0);
     rollBack(folder);
     await assert.rejects(startGate(t, { folder, contracts, flags }), refusedAs("checkpoint-through-row-5"));
   },
@@ -153,7 +154,7 @@ test("a start, verify and restore refuse a file without a checkpoint of the ledg
   await gate.stop();
   const file = join(folder, "seen");
   writeFileSync(file, own.replaceAll(gate.ledger.name, "example.org/other"));
-  const verified = await finish(t, ["verify", "--seen", "seen"], { cwd: folder });
+  const verified = await command(["verify", "--seen", file], { folder });
   assert.equal(verified.code, 2);
   assert.ok(verified.stderr.includes(gate.ledger.name), verified.stderr);
   says("no-checkpoint-for-verify", verified.stderr);
@@ -162,12 +163,12 @@ test("a start, verify and restore refuse a file without a checkpoint of the ledg
     refusedAs("no-checkpoint-for-start"),
   );
   const backup = join(folder, "backup");
-  assert.equal((await finish(t, ["backup", backup], { cwd: folder })).code, 0);
+  assert.equal((await command(["backup", backup], { folder })).code, 0);
   const restoring = { dataDir: join(folder, "elsewhere"), seen: [file] };
   await assert.rejects(restoreCommand(backup, restoring), refusedAs("no-checkpoint-for-restore"));
   appendFileSync(file, `\n${own}`);
   says("row-1-is-there", String((await restoreCommand(backup, restoring)).text.split("\n").at(-1)));
-  const exported = await finish(t, ["verify", "p.tlog-proof", "--seen", "seen"], { cwd: folder });
+  const exported = await command(["verify", "p.tlog-proof", "--seen", "seen"]);
   says("seen-for-a-proof", exported.stderr);
 });
 
@@ -179,7 +180,7 @@ test("the gate refuses a tenant's rolled-back ledger and still serves the root",
   const acme = join(folder, "data", "tenants", "acme");
   const keyOf = async (name: string, scope: string): Promise<string> => {
     const args = ["keys", "create", name, "--tenant", "acme", "--scopes", scope, "--quiet"];
-    const { stdout } = await finish(t, args, { cwd: folder });
+    const { stdout } = await command(args, { folder });
     return `Bearer ${stdout.trim()}`;
   };
   const first = await startGate(t, options);

@@ -10,6 +10,7 @@ import { request } from "node:https";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { readConfig, settings, type Config } from "../../packages/svc-gate/src/gate/start/config.ts";
+import { command } from "../support/command.ts";
 import {
   ask,
   check,
@@ -318,7 +319,7 @@ test("a start does not show a new first key as valid if a row replaced it", { ta
   const folder = temporaryFolder(t);
   writeContracts(folder, { contracts: { "desk.yaml": desk } });
   const first = await spawnGate(t, [], { cwd: folder });
-  const revoked = await finish(t, ["keys", "revoke", "default", "--data-dir", join(folder, "data")], { cwd: folder });
+  const revoked = await command(["keys", "revoke", "default", "--data-dir", join(folder, "data")]);
   assert.equal(revoked.code, 0, revoked.stderr);
   first.kill("SIGTERM");
   await first.exit;

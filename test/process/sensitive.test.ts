@@ -7,7 +7,8 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { filesWith } from "../support/erased-bytes.ts";
-import { ask, check, finish, startGate, type Running } from "../support/gate.ts";
+import { command } from "../support/command.ts";
+import { ask, check, startGate, type Running } from "../support/gate.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -46,7 +47,7 @@ type Run = (
 async function serve(t: TestContext): Promise<{ readonly gate: Running; readonly run: Run; readonly data: string }> {
   const gate = await startGate(t, { contracts: { "orders.yaml": orders } });
   const data = join(gate.folder, "data");
-  return { gate, data, run: (...args) => finish(t, args, { cwd: gate.folder, env: { SVC_DATA_DIR: data } }) };
+  return { gate, data, run: (...args) => command(args, { env: { SVC_DATA_DIR: data } }) };
 }
 
 const place = (gate: Running, amount: unknown): Promise<{ readonly json: any }> =>

@@ -8,11 +8,11 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { pathToFileURL } from "node:url";
+import { command } from "../support/command.ts";
 import {
   ask,
   check,
   exchange,
-  finish,
   key,
   requestText,
   spawnGate,
@@ -91,7 +91,7 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
     assert.equal(await gate.exit, 0, gate.stderr());
     await neverWhole;
     says("stopped", gate.stdout().trimEnd().split("\n").at(-1) ?? "");
-    const walk = await finish(t, ["verify", join(gate.folder, "data"), "--json"]);
+    const walk = await command(["verify", join(gate.folder, "data"), "--json"]);
     assert.deepEqual([walk.code, JSON.parse(walk.stdout).rows], [0, 20]);
   });
 }

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { makeSigningKey, writeSigningKeys } from "../../packages/svc-gate/src/ledger/tree/mod.ts";
+import { command } from "../support/command.ts";
 import { control } from "../support/controls/control.ts";
 import { desk, finish, spawnGate, temporaryFolder, writeContracts } from "../support/gate.ts";
 import { sentencesOf } from "../support/sentences.ts";
@@ -59,8 +60,8 @@ async function served(t: TestContext): Promise<Site> {
   return { cwd, data, key };
 }
 
-const verify = (t: TestContext, { cwd, data }: Site, ...options: string[]): ReturnType<typeof finish> =>
-  finish(t, ["verify", data, ...options], { cwd });
+const verify = ({ data }: Site, ...options: string[]): ReturnType<typeof command> =>
+  command(["verify", data, ...options]);
 
 /** Compares the warnings of a start with the sentences of this name. */
 function warns(name: string, { warnings }: Started): void {
@@ -82,10 +83,10 @@ suite("swapped files in the data folder", { tags: ["attack-14"], concurrency: 2 
     { tags: ["attack-14"] },
     async (t) => {
       const site = await served(t);
-      const { code, stdout } = await verify(t, site);
+      const { code, stdout } = await verify(site);
       assert.equal(code, 0);
       says("verify: untouched", stdout);
-      const json = JSON.parse((await verify(t, site, "--json")).stdout);
+      const json = JSON.parse((await verify(site, "--json")).stdout);
       assert.deepEqual([json.ok, json.changed, json.warnings], [true, undefined, undefined]);
       assert.deepEqual((await live(t, site.cwd, [site.key])).warnings, []);
     },
@@ -97,17 +98,16 @@ suite("swapped files in the data folder", { tags: ["attack-14"], concurrency: 2 
     async (t) => {
       const site = await served(t);
       swapKey(site);
-      const found = await verify(t, site);
+      const found = await verify(site);
       assert.equal(found.code, 1);
       says("verify: changed keys.json", found.stderr);
-      const json = JSON.parse((await verify(t, site, "--json")).stdout);
+      const json = JSON.parse((await verify(site, "--json")).stdout);
       assert.deepEqual([json.ok, json.changed.length], [false, 1]);
       const started = await live(t, site.cwd, [site.key, other]);
       warns("start: another key in keys.json", started);
       assert.deepEqual(started.answers, [401, 200]);
-      assert.equal((await verify(t, site)).code, 0, "a row says so now");
-      const rows = (await finish(t, ["export", "-", "--format", "jsonl", "--data-dir", site.data], { cwd: site.cwd }))
-        .stdout;
+      assert.equal((await verify(site)).code, 0, "a row says so now");
+      const rows = (await command(["export", "-", "--format", "jsonl", "--data-dir", site.data])).stdout;
       assert.match(rows, /"act": ?"first-key\.change"/);
       assert.ok(
         !rows.includes(hash("sha256", other, "hex")),
@@ -124,7 +124,7 @@ suite("swapped files in the data folder", { tags: ["attack-14"], concurrency: 2 
     async (t) => {
       const site = await served(t);
       rmSync(join(site.data, "keys.json"));
-      says("verify: removed keys.json", (await verify(t, site)).stderr);
+      says("verify: removed keys.json", (await verify(site)).stderr);
       warns("start: a new key in keys.json", await live(t, site.cwd, []));
     },
   );
@@ -136,23 +136,23 @@ suite("swapped files in the data folder", { tags: ["attack-14"], concurrency: 2 
       const site = await served(t);
       const before = await live(t, site.cwd, [], { SVC_API_KEY: site.key });
       assert.deepEqual(before.warnings, [], "the same key, named elsewhere");
-      assert.equal((await verify(t, site)).code, 0);
+      assert.equal((await verify(site)).code, 0);
       const started = await live(t, site.cwd, [], { SVC_API_KEY: other });
       warns("start: another SVC_API_KEY", started);
       const again = await live(t, site.cwd, [], { SVC_API_KEY: other });
       assert.deepEqual(again.warnings, started.warnings.slice(0, 1));
-      assert.equal((await verify(t, site)).code, 0, "keys.json does not count while SVC_API_KEY is set");
+      assert.equal((await verify(site)).code, 0, "keys.json does not count while SVC_API_KEY is set");
     },
   );
 
   test("verify and the next start warn about a removed checkpoint", { tags: ["attack-14"] }, async (t) => {
     const site = await served(t);
     rmSync(join(site.data, "checkpoint"));
-    const { code, stdout } = await verify(t, site);
+    const { code, stdout } = await verify(site);
     assert.equal(code, 0, "a restored backup has none either");
     says("verify: removed checkpoint", stdout);
     warns("start: removed checkpoint", await live(t, site.cwd, []));
-    const json = JSON.parse((await verify(t, site, "--json")).stdout);
+    const json = JSON.parse((await verify(site, "--json")).stdout);
     assert.equal(json.warnings, undefined, "the gate has written it again");
   });
 
@@ -160,7 +160,7 @@ suite("swapped files in the data folder", { tags: ["attack-14"], concurrency: 2 
     const site = await served(t);
     await writeSigningKeys(join(site.data, "signing.key"), { current: makeSigningKey(), before: undefined });
     rmSync(join(site.data, "checkpoint"));
-    const { code, stderr } = await verify(t, site);
+    const { code, stderr } = await verify(site);
     assert.equal(code, 1);
     says("verify: swapped signing.key", stderr);
     const refused = await finish(t, ["serve", "--port", "0", "--data-dir", site.data], { cwd: site.cwd });

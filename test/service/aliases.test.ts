@@ -8,11 +8,11 @@ import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import type { TestContext } from "node:test";
 import { aliased, aliasedPayments, as, movedPayments, ownNameAlone, verdictOf } from "../support/aliases.ts";
 import { approved, assertLedgerHolds, large, naming, runScenarios, small, type Desk } from "../support/approvals.ts";
 import type { Scenario } from "../support/approvals.ts";
-import { ask, check, finish, root } from "../support/gate.ts";
+import { command } from "../support/command.ts";
+import { ask, check, root } from "../support/gate.ts";
 
 const why = "the agent pays the wrong people";
 
@@ -33,16 +33,16 @@ async function assertVerifies(desk: Desk): Promise<void> {
 }
 
 /** Runs a command on the ledger of a gate that has stopped. */
-async function run(t: TestContext, ...args: readonly string[]): Promise<string> {
-  const { code, stdout, stderr } = await finish(t, args);
+async function run(...args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await command(args);
   assert.equal(code, 0, `${args.join(" ")}: ${stdout}${stderr}`);
   return stdout;
 }
 
 /** Exports the ledger and runs the two verifiers that share no code with the gate. */
-async function assertOutsidersAccept(t: TestContext, desk: Desk): Promise<void> {
+async function assertOutsidersAccept(desk: Desk): Promise<void> {
   const folder = join(desk.folder, "export");
-  await run(t, "export", folder, "--data-dir", join(desk.folder, "data"));
+  await run("export", folder, "--data-dir", join(desk.folder, "data"));
   const { vkeys } = JSON.parse(readFileSync(join(folder, "log.json"), "utf8")) as { readonly vkeys: readonly string[] };
   for (const [program, file] of [
     [process.execPath, "svc-verify.mjs"] as const,
@@ -240,24 +240,24 @@ const scenarios: readonly Scenario[] = [
   {
     rule: "replay, deep verification and both small verifiers accept calls under aliases, and reports show one tool",
     options: aliased,
-    run: async (desk, t) => {
+    run: async (desk) => {
       const id = await approved(desk, as("Pay", large));
       for (const name of ["send_money", "pay.send", "Pay"]) await desk.asks(naming(id, as(name, large)));
       await desk.asks(as("send_money", { ...small, tool_input: { amount: 5, to: "nobody" } }));
       const { receipt } = await desk.asks({ ...small, tool_name: "Pay", tool_input: { amount: 5, to: "nobody" } });
-      await assertLedgerHolds(t, desk);
+      await assertLedgerHolds(desk);
       const data = join(desk.folder, "data");
-      const report = JSON.parse(await run(t, "report", data, "--json"));
+      const report = JSON.parse(await run("report", data, "--json"));
       const tools = (report.by_tool as readonly { readonly tool: string }[]).map(({ tool }) => tool);
       assert.deepEqual([...new Set(tools)], ["pay.send"]);
       assert.match(
-        await run(t, "explain", "--receipt", String(receipt.seq), "--data-dir", data),
+        await run("explain", "--receipt", String(receipt.seq), "--data-dir", data),
         /pay\.send \(sent as Pay\)/,
       );
-      const lines = (await run(t, "export", "-", "--format", "jsonl", "--data-dir", data)).trimEnd().split("\n");
+      const lines = (await run("export", "-", "--format", "jsonl", "--data-dir", data)).trimEnd().split("\n");
       const { tool, sent_as: alias } = JSON.parse(lines[receipt.seq - 1] ?? "");
       assert.deepEqual([tool, alias], ["pay.send", "Pay"]);
-      await assertOutsidersAccept(t, desk);
+      await assertOutsidersAccept(desk);
     },
     // The leaf names the alias, so a replay finds another tool.
     defect: {
@@ -269,7 +269,7 @@ const scenarios: readonly Scenario[] = [
   {
     rule: "after a reload that moves an alias, a new counter counts old rows by the tool that was judged then",
     options: aliased,
-    run: async (desk, t) => {
+    run: async (desk) => {
       for (const name of ["Pay", "pay.send"]) await desk.asks(as(name, small));
       const rule =
         'on: [pay.send], when: counters.all >= 2, verdict: BLOCK, final: true, reason: "{counters.all} before"';
@@ -281,14 +281,14 @@ const scenarios: readonly Scenario[] = [
       assert.match((await desk.asks(as("send_money", small))).reason, /2 before/);
       const { json } = await ask(desk, `/receipts/${(await desk.asks(as("Pay", small))).receipt.seq}`);
       assert.equal(json.tool, "pay.legal");
-      await assertLedgerHolds(t, desk);
+      await assertLedgerHolds(desk);
     },
     defect: { within: "recountRow", find: "call.tool", put: "call.tool_name" },
   },
   {
     rule: "a row shows the tool that its contract means, also for calls that arrive during a reload",
     options: aliased,
-    run: async (desk, t) => {
+    run: async (desk) => {
       const asked = Array.from({ length: 8 }, () => desk.asks(as("Pay", small)));
       assert.equal((await reload(desk, movedPayments)).status, 200);
       await Promise.all([...asked, desk.asks(as("Pay", small))]);
@@ -299,7 +299,7 @@ const scenarios: readonly Scenario[] = [
       }
       assert.ok([...contracts.values()].every(({ size }) => size === 1));
       assert.deepEqual([...(contracts.get(contractNow(await ask(desk, "/rules"))) ?? [])], ["pay.legal"]);
-      await assertLedgerHolds(t, desk);
+      await assertLedgerHolds(desk);
     },
     // A gate that keeps the name of the first contract for later ones.
     defect: {

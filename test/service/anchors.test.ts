@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { openCheckpoint } from "../../packages/svc-gate/src/ledger/tree/checkpoint.ts";
 import { policyText, TestWitness, until } from "../support/anchor-kit.ts";
+import { command } from "../support/command.ts";
 import { ask, check, desk, finish, startGate, temporaryFolder, type Running } from "../support/gate.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
@@ -134,7 +135,7 @@ suite("a gate with anchors", () => {
       "--reason",
       "the disk is gone",
     ];
-    const { code, stderr } = await finish(t, [...resume, "--data-dir", data], { cwd: folder });
+    const { code, stderr } = await command([...resume, "--data-dir", data]);
     assert.equal(code, 0, stderr);
     const resumed = await startGate(t, { folder, contracts, flags });
     assert.equal((await check(resumed, call)).status, 200);

@@ -17,7 +17,7 @@ import {
   startDesk,
   type Desk,
 } from "../support/approvals.ts";
-import { finish } from "../support/gate.ts";
+import { command } from "../support/command.ts";
 
 const counting = payments.replace(
   "  tries:",
@@ -144,7 +144,7 @@ suite("svc-gate explain", () => {
     await desk.stop();
     const explained = async ({ receipt }: any): Promise<readonly unknown[]> => {
       const args = ["explain", "--receipt", String(receipt.seq), "--data-dir", join(desk.folder, "data"), "--json"];
-      const { code, stdout, stderr } = await finish(t, args);
+      const { code, stdout, stderr } = await command(args);
       assert.equal(code, 0, stderr + stdout);
       const { counters } = JSON.parse(stdout);
       return counters
@@ -176,6 +176,6 @@ suite("the ledger of a contract that reads what parked calls hold", () => {
     await desk.asks(call(1300, "s1", "v"));
     await desk.decides("anna", other.approval.id, "deny");
     assert.equal((await desk.asks(call(1300, "s1", "v"))).verdict, "ESCALATE");
-    await assertLedgerHolds(t, desk);
+    await assertLedgerHolds(desk);
   });
 });

@@ -6,8 +6,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { reportCommand } from "../../packages/svc-gate/src/cli/report.ts";
 import { assertLedgerHolds, approved, large, losesRows, naming, startDesk, type Desk } from "../support/approvals.ts";
+import { command } from "../support/command.ts";
 import { control } from "../support/controls/control.ts";
-import { ask, finish, type Answer } from "../support/gate.ts";
+import { ask, type Answer } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 
 type Call = typeof large & Readonly<Record<string, unknown>>;
@@ -84,7 +85,7 @@ test("a ledger with approvals verifies, and is decided again to the same answers
   const other = await desk.asks({ ...large, platform_state: { wallet: "w2" } });
   await desk.decides("anna", other.approval.id, "deny");
   await desk.asks({ ...large, platform_state: { wallet: "w3" }, tool_input: { amount: 1500, to: "z" } });
-  await assertLedgerHolds(t, desk);
+  await assertLedgerHolds(desk);
 });
 
 test("R17: a restore cancels what is open, because lost rows may have decided otherwise", async (t) => {
@@ -100,7 +101,7 @@ test("R17: a restore cancels what is open, because lost rows may have decided ot
     assert.equal((await again.asks(naming(id))).verdict, "ALLOW");
   });
   const data = `${desk.folder}/data`;
-  const lifted = await finish(t, ["stop", "--lift", "--data-dir", data]);
+  const lifted = await command(["stop", "--lift", "--data-dir", data]);
   assert.equal(lifted.code, 0, lifted.stderr);
   const later = await startDesk(t, { folder: desk.folder, persons: {} });
   for (const open of [id, approval.id]) {

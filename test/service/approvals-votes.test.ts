@@ -6,7 +6,8 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { approved, large, naming, runScenarios, type Desk } from "../support/approvals.ts";
-import { ask, finish } from "../support/gate.ts";
+import { command } from "../support/command.ts";
+import { ask } from "../support/gate.ts";
 
 /** Replaces the key of a person by another one. */
 async function newKey(desk: Desk, person: string, groups: readonly string[]): Promise<void> {
@@ -50,7 +51,7 @@ runScenarios("votes and their comments", [
   },
   {
     rule: "a person who may read an approval sees the comment of a yes, over HTTP and in the command",
-    run: async (desk, t) => {
+    run: async (desk) => {
       const { approval } = await desk.asks(large);
       await desk.decides("anna", approval.id, "approve", { comment });
       const { json } = await desk.as("bob", `/approvals/${approval.id}`);
@@ -58,7 +59,7 @@ runScenarios("votes and their comments", [
       const file = join(desk.folder, "bob.key");
       writeFileSync(file, desk.keys["bob"] ?? "", { mode: 0o600 });
       const args = ["approvals", "show", approval.id, "--url", desk.address, "--key-file", file];
-      const { code, stdout, stderr } = await finish(t, args);
+      const { code, stdout, stderr } = await command(args);
       assert.equal(code, 0, stderr);
       const [{ receipt }] = json.decisions;
       const said = `What persons said\n  anna: approve, in row ${receipt}: "invoice 4711 is right\\u115f"\n`;

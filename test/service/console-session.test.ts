@@ -192,7 +192,7 @@ runScenarios("a session of the console", [
   },
   {
     rule: "a sign-out ends the session at the gate, and a copy of its cookie and secret opens nothing more",
-    run: async (desk, t) => {
+    run: async (desk) => {
       const [one, other] = [await signInAnna(desk), await signInAnna(desk)];
       const answer = await one("/session/end", { body: {} });
       assert.equal(answer.status, 200, answer.text);
@@ -200,7 +200,7 @@ runScenarios("a session of the console", [
       assert.match(answer.headers["set-cookie"]?.[0] ?? "", /^svc-\d+=; .*Max-Age=0$/);
       assert.equal((await one("/session")).status, 401);
       assert.equal((await other("/session")).status, 200);
-      await assertLedgerHolds(t, desk);
+      await assertLedgerHolds(desk);
     },
     defect: noEnds,
   },

@@ -442,7 +442,7 @@ suite("a ledger with grants", () => {
       [await verdictOf(again, paying(1003)), await verdictOf(again, paying(1004))],
       ["ALLOW", "ESCALATE"],
     );
-    await assertLedgerHolds(t, again);
+    await assertLedgerHolds(again);
   });
 
   test("a second person's yes puts a grant in force, if neither key is young", async (t) => {
@@ -462,7 +462,7 @@ suite("a ledger with grants", () => {
     assert.deepEqual([second.status, second.json.status, second.json.has], [200, "active", 2], second.text);
     const { verdict, reason } = await desk.asks(paying(1100));
     assert.deepEqual([verdict, reason.slice(0, 27)], ["ALLOW", "Svc: anna and bob granted c"]);
-    await assertLedgerHolds(t, desk);
+    await assertLedgerHolds(desk);
   });
 
   test("R17: after a restore that lost rows no grant covers a call", async (t) => {
@@ -492,6 +492,6 @@ suite("a ledger with grants", () => {
       await desk.asks(paying(1500));
       await desk.asks(paying(1100));
       await desk.asks(paying(1100, { tool_input: { to: "eve" } }));
-      await assert.rejects(() => assertLedgerHolds(t, desk));
+      await assert.rejects(() => assertLedgerHolds(desk));
     });
 });

@@ -8,7 +8,8 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { routes } from "../../packages/svc-gate/src/gate/http/routes.ts";
 import { assertLedgerHolds, naming, runScenarios, startDesk, type Desk } from "../support/approvals.ts";
-import { ask, check, finish, type Answer } from "../support/gate.ts";
+import { command } from "../support/command.ts";
+import { ask, check, type Answer } from "../support/gate.ts";
 import { trySignIn } from "../support/console.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
@@ -223,7 +224,7 @@ runScenarios("keys of hosts", [
   {
     rule: "the row of a host's call says so in one member, and other rows are as before",
     options: { contract },
-    run: async (desk, t) => {
+    run: async (desk) => {
       const [host, ordinary] = await agents(desk);
       const rest = '"session_id":"s1","tool_name":"pay.send"}';
       const ofHost = await desk.asks(call(1), host);
@@ -238,14 +239,14 @@ runScenarios("keys of hosts", [
       assert.equal(hooked.status, 200, hooked.text);
       assert.equal((await ask(desk, "/receipts?limit=1")).json.receipts[0].key_kind, "host", "a hook's call too");
       assert.equal("key_kind" in (await ask(desk, `/receipts/${ofOther.receipt.seq}`)).json, false);
-      await assertLedgerHolds(t, desk);
+      await assertLedgerHolds(desk);
     },
     defect: { within: "AppendTransaction.append", find: "entry.keyKind", put: "undefined" },
   },
   {
     rule: "a counter counts a host's call by the facts that count, also when it begins later",
     options: { contract },
-    run: async (desk, t) => {
+    run: async (desk) => {
       const [host, ordinary] = await agents(desk);
       for (let n = 0; n < 3; n += 1) assert.equal((await desk.asks(call(1), host)).verdict, "ALLOW");
       const answers = [];
@@ -258,21 +259,21 @@ runScenarios("keys of hosts", [
       assert.equal(reloaded.status, 200, reloaded.text);
       assert.equal((await desk.asks(call(1), host)).verdict, "ALLOW");
       assert.equal((await desk.asks(call(1), ordinary)).verdict, "BLOCK");
-      await assertLedgerHolds(t, desk);
+      await assertLedgerHolds(desk);
     },
     defect: { within: "recountRow", find: "call.key_kind", put: "undefined" },
   },
   {
     rule: "an approval is bound to the facts that count, and to no other",
     options: { contract },
-    run: async (desk, t) => {
+    run: async (desk) => {
       const [host] = await agents(desk);
       const id = await approvedFor(desk, host, call(1200));
       const moved = await desk.asks(naming(id, call(1200, { ...facts, cwd: "/tmp" })), host);
       assert.equal(moved.verdict, "ESCALATE", "the folder counts");
       const others = { ...facts, wallet: "x", seats: 9 };
       assert.equal((await desk.asks(naming(id, call(1200, others)), host)).verdict, "ALLOW", "these do not");
-      await assertLedgerHolds(t, desk);
+      await assertLedgerHolds(desk);
     },
     defect: { within: "ApprovableCall.#factTexts", find: "uncounted.length === 0", put: "true" },
   },
@@ -299,7 +300,7 @@ runScenarios("keys of hosts", [
   {
     rule: "a grant lifts no call of a key of the other kind",
     options: { contract },
-    run: async (desk, t) => {
+    run: async (desk) => {
       const [host, ordinary] = await agents(desk);
       const same = (amount: number): object => call(amount, { cwd: "/" });
       const { approval, receipt } = await desk.asks(same(1200), host);
@@ -309,7 +310,7 @@ runScenarios("keys of hosts", [
       assert.equal(made.status, 201, made.text);
       assert.equal((await desk.asks(same(1100), host)).verdict, "ALLOW");
       assert.equal((await desk.asks(same(1100), ordinary)).verdict, "ESCALATE");
-      await assertLedgerHolds(t, desk);
+      await assertLedgerHolds(desk);
     },
     defect: [
       { within: "coveredAmounts", find: "call.key === grant.key", put: "true" },
@@ -319,7 +320,7 @@ runScenarios("keys of hosts", [
   {
     rule: "the card of an approval marks the facts of a host's key",
     options: { contract },
-    run: async (desk, t) => {
+    run: async (desk) => {
       const [host, ordinary] = await agents(desk);
       const [mine, theirs] = [await desk.asks(call(1200), host), await desk.asks(call(1200), ordinary)];
       const shown = async (id: string): Promise<any> => (await desk.as("anna", `/approvals/${id}`)).json;
@@ -329,7 +330,7 @@ runScenarios("keys of hosts", [
       const file = join(desk.folder, "anna.key");
       writeFileSync(file, desk.keys["anna"] ?? "");
       const args = ["approvals", "show", mine.approval.id, "--url", desk.address, "--key-file", file];
-      const printed = await finish(t, args);
+      const printed = await command(args);
       assert.match(printed.stdout, /said by the agent's machine/, printed.stderr);
     },
     defect: { within: "detailOf", module: "http/approvals", find: "kind === undefined", put: "true" },

@@ -9,11 +9,11 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { routes } from "../../packages/svc-gate/src/gate/http/routes.ts";
+import { command } from "../support/command.ts";
 import {
   ask,
   check,
   key as firstKey,
-  finish,
   spawnGate,
   startGate,
   temporaryFolder,
@@ -235,7 +235,7 @@ test("no key appears in the gate's files or log, except the first key in its own
   // A key among a call's arguments is the caller's data: the search must find it.
   assert.deepEqual([...new Set([one, two].flatMap(holding))], ["ledger.db"], "positive control");
   assert.deepEqual(holding(operator), []);
-  const rows = await finish(t, ["verify", data]);
+  const rows = await command(["verify", data]);
   assert.equal(rows.code, 0, rows.stderr);
   for (const key of [one, two, first, operator])
     assert.ok(!gate.stderr().includes(key) && !gate.stdout().includes(key));
@@ -255,9 +255,9 @@ test("keys survive a restart, and verify, replay and report accept the rows of k
   await checkWith(gate, key, "mail.send");
   await gate.stop();
   const data = join(folder, "data");
-  for (const command of [["verify"], ["replay"], ["report"]]) {
-    const { code, stdout, stderr } = await finish(t, [...command, data]);
-    assert.equal(code, 0, `${command.join(" ")}: ${stdout}${stderr}`);
+  for (const args of [["verify"], ["replay"], ["report"]]) {
+    const { code, stdout, stderr } = await command([...args, data]);
+    assert.equal(code, 0, `${args.join(" ")}: ${stdout}${stderr}`);
   }
   const again = await startGate(t, { folder });
   assert.deepEqual([(await checkWith(again, key)).status, (await checkWith(again, gone)).status], [200, 401]);

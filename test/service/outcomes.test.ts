@@ -10,7 +10,8 @@ import { fileURLToPath } from "node:url";
 import { suite, test } from "node:test";
 import { reportCommand } from "../../packages/svc-gate/src/cli/report.ts";
 import { approved, naming, large, runScenarios } from "../support/approvals.ts";
-import { ask, finish, key, temporaryFolder } from "../support/gate.ts";
+import { command } from "../support/command.ts";
+import { ask, key, temporaryFolder } from "../support/gate.ts";
 import { scenario, settled, startTill, type Till } from "../support/outcomes.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -310,12 +311,12 @@ suite("outcomes", () => {
       ["verify", "--deep", data],
       ["replay", data],
     ]) {
-      const { code: exit, stdout, stderr } = await finish(t, args);
+      const { code: exit, stdout, stderr } = await command(args);
       assert.equal(exit, 0, `${args.join(" ")}: ${stdout}${stderr}`);
     }
     const to = join(temporaryFolder(t), "export");
-    assert.equal((await finish(t, ["export", to, "--data-dir", data])).code, 0);
-    const deep = await finish(t, ["verify", "--deep", to]);
+    assert.equal((await command(["export", to, "--data-dir", data])).code, 0);
+    const deep = await command(["verify", "--deep", to]);
     assert.equal(deep.code, 0, `${deep.stdout}${deep.stderr}`);
     const { vkeys } = JSON.parse(readFileSync(join(to, "log.json"), "utf8")) as { readonly vkeys: readonly string[] };
     for (const [program, verifier] of [

@@ -27,7 +27,8 @@ import {
   tilePath,
 } from "../../packages/svc-gate/src/ledger/tree/tiles.ts";
 import { sentencesOf } from "../support/sentences.ts";
-import { ask, finish, key, startGate, temporaryFolder, type Running } from "../support/gate.ts";
+import { command } from "../support/command.ts";
+import { ask, key, startGate, temporaryFolder, type Running } from "../support/gate.ts";
 
 const says = sentencesOf(import.meta.filename);
 
@@ -56,8 +57,8 @@ async function bytesOf(gate: Running, path: string): Promise<Buffer> {
   return Buffer.from(await answer.arrayBuffer());
 }
 
-async function verifierOf(t: TestContext, folder: string): Promise<readonly VerifierKey[]> {
-  const { stdout } = await finish(t, ["keygen", "--data-dir", join(folder, "data")]);
+async function verifierOf(folder: string): Promise<readonly VerifierKey[]> {
+  const { stdout } = await command(["keygen", "--data-dir", join(folder, "data")]);
   return [...stdout.matchAll(/svc-gate\/\S+\+\S+\+\S+/g)].map(([text]) => {
     const parsed = parseVerifierKey(text);
     assert.ok(parsed.ok);
@@ -65,8 +66,8 @@ async function verifierOf(t: TestContext, folder: string): Promise<readonly Veri
   });
 }
 
-async function headOf(t: TestContext, gate: Running): ReturnType<typeof opened> {
-  return opened(gate, await verifierOf(t, gate.folder));
+async function headOf(gate: Running): ReturnType<typeof opened> {
+  return opened(gate, await verifierOf(gate.folder));
 }
 
 async function opened(
@@ -87,11 +88,11 @@ suite("signed heads of a gate", () => {
     { tags: ["receipt.chain-hashes"] },
     async (t) => {
       const gate = await startGate(t);
-      assert.equal((await headOf(t, gate)).size, 0);
+      assert.equal((await headOf(gate)).size, 0);
       const receipts = [];
       for (let at = 0; at < 260; at += 20)
         receipts.push(...(await Promise.all(Array.from({ length: 20 }, () => check(gate)))));
-      const { size, root } = await headOf(t, gate);
+      const { size, root } = await headOf(gate);
       assert.equal(size, receipts.length);
       const read = readerOfTiles(size, (tile) => bytesOf(gate, tilePath(tile)));
       for (const { seq, hash: of } of receipts) {
@@ -109,7 +110,7 @@ suite("signed heads of a gate", () => {
       );
       const before = { size, root };
       await check(gate);
-      const later = await headOf(t, gate);
+      const later = await headOf(gate);
       const tiles = readerOfTiles(later.size, (tile) => bytesOf(gate, tilePath(tile)));
       const proof = await consistencyProof(tiles, before.size, later.size);
       const grown = { from: before.size, fromRoot: before.root, size: later.size, root: later.root, proof };
@@ -143,25 +144,25 @@ suite("signed heads of a gate", () => {
     for (let at = 0; at < 9; at += 1) await check(gate);
     const receipt = await check(gate);
     await gate.stop();
-    const [verifier] = await verifierOf(t, gate.folder);
+    const [verifier] = await verifierOf(gate.folder);
     const file = join(gate.folder, "row.tlog-proof");
-    const made = await finish(t, ["prove", String(receipt.seq), join(gate.folder, "data"), "--out", file]);
+    const made = await command(["prove", String(receipt.seq), join(gate.folder, "data"), "--out", file]);
     assert.deepEqual([made.code, made.stderr], [0, ""]);
-    const verified = await finish(t, ["verify", file, "--json", "--key", verifier?.text ?? ""]);
+    const verified = await command(["verify", file, "--json", "--key", verifier?.text ?? ""]);
     assert.deepEqual([verified.code, JSON.parse(verified.stdout).hash], [0, receipt.hash]);
     const text = readFileSync(file, "utf8");
     writeFileSync(file, text.replace(/index 9/, "index 8"));
-    const wrong = await finish(t, ["verify", file, "--key", verifier?.text ?? ""]);
+    const wrong = await command(["verify", file, "--key", verifier?.text ?? ""]);
     assert.equal(wrong.code, 1);
     says("the proof is of another row", firstLine(wrong.stderr));
     const other = join(gate.folder, "other.tlog-proof");
     writeFileSync(other, text.replace(/extra .*/, `extra ${Buffer.from("{}").toString("base64")}`));
-    assert.match((await finish(t, ["verify", other, "--key", verifier?.text ?? ""])).stderr, /^NOT PROVEN/);
+    assert.match((await command(["verify", other, "--key", verifier?.text ?? ""])).stderr, /^NOT PROVEN/);
     writeFileSync(file, text);
-    const unnamed = await finish(t, ["verify", file]);
+    const unnamed = await command(["verify", file]);
     assert.equal(unnamed.code, 2);
     says("verify without a key", firstLine(unnamed.stderr));
-    const missing = await finish(t, ["prove", "11", join(gate.folder, "data")]);
+    const missing = await command(["prove", "11", join(gate.folder, "data")]);
     assert.equal(missing.code, 2);
     says("prove a row after the last", missing.stderr.trimEnd());
   });
@@ -174,7 +175,7 @@ test("prove refuses rows and heads that differ from what was signed", async (t) 
   const data = join(gate.folder, "data");
   const prove = async (seq: number) => {
     const file = join(gate.folder, `${seq}.tlog-proof`);
-    const { code, stdout, stderr } = await finish(t, ["prove", String(seq), data, "--out", file]);
+    const { code, stdout, stderr } = await command(["prove", String(seq), data, "--out", file]);
     return { code, said: code === 0 ? stdout : stderr, isWritten: existsSync(file) };
   };
   const whole = { code: 0, isWritten: true };
@@ -222,15 +223,15 @@ suite("the signing key", () => {
 
   test("a rotation is a row under two signatures, and an operator retires the old key", async (t) => {
     const folder = await used(t);
-    const before = await verifierOf(t, folder);
+    const before = await verifierOf(folder);
     const keyFile = join(folder, "data", "signing.key");
-    assert.match((await finish(t, ["keygen", "--data-dir", join(folder, "data"), "--rotate"])).stdout, /has a new key/);
-    const again = await finish(t, ["keygen", "--data-dir", join(folder, "data"), "--rotate"]);
+    assert.match((await command(["keygen", "--data-dir", join(folder, "data"), "--rotate"])).stdout, /has a new key/);
+    const again = await command(["keygen", "--data-dir", join(folder, "data"), "--rotate"]);
     says("rotate twice", again.stderr.trimEnd());
-    const early = await finish(t, ["keygen", "--data-dir", join(folder, "data"), "--retire"]);
+    const early = await command(["keygen", "--data-dir", join(folder, "data"), "--retire"]);
     says("retire before a start", early.stderr.trimEnd());
     const gate = await startGate(t, { folder });
-    const now = await verifierOf(t, folder);
+    const now = await verifierOf(folder);
     assert.deepEqual(now[1], before[0]);
     const head = await opened(gate, now);
     assert.deepEqual([head.size, head.signed], [2, 2]);
@@ -239,7 +240,7 @@ suite("the signing key", () => {
     assert.deepEqual([row.act, row.tool_input], ["signer.rotate", { from: before[0]?.text, to: now[0]?.text }]);
     await gate.stop();
     assert.match(
-      (await finish(t, ["keygen", "--data-dir", join(folder, "data"), "--retire"])).stdout,
+      (await command(["keygen", "--data-dir", join(folder, "data"), "--retire"])).stdout,
       /has one key again/,
     );
     const later = await startGate(t, { folder });
@@ -255,12 +256,12 @@ suite("the signing key", () => {
     const own = readFileSync(file);
     await writeSigningKeys(file, { current: makeSigningKey(), before: undefined });
     const other = readFileSync(file);
-    const refused = await finish(t, ["keygen", "--data-dir", data, "--rotate"]);
+    const refused = await command(["keygen", "--data-dir", data, "--rotate"]);
     assert.equal(refused.code, 2);
     says("rotate another key", refused.stderr.trimEnd());
     assert.deepEqual(readFileSync(file), other, "the file is as it was");
     writeFileSync(file, own);
-    const rotated = await finish(t, ["keygen", "--data-dir", data, "--rotate"]);
+    const rotated = await command(["keygen", "--data-dir", data, "--rotate"]);
     assert.match(rotated.stdout, /has a new key/, "positive control");
   });
 
@@ -283,7 +284,7 @@ suite("the signing key", () => {
       chmodSync(file, 0o600);
     }
     const gate = await startGate(t, { folder });
-    assert.equal((await headOf(t, gate)).size, 1, "and put back, it goes on");
+    assert.equal((await headOf(gate)).size, 1, "and put back, it goes on");
   });
 
   test("--accept signing-key replaces a lost signing key and records the change in a row", async (t) => {
@@ -291,10 +292,10 @@ suite("the signing key", () => {
     rmSync(join(folder, "data", "signing.key"));
     const gate = await startGate(t, { folder, flags: { accept: "signing-key" } });
     assert.equal((await ask(gate, "/receipts/2")).json.act, "signer.replace");
-    assert.equal((await headOf(t, gate)).size, 2);
+    assert.equal((await headOf(gate)).size, 2);
     await gate.stop();
     const later = await startGate(t, { folder });
-    assert.equal((await headOf(t, later)).size, 2);
+    assert.equal((await headOf(later)).size, 2);
   });
 });
 
@@ -314,12 +315,12 @@ test(
     assert.match(readFileSync(join(data, "checkpoint"), "utf8"), /\n4\n/, "what tells is kept");
     renameSync(join(data, "checkpoint"), join(folder, "checkpoint"));
     const again = await startGate(t, { folder });
-    assert.equal((await headOf(t, again)).size, 1, "positive control: nothing else in the folder tells");
+    assert.equal((await headOf(again)).size, 1, "positive control: nothing else in the folder tells");
     for (let at = 0; at < 3; at += 1) await check(again);
     await again.stop();
     copyFileSync(join(folder, "checkpoint"), join(data, "checkpoint"));
     says("as many rows and another history", await refusal(startGate(t, { folder })));
-    const walked = await finish(t, ["verify", data]);
+    const walked = await command(["verify", data]);
     assert.equal(walked.code, 1);
     says("verify finds another history", firstLine(walked.stderr));
   },

@@ -18,8 +18,9 @@ import {
   type Desk,
   type Scenario,
 } from "../support/approvals.ts";
+import { command } from "../support/command.ts";
 import { control } from "../support/controls/control.ts";
-import { ask, finish } from "../support/gate.ts";
+import { ask } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 
 const why = "the agent pays the wrong people";
@@ -328,7 +329,7 @@ suite("a stop over time", () => {
       assert.deepEqual([answer.verdict, answer.reason], ["BLOCK", reason]);
     }
     const run = async (...args: readonly string[]): Promise<string> => {
-      const { code, stdout, stderr } = await finish(t, ["stop", ...args, "--data-dir", join(desk.folder, "data")]);
+      const { code, stdout, stderr } = await command(["stop", ...args, "--data-dir", join(desk.folder, "data")]);
       assert.equal(code, 0, stderr);
       return stdout;
     };

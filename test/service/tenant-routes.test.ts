@@ -10,8 +10,9 @@ import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { routes } from "../../packages/svc-gate/src/gate/http/routes.ts";
 import { startDesk, type Desk } from "../support/approvals.ts";
+import { command } from "../support/command.ts";
 import { control } from "../support/controls/control.ts";
-import { ask, finish, temporaryFolder, type Answer } from "../support/gate.ts";
+import { ask, temporaryFolder, type Answer } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 
 const contract = `contract: desk
@@ -243,7 +244,7 @@ suite("routes below a tenant's path", { concurrency: 2 }, () => {
     const { desk, verdicts } = bench;
     const stop = async (...args: readonly string[]): Promise<string> => {
       const data = ["--tenant", "acme", "--data-dir", join(desk.folder, "data")];
-      const { code, stdout, stderr } = await finish(t, ["stop", ...args, ...data]);
+      const { code, stdout, stderr } = await command(["stop", ...args, ...data]);
       assert.deepEqual([code, stderr], [0, ""], args.join(" "));
       return stdout.replace(/row \d+/, "row ROW");
     };

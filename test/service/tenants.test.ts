@@ -8,17 +8,8 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { Worker } from "node:worker_threads";
-import {
-  ask,
-  check,
-  exchange,
-  finish,
-  key,
-  startGate,
-  temporaryFolder,
-  type Answer,
-  type Running,
-} from "../support/gate.ts";
+import { command } from "../support/command.ts";
+import { ask, check, exchange, key, startGate, temporaryFolder, type Answer, type Running } from "../support/gate.ts";
 
 const contract = (verdict: string): string => `contract: desk
 tools:
@@ -148,7 +139,7 @@ suite("tenants", () => {
       ["blue", blue],
     ] as const)
       assert.equal((await askAt(gate, id, "/ledger/verify", bearer)).json.ok, true);
-    const walked = await finish(t, ["verify", "--deep", join(gate.folder, "data", "tenants", "acme")]);
+    const walked = await command(["verify", "--deep", join(gate.folder, "data", "tenants", "acme")]);
     assert.match(walked.stdout, /^ok: 4 rows[^]*\b4 checks\b/, walked.stderr);
   });
 

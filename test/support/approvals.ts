@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { cpSync, readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
-import { ask, check, finish, key, spawnGate, startGate, temporaryFolder, writeContracts, type Answer } from "./gate.ts";
+import { command } from "./command.ts";
+import { ask, check, key, spawnGate, startGate, temporaryFolder, writeContracts, type Answer } from "./gate.ts";
 import type { Mutation } from "./mutation/mutate.ts";
 import { readExposition } from "./exposition.ts";
 import { controlPatienceMs, patienceMs } from "./patience.ts";
@@ -233,7 +234,7 @@ export async function losesRows(t: TestContext, desk: Desk, work: (again: Desk) 
   await again.stop();
   renameSync(older, ledger);
   const args = ["resume", "--after-restore", "--reason", "the disk died", "--by", "Ada"];
-  const { code, stderr } = await finish(t, [...args, "--data-dir", join(folder, "data")], { cwd: folder });
+  const { code, stderr } = await command([...args, "--data-dir", join(folder, "data")]);
   assert.equal(code, 0, stderr);
 }
 
@@ -248,7 +249,7 @@ export async function approved(desk: Desk, call: object = large): Promise<string
 }
 
 /** Asserts that the running gate verifies its ledger, and that `verify`, `verify --deep` and `replay` accept it afterwards. */
-export async function assertLedgerHolds(t: TestContext, desk: Desk): Promise<void> {
+export async function assertLedgerHolds(desk: Desk): Promise<void> {
   const { json } = await ask(desk, "/ledger/verify");
   assert.equal(json.ok, true, JSON.stringify(json));
   await desk.stop();
@@ -258,7 +259,7 @@ export async function assertLedgerHolds(t: TestContext, desk: Desk): Promise<voi
     ["verify", "--deep", data],
     ["replay", data],
   ]) {
-    const { code, stdout, stderr } = await finish(t, args);
+    const { code, stdout, stderr } = await command(args);
     assert.equal(code, 0, `${args.join(" ")}: ${stdout}${stderr}`);
   }
 }

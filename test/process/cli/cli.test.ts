@@ -8,7 +8,8 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { test, type TestContext } from "node:test";
+import { test } from "node:test";
+import { command } from "../../support/command.ts";
 import {
   ask,
   check,
@@ -30,7 +31,7 @@ const lineOf = (text: string, at: number): string => text.split("\n")[at] ?? "";
 const golden = join(root, "test", "process", "cli", "golden");
 
 const keys = ["keys", "keys create", "keys list", "keys rotate", "keys revoke"];
-for (const command of [
+for (const words of [
   "",
   "serve",
   "check",
@@ -52,9 +53,9 @@ for (const command of [
   "init",
   "version",
 ]) {
-  const name = command === "" ? "svc-gate" : command.replace(" ", "-");
-  test(`the help of ${name} equals its golden file`, async (t) => {
-    const { code, stdout, stderr } = await finish(t, [...command.split(" ").filter(Boolean), "--help"]);
+  const name = words === "" ? "svc-gate" : words.replace(" ", "-");
+  test(`the help of ${name} equals its golden file`, async () => {
+    const { code, stdout, stderr } = await command([...words.split(" ").filter(Boolean), "--help"]);
     assert.deepEqual([code, stderr], [0, ""]);
     const file = join(golden, `${name}.golden`);
     if (process.env["UPDATE_GOLDEN"] !== undefined) {
@@ -65,9 +66,9 @@ for (const command of [
   });
 }
 
-test("svc-gate version prints the version of the package", async (t) => {
+test("svc-gate version prints the version of the package", async () => {
   const { version } = JSON.parse(readFileSync(join(root, "packages", "svc-gate", "package.json"), "utf8"));
-  assert.deepEqual(await finish(t, ["version"]), { code: 0, stdout: `${version}\n`, stderr: "" });
+  assert.deepEqual(await command(["version"]), { code: 0, stdout: `${version}\n`, stderr: "" });
 });
 
 const misused: readonly (readonly [readonly string[], string])[] = [
@@ -81,9 +82,9 @@ const misused: readonly (readonly [readonly string[], string])[] = [
   [["prove", "7", "--tenant", "a"], "unknown-option-tenant"],
 ];
 
-test("svc-gate refuses a wrong command or option and suggests the nearest one", async (t) => {
+test("svc-gate refuses a wrong command or option and suggests the nearest one", async () => {
   for (const [args, name] of misused) {
-    const { code, stdout, stderr } = await finish(t, args);
+    const { code, stdout, stderr } = await command(args);
     assert.equal(code, 2, args.join(" "));
     assert.equal(stdout, "");
     says(name, stderr);
@@ -124,7 +125,7 @@ test("init writes nothing if the contract exists, even without a mandate", async
   const folder = temporaryFolder(t);
   mkdirSync(join(folder, "contracts"));
   writeFileSync(join(folder, "contracts", "starter.yaml"), "mine\n");
-  const { code, stderr } = await finish(t, ["init", folder]);
+  const { code, stderr } = await command(["init", folder]);
   assert.equal(code, 2);
   says("contract-is-there", stderr);
   assert.equal(readFileSync(join(folder, "contracts", "starter.yaml"), "utf8"), "mine\n");
@@ -138,7 +139,7 @@ const broken = desk
 test("init explains in one sentence that it cannot make the folder", async (t) => {
   const folder = temporaryFolder(t);
   writeFileSync(join(folder, "file"), "");
-  const { code, stderr } = await finish(t, ["init", join(folder, "file", "below")]);
+  const { code, stderr } = await command(["init", join(folder, "file", "below")]);
   assert.equal(code, 2);
   says("folder-below-a-file", stderr);
 });
@@ -149,7 +150,7 @@ test("check reports every error of a contract with its place, as text and as JSO
   const people = await finish(t, ["check"], { cwd: folder });
   assert.deepEqual([people.code, people.stdout], [2, ""]);
   assert.match(people.stderr, /visit[\s\S]*visitors[\s\S]*[0-9]+ errors\b/);
-  const programs = await finish(t, ["check", "mandate.yaml", "--json"], { cwd: folder });
+  const programs = await command(["check", join(folder, "mandate.yaml"), "--json"]);
   assert.equal(programs.code, 2);
   const { ok, errors } = JSON.parse(programs.stdout);
   assert.equal(ok, false);
@@ -168,21 +169,21 @@ test("check reports every error of a contract with its place, as text and as JSO
     ]);
     assert.ok(error.line > 1 && error.column >= 1 && error.endLine >= error.line, JSON.stringify(error));
   }
-  const alone = await finish(t, ["check", "contracts/desk.yaml"], { cwd: folder });
+  const alone = await command(["check", join(folder, "contracts", "desk.yaml")]);
   assert.equal(alone.code, 2);
 });
 
 test("check --json lists tools and counters, and check explains an unreadable file in one sentence", async (t) => {
   const folder = temporaryFolder(t);
   writeContracts(folder, { contracts: { "desk.yaml": desk } });
-  const { code, stdout } = await finish(t, ["check", "--json"], { cwd: folder });
+  const { code, stdout } = await command(["check", join(folder, "mandate.yaml"), "--json"]);
   assert.equal(code, 0);
   const { ok, contracts, tools, counters } = JSON.parse(stdout);
   assert.deepEqual([ok, contracts, counters], [true, ["desk"], ["desk.visits"]]);
   assert.equal(tools.length, 9);
   writeFileSync(join(folder, "latin.yaml"), Buffer.from("contract: caf\u00e9\n", "latin1"));
   for (const file of ["lost.yaml", "contracts", "latin.yaml"]) {
-    const refused = await finish(t, ["check", file], { cwd: folder });
+    const refused = await command(["check", join(folder, file)], { folder });
     assert.equal(refused.code, 2);
     says(`${file}-cannot-be-read`, refused.stderr);
   }
@@ -206,7 +207,7 @@ test("serve prints its address, mode, contract, ledger and verifier key", async 
   writeContracts(folder, { contracts: { "desk.yaml": desk } });
   const gate = await spawnGate(t, ["--ledger-name", "acme/test"], { cwd: folder, env: { SVC_API_KEY: key } });
   const etag = (await ask(gate, "/rules")).headers.get("etag")?.replaceAll('"', "");
-  const { stdout: known } = await finish(t, ["keygen"], { cwd: folder });
+  const { stdout: known } = await command(["keygen"], { folder });
   const [, verifier = "none"] = /verifier key {2}(acme\/test\+\S+)/.exec(known) ?? [];
   const banner = gate.stdout();
   assert.ok(banner.includes(` http://127.0.0.1:${gate.port}\n`), banner);
@@ -265,50 +266,51 @@ test("verify says whether a ledger is whole and where it breaks, also while a ga
   writeContracts(folder, { contracts: { "desk.yaml": desk } });
   const gate = await spawnGate(t, [], { cwd: folder, env: { SVC_API_KEY: key } });
   for (let n = 0; n < 3; n += 1) await check(gate, { tool_name: "note.add", tool_input: { n } });
-  const served = await finish(t, ["verify"], { cwd: folder });
+  const served = await command(["verify"], { folder });
   assert.equal(served.code, 0, served.stderr);
   says("whole-ledger", lineOf(served.stdout, 0));
   gate.kill("SIGTERM");
   assert.equal(await gate.exit, 0);
-  const unpinned = await finish(t, ["verify", "--pin", "nowhere/head.pin"], { cwd: folder });
+  const unpinned = await command(["verify", "--pin", join(folder, "nowhere", "head.pin")], { folder });
   assert.deepEqual([unpinned.code, unpinned.stdout], [2, ""]);
   says("pin-is-not-there", unpinned.stderr);
-  const pinned = await finish(t, ["verify", "--pin", "data/head.pin"], { cwd: folder });
+  const pinned = await command(["verify", "--pin", join(folder, "data", "head.pin")], { folder });
   says("whole-ledger-by-head-pin", lineOf(pinned.stdout, 0));
   says("anchored-by-head-pin", pinned.stdout.split("\n").find((line) => line.includes("head pin")) ?? "");
-  await mistakePaths(t, folder);
+  await mistakePaths(folder);
   const database = new DatabaseSync(join(folder, "data", "ledger.db"));
   database.exec("UPDATE receipts SET tool = 'other' WHERE seq = 2");
   database.close();
-  const changed = await finish(t, ["verify"], { cwd: folder });
+  const changed = await command(["verify"], { folder });
   assert.equal(changed.code, 1);
   assert.match(changed.stderr, /^BROKEN at row 2 of 3: /);
-  const programs = await finish(t, ["verify", "--json"], { cwd: folder });
+  const programs = await command(["verify", "--json"], { folder });
   assert.equal(JSON.parse(programs.stdout).first_broken.seq, 2);
-  const none = await finish(t, ["verify", join(folder, "contracts")]);
+  const none = await command(["verify", join(folder, "contracts")]);
   assert.equal(none.code, 2);
   says("no-ledger-in-contracts", none.stderr);
 });
 
 /** Checks that a mistyped path is one sentence that names it, and never the exit code of a broken ledger. */
-async function mistakePaths(t: TestContext, cwd: string): Promise<void> {
-  const { stdout: known } = await finish(t, ["keygen"], { cwd });
+async function mistakePaths(folder: string): Promise<void> {
+  const { stdout: known } = await command(["keygen"], { folder });
   const vkey = /verifier key {2}(\S+)/.exec(known)?.[1] ?? assert.fail(known);
-  writeFileSync(join(cwd, "taken"), "");
+  const taken = join(folder, "taken");
+  writeFileSync(taken, "");
   const mistakes: readonly (readonly [readonly string[], string])[] = [
     [["verify", "no.tlog-proof", "--key", vkey], "no-such-proof"],
-    [["verify", "taken", "--key", vkey], "verify-a-file"],
+    [["verify", taken, "--key", vkey], "verify-a-file"],
     [["verify", "--key", vkey], "key-for-a-data-folder"],
-    [["verify", "data", "--witness", vkey], "witness-for-a-data-folder"],
+    [["verify", join(folder, "data"), "--witness", vkey], "witness-for-a-data-folder"],
     [["verify", "a.tlog-proof", "--chain"], "chain-of-a-proof"],
     [["verify", "a.tlog-proof", "--pin", "x"], "pin-for-a-proof"],
     [["verify", "--database", "x", "data"], "database-and-folder"],
     [["verify", "--database", "--chain"], "chain-of-a-database"],
-    [["prove", "1", "--out", "nowhere/1"], "proof-in-no-folder"],
-    [["export", "taken"], "export-to-a-file"],
+    [["prove", "1", "--out", join(folder, "nowhere", "1")], "proof-in-no-folder"],
+    [["export", taken], "export-to-a-file"],
   ];
   for (const [args, name] of mistakes) {
-    const { code, stdout, stderr } = await finish(t, args, { cwd });
+    const { code, stdout, stderr } = await command(args, { folder });
     assert.deepEqual([code, stdout], [2, ""], args.join(" "));
     says(name, stderr);
   }
@@ -317,11 +319,11 @@ async function mistakePaths(t: TestContext, cwd: string): Promise<void> {
 test("keygen makes a key before the ledger exists and refuses a folder with other files", async (t) => {
   const folder = temporaryFolder(t);
   const data = join(folder, "data");
-  const made = await finish(t, ["keygen"], { cwd: folder });
+  const made = await command(["keygen"], { folder });
   assert.equal(made.code, 0, made.stderr);
   assert.match(made.stdout, /^made data.signing\.key\n/);
   says("key-without-ledger", lineOf(made.stdout, 1));
-  assert.match((await finish(t, ["keygen"], { cwd: folder })).stdout, /^data.signing\.key is there\n/);
+  assert.match((await command(["keygen"], { folder })).stdout, /^data.signing\.key is there\n/);
   writeContracts(folder, { contracts: { "desk.yaml": desk } });
   const refused = await finish(t, ["keygen", "--data-dir", "."], { cwd: folder });
   assert.deepEqual([refused.code, refused.stdout], [2, ""]);
@@ -330,21 +332,22 @@ test("keygen makes a key before the ledger exists and refuses a folder with othe
   const named = await finish(t, ["keygen", "--data-dir", ".", "--signing-key", "own.key"], { cwd: folder });
   assert.equal(named.code, 0, named.stderr);
   await (await startGate(t, { folder })).stop();
-  const used = (await finish(t, ["keygen"], { cwd: folder })).stdout;
+  const used = (await command(["keygen"], { folder })).stdout;
   says("key-of-a-ledger", used);
   for (const args of [
     ["verify"],
     ["verify", data],
     ["verify", "--data-dir", data],
-    ["verify", data, "--data-dir", "none"],
+    ["verify", data, "--data-dir", join(folder, "none")],
   ])
-    assert.equal((await finish(t, args, { cwd: folder })).code, 0, args.join(" "));
-  for (const command of ["verify", "report", "replay"]) {
-    const { code, stderr } = await finish(t, [command, "--data-dir", "none"], { cwd: folder });
-    assert.equal(code, 2, command);
+    assert.equal((await command(args, { folder })).code, 0, args.join(" "));
+  for (const name of ["verify", "report", "replay"]) {
+    const args = [name, "--data-dir", join(folder, "none")];
+    const { code, stderr } = await command(args, { folder });
+    assert.equal(code, 2, name);
     says("no-ledger", stderr);
     const env = { SVC_DATABASE_URL: "postgresql://nobody@127.0.0.1:1/none" };
-    const hinted = await finish(t, [command, "--data-dir", "none"], { cwd: folder, env });
+    const hinted = await command(args, { folder, env });
     says("no-ledger-with-database", hinted.stderr);
   }
 });

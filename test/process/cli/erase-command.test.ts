@@ -7,13 +7,13 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { test, type TestContext } from "node:test";
+import { test } from "node:test";
 import { filesWith } from "../../support/erased-bytes.ts";
+import { command } from "../../support/command.ts";
 import {
   ask,
   check,
   desk,
-  finish,
   spawnGate,
   startGate,
   temporaryFolder,
@@ -30,8 +30,8 @@ interface Ran {
   readonly stderr: string;
 }
 
-function commandsOn(t: TestContext, folder: string): (...args: readonly string[]) => Promise<Ran> {
-  return (...args) => finish(t, args, { cwd: folder, env: { SVC_DATA_DIR: join(folder, "data") } });
+function commandsOn(folder: string): (...args: readonly string[]) => Promise<Ran> {
+  return (...args) => command(args, { env: { SVC_DATA_DIR: join(folder, "data") } });
 }
 
 function visit(gate: Pick<Running, "address">, session: string): Promise<{ readonly json: any }> {
@@ -53,7 +53,7 @@ const why = ["--reason", "request 4711"] as const;
 
 test("svc-gate erase works through the serving gate, and every command shows erased parts as erased", async (t) => {
   const gate = await startGate(t);
-  const run = commandsOn(t, gate.folder);
+  const run = commandsOn(gate.folder);
   for (let time = 0; time < 4; time += 1) for (const session of ["a", "b"]) await visit(gate, session);
   const erased = await run("erase", "--session", "a", "--part", "platform", ...why);
   assert.deepEqual([erased.code, erased.stderr], [0, ""]);
@@ -107,7 +107,7 @@ test("svc-gate erase works through the serving gate, and every command shows era
 test("svc-gate erase works on the ledger itself if no gate serves the folder", async (t) => {
   const folder = temporaryFolder(t);
   writeContracts(folder, { contracts: { "desk.yaml": desk } });
-  const run = commandsOn(t, folder);
+  const run = commandsOn(folder);
   const gate = await spawnGate(t, [], {
     cwd: folder,
     env: { SVC_DATA_DIR: join(folder, "data"), SVC_MODE: "enforce" },
@@ -171,7 +171,7 @@ rules:
 test("a new counter that needs erased parts is unknown instead of too small", async (t) => {
   for (const erases of [false, true]) {
     const gate = await startGate(t, { contracts: { "desk.yaml": desk } });
-    const run = commandsOn(t, gate.folder);
+    const run = commandsOn(gate.folder);
     await visit(gate, "a");
     if (erases) assert.equal((await run("erase", "1", "--part", "input", ...why)).code, 0);
     writeFileSync(join(gate.folder, "contracts", "desk.yaml"), other);

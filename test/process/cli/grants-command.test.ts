@@ -5,9 +5,9 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { test, type TestContext } from "node:test";
+import { test } from "node:test";
 import { large, payments, startDesk, type Desk } from "../../support/approvals.ts";
-import { finish } from "../../support/gate.ts";
+import { command } from "../../support/command.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -18,11 +18,11 @@ const contract = payments.replace(
 );
 
 /** Runs `svc-gate grants` as a person; returns what it prints, without ids and times. */
-function grantsOf(t: TestContext, desk: Desk, person: string): (...args: readonly string[]) => Promise<string> {
+function grantsOf(desk: Desk, person: string): (...args: readonly string[]) => Promise<string> {
   const file = join(desk.folder, `${person}.key`);
   writeFileSync(file, `${desk.keys[person]}\n`, { mode: 0o600 });
   return async (...args) => {
-    const { stdout, stderr } = await finish(t, ["grants", ...args, "--url", desk.address, "--key-file", file]);
+    const { stdout, stderr } = await command(["grants", ...args, "--url", desk.address, "--key-file", file]);
     return `${stdout}${stderr}`.trimEnd();
   };
 }
@@ -33,7 +33,7 @@ function plain(text: string): string {
 
 test("two persons make a grant, and one ends it", async (t) => {
   const desk = await startDesk(t, { contract, persons: { anna: ["finance"], bob: ["finance"], cleo: ["legal"] } });
-  const [anna, bob, cleo] = ["anna", "bob", "cleo"].map((person) => grantsOf(t, desk, person));
+  const [anna, bob, cleo] = ["anna", "bob", "cleo"].map((person) => grantsOf(desk, person));
   assert.ok(anna !== undefined && bob !== undefined && cleo !== undefined);
   says("no-grant", await anna("list"));
   const { approval } = await desk.asks({ ...large, tool_input: { ...large.tool_input, extra: [1] } });
@@ -51,7 +51,7 @@ test("two persons make a grant, and one ends it", async (t) => {
 
 test("a mistake is one sentence, and makes no grant", async (t) => {
   const desk = await startDesk(t, { contract });
-  const anna = grantsOf(t, desk, "anna");
+  const anna = grantsOf(desk, "anna");
   const { approval } = await desk.asks(large);
   const wrong: Readonly<Record<string, readonly string[]>> = {
     "no amount": [],

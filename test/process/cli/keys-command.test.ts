@@ -9,16 +9,9 @@ import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { test, type TestContext } from "node:test";
-import {
-  check,
-  finish,
-  spawnGate,
-  startGate,
-  temporaryFolder,
-  writeContracts,
-  type Running,
-} from "../../support/gate.ts";
+import { test } from "node:test";
+import { command } from "../../support/command.ts";
+import { check, spawnGate, startGate, temporaryFolder, writeContracts, type Running } from "../../support/gate.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -29,12 +22,8 @@ interface Ran {
   readonly stderr: string;
 }
 
-function commands(
-  t: TestContext,
-  data: string,
-  env: Readonly<Record<string, string>> = {},
-): (...args: string[]) => Promise<Ran> {
-  return (...args) => finish(t, [...args, "--data-dir", data], { env });
+function commands(data: string, env: Readonly<Record<string, string>> = {}): (...args: string[]) => Promise<Ran> {
+  return (...args) => command([...args, "--data-dir", data], { env });
 }
 
 function checkWith(gate: Pick<Running, "address">, key: string): Promise<{ readonly status: number }> {
@@ -51,7 +40,7 @@ function keyIn({ code, stdout, stderr }: Ran): string {
 test("keys create --kind host makes the key of an agent's host, and says if its agent could be the operator", async (t) => {
   const gate = await startGate(t);
   const data = join(gate.folder, "data");
-  const run = commands(t, data);
+  const run = commands(data);
   const made = await run("keys", "create", "laptop", "--kind", "host", "--tools", "note.*");
   const [sentence, , , warning, advice] = made.stdout.split("\n");
   says("a host's key", String(sentence));
@@ -68,7 +57,7 @@ test("keys create, list, rotate and revoke reach the gate through a file that on
   const gate = await startGate(t);
   const data = join(gate.folder, "data");
   assert.equal(statSync(join(data, "operator.json")).mode & 0o777, 0o600);
-  const run = commands(t, data);
+  const run = commands(data);
   const made = await run(
     "keys",
     "create",
@@ -117,7 +106,7 @@ test("keys create, list, rotate and revoke reach the gate through a file that on
 
 test("keys and reload explain each mistake in one sentence with exit code 2", async (t) => {
   const gate = await startGate(t);
-  const run = commands(t, join(gate.folder, "data"));
+  const run = commands(join(gate.folder, "data"));
   const rows: readonly (readonly [readonly string[], string])[] = [
     [["keys", "create", "ci", "--scopes", "chek"], "scope-mistyped"],
     [["keys", "create", "ci", "--rate", "fast"], "no-rate"],
@@ -143,15 +132,15 @@ test("without a gate, keys commands write to the ledger directly and never creat
   assert.equal((await checkWith(gate, "wrong")).status, 401);
   await gate.stop();
   const data = join(folder, "data");
-  const run = commands(t, data);
+  const run = commands(data);
   const key = keyIn(await run("keys", "create", "ci", "--expires", "90d"));
   const listed = await run("keys", "list");
   assert.match(listed.stdout, /\nci +active /);
-  const { code, stdout } = await finish(t, ["verify", data]);
+  const { code, stdout } = await command(["verify", data]);
   assert.deepEqual([code, stdout.startsWith("ok: 1 row,")], [0, true]);
   const again = await startGate(t, { folder });
   assert.equal((await checkWith(again, key)).status, 200);
-  const nowhere = await commands(t, join(folder, "dta"))("keys", "create", "ci");
+  const nowhere = await commands(join(folder, "dta"))("keys", "create", "ci");
   assert.equal(nowhere.code, 2);
   says("no-ledger-there", nowhere.stderr.trimEnd());
   assert.ok(!existsSync(join(folder, "dta")));
@@ -163,7 +152,7 @@ test("after a gate is killed, keys commands open the ledger and ignore the old a
   const killed = await spawnGate(t, [], { cwd: folder, env: { SVC_DATA_DIR: data, SVC_LOG: "silent" } });
   killed.kill("SIGKILL");
   await killed.exit;
-  const run = commands(t, data);
+  const run = commands(data);
   assert.ok(existsSync(join(data, "operator.json")), "positive control: it was left behind");
   keyIn(await run("keys", "create", "one"));
   const stranger = createServer((_request, response) => response.writeHead(404).end("{}"));
@@ -193,7 +182,7 @@ test("over TLS, keys commands accept only the certificate of the folder's gate",
   if (!existsSync(cert)) return;
   const gate = await startGate(t, { folder, flags: { "tls-cert": cert, "tls-key": key } });
   const data = join(folder, "data");
-  const run = commands(t, data);
+  const run = commands(data);
   keyIn(await run("keys", "create", "ci"));
   const door = JSON.parse(readFileSync(join(data, "operator.json"), "utf8"));
   assert.match(door.certificate, /^[0-9A-F]{2}(:[0-9A-F]{2}){31}$/);
@@ -209,15 +198,15 @@ test("over TLS, keys commands accept only the certificate of the folder's gate",
 test("--url reaches a remote gate with a key whose checksum is verified before it is sent", async (t) => {
   const gate = await startGate(t);
   const folder = temporaryFolder(t);
-  const admin = keyIn(await commands(t, join(gate.folder, "data"))("keys", "create", "ops", "--scopes", "admin"));
+  const admin = keyIn(await commands(join(gate.folder, "data"))("keys", "create", "ops", "--scopes", "admin"));
   const file = join(folder, "admin.key");
   const at = (key: string, ...args: readonly string[]): Promise<Ran> => {
     writeFileSync(file, `${key}\n`);
-    return finish(t, [...args, "--url", gate.address, "--key-file", file]);
+    return command([...args, "--url", gate.address, "--key-file", file]);
   };
   const made = keyIn(await at(admin, "keys", "create", "ci"));
   assert.equal((await checkWith(gate, made)).status, 200);
-  const variable = await finish(t, ["keys", "list", "--url", gate.address], { env: { SVC_ADMIN_KEY: admin } });
+  const variable = await command(["keys", "list", "--url", gate.address], { env: { SVC_ADMIN_KEY: admin } });
   assert.match(variable.stdout, /\nops +active +admin /);
   const mistyped = await at(admin.slice(0, -1) + (admin.endsWith("a") ? "b" : "a"), "keys", "list");
   assert.equal(mistyped.code, 2);
@@ -225,7 +214,7 @@ test("--url reaches a remote gate with a key whose checksum is verified before i
   const unfit = await at(made, "keys", "list");
   assert.equal(unfit.code, 2);
   says("key-without-scope", unfit.stderr);
-  const gone = await finish(t, ["keys", "list", "--url", "http://127.0.0.1:1", "--key-file", file]);
+  const gone = await command(["keys", "list", "--url", "http://127.0.0.1:1", "--key-file", file]);
   assert.equal(gone.code, 2);
   says("no-gate-at-url", gone.stderr);
 });
@@ -234,7 +223,7 @@ test("reload applies the changed files or mode, or prints their errors and chang
   const folder = temporaryFolder(t);
   const mandate = writeContracts(folder, {});
   const gate = await startGate(t, { folder, flags: { mode: "observe" } });
-  const run = commands(t, join(folder, "data"));
+  const run = commands(join(folder, "data"));
   const { contract } = gate.gate.policy;
   says("nothing-to-reload", (await run("reload")).stdout, { CONTRACT: contract });
   const mode = await run("reload", "--mode", "enforce");

@@ -6,7 +6,8 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { test, type TestContext } from "node:test";
+import { test } from "node:test";
+import { command } from "../../support/command.ts";
 import { check, finish, key, spawnGate, startGate, temporaryFolder, type Running } from "../../support/gate.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
@@ -15,9 +16,9 @@ const says = sentencesOf(import.meta.filename);
 type Run = (...args: readonly string[]) => Promise<string>;
 
 /** Runs `svc-gate stop`, which must succeed, and returns its output. */
-function stopIn(t: TestContext, data: string): Run {
+function stopIn(data: string): Run {
   return async (...args) => {
-    const { code, stdout, stderr } = await finish(t, ["stop", ...args, "--data-dir", data]);
+    const { code, stdout, stderr } = await command(["stop", ...args, "--data-dir", data]);
     assert.deepEqual([code, stderr], [0, ""], args.join(" "));
     return stdout.trimEnd();
   };
@@ -32,7 +33,7 @@ const why = ["--why", "the agent pays the wrong people"] as const;
 
 test("stop blocks every call on the gate that serves the folder, shows the stop, and lifts it", async (t) => {
   const gate = await startGate(t);
-  const stop = stopIn(t, join(gate.folder, "data"));
+  const stop = stopIn(join(gate.folder, "data"));
   says("no-stop", await stop("--list"));
   says("stopped-every-call", await stop(...why));
   says("blocked-call", await answerOf(gate));
@@ -46,7 +47,7 @@ test("stop blocks every call on the gate that serves the folder, shows the stop,
 
 test("stop blocks only the calls that its options name, and `--lift` needs the same options", async (t) => {
   const gate = await startGate(t);
-  const stop = stopIn(t, join(gate.folder, "data"));
+  const stop = stopIn(join(gate.folder, "data"));
   const scopes = [
     ["--tool", "note.add", "--tool", "visit"],
     ["--key", "default"],
@@ -66,7 +67,7 @@ test("without a gate, stop writes to the ledger directly, and the next gate bloc
   const folder = temporaryFolder(t);
   await (await startGate(t, { folder })).stop();
   const data = join(folder, "data");
-  const stop = stopIn(t, data);
+  const stop = stopIn(data);
   says("stopped-every-call", await stop(...why));
   says("a-stop-in-the-list", await stop("--list"));
   let gate = await startGate(t, { folder });
@@ -86,12 +87,12 @@ test("without a gate, stop finds the head pin outside the folder by `--pin`, and
   await first.stop();
   const data = join(folder, "data");
   for (const args of [why, ["--list"]]) {
-    const { code, stdout, stderr } = await finish(t, ["stop", ...args, "--data-dir", data]);
+    const { code, stdout, stderr } = await command(["stop", ...args, "--data-dir", data]);
     assert.deepEqual([code, stdout], [2, ""], "control: it knows the pin without the option");
     says("pin-outside-the-folder", stderr.trimEnd());
   }
   const before = readFileSync(pin, "utf8");
-  const stop = stopIn(t, data);
+  const stop = stopIn(data);
   says("stopped-in-row-2", await stop(...why, "--pin", pin));
   assert.notEqual(readFileSync(pin, "utf8"), before);
   says("a-stop-in-the-list", await stop("--list", "--pin", pin));
@@ -102,7 +103,7 @@ test("a gate that starts while a stop is in force says so, and after the lift it
   const folder = temporaryFolder(t);
   await (await startGate(t, { folder })).stop();
   const data = join(folder, "data");
-  const stop = stopIn(t, data);
+  const stop = stopIn(data);
   const warned = async (): Promise<string> => {
     const gate = await spawnGate(t, [], { cwd: folder, env: { SVC_API_KEY: key, SVC_DATA_DIR: data } });
     gate.kill("SIGTERM");
@@ -135,7 +136,7 @@ test("stop explains each mistake in one sentence with exit code 2, with a gate a
   const gate = await startGate(t);
   const data = join(gate.folder, "data");
   const refused = async (args: readonly string[], name: string, folder = data): Promise<void> => {
-    const { code, stdout, stderr } = await finish(t, ["stop", ...args, "--data-dir", folder]);
+    const { code, stdout, stderr } = await command(["stop", ...args, "--data-dir", folder]);
     assert.deepEqual([code, stdout], [2, ""], args.join(" "));
     says(name, stderr.trimEnd());
   };
@@ -153,18 +154,18 @@ test("with --url, a key of scope approve sets a stop, and only a key of scope ad
   const gate = await startGate(t);
   const data = join(gate.folder, "data");
   const keyOf = async (name: string, ...args: readonly string[]): Promise<string> => {
-    const { stdout, stderr } = await finish(t, ["keys", "create", name, "--quiet", "--data-dir", data, ...args]);
+    const { stdout, stderr } = await command(["keys", "create", name, "--quiet", "--data-dir", data, ...args]);
     assert.match(stdout, /^svcg_/, stderr);
     const file = join(gate.folder, `${name}.key`);
     writeFileSync(file, stdout);
     return file;
   };
-  const person = await finish(t, ["persons", "add", "anna", "--data-dir", data]);
+  const person = await command(["persons", "add", "anna", "--data-dir", data]);
   assert.equal(person.code, 0, person.stderr);
   const anna = await keyOf("anna-phone", "--scopes", "approve", "--person", "anna");
   const admin = await keyOf("ops", "--scopes", "admin");
   const at = (file: string, ...args: readonly string[]): ReturnType<typeof finish> =>
-    finish(t, ["stop", ...args, "--url", gate.address, "--key-file", file]);
+    command(["stop", ...args, "--url", gate.address, "--key-file", file]);
   assert.equal((await at(anna, ...why)).code, 0);
   assert.match(await answerOf(gate), /^BLOCK Svc: anna stopped every call: /);
   assert.match((await at(anna, "--list")).stdout, /^every call\n.* by anna: /);

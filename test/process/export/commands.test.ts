@@ -12,7 +12,8 @@ import { suite, test, type TestContext } from "node:test";
 import { openLedger } from "../../../packages/svc-gate/src/ledger/mod.ts";
 import { hintedKeys, verifyExport } from "../../../packages/svc-gate/src/ledger/export/mod.ts";
 import { parseVerifierKey, verifyProof, type VerifierKey } from "../../../packages/svc-gate/src/ledger/tree/mod.ts";
-import { finish, root } from "../../support/gate.ts";
+import { command } from "../../support/command.ts";
+import { root } from "../../support/gate.ts";
 import { eraseOn } from "../../support/erasure-suite.ts";
 import { proofCases } from "../../support/exports/proofs.ts";
 import { placeVector, readVectors, vectorFolder } from "../../support/exports/vectors.ts";
@@ -71,26 +72,26 @@ suite("svc-gate verify of an export", () => {
     assert.deepEqual(listed.toSorted(), [...seen].toSorted());
   });
 
-  test("verify reports what it found and says if no key was given", async (t) => {
+  test("verify reports what it found and says if no key was given", async () => {
     const folder = join(vectorFolder, "acts");
     const [{ keys: [key = ""] } = { keys: [] }] = vectors;
-    const whole = await finish(t, ["verify", folder, "--key", key]);
+    const whole = await command(["verify", folder, "--key", key]);
     assert.deepEqual([whole.code, whole.stderr], [0, ""]);
     const [verified = "", ledger] = whole.stdout.split("\n");
     says("verified", verified);
     assert.equal(ledger, "  ledger     example.org/export");
     assert.doesNotMatch(whole.stdout, /NO KEY/);
-    assert.match((await finish(t, ["verify", folder])).stdout, /NO KEY WAS GIVEN/);
+    assert.match((await command(["verify", folder])).stdout, /NO KEY WAS GIVEN/);
     const small = spawnSync("node", [join(root, "verify/svc-verify.mjs"), folder, "--key", key], { encoding: "utf8" });
-    const own = await finish(t, ["verify", folder, "--key", key, "--json"]);
+    const own = await command(["verify", folder, "--key", key, "--json"]);
     assert.deepEqual(JSON.parse(own.stdout), JSON.parse(small.stdout), "the same report");
-    const noKey = await finish(t, ["verify", folder, "--key", "no key"]);
+    const noKey = await command(["verify", folder, "--key", "no key"]);
     says("no-verifier-key", noKey.stderr.trimEnd());
-    const { code, stderr } = await finish(t, ["verify", folder, "--key", key, "--pin", "head.pin"]);
+    const { code, stderr } = await command(["verify", folder, "--key", key, "--pin", "head.pin"]);
     assert.equal(code, 2);
     says("pin-of-an-export", stderr.trimEnd(), { FOLDER: folder });
     const elsewhere = { env: { SVC_PIN: join(folder, "no.pin") } };
-    assert.equal((await finish(t, ["verify", folder, "--key", key], elsewhere)).code, 0, "that is a gate's setting");
+    assert.equal((await command(["verify", folder, "--key", key], elsewhere)).code, 0, "that is a gate's setting");
   });
 
   test("verify names the first broken row, and with --chain ignores the evidence", async (t) => {
@@ -98,10 +99,10 @@ suite("svc-gate verify of an export", () => {
     const folder = join(temporaryFolder(t), "export");
     placeVector(vector, folder);
     const given = ["verify", folder, "--key", vector.keys[0] ?? ""];
-    const broken = await finish(t, given);
+    const broken = await command(given);
     assert.equal(broken.code, 1);
     says("broken-row", broken.stderr.split("\n")[0] ?? "");
-    const chain = await finish(t, [...given, "--chain"]);
+    const chain = await command([...given, "--chain"]);
     says("verified-chain", chain.stdout.split("\n")[0] ?? "");
   });
 });
@@ -160,7 +161,7 @@ function readCsv(text: string): readonly (readonly string[])[] {
 suite("svc-gate export --format", () => {
   test("csv contains the fields of receipts and no cell that a spreadsheet runs as a formula", async (t) => {
     const folder = await hostileLedger(t);
-    const { code, stdout, stderr } = await finish(t, ["export", "-", "--format", "csv", "--data-dir", folder]);
+    const { code, stdout, stderr } = await command(["export", "-", "--format", "csv", "--data-dir", folder]);
     assert.deepEqual([code, stderr], [0, ""]);
     const [head = [], ...records] = readCsv(stdout);
     assert.equal(head.join(), "seq,at,act,key,session,tool,verdict,answered,mode,rule,reason,contract,hash,erased");
@@ -180,7 +181,7 @@ suite("svc-gate export --format", () => {
     const to = join(temporaryFolder(t), "out");
     mkdirSync(to);
     const given = ["export", to, "--format", "jsonl", "--from", "3", "--to", "12", "--data-dir", folder];
-    const { code, stdout } = await finish(t, given);
+    const { code, stdout } = await command(given);
     assert.deepEqual([code, stdout], [0, `${join(to, "receipts.jsonl")}: 10 receipts\n`]);
     const lines = readFileSync(join(to, "receipts.jsonl"), "utf8").trimEnd().split("\n");
     assert.deepEqual(lines.map((line) => JSON.parse(line).tool), hostile.slice(2)); // prettier-ignore
@@ -192,21 +193,22 @@ suite("svc-gate export --format", () => {
 
   test("a wrong option or target is an error in one sentence", async (t) => {
     const folder = await hostileLedger(t);
+    const cwd = temporaryFolder(t);
     const cases: readonly (readonly [readonly string[], string])[] = [
       [["-"], "export-to-a-stream"],
-      [["x", "--from", "3"], "from-without-format"],
+      [[join(cwd, "x"), "--from", "3"], "from-without-format"],
       [["-", "--format", "xml"], "unknown-format"],
       [["-", "--format", "csv", "--from", "0"], "from-is-no-row"],
       [["-", "--format", "csv", "--from", "4", "--to", "3"], "from-after-to"],
-      [["x", "--cosigned"], "nothing-is-cosigned"],
-      [["x", "--data-dir", join(folder, "nothing")], "no-ledger"],
+      [[join(cwd, "x"), "--cosigned"], "nothing-is-cosigned"],
+      [[join(cwd, "x"), "--data-dir", join(folder, "nothing")], "no-ledger"],
       [[folder], "folder-with-other-things"],
       [[join(folder, "ledger.db")], "folder-is-a-file"],
       [[join(folder, "ledger.db", "x")], "folder-in-a-file"],
-      [["none/x.csv", "--format", "csv"], "file-in-no-folder"],
+      [[join(cwd, "none", "x.csv"), "--format", "csv"], "file-in-no-folder"],
     ];
     for (const [given, name] of cases) {
-      const { code, stderr } = await finish(t, ["export", "--data-dir", folder, ...given], { cwd: temporaryFolder(t) });
+      const { code, stderr } = await command(["export", "--data-dir", folder, ...given], { folder: cwd });
       assert.equal(code, 2, stderr);
       says(name, stderr.trimEnd());
     }
@@ -215,7 +217,7 @@ suite("svc-gate export --format", () => {
   test("a place where no folder can be made is an error and not an endless wait", linux, async (t) => {
     const folder = await hostileLedger(t);
     for (const to of ["/proc/x", "/proc/x/y"]) {
-      const { code, stderr } = await finish(t, ["export", to, "--data-dir", folder]);
+      const { code, stderr } = await command(["export", to, "--data-dir", folder]);
       assert.equal(code, 2, stderr);
       says("folder-that-cannot-be-made", stderr.trimEnd().replace(/\bE[A-Z]+\b/, "CODE"), { PLACE: to });
     }
@@ -225,7 +227,7 @@ suite("svc-gate export --format", () => {
     const [folder, to] = [await hostileLedger(t), temporaryFolder(t)];
     writeFileSync(join(to, "real"), "before");
     symlinkSync(join(to, "real"), join(to, "link"));
-    const { code, stderr } = await finish(t, ["export", join(to, "link"), "--format", "csv", "--data-dir", folder]);
+    const { code, stderr } = await command(["export", join(to, "link"), "--format", "csv", "--data-dir", folder]);
     assert.deepEqual([code, stderr], [0, ""]);
     assert.ok(lstatSync(join(to, "link")).isSymbolicLink());
     assert.match(readFileSync(join(to, "real"), "utf8"), /^seq,at,/);
@@ -238,7 +240,7 @@ suite("svc-gate export --format", () => {
     const database = new DatabaseSync(join(folder, "ledger.db"));
     database.exec("UPDATE receipts SET evidence = replace(evidence, 'W', 'X') WHERE seq = 5");
     database.close();
-    const { code, stderr } = await finish(t, ["export", "-", "--format", "csv", "--data-dir", folder]);
+    const { code, stderr } = await command(["export", "-", "--format", "csv", "--data-dir", folder]);
     assert.equal(code, 2);
     says("changed-row", stderr.trimEnd());
   });
@@ -247,19 +249,19 @@ suite("svc-gate export --format", () => {
 test("svc-gate export writes a folder, can continue it later, and prints the command to verify it", async (t) => {
   const folder = await hostileLedger(t);
   const to = join(temporaryFolder(t), "export");
-  const made = await finish(t, ["export", to, "--data-dir", folder]);
+  const made = await command(["export", to, "--data-dir", folder]);
   assert.deepEqual([made.code, made.stderr], [0, ""]);
-  const command = /verify it with {2}svc-gate (.*)$/m.exec(made.stdout)?.[1]?.split(" ") ?? assert.fail(made.stdout);
-  assert.match((await finish(t, command)).stdout, /^ok: 13 rows/);
-  const again = await finish(t, ["export", to, "--data-dir", folder, "--json"]);
+  const shown = /verify it with {2}svc-gate (.*)$/m.exec(made.stdout)?.[1]?.split(" ") ?? assert.fail(made.stdout);
+  assert.match((await command(shown)).stdout, /^ok: 13 rows/);
+  const again = await command(["export", to, "--data-dir", folder, "--json"]);
   assert.deepEqual(JSON.parse(again.stdout), {
     log: "example.org/readable",
     size: 13,
     before: 13,
-    vkey: command.at(-1),
+    vkey: shown.at(-1),
     folder: to,
   });
   writeFileSync(join(to, "log.json"), "{}\n");
-  assert.match((await finish(t, command)).stdout, /^ok: 13 rows/, "nothing hangs on the hint");
-  assert.match((await finish(t, ["export", to, "--data-dir", folder])).stderr, /\bnot an export\b/);
+  assert.match((await command(shown)).stdout, /^ok: 13 rows/, "nothing hangs on the hint");
+  assert.match((await command(["export", to, "--data-dir", folder])).stderr, /\bnot an export\b/);
 });

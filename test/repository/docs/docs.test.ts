@@ -12,7 +12,8 @@ import { compileContracts } from "../../../packages/svc-gate/src/contract/mod.ts
 import { settings } from "../../../packages/svc-gate/src/gate/start/config.ts";
 import { renderDiagnostics } from "../../../packages/svc-gate/src/gate/core/contracts.ts";
 import { openCheckpoint, parseVerifierKey } from "../../../packages/svc-gate/src/ledger/tree/mod.ts";
-import { check, finish, key, root, startGate, temporaryFolder, type Running } from "../../support/gate.ts";
+import { command } from "../../support/command.ts";
+import { check, key, root, startGate, temporaryFolder, type Running } from "../../support/gate.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -86,7 +87,7 @@ suite("README.md", () => {
   test("`verify` prints the text that README.md shows", async (t) => {
     const gate = await startGate(t, { ...payments, flags: { mode: "observe" } });
     await check(gate, request);
-    const { stdout } = await finish(t, ["verify", join(gate.folder, "data")]);
+    const { stdout } = await command(["verify", join(gate.folder, "data")]);
     assert.equal(withoutHashes(stdout), withoutHashes(block("verified")));
   });
 

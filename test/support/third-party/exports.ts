@@ -9,7 +9,8 @@ import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { fillLedger } from "../../../bench/fill.ts";
-import { finish, startGate, temporaryFolder, type Running } from "../gate.ts";
+import { command } from "../command.ts";
+import { startGate, temporaryFolder, type Running } from "../gate.ts";
 import { placeVector, readVectors, type Vector } from "../exports/vectors.ts";
 import { askMany } from "./asking.ts";
 import { needPrograms, runProgram } from "./programs.ts";
@@ -72,7 +73,7 @@ suite("exports that `svc-gate export` writes", () => {
     if (found === undefined) return undefined;
     const folder = join(gate.folder, "export");
     await untilKept(join(gate.folder, "data", "checkpoint"), rows);
-    const { code, stdout, stderr } = await finish(t, ["export", folder, "--data-dir", join(gate.folder, "data")]);
+    const { code, stdout, stderr } = await command(["export", folder, "--data-dir", join(gate.folder, "data")]);
     assert.equal(code, 0, stdout + stderr);
     const vkey = gate.ledger.verifiers[0]?.text ?? "";
     const judged = await fsck(t, found.fsck, { at: folder, vkey });
@@ -93,7 +94,7 @@ suite("exports that `svc-gate export` writes", () => {
     await exported(t, gate, 256);
     await askMany(gate, 44);
     const erase = ["erase", "1-9", "--part", "input", "--reason", "asked for", "--data-dir", join(gate.folder, "data")];
-    assert.equal((await finish(t, erase)).code, 0);
+    assert.equal((await command(erase)).code, 0);
     await exported(t, gate, 301);
   });
 

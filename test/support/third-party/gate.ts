@@ -13,19 +13,9 @@ import { fillLedger } from "../../../bench/fill.ts";
 import { leafHash, parseLeaf } from "../../../packages/svc-gate/src/ledger/entry/leaf.ts";
 import { publicBytes, verifierKey } from "../../../packages/svc-gate/src/ledger/tree/note.ts";
 import { makeSigningKey, writeSigningKeys } from "../../../packages/svc-gate/src/ledger/tree/signing-key.ts";
-import {
-  ask,
-  check,
-  desk,
-  finish,
-  key,
-  spawnGate,
-  startGate,
-  temporaryFolder,
-  writeContracts,
-  type Running,
-} from "../gate.ts";
+import { command } from "../command.ts";
 import { openDatabase } from "../databases.ts";
+import { ask, check, desk, key, spawnGate, startGate, temporaryFolder, writeContracts, type Running } from "../gate.ts";
 import { askMany } from "./asking.ts";
 import { needPrograms, runProgram } from "./programs.ts";
 import { fsck } from "./run-fsck.ts";
@@ -118,7 +108,7 @@ suite("a running gate", () => {
     await gate.stop();
     for (const seq of [1, 256, 257, 300]) {
       const file = join(gate.folder, `${seq}.tlog-proof`);
-      const written = await finish(t, ["prove", String(seq), join(gate.folder, "data"), "--out", file]);
+      const written = await command(["prove", String(seq), join(gate.folder, "data"), "--out", file]);
       assert.equal(written.code, 0, written.stderr);
       const looked = await runProgram(found.outsider, ["proof", file, vkey]);
       assert.equal(looked.code, 0, looked.stderr);
@@ -147,7 +137,7 @@ suite("a ledger after an erasure and a key rotation", () => {
       ["erase", "1-3", "--part", "input", "--reason", "asked for", "--data-dir", data],
       ["keygen", "--rotate", "--data-dir", data],
     ]) {
-      const { code, stderr } = await finish(t, args);
+      const { code, stderr } = await command(args);
       assert.equal(code, 0, `${args[0]}: ${stderr}`);
     }
     const second = await startGate(t, { folder });
@@ -188,7 +178,7 @@ suite("a tenant's ledger", () => {
     const authorization = `Bearer ${made.json.key}`;
     for (const tool_name of ["note.add", "safe.open"])
       await check({ address }, { tool_name, tool_input: {} }, { authorization });
-    const shown = await finish(t, ["keygen", "--data-dir", join(folder, "data", "tenants", "acme")]);
+    const shown = await command(["keygen", "--data-dir", join(folder, "data", "tenants", "acme")]);
     const vkey = /verifier key {2}(\S+)/.exec(shown.stdout)?.[1] ?? "";
     const judged = await fsck(t, found.fsck, { at: address, vkey, token: made.json.key });
     assert.deepEqual([judged.whole, judged.size], [true, 2], judged.said);
