@@ -1,8 +1,7 @@
-import { spawn, type ChildProcessByStdio } from "node:child_process";
+import { spawn } from "node:child_process";
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { dirname, join } from "node:path";
-import type { Readable } from "node:stream";
 import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { routeHooks } from "../../packages/svc-gate/src/cli/serve-hooks.ts";
@@ -213,6 +212,8 @@ export interface Process {
 export interface ProcessOptions {
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** Standard input; by default it is empty. */
+  readonly input?: string;
   /** Modules to load first. */
   readonly preload?: readonly string[];
 }
@@ -221,15 +222,16 @@ export interface ProcessOptions {
 export function runCommand(
   t: TestContext,
   args: readonly string[],
-  { cwd, env, preload = [] }: ProcessOptions = {},
+  { cwd, env, input = "", preload = [] }: ProcessOptions = {},
 ): Process {
   const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:SVC_|NODE_)/.test(name)));
   const imports = preload.flatMap((module) => ["--import", module]);
-  const child: ChildProcessByStdio<null, Readable, Readable> = spawn(process.execPath, [...imports, main, ...args], {
+  const child = spawn(process.execPath, [...imports, main, ...args], {
     cwd: cwd ?? dirname(main),
     env: { ...inherited, NODE_COMPILE_CACHE: join(root, "node_modules", ".cache", "compiled"), ...env },
-    stdio: ["ignore", "pipe", "pipe"],
   });
+  child.stdin.on("error", () => undefined); // The command may end before it has read its input.
+  child.stdin.end(input);
   let [stdout, stderr] = ["", ""];
   child.stdout.on("data", (piece) => (stdout += String(piece)));
   child.stderr.on("data", (piece) => (stderr += String(piece)));
