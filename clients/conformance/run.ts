@@ -24,7 +24,7 @@ const closedUrl = "http://127.0.0.1:4";
 export type RunOptions = {
   /** The cases to run; all by default. */
   readonly only?: (one: Case) => boolean;
-  /** Whether to run a failed case of short times again alone; yes by default. */
+  /** Whether a fault must be certain: yes by default. A control of a broken client needs no second run and no long wait. */
   readonly again?: boolean;
 };
 
@@ -44,11 +44,11 @@ export async function runCases(
   const runs: CaseRun[] = [];
   const work = async (): Promise<void> => {
     for (let one = waiting.shift(); one !== undefined; one = waiting.shift()) {
-      runs.push(await runCase(one, adapter, other ?? ""));
+      runs.push(await runCase(one, { adapter, other: other ?? "", again }));
     }
   };
   await Promise.all(Array.from({ length: casesAtOnce }, work));
-  if (again) await againAlone(runs, (one) => runCase(one, adapter, other ?? ""));
+  if (again) await againAlone(runs, (one) => runCase(one, { adapter, other: other ?? "", again }));
   await adapter.end();
   for (const stranger of strangers) stranger.close();
   const sessions = runs.map(({ result }) => result.session_id).filter((id) => id !== undefined && id.length === 36);
@@ -87,13 +87,17 @@ function answerAll(socket: import("node:net").Socket): void {
   socket.on("data", () => socket.end(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`));
 }
 
-async function runCase(one: Case, adapter: Adapter, other: string): Promise<CaseRun> {
+async function runCase(
+  one: Case,
+  { adapter, other, again }: { readonly adapter: Adapter; readonly other: string; readonly again: boolean },
+): Promise<CaseRun> {
+  const turns = again ? 1000 : 100;
   const server = await startServer(one.server, other);
   const options = filled(one.options, server.url);
   const calls = one.calls.map((call) => ({ method: "check", ...call }));
   const result = await adapter.ask({ id: one.id, options, calls, at_once: one.at_once });
   // On a busy machine the client may end before this process has read its request.
-  for (let turn = 0; turn < 1000 && server.attempts() < (one.attempts ?? 0); turn += 1) await pause(20);
+  for (let turn = 0; turn < turns && server.attempts() < (one.attempts ?? 0); turn += 1) await pause(20);
   await server.stop();
   const problems = problemsOf({ case: one, options, outcomes: known, server }, result);
   return { id: one.id, problems, result };
