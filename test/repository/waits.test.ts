@@ -37,7 +37,8 @@ const nodesOf = (value: unknown): readonly Node[] =>
 
 function nameOf(value: unknown): string {
   const given = node(value);
-  return String(given?.["name"] ?? given?.["value"] ?? "");
+  const name = given?.["name"] ?? given?.["value"];
+  return typeof name === "string" ? name : "";
 }
 
 function has(within: Node, isIt: (each: Node) => boolean): boolean {
@@ -177,7 +178,7 @@ suite("how long tests wait", () => {
     assert.deepEqual(shortWaits("gate = SvcGate(url, timeout=20.0)\nother(timeout=20_000)", true), []);
   });
 
-  test("a long wait, a moment of the future and a plain loop are no faults", () => {
+  test("it accepts a long wait, a moment of the future and a plain loop", () => {
     const text = `const patienceMs = 20_000;
 run(["--timeout", "20"], { timeout: 60_000 });
 const end = performance.now() + 30_000;

@@ -284,7 +284,8 @@ suite("svc-gate hook", { concurrency: 2 }, () => {
 
   test("with wait, it refuses when the time is over", async (t) => {
     const desk = await startDesk(t, { contract: contract("ESCALATE") });
-    const { code, stdout } = await hook(t, desk.address, ["--on-escalate", "wait", "--wait", "1"]); // short wait: the case is about the time-out
+    // short wait: the case is about the time-out
+    const { code, stdout } = await hook(t, desk.address, ["--on-escalate", "wait", "--wait", "1"]);
     assert.equal(code, 0);
     assert.match(stdout, /"permissionDecision":"deny"/);
     const parked = await hook(t, desk.address, ["--on-escalate", "defer"]);
