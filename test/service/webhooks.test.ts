@@ -68,7 +68,7 @@ test("a restart loses no event, also if the receiver was down before it", async 
   const folder = temporaryFolder(t);
   const desk = await sending(t, [{ url: receiver.url, events: ["approval.opened"] }], folder);
   const parked = await desk.asks(large);
-  await eventually("an attempt", () => receiver.asked > 0);
+  await eventually("an attempt", () => receiver.refused.length > 0);
   await desk.stop();
   receiver.status = 200;
   const again = await sending(t, [{ url: receiver.url, events: ["approval.opened"] }], folder, {});

@@ -18,8 +18,8 @@ export interface Received {
 export interface Receiver {
   readonly url: string;
   readonly received: Received[];
-  /** How many requests came, also those that were not taken. */
-  asked: number;
+  /** The messages that it answered with an error. */
+  readonly refused: Received[];
   /** How long it waits for a message. */
   patienceMs: number;
   /** The status of each answer. */
@@ -37,10 +37,9 @@ export async function receive(t: TestContext, answerHeaders: Record<string, stri
     let text = "";
     request.on("data", (piece) => (text += String(piece)));
     request.on("end", () => {
-      receiver.asked += 1;
       const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]));
-      if (receiver.status < 300)
-        received.push({ id: headers["webhook-id"] ?? "", headers, text, body: JSON.parse(text) });
+      const messages = receiver.status < 300 ? received : receiver.refused;
+      messages.push({ id: headers["webhook-id"] ?? "", headers, text, body: JSON.parse(text) });
       if (receiver.answer !== undefined) receiver.answer(response);
       else response.writeHead(receiver.status, answerHeaders).end("x");
     });
@@ -51,7 +50,7 @@ export async function receive(t: TestContext, answerHeaders: Record<string, stri
   const receiver: Receiver = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
     received,
-    asked: 0,
+    refused: [],
     patienceMs,
     status: 200,
     until: (wanted) => eventually("a message", () => received.find(wanted), receiver.patienceMs),
