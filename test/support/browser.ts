@@ -9,7 +9,7 @@ import { launchChromium } from "./chromium.ts";
 import { noteMutated } from "./controls/control.ts";
 import { atEnd, root, type Ending } from "./gate.ts";
 import { mutatedText, type Mutation } from "./mutation/mutate.ts";
-import { controlPatienceMs, patienceMs } from "./patience.ts";
+import { patienceMs } from "./patience.ts";
 
 /** Persons who use the gate's console, each in a browser context of its own. */
 
@@ -128,9 +128,8 @@ async function opens(page: Page, address: string, path: string): Promise<void> {
 }
 
 /** Plants a defect in a module of the pages, such as `pages/inbox`, for a control. The pages must not be open yet. */
-export async function plant({ context, page }: Person, module: string, mutation: Mutation): Promise<void> {
+export async function plant({ context }: Person, module: string, mutation: Mutation): Promise<void> {
   noteMutated(join(root, "packages", "svc-gate", "src", "console", `${module}.ts`));
-  page.setDefaultTimeout(controlPatienceMs);
   await context.route(`**/console/${module}.js`, async (route) => {
     const response = await route.fetch();
     const body = mutatedText(await response.text(), [mutation], "js");

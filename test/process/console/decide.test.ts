@@ -10,6 +10,7 @@ import { openBrowser, plant, type Person } from "../../support/browser.ts";
 import { keyOf, parks, startConsole } from "../../support/console-kit.ts";
 import { control } from "../../support/controls/control.ts";
 import type { Mutation } from "../../support/mutation/mutate.ts";
+import { controlPatienceMs, patienceMs } from "../../support/patience.ts";
 
 async function start(t: TestContext, module = "", defect?: Mutation): Promise<readonly [Desk, Person]> {
   const desk = await startConsole(t);
@@ -44,8 +45,9 @@ async function batch(t: TestContext, defect?: Mutation): Promise<void> {
   const rows = await desk.rows();
   await select(anna, 2);
   const dialog = anna.page.getByRole("dialog");
+  const timeout = defect === undefined ? patienceMs : controlPatienceMs;
   for (const text of ["1600", "for the boat", "1.1", "ground", "1700", String.raw`for\u202ethe car`])
-    await dialog.getByText(text, { exact: true }).first().waitFor();
+    await dialog.getByText(text, { exact: true }).first().waitFor({ timeout });
   assert.equal(await desk.rows(), rows, "looking decides nothing");
   await dialog.getByRole("button", { name: "Approve all 2" }).click();
   await dialog.waitFor({ state: "hidden" });

@@ -9,6 +9,7 @@ import { large, naming, startDesk, type Desk } from "../../support/approvals.ts"
 import { openBrowser, plant, type Person } from "../../support/browser.ts";
 import { consoleContract, keyOf, parks, startConsole } from "../../support/console-kit.ts";
 import { control } from "../../support/controls/control.ts";
+import { controlPatienceMs, patienceMs } from "../../support/patience.ts";
 
 /** Other tests run meanwhile, so this is longer than the second that a page needs at most on a free machine. */
 
@@ -49,7 +50,7 @@ async function decisionArrives(t: TestContext, isDeaf = false): Promise<void> {
   await anna.page.getByLabel("Comment").fill("the payee is unknown");
   const began = performance.now();
   await button(anna, "Deny").click();
-  await bob.page.getByText("The call was denied").waitFor();
+  await bob.page.getByText("The call was denied").waitFor({ timeout: isDeaf ? controlPatienceMs : patienceMs });
   t.diagnostic(`another person's decision was on the page ${Math.round(performance.now() - began)} ms after the click`);
   await bob.page.getByText("the payee is unknown").waitFor();
   assert.equal(await button(bob, "Approve this call").count(), 0);
@@ -141,7 +142,8 @@ async function gateDies(t: TestContext, forgets = false): Promise<void> {
   await button(anna, "Approve this call").click();
   await anna.page.getByText("The gate does not answer").first().waitFor();
   await anna.page.getByText("not live").waitFor();
-  assert.equal(await anna.page.getByLabel("Comment").inputValue(), "as agreed by telephone");
+  const timeout = forgets ? controlPatienceMs : patienceMs;
+  assert.equal(await anna.page.getByLabel("Comment").inputValue({ timeout }), "as agreed by telephone");
   const { folder, address } = first;
   await startDesk(t, {
     contract: consoleContract,
@@ -168,7 +170,10 @@ async function voteArrives(t: TestContext, isForgotten = false): Promise<void> {
   await cleo.opens(`/approvals/${approval.id}`);
   await cleo.page.getByText("0 of 2").first().waitFor();
   assert.equal((await desk.decides("bob", approval.id, "approve")).status, 200);
-  await cleo.page.getByText("1 of 2").first().waitFor();
+  await cleo.page
+    .getByText("1 of 2")
+    .first()
+    .waitFor({ timeout: isForgotten ? controlPatienceMs : patienceMs });
 }
 
 /** A person types a comment, signs out, and comes back. */
