@@ -1,5 +1,4 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
@@ -7,7 +6,7 @@ import { pipeline } from "node:stream/promises";
 import { correctPlace, folderVariable, freshReason } from "../test/support/controls/control.ts";
 import { keyOf } from "../test/support/controls/lock.ts";
 import { killOnInterrupt } from "../test/support/processes.ts";
-import { offerPostgres } from "../test/support/shared-postgres.ts";
+import { fastFolder, offerPostgres } from "../test/support/shared-postgres.ts";
 import { judgeControls, prepareControls } from "./testing/controls.ts";
 import { printLeft, printSeeds, printSlowest, writeSlowest } from "./testing/report.ts";
 import { select } from "./testing/select.ts";
@@ -30,7 +29,7 @@ const selection = select(process.argv.slice(2), process.env);
 for (const { variable, rounds } of selection.reduces) process.env[variable] ??= String(rounds);
 // Otherwise each test process and each gate would compile the same sources again.
 process.env["NODE_COMPILE_CACHE"] ??= resolve("node_modules/.cache/compiled");
-const shared = mkdtempSync(join(tmpdir(), "svc-gate-test-"));
+const shared = mkdtempSync(join(fastFolder(), "svc-gate-test-"));
 chmodSync(shared, 0o755); // PostgreSQL runs as another user if this one is root
 process.env["TEST_POSTGRES_TEMPLATE"] = shared;
 process.env[folderVariable] = shared;

@@ -5,8 +5,6 @@
  * needs roles with fixed names.
  */
 import { randomBytes } from "node:crypto";
-import { statfsSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { migratePostgres } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
 import {
   runOn,
@@ -78,24 +76,10 @@ export async function databasesOn(server: PostgresServer): Promise<Databases> {
 /** Starts the server of a run, with enough connections for the files that run at the same time. */
 export async function startShared(t: Afterwards): Promise<Offer> {
   const settings = { max_connections: 300, shared_buffers: "128MB", wal_keep_size: 0, max_wal_size: "256MB" };
-  const server = await startPostgres(t, settings, { dataIn: fastFolder() });
+  const server = await startPostgres(t, settings);
   if (typeof server === "string") return { missing: server };
   await databasesOn(server);
   return { url: server.url() };
-}
-
-/**
- * Returns a folder in memory if it has enough room. PostgreSQL flushes all changes before it drops a database, which
- * takes seconds on a busy disk.
- */
-function fastFolder(): string {
-  const [memory, roomMin] = ["/dev/shm", 2 * 1024 ** 3];
-  try {
-    const { bavail, bsize } = statfsSync(memory);
-    return bavail * bsize >= roomMin ? memory : tmpdir();
-  } catch {
-    return tmpdir(); // Only Linux has this folder.
-  }
 }
 
 async function createDatabase(server: string, template = migrated): Promise<TestDatabase> {

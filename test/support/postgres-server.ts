@@ -68,22 +68,17 @@ interface Owner {
 
 const superuser = "postgres";
 
-/** The folder of the run, which the runner removes even if it is interrupted. */
-const ofRun = process.env["TEST_POSTGRES_TEMPLATE"] ?? tmpdir();
-
 /** The test or the suite at whose end the server is removed. */
 export interface Afterwards {
   after(clean: () => Promise<void> | void): void;
 }
 
-/** Another installation than npm's, servers that know each other, and another place for the data. */
+/** Another installation than npm's, and servers that know each other. */
 export interface Installation {
   /** The folder of its `initdb` and `postgres`. */
-  readonly binaries?: string;
+  readonly binaries: string;
   /** The password of the superuser and of roles with which the server connects to others of the same test. */
-  readonly passwords?: Readonly<Record<string, string>>;
-  /** The folder in which the server makes the folder of its data, by default that of the run. */
-  readonly dataIn?: string;
+  readonly passwords: Readonly<Record<string, string>>;
 }
 
 /**
@@ -94,29 +89,25 @@ export interface Installation {
 export async function startPostgres(
   t: Afterwards,
   settings: Settings = {},
-  { binaries: given, passwords = {}, dataIn = ofRun }: Installation = {},
+  installation?: Installation,
 ): Promise<PostgresServer | string> {
+  // The runner removes its folder even if it is interrupted.
+  const home = mkdtempSync(join(process.env["TEST_POSTGRES_TEMPLATE"] ?? tmpdir(), "svc-gate-postgres-"));
   const owner = unprivileged();
-  const home = makeFolder(ofRun, owner);
-  const binaries = given ?? process.env["POSTGRES_BIN"] ?? findBinaries(home, owner);
+  own(home, owner);
+  const binaries = installation?.binaries ?? process.env["POSTGRES_BIN"] ?? findBinaries(home, owner);
   if (binaries === undefined) {
     rmSync(home, { recursive: true, force: true });
     return `npm has no PostgreSQL that runs here (${process.platform} ${process.arch})`;
   }
-  const folder = join(makeFolder(dataIn, owner), "data");
-  const password = passwords[superuser] ?? copyTemplate(folder, binaries, owner) ?? newPassword();
+  const folder = join(home, "data");
+  const password = installation?.passwords[superuser] ?? copyTemplate(folder, binaries, owner) ?? newPassword();
   if (!existsSync(folder)) initialize(folder, { binaries, owner, password });
-  keepPasswords(home, passwords, owner);
+  keepPasswords(home, installation?.passwords ?? {}, owner);
   const server = new Server({ home, folder, binaries, owner, password, settings }, await freePort());
   t.after(() => server.end());
   await server.start();
   return server;
-}
-
-function makeFolder(parent: string, owner: Owner): string {
-  const folder = mkdtempSync(join(parent, "svc-gate-postgres-"));
-  own(folder, owner);
-  return folder;
 }
 
 function newPassword(): string {
@@ -290,8 +281,8 @@ class Server implements PostgresServer {
   }
 
   async startStandby(name: string, settings: Settings = {}): Promise<PostgresServer> {
-    const { folder, owner, password } = this.#place;
-    const copy = join(dirname(folder), `standby-${name}`);
+    const { home, folder, owner, password } = this.#place;
+    const copy = join(home, `standby-${name}`);
     const client = new pg.Client({ connectionString: this.url() });
     await client.connect();
     await client.query("SELECT pg_backup_start('standby', true)");
@@ -317,8 +308,7 @@ class Server implements PostgresServer {
   async end(): Promise<void> {
     for (const standby of this.#standbys) await standby.kill();
     await this.kill();
-    const { home, folder } = this.#place;
-    for (const place of [home, dirname(folder)]) rmSync(place, { recursive: true, force: true, maxRetries: 5 });
+    rmSync(this.#place.home, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 
