@@ -270,7 +270,7 @@ class Server implements PostgresServer {
     await ended;
   }
 
-  async #signal(signal: "SIGINT" | "SIGKILL"): Promise<void> {
+  async #signal(signal: "SIGINT" | "SIGKILL" | "SIGQUIT"): Promise<void> {
     const server = this.#process;
     this.#process = undefined;
     process.removeListener("exit", this.#onExit);
@@ -306,8 +306,8 @@ class Server implements PostgresServer {
   }
 
   async end(): Promise<void> {
-    for (const standby of this.#standbys) await standby.kill();
-    await this.kill();
+    // An immediate end: unlike a killed server, this one removes its shared memory.
+    for (const server of [...this.#standbys, this]) await server.#signal("SIGQUIT");
     rmSync(this.#place.home, { recursive: true, force: true, maxRetries: 5 });
   }
 }
@@ -334,7 +334,8 @@ const defaults: Settings = {
   hot_standby: "on",
   wal_retrieve_retry_interval: "200ms",
   log_checkpoints: "off",
-  ...(process.platform === "linux" ? { recovery_init_sync_method: "syncfs" } : {}),
+  // A killed server would leave another type of shared memory behind, so it is a file among the data.
+  ...(process.platform === "linux" ? { recovery_init_sync_method: "syncfs", dynamic_shared_memory_type: "mmap" } : {}),
 };
 
 /** PostgreSQL does not run as root. */
