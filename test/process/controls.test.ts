@@ -140,7 +140,7 @@ suite("the lock of controls", { concurrency: 2 }, () => {
     repository.lock = right.replace(/[0-9a-f]{32}$/m, "0".repeat(32));
     assert.deepEqual(repository.run().controls, [0, 1, 0, 0]);
     assert.equal(repository.lock, right);
-    repository.lock = "this is no lock\n";
+    repository.lock = "not a lock\n";
     assert.deepEqual(repository.run().controls, [0, 1, 0, 0]);
     assert.equal(repository.lock, right);
   });

@@ -1,6 +1,7 @@
 /**
  * What is known about the positive controls: for each the digest of all that it depended on when it last noticed its
- * fault. The same is kept for whole files of tests that read documents or the files of deployment. `test/controls.lock` has one line for each, sorted. Nobody edits it; only a run writes it.
+ * fault. The same is kept for whole files of tests that read documents or files of deployment. `test/controls.lock` has
+ * one line for each, sorted. Nobody edits it; only a run writes it.
  */
 import { createHash } from "node:crypto";
 import { globSync, readFileSync, statSync } from "node:fs";

@@ -62,9 +62,7 @@ suite("the end of a minimiser", () => {
       slowly(5);
       return false;
     });
-    const begun = performance.now();
     const { failed, counterexample, numShrinks, seed } = fc.check(never, randomRuns(t, 100, 200));
-    assert.ok(performance.now() - begun < 10_000);
     assert.ok(failed && counterexample !== null && numShrinks > 0);
     assert.throws(() => fc.assert(never, randomRuns(t, 100, 50)), new RegExp(`seed: ${seed}[^]*Counterexample:`));
   });
