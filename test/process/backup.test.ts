@@ -13,6 +13,7 @@ import { test, type TestContext } from "node:test";
 import { control } from "../support/controls/control.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { mutatedEnvironment, preload } from "../support/mutation/sources.ts";
+import { command } from "../support/command.ts";
 import {
   check,
   finish,
@@ -85,8 +86,8 @@ async function stop(gate: Spawned): Promise<void> {
   assert.equal(await gate.exit, 0);
 }
 
-function run({ t, env }: Site, ...args: readonly string[]): ReturnType<typeof finish> {
-  return finish(t, args, { env });
+function run({ env }: Site, ...args: readonly string[]): ReturnType<typeof command> {
+  return command(args, { env });
 }
 
 async function done(site: Site, ...args: readonly string[]): Promise<string> {
@@ -300,7 +301,7 @@ test("a lifetime counter stays unknown after a loss until an operator resets it"
 });
 
 /** Mutations that remove the reset from each reader, and the command whose output must then differ. */
-const resetIgnored: readonly (readonly [mutation: Mutation, command: readonly string[]])[] = [
+const resetIgnored: readonly (readonly [mutation: Mutation, args: readonly string[]])[] = [
   [{ within: "ReplayCounters.act", find: "this.#counters.reset(identity);", put: ";" }, ["replay", "--json"]],
   [{ within: "DeepReplay.#valuesOf", find: "acts.reset.get($counter) ?? -1", put: "-1" }, ["verify", "--deep"]],
 ];
@@ -313,9 +314,9 @@ control("positive control: a gate, replay or deep verification that ignores a re
   let gate = await serve(site);
   assert.equal((await ask(gate, pay(99))).verdict, "ALLOW");
   await stop(gate);
-  for (const [mutation, command] of resetIgnored) {
-    assert.equal((await run(site, ...command)).code, 0, mutation.within);
-    assert.equal((await finish(t, command, wrong(site, mutation))).code, 1, mutation.within);
+  for (const [mutation, args] of resetIgnored) {
+    assert.equal((await run(site, ...args)).code, 0, mutation.within);
+    assert.equal((await finish(t, args, wrong(site, mutation))).code, 1, mutation.within);
   }
   const database = new DatabaseSync(join(site.data, "ledger.db"));
   const counters = database.prepare("SELECT * FROM counters").all();
@@ -391,7 +392,7 @@ test("a signing key from a variable appears in no message and in no restored fil
   const backup = join(site.folder, "backup");
   says("backup-with-its-key", lineWith("signing.key", await done(site, "backup", backup, "--with-signing-key")));
   rmSync(site.data, { recursive: true });
-  const restored = await finish(t, ["restore", backup], { env: given.env, cwd: site.folder });
+  const restored = await command(["restore", backup], { env: given.env });
   assert.equal(restored.code, 0, restored.stderr);
   const made = readdirSync(site.folder, { recursive: true }).map(String);
   assert.ok(made.includes(join("backup", "signing.key")), "positive control: the backup has it");
@@ -472,10 +473,10 @@ control(
     const gate = await serve(site);
     assert.equal((await ask(gate, pay(70))).verdict, "ALLOW", "30 before the backup, 50 after it, and 70 now");
     await stop(gate);
-    for (const command of [
+    for (const words of [
       ["replay", "--json"],
       ["verify", "--deep"],
     ])
-      assert.equal((await run(site, ...command)).code, 1, command.join(" "));
+      assert.equal((await run(site, ...words)).code, 1, words.join(" "));
   },
 );

@@ -4,12 +4,12 @@
  * sentences). The JSON of a receipt is compared with the gate's answer; a doctored receipt is the control.
  */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, test, type TestContext } from "node:test";
 import { explainCommand, type ExplainOptions } from "../../packages/svc-gate/src/cli/explain/command.ts";
+import { command } from "../support/command.ts";
 import { check, key, root, startGate, temporaryFolder } from "../support/gate.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
@@ -110,21 +110,17 @@ suite("a call from a file", () => {
   test(
     "`explain -` reads the call from standard input, and prints the same as for a file",
     { tags: ["first-use-24"] },
-    (t) => {
+    async (t) => {
       const { file, options } = files(t, call);
-      const program = join(root, "packages", "svc-gate", "src", "cli", "main.ts");
       const args = ["--contract", options.contract, "--now", "2026-01-15T12:00:00Z"];
-      const ran = (name: string, input: string): readonly [number | null, string] => {
-        const { status, stdout } = spawnSync(process.execPath, [program, "explain", name, ...args], {
-          input,
-          encoding: "utf8",
-        });
-        return [status, stdout];
+      const ran = async (name: string, input: string): Promise<readonly [number, string]> => {
+        const { code, stdout } = await command(["explain", name, ...args], { input });
+        return [code, stdout];
       };
-      const fromFile = ran(file, "");
+      const fromFile = await ran(file, "");
       assert.match(fromFile[1], /ESCALATE|BLOCK|ALLOW/);
-      assert.deepEqual(ran("-", readFileSync(file, "utf8")), fromFile);
-      assert.notEqual(ran("-", "")[0], 0, "positive control: without a call there is nothing to explain");
+      assert.deepEqual(await ran("-", readFileSync(file, "utf8")), fromFile);
+      assert.notEqual((await ran("-", ""))[0], 0, "positive control: without a call there is nothing to explain");
     },
   );
 

@@ -4,7 +4,6 @@
  * own list.
  */
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -35,6 +34,7 @@ import { jsonTypes } from "../../../packages/svc-gate/src/contract/schema/schema
 import { keywords } from "../../../packages/svc-gate/src/contract/schema/keywords.ts";
 import { calendarUnits, weekdays } from "../../../packages/svc-gate/src/contract/run/time.ts";
 import { modes, verdicts } from "../../../packages/svc-gate/src/wire/mod.ts";
+import { command } from "../../support/command.ts";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
@@ -239,19 +239,18 @@ suite("references to a schema", () => {
     });
   }
 
-  test("the files that init writes name a schema that init writes too and `schema` prints", (t) => {
+  test("the files that init writes name a schema that init writes too and `schema` prints", async (t) => {
     const folder = mkdtempSync(join(tmpdir(), "svc-gate-schema-"));
     t.after(() => rmSync(folder, { recursive: true }));
-    const program = join(root, "packages", "svc-gate", "src", "cli", "main.ts");
-    const run = (...args: readonly string[]): string =>
-      execFileSync(process.execPath, [program, ...args], { encoding: "utf8" });
-    run("init", folder);
+    assert.equal((await command(["init", folder])).code, 0);
     for (const path of ["mandate.yaml", "contracts/starter.yaml"]) {
       const target = join(folder, dirname(path), pointed(readFileSync(join(folder, path), "utf8")));
       assert.ok(existsSync(target), target);
       const kind = path === "mandate.yaml" ? "mandate" : "contract";
-      assert.equal(readFileSync(target, "utf8"), run("schema", kind));
+      assert.equal(readFileSync(target, "utf8"), (await command(["schema", kind])).stdout);
     }
-    assert.throws(() => run("schema", "contracts"), /has no schema/);
+    const refused = await command(["schema", "contracts"]);
+    assert.equal(refused.code, 2);
+    assert.match(refused.stderr, /has no schema/);
   });
 });

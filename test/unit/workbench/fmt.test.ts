@@ -4,11 +4,9 @@
  * comments, and a second run changes nothing.
  */
 import assert from "node:assert/strict";
-import { execFile, spawn } from "node:child_process";
 import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { text as textOf } from "node:stream/consumers";
 import { suite, test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
@@ -17,7 +15,9 @@ import { starterContract, starterMandate } from "../../../packages/svc-gate/src/
 import { layOut } from "../../../packages/workbench/src/commands/fmt/layout.ts";
 import { readYaml, renderDiagnostic, Report, toJson } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { spellValue } from "../../../packages/svc-gate/src/contract/ir.ts";
+import { command } from "../../support/command.ts";
 import { control } from "../../support/controls/control.ts";
+import { finish } from "../../support/gate.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 import { randomRuns } from "../../support/random-test.ts";
 
@@ -260,7 +260,6 @@ function withNotes(text: string, inserted: readonly Note[]): string {
 }
 
 suite("svc-gate fmt", () => {
-  const program = join(root, "packages", "svc-gate", "src", "cli", "main.ts");
   const messy = "contract:   c\ntools: {}\n";
 
   function folderWith(t: TestContext, files: Readonly<Record<string, string>>): string {
@@ -270,12 +269,9 @@ suite("svc-gate fmt", () => {
     return folder;
   }
 
-  function fmt(folder: string, ...args: readonly string[]): Promise<{ code: unknown; out: string }> {
-    return new Promise((resolve) => {
-      execFile(process.execPath, [program, "fmt", ...args], { cwd: folder }, (error, stdout, stderr) =>
-        resolve({ code: error?.code ?? 0, out: stdout + stderr }),
-      );
-    });
+  async function fmt(folder: string, ...args: readonly string[]): Promise<{ code: number; out: string }> {
+    const { code, stdout, stderr } = await command(["fmt", ...args], { folder });
+    return { code, out: stdout + stderr };
   }
 
   test("fmt --check names the files that would change, and fmt without it writes them", async (t) => {
@@ -285,31 +281,30 @@ suite("svc-gate fmt", () => {
       "fine.yaml": "contract: f\ntools: {}\n",
     });
     const file = join(folder, "c.yaml");
-    const found = await fmt(folder, "--check");
+    const found = await finish(t, ["fmt", "--check"], { cwd: folder });
     assert.equal(found.code, 1);
-    says("--check finds one file", found.out);
+    says("--check finds one file", found.stdout + found.stderr);
     assert.equal(readFileSync(file, "utf8"), messy);
-    const wrote = await fmt(folder);
+    const wrote = await fmt(folder, folder);
     assert.equal(wrote.code, 0);
     says("one file is written", wrote.out);
     assert.equal(readFileSync(file, "utf8"), "contract: c\ntools: {}\n");
-    const fine = await fmt(folder, "--check", "c.yaml");
+    const fine = await fmt(folder, "--check", file);
     assert.equal(fine.code, 0);
     says("--check finds no file", fine.out);
   });
 
   test("fmt reports the place of an error and leaves the file unchanged", async (t) => {
     const folder = folderWith(t, { "c.yaml": "contract: c\ntools: [\n" });
-    const { code, out } = await fmt(folder, "c.yaml");
+    const { code, out } = await fmt(folder, join(folder, "c.yaml"));
     assert.equal(code, 2);
     assert.match(out, /--> c\.yaml:3:1/);
     assert.equal(readFileSync(join(folder, "c.yaml"), "utf8"), "contract: c\ntools: [\n");
-    assert.equal((await fmt(folder, "none.yaml")).code, 2);
+    assert.equal((await fmt(folder, join(folder, "none.yaml"))).code, 2);
   });
 
   test("`fmt -` reads standard input and prints the result", async () => {
-    const child = spawn(process.execPath, [program, "fmt", "-"], { stdio: ["pipe", "pipe", "inherit"] });
-    child.stdin.end(messy);
-    assert.equal(await textOf(child.stdout), "contract: c\ntools: {}\n");
+    const printed = { code: 0, stdout: "contract: c\ntools: {}\n", stderr: "" };
+    assert.deepEqual(await command(["fmt", "-"], { input: messy }), printed);
   });
 });

@@ -1,5 +1,100 @@
-import { main } from "./program.ts";
+import { Command, CommanderError, type OutputConfiguration } from "commander";
+import { settings, version } from "../gate/mod.ts";
+import { io, runWith, type Io } from "./io.ts";
+import { run } from "./run.ts";
+import { addApprovals, addGrants } from "./usage/approvals.ts";
+import { addContractCommands } from "./usage/contract.ts";
+import { addLedgerCommands } from "./usage/ledger.ts";
+import { addOperatorCommands } from "./usage/operator.ts";
 
-const exitCode = await main(process.argv.slice(2), process);
-// Resources that a library leaves open (a solver's threads) must not keep a finished command running.
-process.exit(exitCode);
+/**
+ * Runs the command line once: it reads and writes only what `given` has, and ends nothing but the command.
+ *
+ * @param args the words after the program's name
+ * @returns the exit code
+ */
+export function main(args: readonly string[], given: Io): Promise<number> {
+  return runWith(given, async () => {
+    try {
+      const program = await programFor(args);
+      await program.parseAsync(args, { from: "user" });
+      return Number(given.exitCode ?? 0);
+    } catch (error) {
+      if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+      throw error;
+    }
+  });
+}
+
+/** Every command of the program. A gate that serves does not load the code of other packages. */
+export async function programFor(args: readonly string[]): Promise<Command> {
+  const program = new Command("svc-gate")
+    .description("May this AI agent's tool call run? A verdict with a reason, and a receipt that anyone can verify.")
+    .showHelpAfterError("(run svc-gate --help for the commands)")
+    .helpCommand(false)
+    .configureOutput(outputs())
+    .exitOverride();
+  addServe(program);
+  addContractCommands(program);
+  addLedgerCommands(program);
+  addOperatorCommands(program);
+  addApprovals(program);
+  addGrants(program);
+  program
+    .command("version")
+    .description("print the version")
+    .action(() => run(async () => ({ exitCode: 0, text: version })));
+  if (!program.commands.some((command) => command.name() === args[0]))
+    await (await import("./other-packages.ts")).addCommandsOfOtherPackages(program, args);
+  nameOwnHelp(program.commands, "svc-gate");
+  return program;
+}
+
+function addServe(program: Command): void {
+  const serving = program
+    .command("serve")
+    .description("answer checks over HTTP until SIGTERM or SIGINT")
+    .addHelpText(
+      "after",
+      "\nEvery option can be set by its variable instead; the option takes precedence." +
+        "\n\nExample:\n  SVC_MODE=enforce svc-gate serve --port 8787 --mandate mandate.yaml",
+    );
+  for (const { flag, variable, kind, doc, fallback } of settings) {
+    serving.option(`--${flag} <${kind}>`, `${doc} (${variable}${fallback === "" ? "" : `, by default ${fallback}`})`);
+  }
+  serving.action((options: Record<string, string | undefined>) => {
+    const flags = Object.fromEntries(settings.map(({ flag }) => [flag, options[camel(flag)]]));
+    return run(async () => (await import("./serve.ts")).serveCommand(flags), true);
+  });
+}
+
+function camel(flag: string): string {
+  return flag.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** Help and errors of the command line go where the call's output goes. */
+function outputs(): OutputConfiguration {
+  const { stdout, stderr } = io();
+  return {
+    writeOut: (text) => void stdout.write(text),
+    writeErr: (text) => void stderr.write(text),
+    getOutHelpWidth: () => widthOf(stdout),
+    getErrHelpWidth: () => widthOf(stderr),
+  };
+}
+
+function widthOf({ isTTY, columns = 80 }: Io["stdout"]): number {
+  return isTTY === true ? columns : 80;
+}
+
+/** The error for a wrong option names the help of the command that was called. */
+function nameOwnHelp(commands: readonly Command[], path: string): void {
+  for (const command of commands) {
+    const own = `${path} ${command.name()}`;
+    command.showHelpAfterError(`(run ${own} --help for its options)`);
+    nameOwnHelp(command.commands, own);
+  }
+}
+
+// The entry of the package calls `main` in the same way; tests start this file.
+if (import.meta.main) process.exit(await main(process.argv.slice(2), process));
