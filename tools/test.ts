@@ -46,8 +46,9 @@ const seconds = new Map<string, number>();
 const seeds: string[] = [];
 const ends = { failed: new Set<string>(), skipped: new Set<string>(), passedFiles: new Set<string>() };
 const execArgv = ["--disable-warning=ExperimentalWarning"]; // tags of tests
+const interrupted = killOnInterrupt();
 const files = selection.files.filter((file) => !prepared.leftOut.includes(file));
-const events = run({ files, concurrency: 3, timeout: 900_000, execArgv, signal: killOnInterrupt() });
+const events = run({ files, concurrency: 3, timeout: 900_000, execArgv, signal: interrupted });
 events.on("test:pass", ({ details, skip, todo, entryFile: file, name }) => {
   if (details.type === "suite" || skip === freshReason) return;
   if (skip === undefined && todo === undefined) counts.passed += 1;
@@ -74,6 +75,7 @@ events.on("test:diagnostic", ({ message }) => {
 await pipeline(events, new spec(), process.stdout, { end: false });
 await endPostgres();
 
+if (interrupted.aborted) process.exit(130);
 if (selection.isWhole && counts.failed === 0) writeSlowest(seconds);
 const controls = judgeControls(prepared, ends);
 printSlowest(seconds);
