@@ -76,7 +76,7 @@ await pipeline(events, new spec(), process.stdout, { end: false });
 await endPostgres();
 
 if (interrupted.aborted) process.exit(130);
-if (selection.isWhole && counts.failed === 0) writeSlowest(seconds);
+if (selection.isWhole) writeSlowest(seconds);
 const controls = judgeControls(prepared, ends);
 printSlowest(seconds);
 printLeft(selection);

@@ -264,7 +264,9 @@ const scenarios: readonly Scenario[] = [
         .map((part) => Buffer.from(part, "base64url").toString())
         .find((part) => part.includes('"pins"'));
       assert.ok(input !== undefined);
-      for (const value of ['"w"', "s1", "1200"]) assert.ok(!input.includes(value), `${value} in ${input}`);
+      // Salt and digests are random, and may contain anything.
+      const said = input.replace(/^\["[\w-]{22}"/, "").replaceAll(/[0-9a-f]{64}/g, "");
+      for (const value of ['"w"', "s1", "1200"]) assert.ok(!said.includes(value), `${value} in ${input}`);
     },
     defect: { within: "pinDigest", find: "return digest($text);", put: "return text;" },
   },

@@ -111,14 +111,15 @@ export const left: readonly string[] = [
 ];
 
 /**
- * The slowest files, slowest first: `npm run test:all` writes them. They start first, so that all cores are busy to the
- * end. Each line has the file's seconds and its name.
+ * The slowest files, slowest first: each run with all rounds writes them. They start first, so that all cores are busy to
+ * the end. Each line has the file's seconds and its name.
  */
 export const slowestFile = "test/slowest.txt";
 
-export function slowestFiles(): readonly string[] {
+export function slowestFiles(): ReadonlyMap<string, number> {
   const lines = existsSync(slowestFile) ? readFileSync(slowestFile, "utf8").split("\n") : [];
-  return lines.filter(Boolean).map((line) => line.replace(/^\d+ /, ""));
+  const found = lines.map((line) => /^(\d+) (.+)$/.exec(line)).filter((each) => each !== null);
+  return new Map(found.map(([, seconds, path = ""]) => [path, Number(seconds)]));
 }
 
 const product = ["package*.json", "bin/*", "packages/**/*.*", "contracts/**/*", "clients/*/*", "adapters/*", "tools/*"];
@@ -148,7 +149,7 @@ export function ringOf(path: string): Ring {
 
 /** Returns every test file, slowest first, then by name. */
 export function allFiles(): readonly string[] {
-  const slowest = slowestFiles();
+  const slowest = [...slowestFiles().keys()];
   const rank = (path: string): number => (slowest.indexOf(path) + slowest.length + 1) % (slowest.length + 1);
   const files = globSync("test/**/*.test.ts").map((path) => path.replaceAll("\\", "/"));
   return files.toSorted().toSorted((one, other) => rank(one) - rank(other));

@@ -1,5 +1,5 @@
-import { writeFileSync } from "node:fs";
-import { slowestFile } from "../../test/support/rings.ts";
+import { existsSync, writeFileSync } from "node:fs";
+import { slowestFile, slowestFiles } from "../../test/support/rings.ts";
 import type { Selection } from "./select.ts";
 
 type Seconds = ReadonlyMap<string, number>;
@@ -29,12 +29,13 @@ export function printSeeds(seeds: readonly string[]): void {
 }
 
 /**
- * Writes which files the next runs start first. Times are rounded to powers of two, so that the file changes only if a
- * test becomes much slower or faster.
+ * Writes which files the next runs start first; files that did not run now keep their time. Times are rounded to powers
+ * of two, so that the file changes only if a test becomes much slower or faster.
  */
 export function writeSlowest(seconds: Seconds): void {
-  const rounded = [...seconds].map(([path, time]) => [path, 2 ** Math.round(Math.log2(time))] as const);
-  const slow = slowestFirst(new Map(rounded.filter(([, time]) => time >= slowSeconds)));
+  const now = [...seconds].map(([path, time]) => [path, 2 ** Math.round(Math.log2(time))] as const);
+  const known = [...slowestFiles()].filter(([path]) => existsSync(path));
+  const slow = slowestFirst(new Map([...known, ...now])).filter(([, time]) => time >= slowSeconds);
   writeFileSync(slowestFile, slow.map(([path, time]) => `${time} ${path}\n`).join(""));
 }
 

@@ -13,7 +13,7 @@ export interface Selection {
   readonly reduces: readonly Sample[];
   /** True if each control runs, fresh or not. */
   readonly allControls: boolean;
-  /** True for a run of every file with all its rounds: it writes the order in which files start. */
+  /** True for a run of files with all their rounds: it writes which of them start first. */
   readonly isWhole: boolean;
 }
 
@@ -40,19 +40,20 @@ export function select(words: readonly string[], env: Readonly<NodeJS.ProcessEnv
   if (positionals.length > 0) return { ...whole, files: positionals.flatMap(expand) };
   const asked = (values.ring ?? rings).map(ringNamed);
   const files = allFiles().filter((path) => asked.includes(ringOf(path)));
-  if (values.all) return { ...whole, files, isWhole: values.ring === undefined };
+  if (values.all) return { ...whole, files, isWhole: true };
   const allControls = env["UPDATE_GOLDEN"] === "1";
   const reduced = env["TEST_ROUNDS"] === "whole" ? [] : samples;
   const isLeft = (path: string): boolean => left.includes(path);
   const isReduced = (path: string): boolean => reduced.some(({ file }) => file === path);
-  if (values.rest) return { ...whole, files: files.filter((path) => isLeft(path) || isReduced(path)), allControls };
+  if (values.rest)
+    return { ...whole, files: files.filter((path) => isLeft(path) || isReduced(path)), allControls, isWhole: true };
   const run = files.filter((path) => !isLeft(path));
   return {
     files: run,
     leavesOut: files.filter(isLeft),
     reduces: reduced.filter(({ file }) => run.includes(file)),
     allControls,
-    isWhole: false,
+    isWhole: reduced.length === 0,
   };
 }
 

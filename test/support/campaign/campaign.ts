@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from "node:crypto";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -220,7 +220,9 @@ function reloading(mandate: string, gates: Field["gates"], dice: Dice): { end():
   const run = async (): Promise<void> => {
     for (let edition = 1; !ending.signal.aborted; edition = 1 - edition) {
       await wait(dice.between(1000, 4000));
-      writeFileSync(mandate, contractOf(editions[edition] ?? 0));
+      // A gate that starts now must not read half of it.
+      writeFileSync(`${mandate}.new`, contractOf(editions[edition] ?? 0));
+      renameSync(`${mandate}.new`, mandate);
       await dice.oneOf(gates).replica.reload();
     }
   };

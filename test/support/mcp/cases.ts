@@ -68,7 +68,8 @@ const unreached =
   (answer: Parameters<typeof badGate>[1] | "closed", reason: RegExp): Run =>
   async (t, options) => {
     const url = answer === "closed" ? await closedPort() : await badGate(t, answer);
-    const proxy = await startProxy(t, { ...options, url });
+    const env = answer === "hang" ? { SVC_TIMEOUT: "2" } : {};
+    const proxy = await startProxy(t, { ...options, url, env });
     isRefused(await proxy.call("pay", { amount: 5 }), reason);
     assert.ok((await proxy.ask("tools/list")).result.tools.length > 5, "the run goes on");
     assert.deepEqual(proxy.ran(), []);
