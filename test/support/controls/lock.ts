@@ -5,8 +5,8 @@
  */
 import { createHash } from "node:crypto";
 import { globSync, readFileSync, statSync } from "node:fs";
-import { basename, dirname, posix } from "node:path";
-import { reading } from "../rings.ts";
+import { dirname, posix } from "node:path";
+import { reading, slowestFile } from "../rings.ts";
 
 export const lockFile = "test/controls.lock";
 
@@ -169,7 +169,7 @@ export function isKept(file: string): boolean {
 }
 
 function isSupport(path: string): boolean {
-  return !product.test(path) && basename(path) !== basename(lockFile);
+  return !product.test(path) && path !== lockFile && path !== slowestFile;
 }
 
 function isFile(path: string): boolean {
