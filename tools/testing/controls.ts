@@ -40,7 +40,7 @@ export function prepareControls(
   const startedMs = Date.now();
   const inputs = new Inputs();
   const known = [...currentLock().values()].filter(({ file }) => files.includes(file));
-  const fresh = known.filter((line) => inputs.digestOf(line) === line.digest);
+  const fresh = known.filter((line) => inputs.isFresh(line));
   const skipped = all ? [] : fresh.filter((line) => seed === undefined || !isDrawn(seed, keyOf(line)));
   const byFile = Map.groupBy(skipped, ({ file }) => file);
   const titles = [...byFile].map(([file, lines]) => [file, lines.map(({ title }) => title)] as const);

@@ -1,16 +1,15 @@
 import { spawnSync } from "node:child_process";
-import { Inputs, keyOf, lockFile, type Lock, type Noticed } from "../../test/support/controls/lock.ts";
+import { Inputs, keyOf, lockFile, readLock, type Lock, type Noticed } from "../../test/support/controls/lock.ts";
 
 /** Says of each control of the lock that is stale what changed since the commit that has its line. */
 export function explainStale(lock: Lock): readonly string[] {
   const inputs = new Inputs();
-  const stale = [...lock.values()].filter((line) => inputs.digestOf(line) !== line.digest);
+  const stale = [...lock.values()].filter((line) => !inputs.isFresh(line));
   const commits = commitsOfLines();
   const changes = new Map<string, ReadonlySet<string>>();
   const lines = stale.flatMap((line) => {
     const commit = commits.get(keyOf(line)) ?? "HEAD";
-    const changed = changes.get(commit) ?? changedSince(commit);
-    changes.set(commit, changed);
+    const changed = changes.getOrInsertComputed(commit, changedSince);
     return [`${line.file}: ${line.title || "the whole file"}`, ...reasons(line, { inputs, commit, changed })];
   });
   return [...lines, `${stale.length} of ${lock.size} lines are stale; a control without a line in ${lockFile} is too`];
@@ -33,10 +32,9 @@ function reasons(
 function commitsOfLines(): ReadonlyMap<string, string> {
   const blamed = git("blame", "-s", "--", lockFile);
   const found = blamed.flatMap((line) => {
-    const [, commit = "", key = ""] = /^\^?([0-9a-f]+) +\d+\) (\[.*\]) [0-9a-f]{32}$/.exec(line) ?? [];
-    if (key === "" || /^0+$/.test(commit)) return [];
-    const [file = "", title = ""] = JSON.parse(key) as readonly string[];
-    return [[keyOf({ file, title }), commit] as const];
+    const [, commit = "", own = ""] = /^\^?([0-9a-f]+) +\d+\) (.*)$/.exec(line) ?? [];
+    // Git shows zeros for a line that is not committed.
+    return /^0*$/.test(commit) ? [] : [...readLock(own).keys()].map((key) => [key, commit] as const);
   });
   return new Map(found);
 }

@@ -59,6 +59,12 @@ export class Inputs {
   readonly #imports = new Map<string, readonly string[]>();
   readonly #ofTests = new Map<string, readonly string[]>();
   readonly #globs = new Map<string, readonly string[]>();
+  readonly #changes = new Map<string, number>();
+
+  /** Returns whether nothing has changed on which the control depends. */
+  isFresh(line: Noticed): boolean {
+    return this.digestOf(line) === line.digest;
+  }
 
   /** Returns the digest of all that a control depends on; `undefined` if one of the files is gone. */
   digestOf(line: Dependent): string | undefined {
@@ -85,28 +91,24 @@ export class Inputs {
 
   /** Returns whether one of the files has changed since that moment, in milliseconds since 1970. */
   changedSince(moment: number, line: Dependent): boolean {
-    return this.of(line).some((path) => (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Infinity) > moment);
+    const changeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Infinity;
+    return this.of(line).some((path) => this.#changes.getOrInsertComputed(path, changeOf) > moment);
   }
 
   #ofTest(file: string): readonly string[] {
-    const known = this.#ofTests.get(file);
-    if (known !== undefined) return known;
-    const beside = globSync(`${file.replace(/\.test\.ts$/, "")}.*`).map(slashed);
-    const code = [...closure([file], (path) => this.#importsOf(path).filter(isSupport))];
-    const found = [...code, ...beside, ...code.flatMap((path) => this.#namedIn(path)).filter(isSupport)];
-    this.#ofTests.set(file, found);
-    return found;
+    return this.#ofTests.getOrInsertComputed(file, () => {
+      const beside = globSync(`${file.replace(/\.test\.ts$/, "")}.*`).map(slashed);
+      const code = [...closure([file], (path) => this.#importsOf(path).filter(isSupport))];
+      return [...code, ...beside, ...code.flatMap((path) => this.#namedIn(path)).filter(isSupport)];
+    });
   }
 
   #matching(patterns: readonly string[]): readonly string[] {
-    const key = patterns.join(" ");
-    const known =
-      this.#globs.get(key) ??
+    return this.#globs.getOrInsertComputed(patterns.join(" "), () =>
       globSync(patterns)
         .map(slashed)
-        .filter((path) => isFile(path) && !isMade.test(path));
-    this.#globs.set(key, known);
-    return known;
+        .filter((path) => isFile(path) && !isMade.test(path)),
+    );
   }
 
   #module(file: string): ReadonlySet<string> {
@@ -116,12 +118,10 @@ export class Inputs {
   }
 
   #importsOf(path: string): readonly string[] {
-    const known = this.#imports.get(path);
-    if (known !== undefined) return known;
-    const names = isCode.test(path) ? [...this.#textOf(path).matchAll(importPattern)] : [];
-    const found = names.map(([, name = ""]) => posix.join(dirname(path), name)).filter(isFile);
-    this.#imports.set(path, found);
-    return found;
+    return this.#imports.getOrInsertComputed(path, () => {
+      const names = isCode.test(path) ? [...this.#textOf(path).matchAll(importPattern)] : [];
+      return names.map(([, name = ""]) => posix.join(dirname(path), name)).filter(isFile);
+    });
   }
 
   /** Files that a program names in a text, from its own folder or from the repository's. */
@@ -131,15 +131,11 @@ export class Inputs {
   }
 
   #hashOf(path: string): string {
-    const known = this.#hashes.get(path) ?? createHash("sha256").update(this.#textOf(path)).digest("hex");
-    this.#hashes.set(path, known);
-    return known;
+    return this.#hashes.getOrInsertComputed(path, () => createHash("sha256").update(this.#textOf(path)).digest("hex"));
   }
 
   #textOf(path: string): string {
-    const text = this.#texts.get(path) ?? (isFile(path) ? readFileSync(path, "utf8") : "");
-    this.#texts.set(path, text);
-    return text;
+    return this.#texts.getOrInsertComputed(path, () => (isFile(path) ? readFileSync(path, "utf8") : ""));
   }
 }
 
