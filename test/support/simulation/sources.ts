@@ -20,8 +20,14 @@ const replacedInLedger: Readonly<Record<string, string>> = {
   "node:fs/promises": "./host-fs-promises.ts",
 };
 
-/** Limits that are reduced, so that small histories reach them often. */
-const smaller: readonly Mutation[] = [{ within: "logPagesMax", value: "12" }];
+/**
+ * Limits that are reduced: small histories reach the first one often. No thread rests, because the sources outlive a
+ * simulated process.
+ */
+const smaller: readonly Mutation[] = [
+  { within: "logPagesMax", value: "12" },
+  { within: "restingMax", value: "0" },
+];
 
 const root = new URL("../../../packages/svc-gate/src/", import.meta.url).href;
 const here = import.meta.url;

@@ -112,6 +112,11 @@ export class Caller {
     await this.#worker.terminate();
   }
 
+  /** Says whether the process lives as long as the thread. */
+  holdProcess(isHeld: boolean): void {
+    this.#worker[isHeld ? "ref" : "unref"]();
+  }
+
   #die(error: Error): void {
     this.#dead ??= error;
     for (const { reject } of this.#waiting.values()) reject(this.#dead);

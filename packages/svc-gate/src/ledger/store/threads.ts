@@ -23,6 +23,7 @@ export class Threads {
   readonly #module: URL;
   readonly #max: number;
   readonly #threads = new Set<Thread>();
+  readonly #resting = new Set<Caller>();
   #next = 1;
 
   /** @param module a module that calls `serveOpened` */
@@ -41,7 +42,7 @@ export class Threads {
       const said = await thread.caller.call<unknown>("open", place, options);
       return { said, remote: this.#remote(thread, place) };
     } catch (error) {
-      await this.#leave(thread);
+      await this.#leave(thread, false);
       throw error;
     }
   }
@@ -59,30 +60,50 @@ export class Threads {
   }
 
   async #end(thread: Thread, place: number): Promise<void> {
+    let isSound = false;
     try {
       if (!thread.caller.hasEnded) await thread.caller.call("close", place);
+      isSound = !thread.caller.hasEnded;
     } finally {
-      await this.#leave(thread);
+      await this.#leave(thread, isSound);
     }
   }
 
-  async #leave(thread: Thread): Promise<void> {
+  /** A thread that failed to open or to close an object is not used again. */
+  async #leave(thread: Thread, isSound: boolean): Promise<void> {
     thread.objects -= 1;
     if (thread.objects > 0) return;
     this.#threads.delete(thread);
-    await thread.caller.end();
+    if (isSound && this.#resting.size < restingMax) this.#rest(thread.caller);
+    else await thread.caller.end();
+  }
+
+  #rest(caller: Caller): void {
+    this.#resting.add(caller);
+    caller.holdProcess(false);
+    setTimeout(() => void (this.#resting.delete(caller) && caller.end()), restMs).unref();
+  }
+
+  #wake(): Caller | undefined {
+    const caller = this.#resting.values().find(({ hasEnded }) => !hasEnded);
+    if (caller !== undefined && this.#resting.delete(caller)) caller.holdProcess(true);
+    return caller;
   }
 
   #pick(): Thread {
     const living = [...this.#threads].filter(({ caller }) => !caller.hasEnded);
     if (living.length < this.#max) {
-      const thread = { caller: new Caller(startThread(this.#module)), objects: 0 };
+      const thread = { caller: this.#wake() ?? new Caller(startThread(this.#module)), objects: 0 };
       this.#threads.add(thread);
       return thread;
     }
     return living.reduce((least, thread) => (thread.objects < least.objects ? thread : least));
   }
 }
+
+/** So many threads without an object wait so long for the next one, because a start takes about 50 ms. */
+const restingMax = 2;
+const restMs = 5000;
 
 /** Limits the young generation: the objects of these threads are short-lived, and its memory stays resident. */
 function startThread(module: URL): Worker {

@@ -44,16 +44,16 @@ export function sqliteThreads(max: number): SqliteThreads {
   };
 }
 
+/** For ledgers that have their own threads. */
+const ownThreads = sqliteThreads(Infinity);
+
 /**
  * Opens the embedded store: SQLite with a write-ahead log in one folder, which one thread writes and another reads.
  *
  * @param threads by default the store has its own
  * @throws {LedgerRefused} if the ledger has another owner, is damaged, or is missing although it must exist
  */
-export async function openSqlite(
-  options: OpenOptions,
-  threads: SqliteThreads = sqliteThreads(1),
-): Promise<LedgerStore> {
+export async function openSqlite(options: OpenOptions, threads: SqliteThreads = ownThreads): Promise<LedgerStore> {
   const { remote, said } = await threads.writers.open(options);
   return new SqliteStore(options.folder, said as OpenedStore, remote, threads.readers);
 }
@@ -278,7 +278,7 @@ export async function readSqlite(
   folder: string,
 ): Promise<StoredHistory & { readonly history: HistoryReader; readonly close: () => Promise<void> }> {
   if (!hasLedger(folder)) throw new NoLedger(`there is no ledger in ${folder}`);
-  const reader = await startReader(sqliteThreads(1), folder);
+  const reader = await startReader(ownThreads, folder);
   const described = await reader.call<StoredHistory>("describe");
   return {
     ...described,
@@ -331,7 +331,7 @@ export interface Inspected extends Verification {
 export async function inspectSqlite(folder: string, inspection: Inspection): Promise<Inspected> {
   const { anchors, chainAlone, mustExist } = inspection;
   if (!hasLedger(folder)) throw mustExist ? gone(folder) : new NoLedger(`there is no ledger in ${folder}`);
-  const reader = await startReader(sqliteThreads(1), folder);
+  const reader = await startReader(ownThreads, folder);
   try {
     if (chainAlone) return await reader.call<Verification>("verifyChain", anchors);
     const check = await reader.call<Verification>("verify", 1, anchors);
