@@ -235,16 +235,12 @@ function fits(value: Value, part: Core, literals: readonly Literal[]): boolean {
 /** The expression where the part has the value. One question asks for the same ones thousands of times. */
 function withValue(core: Core, part: Core, value: Value): Core {
   const key = keyOf(part);
-  const known = knownWithValue.get(core) ?? new Map<string, Core>();
-  knownWithValue.set(core, known);
-  const name = `${key} ${spellValue(value)}`;
-  const made =
-    known.get(name) ??
+  const known = knownWithValue.getOrInsertComputed(core, () => new Map());
+  return known.getOrInsertComputed(`${key} ${spellValue(value)}`, () =>
     simplify(
       substitute(core, (inner) => (inner.op === part.op && keyOf(inner) === key ? constant(value, inner) : undefined)),
-    );
-  known.set(name, made);
-  return made;
+    ),
+  );
 }
 
 const knownWithValue = new WeakMap<Core, Map<string, Core>>();
@@ -297,13 +293,10 @@ function deniedItem({ core, positive }: Test, fold: Core & { op: "fold" }): read
 
 /** The test of a fold for the item of another one. */
 function inSlot(test: Core, from: number, to: number): Core {
-  const known = knownInSlot.get(test) ?? new Map<number, Core>();
-  knownInSlot.set(test, known);
-  const made =
-    known.get(to) ??
-    substitute(test, (part) => (part.op === "variable" && part.slot === from ? { ...part, slot: to } : undefined));
-  known.set(to, made);
-  return made;
+  const known = knownInSlot.getOrInsertComputed(test, () => new Map());
+  return known.getOrInsertComputed(to, () =>
+    substitute(test, (part) => (part.op === "variable" && part.slot === from ? { ...part, slot: to } : undefined)),
+  );
 }
 
 const knownInSlot = new WeakMap<Core, Map<number, Core>>();
