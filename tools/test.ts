@@ -1,14 +1,15 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
-import { join, relative, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
 import { pipeline } from "node:stream/promises";
-import { correctPlace, folderVariable, freshReason } from "../test/support/controls/control.ts";
+import { correctPlace, fileOf, folderVariable, freshReason } from "../test/support/controls/control.ts";
 import { keyOf } from "../test/support/controls/lock.ts";
 import { killOnInterrupt } from "../test/support/processes.ts";
 import { fastFolder, offerPostgres } from "../test/support/shared-postgres.ts";
+import { Batches } from "./testing/batches.ts";
 import { judgeControls, prepareControls } from "./testing/controls.ts";
-import { printLeft, printSeeds, printSlowest, writeSlowest } from "./testing/report.ts";
+import { drawnIn, printLeft, printSeeds, printSlowest, writeSlowest, type Drawn } from "./testing/report.ts";
 import { select } from "./testing/select.ts";
 
 /**
@@ -43,34 +44,39 @@ const prepared = prepareControls(shared, {
 const endPostgres = await offerPostgres(shared);
 
 const seconds = new Map<string, number>();
-const seeds: string[] = [];
+const seeds: Drawn[] = [];
 const ends = { failed: new Set<string>(), skipped: new Set<string>(), passedFiles: new Set<string>() };
 const execArgv = ["--disable-warning=ExperimentalWarning"]; // tags of tests
 const interrupted = killOnInterrupt();
 const files = selection.files.filter((file) => !prepared.leftOut.includes(file));
-const events = run({ files, concurrency: 3, timeout: 900_000, execArgv, signal: interrupted });
-events.on("test:pass", ({ details, skip, todo, entryFile: file, name }) => {
+const batches = new Batches(selection.areNamed ? [] : files, shared);
+const started = selection.areNamed ? files : batches.started;
+const events = run({ files: [...started], concurrency: 4, timeout: 900_000, execArgv, signal: interrupted });
+events.on("test:pass", (event) => {
+  const { details, skip, todo, name } = event;
   if (details.type === "suite" || skip === freshReason) return;
   if (skip === undefined && todo === undefined) counts.passed += 1;
   else {
     counts.skipped += 1;
-    ends.skipped.add(keyOf({ file: relative(".", file ?? ""), title: name }));
+    ends.skipped.add(keyOf({ file: fileOf(event), title: name }));
   }
 });
 events.on("test:fail", (event) => {
   correctPlace(event);
-  const { details, todo, entryFile: file, name } = event;
+  const { details, todo, name } = event;
   if (details.type === "suite" || todo !== undefined) return;
   counts.failed += 1;
-  ends.failed.add(keyOf({ file: relative(".", file ?? ""), title: name }));
+  ends.failed.add(keyOf({ file: fileOf(event), title: name }));
 });
 events.on("test:summary", ({ file, duration_ms: milliseconds, success }) => {
   if (file === undefined) return;
-  seconds.set(relative(".", file), milliseconds / 1000);
-  if (success) ends.passedFiles.add(relative(".", file));
+  const ran = batches.filesOf(file);
+  for (const each of ran) seconds.set(each, milliseconds / 1000 / ran.length);
+  if (success) for (const each of ran) ends.passedFiles.add(each);
 });
-events.on("test:diagnostic", ({ message }) => {
-  if (message.startsWith("random: ")) seeds.push(message);
+events.on("test:diagnostic", ({ message, file }) => {
+  const drawn = drawnIn(message, file);
+  if (drawn !== undefined) seeds.push(drawn);
 });
 await pipeline(events, new spec(), process.stdout, { end: false });
 await endPostgres();

@@ -4,11 +4,11 @@
  * must be the file's own default. Positive control: lists with planted mistakes are reported.
  */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { suite, test } from "node:test";
 import { control } from "../support/controls/control.ts";
 import { lockFile, readLock, writeLock } from "../support/controls/lock.ts";
-import { allFiles, left, ringOf, rings, samples, slowestFiles, type Sample } from "../support/rings.ts";
+import { allFiles, left, reading, ringOf, rings, samples, slowestFiles, type Sample } from "../support/rings.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -35,6 +35,10 @@ function faultsOfSample({ file, variable, rounds, whole }: Sample): readonly str
 function plainControls(source: string): readonly string[] {
   const titles = source.matchAll(/\b(?:test|it)\(\s*(["'`])(positive control\b.*?)\1/gis);
   return Array.from(titles, ([, , title = ""]) => title);
+}
+
+function withoutMatch(patterns: readonly string[]): readonly string[] {
+  return patterns.filter((pattern) => globSync(pattern).length === 0);
 }
 
 suite("the rings of tests", () => {
@@ -66,6 +70,15 @@ suite("the rings of tests", () => {
     );
   });
 
+  test("each pattern of the files that a kept test reads matches one", () => {
+    const patterns = reading.flatMap(({ tests, reads }) => [tests, ...reads]);
+    assert.deepEqual(withoutMatch(patterns), []);
+  });
+
+  control("positive control: a pattern that matches nothing is noticed", () => {
+    assert.deepEqual(withoutMatch(["test/*", "tests/*"]), ["tests/*"]);
+  });
+
   control("positive control: wrong lists are noticed", () => {
     const [sample] = samples;
     assert.ok(sample !== undefined);
@@ -78,7 +91,9 @@ suite("the rings of tests", () => {
   });
 
   test("each positive control is registered as one, so that the lock knows it", () => {
-    const found = [...files].flatMap((file) => plainControls(readFileSync(file, "utf8")).map((title) => [file, title]));
+    const sources = globSync("test/**/*.ts");
+    assert.ok(sources.length > files.size, "the helpers of tests were not found");
+    const found = sources.flatMap((file) => plainControls(readFileSync(file, "utf8")).map((title) => [file, title]));
     assert.deepEqual(found, []);
   });
 

@@ -44,9 +44,10 @@ async function startBench(t: TestContext, defects?: readonly Mutation[], more: N
     writeFileSync(join(folder, tenant, "desk.yaml"), contract);
     return `  ${tenant}: { mandate: ${tenant}/desk.yaml, mode: enforce }`;
   });
-  writeFileSync(join(folder, "tenants.yaml"), `tenants:\n${lines.join("\n")}\n`);
-  writeFileSync(join(folder, "notify.json"), JSON.stringify(endpoints), { mode: 0o600 });
-  const env = { SVC_TENANTS: "tenants.yaml", SVC_NOTIFY: "notify.json", ...more } as Record<string, string>;
+  const [tenants, notify] = [join(folder, "tenants.yaml"), join(folder, "notify.json")];
+  writeFileSync(tenants, `tenants:\n${lines.join("\n")}\n`);
+  writeFileSync(notify, JSON.stringify(endpoints), { mode: 0o600 });
+  const env = { SVC_TENANTS: tenants, SVC_NOTIFY: notify, ...more } as Record<string, string>;
   const desk = await startDesk(t, { folder, contract, persons: {}, env, ...(defects && { defects }) });
   const keys: Record<string, string> = {};
   for (const ledger of ledgers) {

@@ -3,6 +3,7 @@ import { execFile } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
+import { control } from "./controls/control.ts";
 import { root, temporaryFolder } from "./gate.ts";
 import type { Mutation } from "./mutation/mutate.ts";
 import { mutatedEnvironment, preload } from "./mutation/sources.ts";
@@ -145,7 +146,7 @@ export function testCases(title: string, cases: readonly Case[], { tags, counts 
   suite("positive control: a defect of the gate fails the case", { concurrency: 2 }, () => {
     for (const { name, defect } of cases) {
       if (defect === undefined) continue;
-      test(`the case "${name}" fails if ${defect.map(({ within }) => within).join(" and ")} is wrong`, async (t) => {
+      control(`the case "${name}" fails if ${defect.map(({ within }) => within).join(" and ")} is wrong`, async (t) => {
         const failed = failedIn(await output(t, fileText(cases), defect));
         assert.ok(failed.includes(name), `failed: ${failed.join("; ")}`);
       });
@@ -153,7 +154,7 @@ export function testCases(title: string, cases: readonly Case[], { tags, counts 
   });
 
   suite("positive control: a wrong expectation is noticed", () => {
-    test("each changed expectation fails its case and no other", async (t) => {
+    control("each changed expectation fails its case and no other", async (t) => {
       const changed = cases.flatMap((one) =>
         one.wrong.map(([from, to], index): Case => {
           const text = one.steps.join("\n");

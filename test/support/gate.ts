@@ -12,6 +12,8 @@ import { newFolder, removeFolder } from "./ledger-fixture.ts";
 
 export const root: string = fileURLToPath(new URL("../..", import.meta.url));
 export const main: string = join(root, "packages", "svc-gate", "src", "cli", "main.ts");
+/** Where Node keeps compiled sources. Without it each process that a test starts compiles the same sources again. */
+export const compiled = { NODE_COMPILE_CACHE: join(root, "node_modules", ".cache", "compiled") } as const;
 export const key = "a-key-that-only-this-test-knows";
 
 const any = "{ type: object, additionalProperties: true }";
@@ -53,6 +55,8 @@ export interface GateOptions extends GateFiles {
   /** The folder of an earlier gate, to be served again. */
   readonly folder?: string;
   readonly flags?: Readonly<Record<string, string>>;
+  /** Settings by their variables. */
+  readonly env?: Readonly<Record<string, string>>;
   /** By default those with which the command line starts a gate, without the tests of a reload. */
   readonly hooks?: ServeHooks;
 }
@@ -119,7 +123,7 @@ export async function startGate(t: Ending, options: GateOptions = {}): Promise<R
     mandate,
     "data-dir": join(folder, "data"),
   };
-  const configured = readConfig({}, { ...flags, ...options.flags });
+  const configured = readConfig(options.env ?? {}, { ...flags, ...options.flags });
   if (!configured.ok) throw new Error(configured.problem.join("\n"));
   const serving = await serve(configured.value.config, configured.value.warnings, options.hooks ?? routeHooks);
   // A fault leaves callers without an answer, so the test must fail at once.
@@ -228,7 +232,7 @@ export function runCommand(
   const imports = preload.flatMap((module) => ["--import", module]);
   const child = spawn(process.execPath, [...imports, main, ...args], {
     cwd: cwd ?? dirname(main),
-    env: { ...inherited, NODE_COMPILE_CACHE: join(root, "node_modules", ".cache", "compiled"), ...env },
+    env: { ...inherited, ...compiled, ...env },
   });
   child.stdin.on("error", () => undefined); // The command may end before it has read its input.
   child.stdin.end(input);

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
+import { control } from "./controls/control.ts";
 import { payments, startDesk, type Desk } from "./approvals.ts";
 import { cookieIn, pageOf, type ConsoleAnswer, type ConsolePage } from "./console.ts";
 import { temporaryFolder } from "./gate.ts";
@@ -70,7 +71,7 @@ export function runOidcRules(name: string, rules: readonly OidcRule[]): void {
   suite(name, { concurrency: 2 }, () => {
     for (const { rule, run, defect, ...options } of rules) {
       test(rule, async (t) => run(...(await startWithProvider(t, options)), t));
-      test(`positive control: a defect is noticed by "${rule}"`, async (t) => {
+      control(`positive control: a defect is noticed by "${rule}"`, async (t) => {
         const started = await startWithProvider(t, options, [defect].flat());
         await assert.rejects(async () => run(...started, t));
       });

@@ -16,6 +16,7 @@ export interface Sample {
 /** Tests of properties: `npm test` runs a part of their random cases. */
 const properties: readonly string[] = [
   "test/unit/workbench/fmt.test.ts",
+  "test/unit/contract/fuzz.test.ts",
   "test/unit/contract/run/decide.test.ts",
   "test/unit/contract/run/expressions.test.ts",
   "test/unit/contract/functions/functions.test.ts",
@@ -26,19 +27,23 @@ const properties: readonly string[] = [
 
 /** The tests that `npm test` and `--ring` leave to `npm run test:all`. Those commands print each entry at their end. */
 export const samples: readonly Sample[] = [
-  { file: "test/faults/campaigns/simulation.test.ts", variable: "SIMULATION_RUNS", rounds: 20, whole: 250 },
+  { file: "test/faults/campaigns/simulation.test.ts", variable: "SIMULATION_RUNS", rounds: 10, whole: 250 },
   { file: "test/faults/campaigns/model.test.ts", variable: "MODEL_RUNS", rounds: 30, whole: 300 },
   { file: "test/faults/campaigns/model-ledger.test.ts", variable: "LEDGER_RUNS", rounds: 1, whole: 6 },
   { file: "test/faults/campaigns/replay.test.ts", variable: "FIDELITY_RUNS", rounds: 500, whole: 3000 },
+  { file: "test/faults/campaigns/outcomes-model.test.ts", variable: "OUTCOME_RUNS", rounds: 5, whole: 20 },
+  { file: "test/faults/campaigns/approval-mutations.test.ts", variable: "MUTATIONS", rounds: 200, whole: 1000 },
+  { file: "test/faults/salts.test.ts", variable: "SALTS", rounds: 1_000_000, whole: 10_000_000 },
   { file: "test/faults/campaigns/hostile.test.ts", variable: "HOSTILE_RUNS", rounds: 500, whole: 3000 },
   { file: "test/faults/campaigns/pairs.test.ts", variable: "DIFF_PAIRS", rounds: 6, whole: 30 },
   { file: "test/faults/kill.test.ts", variable: "KILL_RUNS", rounds: 3, whole: 8 },
+  { file: "test/process/clients/clients.test.ts", variable: "CLIENT_RUNTIMES", rounds: 2, whole: 9 },
   { file: "test/process/agent/mcp-calls.test.ts", variable: "MCP_CALLS", rounds: 500, whole: 10_000 },
-  ...properties.map((file) => ({ file, variable: "PROPERTY_SHARE", rounds: 0.15, whole: 1 })),
+  ...properties.map((file) => ({ file, variable: "PROPERTY_SHARE", rounds: 0.05, whole: 1 })),
 ];
 
 /**
- * Files that `npm test` does not run, so that it ends within six minutes: each takes 15 seconds or more, or needs an agent
+ * Files that `npm test` does not run, so that it ends within four minutes: each takes 15 seconds or more, or needs an agent
  * host, which `npm test` does not install. CI runs them.
  */
 export const left: readonly string[] = [
@@ -50,6 +55,7 @@ export const left: readonly string[] = [
   "test/faults/campaigns/postgres.test.ts",
   "test/faults/campaigns/seeded.test.ts",
   "test/faults/campaigns/shell-second-parser.test.ts",
+  "test/faults/campaigns/shell.test.ts",
   "test/faults/campaigns/sql.test.ts",
   "test/faults/copies.test.ts",
   "test/faults/full-disk.test.ts",
@@ -90,12 +96,16 @@ export const left: readonly string[] = [
   "test/process/export/export.test.ts",
   "test/process/export/verifiers.test.ts",
   "test/process/hosts/doctor-hosts.test.ts",
+  "test/process/hosts/doctor-opencode.test.ts",
   "test/process/hosts/doctor.test.ts",
   "test/process/hosts/envoy.test.ts",
   "test/process/hosts/examples.test.ts",
   "test/process/hosts/frameworks.test.ts",
   "test/process/hosts/hook-mutants.test.ts",
+  "test/process/hosts/hosts-opencode.test.ts",
+  "test/process/hosts/hosts-programs.test.ts",
   "test/process/hosts/hosts.test.ts",
+  "test/process/hosts/judged-arguments.test.ts",
   "test/process/hosts/langchain.test.ts",
   "test/process/hosts/more-frameworks.test.ts",
   "test/process/hosts/mutants.test.ts",
@@ -122,6 +132,20 @@ export function slowestFiles(): ReadonlyMap<string, number> {
   return new Map(found.map(([, seconds, path = ""]) => [path, Number(seconds)]));
 }
 
+/** The kit's programs, and the versions of the hosts that npm and uv install for it. */
+const kit = ["*", "drivers/*", "repros/*", "{envoy,hosts,mcp,libraries/*}/{package,requirements}*"];
+/** What a released host reaches: adapters, clients, the commands on its machine, and the gate's answers to them. */
+const reached = [
+  "adapters/*",
+  ...kit.map((names) => `adapters/conformance/${names}`),
+  "clients/*/*",
+  "packages/agent/**/*.*",
+  "packages/svc-gate/src/{wire,gate/http}/**/*",
+  "contracts/hosts/*",
+  "docs/hosts/*",
+  "examples/agents/**/*",
+];
+
 const product = ["package*.json", "bin/*", "packages/**/*.*", "contracts/**/*", "clients/*/*", "adapters/*", "tools/*"];
 
 /**
@@ -136,6 +160,11 @@ export const reading: readonly { readonly tests: string; readonly reads: readonl
   {
     tests: "test/repository/deploy/*.test.ts",
     reads: ["Dockerfile", "compose.yaml", "deploy/**/*", "ops/**/*", "docs/guides/*", "mandate.yaml", ...product],
+  },
+  { tests: "test/process/hosts/*.test.ts", reads: reached },
+  {
+    tests: "test/repository/walls.test.ts",
+    reads: ["tsconfig*.json", "packages/**/tsconfig.json", ".oxlintrc.json", "package-lock.json"],
   },
 ];
 

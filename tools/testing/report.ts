@@ -1,4 +1,5 @@
 import { existsSync, writeFileSync } from "node:fs";
+import { relative } from "node:path";
 import { slowestFile, slowestFiles } from "../../test/support/rings.ts";
 import type { Selection } from "./select.ts";
 
@@ -22,10 +23,23 @@ export function printLeft({ leavesOut, reduces }: Selection): void {
     console.log(`  ${file}: ${variable}=${whole} (here ${process.env[variable]})`);
 }
 
-export function printSeeds(seeds: readonly string[]): void {
-  if (seeds.length === 0) return;
-  console.log("\nseeds of random tests:");
-  for (const seed of seeds.toSorted()) console.log(`  ${seed.replace(/^random: /, "")}`);
+/** The seed of a random test, as the variable that repeats its cases. */
+export interface Drawn {
+  readonly file: string;
+  readonly repeat: string;
+}
+
+/** Reads a line of `printSeed`, in test/support/random-test.ts. */
+export function drawnIn(message: string, file = ""): Drawn | undefined {
+  const repeat = /^random: .*\((\w+=-?\d+) repeats them\)$/.exec(message)?.[1];
+  return repeat === undefined ? undefined : { file: relative(".", file), repeat };
+}
+
+export function printSeeds(all: readonly Drawn[]): void {
+  if (all.length === 0) return;
+  console.log("\nthe seeds of random tests; with the variable, the file draws the same cases again:");
+  const lines = new Set(all.map(({ file, repeat }) => `  ${repeat.padEnd(30)} ${file}`));
+  for (const line of [...lines].toSorted()) console.log(line);
 }
 
 /**

@@ -7,6 +7,8 @@ import { allFiles, left, ringOf, rings, samples, type Ring, type Sample } from "
 /** The tests of a run. */
 export interface Selection {
   readonly files: readonly string[];
+  /** True if the words of the command name the files. Then each has a process of its own. */
+  readonly areNamed: boolean;
   /** The files that this run leaves to `npm run test:all`. */
   readonly leavesOut: readonly string[];
   /** The random tests whose rounds this run reduces. */
@@ -36,8 +38,8 @@ export function select(words: readonly string[], env: Readonly<NodeJS.ProcessEnv
     for (const line of explainStale(currentLock())) console.log(line);
     process.exit();
   }
-  const whole = { leavesOut: [], reduces: [], allControls: true, isWhole: false };
-  if (positionals.length > 0) return { ...whole, files: positionals.flatMap(expand) };
+  const whole = { areNamed: false, leavesOut: [], reduces: [], allControls: true, isWhole: false };
+  if (positionals.length > 0) return { ...whole, files: positionals.flatMap(expand), areNamed: true };
   const asked = (values.ring ?? rings).map(ringNamed);
   const files = allFiles().filter((path) => asked.includes(ringOf(path)));
   if (values.all) return { ...whole, files, isWhole: true };
@@ -49,6 +51,7 @@ export function select(words: readonly string[], env: Readonly<NodeJS.ProcessEnv
     return { ...whole, files: files.filter((path) => isLeft(path) || isReduced(path)), allControls, isWhole: true };
   const run = files.filter((path) => !isLeft(path));
   return {
+    areNamed: false,
     files: run,
     leavesOut: files.filter(isLeft),
     reduces: reduced.filter(({ file }) => run.includes(file)),

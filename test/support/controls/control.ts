@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 import { test, type TestContext, type TestOptions } from "node:test";
+import { fileURLToPath } from "node:url";
 import { getCallSites } from "node:util";
 
 /** The variable with the folder in which tools/test.ts and the tests of a run tell each other about controls. */
@@ -25,17 +26,20 @@ export interface Report {
 type Body = (t: TestContext) => unknown;
 
 interface Control {
+  /** The test's file, from the repository's folder. */
+  readonly file: string;
   readonly title: string;
   readonly mutated: Set<string>;
   state: Report["state"];
 }
 
+type Titles = Readonly<Record<string, readonly string[]>>;
+
 const folder = process.env[folderVariable];
-const file = posix(process.argv[1] ?? "");
-const fresh = new Set(folder === undefined ? [] : freshTitles(folder));
-const controls = new Map<string, Control>();
+const fresh = folder === undefined ? {} : freshIn(folder);
+const controls: Control[] = [];
 const running = new AsyncLocalStorage<Control>();
-/** Files that were changed outside a control, such as in a hook: they count for each control of the test's file. */
+/** Files that were changed outside a control, such as in a hook: they count for each control of the process. */
 const mutatedForAll = new Set<string>();
 
 /**
@@ -45,11 +49,12 @@ const mutatedForAll = new Set<string>();
  */
 export function control(title: string, ...[options, body]: [Body] | [TestOptions, Body]): void {
   const [given, run] = typeof options === "function" ? [{}, options] : [options, body as Body];
-  const name = ownName(title);
-  const isFresh = fresh.has(name);
-  const own: Control = { title: name, state: isFresh ? "fresh" : "not run", mutated: new Set() };
-  controls.set(name, own);
-  const tags = [...(given.tags ?? []), placeTag()];
+  const [place, file] = placeOfCall();
+  const name = ownName(file, title);
+  const isFresh = fresh[file]?.includes(name) === true;
+  const own: Control = { file, title: name, state: isFresh ? "fresh" : "not run", mutated: new Set() };
+  controls.push(own);
+  const tags = [...(given.tags ?? []), `at:${place}`, `of:${file}`];
   void test(title, { ...given, tags, ...(isFresh && { skip: freshReason }) }, (t) =>
     running.run(own, async () => {
       await run(t);
@@ -58,17 +63,41 @@ export function control(title: string, ...[options, body]: [Body] | [TestOptions
   );
 }
 
-/** For Node, each control is in this file. The tag has the place where `control` was called. */
-function placeTag(): string {
-  const { lineNumber = 1, columnNumber = 1 } = getCallSites(3)[2] ?? {};
-  return `at:${lineNumber}:${columnNumber}`;
+/**
+ * For Node, each control is in this file. Returns where `control` was called, as a line, a column and a path, and the
+ * test's file: one process may run several files.
+ */
+function placeOfCall(): readonly [place: string, file: string] {
+  const sites = getCallSites(50).slice(2);
+  const { scriptName = "", lineNumber = 1, columnNumber = 1 } = sites[0] ?? {};
+  const script = sites.find((site) => site.scriptName.endsWith(".test.ts"))?.scriptName ?? process.argv[1] ?? "";
+  return [`${lineNumber}:${columnNumber}:${pathOf(scriptName)}`, posix(pathOf(script))];
 }
 
-/** Gives an event of Node's runner the place where the control was called, for the list of failed tests. */
-export function correctPlace(event: { readonly entryFile?: string; readonly tags?: readonly string[] }): void {
-  const place = event.tags?.map((tag) => /^at:(\d+):(\d+)$/.exec(tag)).find((found) => found !== null);
-  if (place === undefined) return;
-  Object.assign(event, { file: event.entryFile, line: Number(place[1]), column: Number(place[2]) });
+function pathOf(script: string): string {
+  return script.startsWith("file:") ? fileURLToPath(script) : script;
+}
+
+/** An event of Node's runner about a test. */
+interface TestEvent {
+  /** The file that the runner started. */
+  readonly entryFile?: string;
+  readonly tags?: readonly string[];
+}
+
+/** Gives an event the place where the control was called, for the list of failed tests. */
+export function correctPlace(event: TestEvent): void {
+  const [, line, column, path] = tagged(event, /^at:(\d+):(\d+):(.*)$/) ?? [];
+  if (path !== undefined) Object.assign(event, { file: path, line: Number(line), column: Number(column) });
+}
+
+/** Returns the file of a control, or else the file that the runner started, from the repository's folder. */
+export function fileOf(event: TestEvent): string {
+  return tagged(event, /^of:(.*)$/)?.[1] ?? posix(event.entryFile ?? "");
+}
+
+function tagged({ tags = [] }: TestEvent, pattern: RegExp): readonly string[] | undefined {
+  return tags.map((tag) => pattern.exec(tag)).find((found) => found !== null) ?? undefined;
 }
 
 /** Notes that the control that runs now changes this file of the repository. */
@@ -77,10 +106,11 @@ export function noteMutated(path: string): void {
 }
 
 /** Two controls of a file may have one title: the second is called `title (2)`. */
-function ownName(title: string): string {
+function ownName(file: string, title: string): string {
+  const known = controls.filter((each) => each.file === file).map((each) => each.title);
   for (let count = 1; ; count += 1) {
     const name = count === 1 ? title : `${title} (${count})`;
-    if (!controls.has(name)) return name;
+    if (!known.includes(name)) return name;
   }
 }
 
@@ -88,15 +118,14 @@ function posix(path: string): string {
   return relative(process.cwd(), path).split(sep).join("/");
 }
 
-function freshTitles(place: string): readonly string[] {
+function freshIn(place: string): Titles {
   const list = join(place, freshName);
-  if (!existsSync(list)) return [];
-  return (JSON.parse(readFileSync(list, "utf8")) as Readonly<Record<string, readonly string[]>>)[file] ?? [];
+  return existsSync(list) ? (JSON.parse(readFileSync(list, "utf8")) as Titles) : {};
 }
 
 if (folder !== undefined)
   process.once("exit", () => {
-    const reports = [...controls.values()].map(({ title, state, mutated }) => {
+    const reports = controls.map(({ file, title, state, mutated }) => {
       const report: Report = { file, title, state, mutated: [...new Set([...mutated, ...mutatedForAll])].toSorted() };
       return `${JSON.stringify(report)}\n`;
     });

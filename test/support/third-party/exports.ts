@@ -8,6 +8,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
+import { control } from "../controls/control.ts";
 import { fillLedger } from "../../../bench/fill.ts";
 import { command } from "../command.ts";
 import { startGate, temporaryFolder, type Running } from "../gate.ts";
@@ -104,7 +105,7 @@ suite("exports that `svc-gate export` writes", () => {
     await exported(t, await startGate(t, { folder }), 66_000);
   });
 
-  test("positive control: a change in the export is found", async (t) => {
+  control("positive control: a change in the export is found", async (t) => {
     const found = needPrograms(t, "fsck");
     if (found === undefined) return;
     const gate = await startGate(t);

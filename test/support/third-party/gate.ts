@@ -9,6 +9,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, suite, test, type TestContext } from "node:test";
+import { control } from "../controls/control.ts";
 import { fillLedger } from "../../../bench/fill.ts";
 import { leafHash, parseLeaf } from "../../../packages/svc-gate/src/ledger/entry/leaf.ts";
 import { publicBytes, verifierKey } from "../../../packages/svc-gate/src/ledger/tree/note.ts";
@@ -41,7 +42,7 @@ suite("a running gate", () => {
     await asking;
   });
 
-  test("positive control: fsck fails without the key, or with one flipped byte in any answer", async (t) => {
+  control("positive control: fsck fails without the key, or with one flipped byte in any answer", async (t) => {
     const found = needPrograms(t, "fsck");
     if (found === undefined) return;
     const gate = await startGate(t);

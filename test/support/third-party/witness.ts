@@ -7,6 +7,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
+import { control } from "../controls/control.ts";
 import { openCheckpoint } from "../../../packages/svc-gate/src/ledger/tree/checkpoint.ts";
 import { parseVerifierKey, type VerifierKey } from "../../../packages/svc-gate/src/ledger/tree/note.ts";
 import { temporaryFolder } from "../gate.ts";
@@ -81,31 +82,34 @@ for (const [name, start] of Object.entries(witnesses))
       ]);
     });
 
-    test("positive control: the witness refuses a second history, an older head, another key and another log", async (t) => {
-      const log = makeLog({ origin, size: 300 });
-      const witness = await start(t, { origin, vkey: log.vkey });
-      if (witness === undefined) return;
-      const fork = makeLog({ origin, size: 300, fork: 199, signer: log.signer });
-      const stranger = makeLog({ origin, size: 300 });
-      const other = makeLog({ origin: "svc-gate/other", size: 300 });
-      assert.equal((await addCheckpoint(witness, log, 0, 200)).status, 200);
-      const refused = [
-        await addCheckpoint(witness, fork, 200, 300),
-        await addCheckpoint(witness, fork, 200, 200),
-        await addCheckpoint(witness, fork, 0, 300),
-        await addCheckpoint(witness, log, 0, 100),
-      ];
-      assert.deepEqual(
-        refused.map(({ status }) => status),
-        [422, 422, 409, 409],
-      );
-      assert.deepEqual([refused[2]?.text, refused[3]?.text], ["200\n", "200\n"], "the size that it knows");
-      // C2SP wants 403 and 404; OmniWitness answers the first with 500, litewitness the second with 403.
-      const strange = [await addCheckpoint(witness, stranger, 200, 300), await addCheckpoint(witness, other, 0, 300)];
-      assert.ok(
-        strange.every(({ status, text }) => status >= 400 && !text.includes("\u2014")),
-        JSON.stringify(strange),
-      );
-      assert.equal((await addCheckpoint(witness, log, 200, 300)).status, 200, "the honest history goes on");
-    });
+    control(
+      "positive control: the witness refuses a second history, an older head, another key and another log",
+      async (t) => {
+        const log = makeLog({ origin, size: 300 });
+        const witness = await start(t, { origin, vkey: log.vkey });
+        if (witness === undefined) return;
+        const fork = makeLog({ origin, size: 300, fork: 199, signer: log.signer });
+        const stranger = makeLog({ origin, size: 300 });
+        const other = makeLog({ origin: "svc-gate/other", size: 300 });
+        assert.equal((await addCheckpoint(witness, log, 0, 200)).status, 200);
+        const refused = [
+          await addCheckpoint(witness, fork, 200, 300),
+          await addCheckpoint(witness, fork, 200, 200),
+          await addCheckpoint(witness, fork, 0, 300),
+          await addCheckpoint(witness, log, 0, 100),
+        ];
+        assert.deepEqual(
+          refused.map(({ status }) => status),
+          [422, 422, 409, 409],
+        );
+        assert.deepEqual([refused[2]?.text, refused[3]?.text], ["200\n", "200\n"], "the size that it knows");
+        // C2SP wants 403 and 404; OmniWitness answers the first with 500, litewitness the second with 403.
+        const strange = [await addCheckpoint(witness, stranger, 200, 300), await addCheckpoint(witness, other, 0, 300)];
+        assert.ok(
+          strange.every(({ status, text }) => status >= 400 && !text.includes("\u2014")),
+          JSON.stringify(strange),
+        );
+        assert.equal((await addCheckpoint(witness, log, 200, 300)).status, 200, "the honest history goes on");
+      },
+    );
   });
