@@ -9,7 +9,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { startModel, type ScriptedModel } from "../../packages/agent/src/model/server.ts";
 import type { ScriptedCall, ScriptedTurn } from "../../packages/agent/src/model/script.ts";
-import { root, temporaryFolder, type Ending } from "../../test/support/gate.ts";
+import { compiled, root, temporaryFolder, type Ending } from "../../test/support/gate.ts";
 import { startBadGate } from "./bad-gate.ts";
 import type { Call, Driver, Ended, Host, HostCase, HostPlace, Plan, Turn } from "./case.ts";
 import { cases } from "./cases.ts";
@@ -189,6 +189,7 @@ function environmentIn(folder: string, proxy: Proxy): HostPlace["env"] {
     HOME: join(folder, "home"),
     TMPDIR: join(folder, "tmp"),
     LANG: "C.UTF-8",
+    ...compiled,
     NO_PROXY: "127.0.0.1,localhost",
     no_proxy: "127.0.0.1,localhost",
     ...Object.fromEntries(proxies.map((name) => [name, proxy.url])),

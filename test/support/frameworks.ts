@@ -3,11 +3,14 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { TestContext } from "node:test";
+import { test, type TestContext } from "node:test";
 import { installed, type folders } from "../../adapters/conformance/hosts.ts";
+import { control } from "./controls/control.ts";
 import { root, temporaryFolder } from "./gate.ts";
 import type { Mutation } from "./mutation/mutate.ts";
 import { mutatedPython } from "./mutation/python.ts";
+
+const notInstalled = "the framework is not installed: run npm run hosts";
 
 /** One change to an adapter. */
 type Fault = readonly [file: string, mutation: Mutation];
@@ -41,8 +44,8 @@ export function check(
   lines: readonly Line[],
   adapters = join(root, "adapters"),
 ): void {
-  const python = join(installed(folder), ".venv", "bin", "python");
-  if (!existsSync(python)) return t.skip("the framework is not installed: run npm run hosts");
+  const python = pythonOf(folder);
+  if (!existsSync(python)) return t.skip(notInstalled);
   const prints = lines.map(([expression]) => `    print(await said(${expression}))`).join("\n");
   const text = `${shared}${program}\nasync def main():\n${prints}\nasyncio.run(main())`;
   const words = ["-B", "-W", "ignore", "-c", text, adapters];
@@ -52,21 +55,28 @@ export function check(
     assert.ok(found[index]?.includes(says), `${expression}: ${found[index]}\n${stderr}`);
 }
 
-/** As check. Positive control: with each fault the lines differ. */
-export function checkWithFaults(
-  t: TestContext,
+/** As `check`, as a test. Its positive control: with each fault the lines differ. */
+export function testWithFaults(
+  title: string,
   folder: (typeof folders)[number],
   program: string,
   lines: readonly Line[],
   faults: readonly Fault[],
 ): void {
-  check(t, folder, program, lines);
-  const python = join(installed(folder), ".venv", "bin", "python");
-  if (!existsSync(python)) return;
-  for (const [file, mutation] of faults) {
-    const adapters = join(temporaryFolder(t), "adapters");
-    cpSync(join(root, "adapters"), adapters, { recursive: true, filter: (path) => !path.endsWith("conformance") });
-    writeFileSync(join(adapters, file), mutatedPython(python, join(root, "adapters", file), [mutation]));
-    assert.throws(() => check(t, folder, program, lines, adapters), assert.AssertionError, JSON.stringify(mutation));
-  }
+  test(title, (t) => check(t, folder, program, lines));
+  control(`positive control: ${title}: a broken adapter is noticed`, (t) => {
+    const python = pythonOf(folder);
+    if (!existsSync(python)) return t.skip(notInstalled);
+    for (const [file, mutation] of faults) {
+      const adapters = join(temporaryFolder(t), "adapters");
+      cpSync(join(root, "adapters"), adapters, { recursive: true, filter: (path) => !path.endsWith("conformance") });
+      writeFileSync(join(adapters, file), mutatedPython(python, join(root, "adapters", file), [mutation]));
+      assert.throws(() => check(t, folder, program, lines, adapters), assert.AssertionError, JSON.stringify(mutation));
+    }
+    return undefined;
+  });
+}
+
+function pythonOf(folder: (typeof folders)[number]): string {
+  return join(installed(folder), ".venv", "bin", "python");
 }

@@ -16,13 +16,11 @@ import { opencode } from "./opencode.ts";
 import { pydanticAi } from "./pydantic-ai.ts";
 import { smolagents } from "./smolagents.ts";
 
-/** Every host of the kit. */
-export const drivers: readonly Driver[] = [
-  ...claudeCode,
-  codex,
-  geminiCli,
-  copilotCli,
-  opencode,
+/** Hosts that run as programs of their own. */
+export const programs: readonly Driver[] = [...claudeCode, codex, geminiCli, copilotCli, opencode];
+
+/** Hosts that are libraries of a program. */
+export const libraries: readonly Driver[] = [
   ...agentSdk,
   ...aiSdk,
   crewai,
@@ -35,3 +33,6 @@ export const drivers: readonly Driver[] = [
   pydanticAi,
   ...smolagents,
 ];
+
+/** Every host of the kit. */
+export const drivers: readonly Driver[] = [...programs, ...libraries];

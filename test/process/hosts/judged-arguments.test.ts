@@ -3,8 +3,7 @@
  * calls tools in the real framework, with a client that allows everything, and prints what was judged and what ran. Positive
  * control: adapters without each rule print something else.
  */
-import { test } from "node:test";
-import { checkWithFaults } from "../../support/frameworks.ts";
+import { testWithFaults } from "../../support/frameworks.ts";
 import type { Mutation } from "../../support/mutation/mutate.ts";
 
 const recording = `
@@ -41,8 +40,10 @@ const hidden = {
 } as const;
 const iterators = { within: "plain", find: 'hasattr(value, "__next__")', put: "False" } as const;
 
-test("the guard shows the call to the functions of the platform, which cannot change what is judged or run", (t) => {
-  const program = `${recording}
+testWithFaults(
+  "the guard shows the call to the functions of the platform, which cannot change what is judged or run",
+  "libraries/python",
+  `${recording}
 from svc_gate_guard import Guard, GuardedCall
 async def judged(**settings):
     gate = Recording()
@@ -52,22 +53,18 @@ async def judged(**settings):
     return (await guard.judge(call)).runs, gate.asked, call.input
 def change(call):
     call.input["to"]["amount"] = 5
-`;
-  const judged = "(True, [{'to': {'amount': 900}}], {'to': {'amount': 900}})";
-  checkWithFaults(
-    t,
-    "libraries/python",
-    program,
-    [
-      ["judged(facts=change)", judged],
-      ["judged(choose=change)", judged],
-    ],
-    [["svc_gate_guard.py", { within: "_judging", find: "copy.deepcopy(call.input)", put: "call.input" }]],
-  );
-});
+`,
+  [
+    ["judged(facts=change)", "(True, [{'to': {'amount': 900}}], {'to': {'amount': 900}})"],
+    ["judged(choose=change)", "(True, [{'to': {'amount': 900}}], {'to': {'amount': 900}})"],
+  ],
+  [["svc_gate_guard.py", { within: "_judging", find: "copy.deepcopy(call.input)", put: "call.input" }]],
+);
 
-test("a judgement of the guard is good for one run", (t) => {
-  const program = `${recording}
+testWithFaults(
+  "a judgement of the guard is good for one run",
+  "libraries/python",
+  `${recording}
 from svc_gate_guard import Guard, GuardedCall
 async def twice():
     guard = Guard(Recording())
@@ -75,18 +72,15 @@ async def twice():
     async def work():
         return "paid"
     return [await guard.run_judged(judgement, work, lambda refused: refused.reason) for _ in range(2)]
-`;
-  checkWithFaults(
-    t,
-    "libraries/python",
-    program,
-    [["twice()", "['paid', 'Svc: the verdict of this call was already used; the action is blocked.']"]],
-    [["svc_gate_guard.py", { within: "Guard.run_judged", find: "judgement.begun.append(True)", put: "None" }]],
-  );
-});
+`,
+  [["twice()", "['paid', 'Svc: the verdict of this call was already used; the action is blocked.']"]],
+  [["svc_gate_guard.py", { within: "Guard.run_judged", find: "judgement.begun.append(True)", put: "None" }]],
+);
 
-test("the adapter of Pydantic AI judges all that a tool gets, and runs no function of the output", (t) => {
-  const program = `${recording}${models}
+testWithFaults(
+  "the adapter of Pydantic AI judges all that a tool gets, and runs no function of the output",
+  "libraries/python",
+  `${recording}${models}
 from pydantic_ai import Agent, TextOutput
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
@@ -106,36 +100,30 @@ async def called(name, args, **options):
 def shout(text: str) -> str:
     ran.append(text)
     return text
-`;
-  checkWithFaults(
-    t,
-    "libraries/python",
-    program,
+`,
+  [
+    ['called("give", PAYMENT)', "(True, "],
+    ['called("each", {"amounts": [5, 900]})', "[], [])"],
     [
-      ['called("give", PAYMENT)', "(True, "],
-      ['called("each", {"amounts": [5, 900]})', "[], [])"],
-      [
-        'called("final_result", PAYMENT, output_type=give)',
-        "svc-gate cannot guard this agent: the function give runs without a tool: make it a tool', [])",
-      ],
-      [
-        "called(None, {}, output_type=TextOutput(shout))",
-        "the function shout runs without a tool: make it a tool', [])",
-      ],
+      'called("final_result", PAYMENT, output_type=give)',
+      "svc-gate cannot guard this agent: the function give runs without a tool: make it a tool', [])",
     ],
+    ["called(None, {}, output_type=TextOutput(shout))", "the function shout runs without a tool: make it a tool', [])"],
+  ],
+  [
+    ["svc_gate_guard.py", hidden],
+    ["svc_gate_guard.py", iterators],
     [
-      ["svc_gate_guard.py", hidden],
-      ["svc_gate_guard.py", iterators],
-      [
-        "svc_gate_pydantic_ai.py",
-        { within: "GateCapability.before_output_process", find: "output_context.has_function", put: "False" },
-      ],
+      "svc_gate_pydantic_ai.py",
+      { within: "GateCapability.before_output_process", find: "output_context.has_function", put: "False" },
     ],
-  );
-});
+  ],
+);
 
-test("the adapter of LangChain judges all that a tool gets, and refuses a tool with another way to run", (t) => {
-  const program = `${recording}${models}
+testWithFaults(
+  "the adapter of LangChain judges all that a tool gets, and refuses a tool with another way to run",
+  "libraries/langchain",
+  `${recording}${models}
 from langchain_core.tools import BaseTool, tool
 from svc_gate_langchain import guarded
 async def called(function, args):
@@ -150,29 +138,26 @@ class Direct(BaseTool):
         return "paid"
     def invoke(self, *given, **more):
         return self._run()
-`;
-  checkWithFaults(
-    t,
-    "libraries/langchain",
-    program,
+`,
+  [
+    ["called(give, PAYMENT)", "(True, "],
+    ['called(each, {"amounts": [5, 900]})', "[], [])"],
+    ["called(Direct(), {})", "direct has a method invoke of its own, which may run it without a check"],
+  ],
+  [
+    ["svc_gate_guard.py", hidden],
+    ["svc_gate_guard.py", iterators],
     [
-      ["called(give, PAYMENT)", "(True, "],
-      ['called(each, {"amounts": [5, 900]})', "[], [])"],
-      ["called(Direct(), {})", "direct has a method invoke of its own, which may run it without a check"],
+      "svc_gate_langchain.py",
+      { within: "_problem_of", find: 'getattr(kind, way).__module__.startswith("langchain_core.")', put: "True" },
     ],
-    [
-      ["svc_gate_guard.py", hidden],
-      ["svc_gate_guard.py", iterators],
-      [
-        "svc_gate_langchain.py",
-        { within: "_problem_of", find: 'getattr(kind, way).__module__.startswith("langchain_core.")', put: "True" },
-      ],
-    ],
-  );
-});
+  ],
+);
 
-test("the plugin of Google's ADK refuses an agent without plugins that a toolset shows only in the run", (t) => {
-  const program = `
+testWithFaults(
+  "the plugin of Google's ADK refuses an agent without plugins that a toolset shows only in the run",
+  "libraries/python",
+  `
 from google.adk.agents import LlmAgent
 from google.adk.tools import AgentTool
 from svc_gate_google_adk import GatePlugin
@@ -182,23 +167,18 @@ async def called(**more):
     context = type("Context", (), {"tool_confirmation": None})()
     await GatePlugin(gate).before_tool_callback(tool=tool, tool_args={}, tool_context=context)
     return gate.asked
-`;
-  checkWithFaults(
-    t,
-    "libraries/python",
-    program,
+`,
+  [
+    ["called()", "['inner']"],
+    ["called(include_plugins=False)", "the agent in the tool inner runs without plugins"],
+  ],
+  [
     [
-      ["called()", "['inner']"],
-      ["called(include_plugins=False)", "the agent in the tool inner runs without plugins"],
+      "svc_gate_google_adk.py",
+      { within: "GatePlugin.before_tool_callback", find: "_problems_of_tool(tool)", put: "[]" },
     ],
-    [
-      [
-        "svc_gate_google_adk.py",
-        { within: "GatePlugin.before_tool_callback", find: "_problems_of_tool(tool)", put: "[]" },
-      ],
-    ],
-  );
-});
+  ],
+);
 
 const defaults = `${recording}${models}
 from typing import Annotated
@@ -215,8 +195,10 @@ const unseen = (file: string, within: string): readonly [string, Mutation] => [
   { within, find: "with_defaults", put: "(lambda function, given, hidden: given)" },
 ];
 
-test("the plugin of Google's ADK judges the defaults of a function, and its models", (t) => {
-  const program = `${defaults}
+testWithFaults(
+  "the plugin of Google's ADK judges the defaults of a function, and its models",
+  "libraries/python",
+  `${defaults}
 from google.adk.tools import FunctionTool
 from svc_gate_google_adk import GatePlugin
 class Context:
@@ -227,24 +209,21 @@ async def called(function, args):
     await GatePlugin(gate).before_tool_callback(tool=tool, tool_args=args, tool_context=Context())
     await tool.run_async(args=args, tool_context=Context())
     return gate.asked == [JUDGED_SEND if function is send else eval(JUDGED)[0]], ran
-`;
-  checkWithFaults(
-    t,
-    "libraries/python",
-    program,
-    [
-      ['called(send, {"amount": 5})', seen],
-      ['called(give, {"payment": {"payee": "shop", "amount": "900"}})', "(True, [('shop', 900)])"],
-    ],
-    [
-      unseen("svc_gate_google_adk.py", "_input_of"),
-      ["svc_gate_google_adk.py", { within: "_input_of", find: "plain(tool._preprocess_args(given))", put: "given" }],
-    ],
-  );
-});
+`,
+  [
+    ['called(send, {"amount": 5})', seen],
+    ['called(give, {"payment": {"payee": "shop", "amount": "900"}})', "(True, [('shop', 900)])"],
+  ],
+  [
+    unseen("svc_gate_google_adk.py", "_input_of"),
+    ["svc_gate_google_adk.py", { within: "_input_of", find: "plain(tool._preprocess_args(given))", put: "given" }],
+  ],
+);
 
-test("the middleware of Microsoft's framework judges the defaults of a function", (t) => {
-  const program = `${defaults}
+testWithFaults(
+  "the middleware of Microsoft's framework judges the defaults of a function",
+  "libraries/python-openai-2",
+  `${defaults}
 from agent_framework import FunctionInvocationContext, tool
 from svc_gate_agent_framework import gate_middleware
 async def called():
@@ -255,13 +234,15 @@ async def called():
         await made.invoke(arguments=context.arguments)
     await gate_middleware(gate)[0].process(context, run)
     return gate.asked == [JUDGED_SEND], ran
-`;
-  const faults = [unseen("svc_gate_agent_framework.py", "_input_of")];
-  checkWithFaults(t, "libraries/python-openai-2", program, [["called()", seen]], faults);
-});
+`,
+  [["called()", seen]],
+  [unseen("svc_gate_agent_framework.py", "_input_of")],
+);
 
-test("the adapter of LlamaIndex judges the defaults of a function", (t) => {
-  const program = `${defaults}
+testWithFaults(
+  "the adapter of LlamaIndex judges the defaults of a function",
+  "libraries/python-openai-2",
+  `${defaults}
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.llms.mock import MockFunctionCallingLLM
 from llama_index.core.workflow import Context
@@ -275,13 +256,15 @@ async def called():
     agent = guarded(FunctionAgent(name="kit", tools=[sent], llm=MockFunctionCallingLLM()), gate)
     await (await agent.get_tools())[0].acall(svc_gate_context=Context(agent), amount=5)
     return gate.asked == [JUDGED_SEND], ran
-`;
-  const faults = [unseen("svc_gate_llama_index.py", "_guarded")];
-  checkWithFaults(t, "libraries/python-openai-2", program, [["called()", seen]], faults);
-});
+`,
+  [["called()", seen]],
+  [unseen("svc_gate_llama_index.py", "_guarded")],
+);
 
-test("the adapter of smolagents judges the defaults of a function", (t) => {
-  const program = `${defaults}
+testWithFaults(
+  "the adapter of smolagents judges the defaults of a function",
+  "libraries/crewai",
+  `${defaults}
 from smolagents import Model, Tool, ToolCallingAgent
 from svc_gate_smolagents import guarded
 class Now(Gate):
@@ -299,7 +282,7 @@ async def called():
     agent = guarded(ToolCallingAgent(tools=[Sent()], model=Model()), gate)
     agent.tools["sent"](amount=5)
     return gate.asked == [JUDGED_SEND], ran
-`;
-  const faults = [unseen("svc_gate_smolagents.py", "_guarded")];
-  checkWithFaults(t, "libraries/crewai", program, [["called()", seen]], faults);
-});
+`,
+  [["called()", seen]],
+  [unseen("svc_gate_smolagents.py", "_guarded")],
+);

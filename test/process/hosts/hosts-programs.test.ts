@@ -1,0 +1,10 @@
+/**
+ * Goal: the gate holds in the released agent hosts, and docs/hosts/README.md says exactly in which cases. Method: the
+ * conformance kit runs each host of the lock file against a scripted model and a real gate. Positive control: the broken
+ * adapters of mutants.test.ts. Here: the hosts that are programs, but not opencode.
+ */
+import { programs } from "../../../adapters/conformance/drivers/all.ts";
+import { opencode } from "../../../adapters/conformance/drivers/opencode.ts";
+import { testHosts } from "../../support/host-suite.ts";
+
+testHosts(programs.filter((driver) => driver !== opencode));

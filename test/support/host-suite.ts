@@ -1,0 +1,30 @@
+/** Tests of agent hosts with the conformance kit, for files that run some of the hosts each. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import type { Driver } from "../../adapters/conformance/case.ts";
+import { runHost } from "../../adapters/conformance/kit.ts";
+import { linesAbout, pageOf, surprises } from "../../adapters/conformance/page.ts";
+import { root } from "./gate.ts";
+
+const page = readFileSync(join(root, "docs", "hosts", "README.md"), "utf8");
+
+/** Runs each host through all its cases, and compares the results with docs/hosts/README.md. */
+export function testHosts(drivers: readonly Driver[]): void {
+  suite("agent hosts", { concurrency: 2 }, () => {
+    for (const driver of drivers) {
+      test(`${driver.name} runs nothing that the gate did not allow, but for the cases that its page lists`, async (t) => {
+        const missing = driver.missing();
+        if (missing !== undefined) return t.skip(missing);
+        const runs = await runHost(t, driver, { atOnce: driver.hasPermissions ? 2 : 4 });
+        const found = { driver, version: driver.version(), runs };
+        assert.deepEqual(surprises(found), []);
+        const unable = runs.find(({ excuse }) => excuse?.startsWith("this machine"))?.excuse;
+        if (unable !== undefined) return t.diagnostic(`the page is not compared: ${unable}`);
+        assert.deepEqual(linesAbout(page, driver.name), linesAbout(pageOf([found]), driver.name), "run npm run hosts");
+        return undefined;
+      });
+    }
+  });
+}
