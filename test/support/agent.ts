@@ -5,7 +5,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { root } from "./gate.ts";
+import { compiled, root } from "./gate.ts";
 import type { Mutation } from "./mutation/mutate.ts";
 import { mutatedEnvironment, preload } from "./mutation/sources.ts";
 
@@ -35,7 +35,7 @@ export async function runAgent(words: readonly string[], options: AgentOptions =
   const imports = defects.length > 0 ? ["--import", preload] : [];
   const [command = "", ...all] = [...wrapper, process.execPath, ...imports, program, ...words];
   const child = spawn(command, all, {
-    env: { PATH: process.env["PATH"] ?? "", ...mutatedEnvironment(defects), ...env },
+    env: { PATH: process.env["PATH"] ?? "", ...compiled, ...mutatedEnvironment(defects), ...env },
     ...(cwd === undefined ? {} : { cwd }),
     ...(uid === undefined ? {} : { uid, gid: uid }),
   });

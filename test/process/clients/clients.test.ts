@@ -29,6 +29,12 @@ import { sentencesOf } from "../../support/sentences.ts";
 const says = sentencesOf(import.meta.filename);
 
 const { found, absent } = runtimes();
+/** `npm test` runs the table under fewer versions of each language: the oldest and the newest. */
+const versions = Number(process.env["CLIENT_RUNTIMES"] ?? 9);
+const tested = ["python", "node", "asyncio"].flatMap((kind) => {
+  const all = withAsync(found).filter(({ name }) => name.startsWith(kind));
+  return all.filter((_, at) => at === 0 || at > all.length - versions);
+});
 const open = { id: "apr_1_ab", status: "pending", next: "wait" };
 const escalated = {
   json: { verdict: "ESCALATE", reason: "Svc: a person decides", mode: "enforce", approval: open },
@@ -39,7 +45,7 @@ suite(
   "the table of cases for the clients",
   { tags: ["client.same-behaviour", "client.names", "version.node-18"], concurrency: 3 },
   () => {
-    for (const { name, command } of withAsync(found)) {
+    for (const { name, command } of tested) {
       test(`the client passes every case under ${name}`, async () => {
         const runs = await runCases(command);
         const failed = runs.filter(({ problems }) => problems.length > 0);

@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import type { TestContext } from "node:test";
 import { startDesk, type Desk } from "../approvals.ts";
-import { ask, atEnd, key, root, temporaryFolder } from "../gate.ts";
+import { ask, atEnd, compiled, key, root, temporaryFolder } from "../gate.ts";
 import type { Mutation } from "../mutation/mutate.ts";
 import { mutatedEnvironment, preload } from "../mutation/sources.ts";
 import { patienceMs } from "../patience.ts";
@@ -212,7 +212,7 @@ export function spawnAgent(
 ): AgentProcess {
   const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:SVC_|NODE_)/.test(name)));
   const child = spawn(process.execPath, ["--import", preload, agentBin, ...args], {
-    env: { ...inherited, ...env },
+    env: { ...inherited, ...compiled, ...env },
     stdio: ["pipe", "pipe", "pipe"],
   });
   const closed = new Promise((resolve) => child.on("close", resolve));

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { pathToFileURL } from "node:url";
 import { channels } from "../../../packages/agent/src/mcp/channels.ts";
-import { atEnd, key, root, temporaryFolder } from "../gate.ts";
+import { atEnd, compiled, key, root, temporaryFolder } from "../gate.ts";
 import { agentBin, runAgent } from "./proxy.ts";
 
 const folder = join(root, "adapters", "conformance", "mcp");
@@ -63,7 +63,7 @@ export async function connect(t: TestContext, generation: Generation, reach: Rea
       ? new (await load(stdio)).StdioClientTransport({
           command: process.execPath,
           args: reach.command,
-          env: { PATH: process.env["PATH"] ?? "", ...reach.env },
+          env: { PATH: process.env["PATH"] ?? "", ...compiled, ...reach.env },
           stderr: "ignore",
         })
       : new http.StreamableHTTPClientTransport(new URL(reach.address), {
@@ -100,7 +100,7 @@ export async function startListener(
   env: Readonly<Record<string, string>> = {},
 ): Promise<{ readonly address: string; readonly output: () => string }> {
   const child = spawn(process.execPath, args, {
-    env: { PATH: process.env["PATH"] ?? "", ...env },
+    env: { PATH: process.env["PATH"] ?? "", ...compiled, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const closed = new Promise((resolve) => child.on("close", resolve));

@@ -11,6 +11,9 @@ import { compileContracts, renderDiagnostic } from "../../../packages/svc-gate/s
 import { compile, contractText, judge, type Call } from "../../support/contract-kit.ts";
 import { randomRuns } from "../../support/random-test.ts";
 
+/** `npm test` runs a part of the random cases. */
+const share = Number(process.env["PROPERTY_SHARE"] ?? 1);
+
 const page = readFileSync(new URL("../../../spec/contract.md", import.meta.url), "utf8");
 const sources = [
   readFileSync(new URL("../../../contracts/payments.yaml", import.meta.url), "utf8"),
@@ -64,7 +67,7 @@ suite("the compiler and the engine on random texts and calls", { tags: ["contrac
         }
       },
     );
-    fc.assert(holds, randomRuns(t, 400));
+    fc.assert(holds, randomRuns(t, 400 * share));
     compiledCount = 0;
     fc.assert(holds, { numRuns: 100, seed: 1 });
     assert.ok(compiledCount > 0, "none of the edited contracts of seed 1 compiled");
@@ -126,7 +129,7 @@ suite("the compiler and the engine on random texts and calls", { tags: ["contrac
       assert.match(decision.reason, /^Svc: \S[^\n]*$/);
       verdictsSeen.add(`${decision.verdict} ${decision.rule.split(".")[1]}`);
     });
-    fc.assert(holds, randomRuns(t, 3000));
+    fc.assert(holds, randomRuns(t, 3000 * share));
     verdictsSeen.clear();
     fc.assert(holds, { numRuns: 1000, seed: 1 });
     // The calls of seed 1 reach deep: both schemas refuse some, and several rules are the first to fire.

@@ -204,9 +204,9 @@ suite("fmt on every contract", () => {
   });
 
   test("more than two in five of the random spellings are YAML", () => {
-    const texts = fc.sample(spelled(), { seed: 1, numRuns: 150 });
+    const texts = fc.sample(spelled(), { seed: 1, numRuns: Math.max(40, 150 * share) });
     const valid = texts.filter((text) => valueOf(text) !== undefined).length;
-    assert.ok(valid > 60, `only ${valid} of the texts were YAML`);
+    assert.ok(valid > 0.4 * texts.length, `only ${valid} of ${texts.length} texts were YAML`);
   });
 
   control("positive control: a layout that loses a comment or changes a word is noticed", () => {
