@@ -252,7 +252,7 @@ runCases("the console of a tenant", startTenants, [
   },
 ]);
 
-runCases("sign-ins with wrong keys", (t, defects) => startDesk(t, { defects, env: {} }), [
+runCases("sign-ins with wrong keys", (t, defects) => startDesk(t, { defects }), [
   {
     rule: "no sign-in shows whether a key was wrong, revoked or of another kind, and none shows the key",
     run: async (desk) => {

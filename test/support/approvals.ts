@@ -126,6 +126,8 @@ export interface DeskOptions {
   readonly defects?: readonly Mutation[];
   /** Settings. A gate on a shared database, or with other variables than its own, runs as a process. */
   readonly env?: Readonly<Record<string, string>>;
+  /** True for a gate that must be a process, because it is killed or has a port of its own. */
+  readonly isProcess?: boolean;
   /** The port of a gate that runs as a process; a free one by default. */
   readonly port?: string;
   /** A gate on the same database: its persons' keys work here too. */
@@ -195,8 +197,8 @@ export async function startDesk(t: TestContext, options: DeskOptions = {}): Prom
   };
 }
 
-function canRunHere({ defects = [], env = {} }: DeskOptions): boolean {
-  return defects.length === 0 && Object.keys(env).every((name) => /^SVC_(?!DATABASE_)/.test(name));
+function canRunHere({ defects = [], env = {}, isProcess = false }: DeskOptions): boolean {
+  return !isProcess && defects.length === 0 && Object.keys(env).every((name) => /^SVC_(?!DATABASE_)/.test(name));
 }
 
 async function startHere(t: TestContext, options: GateOptions): Promise<Pick<Desk, "address" | "kill" | "stop">> {

@@ -126,7 +126,7 @@ async function revoked(t: TestContext, acts: (anna: Person) => Promise<void>): P
 
 /** The gate is killed between load and click, and started again. */
 async function gateDies(t: TestContext, forgets = false): Promise<void> {
-  const first = await startConsole(t, { env: {} });
+  const first = await startConsole(t, { isProcess: true });
   const id = await parks(first, { amount: 1600 });
   const anna = await openBrowser(t, first);
   anna.expects(/ERR_/, /\/api\//);
@@ -147,7 +147,7 @@ async function gateDies(t: TestContext, forgets = false): Promise<void> {
   const { folder, address } = first;
   await startDesk(t, {
     contract: consoleContract,
-    env: {},
+    isProcess: true,
     folder,
     port: new URL(address).port,
     persons: {},
