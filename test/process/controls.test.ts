@@ -120,6 +120,18 @@ suite("the lock of controls", { concurrency: 2 }, () => {
     assert.deepEqual(repository.run().controls, [0, 1, 0, 0]);
   });
 
+  test("a fault that is planted outside a control counts only for the controls of its own file", (t) => {
+    const repository = new Repository(t);
+    const planted = `import "../support/mutation/plant.ts";\nimport { control } from "${support}";\ncontrol("c", () => {});\n`;
+    const plant = `import { noteMutated } from "${support}";\nnoteMutated("packages/gate/src/other/far.ts");\n`;
+    repository.write("test/unit/c.test.ts", planted);
+    repository.write("test/support/mutation/plant.ts", plant);
+    assert.equal(repository.run().status, 0);
+    const [ofA = "", ofC = ""] = repository.lock.split("\n");
+    assert.match(ofA, /^\["test\/unit\/a.test.ts","positive control.*","packages\/gate\/src\/money\/sum.ts"\] /);
+    assert.match(ofC, /^\["test\/unit\/c.test.ts","c","packages\/gate\/src\/other\/far.ts"\] /);
+  });
+
   test("a digest is written only if the control noticed its fault", (t) => {
     const repository = new Repository(t);
     assert.equal(repository.run({ FAULT: "missed" }).status, 1);

@@ -17,7 +17,7 @@ export class Batches {
   /** @param folder where the files of batches are written */
   constructor(files: readonly string[], folder: string) {
     const slow = slowestFiles();
-    const apart = (file: string): boolean => alone.includes(file) || slow.has(file) || hasHooks.test(textOf(file));
+    const apart = (file: string): boolean => alone.includes(file) || slow.has(file) || needsOwn.test(textOf(file));
     const together = files.filter((file) => ringOf(file) === "unit" && !apart(file));
     const batches = Array.from({ length: Math.ceil(together.length / batchSize) }, (_, at) =>
       together.slice(at * batchSize, (at + 1) * batchSize),
@@ -32,8 +32,11 @@ export class Batches {
   }
 }
 
-/** A hook outside a suite would run for the tests of other files too. */
-const hasHooks = /^(?:await )?(?:before|after|beforeEach|afterEach)\(/m;
+/**
+ * A hook outside a suite would run for the tests of other files too. A fault that is planted outside a control counts for
+ * each control of the process.
+ */
+const needsOwn = /^(?:await )?(?:before|after|beforeEach|afterEach)\(|support\/mutation\//m;
 
 function textOf(file: string): string {
   return readFileSync(file, "utf8");
