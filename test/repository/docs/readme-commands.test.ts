@@ -46,7 +46,7 @@ function contractBlocks(...names: readonly string[]): string {
 const steps: Steps = {
   "npm start": serves("observe"),
   "npm test": (shell, command) =>
-    assert.match(shell.run(`${command} -- test/unit/gate/admission/queue.test.ts`), /\n\d+ passed, 0 failed/),
+    assert.match(shell.run(`${command} -- test/unit/wire/wire.test.ts`), /\n\d+ passed, 0 failed/),
   "SVC_MODE=enforce npm start": serves("enforce"),
   [commandsOf(page).find((command) => command.startsWith("curl -s http://127.0.0.1:8787/check")) ?? ""]: (
     shell,
