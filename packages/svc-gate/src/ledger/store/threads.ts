@@ -6,7 +6,7 @@ export interface Remote {
   call<Value>(method: string, ...args: readonly unknown[]): Promise<Value>;
   /** True if the thread has ended, so that every later call rejects. */
   readonly hasEnded: boolean;
-  /** Closes the object. The thread ends with its last object. Rejects with the error of closing. */
+  /** Closes the object. With its last object the thread ends, or rests for the next one. Rejects with the error of closing. */
   end(): Promise<void>;
 }
 
@@ -23,7 +23,8 @@ export class Threads {
   readonly #module: URL;
   readonly #max: number;
   readonly #threads = new Set<Thread>();
-  readonly #resting = new Set<Caller>();
+  /** With the timer that ends each. */
+  readonly #resting = new Map<Caller, NodeJS.Timeout>();
   #next = 1;
 
   /** @param module a module that calls `serveOpened` */
@@ -79,14 +80,17 @@ export class Threads {
   }
 
   #rest(caller: Caller): void {
-    this.#resting.add(caller);
+    const end = (): void => void (this.#resting.delete(caller) && caller.end());
+    this.#resting.set(caller, setTimeout(end, restMs).unref());
     caller.holdProcess(false);
-    setTimeout(() => void (this.#resting.delete(caller) && caller.end()), restMs).unref();
   }
 
   #wake(): Caller | undefined {
-    const caller = this.#resting.values().find(({ hasEnded }) => !hasEnded);
-    if (caller !== undefined && this.#resting.delete(caller)) caller.holdProcess(true);
+    const caller = this.#resting.keys().find(({ hasEnded }) => !hasEnded);
+    if (caller === undefined) return undefined;
+    clearTimeout(this.#resting.get(caller));
+    this.#resting.delete(caller);
+    caller.holdProcess(true);
     return caller;
   }
 

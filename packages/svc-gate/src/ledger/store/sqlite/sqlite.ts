@@ -60,7 +60,7 @@ export async function openSqlite(options: OpenOptions, threads: SqliteThreads = 
 
 const nothing: Promise<readonly (string | undefined)[]> = Promise.resolve([]);
 
-/** A reading thread without a read for this long ends. */
+/** A ledger without a read for this long gives its reading thread back. */
 const idleMs = 5000;
 
 class SqliteStore implements LedgerStore {
@@ -202,7 +202,7 @@ class SqliteStore implements LedgerStore {
     await this.#writer.end();
   }
 
-  /** The reading thread starts with a read and ends after an idle time, which frees its memory. */
+  /** The reading thread starts with a read. After an idle time it rests or ends, which frees its memory. */
   async #ask<Value>(name: string, ...args: readonly unknown[]): Promise<Value> {
     clearTimeout(this.#idle);
     this.#asking += 1;
