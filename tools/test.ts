@@ -49,9 +49,8 @@ const ends = { failed: new Set<string>(), skipped: new Set<string>(), passedFile
 const execArgv = ["--disable-warning=ExperimentalWarning"]; // tags of tests
 const interrupted = killOnInterrupt();
 const files = selection.files.filter((file) => !prepared.leftOut.includes(file));
-const batches = new Batches(selection.areNamed ? [] : files, shared);
-const started = selection.areNamed ? files : batches.started;
-const events = run({ files: [...started], concurrency: 4, timeout: 900_000, execArgv, signal: interrupted });
+const batches = new Batches(selection, files, shared);
+const events = run({ files: [...batches.started], concurrency: 4, timeout: 900_000, execArgv, signal: interrupted });
 events.on("test:pass", (event) => {
   const { details, skip, todo, name } = event;
   if (details.type === "suite" || skip === freshReason) return;

@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { ringOf, slowestFiles } from "../../test/support/rings.ts";
+import type { Selection } from "./select.ts";
 
 /** A process starts longer than most unit tests take, so it runs this many files. */
 const batchSize = 8;
@@ -15,10 +16,10 @@ export class Batches {
   readonly #filesOf: ReadonlyMap<string, readonly string[]>;
 
   /** @param folder where the files of batches are written */
-  constructor(files: readonly string[], folder: string) {
+  constructor({ areNamed }: Pick<Selection, "areNamed">, files: readonly string[], folder: string) {
     const slow = slowestFiles();
     const apart = (file: string): boolean => alone.includes(file) || slow.has(file) || needsOwn.test(textOf(file));
-    const together = files.filter((file) => ringOf(file) === "unit" && !apart(file));
+    const together = areNamed ? [] : files.filter((file) => ringOf(file) === "unit" && !apart(file));
     const batches = Array.from({ length: Math.ceil(together.length / batchSize) }, (_, at) =>
       together.slice(at * batchSize, (at + 1) * batchSize),
     );

@@ -51,7 +51,7 @@ export function select(words: readonly string[], env: Readonly<NodeJS.ProcessEnv
     return { ...whole, files: files.filter((path) => isLeft(path) || isReduced(path)), allControls, isWhole: true };
   const run = files.filter((path) => !isLeft(path));
   return {
-    areNamed: false,
+    ...whole,
     files: run,
     leavesOut: files.filter(isLeft),
     reduces: reduced.filter(({ file }) => run.includes(file)),
