@@ -9,7 +9,7 @@ import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { existsSync, globSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { builtinModules } from "node:module";
 import { delimiter, dirname, join } from "node:path";
-import { suite, test, type TestContext } from "node:test";
+import { after, suite, test, type TestContext } from "node:test";
 import { megabytesIn } from "../support/page-commands.ts";
 import { key, root, startGate, temporaryFolder } from "../support/gate.ts";
 import { sentencesOf } from "../support/sentences.ts";
@@ -191,6 +191,11 @@ function firstLine(text: string): string {
 }
 
 suite("the package", () => {
+  const built = temporaryFolder({ after });
+  let made: readonly Packed[] | undefined;
+  /** The packages are built once, by the first test that wants them. */
+  const packs = (env: NodeJS.ProcessEnv): readonly Packed[] => (made ??= pack(built, env));
+
   test("each source file imports only packages that its own manifest names", () => {
     for (const [folder, owner] of [
       ["svc-gate", manifest] as const,
@@ -233,7 +238,7 @@ suite("the package", () => {
     const { path, version } = pathWithOlderNode();
     t.diagnostic(`started by Node ${version}`);
     const env = cleanEnvironment(path);
-    const [packed, tools] = pack(temporaryFolder(t), env);
+    const [packed, tools] = packs(env);
     assert.ok(packed !== undefined && tools !== undefined);
     const paths = packed.files.map((file) => file.path);
     for (const wanted of [
@@ -309,7 +314,7 @@ suite("the package", () => {
 
   test("the agent's package is small, has no dependencies, and its hook asks a gate from an older Node", async (t) => {
     const env = cleanEnvironment(pathWithOlderNode().path);
-    const packed = pack(temporaryFolder(t), env).find(({ filename }) => filename.includes("svc-gate-agent"));
+    const packed = packs(env).find(({ filename }) => filename.includes("svc-gate-agent"));
     const folder = temporaryFolder(t);
     writeFileSync(join(folder, "package.json"), '{ "name": "elsewhere", "version": "1.0.0" }');
     const installed = npm(["install", "--prefix", ".", packed?.filename ?? ""], folder, env);

@@ -9,12 +9,8 @@ import { closeSync, cpSync, openSync, readFileSync, renameSync, rmSync, writeFil
 import { basename, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, test } from "node:test";
-import { Worker } from "node:worker_threads";
 import { inspectLedger, LedgerRefused, openLedger, readPin } from "../../../packages/svc-gate/src/ledger/mod.ts";
 import { leafHash } from "../../../packages/svc-gate/src/ledger/entry/mod.ts";
-import { Caller } from "../../../packages/svc-gate/src/ledger/store/calls.ts";
-import type { Verification } from "../../../packages/svc-gate/src/ledger/store/store.ts";
-import type { Broken } from "../../../packages/svc-gate/src/ledger/entry/row.ts";
 import { Frontier } from "../../../packages/svc-gate/src/ledger/tree/merkle.ts";
 import { control } from "../../support/controls/control.ts";
 import {
@@ -27,147 +23,12 @@ import {
   temporaryFolder,
 } from "../../support/ledger-fixture.ts";
 import { mapFile, type Region } from "../../support/ledger-file-map.ts";
+import { collect, report, startWalker, sweep } from "../../support/ledger-sweep.ts";
 import type { Mutation } from "../../support/mutation/mutate.ts";
-import { mutatedEnvironment, preload } from "../../support/mutation/sources.ts";
-import { bitsOf, byteChanges, cuts, rowChanges, tableNames, type Change } from "../../support/ledger-tamper-cases.ts";
+import { bitsOf, byteChanges, cuts, rowChanges } from "../../support/ledger-tamper-cases.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
-
-interface Walker {
-  readonly walk: () => Promise<Verification>;
-  /** Opens the file again, and also checks its structure if `walk` finds nothing, as `svc-gate verify` does. */
-  readonly look: () => Promise<Pick<Broken, "problem" | "seq"> | undefined>;
-  readonly end: () => Promise<void>;
-}
-
-/** Starts the reading thread of `svc-gate verify`, for repeated use. */
-async function startWalker(folder: string, defects: readonly Mutation[] = []): Promise<Walker> {
-  const env = { ...process.env, ...mutatedEnvironment(defects) };
-  const options = defects.length === 0 ? {} : { execArgv: [`--import=${preload}`], env };
-  const reader = new Caller(
-    new Worker(new URL("../../../packages/svc-gate/src/ledger/store/sqlite/reader.ts", import.meta.url), options),
-  );
-  await reader.call("open", 1, folder);
-  const pin = await readPin(join(folder, "head.pin"));
-  const anchors = pin === undefined ? [] : [{ seq: pin.seq, hash: pin.hash, by: "head pin" }];
-  const lookAt = async (): ReturnType<Walker["look"]> => {
-    try {
-      await reader.call("open", 2, folder);
-      const { broken } = await reader.call<Verification>("verify", 2, 1, anchors);
-      return broken ?? (await reader.call<Broken | undefined>("structure", 2));
-    } catch (error) {
-      if (!(error instanceof LedgerRefused)) throw error;
-      return { seq: 0, problem: error.message };
-    }
-  };
-  return {
-    walk: () => reader.call<Verification>("verify", 1, 1, anchors),
-    look: async () => {
-      const found = await lookAt();
-      await reader.call("close", 2);
-      return found;
-    },
-    end: () => reader.end(),
-  };
-}
-
-interface Tally {
-  changed: number;
-  found: number;
-  readonly missed: string[];
-}
-
-/**
- * Applies each change, walks, and undoes the change. A change that the file itself refuses (a duplicate key) does not
- * count.
- */
-async function sweep(
-  folder: string,
-  changes: Iterable<Change>,
-  defects?: readonly Mutation[],
-): Promise<ReadonlyMap<string, Tally>> {
-  const { walk, end } = await startWalker(folder, defects);
-  try {
-    return await sweepWith(walk, folder, changes);
-  } finally {
-    await end();
-  }
-}
-
-async function sweepWith(
-  walk: () => Promise<Verification>,
-  folder: string,
-  changes: Iterable<Change>,
-): Promise<ReadonlyMap<string, Tally>> {
-  const tallies = new Map<string, Tally>();
-  const database = new DatabaseSync(join(folder, "ledger.db"));
-  database.exec("PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0; ATTACH ':memory:' AS kept;");
-  for (const table of tableNames) {
-    database.exec(`CREATE TABLE kept.${table} AS SELECT * FROM main.${table}`);
-  }
-  for (const change of changes) {
-    database.exec("BEGIN");
-    try {
-      change.apply(database);
-      database.exec("COMMIT");
-    } catch (error) {
-      database.exec("ROLLBACK");
-      if (/UNIQUE|datatype|NOT NULL/.test(String(error))) continue;
-      throw error;
-    }
-    const tally = tallies.get(change.group) ?? { changed: 0, found: 0, missed: [] };
-    tallies.set(change.group, tally);
-    tally.changed += 1;
-    const { broken } = await walk();
-    if (broken !== undefined && change.rows.includes(broken.seq)) tally.found += 1;
-    else
-      tally.missed.push(
-        `${change.title}: ${broken === undefined ? "nothing" : `row ${broken.seq}, ${broken.problem}`}; expected ${change.rows.join()}`,
-      );
-    const table = /^\w+/.exec(change.group)?.[0] ?? "";
-    database.exec(
-      [
-        "BEGIN",
-        ...[...new Set([table, "effects"])].flatMap((name) => [
-          `DELETE FROM main.${name}`,
-          `INSERT INTO main.${name} SELECT * FROM kept.${name}`,
-        ]),
-        "COMMIT",
-      ].join("; "),
-    );
-  }
-  assert.equal((await walk()).broken, undefined, "every change was taken back");
-  database.close();
-  return tallies;
-}
-
-function report(tallies: ReadonlyMap<string, Tally>): void {
-  const rows = [...tallies].map(([group, { changed, found }]) => [group, changed, found] as const);
-  const total = [
-    rows.reduce((sum, [, changed]) => sum + changed, 0),
-    rows.reduce((sum, [, , found]) => sum + found, 0),
-  ] as const;
-  for (const [group, changed, found] of [...rows, ["all", ...total] as const]) {
-    console.log(`  ${group.padEnd(36)} ${String(changed).padStart(6)} changed ${String(found).padStart(6)} found`);
-  }
-  assert.deepEqual(
-    [...tallies.values()].flatMap(({ missed }) => missed),
-    [],
-  );
-}
-
-async function collect(
-  folder: string,
-  changesOf: (database: DatabaseSync) => Iterable<Change>,
-): Promise<readonly Change[]> {
-  const database = new DatabaseSync(join(folder, "ledger.db"), { readOnly: true });
-  try {
-    return [...changesOf(database)];
-  } finally {
-    database.close();
-  }
-}
 
 suite("a changed ledger is reported at its row", { tags: ["verify.walks-chain", "receipt.chain-hashes"] }, () => {
   test("verify finds a change of any byte in any column of any table", async (t) => {
