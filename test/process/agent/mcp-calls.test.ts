@@ -8,7 +8,7 @@ import { ask, startGate } from "../../support/gate.ts";
 import { startProxy, textOf } from "../../support/mcp/proxy.ts";
 import { connect, sdkServer, startListener, throughProxy } from "../../support/mcp/sdk.ts";
 
-const calls = Number(process.env["MCP_CALLS"] ?? 10_000);
+const calls = Number(process.env["MCP_CALLS"] ?? 4000);
 /** The SDK's server takes ten times as long for a call. */
 const httpCalls = Math.ceil(calls / 10);
 const atOnce = 64;
