@@ -1,8 +1,8 @@
 // A parked call runs without its hook when a run of the Claude Agent SDK resumes: node deferred-before-hooks.mjs
 //
 // The hook defers the first time and denies the second time. Claude Code runs the parked call as soon as it starts again. Here a
-// wrapper delays its input for 1.5 s, as a busy machine would, so the SDK has not registered the hook yet. The host's permissions
-// allow the tool. It prints how often the hook was asked after the resume, and whether the tool ran.
+// wrapper delays its input until the tool has run, or for 20 s: as on a busy machine, the SDK has not registered the hook yet. The
+// host's permissions allow the tool. It prints how often the hook was asked after the resume, and whether the tool ran.
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -21,9 +21,12 @@ mkdirSync(join(folder, "home"));
 writeFileSync(
   wrapper,
   `import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
 const child = spawn(${JSON.stringify(binary)}, process.argv.slice(2), { stdio: ["pipe", "inherit", "inherit"] });
-setTimeout(() => process.stdin.pipe(child.stdin), 1500);
 child.on("exit", (code) => process.exit(code ?? 1));
+const isOver = () => !process.argv.some((word) => word.startsWith("--resume")) || existsSync(${JSON.stringify(witness)});
+for (let waits = 0; waits < 200 && !isOver(); waits += 1) await new Promise((resolve) => setTimeout(resolve, 100));
+process.stdin.pipe(child.stdin);
 `,
 );
 
