@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { settings } from "../../packages/svc-gate/src/gate/mod.ts";
+import { settings } from "../../packages/svc-gate/src/gate/start/mod.ts";
 import { migratePostgres } from "../../packages/svc-gate/src/ledger/mod.ts";
 
 /** The benchmark's own PostgreSQL server. */

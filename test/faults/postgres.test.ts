@@ -14,7 +14,8 @@ import {
   type Database,
   type DatabaseOptions,
 } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
-import { NotKept, type LedgerStore } from "../../packages/svc-gate/src/ledger/store/store.ts";
+import type { LedgerStore } from "../../packages/svc-gate/src/ledger/store/store.ts";
+import { NotKept } from "../../packages/svc-gate/src/ledger/errors.ts";
 import type { StoredRow } from "../../packages/svc-gate/src/ledger/entry/row.ts";
 import { Dice } from "../support/campaign/random.ts";
 import { control } from "../support/controls/control.ts";

@@ -9,8 +9,8 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, suite, test, type TestContext } from "node:test";
 import { at0, eraserOn, eraseOn, erasureSuite, fill, hourMs } from "../support/erasure-suite.ts";
+import { NotKept } from "../../packages/svc-gate/src/ledger/errors.ts";
 import {
-  NotKept,
   openLedger,
   openPostgres,
   migratePostgres,

@@ -8,7 +8,7 @@ import { cpSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, suite, test, type TestContext } from "node:test";
 import { Clock, systemTime } from "../../packages/svc-gate/src/gate/core/clock.ts";
-import { loadContracts } from "../../packages/svc-gate/src/gate/core/contracts.ts";
+import { loadContracts } from "../../packages/svc-gate/src/gate/policy/contracts.ts";
 import { Gate, type GateOptions } from "../../packages/svc-gate/src/gate/core/gate.ts";
 import { openLedger, openPostgres, type Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
 import { command } from "../support/command.ts";

@@ -16,7 +16,7 @@ import {
   type Database,
   type DatabaseOptions,
 } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
-import { LedgerRefused, NotKept } from "../../packages/svc-gate/src/ledger/store/store.ts";
+import { LedgerRefused, NotKept } from "../../packages/svc-gate/src/ledger/errors.ts";
 import { control } from "../support/controls/control.ts";
 import { sentencesOf } from "../support/sentences.ts";
 import { sha256, temporaryFolder } from "../support/ledger-fixture.ts";

@@ -15,7 +15,7 @@ import {
   type Database,
   type DatabaseOptions,
 } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
-import { NotKept } from "../../packages/svc-gate/src/ledger/store/store.ts";
+import { NotKept } from "../../packages/svc-gate/src/ledger/errors.ts";
 import { openCheckpoint, type Checkpoint } from "../../packages/svc-gate/src/ledger/tree/checkpoint.ts";
 import { isConsistent, isIncluded } from "../../packages/svc-gate/src/ledger/tree/merkle.ts";
 import type { VerifierKey } from "../../packages/svc-gate/src/ledger/tree/note.ts";

@@ -9,7 +9,8 @@ import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { parsePolicy } from "../../packages/svc-gate/src/gate/anchoring/policy.ts";
 import { parseSinks } from "../../packages/svc-gate/src/gate/anchoring/sinks.ts";
-import { LedgerRefused, readCollected } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { LedgerRefused } from "../../packages/svc-gate/src/ledger/errors.ts";
+import { readCollected } from "../../packages/svc-gate/src/ledger/mod.ts";
 import { makeSigningKey } from "../../packages/svc-gate/src/ledger/tree/signing-key.ts";
 import {
   anchorsOf,

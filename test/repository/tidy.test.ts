@@ -183,15 +183,17 @@ function wrongArrow(path: string, specifier: string): string[] {
   const to = roomOf(target);
   if (to === from) return [];
   if (!(mayImport.get(from) ?? []).includes(to)) return [`${path} imports ${target}: ${from} may not`];
-  const isDoor = doorsOf(to).some((door) => target.endsWith(`src/${to}/${door}`));
+  const isDoor = ["mod.ts", ...(otherDoors[to] ?? [])].some((door) => target.endsWith(`src/${to}/${door}`));
   return isDoor ? [] : [`${path} imports ${target}, not a door of ${to}`];
 }
 
-/** Returns the files by which other rooms may enter a room. */
-function doorsOf(room: string): readonly string[] {
-  if (room === "contract") return ["mod.ts", "ir.ts"];
-  return room === "ledger" ? ["mod.ts", "entry/mod.ts", "tree/mod.ts", "export/mod.ts"] : ["mod.ts"];
-}
+/** The files by which other rooms may enter a room, beside `mod.ts`. */
+const otherDoors: Readonly<Record<string, readonly string[]>> = {
+  contract: ["ir.ts"],
+  ledger: ["errors.ts", "entry/mod.ts", "tree/mod.ts", "export/mod.ts"],
+  gate: ["errors.ts", "version.ts", "policy/mod.ts", "start/mod.ts"],
+  cli: ["contract-files.ts"],
+};
 
 /**
  * Finds ambient declarations, because a pure room must not tell the compiler about things that it does not have. A

@@ -9,7 +9,8 @@ import { join } from "node:path";
 import { suite, test } from "node:test";
 import { BadInput } from "../../packages/svc-gate/src/cli/outcome.ts";
 import { restoreCommand } from "../../packages/svc-gate/src/cli/restore.ts";
-import { inspectLedger, LedgerRefused, openLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { inspectLedger, openLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { LedgerRefused } from "../../packages/svc-gate/src/ledger/errors.ts";
 import { control } from "../support/controls/control.ts";
 import { ask, check } from "../support/gate.ts";
 import {

@@ -9,7 +9,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { limits, refusals, type RefusalCode } from "../../packages/svc-gate/src/wire/mod.ts";
-import { NotKept } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { NotKept } from "../../packages/svc-gate/src/ledger/errors.ts";
 import { until } from "../support/anchor-kit.ts";
 import {
   ask,

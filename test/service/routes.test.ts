@@ -8,7 +8,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { test } from "node:test";
-import { NotKept } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { NotKept } from "../../packages/svc-gate/src/ledger/errors.ts";
 import { ask, check, desk, startGate } from "../support/gate.ts";
 import { sentencesOf } from "../support/sentences.ts";
 

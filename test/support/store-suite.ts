@@ -4,14 +4,13 @@ import { once } from "node:events";
 import { suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import fc from "fast-check";
-import {
-  LedgerRefused,
-  NotKept,
-  type LedgerStore,
-  type RowQuery,
-  type StoredEffect,
-  type StoredLookup,
+import type {
+  LedgerStore,
+  RowQuery,
+  StoredEffect,
+  StoredLookup,
 } from "../../packages/svc-gate/src/ledger/store/store.ts";
+import { LedgerRefused, NotKept } from "../../packages/svc-gate/src/ledger/errors.ts";
 import { changeColumns, type StoredRow } from "../../packages/svc-gate/src/ledger/entry/row.ts";
 import { sha256, temporaryFolder } from "./ledger-fixture.ts";
 import { randomRuns } from "./random-test.ts";

@@ -17,7 +17,7 @@ import type { TestCase, TestFile } from "../../../packages/svc-gate/src/cli/test
 import { readTests } from "../../../packages/svc-gate/src/cli/test/read.ts";
 import { runTests } from "../../../packages/svc-gate/src/cli/test/run.ts";
 import { compileContracts, loadFunctions } from "../../../packages/svc-gate/src/contract/mod.ts";
-import { loadContracts } from "../../../packages/svc-gate/src/gate/mod.ts";
+import { loadContracts } from "../../../packages/svc-gate/src/gate/policy/mod.ts";
 import { judge } from "../../support/contract-kit.ts";
 import { temporaryFolder } from "../../support/gate.ts";
 

@@ -13,7 +13,8 @@ import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { LedgerRefused, openLedger, readLedger } from "../../../packages/svc-gate/src/ledger/mod.ts";
+import { LedgerRefused } from "../../../packages/svc-gate/src/ledger/errors.ts";
+import { openLedger, readLedger } from "../../../packages/svc-gate/src/ledger/mod.ts";
 import {
   NotYetUnderHead,
   readHint,

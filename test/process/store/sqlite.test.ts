@@ -8,7 +8,8 @@ import { copyFileSync, readFileSync, rmSync, statSync, writeFileSync } from "nod
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, test } from "node:test";
-import { inspectLedger, NotKept, openLedger } from "../../../packages/svc-gate/src/ledger/mod.ts";
+import { inspectLedger, openLedger } from "../../../packages/svc-gate/src/ledger/mod.ts";
+import { NotKept } from "../../../packages/svc-gate/src/ledger/errors.ts";
 import { openSqlite } from "../../../packages/svc-gate/src/ledger/store/sqlite/sqlite.ts";
 import { smallDisk } from "../../support/faults/small-disk.ts";
 import {

@@ -10,7 +10,7 @@ import { suite, test } from "node:test";
 import { promisify } from "node:util";
 import { compileContracts } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { settings } from "../../../packages/svc-gate/src/gate/start/config.ts";
-import { renderDiagnostics } from "../../../packages/svc-gate/src/gate/core/contracts.ts";
+import { renderDiagnostics } from "../../../packages/svc-gate/src/gate/policy/contracts.ts";
 import { openCheckpoint, parseVerifierKey } from "../../../packages/svc-gate/src/ledger/tree/mod.ts";
 import { command } from "../../support/command.ts";
 import { check, key, root, startGate, temporaryFolder, type Running } from "../../support/gate.ts";

@@ -1,16 +1,9 @@
 import { constants } from "node:fs";
 import { chmod, copyFile, mkdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { whyNot } from "../gate/mod.ts";
-import {
-  backUpLedger,
-  dataFolder,
-  flushFile,
-  flushFolder,
-  LedgerRefused,
-  makeFolders,
-  type Backup,
-} from "../ledger/mod.ts";
+import { whyNot } from "../gate/errors.ts";
+import { backUpLedger, dataFolder, flushFile, flushFolder, makeFolders, type Backup } from "../ledger/mod.ts";
+import { LedgerRefused } from "../ledger/errors.ts";
 import { isKeyText } from "../ledger/tree/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { io } from "./io.ts";

@@ -1,5 +1,5 @@
 import { position, type Diagnostic } from "../contract/mod.ts";
-import { loadContracts, renderDiagnostics } from "../gate/mod.ts";
+import { loadContracts, renderDiagnostics } from "../gate/policy/mod.ts";
 import type { Outcome } from "./outcome.ts";
 
 /** `svc-gate check`: compiles, and prints every error or a summary of the contracts. */

@@ -2,12 +2,12 @@ import {
   dataFolder,
   inspectLedger,
   inspectSharedLedger,
-  NoLedger,
   readLedger,
   readSharedLedger,
   type LedgerCheck,
   type LedgerHistory,
 } from "../ledger/mod.ts";
+import { NoLedger } from "../ledger/errors.ts";
 import { io } from "./io.ts";
 import { BadInput } from "./outcome.ts";
 

@@ -1,5 +1,5 @@
 import { Command, CommanderError, type OutputConfiguration } from "commander";
-import { settings, version } from "../gate/mod.ts";
+import { version } from "../gate/version.ts";
 import { io, runWith, type Io } from "./io.ts";
 import { run } from "./run.ts";
 import { addApprovals, addGrants } from "./usage/approvals.ts";
@@ -34,7 +34,7 @@ export async function programFor(args: readonly string[]): Promise<Command> {
     .helpCommand(false)
     .configureOutput(outputs())
     .exitOverride();
-  addServe(program);
+  await addServe(program, args);
   addContractCommands(program);
   addLedgerCommands(program);
   addOperatorCommands(program);
@@ -50,7 +50,8 @@ export async function programFor(args: readonly string[]): Promise<Command> {
   return program;
 }
 
-function addServe(program: Command): void {
+/** The settings are loaded for this command alone. */
+async function addServe(program: Command, [name]: readonly string[]): Promise<void> {
   const serving = program
     .command("serve")
     .description("answer checks over HTTP until SIGTERM or SIGINT")
@@ -59,6 +60,8 @@ function addServe(program: Command): void {
       "\nEvery option can be set by its variable instead; the option takes precedence." +
         "\n\nExample:\n  SVC_MODE=enforce svc-gate serve --port 8787 --mandate mandate.yaml",
     );
+  if (name !== serving.name()) return;
+  const { settings } = await import("../gate/start/mod.ts");
   for (const { flag, variable, kind, doc, fallback } of settings) {
     serving.option(`--${flag} <${kind}>`, `${doc} (${variable}${fallback === "" ? "" : `, by default ${fallback}`})`);
   }

@@ -1,15 +1,15 @@
 /**
  * The code that the commands of the workbench share with those of the service.
  *
- * Promises: a file is read, an error is printed and a command ends in the same way in both packages.
+ * Promises: a file is read, an error is printed and a command ends in the same way in both packages. This door loads no
+ * contract: contract-files.ts does.
  *
  * Does not: serve, open ledgers, or load the workbench.
  */
 export type { Command } from "commander";
-export { badInput } from "./check.ts";
+export { NoSuchFile, whyNot } from "../gate/errors.ts";
+export { version } from "../gate/version.ts";
 export { type FileKind, fileKinds, schemaText } from "./file-schemas.ts";
 export { io } from "./io.ts";
 export { BadInput, type Outcome } from "./outcome.ts";
 export { run } from "./run.ts";
-export { readTests } from "./test/read.ts";
-export { NoSuchFile, loadContracts, renderDiagnostics, toolMatcher, version, whyNot } from "../gate/mod.ts";

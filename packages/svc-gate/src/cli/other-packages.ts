@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
-import { version } from "../gate/mod.ts";
+import { version } from "../gate/version.ts";
 import { io } from "./io.ts";
 import { BadInput } from "./outcome.ts";
 import { run } from "./run.ts";
@@ -23,9 +23,11 @@ interface Agent {
  */
 export async function addCommandsOfOtherPackages(program: Command, args: readonly string[]): Promise<void> {
   const agent = await installed<Agent>(agentEntry);
-  const workbench = await installed<Workbench>(workbenchEntry);
   const names = commandNames();
   for (const name of names.agent) addAgentCommand(program, { name, agent, args });
+  // A hook must start quickly.
+  if (names.agent.includes(args[0] ?? "")) return;
+  const workbench = await installed<Workbench>(workbenchEntry);
   if (workbench !== undefined) workbench.addWorkbenchCommands(program);
   else for (const name of names.workbench) addMissing(program, name, "svc-gate-workbench");
 }

@@ -1,5 +1,6 @@
 import { parseSinks } from "../gate/mod.ts";
-import { headOf, LedgerRefused, readCollected, type AskOthers, type ObservedHead } from "../ledger/mod.ts";
+import { headOf, readCollected, type AskOthers, type ObservedHead } from "../ledger/mod.ts";
+import { LedgerRefused } from "../ledger/errors.ts";
 import { visible } from "../wire/mod.ts";
 import { io } from "./io.ts";
 import { BadInput } from "./outcome.ts";

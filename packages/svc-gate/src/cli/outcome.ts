@@ -1,4 +1,4 @@
-import { whyNot } from "../gate/mod.ts";
+import { whyNot } from "../gate/errors.ts";
 
 /** The output of a command, and how it ends. */
 export interface Outcome {

@@ -1,5 +1,5 @@
-import { KeyFileDamaged, NoSuchFile, StartRefused, whyNot } from "../gate/mod.ts";
-import { LedgerRefused } from "../ledger/mod.ts";
+import { KeyFileDamaged, NoSuchFile, StartRefused, whyNot } from "../gate/errors.ts";
+import { LedgerRefused } from "../ledger/errors.ts";
 import { io } from "./io.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 

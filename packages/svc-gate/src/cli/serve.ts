@@ -1,7 +1,8 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { readConfig, serve, StartRefused, type Serving } from "../gate/mod.ts";
-import { NotKept } from "../ledger/mod.ts";
+import { readConfig, serve, type Serving } from "../gate/start/mod.ts";
+import { StartRefused } from "../gate/errors.ts";
+import { NotKept } from "../ledger/errors.ts";
 import { io } from "./io.ts";
 import type { Outcome } from "./outcome.ts";
 import { counted } from "./counted.ts";

@@ -4,7 +4,8 @@
  * Promises: no answer leaves before its receipt is on disk; a mode may soften a decision but never creates one;
  * mistakes in the settings are reported before the gate listens; a fault ends the process.
  *
- * Does not: print, read a command line, or know the workbench for contracts.
+ * Does not: print, read a command line, or know the workbench for contracts. This door has what commands share with a
+ * gate. What serves is behind start/mod.ts, so that no other command loads it.
  */
 export { parseSinks } from "./anchoring.ts";
 export { activePolicy, digestOf, type ActivePolicy } from "./core/active-policy.ts";
@@ -15,8 +16,6 @@ export { stopOffline, stopsOffline } from "./approvals/offline-stops.ts";
 export { ApprovalDesk } from "./approvals/desk.ts";
 export type { AnswerApproval } from "./approvals/judged-batch.ts";
 export { decideBatch, planCall, prepareCall, type PlannedCall } from "./core/decide-batch.ts";
-export { readConfig, settings } from "./start/config.ts";
-export { loadContracts, NoSuchFile, renderDiagnostics, whyNot } from "./core/contracts.ts";
 export type { Erased, NotPresent, Preview } from "./admin/erasure/eraser.ts";
 export { eraseOffline } from "./admin/erasure/offline.ts";
 export { countersOf, recountRow, type OwnedCounter } from "./core/owned-counters.ts";
@@ -34,7 +33,6 @@ export {
   createFault,
   firstKeyFileFault,
   hasKeyForm,
-  KeyFileDamaged,
   listKeys,
   looksLikeKey,
   makeFirstKey,
@@ -46,11 +44,7 @@ export {
   type KeyJson,
 } from "./admin/keys/keys.ts";
 export { type OfflinePlace } from "./admin/offline.ts";
-export { toolMatcher } from "./admin/keys/tool-patterns.ts";
 export { filesReadableHere } from "./start/gate-files.ts";
 export { readOperatorFile } from "./start/operator-file.ts";
-export { StartRefused } from "./start/gate-source.ts";
 export { resetCounters, resumeAfterRestore, type Resumed, type ResumedCounter } from "./admin/resume.ts";
 export type { AskedExplanation, AskedReport, GateHistory, ServeHooks } from "./admin/hooks.ts";
-export { serve, type Serving } from "./start/serve.ts";
-export { version } from "./version.ts";

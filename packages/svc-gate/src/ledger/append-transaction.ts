@@ -18,7 +18,6 @@ import { makeEvidence, type SensitiveMember } from "./entry/evidence.ts";
 import { leafHash, leafText, type Leaf } from "./entry/leaf.ts";
 import { asDurable, type Durable, type Receipt } from "./entry/receipt.ts";
 import {
-  Fault,
   noApprovals,
   type ApprovalLookup,
   type ApprovalsFound,
@@ -30,6 +29,7 @@ import {
   type StoredOutcome,
   type StoreTransaction,
 } from "./store/store.ts";
+import { Fault } from "./errors.ts";
 import { readRepeat, repeatId, storedRepeat, type RecordedAnswer, type StoredRepeat } from "./entry/repeat.ts";
 import { changeColumns, resultVerdict, type StoredRow } from "./entry/row.ts";
 import type { Checkpoint } from "./tree/checkpoint.ts";

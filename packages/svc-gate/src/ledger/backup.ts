@@ -6,7 +6,7 @@ import { inspectLedger, readLedger } from "./opening.ts";
 import { readPin, writePin, type Pin } from "./history/pin.ts";
 import { lastHead } from "./history/observed.ts";
 import { copyDatabase } from "./store/sqlite/copy.ts";
-import { LedgerRefused } from "./store/store.ts";
+import { LedgerRefused } from "./errors.ts";
 
 /** A verified copy of a ledger. */
 export interface Backup {

@@ -45,13 +45,5 @@ export { missingCheckpoint, otherSigningKey } from "./history/folder-check.ts";
 export { readPin, type PinReading } from "./history/pin.ts";
 export { firstSince, type ReceiptQuery } from "./history/query.ts";
 export type { KeptCounter } from "./store/store.ts";
-export {
-  Fault,
-  LedgerRefused,
-  NoLedger,
-  NotKept,
-  type EventPosition,
-  type InForce,
-  type Scrubbed,
-} from "./store/store.ts";
+export { type EventPosition, type InForce, type Scrubbed } from "./store/store.ts";
 export { flushFile, flushFolder, makeFolders, replaceFile } from "./durable-file.ts";

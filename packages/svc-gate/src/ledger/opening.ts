@@ -18,7 +18,8 @@ import {
   requireSeen,
 } from "./history/observed.ts";
 import { inspectSqlite, openSqlite, readSqlite, type SqliteThreads } from "./store/sqlite/sqlite.ts";
-import { LedgerRefused, type LedgerStore, type StoredHead } from "./store/store.ts";
+import type { LedgerStore, StoredHead } from "./store/store.ts";
+import { LedgerRefused } from "./errors.ts";
 import type { Broken } from "./entry/row.ts";
 import { openSigner } from "./tree/signer.ts";
 import { readerOf, treeAt } from "./tree/reader.ts";

@@ -8,7 +8,7 @@ import { readLedger } from "./opening.ts";
 import { writePin, type Pin } from "./history/pin.ts";
 import { divergences, seenHeads, type AskOthers, type Divergence, type ObservedHead } from "./history/observed.ts";
 import { takeOwnership } from "./store/sqlite/file.ts";
-import { LedgerRefused } from "./store/store.ts";
+import { LedgerRefused } from "./errors.ts";
 
 export interface RestorePlace {
   readonly backup: string;

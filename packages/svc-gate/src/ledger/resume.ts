@@ -8,7 +8,7 @@ import type { Change, Ledger } from "./ledger.ts";
 import { openLedger, type LedgerOptions } from "./opening.ts";
 import { readPin, type Pin } from "./history/pin.ts";
 import { divergences, seenHeads, type AskOthers, type Divergence, type ObservedHead } from "./history/observed.ts";
-import { LedgerRefused } from "./store/store.ts";
+import { LedgerRefused } from "./errors.ts";
 
 export { resumeAct } from "./entry/approval-rows.ts";
 

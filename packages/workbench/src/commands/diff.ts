@@ -12,7 +12,7 @@ import {
   type ToolDifference,
 } from "../analysis/mod.ts";
 import type { PolicySet } from "../../../svc-gate/src/contract/mod.ts";
-import { loadContracts, renderDiagnostics } from "../../../svc-gate/src/cli/mod.ts";
+import { loadContracts, renderDiagnostics } from "../../../svc-gate/src/cli/contract-files.ts";
 import { BadInput, type Outcome } from "../../../svc-gate/src/cli/mod.ts";
 
 export interface DiffOptions {

@@ -11,7 +11,8 @@ import {
   withoutTaken,
 } from "../../../../packages/svc-gate/src/ledger/store/running-totals.ts";
 import { addDecimals } from "../../../../packages/svc-gate/src/wire/mod.ts";
-import { Fault, type KeptCounter } from "../../../../packages/svc-gate/src/ledger/store/store.ts";
+import type { KeptCounter } from "../../../../packages/svc-gate/src/ledger/store/store.ts";
+import { Fault } from "../../../../packages/svc-gate/src/ledger/errors.ts";
 
 const counter = { digest: "c", definition: "d", through: 5, unknownThrough: 30 };
 const known: KeptCounter = { ...counter, id: 7, resetThrough: 20, folded: 2 };

@@ -1,7 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { text as textOf } from "node:stream/consumers";
 import type { Diagnostic } from "../../contract/mod.ts";
-import { loadContracts, renderDiagnostics, whyNot } from "../../gate/mod.ts";
+import { loadContracts, renderDiagnostics } from "../../gate/policy/mod.ts";
+import { whyNot } from "../../gate/errors.ts";
 import { isMode, modes, type Mode, type Result } from "../../wire/mod.ts";
 import { contractOf, openHistory, rowOf, type History, type ReceiptSource } from "../history.ts";
 import { io } from "../io.ts";

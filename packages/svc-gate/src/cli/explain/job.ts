@@ -1,5 +1,5 @@
 import { compileContracts, loadFunctions, recompile, type CompileOptions, type PolicySet } from "../../contract/mod.ts";
-import { renderDiagnostics } from "../../gate/mod.ts";
+import { renderDiagnostics } from "../../gate/policy/mod.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import { evaluate, type Call, type ValueOf } from "../evaluate.ts";
 import { EvaluationTrace } from "../evaluation-trace.ts";

@@ -1,5 +1,6 @@
 import { setTimeout } from "node:timers/promises";
-import { LedgerRefused, type LedgerHistory } from "../../ledger/mod.ts";
+import { LedgerRefused } from "../../ledger/errors.ts";
+import type { LedgerHistory } from "../../ledger/mod.ts";
 import { NotYetUnderHead, writeExport, type Exported } from "../../ledger/export/mod.ts";
 import { claimedText, parseCheckpointText } from "../../ledger/tree/mod.ts";
 import { ledgerSource, type DatabaseOption, type LedgerSource } from "../ledger-source.ts";

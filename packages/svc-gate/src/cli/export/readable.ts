@@ -3,7 +3,8 @@ import { lstat, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { LedgerRefused, type LedgerHistory } from "../../ledger/mod.ts";
+import { LedgerRefused } from "../../ledger/errors.ts";
+import type { LedgerHistory } from "../../ledger/mod.ts";
 import {
   evidenceDigest,
   leafHash,

@@ -1,4 +1,4 @@
-import { loadContracts, renderDiagnostics } from "../../gate/mod.ts";
+import { loadContracts, renderDiagnostics } from "../../gate/policy/mod.ts";
 import { isMode, modes, type Mode } from "../../wire/mod.ts";
 import { openHistory, type History, type ReceiptSource } from "../history.ts";
 import { BadInput, type Outcome } from "../outcome.ts";

@@ -9,7 +9,8 @@ import {
   type Lookup,
   type Prepared,
 } from "../../contract/mod.ts";
-import { answeredVerdict, outcomeOf, renderDiagnostics } from "../../gate/mod.ts";
+import { answeredVerdict, outcomeOf } from "../../gate/mod.ts";
+import { renderDiagnostics } from "../../gate/policy/mod.ts";
 import { canonical, type Canonical, type Mode, type Verdict } from "../../wire/mod.ts";
 import { contractOf, type ContractSource, type History } from "../history.ts";
 import type { Recorded } from "./recorded.ts";

@@ -29,10 +29,7 @@ import {
 } from "../../wire/mod.ts";
 import { countersSeen, type Evaluation } from "../evaluate.ts";
 import { CaseLedger, type WatchedTransaction } from "./case-ledger.ts";
-import type { TestCall, TestDecision, TestOutcome } from "./document.ts";
-
-/** The name of the latest call, and of the approval that the latest answer spoke of. */
-export const latest = "last";
+import { latest, type TestCall, type TestDecision, type TestOutcome } from "./document.ts";
 
 /** The key that reports outcomes and cannot ask. No call has this name, because the key of a call is never empty. */
 const bookkeeper = "";

@@ -3,6 +3,9 @@ import type { SourceFile, Span } from "../../contract/mod.ts";
 import type { outcomeRows } from "../../ledger/entry/mod.ts";
 import type { Json, Mode, Verdict } from "../../wire/mod.ts";
 
+/** The name of the latest call, and of the approval that the latest answer spoke of. */
+export const latest = "last";
+
 /** A test file as it was written, with everything resolved: fixtures, templates, times and repetitions. */
 export interface TestFile {
   readonly source: SourceFile;

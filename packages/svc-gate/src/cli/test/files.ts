@@ -1,7 +1,7 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join, normalize } from "node:path";
 import { isContract } from "../../contract/mod.ts";
-import { NoSuchFile } from "../../gate/mod.ts";
+import { NoSuchFile } from "../../gate/errors.ts";
 import type { Round } from "./round.ts";
 
 /** The files found at the paths of the command line. */

@@ -3,7 +3,6 @@ import type { YamlMap, YamlNode, YamlScalar } from "../../contract/mod.ts";
 import { outcomeRows } from "../../ledger/entry/mod.ts";
 import { bad, good, isMode, isVerdict, modes, nearest, verdicts, jsonText } from "../../wire/mod.ts";
 import type { Json, JsonObject, Mode, Result, Verdict } from "../../wire/mod.ts";
-import { latest } from "./case-gate.ts";
 import {
   approvalKeys,
   approvalStatuses,
@@ -14,6 +13,7 @@ import {
   decisionResults,
   expectKeys,
   fileKeys,
+  latest,
   nextSteps,
   outcomeKeys,
   outcomeRefusals,

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Diagnostic } from "../../contract/mod.ts";
-import { loadContracts } from "../../gate/mod.ts";
+import { loadContracts } from "../../gate/policy/mod.ts";
 import { bad, good, type Result } from "../../wire/mod.ts";
 import { EvaluationTrace } from "../evaluation-trace.ts";
 import { Coverage } from "./coverage.ts";

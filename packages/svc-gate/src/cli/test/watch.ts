@@ -1,5 +1,5 @@
 import { watch as watchFolder, type FSWatcher } from "node:fs";
-import { NoSuchFile } from "../../gate/mod.ts";
+import { NoSuchFile } from "../../gate/errors.ts";
 import { io } from "../io.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 

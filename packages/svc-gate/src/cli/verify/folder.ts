@@ -1,4 +1,5 @@
-import { KeyFileDamaged, otherFirstKey } from "../../gate/mod.ts";
+import { KeyFileDamaged } from "../../gate/errors.ts";
+import { otherFirstKey } from "../../gate/mod.ts";
 import { dataFolder, missingCheckpoint, otherSigningKey, readLedger, readPin } from "../../ledger/mod.ts";
 import { io } from "../io.ts";
 

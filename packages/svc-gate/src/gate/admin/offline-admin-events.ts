@@ -1,15 +1,9 @@
-import {
-  NotKept,
-  resetMoment,
-  type Change,
-  type InForce,
-  type Ledger,
-  type AppendTransaction,
-} from "../../ledger/mod.ts";
+import { NotKept } from "../../ledger/errors.ts";
+import { resetMoment, type Change, type InForce, type Ledger, type AppendTransaction } from "../../ledger/mod.ts";
 import { parseLeaf, type Durable, type Receipt } from "../../ledger/entry/mod.ts";
 import { bad, good, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
 import { Clock, systemTime } from "../core/clock.ts";
-import { noContracts } from "../core/contracts.ts";
+import { noContracts } from "../policy/contracts.ts";
 import { isLater, activePolicy } from "../core/active-policy.ts";
 import type { MakeAdminEvent, AdminEvents } from "./admin-event.ts";
 import { signerEvent } from "./signer-event.ts";

@@ -1,4 +1,5 @@
-import { dataFolder, NoLedger, openLedger, openPostgres, type Ledger, type LedgerOptions } from "../../ledger/mod.ts";
+import { dataFolder, openLedger, openPostgres, type Ledger, type LedgerOptions } from "../../ledger/mod.ts";
+import { NoLedger } from "../../ledger/errors.ts";
 import { visible } from "../../wire/mod.ts";
 import { OfflineAdminEvents } from "./offline-admin-events.ts";
 import { engine } from "../version.ts";

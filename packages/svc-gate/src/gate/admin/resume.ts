@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { windowStart, type PolicySet, type Counter } from "../../contract/mod.ts";
+import { LedgerRefused } from "../../ledger/errors.ts";
 import {
-  LedgerRefused,
   openPastPin,
   resetThroughOf,
   resumeAct,
@@ -15,7 +15,7 @@ import {
   type AppendTransaction,
 } from "../../ledger/mod.ts";
 import { good, nearest, visible, type Canonical } from "../../wire/mod.ts";
-import { recompileContracts } from "../core/contracts.ts";
+import { recompileContracts } from "../policy/contracts.ts";
 import { openOffline, openOfflineBy, type Offline, type OfflinePlace } from "./offline.ts";
 
 export interface ResumePlace extends OfflinePlace {

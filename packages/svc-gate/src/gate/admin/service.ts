@@ -1,8 +1,8 @@
 import { setTimeout } from "node:timers/promises";
 import type { Logger } from "pino";
 import { bad, good, isMode, modes, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
-import { NotKept } from "../../ledger/mod.ts";
-import { NoSuchFile } from "../core/contracts.ts";
+import { NotKept } from "../../ledger/errors.ts";
+import { NoSuchFile } from "../errors.ts";
 import type { Gate, Reloaded } from "../core/gate.ts";
 import type { Notifier } from "../notify/notifier.ts";
 import type { Places } from "../admission/places.ts";

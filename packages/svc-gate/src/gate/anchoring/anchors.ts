@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Logger } from "pino";
-import { dataFolder, LedgerRefused, replaceFile, type Divergence } from "../../ledger/mod.ts";
+import { dataFolder, replaceFile, type Divergence } from "../../ledger/mod.ts";
+import { LedgerRefused } from "../../ledger/errors.ts";
 import type { Broken } from "../../ledger/entry/mod.ts";
 import { rootAt } from "../../ledger/tree/mod.ts";
 import { collectedDivergence, strangeFile, type Collected } from "./collected.ts";

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
-import { LedgerRefused, readCollected } from "../../ledger/mod.ts";
+import { LedgerRefused } from "../../ledger/errors.ts";
+import { readCollected } from "../../ledger/mod.ts";
 import { bad, good, type Result } from "../../wire/mod.ts";
 import type { AnchorSites } from "./anchors.ts";
 import type { Collected } from "./collected.ts";

@@ -1,6 +1,7 @@
 import { coveredAmounts, withUse, type Asking, type Grant, type Granted, type GrantUse } from "../../approvals/mod.ts";
 import { grantRows } from "../../ledger/entry/mod.ts";
-import { Fault, type AppendTransaction } from "../../ledger/mod.ts";
+import { Fault } from "../../ledger/errors.ts";
+import type { AppendTransaction } from "../../ledger/mod.ts";
 import type { CallToJudge } from "./call.ts";
 
 /** A grant, and the numbers of the call that it was made from. */

@@ -15,7 +15,8 @@ import {
   type Voter,
 } from "../../approvals/mod.ts";
 import type { ApprovalQuery, StoredEffect, StoredRow } from "../../ledger/entry/mod.ts";
-import { Fault, type AppendTransaction, type Ledger } from "../../ledger/mod.ts";
+import { Fault } from "../../ledger/errors.ts";
+import type { AppendTransaction, Ledger } from "../../ledger/mod.ts";
 import { bad, good, limits, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { ActivePolicy } from "../core/active-policy.ts";
 import type { TimedTransaction } from "../core/active-ledger.ts";

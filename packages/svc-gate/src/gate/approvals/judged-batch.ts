@@ -20,7 +20,8 @@ import {
   type Quorum,
 } from "../../approvals/mod.ts";
 import { foldApproval, type StoredEffect } from "../../ledger/entry/mod.ts";
-import { Fault, type AppendTransaction } from "../../ledger/mod.ts";
+import { Fault } from "../../ledger/errors.ts";
+import type { AppendTransaction } from "../../ledger/mod.ts";
 import type { Canonical, Verdict } from "../../wire/mod.ts";
 import type { ActivePolicy } from "../core/active-policy.ts";
 import type { ApprovableCall, CallToJudge } from "./call.ts";

@@ -1,11 +1,12 @@
 import type { Approval, Stops } from "../../approvals/mod.ts";
-import { NotKept, type InForce, type Ledger, type AppendTransaction } from "../../ledger/mod.ts";
+import { NotKept } from "../../ledger/errors.ts";
+import type { InForce, Ledger, AppendTransaction } from "../../ledger/mod.ts";
 import { bad, good, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
 import type { GateHistory } from "../admin/hooks.ts";
 import { activePolicy, agrees, isLater, type ActivePolicy } from "./active-policy.ts";
 import type { Clock } from "./clock.ts";
 import { followedEvent, missingActs } from "../approvals/stops.ts";
-import { recompileContracts } from "./contracts.ts";
+import { recompileContracts } from "../policy/contracts.ts";
 
 /** A transaction of the ledger at a trusted time. */
 export interface TimedTransaction {

@@ -1,6 +1,7 @@
 import type { MakeAdminEvent, AdminEvents } from "../admin/admin-event.ts";
 import type { PolicySet } from "../../contract/mod.ts";
-import { NotKept, type Change, type InForce, type Ledger, type Scrubbed } from "../../ledger/mod.ts";
+import { NotKept } from "../../ledger/errors.ts";
+import type { Change, InForce, Ledger, Scrubbed } from "../../ledger/mod.ts";
 import type { Durable, Receipt, StoredRow } from "../../ledger/entry/mod.ts";
 import type { Tile } from "../../ledger/tree/mod.ts";
 import { bad, good, type CheckRequest, type KeyKind, type Mode, type Refusal, type Result } from "../../wire/mod.ts";

@@ -9,7 +9,7 @@ import { readOidc } from "../console/oidc/settings.ts";
 import { OwnNames } from "../console/own-names.ts";
 import { Seal } from "../console/seal.ts";
 import { secretIn, Sessions } from "../console/sessions.ts";
-import { StartRefused } from "./gate-source.ts";
+import { StartRefused } from "../errors.ts";
 import { servesConsole, type Config } from "./config.ts";
 import { isPrivateUrl } from "./loopback.ts";
 

@@ -8,7 +8,7 @@ import { openLedger, type InForce, type Ledger, type LedgerOptions } from "../..
 import { bad, good, isWeaker, type Mode, type Result } from "../../wire/mod.ts";
 import type { KeyDeciders } from "../approvals/deciders.ts";
 import { Clock, systemTime } from "../core/clock.ts";
-import { recompileContracts, loadContracts, noContracts, renderDiagnostics } from "../core/contracts.ts";
+import { recompileContracts, loadContracts, noContracts, renderDiagnostics } from "../policy/contracts.ts";
 import { resetWarnings } from "../core/counters.ts";
 import type { Notifier } from "../notify/notifier.ts";
 import { Gate, type Reloaded } from "../core/gate.ts";
@@ -18,15 +18,7 @@ import type { Budget } from "../admission/queue.ts";
 import { logPinFailures } from "../anchoring/pin-standing.ts";
 import type { RefusedInputs } from "../core/refused-inputs.ts";
 import type { GateObserver } from "../telemetry/observer.ts";
-
-/** A start that is refused: a sentence for the operator and the exit code. */
-export class StartRefused extends Error {
-  readonly exitCode: number;
-  constructor(message: string, exitCode = 1) {
-    super(message);
-    this.exitCode = exitCode;
-  }
-}
+import { StartRefused } from "../errors.ts";
 
 /** The source of a gate's contracts, mode and ledger, for the root or a tenant. */
 export interface GateSource {

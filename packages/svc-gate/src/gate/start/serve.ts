@@ -6,13 +6,13 @@ import type { FastifyInstance } from "fastify";
 import pino, { type Logger } from "pino";
 import {
   dataFolder,
-  NoLedger,
   openPostgres,
   sqliteThreads,
   type Database,
   type Ledger,
   type SqliteThreads,
 } from "../../ledger/mod.ts";
+import { NoLedger } from "../../ledger/errors.ts";
 import { good, type Result } from "../../wire/mod.ts";
 import { anchorSites, type AnchorSites } from "../anchoring.ts";
 import type { Config } from "./config.ts";
@@ -25,14 +25,8 @@ import { Budget } from "../admission/queue.ts";
 import { openOperatorDoor } from "./operator-file.ts";
 import { openFilesWarning } from "./gate-files.ts";
 import { makeOpsServer } from "../http/ops.ts";
-import {
-  openFrom,
-  StartRefused,
-  type OpenedGate,
-  type OpenGate,
-  type GateSource,
-  type SharedParts,
-} from "./gate-source.ts";
+import { openFrom, type OpenedGate, type OpenGate, type GateSource, type SharedParts } from "./gate-source.ts";
+import { StartRefused } from "../errors.ts";
 import { Rates } from "../admission/rate.ts";
 import { RefusedInputs } from "../core/refused-inputs.ts";
 import type { ServeHooks } from "../admin/hooks.ts";

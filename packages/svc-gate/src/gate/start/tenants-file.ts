@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { readYaml, renderDiagnostic, Report, type YamlMap, type YamlNode } from "../../contract/mod.ts";
 import { bad, good, isMode, modes, nearest, type Mode, type Result } from "../../wire/mod.ts";
-import { whyNot } from "../core/contracts.ts";
+import { whyNot } from "../errors.ts";
 import type { Rate } from "../admin/keys/record.ts";
 import { parseRate } from "../admission/rate.ts";
 

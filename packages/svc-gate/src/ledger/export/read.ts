@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { LedgerRefused } from "../store/store.ts";
+import { LedgerRefused } from "../errors.ts";
 import { tilePath, tilesOf, tileWidth, type Tile } from "../tree/tiles.ts";
 import { contractPath, evidencePath, readBounded, sizesMax } from "./layout.ts";
 

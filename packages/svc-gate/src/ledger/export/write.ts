@@ -5,7 +5,7 @@ import { eraseAct, Missing, readErasure, type Erasure } from "../entry/erasure.t
 import { withoutParts } from "../entry/evidence.ts";
 import { parseLeaf } from "../entry/leaf.ts";
 import type { LedgerHistory } from "../history/history.ts";
-import { LedgerRefused } from "../store/store.ts";
+import { LedgerRefused } from "../errors.ts";
 import type { StoredRow } from "../entry/row.ts";
 import { openCheckpoint, parseCheckpointText, type Checkpoint } from "../tree/checkpoint.ts";
 import { Frontier, hashBytes } from "../tree/merkle.ts";

@@ -4,7 +4,7 @@ import { files, signingKeyOf } from "../data-folder.ts";
 import { readIfThere } from "../durable-file.ts";
 import type { LedgerHistory } from "./history.ts";
 import type { Pin } from "./pin.ts";
-import { LedgerRefused } from "../store/store.ts";
+import { LedgerRefused } from "../errors.ts";
 import { readSigningKeys, Signer } from "../tree/signing-key.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { readIfThere, replaceFile } from "../durable-file.ts";
 import { zeroHash } from "../entry/leaf.ts";
-import { LedgerRefused } from "../store/store.ts";
+import { LedgerRefused } from "../errors.ts";
 import { Frontier } from "../tree/merkle.ts";
 
 /** The last known head of a ledger, stored outside its file. */

@@ -1,5 +1,5 @@
 import { parentPort, type Worker } from "node:worker_threads";
-import { LedgerRefused, NotKept, type NotKeptWhy } from "./store.ts";
+import { LedgerRefused, NotKept, type NotKeptWhy } from "../errors.ts";
 
 /** Functions that one thread offers to another. Arguments and results are structured clones. */
 type Handlers = Readonly<Record<string, (...args: never[]) => unknown>>;

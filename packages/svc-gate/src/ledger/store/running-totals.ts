@@ -1,6 +1,7 @@
 import { addDecimals, decimalText } from "../../wire/mod.ts";
 import { foldChecksum, takenChecksum } from "./checksums.ts";
-import { Fault, type KeptCounter, type StoredCounter, type StoredEffect, type StoredLookup } from "./store.ts";
+import type { KeptCounter, StoredCounter, StoredEffect, StoredLookup } from "./store.ts";
+import { Fault } from "../errors.ts";
 
 /** The counters that a ledger keeps, by digest. */
 export type KeptCounters = ReadonlyMap<string, KeptCounter>;

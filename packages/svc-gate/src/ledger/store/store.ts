@@ -2,6 +2,7 @@ import type { Broken, StoredRow } from "../entry/row.ts";
 import type { Erasure } from "../entry/erasure.ts";
 import type { StoredRepeat } from "../entry/repeat.ts";
 import type { TreeNode } from "../tree/merkle.ts";
+import { LedgerRefused } from "../errors.ts";
 
 /** A call's addition to a counter. The counter and the key are digests, so that no plain value is stored. */
 export interface StoredEffect {
@@ -441,27 +442,6 @@ export interface KeyNotes {
   /** Records when keys were used. An error is ignored. */
   keepUses(uses: ReadonlyMap<string, number>): Promise<void>;
 }
-
-/** The reason why nothing of a batch was kept. */
-export type NotKeptWhy = "disk-full" | "unreachable" | "not-committed" | "forbidden";
-
-/** Nothing of a batch was kept, and the ledger is unchanged. */
-export class NotKept extends Error {
-  readonly why: NotKeptWhy;
-  constructor(why: NotKeptWhy, message: string) {
-    super(message);
-    this.why = why;
-  }
-}
-
-/** An error that must stop the gate. A store must not treat it as a broken connection. */
-export class Fault extends Error {}
-
-/** A ledger that must not be served. The message names the problem and the remedy for the operator. */
-export class LedgerRefused extends Error {}
-
-/** A ledger that must exist and does not exist. Its name may be mistyped. */
-export class NoLedger extends LedgerRefused {}
 
 /** Joins the hashes, in hex, that a store has read from its tree. @throws {LedgerRefused} if a hash is missing */
 export function joinHashes(

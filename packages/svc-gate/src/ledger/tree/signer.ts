@@ -1,5 +1,6 @@
 import { unlink } from "node:fs/promises";
-import { LedgerRefused, type LedgerStore } from "../store/store.ts";
+import type { LedgerStore } from "../store/store.ts";
+import { LedgerRefused } from "../errors.ts";
 import { placeOfKeys, readSigningKeys, Signer, writeFirstKey, type SigningKeys } from "./signing-key.ts";
 
 /** The signer of a ledger's heads. */

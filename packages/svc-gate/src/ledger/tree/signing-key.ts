@@ -2,7 +2,7 @@ import { createPrivateKey, generateKeyPairSync, randomBytes, sign, type KeyObjec
 import { link, readFile, stat, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { flushFolder, replaceFile } from "../durable-file.ts";
-import { LedgerRefused } from "../store/store.ts";
+import { LedgerRefused } from "../errors.ts";
 import { checkpointText, type Checkpoint } from "./checkpoint.ts";
 import { publicBytes, signatureLine, verifierKey, type VerifierKey } from "./note.ts";
 

@@ -1,5 +1,6 @@
 import { writeFile } from "node:fs/promises";
-import { io, loadContracts, renderDiagnostics, whyNot } from "../../../../svc-gate/src/cli/mod.ts";
+import { io, whyNot } from "../../../../svc-gate/src/cli/mod.ts";
+import { loadContracts, renderDiagnostics } from "../../../../svc-gate/src/cli/contract-files.ts";
 import { bad, quoteAscii, type Result } from "../../../../svc-gate/src/wire/mod.ts";
 import type { Outcome } from "../../../../svc-gate/src/cli/mod.ts";
 import { compileContracts } from "../../../../svc-gate/src/contract/mod.ts";

@@ -10,7 +10,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { Clock, systemTime } from "../../../../../packages/svc-gate/src/gate/core/clock.ts";
-import { noContracts } from "../../../../../packages/svc-gate/src/gate/core/contracts.ts";
+import { noContracts } from "../../../../../packages/svc-gate/src/gate/policy/contracts.ts";
 import { openGate, type Gate } from "../../../../../packages/svc-gate/src/gate/core/gate.ts";
 import {
   changeKey,

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { Clock } from "../../../../../packages/svc-gate/src/gate/core/clock.ts";
-import { noContracts } from "../../../../../packages/svc-gate/src/gate/core/contracts.ts";
+import { noContracts } from "../../../../../packages/svc-gate/src/gate/policy/contracts.ts";
 import { openGate } from "../../../../../packages/svc-gate/src/gate/core/gate.ts";
 import { changeKey, KeyRing } from "../../../../../packages/svc-gate/src/gate/admin/keys/keys.ts";
 import { withOidcGroups } from "../../../../../packages/svc-gate/src/gate/admin/keys/oidc-groups.ts";

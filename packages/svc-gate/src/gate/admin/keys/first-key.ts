@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { dataFolder } from "../../../ledger/mod.ts";
 import { digestOf } from "./digest.ts";
 import { makeKey } from "./token.ts";
+import { KeyFileDamaged } from "../../errors.ts";
 
 /**
  * The key that a gate has before anyone creates a key. Its name is `default`, it belongs to the root, and no row
@@ -99,6 +100,3 @@ async function readUnlessMissing(file: string): Promise<string | undefined> {
     throw error;
   }
 }
-
-/** The file that holds the digest of the first key cannot be read. */
-export class KeyFileDamaged extends Error {}

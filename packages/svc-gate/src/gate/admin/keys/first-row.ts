@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { flushFolder } from "../../../ledger/mod.ts";
 import type { Receipt } from "../../../ledger/entry/mod.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../../wire/mod.ts";
-import { whyNot } from "../../core/contracts.ts";
+import { whyNot } from "../../errors.ts";
 import { digestOf } from "./digest.ts";
 import { firstRecord, operatorKey, type KeyRing } from "./ring.ts";
 import { looksLikeKey, makeKey } from "./token.ts";

@@ -13,7 +13,7 @@ export {
   type KeyRequest,
   type KeyJson,
 } from "./key-admin.ts";
-export { KeyFileDamaged, readFirstKeyDigest, loadFirstKey, type FirstKey } from "./first-key.ts";
+export { readFirstKeyDigest, loadFirstKey, type FirstKey } from "./first-key.ts";
 export { firstKeyFileFault, makeFirstKey } from "./first-row.ts";
 export { otherFirstKey, recordFirstKey } from "./first-key-note.ts";
 export { openOfflineKeys } from "./offline.ts";

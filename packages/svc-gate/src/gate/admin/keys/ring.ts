@@ -10,7 +10,7 @@ import { makeKey } from "./token.ts";
 import type { Voter } from "../../../approvals/mod.ts";
 import { endOfSessions, EndedSessions, sessionsEnd, type EndableSession } from "./ended-sessions.ts";
 import { groupsEvent, keysGroups, readStated, withOidcGroups } from "./oidc-groups.ts";
-import { toolMatcher } from "./tool-patterns.ts";
+import { toolMatcher } from "../../policy/tool-patterns.ts";
 
 /** A valid key. The object stays the same until the key changes. */
 export interface Key {

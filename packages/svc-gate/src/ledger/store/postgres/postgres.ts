@@ -13,7 +13,8 @@ import {
 } from "./session.ts";
 import { ask } from "./sql.ts";
 import { openStore, type DatabaseLedger, type Pools } from "./store.ts";
-import { LedgerRefused, NotKept, type LedgerStore } from "../store.ts";
+import type { LedgerStore } from "../store.ts";
+import { LedgerRefused, NotKept } from "../../errors.ts";
 
 /** One PostgreSQL database, which holds many ledgers, each under its id. */
 export interface Database {

@@ -2,7 +2,8 @@ import { hash } from "node:crypto";
 import type { Counters } from "../../history/counter-walk.ts";
 import { isWhole } from "../checksums.ts";
 import type { KeptCounters } from "../running-totals.ts";
-import { LedgerRefused, type KeptCounter, type StoredOutcome } from "../store.ts";
+import type { KeptCounter, StoredOutcome } from "../store.ts";
+import { LedgerRefused } from "../../errors.ts";
 import type { StoredRepeat } from "../../entry/repeat.ts";
 import type { StoredRow } from "../../entry/row.ts";
 

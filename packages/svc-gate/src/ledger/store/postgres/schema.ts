@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { Client } from "pg";
-import { LedgerRefused } from "../store.ts";
+import { LedgerRefused } from "../../errors.ts";
 
 /** The tables with rows of ledgers. A transaction sees only the rows of one ledger. */
 export const ledgerTables = [

@@ -1,6 +1,6 @@
 import { DatabaseError, Pool, type ClientBase, type ClientConfig, type PoolClient, type QueryResult } from "pg";
 import { asLedger, begin, beginReading, commit, rollback, type BoundStatement } from "./sql.ts";
-import { NotKept } from "../store.ts";
+import { NotKept } from "../../errors.ts";
 
 /** Timeouts in milliseconds. The server, not the gate, limits how long a transaction holds a ledger's head. */
 export interface Bounds {

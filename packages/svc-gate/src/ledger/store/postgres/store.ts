@@ -10,7 +10,7 @@ import { ask, commit, readRows, type BoundStatement } from "./sql.ts";
 import { PostgresTransaction } from "./transaction.ts";
 import { verifyPostgres } from "./verify.ts";
 import type { KeptCounters } from "../running-totals.ts";
-import { LedgerRefused, NoLedger, NotKept } from "../store.ts";
+import { LedgerRefused, NoLedger, NotKept } from "../../errors.ts";
 import type {
   Anchor,
   DeliveryNotes,

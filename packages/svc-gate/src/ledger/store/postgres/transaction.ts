@@ -33,8 +33,6 @@ import {
 } from "../running-totals.ts";
 import { changeColumns } from "../../entry/row.ts";
 import {
-  Fault,
-  NotKept,
   repeatsDeletedMax,
   type ApprovalLookup,
   type ApprovalsFound,
@@ -48,6 +46,7 @@ import {
   type StoredOutcome,
   type StoreTransaction,
 } from "../store.ts";
+import { Fault, NotKept } from "../../errors.ts";
 import type { StoredRow } from "../../entry/row.ts";
 
 export interface TransactionParts {

@@ -2,7 +2,7 @@ import { backup, DatabaseSync } from "node:sqlite";
 import { makePrivate } from "../../private-files.ts";
 import { hasLedger } from "../../data-folder.ts";
 import { explain, openForReading, readMeta } from "./file.ts";
-import { LedgerRefused } from "../store.ts";
+import { LedgerRefused } from "../../errors.ts";
 
 /** The number of pages that are copied between two reports of progress: 8 MiB. */
 const stepPages = 1024;

@@ -7,7 +7,7 @@ import type { KeptCounter } from "../store.ts";
 import { files } from "../../data-folder.ts";
 import { makePrivate } from "../../private-files.ts";
 import { flushAgain } from "./log.ts";
-import { LedgerRefused } from "../store.ts";
+import { LedgerRefused } from "../../errors.ts";
 
 /** The layout of the file. A file with another layout is refused, never converted silently. */
 const layout = 2;

@@ -1,5 +1,5 @@
 import type { StoredRow } from "../../entry/row.ts";
-import { Fault } from "../store.ts";
+import { Fault } from "../../errors.ts";
 
 /**
  * The rows of one batch as one text. A thread clones this in one copy, but each object and each text of its own costs

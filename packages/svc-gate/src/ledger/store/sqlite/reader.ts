@@ -8,7 +8,8 @@ import { structureProblem } from "./structure.ts";
 import { listApprovals, openHoldsIn, waitingApprovals } from "./approval-tables.ts";
 import { lastOutcomes, takenAmounts } from "./outcome-tables.ts";
 import { columns, lastRow, rowOf, rowsAt, seqMax, SqliteWalk, unreadable, type StoredColumns } from "./walk.ts";
-import { joinHashes, LedgerRefused, openHoldsOf } from "../store.ts";
+import { joinHashes, openHoldsOf } from "../store.ts";
+import { LedgerRefused } from "../../errors.ts";
 import type {
   Anchor,
   ApprovalQuery,

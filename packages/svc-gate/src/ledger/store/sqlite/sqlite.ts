@@ -24,7 +24,7 @@ import type {
   Verification,
 } from "../store.ts";
 import type { Broken, StoredRow } from "../../entry/row.ts";
-import { NoLedger } from "../store.ts";
+import { NoLedger } from "../../errors.ts";
 import type { DueApprovals } from "./approval-tables.ts";
 import { changeColumns } from "../../entry/row.ts";
 import { packRows } from "./packed-rows.ts";

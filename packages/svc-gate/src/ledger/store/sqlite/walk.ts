@@ -23,7 +23,8 @@ import type { TabledTaken } from "../../history/outcome-walk.ts";
 import { BrokenHere, type StoreReader, type Walked, type WalkedRow, type WalkedSlice } from "../../history/walk.ts";
 import type { TreeNode } from "../../tree/merkle.ts";
 import { wrongNode, type Levels } from "../../tree/walk.ts";
-import { LedgerRefused, type StoredOutcome, type Verification } from "../store.ts";
+import type { StoredOutcome, Verification } from "../store.ts";
+import { LedgerRefused } from "../../errors.ts";
 import { readCounters, readMeta } from "./file.ts";
 
 /** Rows that a walk reads at once; fewer if rows are large. */

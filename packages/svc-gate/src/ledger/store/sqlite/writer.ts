@@ -23,7 +23,7 @@ import { changeColumns, type StoredRow } from "../../entry/row.ts";
 import type { StoredRepeat } from "../../entry/repeat.ts";
 import { OutcomeTables } from "./outcome-tables.ts";
 import { RepeatTable } from "./repeat-table.ts";
-import { LedgerRefused, NotKept } from "../store.ts";
+import { LedgerRefused, NotKept } from "../../errors.ts";
 import type {
   ApprovalLookup,
   ApprovalsFound,

@@ -14,6 +14,7 @@ import {
   type SourceFile,
 } from "../../contract/mod.ts";
 import { bad, good, type Result } from "../../wire/mod.ts";
+import { NoSuchFile, whyNot } from "../errors.ts";
 
 /**
  * Reads and compiles a mandate with the contracts that it names, or a single contract.
@@ -62,9 +63,6 @@ export function renderDiagnostics(diagnostics: readonly Diagnostic[]): string {
   return `${diagnostics.map(renderDiagnostic).join("\n\n")}\n\n${count}`;
 }
 
-/** A file named on the command line or by a setting cannot be read. */
-export class NoSuchFile extends Error {}
-
 async function readSource(file: string): Promise<SourceFile> {
   try {
     return { name: file, text: decode(await readFile(file)) };
@@ -93,16 +91,4 @@ function openRelative(mandate: string, name: string): Result<SourceFile, string>
 
 function decode(bytes: Buffer): string {
   return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-}
-
-/** Returns why a file cannot be read, as a clause. */
-export function whyNot(error: unknown): string {
-  const { code } = error as NodeJS.ErrnoException;
-  if (code === "ENOENT") return "there is no such file";
-  if (code === "EISDIR") return "it is a folder";
-  if (code === "EACCES" || code === "EPERM") return "this user lacks the permission";
-  if (code === "EROFS") return "its file system is read-only";
-  if (code === "ENOTDIR") return "a part of its path is not a folder";
-  if (code === "EEXIST") return "it already exists";
-  return code === "ERR_ENCODING_INVALID_ENCODED_DATA" ? "it is not UTF-8" : String(code ?? error);
 }
