@@ -71,7 +71,7 @@ const lineRules: readonly LineRule[] = [
   {
     fault:
       "a hook on the loading of sources: a defect is planted by test/support/mutation, or the file is named in this rule",
-    in: /^(?:test|bench|tools|clients)\/(?!(?:.*\/)?(?:mutation\/preload|simulation\/sources|(?:observe|traces)\.test)\.ts$)/,
+    in: /^(?:test|bench|tools|clients)\/(?!(?:.*\/)?(?:mutation\/preload|simulation\/sources|(?:entries|observe|traces)\.test)\.ts$)/,
     pattern: /\bregisterHooks\b/,
   },
   {

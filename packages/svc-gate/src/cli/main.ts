@@ -50,7 +50,7 @@ export async function programFor(args: readonly string[]): Promise<Command> {
   return program;
 }
 
-/** The settings are loaded for this command alone. */
+/** The settings are loaded for this command alone. Without them one option stands for all in the list of commands. */
 async function addServe(program: Command, [name]: readonly string[]): Promise<void> {
   const serving = program
     .command("serve")
@@ -60,7 +60,7 @@ async function addServe(program: Command, [name]: readonly string[]): Promise<vo
       "\nEvery option can be set by its variable instead; the option takes precedence." +
         "\n\nExample:\n  SVC_MODE=enforce svc-gate serve --port 8787 --mandate mandate.yaml",
     );
-  if (name !== serving.name()) return;
+  if (name !== serving.name()) return void serving.option("--port <number>");
   const { settings } = await import("../gate/start/mod.ts");
   for (const { flag, variable, kind, doc, fallback } of settings) {
     serving.option(`--${flag} <${kind}>`, `${doc} (${variable}${fallback === "" ? "" : `, by default ${fallback}`})`);

@@ -1,8 +1,7 @@
 /**
  * The code that the commands of the workbench share with those of the service.
  *
- * Promises: a file is read, an error is printed and a command ends in the same way in both packages. This door loads no
- * contract: contract-files.ts does.
+ * Promises: an error is printed and a command ends in the same way in both packages.
  *
  * Does not: serve, open ledgers, or load the workbench.
  */
