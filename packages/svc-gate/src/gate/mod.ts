@@ -4,7 +4,7 @@
  * Promises: no answer leaves before its receipt is on disk; a mode may soften a decision but never creates one;
  * mistakes in the settings are reported before the gate listens; a fault ends the process.
  *
- * Does not: print, read a command line, or know the workbench for contracts. What serves is behind start/mod.ts.
+ * Does not: print, read a command line, or know the workbench for contracts. The part that serves has start/mod.ts.
  */
 export { parseSinks } from "./anchoring.ts";
 export { activePolicy, digestOf, type ActivePolicy } from "./core/active-policy.ts";
