@@ -8,7 +8,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { readConfig, servesConsole } from "../../packages/svc-gate/src/gate/start/config.ts";
 import { sendPlain, signIn, trySignIn } from "../support/console.ts";
-import { ask, desk, key, spawnGate, temporaryFolder, writeContracts } from "../support/gate.ts";
+import { ask, desk, key, spawnGate, temporaryFolder, writeContracts, type Spawned } from "../support/gate.ts";
+import { eventually } from "../support/patience.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -65,6 +66,11 @@ test("a gate without the console has none of its paths", async (t) => {
   assert.equal((await trySignIn(gate, key)).status, 401);
 });
 
+/** The code that a gate shows to the first person who signs in. Its output can arrive after its answer. */
+function shownCode(gate: Pick<Spawned, "stdout">): Promise<string> {
+  return eventually("a code is shown", () => /sign in to the console: (\S+)\s/.exec(gate.stdout())?.[1]);
+}
+
 test("keys, cookies and secrets of sessions are in no log, and the secret is in a private file", async (t) => {
   const folder = temporaryFolder(t);
   writeContracts(folder, { contracts: { "desk.yaml": desk } });
@@ -73,7 +79,7 @@ test("keys, cookies and secrets of sessions are in no log, and the secret is in 
   const wrong = "wrong-key-of-somebody";
   await trySignIn(gate, wrong);
   await trySignIn(gate, key);
-  const code = /sign in to the console: (\S+)/.exec(gate.stdout())?.[1] ?? assert.fail("no code was shown");
+  const code = await shownCode(gate);
   const page = await signIn(gate, key, { code });
   await page("/api/receipts");
   await page("/api/receipts?limit=0");
@@ -108,7 +114,7 @@ test("a damaged secret seals no session, and a new one ends the old sessions", a
   };
   const first = await serve();
   await trySignIn(first, key);
-  const code = /sign in to the console: (\S+)/.exec(first.stdout())?.[1] ?? "";
+  const code = await shownCode(first);
   const page = await signIn(first, key, { code });
   await first.stop();
   writeFileSync(file, "");

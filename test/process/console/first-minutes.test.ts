@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
+import { eventually } from "../../support/patience.ts";
 import { openBrowser } from "../../support/browser.ts";
 import { ask, spawnGate, temporaryFolder, writeContracts } from "../../support/gate.ts";
 
@@ -24,8 +25,7 @@ suite("the first minutes with the console", () => {
     await page.getByLabel(/The code/).fill("WRONGONE");
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByText(/code is wrong/).waitFor();
-    const said = gate.stdout() + gate.stderr();
-    const code = /sign in to the console: (\w{8})/.exec(said)?.[1] ?? assert.fail(said);
+    const code = await eventually("a code is shown", () => /sign in to the console: (\w{8})/.exec(gate.stdout())?.[1]);
     await page.getByLabel(/The code/).fill(code);
     await page.getByRole("button", { name: "Sign in" }).click();
 
