@@ -50,6 +50,8 @@ suite("what an entry loads", () => {
     t.diagnostic(`${own.length} own files, ${loaded.length} in all`);
     assert.ok(own.length > 5 && own.length <= ownMax, own.join("\n"));
     assert.deepEqual(loaded.filter(isFastify), []);
+    const read = [...loadedWith(program)].filter((path) => path.startsWith("packages/"));
+    assert.deepEqual(own.map((path) => path.slice(path.lastIndexOf("/packages/") + 1)).toSorted(), read.toSorted());
   });
 
   control("positive control: a program that loads the settings of a gate for each command is noticed", () => {

@@ -1,13 +1,15 @@
 import { existsSync, readFileSync } from "node:fs";
 import { posix } from "node:path";
-import { parseSync, Visitor, type StringLiteral } from "oxc-parser";
+import { parseSync, Visitor } from "oxc-parser";
 import { root } from "./tracked.ts";
 
 /** What one file imports from another, or from a package. */
 export interface Import {
+  /** As it is written. */
+  readonly name: string;
   /** A path from the repository's folder, or a package's name. */
   readonly to: string;
-  /** True if only types are imported: it loads nothing. */
+  /** True for `import type`: it loads nothing. Node does load a module for `import { type A }`. */
   readonly isType: boolean;
   /** True for `import()` of a fixed name: it loads nothing before it is called. */
   readonly isLater: boolean;
@@ -23,28 +25,31 @@ export function importsOf(path: string): readonly Import[] {
 /** @param path only tells where relative names begin */
 export function importsIn(path: string, text: string): readonly Import[] {
   const found: Import[] = [];
-  const add = ({ value }: StringLiteral, isType: boolean, isLater = false): void => {
+  const add = (value: string, isType: boolean, isLater = false): void => {
     const to = value.startsWith(".") ? posix.join(posix.dirname(path), value) : value;
-    found.push({ to, isType, isLater });
+    found.push({ name: value, to, isType, isLater });
   };
   new Visitor({
-    ImportDeclaration({ source, importKind, specifiers }) {
-      const areTypes = specifiers.map((each) => each.type === "ImportSpecifier" && each.importKind === "type");
-      add(source, importKind === "type" || (areTypes.length > 0 && areTypes.every(Boolean)));
+    ImportDeclaration({ source, importKind }) {
+      add(source.value, importKind === "type");
     },
-    ExportNamedDeclaration({ source, exportKind, specifiers }) {
-      if (source === null) return;
-      add(source, exportKind === "type" || specifiers.every((each) => each.exportKind === "type"));
+    ExportNamedDeclaration({ source, exportKind }) {
+      if (source !== null) add(source.value, exportKind === "type");
     },
     ExportAllDeclaration({ source, exportKind }) {
-      add(source, exportKind === "type");
+      add(source.value, exportKind === "type");
+    },
+    TSImportType({ source }) {
+      add(source.value, true);
     },
     ImportExpression({ source }) {
-      if (source.type === "Literal" && typeof source.value === "string") add(source, false, true);
+      if (source.type === "Literal" && typeof source.value === "string") add(source.value, false, true);
+      if (source.type === "TemplateLiteral" && source.quasis.length === 1)
+        add(source.quasis[0]?.value.cooked ?? "", false, true);
     },
     NewExpression({ callee, arguments: [name] }) {
       const isFile = callee.type === "Identifier" && callee.name === "URL" && name?.type === "Literal";
-      if (isFile && typeof name.value === "string" && name.value.endsWith(".ts")) add(name, false, true);
+      if (isFile && typeof name.value === "string" && name.value.endsWith(".ts")) add(name.value, false, true);
     },
   }).visit(parseSync(path, text).program);
   return found;
