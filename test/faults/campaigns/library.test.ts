@@ -70,16 +70,16 @@ async function isNoticed(contract: string, tests: TestFile, rule: string): Promi
   const loaded = await loadContracts(contract, contract);
   assert.ok(loaded.ok, JSON.stringify(loaded));
   const subject = { policySet: loaded.value, trace: new EvaluationTrace(), coverage: new Coverage(loaded.value) };
-  const [naming, others] = [true, false].map((is) => tests.cases.filter((each) => expects(each, rule) === is));
-  for (const each of [...(naming ?? []), ...(others ?? [])]) {
+  for (const each of tests.cases.toSorted((one, other) => expects(other, rule) - expects(one, rule))) {
     const results = await runTests({ ...tests, cases: [each] }, subject, () => true);
     if (results.some(({ failure }) => failure !== undefined)) return true;
   }
   return false;
 }
 
-function expects({ steps }: TestCase, rule: string): boolean {
-  return steps.some((step) => step.kind === "call" && step.expect?.rule?.endsWith(rule) === true);
+/** 1 if a call of the case expects the rule, else 0. */
+function expects({ steps }: TestCase, rule: string): number {
+  return Number(steps.some((step) => step.kind === "call" && step.expect?.rule?.endsWith(rule) === true));
 }
 
 for (const name of names) {
