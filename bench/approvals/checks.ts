@@ -14,9 +14,11 @@ const wire = (await import(at("wire/mod.ts"))) as typeof import("../../packages/
 const ledgers = (await import(at("ledger/mod.ts"))) as typeof import("../../packages/svc-gate/src/ledger/mod.ts");
 const contracts = (await import(at("contract/mod.ts"))) as typeof import("../../packages/svc-gate/src/contract/mod.ts");
 const clocks = (await import(
-  at("gate/core/clock.ts")
-)) as typeof import("../../packages/svc-gate/src/gate/core/clock.ts");
-const gates = (await import(at("gate/core/gate.ts"))) as typeof import("../../packages/svc-gate/src/gate/core/gate.ts");
+  at("gate/policy/clock.ts")
+)) as typeof import("../../packages/svc-gate/src/gate/policy/clock.ts");
+const gates = (await import(
+  at("gate/service/gate.ts")
+)) as typeof import("../../packages/svc-gate/src/gate/service/gate.ts");
 
 const compiled = contracts.compileContracts([{ name: "payments.yaml", text: readFileSync(contract, "utf8") }]);
 if (!compiled.ok) throw new Error("the contract does not compile");

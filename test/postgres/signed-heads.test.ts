@@ -24,7 +24,7 @@ import {
   readSigningKeys,
   Signer,
   writeSigningKeys,
-} from "../../packages/svc-gate/src/ledger/tree/signing-key.ts";
+} from "../../packages/svc-gate/src/ledger/signing/signing-key.ts";
 import {
   consistencyProof,
   inclusionProof,

@@ -13,7 +13,7 @@ import { verifyPostgres } from "../../packages/svc-gate/src/ledger/store/postgre
 import { openPostgres, type Database } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
 import type { LedgerStore, Verification } from "../../packages/svc-gate/src/ledger/store/store.ts";
 import { Frontier } from "../../packages/svc-gate/src/ledger/tree/merkle.ts";
-import { makeSigningKey, Signer } from "../../packages/svc-gate/src/ledger/tree/signing-key.ts";
+import { makeSigningKey, Signer } from "../../packages/svc-gate/src/ledger/signing/signing-key.ts";
 import {
   append,
   contracts,

@@ -11,7 +11,7 @@ import { parsePolicy } from "../../packages/svc-gate/src/gate/anchoring/policy.t
 import { parseSinks } from "../../packages/svc-gate/src/gate/anchoring/sinks.ts";
 import { LedgerRefused } from "../../packages/svc-gate/src/ledger/errors.ts";
 import { readCollected } from "../../packages/svc-gate/src/ledger/mod.ts";
-import { makeSigningKey } from "../../packages/svc-gate/src/ledger/tree/signing-key.ts";
+import { makeSigningKey } from "../../packages/svc-gate/src/ledger/signing/signing-key.ts";
 import {
   anchorsOf,
   FakeLog,

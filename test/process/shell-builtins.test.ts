@@ -7,8 +7,8 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { before, suite, test } from "node:test";
 import { readShellText, shellFunctions } from "../../packages/svc-gate/src/contract/functions/shell/shell.ts";
-import { EvaluationError } from "../../packages/svc-gate/src/contract/run/rational.ts";
-import type { Value } from "../../packages/svc-gate/src/contract/run/value.ts";
+import { EvaluationError } from "../../packages/svc-gate/src/contract/value/rational.ts";
+import type { Value } from "../../packages/svc-gate/src/contract/value/value.ts";
 import { control } from "../support/controls/control.ts";
 
 /** `V` is the name of the variable. `NEW` marks a text that only bash 5.3 or zsh knows. */

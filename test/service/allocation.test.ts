@@ -18,8 +18,8 @@ import {
   type PolicySet,
 } from "../../packages/svc-gate/src/contract/mod.ts";
 import { answerBody } from "../../packages/svc-gate/src/gate/core/answer.ts";
-import { Clock, systemTime } from "../../packages/svc-gate/src/gate/core/clock.ts";
-import { openGate, type Gate } from "../../packages/svc-gate/src/gate/core/gate.ts";
+import { Clock, systemTime } from "../../packages/svc-gate/src/gate/policy/clock.ts";
+import { openGate, type Gate } from "../../packages/svc-gate/src/gate/service/gate.ts";
 import { outcomeOf } from "../../packages/svc-gate/src/gate/core/outcome.ts";
 import { makeEvidence } from "../../packages/svc-gate/src/ledger/entry/evidence.ts";
 import { leafHash, leafText, parseLeaf, type Leaf } from "../../packages/svc-gate/src/ledger/entry/leaf.ts";

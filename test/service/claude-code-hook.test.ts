@@ -91,7 +91,7 @@ runScenarios("POST /hooks/claude-code", [
     },
     defect: {
       within: "decide",
-      module: "hooks/route",
+      module: "http/hook-route",
       find: 'verdict === "ALLOW"',
       put: 'verdict !== "BLOCK"',
     },
@@ -106,7 +106,7 @@ runScenarios("POST /hooks/claude-code", [
     },
     defect: {
       within: "decide",
-      module: "hooks/route",
+      module: "http/hook-route",
       find: 'mode === "observe"',
       put: 'mode === "assist"',
     },
@@ -122,7 +122,7 @@ runScenarios("POST /hooks/claude-code", [
     },
     defect: {
       within: "decide",
-      module: "hooks/route",
+      module: "http/hook-route",
       find: 'mode === "observe"',
       put: 'mode !== "enforce"',
     },
@@ -153,7 +153,7 @@ runScenarios("POST /hooks/claude-code", [
     },
     defect: {
       within: "answer",
-      module: "hooks/route",
+      module: "http/hook-route",
       find: 'sendDecision(hooked, "deny", call.problem)',
       put: "send(reply, {})",
     },
@@ -196,7 +196,7 @@ runScenarios("POST /hooks/claude-code", [
     },
     defect: {
       within: "inputOf",
-      module: "hooks/route",
+      module: "http/hook-route",
       find: "document.source(names.input)",
       put: "JSON.stringify(Object.fromEntries(document.members.get(names.input)))",
     },
@@ -223,7 +223,7 @@ runScenarios("POST /hooks/claude-code", [
     },
     defect: {
       within: "gateName",
-      module: "hooks/claude-code",
+      module: "dialects/claude-code",
       find: 'ownSources.includes(textIn(server, "source") ?? "")',
       put: 'textIn(server, "source") !== "project"',
     },
@@ -246,7 +246,12 @@ runScenarios("POST /hooks/claude-code", [
         assert.match(reason, /does not say which MCP server/);
       }
     },
-    defect: { within: "gateName", module: "hooks/claude-code", find: "isBare && server === undefined", put: "isBare" },
+    defect: {
+      within: "gateName",
+      module: "dialects/claude-code",
+      find: "isBare && server === undefined",
+      put: "isBare",
+    },
   },
   {
     rule: "a call that a person approved runs when the host asks again, once",

@@ -306,10 +306,10 @@ const rules: readonly OidcRule[] = [
       assert.equal((await desk.decides("anna", id, "approve")).json.code, "not-an-approver");
     },
     defect: [
-      { within: "readGroups", module: "admin/keys/requests", find: "groups.find(isOidcGroup)", put: "undefined" },
+      { within: "readGroups", module: "keys/requests", find: "groups.find(isOidcGroup)", put: "undefined" },
       {
         within: "readGroups",
-        module: "admin/keys/requests",
+        module: "keys/requests",
         find: "/^[a-z0-9][a-z0-9._-]{0,63}$/.test(group)",
         put: "true",
       },

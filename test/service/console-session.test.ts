@@ -11,7 +11,7 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { secretIn, Sessions } from "../../packages/svc-gate/src/gate/console/sessions.ts";
-import { digestOf } from "../../packages/svc-gate/src/gate/admin/keys/digest.ts";
+import { digestOf } from "../../packages/svc-gate/src/gate/keys/digest.ts";
 import { assertLedgerHolds, large, runScenarios, small, type Desk, type Scenario } from "../support/approvals.ts";
 import { cookieIn, pageOf, sendAsPage, sendPlain, signIn, trySignIn, type ConsolePage } from "../support/console.ts";
 import { openStream, type Stream } from "../support/events.ts";

@@ -163,7 +163,7 @@ runScenarios("POST /hooks of hosts", [
       assert.deepEqual([word, reason], ["deny", "Svc: it pays; a person decides: ask again after the decision"]);
       assert.equal((await ask(desk, `/approvals/${parked.headers.get("svc-approval")}`)).status, 200);
     },
-    defect: { within: "decide", module: "hooks/route", find: 'verdict === "ALLOW"', put: 'verdict !== "BLOCK"' },
+    defect: { within: "decide", module: "http/hook-route", find: 'verdict === "ALLOW"', put: 'verdict !== "BLOCK"' },
   })),
   ...hosts.map((host) => ({
     rule: `${host.name}: an input or an address that cannot be read is deny with a reason`,
@@ -184,7 +184,7 @@ runScenarios("POST /hooks of hosts", [
     },
     defect: {
       within: "answer",
-      module: "hooks/route",
+      module: "http/hook-route",
       find: 'sendDecision(hooked, "deny", call.problem)',
       put: "send(reply, {})",
     },
@@ -201,7 +201,7 @@ runScenarios("POST /hooks of hosts", [
         assert.deepEqual(await Promise.all(words), ["allow", "allow", "none"]);
       }
     },
-    defect: { within: "decide", module: "hooks/route", find: 'mode === "observe"', put: "false" },
+    defect: { within: "decide", module: "http/hook-route", find: 'mode === "observe"', put: "false" },
   },
   {
     rule: "Codex's MCP tools are server.tool, and a name that two pairs have is refused",
@@ -215,7 +215,7 @@ runScenarios("POST /hooks of hosts", [
     },
     defect: {
       within: "gateName",
-      module: "hooks/codex",
+      module: "dialects/codex",
       find: "pair.exec(name) ?? []",
       put: 'name.split("__")',
     },
@@ -236,7 +236,7 @@ runScenarios("POST /hooks of hosts", [
     },
     defect: {
       within: "gateName",
-      module: "hooks/gemini-cli",
+      module: "dialects/gemini-cli",
       find: "context === undefined",
       put: "true",
     },
@@ -258,7 +258,7 @@ runScenarios("POST /hooks of hosts", [
         assert.match(reason, /lacks tool_name, tool_input or session_id/);
       }
     },
-    defect: { within: "inputOf", module: "hooks/route", find: "JSON.stringify(textMember)", put: "'\"text\"'" },
+    defect: { within: "inputOf", module: "http/hook-route", find: "JSON.stringify(textMember)", put: "'\"text\"'" },
   },
   {
     rule: "a text as arguments of any other tool of Copilot is refused, because no rule would see what is in it",
@@ -271,7 +271,7 @@ runScenarios("POST /hooks of hosts", [
         assert.match(reason, /lacks toolName, toolArgs or sessionId/);
       }
     },
-    defect: { within: "inputOf", module: "hooks/route", find: "textMembers?.get(tool)", put: '"patch"' },
+    defect: { within: "inputOf", module: "http/hook-route", find: "textMembers?.get(tool)", put: '"patch"' },
   },
   {
     rule: "a refused name is quoted in the reason: short, and with nothing hidden",
@@ -287,7 +287,7 @@ runScenarios("POST /hooks of hosts", [
         assert.match(reason, /\\u202e-?xxx/);
       }
     },
-    defect: { within: "gateName", module: "hooks/codex", find: "quote(name)", put: "JSON.stringify(name)" },
+    defect: { within: "gateName", module: "dialects/codex", find: "quote(name)", put: "JSON.stringify(name)" },
   },
   {
     rule: "Gemini may give tools of two servers one name: an outcome belongs to the call of its own server",
@@ -307,7 +307,7 @@ runScenarios("POST /hooks of hosts", [
     },
     defect: {
       within: "placeOf",
-      module: "hooks/route",
+      module: "http/hook-route",
       find: "[tenant, key?.id, dialect.host, session, tool, useId]",
       put: "[tenant, key?.id, dialect.host, session, useId]",
     },
@@ -327,7 +327,7 @@ runScenarios("POST /hooks of hosts", [
     },
     defect: {
       within: "gateName",
-      module: "hooks/copilot-cli",
+      module: "dialects/copilot-cli",
       find: "server !== undefined && second === undefined",
       put: "server !== undefined",
     },

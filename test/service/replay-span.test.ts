@@ -15,8 +15,8 @@ import { replayCommand } from "../../packages/svc-gate/src/cli/replay/command.ts
 import { decideAllAgain } from "../../packages/svc-gate/src/cli/replay/replay.ts";
 import { reportCommand } from "../../packages/svc-gate/src/cli/report.ts";
 import { compileContracts } from "../../packages/svc-gate/src/contract/mod.ts";
-import { Clock } from "../../packages/svc-gate/src/gate/core/clock.ts";
-import { openGate } from "../../packages/svc-gate/src/gate/core/gate.ts";
+import { Clock } from "../../packages/svc-gate/src/gate/policy/clock.ts";
+import { openGate } from "../../packages/svc-gate/src/gate/service/gate.ts";
 import { openLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
 import { parseCheckRequest } from "../../packages/svc-gate/src/wire/mod.ts";
 import { control } from "../support/controls/control.ts";

@@ -9,7 +9,7 @@ import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { leafHash } from "../../packages/svc-gate/src/ledger/entry/mod.ts";
-import { openSigner } from "../../packages/svc-gate/src/ledger/tree/signer.ts";
+import { openSigner } from "../../packages/svc-gate/src/ledger/signing/signer.ts";
 import type { LedgerStore } from "../../packages/svc-gate/src/ledger/store/store.ts";
 import { openCheckpoint } from "../../packages/svc-gate/src/ledger/tree/checkpoint.ts";
 import { isConsistent, isIncluded } from "../../packages/svc-gate/src/ledger/tree/merkle.ts";
@@ -18,7 +18,7 @@ import {
   makeSigningKey,
   readSigningKeys,
   writeSigningKeys,
-} from "../../packages/svc-gate/src/ledger/tree/signing-key.ts";
+} from "../../packages/svc-gate/src/ledger/signing/signing-key.ts";
 import {
   consistencyProof,
   inclusionProof,

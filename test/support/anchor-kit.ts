@@ -17,7 +17,7 @@ import {
   verifierKey,
   type VerifierKey,
 } from "../../packages/svc-gate/src/ledger/tree/note.ts";
-import { makeSigningKey, Signer } from "../../packages/svc-gate/src/ledger/tree/signing-key.ts";
+import { makeSigningKey, Signer } from "../../packages/svc-gate/src/ledger/signing/signing-key.ts";
 import type { Result } from "../../packages/svc-gate/src/wire/mod.ts";
 
 /** Shared by the tests of anchors: a ledger that is only a tree, and a witness as in the text of C2SP tlog-witness. */

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import { Eraser, type Erased } from "../../packages/svc-gate/src/gate/admin/erasure/eraser.ts";
-import { Retention } from "../../packages/svc-gate/src/gate/admin/erasure/retention.ts";
-import type { EraseRequest } from "../../packages/svc-gate/src/gate/admin/erasure/request.ts";
-import type { AdminEvent } from "../../packages/svc-gate/src/gate/admin/admin-event.ts";
+import { Eraser, type Erased } from "../../packages/svc-gate/src/gate/erasure/eraser.ts";
+import { Retention } from "../../packages/svc-gate/src/gate/erasure/retention.ts";
+import type { EraseRequest } from "../../packages/svc-gate/src/gate/erasure/request.ts";
+import type { AdminEvent } from "../../packages/svc-gate/src/gate/policy/admin-event.ts";
 import { erasureBody, type Erasure } from "../../packages/svc-gate/src/ledger/entry/erasure.ts";
 import { missingParts } from "../../packages/svc-gate/src/ledger/entry/evidence.ts";
 import type { Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";

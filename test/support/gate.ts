@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { routeHooks } from "../../packages/svc-gate/src/cli/serve-hooks.ts";
-import type { ServeHooks } from "../../packages/svc-gate/src/gate/admin/hooks.ts";
+import type { ServeHooks } from "../../packages/svc-gate/src/gate/policy/hooks.ts";
 import { readConfig } from "../../packages/svc-gate/src/gate/start/config.ts";
 import { serve, type Serving } from "../../packages/svc-gate/src/gate/start/serve.ts";
 import { newFolder, removeFolder } from "./ledger-fixture.ts";

@@ -9,7 +9,7 @@ import { globSync, readFileSync } from "node:fs";
 import { before, suite, test } from "node:test";
 import fc from "fast-check";
 import { parseSync, Visitor } from "oxc-parser";
-import type { ContractFunction } from "../../../packages/svc-gate/src/contract/functions/function.ts";
+import type { ContractFunction } from "../../../packages/svc-gate/src/contract/core/function.ts";
 import { Dice } from "../../support/campaign/random.ts";
 import { control } from "../../support/controls/control.ts";
 import { growthOf, type Growth, type Hostile } from "../../support/growth.ts";

@@ -14,8 +14,8 @@ import { replayCommand } from "../../../packages/svc-gate/src/cli/replay/command
 import { standsOnErased } from "../../../packages/svc-gate/src/cli/replay/replay.ts";
 import { otherKind, readRecorded } from "../../../packages/svc-gate/src/cli/replay/recorded.ts";
 import type { PolicySet } from "../../../packages/svc-gate/src/contract/mod.ts";
-import { Clock } from "../../../packages/svc-gate/src/gate/core/clock.ts";
-import { openGate } from "../../../packages/svc-gate/src/gate/core/gate.ts";
+import { Clock } from "../../../packages/svc-gate/src/gate/policy/clock.ts";
+import { openGate } from "../../../packages/svc-gate/src/gate/service/gate.ts";
 import { openLedger, readLedger } from "../../../packages/svc-gate/src/ledger/mod.ts";
 import { control } from "../../support/controls/control.ts";
 import { temporaryFolder } from "../../support/gate.ts";

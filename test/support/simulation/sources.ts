@@ -61,8 +61,8 @@ registerHooks({
   },
 });
 
-type Gates = typeof import("../../../packages/svc-gate/src/gate/core/gate.ts");
-type Clocks = typeof import("../../../packages/svc-gate/src/gate/core/clock.ts");
+type Gates = typeof import("../../../packages/svc-gate/src/gate/service/gate.ts");
+type Clocks = typeof import("../../../packages/svc-gate/src/gate/policy/clock.ts");
 type Ledgers = typeof import("../../../packages/svc-gate/src/ledger/mod.ts");
 type Trees = typeof import("../../../packages/svc-gate/src/ledger/tree/mod.ts");
 
@@ -79,8 +79,8 @@ export async function loadSources(copy: string, wrong: readonly Mutation[] = [])
     import(`${root}${file}?copy=${copy}${thread}`) as Promise<Module>;
   for (const file of ["ledger/store/sqlite/writer.ts", "ledger/store/sqlite/reader.ts"])
     await load(file, `&thread=${basename(file)}`);
-  const { openGate } = await load<Gates>("gate/core/gate.ts");
-  const { Clock } = await load<Clocks>("gate/core/clock.ts");
+  const { openGate } = await load<Gates>("gate/service/gate.ts");
+  const { Clock } = await load<Clocks>("gate/policy/clock.ts");
   const { openLedger } = await load<Ledgers>("ledger/mod.ts");
   const trees = await load<Trees>("ledger/tree/mod.ts");
   const idle = [...mutated.keys()].filter((file) => !loadedOthers.has(`${copy} ${file}`));

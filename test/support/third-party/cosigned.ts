@@ -16,7 +16,7 @@ import {
   verifierKey,
   type VerifierKey,
 } from "../../../packages/svc-gate/src/ledger/tree/note.ts";
-import { makeSigningKey, writeSigningKeys } from "../../../packages/svc-gate/src/ledger/tree/signing-key.ts";
+import { makeSigningKey, writeSigningKeys } from "../../../packages/svc-gate/src/ledger/signing/signing-key.ts";
 import { ask, startGate, temporaryFolder, type Running } from "../gate.ts";
 import { askMany } from "./asking.ts";
 import { findProgram, programs, runProgram } from "./programs.ts";

@@ -13,7 +13,7 @@ import { control } from "../controls/control.ts";
 import { fillLedger } from "../../../bench/fill.ts";
 import { leafHash, parseLeaf } from "../../../packages/svc-gate/src/ledger/entry/leaf.ts";
 import { publicBytes, verifierKey } from "../../../packages/svc-gate/src/ledger/tree/note.ts";
-import { makeSigningKey, writeSigningKeys } from "../../../packages/svc-gate/src/ledger/tree/signing-key.ts";
+import { makeSigningKey, writeSigningKeys } from "../../../packages/svc-gate/src/ledger/signing/signing-key.ts";
 import { command } from "../command.ts";
 import { openDatabase } from "../databases.ts";
 import { ask, check, desk, key, spawnGate, startGate, temporaryFolder, writeContracts, type Running } from "../gate.ts";

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { leafHash } from "../../../packages/svc-gate/src/ledger/entry/leaf.ts";
 import { Frontier } from "../../../packages/svc-gate/src/ledger/tree/merkle.ts";
-import { makeSigningKey, Signer } from "../../../packages/svc-gate/src/ledger/tree/signing-key.ts";
+import { makeSigningKey, Signer } from "../../../packages/svc-gate/src/ledger/signing/signing-key.ts";
 import {
   consistencyProof,
   entryBundle,

@@ -28,11 +28,11 @@ import {
 } from "../../../packages/svc-gate/src/cli/test/document.ts";
 import { starterContract, starterMandate } from "../../../packages/svc-gate/src/cli/starter.ts";
 import { outcomeRows } from "../../../packages/svc-gate/src/ledger/entry/mod.ts";
-import { countings } from "../../../packages/svc-gate/src/contract/counters/counter.ts";
+import { countings } from "../../../packages/svc-gate/src/contract/core/counter.ts";
 import { documentKeys } from "../../../packages/svc-gate/src/contract/ir.ts";
 import { jsonTypes } from "../../../packages/svc-gate/src/contract/schema/schema.ts";
 import { keywords } from "../../../packages/svc-gate/src/contract/schema/keywords.ts";
-import { calendarUnits, weekdays } from "../../../packages/svc-gate/src/contract/run/time.ts";
+import { calendarUnits, weekdays } from "../../../packages/svc-gate/src/contract/value/time.ts";
 import { modes, verdicts } from "../../../packages/svc-gate/src/wire/mod.ts";
 import { command } from "../../support/command.ts";
 

@@ -5,16 +5,16 @@
  *
  * Does not: decide. A service that decides only needs mod.ts.
  */
-export type { KeyPart } from "./counters/keys.ts";
+export type { KeyPart } from "./compile/keys.ts";
 export { diagnosticCodes } from "./text/diagnostic-codes.ts";
 export { documentKeys } from "./text/document-keys.ts";
-export { compileExpression } from "./check/expression.ts";
+export { compileExpression } from "./compile/expression.ts";
 export { functions } from "./functions/functions.ts";
-export type { Cause } from "./approval/causes.ts";
-export { isNumber, memberPath, readMembers } from "./approval/reads.ts";
-export type { Requirement, Route, Rule, ToolPlan } from "./compile-tool.ts";
-export { children, type Core, walk } from "./check/core.ts";
-export { type Plan, type Probe, stepsMax } from "./run/plan.ts";
+export type { Cause } from "./compile/causes.ts";
+export { isNumber, memberPath, readMembers } from "./compile/reads.ts";
+export type { Requirement, Route, Rule, ToolPlan } from "./compile/compile-tool.ts";
+export { children, type Core, walk } from "./core/core.ts";
+export { type Plan, type Probe, stepsMax } from "./plan/plan.ts";
 export { constantValue } from "./check/constant.ts";
 export type { ContractDocument, CounterDocument } from "./text/document.ts";
 export {
@@ -29,8 +29,8 @@ export {
   multiply,
   negate,
   type Exact,
-} from "./run/rational.ts";
+} from "./value/rational.ts";
 export { spellValue } from "./text/spell.ts";
 export { parts, type Syntax } from "./text/syntax.ts";
-export { Duration, isList, Timestamp } from "./run/value.ts";
-export { typeText } from "./check/type.ts";
+export { Duration, isList, Timestamp } from "./value/value.ts";
+export { typeText } from "./value/type.ts";

@@ -18,10 +18,10 @@ export {
   recompile,
   type CompileOptions,
   type PolicySet,
-} from "./compile.ts";
-export { type Caller } from "./counters/keys.ts";
-export { windowStart } from "./counters/counters.ts";
-export type { Counter } from "./counters/counter.ts";
+} from "./compile/compile.ts";
+export { type Caller } from "./compile/keys.ts";
+export { windowStart } from "./compile/counters.ts";
+export type { Counter } from "./core/counter.ts";
 export {
   lookupsOf,
   planLookups,
@@ -31,12 +31,12 @@ export {
   type Prepared,
 } from "./run/plan-lookups.ts";
 export { count, decide, prepare } from "./run/decide.ts";
-export type { Decision, Observation } from "./run/decision.ts";
-export { causesOf, requirementFor } from "./approval/causes.ts";
-export { recount } from "./counters/recount.ts";
+export type { Decision, Observation } from "./core/decision.ts";
+export { causesOf, requirementFor } from "./compile/causes.ts";
+export { recount } from "./run/recount.ts";
 export { position, renderDiagnostic, renderPlace, Report } from "./text/diagnostic.ts";
 export { type Diagnostic, type SourceFile, type Span } from "./text/diagnostic.ts";
-export { EvaluationError } from "./run/rational.ts";
-export { show, type Value } from "./run/value.ts";
+export { EvaluationError } from "./value/rational.ts";
+export { show, type Value } from "./value/value.ts";
 export { readYaml, toJson, type YamlMap, type YamlNode, type YamlScalar } from "./text/yaml.ts";
-export { sensitiveMax } from "./check/sensitive.ts";
+export { sensitiveMax } from "./compile/sensitive.ts";

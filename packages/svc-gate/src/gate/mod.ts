@@ -6,25 +6,25 @@
  *
  * Does not: print, read a command line, or know the workbench for contracts. The part that serves has start/mod.ts.
  */
-export { parseSinks } from "./anchoring.ts";
-export { activePolicy, digestOf, type ActivePolicy } from "./core/active-policy.ts";
-export type { TimedTransaction } from "./core/active-ledger.ts";
+export { parseSinks } from "./anchoring/mod.ts";
+export { activePolicy, digestOf, type ActivePolicy } from "./policy/active-policy.ts";
+export type { TimedTransaction } from "./policy/active-ledger.ts";
 export { answeredReason, answeredVerdict } from "./core/answer.ts";
 export type { Deciders } from "./approvals/deciders.ts";
 export { stopOffline, stopsOffline } from "./approvals/offline-stops.ts";
 export { ApprovalDesk } from "./approvals/desk.ts";
 export type { AnswerApproval } from "./approvals/judged-batch.ts";
 export { decideBatch, planCall, prepareCall, type PlannedCall } from "./core/decide-batch.ts";
-export type { Erased, NotPresent, Preview } from "./admin/erasure/eraser.ts";
-export { eraseOffline } from "./admin/erasure/offline.ts";
-export { countersOf, recountRow, type OwnedCounter } from "./core/owned-counters.ts";
+export type { Erased, NotPresent, Preview } from "./erasure/eraser.ts";
+export { eraseOffline } from "./erasure/offline.ts";
+export { countersOf, recountRow, type OwnedCounter } from "./policy/owned-counters.ts";
 export { askedOutcome } from "./http/outcomes.ts";
 export { OutcomeDesk } from "./outcomes/desk.ts";
 export { foldOutcomes } from "./outcomes/fold.ts";
 export { placedOutcome, reportedCall, rowsBehind } from "./outcomes/events.ts";
 export { settleCounters, settledBy } from "./outcomes/settle-call.ts";
 export { isSettled, settlementOf, type PlacedOutcome } from "./outcomes/settle.ts";
-export { lengthMs, readMoment } from "./start/moment.ts";
+export { lengthMs, readMoment } from "./settings/moment.ts";
 export { outcomeOf } from "./core/outcome.ts";
 export {
   addPerson,
@@ -41,9 +41,9 @@ export {
   type ChangedKey,
   type KeyRequest,
   type KeyJson,
-} from "./admin/keys/keys.ts";
+} from "./keys/keys.ts";
 export { type OfflinePlace } from "./admin/offline.ts";
-export { filesReadableHere } from "./start/gate-files.ts";
+export { filesReadableHere } from "./settings/gate-files.ts";
 export { readOperatorFile } from "./start/operator-file.ts";
 export { resetCounters, resumeAfterRestore, type Resumed, type ResumedCounter } from "./admin/resume.ts";
-export type { AskedExplanation, AskedReport, GateHistory, ServeHooks } from "./admin/hooks.ts";
+export type { AskedExplanation, AskedReport, GateHistory, ServeHooks } from "./policy/hooks.ts";

@@ -1,7 +1,7 @@
 import { chmod, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { files, pinIn } from "./data-folder.ts";
-import { flushFile } from "./durable-file.ts";
+import { files, pinIn } from "./files/data-folder.ts";
+import { flushFile } from "./files/durable-file.ts";
 import { inspectLedger, readLedger } from "./opening.ts";
 import { readPin, writePin, type Pin } from "./history/pin.ts";
 import { lastHead } from "./history/observed.ts";

@@ -17,7 +17,7 @@ export type { CheckEntry, CounterLookup, CounterEvent, FoldedEvent } from "./ent
 export type { Database } from "./store/postgres/postgres.ts";
 export { inspectSharedLedger, migratePostgres, openPostgres, readSharedLedger } from "./in-database.ts";
 export { sqliteThreads, type SqliteThreads } from "./store/sqlite/sqlite.ts";
-export * as dataFolder from "./data-folder.ts";
+export * as dataFolder from "./files/data-folder.ts";
 export { backUpLedger, type Backup } from "./backup.ts";
 export { placeRestoration, planRestore, type Restoration } from "./restore.ts";
 export {
@@ -46,4 +46,4 @@ export { readPin, type PinReading } from "./history/pin.ts";
 export { firstSince, type ReceiptQuery } from "./history/query.ts";
 export type { KeptCounter } from "./store/store.ts";
 export { type EventPosition, type InForce, type Scrubbed } from "./store/store.ts";
-export { flushFile, flushFolder, makeFolders, replaceFile } from "./durable-file.ts";
+export { flushFile, flushFolder, makeFolders, replaceFile } from "./files/durable-file.ts";

@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { leafHash, parseLeaf, zeroHash } from "./entry/leaf.ts";
 import { keyDigester } from "./key-digests.ts";
 import { Ledger, type LedgerCheck } from "./ledger.ts";
-import { files, pinIn, pinOf, signingKeyOf, type LedgerLocation } from "./data-folder.ts";
-import { makeFolders, readIfThere } from "./durable-file.ts";
+import { files, pinIn, pinOf, signingKeyOf, type LedgerLocation } from "./files/data-folder.ts";
+import { makeFolders, readIfThere } from "./files/durable-file.ts";
 import { HeadPin, noRows, readPin, writePin, type Pin } from "./history/pin.ts";
 import { missingCheckpoint } from "./history/folder-check.ts";
-import { keepPrivate } from "./private-files.ts";
+import { keepPrivate } from "./files/private-files.ts";
 import {
   headOf,
   openOwn,
@@ -21,9 +21,9 @@ import { inspectSqlite, openSqlite, readSqlite, type SqliteThreads } from "./sto
 import type { LedgerStore, StoredHead } from "./store/store.ts";
 import { LedgerRefused } from "./errors.ts";
 import type { Broken } from "./entry/row.ts";
-import { openSigner } from "./tree/signer.ts";
+import { openSigner } from "./signing/signer.ts";
 import { readerOf, treeAt } from "./tree/reader.ts";
-import { readSigningKeys, requireSigningKeys, Signer } from "./tree/signing-key.ts";
+import { readSigningKeys, requireSigningKeys, Signer } from "./signing/signing-key.ts";
 import type { LedgerHead } from "./append-transaction.ts";
 
 export interface LedgerOptions extends LedgerLocation {

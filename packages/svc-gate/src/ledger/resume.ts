@@ -1,6 +1,6 @@
 import { rename } from "node:fs/promises";
 import type { Canonical } from "../wire/mod.ts";
-import { pinOf } from "./data-folder.ts";
+import { pinOf } from "./files/data-folder.ts";
 import { resumeAct } from "./entry/approval-rows.ts";
 import { partText } from "./entry/evidence.ts";
 import type { Leaf } from "./entry/leaf.ts";

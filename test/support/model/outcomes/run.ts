@@ -7,8 +7,8 @@ import { replayAndFold } from "../../../../packages/svc-gate/src/cli/deep/deep.t
 import { isSound } from "../../../../packages/svc-gate/src/cli/deep/found.ts";
 import { openHistory } from "../../../../packages/svc-gate/src/cli/history.ts";
 import { holdAgainstItself } from "../../../../packages/svc-gate/src/cli/replay/replay.ts";
-import { Clock } from "../../../../packages/svc-gate/src/gate/core/clock.ts";
-import { openGate, type Gate } from "../../../../packages/svc-gate/src/gate/core/gate.ts";
+import { Clock } from "../../../../packages/svc-gate/src/gate/policy/clock.ts";
+import { openGate, type Gate } from "../../../../packages/svc-gate/src/gate/service/gate.ts";
 import { openLedger, readLedger } from "../../../../packages/svc-gate/src/ledger/mod.ts";
 import { good, parseCheckRequest } from "../../../../packages/svc-gate/src/wire/mod.ts";
 import { settled } from "../../outcomes.ts";

@@ -5,12 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import {
-  parseRate,
-  rateFields,
-  Rates,
-  type ChargeResult,
-} from "../../../../packages/svc-gate/src/gate/admission/rate.ts";
+import { parseRate, rateFields, Rates, type ChargeResult } from "../../../../packages/svc-gate/src/gate/keys/rate.ts";
 import { Valve } from "../../../../packages/svc-gate/src/gate/admission/valve.ts";
 import { randomRuns } from "../../../support/random-test.ts";
 

@@ -13,7 +13,7 @@ import {
   Sessions,
   type OpenedSession,
 } from "../../../../packages/svc-gate/src/gate/console/sessions.ts";
-import { EndedSessions } from "../../../../packages/svc-gate/src/gate/admin/keys/ended-sessions.ts";
+import { EndedSessions } from "../../../../packages/svc-gate/src/gate/keys/ended-sessions.ts";
 import { temporaryFolder } from "../../../support/ledger-fixture.ts";
 
 const scope = "/console";

@@ -11,8 +11,8 @@ import type { ServerResponse } from "node:http";
 import pino from "pino";
 import { Budget } from "../../../../packages/svc-gate/src/gate/admission/queue.ts";
 import { Metrics } from "../../../../packages/svc-gate/src/gate/telemetry/metrics.ts";
-import { Tenants } from "../../../../packages/svc-gate/src/gate/start/tenants.ts";
-import type { GateSource } from "../../../../packages/svc-gate/src/gate/start/gate-source.ts";
+import { Tenants } from "../../../../packages/svc-gate/src/gate/service/tenants.ts";
+import type { GateSource } from "../../../../packages/svc-gate/src/gate/service/gate-source.ts";
 import { good } from "../../../../packages/svc-gate/src/wire/mod.ts";
 import { temporaryFolder } from "../../../support/gate.ts";
 

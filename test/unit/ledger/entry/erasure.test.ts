@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { Readable } from "node:stream";
 import fc from "fast-check";
-import { Retention } from "../../../../packages/svc-gate/src/gate/admin/erasure/retention.ts";
+import { Retention } from "../../../../packages/svc-gate/src/gate/erasure/retention.ts";
 import {
   erasableParts,
   erasureBody,

@@ -25,7 +25,7 @@ import {
   Signer,
   writeFirstKey,
   writeSigningKeys,
-} from "../../../../packages/svc-gate/src/ledger/tree/signing-key.ts";
+} from "../../../../packages/svc-gate/src/ledger/signing/signing-key.ts";
 import {
   consistencyProof,
   entryBundle,

@@ -8,7 +8,7 @@ import { contractOf, openHistory, rowOf, type History, type ReceiptSource } from
 import { io } from "../io.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 import type { Recorded } from "../replay/recorded.ts";
-import { momentOf } from "../test/time.ts";
+import { momentOf } from "../time.ts";
 import { EvaluationTrace } from "../evaluation-trace.ts";
 import { erasedText } from "./erased.ts";
 import { countersExplained } from "./counted.ts";

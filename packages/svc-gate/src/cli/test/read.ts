@@ -31,7 +31,7 @@ import type {
   TestStep,
 } from "./document.ts";
 import { Sheet, sheetOf } from "./sheet.ts";
-import { momentOf, pauseOf } from "./time.ts";
+import { momentOf, pauseOf } from "../time.ts";
 
 /** The time of the first call if the file names none: a Thursday, at noon. */
 const defaultNow = Date.UTC(2026, 0, 15, 12);

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { addExport } from "../export/usage.ts";
+import { addExport } from "./export.ts";
 import { io } from "../io.ts";
 import { run } from "../run.ts";
 import { inDatabase, inFolder, many, restoring, type FolderOption } from "./options.ts";

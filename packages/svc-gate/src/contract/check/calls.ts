@@ -1,12 +1,12 @@
 import { nearest } from "../../wire/mod.ts";
 import type { Checker } from "./check.ts";
-import { macros, type Core, type Macro } from "./core.ts";
+import { macros, type Core, type Macro } from "../core/core.ts";
 import { pathOf, same, type Checked, type Facts } from "./facts.ts";
 import { functions, leftOut, type ContractFunction } from "../functions/functions.ts";
 import { textOf } from "./check-types.ts";
-import { EvaluationError } from "../run/rational.ts";
+import { EvaluationError } from "../value/rational.ts";
 import type { Call, Syntax } from "../text/syntax.ts";
-import { boolean, broken, join, listOf, string, typeText, type Type } from "./type.ts";
+import { boolean, broken, join, listOf, string, typeText, type Type } from "../value/type.ts";
 
 /** Checks `has`, the macros over lists, and `orValue`, which look like calls. Undefined for a call of a function. */
 export function checkMacro(checker: Checker, call: Call, facts: Facts): Checked | undefined {

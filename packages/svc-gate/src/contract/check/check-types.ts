@@ -1,9 +1,20 @@
-import type { Core } from "./core.ts";
+import type { Core } from "../core/core.ts";
 import type { Report, Span } from "../text/diagnostic.ts";
-import { isExact } from "../run/rational.ts";
+import { isExact } from "../value/rational.ts";
 import type { Binary } from "../text/syntax.ts";
-import { any, boolean, broken, comparable, isUntyped, join, listOf, string, typeText, type Type } from "./type.ts";
-import { isList, type Value } from "../run/value.ts";
+import {
+  any,
+  boolean,
+  broken,
+  comparable,
+  isUntyped,
+  join,
+  listOf,
+  string,
+  typeText,
+  type Type,
+} from "../value/type.ts";
+import { isList, type Value } from "../value/value.ts";
 
 /** The type of an operator's result. Reports operands that the operator does not accept. */
 export function binaryType(syntax: Binary, left: Core, right: Core, report: Report): Type {

@@ -1,16 +1,16 @@
 import { nearest } from "../../wire/mod.ts";
 import { checkCall, checkMacro } from "./calls.ts";
-import { roots, walk, type Core, type Root } from "./core.ts";
+import { roots, walk, type Core, type Root } from "../core/core.ts";
 import type { DiagnosticCode } from "../text/diagnostic-codes.ts";
 import type { Report, Span } from "../text/diagnostic.ts";
 import { intersect, nullFacts, pathOf, same, type Checked, type Facts } from "./facts.ts";
 import { binaryType, defaultText, literalType, textOf, untypedHint } from "./check-types.ts";
-import { heldName } from "../counters/counter.ts";
-import { isExact, negate as negateExact } from "../run/rational.ts";
+import { heldName } from "../core/counter.ts";
+import { isExact, negate as negateExact } from "../value/rational.ts";
 import { partsMax, type Scope } from "./scope.ts";
 import type { Binary, Syntax } from "../text/syntax.ts";
-import { any, boolean, broken, join, listOf, memory, number, size, string, typeText } from "./type.ts";
-import type { Field, RecordType, Type } from "./type.ts";
+import { any, boolean, broken, join, listOf, memory, number, size, string, typeText } from "../value/type.ts";
+import type { Field, RecordType, Type } from "../value/type.ts";
 
 /** Checks an expression in a scope with the facts proven so far. All problems go to the scope's report. */
 export function checkExpression(syntax: Syntax, scope: Scope, facts: Facts): Checked {

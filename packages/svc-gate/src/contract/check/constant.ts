@@ -1,8 +1,8 @@
-import { children, type Core } from "./core.ts";
+import { children, type Core } from "../core/core.ts";
 import { noCounters } from "../run/plan-lookups.ts";
-import { plan, stepsMax, type EvaluationContext } from "../run/plan.ts";
-import { EvaluationError } from "../run/rational.ts";
-import type { Value } from "../run/value.ts";
+import { plan, stepsMax, type EvaluationContext } from "../plan/plan.ts";
+import { EvaluationError } from "../value/rational.ts";
+import type { Value } from "../value/value.ts";
 
 /** The value of an expression that does not depend on a call; undefined if it does, or if it cannot be evaluated. */
 export function constantValue(core: Core): Value | undefined {

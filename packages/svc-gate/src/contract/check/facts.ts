@@ -1,4 +1,4 @@
-import type { Core } from "./core.ts";
+import type { Core } from "../core/core.ts";
 
 /**
  * The facts proven at one point: paths that are present (`input.a`), and with a `!` at the end, paths that are not

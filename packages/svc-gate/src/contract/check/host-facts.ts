@@ -2,9 +2,9 @@ import { nearest } from "../../wire/mod.ts";
 import type { Report } from "../text/diagnostic.ts";
 import type { ContractDocument } from "../text/document.ts";
 import { parts, type Syntax } from "../text/syntax.ts";
-import type { HostFacts } from "./core.ts";
+import type { HostFacts } from "../core/core.ts";
 import type { Scope } from "./scope.ts";
-import type { RecordType } from "./type.ts";
+import type { RecordType } from "../value/type.ts";
 
 /** Reads the facts that a contract lists under `host_facts`. Each must be a declared fact. Problems go to the report. */
 export function readHostFacts(

@@ -1,9 +1,9 @@
 import { nearest } from "../../wire/mod.ts";
 import type { Report } from "../text/diagnostic.ts";
 import { documentKeys } from "../text/document-keys.ts";
-import { compare, isExact, type Exact } from "../run/rational.ts";
-import { boolean, join, listOf, number, size, string, typeText, type Type } from "./type.ts";
-import { isList, show, type Value } from "../run/value.ts";
+import { compare, isExact, type Exact } from "../value/rational.ts";
+import { boolean, join, listOf, number, size, string, typeText, type Type } from "../value/type.ts";
+import { isList, show, type Value } from "../value/value.ts";
 import { toJson, type YamlMap, type YamlNode } from "../text/yaml.ts";
 
 /** The numbers, texts and lists that a mandate may set, with their values in force. */

@@ -1,11 +1,11 @@
 import type { Report } from "../text/diagnostic.ts";
-import type { Counter } from "../counters/counter.ts";
-import type { HostFacts } from "./core.ts";
+import type { Counter } from "../core/counter.ts";
+import type { HostFacts } from "../core/core.ts";
 import type { ContractFunction } from "../functions/functions.ts";
-import type { Probe } from "../run/plan.ts";
+import type { Probe } from "../plan/plan.ts";
 import type { Syntax } from "../text/syntax.ts";
-import type { RecordType, Type } from "./type.ts";
-import type { Value } from "../run/value.ts";
+import type { RecordType, Type } from "../value/type.ts";
+import type { Value } from "../value/value.ts";
 
 /** The names that an expression may read, and their types. One scope serves one tool. */
 export interface Scope {

@@ -1,22 +1,22 @@
 import { addressFunctions } from "./net/address.ts";
-import { calendarFunctions } from "./calendar.ts";
+import { calendarFunctions } from "./values/calendar.ts";
 import { emailFunctions } from "./net/email.ts";
-import type { ContractFunction } from "./function.ts";
-import { globFunctions } from "./glob.ts";
+import type { ContractFunction } from "../core/function.ts";
+import { globFunctions } from "./path/glob.ts";
 import { hostFunctions } from "./net/host.ts";
 import { mentionFunctions } from "./text/mentions.ts";
-import { patchFunctions } from "./patch.ts";
-import { pathFunctions } from "./path.ts";
+import { patchFunctions } from "./path/patch.ts";
+import { pathFunctions } from "./path/path.ts";
 import { shellFunctions } from "./shell/shell.ts";
 import { similarFunctions } from "./text/similar.ts";
-import { sizeFunctions } from "./size.ts";
+import { sizeFunctions } from "./values/size.ts";
 import { sqlFunctions } from "./sql/sql.ts";
-import { sumFunctions } from "./sum.ts";
+import { sumFunctions } from "./values/sum.ts";
 import { textFunctions } from "./text/text.ts";
-import { timeFunctions } from "./time.ts";
+import { timeFunctions } from "./values/time.ts";
 import { urlFunctions } from "./net/url.ts";
 
-export type { ContractFunction } from "./function.ts";
+export type { ContractFunction } from "../core/function.ts";
 
 /** The functions that conditions may call. To add one, add an entry to its list in the folder `functions`. */
 export const functions: readonly ContractFunction[] = [

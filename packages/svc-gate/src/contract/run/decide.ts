@@ -7,8 +7,8 @@ import {
   type JsonObject,
   type Verdict,
 } from "../../wire/mod.ts";
-import type { PolicySet } from "../compile.ts";
-import type { Requirement, Route, Rule, ToolPlan } from "../compile-tool.ts";
+import type { PolicySet } from "../compile/compile.ts";
+import type { Requirement, Route, Rule, ToolPlan } from "../compile/compile-tool.ts";
 import {
   counterValues,
   evaluationMessage,
@@ -18,11 +18,11 @@ import {
   type CounterUpdate,
   type Prepared,
 } from "./plan-lookups.ts";
-import type { Caller } from "../counters/keys.ts";
-import type { Decision, Observation } from "./decision.ts";
-import type { Counter } from "../counters/counter.ts";
-import { stepsMax, type EvaluationContext } from "./plan.ts";
-import { EvaluationError } from "./rational.ts";
+import type { Caller } from "../compile/keys.ts";
+import type { Decision, Observation } from "../core/decision.ts";
+import type { Counter } from "../core/counter.ts";
+import { stepsMax, type EvaluationContext } from "../plan/plan.ts";
+import { EvaluationError } from "../value/rational.ts";
 import { mismatchText } from "../schema/schema.ts";
 import { uncountedFacts, uncountedMismatch, withUncounted } from "./host-facts.ts";
 

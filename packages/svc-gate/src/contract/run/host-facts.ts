@@ -1,10 +1,10 @@
 import type { CheckRequest } from "../../wire/mod.ts";
-import { readMembers } from "../approval/reads.ts";
-import type { Core } from "../check/core.ts";
-import type { Route, ToolPlan } from "../compile-tool.ts";
-import type { Caller } from "../counters/keys.ts";
+import { readMembers } from "../compile/reads.ts";
+import type { Core } from "../core/core.ts";
+import type { Route, ToolPlan } from "../compile/compile-tool.ts";
+import type { Caller } from "../compile/keys.ts";
 import type { Mismatch } from "../schema/schema.ts";
-import type { Decision } from "./decision.ts";
+import type { Decision } from "../core/decision.ts";
 import type { Prepared } from "./plan-lookups.ts";
 
 /** The sent facts that count under none of the contracts of a tool. */

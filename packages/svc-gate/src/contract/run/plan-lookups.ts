@@ -1,12 +1,12 @@
 import { Decimal, type CheckRequest } from "../../wire/mod.ts";
-import type { ToolPlan } from "../compile-tool.ts";
-import type { Caller } from "../counters/keys.ts";
-import { windowStart, type Reader } from "../counters/counters.ts";
-import type { Counter } from "../counters/counter.ts";
-import type { Decision } from "./decision.ts";
-import { keyText, rememberedMax, valueText, type LookupContexts } from "../counters/memory.ts";
-import { stepsMax, type CounterValues, type EvaluationContext } from "./plan.ts";
-import { EvaluationError, type Exact } from "./rational.ts";
+import type { ToolPlan } from "../compile/compile-tool.ts";
+import type { Caller } from "../compile/keys.ts";
+import { windowStart, type Reader } from "../compile/counters.ts";
+import type { Counter } from "../core/counter.ts";
+import type { Decision } from "../core/decision.ts";
+import { keyText, rememberedMax, valueText, type LookupContexts } from "../compile/memory.ts";
+import { stepsMax, type CounterValues, type EvaluationContext } from "../plan/plan.ts";
+import { EvaluationError, type Exact } from "../value/rational.ts";
 
 /** Events of one counter under one key: those that a call adds, or those that it looks up. */
 export interface CounterUpdate {

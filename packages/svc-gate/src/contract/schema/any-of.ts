@@ -1,7 +1,7 @@
 import type { Json } from "../../wire/mod.ts";
 import { isOfType, mismatch, typesValidator, type JsonType, type Schema } from "./schema.ts";
-import { any, join, type Type } from "../check/type.ts";
-import { equals } from "../run/value.ts";
+import { any, join, type Type } from "../value/type.ts";
+import { equals } from "../value/value.ts";
 import { toJson, type YamlNode } from "../text/yaml.ts";
 
 /** One alternative: its schema, its types, and its node after references are resolved. */

@@ -1,8 +1,8 @@
 import { nearest, type Json } from "../../wire/mod.ts";
 import type { Report, Span } from "../text/diagnostic.ts";
 import { anyOfSchema, type Branch } from "./any-of.ts";
-import { compilePattern } from "../run/pattern.ts";
-import { compare, isExact, type Exact } from "../run/rational.ts";
+import { compilePattern } from "../value/pattern.ts";
+import { compare, isExact, type Exact } from "../value/rational.ts";
 import { annotations, bounds, keywords, leftOut, owners } from "./keywords.ts";
 import {
   boundValidator,
@@ -31,7 +31,7 @@ import {
   type Field,
   type RecordType,
   type Type,
-} from "../check/type.ts";
+} from "../value/type.ts";
 import { toJson, type YamlEntry, type YamlMap, type YamlNode } from "../text/yaml.ts";
 
 /** The schema's role: an input must close its objects explicitly, and facts have a reserved name. */

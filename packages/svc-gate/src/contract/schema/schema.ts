@@ -1,7 +1,7 @@
 import { Decimal, misreadAs, typeName, type Json, type JsonObject } from "../../wire/mod.ts";
-import { compare, exactText, isExact, isInteger, remainder, type Exact } from "../run/rational.ts";
-import type { Type } from "../check/type.ts";
-import { equals, isList, show } from "../run/value.ts";
+import { compare, exactText, isExact, isInteger, remainder, type Exact } from "../value/rational.ts";
+import type { Type } from "../value/type.ts";
+import { equals, isList, show } from "../value/value.ts";
 
 /** How a value differs from its schema, for a reason: the member, the expected value, and the value found. */
 export interface Mismatch {

@@ -1,6 +1,6 @@
 import { quote, parseNumber, Decimal } from "../../wire/mod.ts";
 import type { Report, SourceFile, Span } from "./diagnostic.ts";
-import type { Value } from "../run/value.ts";
+import type { Value } from "../value/value.ts";
 
 /** The text of an expression, and the place of each of its units in the file. */
 export interface ExpressionText {

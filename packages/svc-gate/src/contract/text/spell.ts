@@ -1,6 +1,6 @@
-import { exactText, isExact } from "../run/rational.ts";
+import { exactText, isExact } from "../value/rational.ts";
 import type { Syntax } from "./syntax.ts";
-import { Duration, isList, Optional, Timestamp, type Value } from "../run/value.ts";
+import { Duration, isList, Optional, Timestamp, type Value } from "../value/value.ts";
 
 /**
  * An expression in one canonical spelling: independent of white space, quotes, redundant brackets and spellings of

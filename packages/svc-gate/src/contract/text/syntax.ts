@@ -1,5 +1,5 @@
 import type { Span } from "./diagnostic.ts";
-import type { Value } from "../run/value.ts";
+import type { Value } from "../value/value.ts";
 
 /** An expression as it was written (CEL's grammar). Every node has its place in the file. */
 export type Syntax =

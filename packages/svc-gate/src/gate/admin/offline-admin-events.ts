@@ -2,11 +2,11 @@ import { NotKept } from "../../ledger/errors.ts";
 import { resetMoment, type Change, type InForce, type Ledger, type AppendTransaction } from "../../ledger/mod.ts";
 import { parseLeaf, type Durable, type Receipt } from "../../ledger/entry/mod.ts";
 import { bad, good, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
-import { Clock, systemTime } from "../core/clock.ts";
+import { Clock, systemTime } from "../policy/clock.ts";
 import { noContracts } from "../policy/contracts.ts";
-import { isLater, activePolicy } from "../core/active-policy.ts";
-import type { MakeAdminEvent, AdminEvents } from "./admin-event.ts";
-import { signerEvent } from "./signer-event.ts";
+import { isLater, activePolicy } from "../policy/active-policy.ts";
+import type { MakeAdminEvent, AdminEvents } from "../policy/admin-event.ts";
+import { signerEvent } from "../policy/signer-event.ts";
 
 /**
  * Appends administrative events to a ledger that no gate in this process serves. The policy stays that of the last row.

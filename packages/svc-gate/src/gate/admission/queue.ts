@@ -1,5 +1,5 @@
 import { limits } from "../../wire/mod.ts";
-import { Pace } from "../core/pace.ts";
+import { Pace } from "./pace.ts";
 
 /** A call that can wait in the queue. */
 export interface QueuedCall {

@@ -1,6 +1,6 @@
 import { limits } from "../../wire/mod.ts";
 import { Places } from "./places.ts";
-import { Rates } from "./rate.ts";
+import { Rates } from "../keys/rate.ts";
 
 /** The explanations that a process makes, by gate. */
 export function explainPlaces(): Places {

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import type { Ledger, PinReading } from "../../ledger/mod.ts";
-import type { AnchorReading } from "../anchoring.ts";
+import type { AnchorReading } from "./mod.ts";
 import type { GateObserver } from "../telemetry/observer.ts";
 
 /** The name of the head pin among the anchors. */

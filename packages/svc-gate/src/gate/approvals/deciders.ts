@@ -1,7 +1,7 @@
 import { mayDecide, voicesOf, type Approval, type Voter } from "../../approvals/mod.ts";
 import { bad, good, quote, refuse, type Refusal, type Result } from "../../wire/mod.ts";
-import type { KeyRing } from "../admin/keys/keys.ts";
-import type { ActivePolicy } from "../core/active-policy.ts";
+import type { KeyRing } from "../keys/keys.ts";
+import type { ActivePolicy } from "../policy/active-policy.ts";
 
 /** Who may decide calls, as the keys say now. */
 export interface Deciders {

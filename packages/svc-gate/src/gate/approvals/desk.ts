@@ -18,8 +18,8 @@ import type { ApprovalQuery, StoredEffect, StoredRow } from "../../ledger/entry/
 import { Fault } from "../../ledger/errors.ts";
 import type { AppendTransaction, Ledger } from "../../ledger/mod.ts";
 import { bad, good, limits, refuse, type Refusal, type Result } from "../../wire/mod.ts";
-import type { ActivePolicy } from "../core/active-policy.ts";
-import type { TimedTransaction } from "../core/active-ledger.ts";
+import type { ActivePolicy } from "../policy/active-policy.ts";
+import type { TimedTransaction } from "../policy/active-ledger.ts";
 import { Places } from "../admission/places.ts";
 import { notAnApprover, voterFor, type Deciders } from "./deciders.ts";
 import { grantBodyIn, recordGrant } from "./grant-desk.ts";

@@ -14,8 +14,8 @@ import {
 import { askedCauses, askOf, grantRows, type StoredRow } from "../../ledger/entry/mod.ts";
 import type { AppendTransaction, Ledger } from "../../ledger/mod.ts";
 import { bad, good, quote, refuse, type Canonical, type Refusal, type Result } from "../../wire/mod.ts";
-import type { TimedTransaction } from "../core/active-ledger.ts";
-import type { ActivePolicy } from "../core/active-policy.ts";
+import type { TimedTransaction } from "../policy/active-ledger.ts";
+import type { ActivePolicy } from "../policy/active-policy.ts";
 import { voterFor, type Deciders } from "./deciders.ts";
 import { freeMembers, grantBody, requireRoom, type AskedGrant } from "./grants.ts";
 import { quorumNow } from "./judged-batch.ts";

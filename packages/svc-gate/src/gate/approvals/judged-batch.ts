@@ -23,11 +23,11 @@ import { foldApproval, type StoredEffect } from "../../ledger/entry/mod.ts";
 import { Fault } from "../../ledger/errors.ts";
 import type { AppendTransaction } from "../../ledger/mod.ts";
 import type { Canonical, Verdict } from "../../wire/mod.ts";
-import type { ActivePolicy } from "../core/active-policy.ts";
+import type { ActivePolicy } from "../policy/active-policy.ts";
 import type { ApprovableCall, CallToJudge } from "./call.ts";
 import type { Deciders } from "./deciders.ts";
 import { BatchGrants } from "./batch-grants.ts";
-import { gateName } from "./gate-name.ts";
+import { gateName } from "../policy/gate-name.ts";
 
 /** How a call is answered after approvals were judged. */
 export interface JudgedAnswer {

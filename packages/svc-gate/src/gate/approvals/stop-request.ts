@@ -11,8 +11,8 @@ import {
   type Refusal,
   type Result,
 } from "../../wire/mod.ts";
-import { isSentence, readMembers, sentenceBytesMax } from "../http/body.ts";
-import type { AskedStop } from "./stops.ts";
+import { isSentence, readMembers, sentenceBytesMax } from "../request/body.ts";
+import type { AskedStop } from "../policy/stops.ts";
 
 const toolsMax = 50;
 

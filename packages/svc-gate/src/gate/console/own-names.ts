@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { TLSSocket } from "node:tls";
-import { isLoopbackUrl, isPrivateUrl } from "../start/loopback.ts";
+import { isLoopbackUrl, isPrivateUrl } from "../settings/loopback.ts";
 
 /**
  * The names under which a browser reaches this gate: loopback names with the gate's own port, and the host of

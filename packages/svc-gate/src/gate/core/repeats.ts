@@ -4,8 +4,8 @@ import type { AppendTransaction, Ledger } from "../../ledger/mod.ts";
 import { bad, good, limits, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Deciders } from "../approvals/deciders.ts";
 import { quorumNow, type AnswerApproval } from "../approvals/judged-batch.ts";
-import type { TimedTransaction } from "./active-ledger.ts";
-import type { ActivePolicy } from "./active-policy.ts";
+import type { TimedTransaction } from "../policy/active-ledger.ts";
+import type { ActivePolicy } from "../policy/active-policy.ts";
 import { answerBody, answeredReason, repeatedBody, type DecidedCheck } from "./answer.ts";
 
 type RecordedAnswer = Parameters<AppendTransaction["recordAnswer"]>[1];

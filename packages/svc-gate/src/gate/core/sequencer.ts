@@ -4,8 +4,8 @@ import { nobody, type Deciders } from "../approvals/deciders.ts";
 import { Batcher, type TakeCalls, type WaitingCall } from "../admission/batcher.ts";
 import { Budget } from "../admission/queue.ts";
 import type { CheckTimings } from "../telemetry/observer.ts";
-import { ActiveLedger, type ActiveLedgerOptions, type TimedTransaction } from "./active-ledger.ts";
-import type { ActivePolicy } from "./active-policy.ts";
+import { ActiveLedger, type ActiveLedgerOptions, type TimedTransaction } from "../policy/active-ledger.ts";
+import type { ActivePolicy } from "../policy/active-policy.ts";
 import type { DecidedCheck } from "./answer.ts";
 import { answerAs, repetitionsOf, type RepeatedAnswer } from "./repeats.ts";
 import {

@@ -1,7 +1,7 @@
 import type { FastifyReply } from "fastify";
-import type { Erased } from "../admin/erasure/eraser.ts";
-import { readErase } from "../admin/erasure/request.ts";
-import { sendJson } from "./body.ts";
+import type { Erased } from "../erasure/eraser.ts";
+import { readErase } from "../erasure/request.ts";
+import { sendJson } from "../request/body.ts";
 import { refuseWith } from "./refusing.ts";
 import type { CallWithoutGate } from "./route.ts";
 

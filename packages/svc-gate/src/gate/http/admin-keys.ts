@@ -1,6 +1,6 @@
 import type { FastifyReply } from "fastify";
-import { sendJson } from "./body.ts";
-import { addPerson, changeKey, listKeys, listPersons, type KeyAdmin, type KeyRequest } from "../admin/keys/keys.ts";
+import { sendJson } from "../request/body.ts";
+import { addPerson, changeKey, listKeys, listPersons, type KeyAdmin, type KeyRequest } from "../keys/keys.ts";
 import { refuseWith } from "./refusing.ts";
 import type { CallWithoutGate } from "./route.ts";
 

@@ -1,7 +1,7 @@
 import type { FastifyReply } from "fastify";
 import { good, quote, refuse } from "../../wire/mod.ts";
 import type { SenderState } from "../notify/sender.ts";
-import { readMembers, sendJson } from "./body.ts";
+import { readMembers, sendJson } from "../request/body.ts";
 import { refuseWith } from "./refusing.ts";
 import type { CallWithoutGate } from "./route.ts";
 

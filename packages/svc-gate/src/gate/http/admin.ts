@@ -1,7 +1,7 @@
 import type { FastifyReply } from "fastify";
 import { modes, refuse, type Refusal } from "../../wire/mod.ts";
-import { readMembers, sendJson } from "./body.ts";
-import type { FoldedCounter } from "../core/counters.ts";
+import { readMembers, sendJson } from "../request/body.ts";
+import type { FoldedCounter } from "../service/counters.ts";
 import { refuseWith } from "./refusing.ts";
 import type { CallWithoutGate } from "./route.ts";
 import type { InForce } from "../../ledger/mod.ts";

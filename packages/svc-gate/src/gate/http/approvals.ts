@@ -14,8 +14,8 @@ import {
 } from "../../wire/mod.ts";
 import type { AskedDecision, Decided } from "../approvals/desk.ts";
 import { freeMembers } from "../approvals/grants.ts";
-import type { Key } from "../admin/keys/keys.ts";
-import { isSentence, readMembers, sendJson, sentenceBytesMax } from "./body.ts";
+import type { Key } from "../keys/keys.ts";
+import { isSentence, readMembers, sendJson, sentenceBytesMax } from "../request/body.ts";
 import { readGrant } from "./grants.ts";
 import { badQuery, queryOf, waitProblem } from "./query.ts";
 import { refuseWith } from "./refusing.ts";

@@ -19,7 +19,7 @@ import {
   type Result,
 } from "../../wire/mod.ts";
 import { OwnNames } from "../console/own-names.ts";
-import { sendJson, textOf } from "./body.ts";
+import { sendJson, textOf } from "../request/body.ts";
 import { answerCheck, arrivalOf } from "./check.ts";
 import type { Exchange } from "./exchange.ts";
 import { noKey, refusalForRate } from "./key-refusals.ts";

@@ -1,10 +1,10 @@
 import { hash } from "node:crypto";
 import type { Logger } from "pino";
 import { bad, parseCheckRequest, type Refusal, type Result } from "../../wire/mod.ts";
-import type { Service } from "../admin/service.ts";
-import type { Gate } from "../core/gate.ts";
+import type { Service } from "../service/service.ts";
+import type { Gate } from "../service/gate.ts";
 import { beginTimings, type AnsweredCheck, type CheckTimings } from "../telemetry/observer.ts";
-import { textOf } from "./body.ts";
+import { textOf } from "../request/body.ts";
 import { identityOf, schemeOf, type Exchange } from "./exchange.ts";
 
 /** A check whose whole body has arrived. */

@@ -1,14 +1,14 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from "fastify";
 import { bad, good, limits, refuse, type JsonObject, type Refusal, type Result } from "../../wire/mod.ts";
-import type { Service } from "../admin/service.ts";
-import type { Key } from "../admin/keys/keys.ts";
-import { tenantId } from "../start/tenants-file.ts";
+import type { Service } from "../service/service.ts";
+import type { Key } from "../keys/keys.ts";
+import { tenantId } from "../settings/tenants-file.ts";
 import { consoleAssets } from "../console/assets.ts";
-import type { ConsoleDoor, SignedIn } from "../console/door.ts";
+import type { ConsoleDoor, SignedIn } from "./door.ts";
 import { pageHeaders, pageText } from "../console/page.ts";
 import { sessionIdleMs, sessionMs, type Session } from "../console/sessions.ts";
-import { readMembers, sendJson } from "./body.ts";
-import { noSuchTenant } from "../start/tenants.ts";
+import { readMembers, sendJson } from "../request/body.ts";
+import { noSuchTenant } from "../service/tenants.ts";
 import { exchangeOf, type Exchange } from "./exchange.ts";
 import { refuseWith } from "./refusing.ts";
 

@@ -1,6 +1,6 @@
 import type { FastifyReply } from "fastify";
 import { bad, refuse } from "../../wire/mod.ts";
-import { sendJson } from "./body.ts";
+import { sendJson } from "../request/body.ts";
 import { check, escaped, refusalOf, settled, type Question } from "./hooked-check.ts";
 import { readMcpMessage, type McpMessage } from "./mcp-message.ts";
 import { badQuery, queryOf } from "./query.ts";

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import type { FastifyReply } from "fastify";
 import { bad, good, refuse, type Refusal, type Result } from "../../wire/mod.ts";
-import type { Key } from "../admin/keys/keys.ts";
-import type { Gate } from "../core/gate.ts";
+import type { Key } from "../keys/keys.ts";
+import type { Gate } from "../service/gate.ts";
 import { eventJson, readEventId, type EventPlace, type LedgerEvent } from "../events/event.ts";
 import type { Exchange } from "./exchange.ts";
 import { badQuery, queryOf } from "./query.ts";

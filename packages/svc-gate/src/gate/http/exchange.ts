@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { TLSSocket } from "node:tls";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Key } from "../admin/keys/keys.ts";
+import type { Key } from "../keys/keys.ts";
 import type { Session } from "../console/sessions.ts";
 import { requestId, traceIdOf } from "../telemetry/requests.ts";
 import type { Trace } from "../telemetry/traces.ts";

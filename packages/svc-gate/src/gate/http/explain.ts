@@ -12,8 +12,8 @@ import {
   type Refusal,
   type Result,
 } from "../../wire/mod.ts";
-import type { AskedExplanation } from "../admin/hooks.ts";
-import { readDocument, sendJson } from "./body.ts";
+import type { AskedExplanation } from "../policy/hooks.ts";
+import { readDocument, sendJson } from "../request/body.ts";
 import { plainDecimal } from "./outcomes.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";

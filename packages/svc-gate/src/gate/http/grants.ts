@@ -1,9 +1,9 @@
 import type { FastifyReply } from "fastify";
 import { bad, Decimal, good, refuse, type Json, type JsonObject, type Refusal, type Result } from "../../wire/mod.ts";
-import type { Key } from "../admin/keys/keys.ts";
+import type { Key } from "../keys/keys.ts";
 import { grantJson, type GrantDecided, type GrantSource, type ShownGrant } from "../approvals/grant-desk.ts";
 import type { AskedGrant } from "../approvals/grants.ts";
-import { readMembers, sendJson } from "./body.ts";
+import { readMembers, sendJson } from "../request/body.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";

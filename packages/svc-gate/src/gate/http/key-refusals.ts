@@ -1,7 +1,7 @@
 import { limits, quote, refuse, type Refusal } from "../../wire/mod.ts";
-import { rateFields } from "../admission/rate.ts";
-import type { Key } from "../admin/keys/keys.ts";
-import type { Service } from "../admin/service.ts";
+import { rateFields } from "../keys/rate.ts";
+import type { Key } from "../keys/keys.ts";
+import type { Service } from "../service/service.ts";
 import type { Exchange } from "./exchange.ts";
 
 export const noKey: Refusal = refuse(

@@ -8,7 +8,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { bad, Decimal, good, misreadAs, quote, readJson } from "../../wire/mod.ts";
 import type { Json, JsonDocument, JsonObject, Result } from "../../wire/mod.ts";
-import { textOf } from "./body.ts";
+import { textOf } from "../request/body.ts";
 import { escaped } from "./hooked-check.ts";
 
 /** One message of a client. */

@@ -2,10 +2,10 @@ import type { AddressInfo } from "node:net";
 import Fastify, { LogController, type FastifyInstance, type FastifyReply } from "fastify";
 import type { Logger } from "pino";
 import { limits } from "../../wire/mod.ts";
-import { sendJson } from "./body.ts";
-import type { Gate } from "../core/gate.ts";
-import { isLoopback } from "../start/loopback.ts";
-import type { Service } from "../admin/service.ts";
+import { sendJson } from "../request/body.ts";
+import type { Gate } from "../service/gate.ts";
+import { isLoopback } from "../settings/loopback.ts";
+import type { Service } from "../service/service.ts";
 
 /**
  * Makes the second listener, for operators: /metrics, /ready and /health without a key, and nothing else. It stays open

@@ -13,9 +13,9 @@ import {
   type Refusal,
   type Result,
 } from "../../wire/mod.ts";
-import type { Key } from "../admin/keys/keys.ts";
+import type { Key } from "../keys/keys.ts";
 import type { AskedOutcome, Reported } from "../outcomes/desk.ts";
-import { readMembers, sendJson } from "./body.ts";
+import { readMembers, sendJson } from "../request/body.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
 

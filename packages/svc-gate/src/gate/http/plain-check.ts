@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { bad, good, limits, type Refusal, type Result } from "../../wire/mod.ts";
-import type { Key } from "../admin/keys/keys.ts";
-import type { Service } from "../admin/service.ts";
-import type { Gate } from "../core/gate.ts";
+import type { Key } from "../keys/keys.ts";
+import type { Service } from "../service/service.ts";
+import type { Gate } from "../service/gate.ts";
 import { answerCheck } from "./check.ts";
 import { beginExchange, type Exchange } from "./exchange.ts";
 import { refusalForBody, refusalForHead } from "./head.ts";

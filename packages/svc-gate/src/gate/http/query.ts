@@ -1,6 +1,6 @@
 import type { FastifyRequest } from "fastify";
 import { bad, good, limits, nearest, quote, type Result } from "../../wire/mod.ts";
-import { readMoment } from "../start/moment.ts";
+import { readMoment } from "../settings/moment.ts";
 
 /** The query of a request's target. */
 export interface Query {

@@ -3,7 +3,7 @@ import type { FastifyReply } from "fastify";
 import { leafKinds, type LeafKind, outcomeRows } from "../../ledger/entry/mod.ts";
 import type { ReceiptQuery } from "../../ledger/mod.ts";
 import { bad, good, isMode, isVerdict, limits, refuse, utf8Bytes, type Result } from "../../wire/mod.ts";
-import { sendJson } from "./body.ts";
+import { sendJson } from "../request/body.ts";
 import { badMoment, badNumber, badValue, queryOf, readPeriod, type Parameters } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";

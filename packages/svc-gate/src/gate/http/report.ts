@@ -1,7 +1,7 @@
 import type { FastifyReply } from "fastify";
 import { bad, good, limits, refuse, type Result } from "../../wire/mod.ts";
-import type { AskedReport } from "../admin/hooks.ts";
-import { sendJson } from "./body.ts";
+import type { AskedReport } from "../policy/hooks.ts";
+import { sendJson } from "../request/body.ts";
 import { badMoment, badNumber, badValue, queryOf, readPeriod, type Parameters, type Query } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";

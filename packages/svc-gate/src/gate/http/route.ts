@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Gate } from "../core/gate.ts";
-import type { Key, Scope } from "../admin/keys/keys.ts";
-import type { Service } from "../admin/service.ts";
+import type { Gate } from "../service/gate.ts";
+import type { Key, Scope } from "../keys/keys.ts";
+import type { Service } from "../service/service.ts";
 
 /** One request. */
 export interface RouteCall {

@@ -2,12 +2,12 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import Fastify, { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { limits, quote, refuse, type Refusal } from "../../wire/mod.ts";
-import { boundConnections } from "../admission/connections.ts";
+import { boundConnections } from "./connections.ts";
 import { hasEscapedPath, refusalForBody, refusalForHead } from "./head.ts";
-import type { Key } from "../admin/keys/keys.ts";
+import type { Key } from "../keys/keys.ts";
 import { exchangeOf, keyOf, type Exchange } from "./exchange.ts";
 import { addConsole, admitSession, type ConsoleAccess } from "./console.ts";
-import type { ConsoleDoor } from "../console/door.ts";
+import type { ConsoleDoor } from "./door.ts";
 import { noKey, refusalForKind, refusalForLoad, refusalForRate } from "./key-refusals.ts";
 import { PlainChecks } from "./plain-check.ts";
 import { RefusalLog } from "./refusal-log.ts";
@@ -21,7 +21,7 @@ import {
 } from "./refusing.ts";
 import type { Route } from "./route.ts";
 import { routes } from "./routes.ts";
-import type { Service } from "../admin/service.ts";
+import type { Service } from "../service/service.ts";
 import { Valve } from "../admission/valve.ts";
 import { requestId } from "../telemetry/requests.ts";
 

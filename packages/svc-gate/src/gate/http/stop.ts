@@ -1,10 +1,10 @@
 import type { FastifyReply } from "fastify";
 import type { Stop, StopScope } from "../../approvals/mod.ts";
 import { good, refuse } from "../../wire/mod.ts";
-import type { Gate } from "../core/gate.ts";
+import type { Gate } from "../service/gate.ts";
 import { readLift, readStop } from "../approvals/stop-request.ts";
-import { isForTenants, liftStop, setStop, type Stopper } from "../approvals/stops.ts";
-import { sendJson } from "./body.ts";
+import { isForTenants, liftStop, setStop, type Stopper } from "../policy/stops.ts";
+import { sendJson } from "../request/body.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
 import type { CallWithoutGate, RouteCall } from "./route.ts";

@@ -1,7 +1,7 @@
 import type { FastifyReply } from "fastify";
 import { refuse } from "../../wire/mod.ts";
-import type { AnchoredCheck } from "../anchoring.ts";
-import { sendJson } from "./body.ts";
+import type { AnchoredCheck } from "../anchoring/mod.ts";
+import { sendJson } from "../request/body.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";

@@ -1,6 +1,6 @@
 import { bad, good, nearest, type Result } from "../../wire/mod.ts";
 import { eventTypes, type EventType } from "../events/event.ts";
-import { readPrivateJson } from "../start/private-file.ts";
+import { readPrivateJson } from "../settings/private-file.ts";
 
 export const formats = ["standard", "slack"] as const;
 export type Format = (typeof formats)[number];

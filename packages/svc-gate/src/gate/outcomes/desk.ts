@@ -1,8 +1,8 @@
 import { leafHash, parseLeaf, outcomeRows } from "../../ledger/entry/mod.ts";
 import type { AppendTransaction, Ledger } from "../../ledger/mod.ts";
 import { addDecimals, bad, good, quote, refuse, type Refusal, type Result } from "../../wire/mod.ts";
-import type { ActivePolicy } from "../core/active-policy.ts";
-import type { TimedTransaction } from "../core/active-ledger.ts";
+import type { ActivePolicy } from "../policy/active-policy.ts";
+import type { TimedTransaction } from "../policy/active-ledger.ts";
 import { outcomeIn, type ReportedCall } from "./events.ts";
 import { settleCounters, settledBy, type SettledCounter } from "./settle-call.ts";
 import type { PlacedOutcome } from "./settle.ts";

@@ -1,5 +1,5 @@
 import { isSettled, settlementOf, type Counted, type PlacedOutcome, type Settlement } from "./settle.ts";
-import { recountRow, type OwnedCounter } from "../core/owned-counters.ts";
+import { recountRow, type OwnedCounter } from "../policy/owned-counters.ts";
 import { parseLeaf, type Leaf, type StoredRow, outcomeRows } from "../../ledger/entry/mod.ts";
 
 /** A call that was let through, and all of its outcomes up to one. */

@@ -1,5 +1,5 @@
 import type { StoredRow } from "../../ledger/entry/mod.ts";
-import type { OwnedCounter } from "../core/owned-counters.ts";
+import type { OwnedCounter } from "../policy/owned-counters.ts";
 import { outcomeIn, recountOutcome, reportedCall, rowsBehind } from "./events.ts";
 import { presentEvents, type TotalSource } from "./settle-call.ts";
 import type { Counted, PlacedOutcome, Settlement } from "./settle.ts";

@@ -3,7 +3,7 @@ import type { PolicySet } from "../../contract/mod.ts";
 import { readEffects, outcomeRows } from "../../ledger/entry/mod.ts";
 import type { AppendTransaction, EventPosition } from "../../ledger/mod.ts";
 import { addDecimals } from "../../wire/mod.ts";
-import { countersOf, recountRow, type OwnedCounter } from "../core/owned-counters.ts";
+import { countersOf, recountRow, type OwnedCounter } from "../policy/owned-counters.ts";
 import type { ReportedCall } from "./events.ts";
 import { isSettled, settlementOf, type Counted, type PlacedOutcome } from "./settle.ts";
 

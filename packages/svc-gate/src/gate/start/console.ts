@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { dataFolder } from "../../ledger/mod.ts";
-import type { KeyRing } from "../admin/keys/keys.ts";
-import { ConsoleDoor } from "../console/door.ts";
+import type { KeyRing } from "../keys/keys.ts";
+import { ConsoleDoor } from "../http/door.ts";
 import { FirstCode } from "../console/first-code.ts";
 import { OidcSignIn } from "../console/oidc/sign-in.ts";
 import { readOidc } from "../console/oidc/settings.ts";
@@ -11,7 +11,7 @@ import { Seal } from "../console/seal.ts";
 import { secretIn, Sessions } from "../console/sessions.ts";
 import { StartRefused } from "../errors.ts";
 import { servesConsole, type Config } from "./config.ts";
-import { isPrivateUrl } from "./loopback.ts";
+import { isPrivateUrl } from "../settings/loopback.ts";
 
 interface ConsoleHooks {
   readonly keys: KeyRing;

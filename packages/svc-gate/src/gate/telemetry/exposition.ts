@@ -1,7 +1,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Registry } from "prom-client";
 import { hows, statuses } from "../../approvals/mod.ts";
 import { modes, refusals, verdicts, type Mode, type RefusalCode } from "../../wire/mod.ts";
-import type { AnchorReading } from "../anchoring.ts";
+import type { AnchorReading } from "../anchoring/mod.ts";
 import { engine } from "../version.ts";
 import { histogramText, type HistogramOptions } from "./histogram-text.ts";
 import { expiryReasons, type CheckCounts, type Metrics } from "./metrics.ts";

@@ -1,6 +1,6 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { makeFolders, replaceFile } from "../durable-file.ts";
+import { makeFolders, replaceFile } from "../files/durable-file.ts";
 import { eraseAct, Missing, readErasure, type Erasure } from "../entry/erasure.ts";
 import { withoutParts } from "../entry/evidence.ts";
 import { parseLeaf } from "../entry/leaf.ts";

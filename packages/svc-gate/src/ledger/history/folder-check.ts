@@ -1,11 +1,11 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
-import { files, signingKeyOf } from "../data-folder.ts";
-import { readIfThere } from "../durable-file.ts";
+import { files, signingKeyOf } from "../files/data-folder.ts";
+import { readIfThere } from "../files/durable-file.ts";
 import type { LedgerHistory } from "./history.ts";
 import type { Pin } from "./pin.ts";
 import { LedgerRefused } from "../errors.ts";
-import { readSigningKeys, Signer } from "../tree/signing-key.ts";
+import { readSigningKeys, Signer } from "../signing/signing-key.ts";
 
 /**
  * Checks if the checkpoint is missing from a folder that a gate has served: a pin past row 0 was written with a

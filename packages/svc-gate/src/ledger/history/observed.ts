@@ -1,8 +1,8 @@
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import type { Result } from "../../wire/mod.ts";
-import { files, pinIn } from "../data-folder.ts";
-import { readIfThere } from "../durable-file.ts";
+import { files, pinIn } from "../files/data-folder.ts";
+import { readIfThere } from "../files/durable-file.ts";
 import { noRows, readPin, type Pin } from "./pin.ts";
 import type { Anchor } from "../store/store.ts";
 import { LedgerRefused } from "../errors.ts";

@@ -1,4 +1,4 @@
-import { readIfThere, replaceFile } from "../durable-file.ts";
+import { readIfThere, replaceFile } from "../files/durable-file.ts";
 import { zeroHash } from "../entry/leaf.ts";
 import { LedgerRefused } from "../errors.ts";
 import { Frontier } from "../tree/merkle.ts";

@@ -15,5 +15,5 @@ export {
   Signer,
   writeSigningKeys,
   type SigningKeys,
-} from "./signing-key.ts";
+} from "../signing/signing-key.ts";
 export { consistencyProof, inclusionProof, parseTilePath, rootAt, type HashReader, type Tile } from "./tiles.ts";

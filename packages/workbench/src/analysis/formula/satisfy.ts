@@ -1,6 +1,6 @@
 import type { Value } from "../../../../svc-gate/src/contract/mod.ts";
 import { spellValue, walk, type Core } from "../../../../svc-gate/src/contract/ir.ts";
-import { contradictoryTexts } from "../findings/affixes.ts";
+import { contradictoryTexts } from "./affixes.ts";
 import { all, formulaOf, linearOf, type Choice, type Formula, type Literal, type Test } from "./formula.ts";
 import { feasible, minus, constantForm, tightened, times, type Inequality, type Linear } from "./linear.ts";
 import { constant, simplify, substitute } from "./rewrite.ts";

@@ -9,23 +9,18 @@ import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
-import { Clock, systemTime } from "../../../../../packages/svc-gate/src/gate/core/clock.ts";
+import { Clock, systemTime } from "../../../../../packages/svc-gate/src/gate/policy/clock.ts";
 import { noContracts } from "../../../../../packages/svc-gate/src/gate/policy/contracts.ts";
-import { openGate, type Gate } from "../../../../../packages/svc-gate/src/gate/core/gate.ts";
-import {
-  changeKey,
-  KeyRing,
-  listKeys,
-  looksLikeKey,
-} from "../../../../../packages/svc-gate/src/gate/admin/keys/keys.ts";
+import { openGate, type Gate } from "../../../../../packages/svc-gate/src/gate/service/gate.ts";
+import { changeKey, KeyRing, listKeys, looksLikeKey } from "../../../../../packages/svc-gate/src/gate/keys/keys.ts";
 import {
   hasKeyForm,
   type ChangedKey,
   type Key,
   type KeyJson,
-} from "../../../../../packages/svc-gate/src/gate/admin/keys/keys.ts";
-import { operatorKey } from "../../../../../packages/svc-gate/src/gate/admin/keys/ring.ts";
-import { makeKey } from "../../../../../packages/svc-gate/src/gate/admin/keys/token.ts";
+} from "../../../../../packages/svc-gate/src/gate/keys/keys.ts";
+import { operatorKey } from "../../../../../packages/svc-gate/src/gate/keys/ring.ts";
+import { makeKey } from "../../../../../packages/svc-gate/src/gate/keys/token.ts";
 import {
   inspectLedger,
   openLedger,

@@ -4,12 +4,12 @@
  */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { Clock } from "../../../../../packages/svc-gate/src/gate/core/clock.ts";
+import { Clock } from "../../../../../packages/svc-gate/src/gate/policy/clock.ts";
 import { noContracts } from "../../../../../packages/svc-gate/src/gate/policy/contracts.ts";
-import { openGate } from "../../../../../packages/svc-gate/src/gate/core/gate.ts";
-import { changeKey, KeyRing } from "../../../../../packages/svc-gate/src/gate/admin/keys/keys.ts";
-import { withOidcGroups } from "../../../../../packages/svc-gate/src/gate/admin/keys/oidc-groups.ts";
-import { operatorKey } from "../../../../../packages/svc-gate/src/gate/admin/keys/ring.ts";
+import { openGate } from "../../../../../packages/svc-gate/src/gate/service/gate.ts";
+import { changeKey, KeyRing } from "../../../../../packages/svc-gate/src/gate/keys/keys.ts";
+import { withOidcGroups } from "../../../../../packages/svc-gate/src/gate/keys/oidc-groups.ts";
+import { operatorKey } from "../../../../../packages/svc-gate/src/gate/keys/ring.ts";
 import { openLedger } from "../../../../../packages/svc-gate/src/ledger/mod.ts";
 import { engine, temporaryFolder } from "../../../../support/ledger-fixture.ts";
 

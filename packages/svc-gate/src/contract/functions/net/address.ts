@@ -1,10 +1,10 @@
 import type { IPv4, IPv6 } from "ipaddr.js";
 import { bad, good, type Result } from "../../../wire/mod.ts";
-import type { PatternProblem } from "../../run/pattern.ts";
-import { EvaluationError } from "../../run/rational.ts";
-import { boolean, size, string, type RecordType, type Type } from "../../check/type.ts";
-import type { ContractFunction } from "../function.ts";
-import { library } from "../library.ts";
+import type { PatternProblem } from "../../value/pattern.ts";
+import { EvaluationError } from "../../value/rational.ts";
+import { boolean, size, string, type RecordType, type Type } from "../../value/type.ts";
+import type { ContractFunction } from "../../core/function.ts";
+import { library } from "../../value/library.ts";
 
 const ipaddr = library("ipaddr.js", async () => (await import("ipaddr.js")).default);
 

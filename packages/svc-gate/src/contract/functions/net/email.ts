@@ -1,7 +1,7 @@
-import { EvaluationError } from "../../run/rational.ts";
-import { string } from "../../check/type.ts";
+import { EvaluationError } from "../../value/rational.ts";
+import { string } from "../../value/type.ts";
 import { recordOf } from "./address.ts";
-import type { ContractFunction } from "../function.ts";
+import type { ContractFunction } from "../../core/function.ts";
 import { isHostName, loadDomains, registrableDomain } from "./host.ts";
 
 /** RFC 5321, 4.5.3.1: the maximum lengths of a mailbox and a path, without the angle brackets. */

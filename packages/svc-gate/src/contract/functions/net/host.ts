@@ -1,9 +1,9 @@
-import { EvaluationError } from "../../run/rational.ts";
-import type { PatternProblem } from "../../run/pattern.ts";
-import { boolean } from "../../check/type.ts";
+import { EvaluationError } from "../../value/rational.ts";
+import type { PatternProblem } from "../../value/pattern.ts";
+import { boolean } from "../../value/type.ts";
 import { isPlainIpv4 } from "./address.ts";
-import type { ContractFunction } from "../function.ts";
-import { library } from "../library.ts";
+import type { ContractFunction } from "../../core/function.ts";
+import { library } from "../../value/library.ts";
 
 const tldts = library("tldts", () => import("tldts"));
 

@@ -1,8 +1,8 @@
-import { EvaluationError } from "../../run/rational.ts";
-import { boolean, size, string } from "../../check/type.ts";
-import type { Value } from "../../run/value.ts";
+import { EvaluationError } from "../../value/rational.ts";
+import { boolean, size, string } from "../../value/type.ts";
+import type { Value } from "../../value/value.ts";
 import { isPlainIpv4, isPublic, loadAddresses, readAddress, recordOf } from "./address.ts";
-import type { ContractFunction } from "../function.ts";
+import type { ContractFunction } from "../../core/function.ts";
 import { isHostName, loadDomains, registrableDomain } from "./host.ts";
 
 /** The parser of the platform (WHATWG URL), which reads no clock and no network. */

@@ -1,5 +1,5 @@
 import { quote } from "../../../wire/mod.ts";
-import { EvaluationError } from "../../run/rational.ts";
+import { EvaluationError } from "../../value/rational.ts";
 
 /** @throws {EvaluationError} always: a text that is not fully understood is not allowed. `why` is a clause. */
 export function doubt(why: string): never {

@@ -1,9 +1,9 @@
-import { EvaluationError } from "../../run/rational.ts";
-import { boolean, listOf, string } from "../../check/type.ts";
-import type { Value } from "../../run/value.ts";
+import { EvaluationError } from "../../value/rational.ts";
+import { boolean, listOf, string } from "../../value/type.ts";
+import type { Value } from "../../value/value.ts";
 import { recordOf } from "../net/address.ts";
-import type { ContractFunction } from "../function.ts";
-import { library } from "../library.ts";
+import type { ContractFunction } from "../../core/function.ts";
+import { library } from "../../value/library.ts";
 import { doubt } from "./doubt.ts";
 import { readerOfCode, readText, textMax } from "./read.ts";
 import { commandsMax, type Reading, type Run } from "./run.ts";

@@ -1,5 +1,5 @@
-import { EvaluationError } from "../../run/rational.ts";
-import { library } from "../library.ts";
+import { EvaluationError } from "../../value/rational.ts";
+import { library } from "../../value/library.ts";
 
 /** A syntax tree as PostgreSQL's parser prints it. */
 export type Tree = null | boolean | number | string | readonly Tree[] | Fields;

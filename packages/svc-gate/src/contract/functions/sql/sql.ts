@@ -1,12 +1,12 @@
-import { boolean, listOf, size, string } from "../../check/type.ts";
-import type { Value } from "../../run/value.ts";
+import { boolean, listOf, size, string } from "../../value/type.ts";
+import type { Value } from "../../value/value.ts";
 import { recordOf } from "../net/address.ts";
-import type { ContractFunction } from "../function.ts";
+import type { ContractFunction } from "../../core/function.ts";
 import { doubt, load, parseSql, textMax } from "./parse.ts";
 import { rowsMax } from "./limit.ts";
 import { nodes, type NodeTable } from "./nodes.ts";
 import { isReadOnly, readStatement, type Effects } from "./read.ts";
-import { EvaluationError } from "../../run/rational.ts";
+import { EvaluationError } from "../../value/rational.ts";
 
 const statementsMax = 200;
 // Each name takes at least one character, and one more separates two names.

@@ -1,7 +1,7 @@
 import { parseNumber } from "../../../wire/mod.ts";
-import { compare, isExact, type Exact } from "../../run/rational.ts";
-import { boolean } from "../../check/type.ts";
-import type { ContractFunction } from "../function.ts";
+import { compare, isExact, type Exact } from "../../value/rational.ts";
+import { boolean } from "../../value/type.ts";
+import type { ContractFunction } from "../../core/function.ts";
 
 /**
  * Does a text name a value, as a whole? A part of a longer name is not a mention, and neither is a doubtful case.

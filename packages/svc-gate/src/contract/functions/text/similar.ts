@@ -1,7 +1,7 @@
-import { EvaluationError } from "../../run/rational.ts";
-import { boolean } from "../../check/type.ts";
-import type { Value } from "../../run/value.ts";
-import type { ContractFunction } from "../function.ts";
+import { EvaluationError } from "../../value/rational.ts";
+import { boolean } from "../../value/type.ts";
+import type { Value } from "../../value/value.ts";
+import type { ContractFunction } from "../../core/function.ts";
 import { skeleton } from "./look-alikes.ts";
 
 const lengthMax = 256;

@@ -1,8 +1,8 @@
 import { bad, good, type Result } from "../../../wire/mod.ts";
-import { compilePattern, type PatternProblem } from "../../run/pattern.ts";
-import { EvaluationError } from "../../run/rational.ts";
-import { boolean, string } from "../../check/type.ts";
-import type { ContractFunction } from "../function.ts";
+import { compilePattern, type PatternProblem } from "../../value/pattern.ts";
+import { EvaluationError } from "../../value/rational.ts";
+import { boolean, string } from "../../value/type.ts";
+import type { ContractFunction } from "../../core/function.ts";
 
 /** The contents of a text. */
 export const textFunctions: readonly ContractFunction[] = [

@@ -1,6 +1,6 @@
 import { bad, good, nearest, type Result } from "../../../wire/mod.ts";
-import { isLoopback } from "../../start/loopback.ts";
-import { readPrivateJson } from "../../start/private-file.ts";
+import { isLoopback } from "../../settings/loopback.ts";
+import { readPrivateJson } from "../../settings/private-file.ts";
 
 /** How persons sign in with a provider of OpenID Connect, from the file of SVC_OIDC. */
 export interface OidcSettings {

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { bad, good, quote, refuse, type Refusal, type Result } from "../../../wire/mod.ts";
-import { Rates } from "../../admission/rate.ts";
-import type { KeyRing } from "../../admin/keys/keys.ts";
+import { Rates } from "../../keys/rate.ts";
+import type { KeyRing } from "../../keys/keys.ts";
 import type { Seal } from "../seal.ts";
 import { Provider, type Account, type Flow } from "./provider.ts";
 import { readOidc, type OidcSettings } from "./settings.ts";

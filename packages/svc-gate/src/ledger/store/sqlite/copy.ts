@@ -1,6 +1,6 @@
 import { backup, DatabaseSync } from "node:sqlite";
-import { makePrivate } from "../../private-files.ts";
-import { hasLedger } from "../../data-folder.ts";
+import { makePrivate } from "../../files/private-files.ts";
+import { hasLedger } from "../../files/data-folder.ts";
 import { explain, openForReading, readMeta } from "./file.ts";
 import { LedgerRefused } from "../../errors.ts";
 

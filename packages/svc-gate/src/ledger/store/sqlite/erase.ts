@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Erasure } from "../../entry/erasure.ts";
 import { withoutParts } from "../../entry/evidence.ts";
-import { files } from "../../data-folder.ts";
+import { files } from "../../files/data-folder.ts";
 import { busyTimeoutMs } from "./file.ts";
 import { flushCut } from "./log.ts";
 import { type Scrubbed } from "../store.ts";

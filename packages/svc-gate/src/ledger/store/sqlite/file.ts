@@ -4,8 +4,8 @@ import { DatabaseSync } from "node:sqlite";
 import { isWhole } from "../checksums.ts";
 import type { Counters } from "../../history/counter-walk.ts";
 import type { KeptCounter } from "../store.ts";
-import { files } from "../../data-folder.ts";
-import { makePrivate } from "../../private-files.ts";
+import { files } from "../../files/data-folder.ts";
+import { makePrivate } from "../../files/private-files.ts";
 import { flushAgain } from "./log.ts";
 import { LedgerRefused } from "../../errors.ts";
 

@@ -1,7 +1,7 @@
 import { readFile, rename, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isOpen } from "../../../approvals/mod.ts";
-import { files, hasLedger } from "../../data-folder.ts";
+import { files, hasLedger } from "../../files/data-folder.ts";
 import { gone, reserveBytes } from "./file.ts";
 import { writeOptionsOf, type KeptTogether, type WriteOptions } from "./write-options.ts";
 import type { OpenOptions } from "./writer.ts";

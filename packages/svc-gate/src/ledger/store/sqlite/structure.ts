@@ -1,7 +1,7 @@
 import { closeSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { files } from "../../data-folder.ts";
+import { files } from "../../files/data-folder.ts";
 import { createTables } from "./file.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { hasLedger } from "../../data-folder.ts";
+import { hasLedger } from "../../files/data-folder.ts";
 import { statfsSync } from "node:fs";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { serveOpened } from "../calls.ts";

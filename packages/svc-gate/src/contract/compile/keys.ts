@@ -1,0 +1,78 @@
+import { utf8Bytes, type Canonical, type KeyKind } from "../../wire/mod.ts";
+import { checkExpression } from "../check/check.ts";
+import { isKey } from "../check/check-types.ts";
+import type { Core } from "../core/core.ts";
+import type { WrittenExpression } from "../text/document.ts";
+import type { Facts } from "../check/facts.ts";
+import { plan, type Plan, type EvaluationContext } from "../plan/plan.ts";
+import { EvaluationError, exactText, isExact } from "../value/rational.ts";
+import type { Scope } from "../check/scope.ts";
+import type { Value } from "../value/value.ts";
+
+/** The caller: its key, and its session. */
+export interface Caller {
+  readonly keyName: string;
+  readonly sessionId: string | null;
+  /** Undefined for an ordinary key. */
+  readonly keyKind?: KeyKind | undefined;
+}
+
+/** A counter's key for one call: typed parts that are written as one text; null if the call has no session. */
+export type KeyPlan = (context: EvaluationContext, caller: Caller) => readonly Canonical[] | null;
+
+/**
+ * The longest path has 4,096 characters (Linux's PATH_MAX), each of at most four bytes. The ledger stores a digest of the
+ * key, so a long key takes no more room than a short one.
+ */
+const keyBytesMax = 16_384;
+
+export type KeyPart = "session" | "key" | "gate" | Core;
+
+/** Plans an expression, unless the compilation has an error: then the expression never runs. */
+export function planned<Made>(scope: Scope, core: Core, make: (core: Core) => Made, broken: Made): Made {
+  return scope.report.size > 0 ? broken : make(core);
+}
+
+export function checkKey(per: readonly WrittenExpression[], scope: Scope, facts: Facts): readonly KeyPart[] {
+  return per.flatMap(({ text: word, syntax }): KeyPart[] => {
+    if (word === "session" || word === "key" || word === "gate") return [word];
+    const { core } = checkExpression(syntax, scope, facts);
+    if (core.type.kind === "broken") return [];
+    if (core.op === "member" && isKey(core.type)) return [core];
+    scope.report.add(
+      "counter",
+      syntax.span,
+      `\`${word}\` is not a key`,
+      "`session`, `key`, `gate`, or a required text, number or boolean such as `platform.wallet_id`",
+    );
+    return [];
+  });
+}
+
+export function planKey(keys: readonly KeyPart[], scope: Scope): KeyPlan {
+  const pieces = keys.map((part) => (typeof part === "string" ? part : planned<Plan>(scope, part, plan, () => null)));
+  return (context, caller) => {
+    const values: Canonical[] = [];
+    for (const piece of pieces) {
+      if (piece === "session" && caller.sessionId === null) return null;
+      if (piece === "session") values.push(["session", caller.keyName, caller.sessionId ?? ""]);
+      else if (piece === "key") values.push(["key", caller.keyName]);
+      else if (piece === "gate") values.push(["gate"]);
+      else values.push(keyValue(piece(context)));
+    }
+    return values;
+  };
+}
+
+/** A value as a part of a key, with its type: the text "1" is not the number 1. @throws {EvaluationError} */
+export function keyValue(value: Value): Canonical {
+  const [type, text] =
+    typeof value === "string"
+      ? ["text", value]
+      : isExact(value)
+        ? ["number", exactText(value)]
+        : ["boolean", value === true ? "true" : "false"];
+  if (text.length > keyBytesMax || utf8Bytes(text) > keyBytesMax)
+    throw new EvaluationError(`its key is over ${keyBytesMax} bytes`);
+  return [type, text];
+}

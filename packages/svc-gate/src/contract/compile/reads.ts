@@ -1,0 +1,53 @@
+import { children, walk, type Core } from "../core/core.ts";
+import type { Type } from "../value/type.ts";
+
+/** A member that an expression reads as a value, such as `platform.price`. */
+export interface ReadMember {
+  readonly path: string;
+  readonly type: Type;
+}
+
+/**
+ * The members of `input` and `platform` that expressions read as values. An expression that reads a whole object, or
+ * looks up a member by a computed name, reads the object.
+ */
+export function readMembers(cores: readonly Core[]): readonly ReadMember[] {
+  const found: ReadMember[] = [];
+  const visit = (core: Core): void => {
+    const path = memberPath(core);
+    if (path !== undefined) {
+      found.push({ path, type: core.type });
+      return;
+    }
+    for (const child of children(core)) visit(child);
+  };
+  for (const core of cores) visit(core);
+  return found;
+}
+
+/** The path of a member with a fixed name; undefined for any other expression. */
+export function memberPath(core: Core): string | undefined {
+  if (core.op === "root") return core.root === "input" || core.root === "platform" ? core.root : undefined;
+  if (core.op === "member" || core.op === "has") return below(memberPath(core.of), core.name);
+  if (core.op !== "select" || core.at.op !== "constant" || typeof core.at.value !== "string") return undefined;
+  return below(memberPath(core.of), core.at.value);
+}
+
+function below(path: string | undefined, name: string): string | undefined {
+  return path === undefined ? undefined : `${path}.${name}`;
+}
+
+/** Do both name the same member, or a member and an object that holds it? */
+export function overlaps(one: string, other: string): boolean {
+  return one === other || one.startsWith(`${other}.`) || other.startsWith(`${one}.`);
+}
+
+/** The counters that expressions read, by full name, sorted. */
+export function readCounters(cores: readonly Core[]): readonly string[] {
+  const names = cores.flatMap((core) => [...walk(core)].flatMap((node) => (node.op === "counter" ? [node.name] : [])));
+  return [...new Set(names)].toSorted();
+}
+
+export function isNumber(type: Type): boolean {
+  return type.kind === "number" || ((type.kind === "optional" || type.kind === "nullable") && isNumber(type.of));
+}

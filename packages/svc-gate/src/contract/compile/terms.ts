@@ -1,0 +1,264 @@
+import type { Report } from "../text/diagnostic.ts";
+import type { ApprovalDocument, ApprovalSettingsDocument, GrantsDocument } from "../text/document.ts";
+import { readLength } from "./counters.ts";
+import { exactText, isExact } from "../value/rational.ts";
+import type { Field, RecordType, Type } from "../value/type.ts";
+import type { YamlScalar } from "../text/yaml.ts";
+
+/** What an approval needs, because of one rule. */
+export interface ApprovalTerms {
+  /** The groups whose members may decide; null means every person with the scope `approve`. */
+  readonly by: readonly string[] | null;
+  /** The number of persons. */
+  readonly of: number;
+  /** Milliseconds after the asking. */
+  readonly decideWithinMs: number;
+  /** Milliseconds after the last vote. */
+  readonly useWithinMs: number;
+  /** Whether one request may decide it together with others. */
+  readonly batch: boolean;
+  /** Facts and counters that must be as the person saw them, such as `platform.price`. */
+  readonly pins: readonly string[];
+  /** By how much a number that the rule reads may move; a decimal. */
+  readonly drift: string;
+  /** What a grant may be at most; absent if no grant lifts the rule. */
+  readonly grants?: GrantTerms;
+}
+
+/** What a grant for calls under one rule may be at most. */
+export interface GrantTerms {
+  /** Milliseconds. */
+  readonly atMostMs: number;
+  readonly uses: number;
+  /** The members of the input that all calls of the grant share, such as `input.payee`. */
+  readonly pin: readonly string[];
+}
+
+/** The settings of all approvals. */
+export interface ApprovalSettings {
+  /** True if a person may approve a call that a key of the same person asked. */
+  readonly self: boolean;
+  /** The largest numbers of open approvals. */
+  readonly open: { readonly key: number; readonly session: number; readonly ledger: number };
+  /** Milliseconds after a check: until then its outcome may be reported. */
+  readonly outcomeWithinMs: number;
+}
+
+const minuteMs = 60_000;
+const lengthMsMax = 14 * 24 * 60 * minuteMs;
+
+export const defaultTerms: ApprovalTerms = {
+  by: null,
+  of: 1,
+  decideWithinMs: 60 * minuteMs,
+  useWithinMs: 10 * minuteMs,
+  batch: true,
+  pins: [],
+  drift: "0",
+};
+
+const dayMs = 24 * 60 * minuteMs;
+const outcomeDaysMax = 90;
+
+export const defaultSettings: ApprovalSettings = {
+  self: false,
+  open: { key: 100, session: 20, ledger: 10_000 },
+  outcomeWithinMs: dayMs,
+};
+
+const groupsMax = 16;
+const personsMax = 20;
+const pinsMax = 16;
+const usesMax = 10_000;
+const groupPattern = /^(?:oidc:)?[a-z0-9][a-z0-9._-]{0,63}$/;
+
+type WrittenTerms = { -readonly [Name in keyof ApprovalTerms]?: ApprovalTerms[Name] };
+
+/** Reads what approvals need. Each document is read once, whatever number of tools it is for. */
+export class TermsReader {
+  readonly #report: Report;
+  readonly #platform: RecordType | undefined;
+  readonly #counters: ReadonlySet<string>;
+  readonly #read = new Map<ApprovalDocument, WrittenTerms>();
+
+  constructor(report: Report, platform: RecordType | undefined, counters: ReadonlySet<string>) {
+    this.#report = report;
+    this.#platform = platform;
+    this.#counters = counters;
+  }
+
+  /** @param documents the nearest first: of the rule, the tool, the contract, the mandate */
+  terms(documents: readonly (ApprovalDocument | undefined)[]): ApprovalTerms {
+    const written = documents.flatMap((document) => (document === undefined ? [] : this.#written(document)));
+    return Object.assign({}, defaultTerms, ...written.toReversed()) as ApprovalTerms;
+  }
+
+  /** The terms of a rule. Only its own text lets grants lift it. */
+  ofRule(own: ApprovalDocument | undefined, shared: readonly (ApprovalDocument | undefined)[]): ApprovalTerms {
+    const terms = this.terms([own, ...shared]);
+    return own?.grants === undefined ? terms : { ...terms, grants: this.#grants(own.grants, terms.pins) };
+  }
+
+  #grants({ span, atMost, uses, pin }: GrantsDocument, pins: readonly string[]): GrantTerms {
+    if (pins.some((name) => name.startsWith("counters.")))
+      this.#report.add("approval", span, "a rule that pins a counter has no `grants`: each use changes the counter");
+    if (atMost === undefined || uses === undefined)
+      this.#report.add("approval", span, "`grants` needs `at_most` and `uses`", "such as `{ at_most: 1h, uses: 20 }`");
+    return {
+      atMostMs: atMost === undefined ? 1 : this.#length(atMost, "a grant"),
+      uses: uses === undefined ? 1 : wholeNumber(uses, "uses", usesMax, this.#report),
+      pin: pin.map(({ text }) => text).toSorted(),
+    };
+  }
+
+  #written(document: ApprovalDocument): WrittenTerms {
+    const known = this.#read.get(document);
+    if (known !== undefined) return known;
+    const { by, of, decideWithin, useWithin, batch, pins, drift } = document;
+    const written: WrittenTerms = {};
+    if (by !== undefined) written.by = this.#groups(by);
+    if (of !== undefined) written.of = wholeNumber(of, "of", personsMax, this.#report);
+    if (decideWithin !== undefined) written.decideWithinMs = this.#length(decideWithin);
+    if (useWithin !== undefined) written.useWithinMs = this.#length(useWithin);
+    if (batch !== undefined) written.batch = batch;
+    if (pins !== undefined) written.pins = this.#pins(pins);
+    if (drift !== undefined) written.drift = this.#drift(drift);
+    this.#read.set(document, written);
+    return written;
+  }
+
+  #groups(groups: readonly YamlScalar[]): readonly string[] {
+    for (const { text, span } of groups.filter(({ text: name }) => !groupPattern.test(name)))
+      this.#report.add("approval", span, `\`${text.slice(0, 64)}\` is not the name of a group`, "such as `finance`");
+    const [first] = groups;
+    if (first !== undefined && groups.length > groupsMax)
+      this.#report.add("approval", first.span, `an approval names at most ${groupsMax} groups`);
+    return groups.map(({ text }) => text).toSorted();
+  }
+
+  #length(scalar: YamlScalar, what = "an approval"): number {
+    const ms = readLength(scalar, this.#report);
+    if (ms > lengthMsMax) this.#report.add("approval", scalar.span, `${what} lasts at most 14 days`);
+    return ms;
+  }
+
+  #pins(pins: readonly YamlScalar[]): readonly string[] {
+    const [first] = pins;
+    if (first !== undefined && pins.length > pinsMax)
+      this.#report.add("approval", first.span, `an approval pins at most ${pinsMax} facts and counters`);
+    for (const { text, span } of pins) {
+      const [root, ...path] = text.split(".");
+      const isFact = root === "platform" && path.length > 0 && this.#platform !== undefined;
+      const isKnown = isFact
+        ? typeAt(this.#platform, path) !== undefined
+        : root === "counters" && path.length === 1 && this.#counters.has(path[0] ?? "");
+      if (!isKnown)
+        this.#report.add(
+          "approval",
+          span,
+          `\`${text}\` is neither a fact nor a counter of this contract`,
+          "a pin is a fact such as `platform.price`, or a counter such as `counters.spent`",
+        );
+    }
+    return pins.map(({ text }) => text).toSorted();
+  }
+
+  #drift({ value, text, span }: YamlScalar): string {
+    if (isExact(value) && !text.startsWith("-")) return exactText(value);
+    this.#report.add("approval", span, "`drift` is a number that is not negative");
+    return "0";
+  }
+}
+
+/** Reads a mandate's settings for all approvals. */
+export function readSettings(document: ApprovalSettingsDocument | undefined, report: Report): ApprovalSettings {
+  if (document === undefined) return defaultSettings;
+  const open = { ...defaultSettings.open };
+  for (const [name, { key, value }] of document.open?.entries ?? []) {
+    if (name !== "key" && name !== "session" && name !== "ledger")
+      report.add("unknown-key", key.span, `\`open\` has no \`${name}\``, "it has `key`, `session`, `ledger`");
+    else if (value.kind === "scalar") open[name] = wholeNumber(value, name, defaultSettings.open.ledger, report);
+    else report.add("shape", value.span, `\`${name}\` is a number`);
+  }
+  return { self: document.self, open, outcomeWithinMs: readOutcomeWithin(document.outcomeWithin, report) };
+}
+
+function readOutcomeWithin(scalar: YamlScalar | undefined, report: Report): number {
+  if (scalar === undefined) return defaultSettings.outcomeWithinMs;
+  const ms = readLength(scalar, report);
+  if (ms > outcomeDaysMax * dayMs)
+    report.add("approval", scalar.span, `an outcome may be reported for at most ${outcomeDaysMax} days`);
+  return ms;
+}
+
+function wholeNumber({ value, span }: YamlScalar, name: string, max: number, report: Report): number {
+  if (typeof value === "number" && value >= 1 && value <= max) return value;
+  report.add("approval", span, `\`${name}\` is a whole number from 1 to ${max}`);
+  return 1;
+}
+
+/** The type of a member that a schema declares; undefined if it declares none. */
+export function typeAt(record: RecordType, path: readonly string[]): Type | undefined {
+  return fieldAt(record, path)?.type;
+}
+
+/** A declared member: its type, and whether it and every object around it must be there. */
+export function fieldAt(
+  record: RecordType,
+  path: readonly string[],
+): { readonly type: Type; readonly required: boolean } | undefined {
+  let type: Type = record;
+  let required = true;
+  for (const name of path) {
+    const inner: Type = type.kind === "nullable" ? type.of : type;
+    const field: Field | undefined = inner.kind === "record" ? inner.fields.get(name) : undefined;
+    if (field === undefined) return undefined;
+    required &&= field.required && inner === type;
+    type = field.type;
+  }
+  return { type, required };
+}
+
+/** The strictest of several approvals' terms: each group's quorum is needed, and the shortest times hold. */
+export interface Requirement {
+  /** Each must be met. One person counts for several. */
+  readonly needs: readonly { readonly by: readonly string[] | null; readonly of: number }[];
+  readonly decideWithinMs: number;
+  readonly useWithinMs: number;
+  readonly batch: boolean;
+  readonly pins: readonly string[];
+  /** What a grant may be at most; undefined if one of the causes lets no grant lift it. */
+  readonly grants: GrantTerms | undefined;
+}
+
+export function requirementOf(terms: readonly ApprovalTerms[]): Requirement {
+  const all = terms.length === 0 ? [defaultTerms] : terms;
+  const needs = new Map<string, { readonly by: readonly string[] | null; readonly of: number }>();
+  for (const { by, of } of all) {
+    const name = by === null ? "" : by.join(" ");
+    if (of > (needs.get(name)?.of ?? 0)) needs.set(name, { by, of });
+  }
+  return {
+    needs: [...needs].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, need]) => need),
+    decideWithinMs: Math.min(...all.map(({ decideWithinMs }) => decideWithinMs)),
+    useWithinMs: Math.min(...all.map(({ useWithinMs }) => useWithinMs)),
+    batch: all.every(({ batch }) => batch),
+    pins: [...new Set(all.flatMap(({ pins }) => pins))].toSorted(),
+    grants: strictestGrants(all.map(({ grants }) => grants)),
+  };
+}
+
+function strictestGrants(all: readonly (GrantTerms | undefined)[]): GrantTerms | undefined {
+  const grants = all.filter((each) => each !== undefined);
+  if (grants.length === 0 || grants.length < all.length) return undefined;
+  return {
+    atMostMs: Math.min(...grants.map(({ atMostMs }) => atMostMs)),
+    uses: Math.min(...grants.map(({ uses }) => uses)),
+    pin: [...new Set(grants.flatMap(({ pin }) => pin))].toSorted(),
+  };
+}
+
+/** The counters that terms pin, by full name. */
+export function pinnedCounters(contract: string, { pins }: ApprovalTerms): readonly string[] {
+  return pins.flatMap((pin) => (pin.startsWith("counters.") ? [`${contract}.${pin.slice("counters.".length)}`] : []));
+}

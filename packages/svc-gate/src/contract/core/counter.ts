@@ -1,0 +1,58 @@
+import { canonical, type Canonical } from "../../wire/mod.ts";
+import type { Calendar } from "../value/time.ts";
+
+/** The calls that a counter counts, by their answer or their decision. */
+export const countings = ["attempts", "released", "possible", "blocked", "escalated", "done"] as const;
+/** `held` is the part of a `possible` counter that parked calls hold; no contract writes it. */
+export type Counting = (typeof countings)[number] | "held";
+
+/** A counter in force: one concept for velocity, budgets and sequences of calls. */
+export interface Counter {
+  /** `contract.counter`. */
+  readonly name: string;
+  /**
+   * Its definition in one canonical spelling: two counters with one definition are one counter, whatever their names.
+   */
+  readonly identity: string;
+  readonly of: readonly string[];
+  readonly counting: Counting;
+  /** True if parked calls hold amounts in it. */
+  readonly mayHold: boolean;
+  readonly window: Window;
+  /** It adds up a `sum`; any other counter counts calls, in whole numbers. */
+  readonly sums: boolean;
+  /** An outcome may change what a call added to it. */
+  readonly settles: boolean;
+  /** The member of the input that it adds up, such as `input.amount`; undefined if its sum is another expression. */
+  readonly sumOf: string | undefined;
+  /** It keeps separate values, which `in` looks up; any other counter counts. */
+  readonly remembers: boolean;
+  /** The mandate lets it begin at zero, so older receipts are not folded into it. */
+  readonly startsEmpty: boolean;
+}
+
+/** The name of the part of a counter that parked calls hold, such as `payments.spent.held`. */
+export function heldName(counter: string): string {
+  return `${counter}.held`;
+}
+
+/**
+ * The part of a `possible` counter that parked calls hold. It is a counter of its own: it has no events, and each amount
+ * that the counter holds is held under it too. So both end together.
+ */
+export function heldPart(counter: Counter): Counter {
+  const definition = JSON.parse(counter.identity) as Readonly<Record<string, Canonical>>;
+  return {
+    ...counter,
+    name: heldName(counter.name),
+    identity: canonical({ ...definition, counting: "held" }),
+    counting: "held",
+    settles: false,
+  };
+}
+
+/** The events that count: all events, those of a rolling time, or those of a calendar period. */
+export type Window =
+  | { readonly kind: "ever" }
+  | { readonly kind: "rolling"; readonly ms: number }
+  | { readonly kind: "calendar"; readonly calendar: Calendar };

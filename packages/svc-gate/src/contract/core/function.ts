@@ -1,0 +1,33 @@
+import type { Result } from "../../wire/mod.ts";
+import type { PatternProblem } from "../value/pattern.ts";
+import type { Type } from "../value/type.ts";
+import type { Value } from "../value/value.ts";
+
+/**
+ * A function that conditions may call. Bodies are pure and total: they return a value or throw `EvaluationError`, which
+ * blocks. Its examples run as tests, and the table in spec/contract.md is generated from it.
+ */
+export interface ContractFunction {
+  readonly name: string;
+  /** Called on its first parameter (`text.startsWith(prefix)`), or alone (`duration("10m")`). */
+  readonly style: "method" | "function";
+  readonly parameters: readonly Type["kind"][];
+  readonly result: Type;
+  readonly doc: string;
+  /** Expressions and their values, as `show` prints them. */
+  readonly examples: readonly (readonly [expression: string, shown: string])[];
+  readonly run: (args: readonly Value[]) => Value;
+  /** The steps that a call takes from the budget, if they are more than the arguments' length. */
+  readonly cost?: (args: readonly Value[]) => number;
+  /**
+   * Loads a parser when a contract in force calls it. Until then a call is an error, so the verdict is BLOCK. A
+   * decision parses the same text once, however many rules call the parser.
+   */
+  readonly load?: () => Promise<void>;
+  /** Returns the problem of a literal last argument, so that the compiler reports it. */
+  readonly checkLiteral?: (literal: string) => PatternProblem | undefined;
+  /**
+   * For a function whose last argument must be a literal: creates the body for it once, when the contract is compiled.
+   */
+  readonly bind?: (literal: string) => Result<Pick<ContractFunction, "run" | "cost">, PatternProblem>;
+}

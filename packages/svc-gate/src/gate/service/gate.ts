@@ -1,0 +1,488 @@
+import type { MakeAdminEvent, AdminEvents } from "../policy/admin-event.ts";
+import type { PolicySet } from "../../contract/mod.ts";
+import { NotKept } from "../../ledger/errors.ts";
+import type { Change, InForce, Ledger, Scrubbed } from "../../ledger/mod.ts";
+import type { Durable, Receipt, StoredRow } from "../../ledger/entry/mod.ts";
+import type { Tile } from "../../ledger/tree/mod.ts";
+import { bad, good, type CheckRequest, type KeyKind, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
+import { compareWithAnchors, type AnchoredCheck, type AnchorReading, type Anchors } from "../anchoring/mod.ts";
+import type { Approval, Stop } from "../../approvals/mod.ts";
+import { nobody } from "../approvals/deciders.ts";
+import { ApprovalDesk, askEveryMs, type DeskOptions } from "../approvals/desk.ts";
+import { GrantDesk } from "../approvals/grant-desk.ts";
+import { EventFeed } from "../events/feed.ts";
+import type { Senders } from "../notify/notifier.ts";
+import { OutcomeDesk } from "../outcomes/desk.ts";
+import { answerBody } from "../core/answer.ts";
+import { alignCounters, foldAhead, type FoldedCounter, type Progress } from "./counters.ts";
+import { Eraser, type Erased } from "../erasure/eraser.ts";
+import type { EraseRequest } from "../erasure/request.ts";
+import { Retention, type RetentionOptions } from "../erasure/retention.ts";
+import { pinReading, pinTrails } from "../anchoring/pin-standing.ts";
+import { gateHistory, unavailable, type TimedTransaction } from "../policy/active-ledger.ts";
+import { Sequencer, type SequencerOptions } from "../core/sequencer.ts";
+import { signerEvent } from "../policy/signer-event.ts";
+import { activePolicy, agrees, type ActivePolicy } from "../policy/active-policy.ts";
+import { inForceJson, reloadReason, weakerRefusal } from "../policy/reload-row.ts";
+import { beginTimings, type AnsweredCheck, type CheckTimings } from "../telemetry/observer.ts";
+
+export interface GateOptions extends SequencerOptions {
+  readonly policySet: PolicySet;
+  /** The mode that this start sets; undefined keeps the ledger's last mode, else observe. */
+  readonly mode: Mode | undefined;
+  /** The setting that names the mode, for the row and for messages. */
+  readonly modeSetting?: string | undefined;
+  /** The tenant, for messages; null is the root. */
+  readonly tenant?: string | null;
+  /** The ledger's anchors. */
+  readonly anchors?: Anchors | undefined;
+  /** On a shared ledger: puts this start's contract in force even if another contract is. */
+  readonly acceptChange?: boolean;
+  /** On a shared ledger: this start may weaken the mode for all gates. */
+  readonly acceptWeakerMode?: boolean | undefined;
+  /** On a shared ledger: keeps a stricter mode in force and does not refuse this start. */
+  readonly keepsStricterMode?: boolean | undefined;
+  /** Makes what sends the ledger's events to endpoints. */
+  readonly senders?: ((events: EventFeed) => Senders) | undefined;
+  /** The settings for erasing evidence by its age. */
+  readonly retention?: Omit<RetentionOptions, "eraser" | "ledger"> | undefined;
+}
+
+/** Facts about a check that are not in its request. */
+export interface RequestContext {
+  readonly keyName: string;
+  readonly keyKind?: KeyKind | undefined;
+  /** The size of the body. */
+  readonly bytes: number;
+  /** SHA-256 of the body received, in hex. */
+  readonly digest: string;
+  /** By default they begin now. */
+  readonly timings?: CheckTimings;
+  /** Says whether the key covers a tool, by the tool's own name. By default it covers all. */
+  readonly allowsTool?: ((tool: string) => boolean) | undefined;
+  /** Called when the answer is ready. */
+  readonly onAnswer?: ((check: AnsweredCheck, timings: CheckTimings) => void) | undefined;
+}
+
+/** The result of a reload. */
+export interface Reloaded {
+  /** False if the contract and the mode were already in force; then no row was written. */
+  readonly changed: boolean;
+  readonly before: InForce;
+  readonly now: InForce;
+  /** The counters that start. */
+  readonly folded: readonly FoldedCounter[];
+  readonly receipt: Receipt | undefined;
+}
+
+/** The policy to put in force. */
+interface WantedPolicy {
+  /** Undefined keeps the contract. */
+  readonly policySet: PolicySet | undefined;
+  /** Undefined keeps the mode. */
+  readonly mode: Mode | undefined;
+  /** The setting that names the mode; undefined if a person asked for it. */
+  readonly setting?: string | undefined;
+  /** On a shared ledger: it may weaken the mode for all gates. */
+  readonly mayWeaken: boolean;
+  /** If two gates create a ledger at the same time, the second uses the contract of the first. */
+  readonly yields?: boolean;
+}
+
+/**
+ * Opens a gate over a ledger, and updates the counters before any decision.
+ *
+ * @returns the gate and the folded counters, or why nothing can be decided now
+ */
+export async function openGate(
+  options: GateOptions,
+): Promise<Result<{ readonly gate: Gate; readonly folded: readonly FoldedCounter[] }, Refusal>> {
+  const gate = new Gate(options);
+  const begun = await gate.begin();
+  return begun.ok ? good({ gate, folded: begun.value?.folded ?? [] }) : begun;
+}
+
+/** One gate: a policy and a ledger. It decides checks and reads its receipts. */
+export class Gate implements AdminEvents {
+  readonly #options: GateOptions;
+  readonly #ledger: Ledger;
+  readonly #sequencer: Sequencer;
+  readonly #eraser: Eraser;
+  readonly #retention: Retention | undefined;
+  /** Where persons decide this ledger's calls, and calls like them. */
+  readonly approvals: ApprovalDesk;
+  readonly grants: GrantDesk;
+  /** What the ledger's rows say to those who listen. */
+  readonly events: EventFeed;
+  /** Sends the events to endpoints; undefined if there are none. */
+  readonly senders: Senders | undefined;
+  /** Where the outcomes of this ledger's calls are reported. */
+  readonly outcomes: OutcomeDesk;
+
+  constructor(options: GateOptions) {
+    this.#options = options;
+    this.#ledger = options.ledger;
+    const mode = options.ledger.modeAtOpen ?? options.mode ?? "observe";
+    const onApprovals: GateOptions["onApprovals"] = (changed) => {
+      this.approvals.changed(changed);
+      options.onApprovals?.(changed);
+    };
+    this.#sequencer = new Sequencer({ ...options, onApprovals }, activePolicy(options.policySet, mode));
+    const { ledger, retention } = options;
+    const policy = (): ActivePolicy => this.policy;
+    const exclusive: DeskOptions["exclusive"] = (work) => this.#sequencer.batcher.exclusive(work);
+    const deciders = options.deciders ?? nobody;
+    const onChange = options.observer && ((approval: Approval) => options.observer?.approvalChanged(approval));
+    this.approvals = new ApprovalDesk({ ledger, policy, exclusive, deciders, onChange });
+    this.grants = new GrantDesk({ ledger, policy, exclusive, deciders });
+    this.outcomes = new OutcomeDesk({ ledger, policy, exclusive });
+    this.events = new EventFeed({ ledger, endDue: () => this.approvals.endDue(), askEveryMs });
+    this.senders = options.senders?.(this.events);
+    this.#eraser = new Eraser({
+      ledger,
+      appendAdminEvent: async (makeEvent) => {
+        const appended = await this.appendAdminEvent(makeEvent);
+        await this.approvals.look(); // The erasure has ended the approvals of its rows.
+        return appended;
+      },
+      scrub: (rewrite) => this.#scrub(rewrite),
+    });
+    this.#retention = retention && new Retention({ ...retention, ledger, eraser: this.#eraser });
+    this.#sequencer.batcher.failed.catch(() => this.#endErasing());
+  }
+
+  /** The policy that decides now. */
+  get policy(): ActivePolicy {
+    return this.#sequencer.policy;
+  }
+
+  /** Rejects if a fault ends the gate; it then answers nothing more. */
+  get failed(): Promise<never> {
+    return this.#sequencer.batcher.failed;
+  }
+
+  /** True if nothing is waiting, nothing is being decided, and no event is on its way. */
+  get isIdle(): boolean {
+    return this.#sequencer.batcher.isIdle && this.senders?.isBusy !== true;
+  }
+
+  /**
+   * Decides a call.
+   *
+   * @returns the body of the answer, made after the receipt is on disk, or a refusal. It never settles after a fault.
+   */
+  async check(request: CheckRequest, context: RequestContext): Promise<Result<string, Refusal>> {
+    const { keyName, keyKind, digest, timings = beginTimings(), onAnswer } = context;
+    const { sessionId } = request;
+    const caller = { keyName, keyKind, sessionId };
+    const decided = await this.#sequencer.submit({ request, caller, context, timings });
+    if (!decided.ok) return decided;
+    if ("body" in decided.value) return good(decided.value.body);
+    const { decision, answered, mode, receipt, tool, judgement, stop } = decided.value;
+    const body = answerBody(decided.value, digest);
+    timings.answer = performance.now();
+    const { verdict, rule } = decision;
+    const toolName = tool ?? request.toolName;
+    const routed = tool !== null;
+    const check = { verdict, answered, mode, toolName, routed, rule, seq: receipt.seq, sessionId };
+    this.#options.observer?.answered(check, timings);
+    const how = stop === undefined ? judgement?.how : "stopped";
+    if (how !== undefined) this.#options.observer?.asked(how);
+    onAnswer?.(check, timings);
+    return good(body);
+  }
+
+  /**
+   * Puts a contract and a mode in force between two batches, with a row that records who did it. Counters keep their
+   * history: a new counter is first folded from the receipts, while checks go on.
+   *
+   * @param wanted `setting` names the file or variable that sets the mode. On a shared ledger a setting never weakens
+   *   the mode
+   */
+  reload(
+    wanted: { readonly policySet: PolicySet; readonly mode: Mode | undefined; readonly setting?: string | undefined },
+    by: string,
+  ): Promise<Result<Reloaded, Refusal>> {
+    return this.#put({ ...wanted, mayWeaken: wanted.setting === undefined }, by);
+  }
+
+  /** Appends a row for an administrative event that does not change the policy. */
+  async appendAdminEvent(makeEvent: MakeAdminEvent): Promise<Result<Durable<Receipt>, Refusal>> {
+    let found: Result<Durable<Receipt>, Refusal> | undefined;
+    const done = await this.#sequencer.batcher.exclusive(async ({ transaction, at }) => {
+      const act = await makeEvent(transaction, at);
+      if (!act.ok) {
+        found = act;
+        return transaction.abort();
+      }
+      const { contract, mode } = this.policy;
+      const events = [...(act.value.first ?? []), act.value];
+      const changed = events.flatMap((event) => transaction.change({ ...event, at, contract, mode }));
+      found = good((await transaction.commit()).at(-1) as Durable<Receipt>);
+      this.approvals.changed(changed);
+    });
+    return done.ok ? (found as NonNullable<typeof found>) : done;
+  }
+
+  /** The stops in force, including those of the root. */
+  async stops(): Promise<Result<readonly Stop[], Refusal>> {
+    const followed = this.#options.rootStops === undefined ? good(undefined) : await this.passHead();
+    return followed.ok ? good((await this.#ledger.stops()).active) : followed;
+  }
+
+  /** True if a stop was in force when this gate last wrote or read the ledger. */
+  get isStopped(): boolean {
+    return this.#ledger.stopsAtHead.active.length > 0;
+  }
+
+  /** Waits until every batch that began before has ended. The next one follows the root's stops. */
+  passHead(): Promise<Result<void, Refusal>> {
+    return this.#sequencer.batcher.exclusive(({ transaction }) => transaction.abort());
+  }
+
+  /** Erases parts of receipts, between batches; see docs/guides/erasure.md. */
+  erase(request: EraseRequest, by: string): Promise<Result<Erased, Refusal>> {
+    return this.#eraser.erase(request, by);
+  }
+
+  async #scrub(rewrite: boolean): Promise<Scrubbed> {
+    let left: Scrubbed = "later";
+    await this.#sequencer.batcher.exclusive(async ({ transaction }) => {
+      await transaction.abort();
+      left = await this.#ledger.scrub(rewrite);
+    }, true);
+    return left;
+  }
+
+  async #endErasing(): Promise<void> {
+    this.approvals.close();
+    this.#eraser.close();
+    await this.senders?.end();
+    this.events.close();
+    await this.#retention?.stop();
+  }
+
+  /** The ledger's anchors; undefined if there are none. */
+  get anchors(): Anchors | undefined {
+    return this.#options.anchors;
+  }
+
+  /** The ledger's name, and the public keys that sign its heads: C2SP vkeys. */
+  get signer(): { readonly name: string; readonly vkeys: readonly string[] } {
+    const { name, verifiers } = this.#ledger;
+    return { name, vkeys: verifiers.map(({ text }) => text) };
+  }
+
+  /** Returns the latest signed head, a C2SP checkpoint. */
+  checkpoint(): Promise<string> {
+    return this.#ledger.checkpoint();
+  }
+
+  /** Returns a tile of the tree or a bundle of its leaves; undefined if the signed head has no such tile. */
+  tile(tile: Tile): Promise<Buffer | undefined> {
+    return this.#ledger.tile(tile);
+  }
+
+  /** Returns the administrative events after a row, oldest first. */
+  changes(after: number): Promise<readonly Change[]> {
+    return this.#ledger.changes(after);
+  }
+
+  /**
+   * Makes the gate follow its ledger before the first check. On a shared ledger the contract in force stays, so a
+   * replica with older files changes nothing for the others. A mode that this start sets applies to all gates, but it
+   * weakens a shared ledger only if the operator accepts that.
+   *
+   * @returns the policy that was put in force; undefined if nothing changed
+   */
+  async begin(): Promise<Result<Reloaded | undefined, Refusal>> {
+    const { policySet, mode, modeSetting: setting, acceptChange, acceptWeakerMode, keepsStricterMode } = this.#options;
+    const mayWeaken = acceptWeakerMode === true;
+    let isFollowing = false;
+    let weaker: Refusal | undefined;
+    const look = ({ transaction }: TimedTransaction): Promise<void> => {
+      isFollowing = transaction.inForce !== undefined;
+      weaker = weakerRefusal(transaction, { mode, setting, mayWeaken }, this.#inForceHere, "start");
+      return transaction.abort();
+    };
+    const looked = await this.#sequencer.batcher.exclusive(look, true);
+    if (!looked.ok) return looked;
+    // This check comes before any row. The row of a rotated key would stop gates that do not have that key.
+    if (weaker !== undefined && keepsStricterMode !== true) return bad(weaker);
+    const told = weaker === undefined ? mode : undefined;
+    const recorded = await this.#recordSigner();
+    if (!recorded.ok) return recorded;
+    const yields = acceptChange !== true;
+    const own = isFollowing && yields ? undefined : policySet;
+    const isNothing = own === undefined && (told ?? this.policy.mode) === this.policy.mode;
+    const wanted = { policySet: own, mode: told, setting, mayWeaken, yields };
+    const put = isNothing ? good(undefined) : await this.#put(wanted, "start", true);
+    if (put.ok) for (const work of [this.#retention, this.senders]) work?.start();
+    return put;
+  }
+
+  get #inForceHere(): { readonly mode: Mode; readonly tenant: string | null } {
+    return { mode: this.policy.mode, tenant: this.#options.tenant ?? null };
+  }
+
+  /** Records that another key signs heads since this start. Both keys sign the head with this row. */
+  async #recordSigner(): Promise<Result<void, Refusal>> {
+    const change = this.#ledger.signerChange;
+    if (change === undefined) return good(undefined);
+    const { to } = change;
+    const prepared = await this.#prepare(this.policy.policySet); // The row names a contract, so the contract's text is stored first.
+    if (!prepared.ok) return prepared;
+    return this.#sequencer.batcher.exclusive(async ({ transaction, at }) => {
+      if (transaction.signer === to) return transaction.abort();
+      const { contract, mode } = this.policy;
+      transaction.change({ ...signerEvent(change, "start"), at, contract, mode });
+      await transaction.commit(undefined, to);
+    }, true);
+  }
+
+  /**
+   * Puts a policy in force. A contract or mode that is not given stays as it is in the transaction, because another
+   * gate may have changed it.
+   */
+  async #put(wanted: WantedPolicy, by: string, anyClock = false): Promise<Result<Reloaded, Refusal>> {
+    const ledger = this.#ledger;
+    const prepared = await this.#prepare(wanted.policySet ?? this.policy.policySet);
+    if (!prepared.ok) return prepared;
+    const ahead = prepared.value;
+    let outcome: Result<Reloaded, Refusal> | undefined;
+    const put = async ({ transaction, at }: TimedTransaction): Promise<void> => {
+      const before = transaction.inForce ?? this.policy;
+      const own = wanted.yields === true && transaction.inForce !== undefined ? undefined : wanted.policySet;
+      const next = activePolicy(own ?? this.policy.policySet, wanted.mode ?? this.policy.mode);
+      const weaker = weakerRefusal(transaction, wanted, this.#inForceHere, by);
+      if (weaker !== undefined) {
+        outcome = bad(weaker);
+        return transaction.abort();
+      }
+      const folded = await alignCounters(next.policySet, ledger, transaction, ahead);
+      const changed = !agrees(before, next);
+      if (changed) {
+        const now = inForceJson(next);
+        const body = { before: inForceJson(before), now, ...(wanted.setting && { setting: wanted.setting }) };
+        transaction.change({
+          at,
+          by,
+          act: "reload",
+          body,
+          reason: reloadReason(before, next, by, wanted.setting),
+          ...next,
+        });
+      }
+      const [receipt] = await transaction.commit(next);
+      this.#sequencer.activate(next);
+      outcome = good({ changed, before, now: next, folded, receipt });
+    };
+    const done = await this.#sequencer.batcher.exclusive(put, anyClock);
+    return done.ok ? (outcome as NonNullable<typeof outcome>) : done;
+  }
+
+  /**
+   * Does the work that needs no transaction, while checks go on. An unreachable database is a refusal, as in a
+   * transaction.
+   */
+  async #prepare(policySet: PolicySet): Promise<Result<ReadonlyMap<string, Progress>, Refusal>> {
+    try {
+      await this.#ledger.keepContract(policySet.text);
+      return good(await foldAhead(policySet, this.#ledger));
+    } catch (error) {
+      if (error instanceof NotKept) return bad(unavailable(error));
+      throw error;
+    }
+  }
+
+  /** Returns why a check of this key would be refused now, judged by its headers; undefined if it can be tried. */
+  refusalFor(keyName: string, bytes: number): Refusal | undefined {
+    return this.#sequencer.batcher.refusalFor(keyName, bytes);
+  }
+
+  /** Returns true if a check can be answered now: there is space for a receipt, and the clock is right. */
+  async isServing(): Promise<boolean> {
+    const { isShared, head } = this.#ledger;
+    return (isShared || this.#options.clock.read(head.at).ok) && (await this.#ledger.hasRoom());
+  }
+
+  /**
+   * Returns why no check should be sent here now, in a few words; undefined if a check would be answered and its
+   * receipt stored. If only the pin is behind, checks are still answered, and the caller may choose another gate.
+   */
+  async unready(): Promise<string | undefined> {
+    const refusal = this.#sequencer.batcher.refusalFor("", 0);
+    if (refusal?.code === "stopping") return "the gate is stopping";
+    if (refusal !== undefined) return "the queue is full";
+    if (this.#sequencer.isSuperseded) return "a later version of the gate serves this ledger";
+    const time = this.#options.clock.read(this.#ledger.head.at);
+    if (!time.ok) return time.problem;
+    return (await this.#ledger.hasRoom()) ? pinTrails(this.#ledger.pin) : "the ledger cannot take a receipt";
+  }
+
+  /** The state of each anchor of the ledger, for metrics: the head pin first. */
+  get anchorReadings(): readonly AnchorReading[] {
+    const { pin } = this.#ledger;
+    return [...(pin === undefined ? [] : [pinReading(pin, this.rows)]), ...(this.anchors?.readings ?? [])];
+  }
+
+  /** The number of waiting calls, and the bytes of their bodies. */
+  get queued(): { readonly calls: number; readonly bytes: number } {
+    return this.#sequencer.batcher.queued;
+  }
+
+  /** Counts the approvals that wait for a person now. */
+  async waiting(): ReturnType<Ledger["waiting"]> {
+    return this.#ledger.waiting(Date.now());
+  }
+
+  /** The number of the ledger's last row. */
+  get rows(): number {
+    return this.#ledger.head.seq;
+  }
+
+  /** Returns the text of current or earlier contracts, by its SHA-256 in hex. */
+  async rules(digest: string): Promise<string | undefined> {
+    const { contract, policySet } = this.policy;
+    return digest === contract ? policySet.text : this.#ledger.contractText(digest);
+  }
+
+  receipts(query: Parameters<Ledger["receipts"]>[0]): ReturnType<Ledger["receipts"]> {
+    return this.#ledger.receipts(query);
+  }
+
+  /** Returns a row by its number; undefined if there is none. */
+  async rowAt(seq: number): Promise<StoredRow | undefined> {
+    for await (const [row] of this.#ledger.find({ before: seq + 1, limit: 1 }))
+      return row?.seq === seq ? row : undefined;
+    return undefined;
+  }
+
+  /** Returns the rows so far, to be read again. */
+  history(): ReturnType<typeof gateHistory> {
+    return gateHistory(this.#ledger, this.policy);
+  }
+
+  /**
+   * Verifies the chain and compares it with all anchors. One verification runs at a time; calls that come meanwhile get
+   * the result of the next.
+   */
+  verify(): Promise<AnchoredCheck> {
+    this.#nextWalk ??= this.#walk.then(() => {
+      this.#nextWalk = undefined;
+      const walk = this.#ledger.verify().then((check) => compareWithAnchors(check, this.#options.anchors));
+      this.#walk = walk.catch(() => undefined);
+      return walk;
+    });
+    return this.#nextWalk;
+  }
+  #walk: Promise<unknown> = Promise.resolve();
+  #nextWalk: Promise<AnchoredCheck> | undefined;
+
+  /** Takes no more checks, and answers the checks that wait. */
+  async drain(): Promise<void> {
+    const drained = this.#sequencer.batcher.drain();
+    await this.#endErasing();
+    await drained;
+  }
+}
