@@ -9,8 +9,16 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { aliased, aliasedPayments, as, movedPayments, ownNameAlone, verdictOf } from "../support/aliases.ts";
-import { approved, assertLedgerHolds, large, naming, runScenarios, small, type Desk } from "../support/approvals.ts";
-import type { Scenario } from "../support/approvals.ts";
+import {
+  approved,
+  assertLedgerHolds,
+  large,
+  naming,
+  runScenarios,
+  small,
+  type Desk,
+  type Scenario,
+} from "../support/approvals.ts";
 import { command } from "../support/command.ts";
 import { ask, check, root } from "../support/gate.ts";
 

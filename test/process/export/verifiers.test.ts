@@ -15,7 +15,6 @@ import { fileURLToPath } from "node:url";
 import { runtimes } from "../../../clients/conformance/runtimes.ts";
 import { control } from "../../support/controls/control.ts";
 import { exportCases } from "../../support/exports/cases.ts";
-import type { Expected } from "../../support/exports/ground.ts";
 import { proofCases } from "../../support/exports/proofs.ts";
 import {
   cutInputsText,
@@ -26,7 +25,7 @@ import {
   vectorFolder,
   vectorsText,
 } from "../../support/exports/vectors.ts";
-import { bases } from "../../support/exports/ground.ts";
+import { bases, type Expected } from "../../support/exports/ground.ts";
 import { mutatedFile, sweptFile, type Mutation, type Sweep, type Swept } from "../../support/mutation/mutate.ts";
 import { mutatedPython, sweptPython } from "../../support/mutation/python.ts";
 

@@ -13,8 +13,9 @@ import {
   compileMandate,
   loadFunctions,
   renderDiagnostic,
+  type PolicySet,
+  type Diagnostic,
 } from "../../../packages/svc-gate/src/contract/mod.ts";
-import type { PolicySet, Diagnostic } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { good, type Result } from "../../../packages/svc-gate/src/wire/mod.ts";
 import { judge } from "../../support/contract-kit.ts";
 import { control } from "../../support/controls/control.ts";

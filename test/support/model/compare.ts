@@ -1,6 +1,5 @@
-import type { PolicySet } from "../../../packages/svc-gate/src/contract/mod.ts";
+import type { PolicySet, Decision } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { Engine, type Defect, type Done } from "./engine.ts";
-import type { Decision } from "../../../packages/svc-gate/src/contract/mod.ts";
 import type { Call, Scenario, Verdict } from "./language.ts";
 import { meaningOf } from "./meaning.ts";
 import { decideCall, eventsOf, type Event, type Reached, type Receipt } from "./model.ts";

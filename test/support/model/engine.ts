@@ -6,14 +6,12 @@ import {
   prepare,
   renderDiagnostic,
   type PolicySet,
-} from "../../../packages/svc-gate/src/contract/mod.ts";
-import type {
-  Caller,
-  CompileOptions,
-  Decision,
-  Lookup,
-  Prepared,
-  SourceFile,
+  type Caller,
+  type CompileOptions,
+  type Decision,
+  type Lookup,
+  type Prepared,
+  type SourceFile,
 } from "../../../packages/svc-gate/src/contract/mod.ts";
 import {
   addDecimals,

@@ -1,6 +1,5 @@
 import { shellWord } from "../shell-word.ts";
-import type { Source } from "./pins.ts";
-import { startedBy } from "./pins.ts";
+import { startedBy, type Source } from "./pins.ts";
 import { visible } from "./visible.ts";
 
 /** The server as a command line names it. */

@@ -1,6 +1,5 @@
 /** `svc-gate mcp`: asks the gate before each call of an MCP server's tools. */
 import { parseArgs } from "node:util";
-import type { AgentCommand } from "../mod.ts";
 import { acceptCommand, wholeAcceptCommand, type NamedServer } from "./accept-command.ts";
 import { channels, type Channel } from "./channels.ts";
 import { Judge } from "./judge.ts";
@@ -56,7 +55,7 @@ export interface McpOptions {
   readonly isYes: boolean;
 }
 
-export const mcp: AgentCommand = async (words) => {
+export async function mcp(words: readonly string[]): Promise<number> {
   if (words[0] === "--help" || words[0] === "-h") {
     process.stdout.write(usage);
     return 0;
@@ -68,7 +67,7 @@ export const mcp: AgentCommand = async (words) => {
     process.stderr.write(`${error.message}\n`);
     return 2;
   }
-};
+}
 
 async function run(options: McpOptions): Promise<number> {
   if (options.action === "accept") return (await import("./accept.ts")).accept(options);

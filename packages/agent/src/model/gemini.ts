@@ -1,6 +1,17 @@
 /** Gemini: POST /v1beta/models/NAME:generateContent, and :streamGenerateContent. */
-import { callId, event, json, offeredTool, pieces, raw, textOf } from "./protocol.ts";
-import type { Json, ModelAnswer, OfferedTool, Protocol } from "./protocol.ts";
+import {
+  callId,
+  event,
+  json,
+  offeredTool,
+  pieces,
+  raw,
+  textOf,
+  type Json,
+  type ModelAnswer,
+  type OfferedTool,
+  type Protocol,
+} from "./protocol.ts";
 import type { Message } from "./script.ts";
 
 export const gemini: Protocol = {

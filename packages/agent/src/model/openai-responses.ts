@@ -1,6 +1,16 @@
 /** OpenAI Responses: POST /v1/responses. The request must have the whole conversation, without previous_response_id. */
-import { callId, event, json, offeredTool, pieces, textOf } from "./protocol.ts";
-import type { Json, ModelAnswer, OfferedTool, Protocol } from "./protocol.ts";
+import {
+  callId,
+  event,
+  json,
+  offeredTool,
+  pieces,
+  textOf,
+  type Json,
+  type ModelAnswer,
+  type OfferedTool,
+  type Protocol,
+} from "./protocol.ts";
 import type { Message } from "./script.ts";
 
 export const openaiResponses: Protocol = {

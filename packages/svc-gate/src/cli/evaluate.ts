@@ -1,8 +1,15 @@
-import { planLookups, decide, prepare } from "../contract/mod.ts";
-import type { LookupPlan, PolicySet, Decision, Lookup, Prepared } from "../contract/mod.ts";
+import {
+  planLookups,
+  decide,
+  prepare,
+  type LookupPlan,
+  type PolicySet,
+  type Decision,
+  type Lookup,
+  type Prepared,
+} from "../contract/mod.ts";
 import { answeredVerdict } from "../gate/mod.ts";
-import { bad, good, parseCheckRequest } from "../wire/mod.ts";
-import type { KeyKind, Mode, Result, Verdict } from "../wire/mod.ts";
+import { bad, good, parseCheckRequest, type KeyKind, type Mode, type Result, type Verdict } from "../wire/mod.ts";
 
 /** A call as it reaches the gate, with its time. */
 export interface Call {

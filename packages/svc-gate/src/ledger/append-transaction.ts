@@ -13,7 +13,7 @@ import { readApprovals, storedApproval } from "./entry/approval-rows.ts";
 import { isAboutStops, stopActOf } from "./entry/stop-rows.ts";
 import { withGrantRow } from "./entry/grant-rows.ts";
 import type { Erasure } from "./entry/erasure.ts";
-import { outcomeAct, outcomeBody } from "./entry/outcome-rows.ts";
+import { outcomeAct, outcomeBody, outcomeEffects } from "./entry/outcome-rows.ts";
 import { makeEvidence, type SensitiveMember } from "./entry/evidence.ts";
 import { leafHash, leafText, type Leaf } from "./entry/leaf.ts";
 import { asDurable, type Durable, type Receipt } from "./entry/receipt.ts";
@@ -35,7 +35,6 @@ import { changeColumns, resultVerdict, type StoredRow } from "./entry/row.ts";
 import type { Checkpoint } from "./tree/checkpoint.ts";
 import type { Frontier, TreeNode } from "./tree/merkle.ts";
 import { callText } from "./entry/verifier.ts";
-import { outcomeEffects } from "./entry/outcome-rows.ts";
 
 export interface LedgerHead {
   readonly seq: number;

@@ -22,9 +22,8 @@ import type {
 import type { Approval, Grant, Stops } from "../approvals/mod.ts";
 import { readApprovals } from "./entry/approval-rows.ts";
 import { Standing } from "./standing.ts";
-import type { StoredRow } from "./entry/row.ts";
 import { keyDigester } from "./key-digests.ts";
-import { changeColumns } from "./entry/row.ts";
+import { changeColumns, type StoredRow } from "./entry/row.ts";
 import type { OpenSigner, SignerChange } from "./signing/signer.ts";
 import { Frontier } from "./tree/merkle.ts";
 import type { VerifierKey } from "./tree/note.ts";

@@ -1,7 +1,6 @@
 import { analyze, looseningRules, severityOf, type Finding, type Loosening } from "../analysis/mod.ts";
 import { position, renderPlace } from "../../../svc-gate/src/contract/mod.ts";
-import { loadContracts } from "../../../svc-gate/src/cli/contract-files.ts";
-import { badInput } from "../../../svc-gate/src/cli/contract-files.ts";
+import { loadContracts, badInput } from "../../../svc-gate/src/cli/contract-files.ts";
 import type { Outcome } from "../../../svc-gate/src/cli/mod.ts";
 import { readKeys } from "./keys-file.ts";
 

@@ -5,8 +5,14 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { planLookups, decide, prepare, recount } from "../../../../packages/svc-gate/src/contract/mod.ts";
-import type { Decision, PolicySet } from "../../../../packages/svc-gate/src/contract/mod.ts";
+import {
+  planLookups,
+  decide,
+  prepare,
+  recount,
+  type Decision,
+  type PolicySet,
+} from "../../../../packages/svc-gate/src/contract/mod.ts";
 import type { KeyKind } from "../../../../packages/svc-gate/src/wire/mod.ts";
 import { compile, diagnostics, marked, place, request, type Call } from "../../../support/contract-kit.ts";
 import { sentencesOf } from "../../../support/sentences.ts";

@@ -5,7 +5,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { parseRate, rateFields, Rates, type ChargeResult } from "../../../../packages/svc-gate/src/gate/keys/rate.ts";
+import { rateFields, Rates, type ChargeResult } from "../../../../packages/svc-gate/src/gate/keys/rate.ts";
+import { parseRate } from "../../../../packages/svc-gate/src/gate/settings/rate.ts";
 import { Valve } from "../../../../packages/svc-gate/src/gate/admission/valve.ts";
 import { randomRuns } from "../../../support/random-test.ts";
 

@@ -1,6 +1,5 @@
-import { EvaluationError } from "../../contract/mod.ts";
+import { EvaluationError, type Span } from "../../contract/mod.ts";
 import { children, type Core, type Requirement, type Route, type Rule } from "../../contract/ir.ts";
-import type { Span } from "../../contract/mod.ts";
 import type { Verdict } from "../../wire/mod.ts";
 import type { Evaluation } from "../evaluate.ts";
 import type { Came, PartTrace, EvaluationTrace } from "../evaluation-trace.ts";

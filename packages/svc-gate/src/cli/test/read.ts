@@ -1,8 +1,29 @@
-import { Report, readYaml, toJson, type Diagnostic, type SourceFile } from "../../contract/mod.ts";
-import type { YamlMap, YamlNode, YamlScalar } from "../../contract/mod.ts";
+import {
+  Report,
+  readYaml,
+  toJson,
+  type Diagnostic,
+  type SourceFile,
+  type YamlMap,
+  type YamlNode,
+  type YamlScalar,
+} from "../../contract/mod.ts";
 import { outcomeRows } from "../../ledger/entry/mod.ts";
-import { bad, good, isMode, isVerdict, modes, nearest, verdicts, jsonText } from "../../wire/mod.ts";
-import type { Json, JsonObject, Mode, Result, Verdict } from "../../wire/mod.ts";
+import {
+  bad,
+  good,
+  isMode,
+  isVerdict,
+  modes,
+  nearest,
+  verdicts,
+  jsonText,
+  type Json,
+  type JsonObject,
+  type Mode,
+  type Result,
+  type Verdict,
+} from "../../wire/mod.ts";
 import {
   approvalKeys,
   approvalStatuses,
@@ -19,16 +40,14 @@ import {
   outcomeRefusals,
   sessionKeys,
   templateKeys,
-} from "./document.ts";
-import type {
-  ExpectedApproval,
-  Expectation,
-  TestCall,
-  TestCase,
-  TestDecision,
-  TestFile,
-  TestOutcome,
-  TestStep,
+  type ExpectedApproval,
+  type Expectation,
+  type TestCall,
+  type TestCase,
+  type TestDecision,
+  type TestFile,
+  type TestOutcome,
+  type TestStep,
 } from "./document.ts";
 import { Sheet, sheetOf } from "./sheet.ts";
 import { momentOf, pauseOf } from "../time.ts";

@@ -1,6 +1,5 @@
 import { children, type Core } from "../core/core.ts";
-import { noCounters } from "../run/plan-lookups.ts";
-import { plan, stepsMax, type EvaluationContext } from "../plan/plan.ts";
+import { noCounters, plan, stepsMax, type EvaluationContext } from "../plan/plan.ts";
 import { EvaluationError } from "../value/rational.ts";
 import type { Value } from "../value/value.ts";
 

@@ -1,7 +1,7 @@
 import type { Report } from "../text/diagnostic.ts";
 import type { Counter } from "../core/counter.ts";
 import type { HostFacts } from "../core/core.ts";
-import type { ContractFunction } from "../functions/functions.ts";
+import type { ContractFunction } from "../core/function.ts";
 import type { Probe } from "../plan/plan.ts";
 import type { Syntax } from "../text/syntax.ts";
 import type { RecordType, Type } from "../value/type.ts";

@@ -9,7 +9,8 @@ import type { OutcomeDocument, RequireDocument, RuleDocument } from "../text/doc
 import type { Span } from "../text/diagnostic.ts";
 import type { Facts } from "../check/facts.ts";
 import { planCondition, type EvaluationContext } from "../plan/plan.ts";
-import { checkReason, planReason, type Reason, type ReasonSyntax } from "../check/reason.ts";
+import { checkReason, planReason, type Reason } from "../check/reason.ts";
+import type { ReasonSyntax } from "../text/reason.ts";
 import type { Mismatch, Validator } from "../schema/schema.ts";
 import type { Scope } from "../check/scope.ts";
 import { membershipQueries, type MembershipQuery } from "./memory.ts";

@@ -11,7 +11,7 @@ import type { ContractDocument, MandateDocument, MandateEntry } from "../text/do
 import type { HostFacts } from "../core/core.ts";
 import type { Facts } from "../check/facts.ts";
 import { readHostFacts } from "../check/host-facts.ts";
-import type { ContractFunction } from "../functions/functions.ts";
+import type { ContractFunction } from "../core/function.ts";
 import { limitDeclarations, limitValues, type Limits } from "../check/limits.ts";
 import { countedFacts } from "../plan/counted-facts.ts";
 import type { Probe } from "../plan/plan.ts";

@@ -1,5 +1,5 @@
 import type { Span } from "../text/diagnostic.ts";
-import type { ContractFunction } from "../functions/functions.ts";
+import type { ContractFunction } from "./function.ts";
 import type { BinaryOperator } from "../text/syntax.ts";
 import type { Type } from "../value/type.ts";
 import type { Value } from "../value/value.ts";

@@ -16,8 +16,6 @@ import { textFunctions } from "./text/text.ts";
 import { timeFunctions } from "./values/time.ts";
 import { urlFunctions } from "./net/url.ts";
 
-export type { ContractFunction } from "../core/function.ts";
-
 /** The functions that conditions may call. To add one, add an entry to its list in the folder `functions`. */
 export const functions: readonly ContractFunction[] = [
   ...sizeFunctions,

@@ -13,9 +13,9 @@ import {
   negate,
   remainder,
   subtract,
+  type Exact,
 } from "../value/rational.ts";
-import type { Exact } from "../value/rational.ts";
-import type { ContractFunction } from "../functions/functions.ts";
+import type { ContractFunction } from "../core/function.ts";
 import { spellValue } from "../text/spell.ts";
 import type { BinaryOperator } from "../text/syntax.ts";
 import {
@@ -34,6 +34,13 @@ export interface CounterValues {
   value(name: string): Exact;
   /** Does a counter remember the value? */
   contains(name: string, value: Value): boolean;
+}
+
+/** For expressions that are evaluated before counters are known. */
+export const noCounters: CounterValues = { value: noCounter, contains: noCounter };
+
+function noCounter(name: string): never {
+  throw new EvaluationError(`the counter ${name} cannot be read here`);
 }
 
 /** The results of parsers in one decision, by place and by text. */

@@ -12,16 +12,15 @@ import type { Requirement, Route, Rule, ToolPlan } from "../compile/compile-tool
 import {
   counterValues,
   evaluationMessage,
-  noCounters,
   contextOf,
   type LookupPlan,
   type CounterUpdate,
   type Prepared,
 } from "./plan-lookups.ts";
+import { noCounters, stepsMax, type EvaluationContext } from "../plan/plan.ts";
 import type { Caller } from "../compile/keys.ts";
 import type { Decision, Observation } from "../core/decision.ts";
 import type { Counter } from "../core/counter.ts";
-import { stepsMax, type EvaluationContext } from "../plan/plan.ts";
 import { EvaluationError } from "../value/rational.ts";
 import { mismatchText } from "../schema/schema.ts";
 import { uncountedFacts, uncountedMismatch, withUncounted } from "./host-facts.ts";

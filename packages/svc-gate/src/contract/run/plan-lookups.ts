@@ -5,7 +5,7 @@ import { windowStart, type Reader } from "../compile/counters.ts";
 import type { Counter } from "../core/counter.ts";
 import type { Decision } from "../core/decision.ts";
 import { keyText, rememberedMax, valueText, type LookupContexts } from "../compile/memory.ts";
-import { stepsMax, type CounterValues, type EvaluationContext } from "../plan/plan.ts";
+import { noCounters, stepsMax, type CounterValues, type EvaluationContext } from "../plan/plan.ts";
 import { EvaluationError, type Exact } from "../value/rational.ts";
 
 /** Events of one counter under one key: those that a call adds, or those that it looks up. */
@@ -153,13 +153,6 @@ function known(name: string, value: string | undefined): string {
 
 function exact(decimal: string): Exact {
   return /^[0-9]{1,15}$/.test(decimal) ? Number(decimal) : new Decimal(decimal);
-}
-
-/** For expressions that are evaluated before counters are known. */
-export const noCounters: CounterValues = { value: noCounter, contains: noCounter };
-
-function noCounter(name: string): never {
-  throw new EvaluationError(`the counter ${name} cannot be read here`);
 }
 
 export function contextOf(

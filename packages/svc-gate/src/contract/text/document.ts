@@ -1,6 +1,6 @@
 import type { Verdict } from "../../wire/mod.ts";
 import type { SourceFile, Span } from "./diagnostic.ts";
-import type { ReasonSyntax } from "../check/reason.ts";
+import type { ReasonSyntax } from "./reason.ts";
 import type { Syntax } from "./syntax.ts";
 import type { YamlMap, YamlNode, YamlScalar } from "./yaml.ts";
 

@@ -16,7 +16,7 @@ import type {
   WrittenExpression,
 } from "./document.ts";
 import { parseExpression, reserved } from "./parser.ts";
-import { parseReason } from "../check/reason.ts";
+import { parseReason } from "./reason.ts";
 import type { Syntax } from "./syntax.ts";
 import { checkToolName } from "./tool-name.ts";
 import { findSlips, repair } from "./yaml-slips.ts";

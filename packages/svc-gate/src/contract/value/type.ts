@@ -156,3 +156,9 @@ function memberType({ fields, others, open }: RecordType, name: string): Type | 
 export function isUntyped(type: Type): boolean {
   return type.kind === "any" || type.kind === "broken";
 }
+
+/** A record whose members are all present: the result of a parser. */
+export function recordOf(fields: Readonly<Record<string, Type>>): RecordType {
+  const entries = Object.entries(fields).map(([name, type]) => [name, { type, required: true }] as const);
+  return { kind: "record", fields: new Map(entries), others: undefined, open: false };
+}

@@ -27,7 +27,7 @@ import type { ActivePolicy } from "../policy/active-policy.ts";
 import type { ApprovableCall, CallToJudge } from "./call.ts";
 import type { Deciders } from "./deciders.ts";
 import { BatchGrants } from "./batch-grants.ts";
-import { gateName } from "../policy/gate-name.ts";
+import { gateName } from "../policy/reserved-names.ts";
 
 /** How a call is answered after approvals were judged. */
 export interface JudgedAnswer {

@@ -1,7 +1,7 @@
 import type { Stop } from "../../approvals/mod.ts";
 import type { Receipt } from "../../ledger/entry/mod.ts";
 import { good, type Refusal, type Result } from "../../wire/mod.ts";
-import { operatorName } from "../policy/operator-name.ts";
+import { operatorName } from "../policy/reserved-names.ts";
 import { openOffline, type OfflinePlace } from "../admin/offline.ts";
 import { readLift, readStop } from "./stop-request.ts";
 import { liftStop, setStop } from "../policy/stops.ts";

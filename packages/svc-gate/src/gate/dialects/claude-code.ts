@@ -1,6 +1,5 @@
 import { bad, good, type JsonObject, type Result } from "../../wire/mod.ts";
-import { escaped } from "../http/hooked-check.ts";
-import { textIn, type Dialect } from "./dialect.ts";
+import { escaped, textIn, type Dialect } from "./dialect.ts";
 
 /** Claude Code. It can send the hook's input itself, so the route's answer is what it reads. */
 export const claudeCode: Dialect = {

@@ -1,6 +1,5 @@
 import { bad, good, quote, type Result } from "../../wire/mod.ts";
-import { escaped } from "../http/hooked-check.ts";
-import type { Dialect } from "./dialect.ts";
+import { escaped, type Dialect } from "./dialect.ts";
 
 /**
  * Codex CLI. A hook can only deny: Codex runs the tool after `allow`, `ask` and a `deny` without a reason. So the command

@@ -1,6 +1,5 @@
 import { bad, good, quote, type JsonObject, type Result } from "../../wire/mod.ts";
-import { escaped } from "../http/hooked-check.ts";
-import { textIn, type Dialect } from "./dialect.ts";
+import { escaped, textIn, type Dialect } from "./dialect.ts";
 
 /** GitHub Copilot CLI, started without allowed tools: the hook's `allow` is the grant. */
 export const copilotCli: Dialect = {

@@ -1,6 +1,16 @@
 /** How hosts describe their calls to a hook: each host's dialect is a table, and the route is the same for all. */
 import type { JsonObject, Result } from "../../wire/mod.ts";
-import type { Question } from "../http/hooked-check.ts";
+
+/** The question of a hook. */
+export interface Question {
+  readonly tool: string;
+  /** The text of the arguments, as received. */
+  readonly input: string;
+  /** Undefined: the call belongs to no session. */
+  readonly session: string | undefined;
+  /** Undefined: the host says nothing about itself. */
+  readonly facts: Readonly<Record<string, string>> | undefined;
+}
 
 /** `none` leaves the call to the host's own rules; `defer` parks a headless run. */
 export type Decision = "allow" | "defer" | "deny" | "none";
@@ -63,4 +73,13 @@ export function serversProblem(value: string): string | undefined {
 export function textIn(value: unknown, name: string): string | undefined {
   const member: unknown = value instanceof Map ? value.get(name) : undefined;
   return typeof member === "string" ? member : undefined;
+}
+
+/**
+ * Escapes what could separate scope, server and tool, so that two of them never have one name. Every program that names
+ * tools of MCP servers has this rule: adapters/README.md.
+ */
+export function escaped(part: string): string {
+  const percent = (text: string): string => Buffer.from(text).toString("hex").toUpperCase().replaceAll(/../g, "%$&");
+  return part.replaceAll(/__+|[^A-Za-z0-9_-]/gu, percent);
 }

@@ -1,6 +1,5 @@
 import { bad, good, type JsonObject, type Result } from "../../wire/mod.ts";
-import { escaped } from "../http/hooked-check.ts";
-import { textIn, type Dialect } from "./dialect.ts";
+import { escaped, textIn, type Dialect } from "./dialect.ts";
 
 /** Gemini CLI. A hook can only deny: `allow` grants nothing, and every word but `deny` and `block` runs the tool. */
 export const geminiCli: Dialect = {

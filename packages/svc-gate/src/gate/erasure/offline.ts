@@ -1,6 +1,6 @@
 import type { Refusal, Result } from "../../wire/mod.ts";
 import { openOffline, type OfflinePlace } from "../admin/offline.ts";
-import { operatorName } from "../policy/operator-name.ts";
+import { operatorName } from "../policy/reserved-names.ts";
 import { Eraser, type Erased } from "./eraser.ts";
 import { readErase } from "./request.ts";
 

@@ -1,7 +1,19 @@
 import { sensitiveMax } from "../../contract/mod.ts";
 import { erasableParts, isErasable, rangesMax, type ErasablePart, type RowRange } from "../../ledger/entry/mod.ts";
-import { bad, good, memberCharactersMax, nearest, quote, refuse, typeName, utf8Bytes } from "../../wire/mod.ts";
-import type { Json, JsonObject, Refusal, Result } from "../../wire/mod.ts";
+import {
+  bad,
+  good,
+  memberCharactersMax,
+  nearest,
+  quote,
+  refuse,
+  typeName,
+  utf8Bytes,
+  type Json,
+  type JsonObject,
+  type Refusal,
+  type Result,
+} from "../../wire/mod.ts";
 import { readMembers } from "../request/body.ts";
 import { dayOrMoment } from "../settings/moment.ts";
 import { readPath, type Where } from "./where.ts";

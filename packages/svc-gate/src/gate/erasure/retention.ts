@@ -2,10 +2,8 @@ import type { Logger } from "pino";
 import type { Ledger } from "../../ledger/mod.ts";
 import { eraseAct, erasableParts, parseLeaf, readErasure } from "../../ledger/entry/mod.ts";
 import type { Refusal, Result } from "../../wire/mod.ts";
+import { retentionName } from "../policy/reserved-names.ts";
 import type { Erased, Eraser } from "./eraser.ts";
-
-/** The name in `key` of rows that record an erasure by age. */
-export const retentionName = "retention";
 
 export interface RetentionOptions {
   readonly eraser: Pick<Eraser, "clear" | "eraseOlder">;

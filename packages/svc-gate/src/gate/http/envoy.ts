@@ -1,7 +1,8 @@
 import type { FastifyReply } from "fastify";
 import { bad, refuse } from "../../wire/mod.ts";
 import { sendJson } from "../request/body.ts";
-import { check, escaped, refusalOf, settled, type Question } from "./hooked-check.ts";
+import { check, refusalOf, settled } from "./hooked-check.ts";
+import { escaped, type Question } from "../dialects/dialect.ts";
 import { readMcpMessage, type McpMessage } from "./mcp-message.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { refuseWith } from "./refusing.ts";

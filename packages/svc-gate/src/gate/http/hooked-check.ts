@@ -1,21 +1,11 @@
 /** Checks a call that a hook describes in the form of its host, and names the tools of MCP servers. */
 import { statusAt } from "../../approvals/mod.ts";
 import { bad, good, type Result } from "../../wire/mod.ts";
+import type { Question } from "../dialects/dialect.ts";
 import { waitFor } from "./approvals.ts";
 import { answerCheck, arrivalOf } from "./check.ts";
 import type { Exchange } from "./exchange.ts";
 import type { RouteCall } from "./route.ts";
-
-/** The question of a hook. */
-export interface Question {
-  readonly tool: string;
-  /** The text of the arguments, as received. */
-  readonly input: string;
-  /** Undefined: the call belongs to no session. */
-  readonly session: string | undefined;
-  /** Undefined: the host says nothing about itself. */
-  readonly facts: Readonly<Record<string, string>> | undefined;
-}
 
 /** The members of a gate's own answer that the hook needs. */
 export interface Answer {
@@ -78,13 +68,4 @@ export async function check(
   const answered = await answerCheck({ service, gate, tenant, exchange, body: text, received: arrivalOf(body) });
   if (!answered.ok) return bad(`Svc: ${answered.problem.detail}; the action is blocked`);
   return good(JSON.parse(answered.value) as Answer);
-}
-
-/**
- * Escapes what could separate scope, server and tool, so that two of them never have one name. Every program that names
- * tools of MCP servers has this rule: adapters/README.md.
- */
-export function escaped(part: string): string {
-  const percent = (text: string): string => Buffer.from(text).toString("hex").toUpperCase().replaceAll(/../g, "%$&");
-  return part.replaceAll(/__+|[^A-Za-z0-9_-]/gu, percent);
 }

@@ -6,10 +6,20 @@
  * the proxy, which can also change messages.
  */
 import type { IncomingHttpHeaders } from "node:http";
-import { bad, Decimal, good, misreadAs, quote, readJson } from "../../wire/mod.ts";
-import type { Json, JsonDocument, JsonObject, Result } from "../../wire/mod.ts";
+import {
+  bad,
+  Decimal,
+  good,
+  misreadAs,
+  quote,
+  readJson,
+  type Json,
+  type JsonDocument,
+  type JsonObject,
+  type Result,
+} from "../../wire/mod.ts";
 import { textOf } from "../request/body.ts";
-import { escaped } from "./hooked-check.ts";
+import { escaped } from "../dialects/dialect.ts";
 
 /** One message of a client. */
 export interface McpMessage {

@@ -3,7 +3,7 @@ import { bad, good, quote, refuse, type KeyKind, type Refusal, type Result } fro
 import { digestOf } from "./digest.ts";
 import { keyId, type KeyRecord } from "./record.ts";
 import { withoutOidcGroups } from "./oidc-groups.ts";
-import { operatorName } from "../policy/operator-name.ts";
+import { operatorName } from "../policy/reserved-names.ts";
 import {
   readCreate,
   readNothing,

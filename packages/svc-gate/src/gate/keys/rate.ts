@@ -1,5 +1,4 @@
-import { bad, good, type Result } from "../../wire/mod.ts";
-import type { Rate } from "./record.ts";
+import type { Rate } from "../settings/rate.ts";
 import type { Key } from "./ring.ts";
 
 /** The rest of a key's rate after one request was charged. */
@@ -106,21 +105,6 @@ function fill(bucket: Bucket, rate: Rate, at: number): void {
 
 function secondsUntil(level: number, bucket: Bucket): number {
   return Math.max(0, Math.ceil((level - bucket.level) / bucket.rate.perSecond / token));
-}
-
-/** More than a gate on one machine can do. Up to this rate the arithmetic of buckets is exact. */
-const perSecondMax = 1_000_000;
-
-/**
- * Reads `200/s`, `200/s burst 400`, or `200/s:400`, the form in a key's record. The default burst is one second's
- * requests.
- */
-export function parseRate(text: string): Result<Rate, string> {
-  const [, perSecond, burst = perSecond] =
-    /^ *([1-9][0-9]{0,6})\/s(?:(?::| +burst +)([1-9][0-9]{0,6}))? *$/.exec(text) ?? [];
-  const rate = { perSecond: Number(perSecond), burst: Number(burst) };
-  if (rate.perSecond <= perSecondMax && rate.burst <= perSecondMax) return good(rate);
-  return bad(`"${text}" is not a rate; write it as 200/s or 200/s burst 400, up to ${perSecondMax}`);
 }
 
 /**

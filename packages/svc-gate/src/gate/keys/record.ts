@@ -1,14 +1,9 @@
 import { keyKindOf, type Canonical, type KeyKind } from "../../wire/mod.ts";
+import type { Rate } from "../settings/rate.ts";
 
 /** The scopes of keys. Each route needs one. */
 export const scopes = ["check", "rules", "receipts", "outcome", "approve", "admin", "metrics"] as const;
 export type Scope = (typeof scopes)[number];
-
-/** A rate limit: a bucket of `burst` requests that fills by `perSecond`. Both are whole numbers, at least 1. */
-export interface Rate {
-  readonly perSecond: number;
-  readonly burst: number;
-}
 
 /**
  * A key as a row of the ledger records it. The last row for a tenant and a name counts. The key itself is not stored.

@@ -1,13 +1,25 @@
-import { Decimal, bad, good, keyKindOf, nearest, quote, refuse, typeName, utf8Bytes } from "../../wire/mod.ts";
-import type { Json, JsonObject, Refusal, Result } from "../../wire/mod.ts";
-import { gateName } from "../policy/gate-name.ts";
-import { retentionName } from "../erasure/retention.ts";
+import {
+  Decimal,
+  bad,
+  good,
+  keyKindOf,
+  nearest,
+  quote,
+  refuse,
+  typeName,
+  utf8Bytes,
+  type Json,
+  type JsonObject,
+  type Refusal,
+  type Result,
+} from "../../wire/mod.ts";
+import { gateName, retentionName, operatorName } from "../policy/reserved-names.ts";
 import { readMembers } from "../request/body.ts";
 import { lengthMs } from "../settings/moment.ts";
 import { firstKeyName } from "./first-key.ts";
 import { isOidcGroup } from "./oidc-groups.ts";
-import { operatorName } from "../policy/operator-name.ts";
-import { scopes, type KeyRecord, type Rate, type Scope } from "./record.ts";
+import { scopes, type KeyRecord, type Scope } from "./record.ts";
+import { rateMax, type Rate } from "../settings/rate.ts";
 
 /** A request for a new key. */
 export interface CreateRequest extends Pick<
@@ -35,7 +47,6 @@ const overlapMsMax = 30 * dayMs;
 const ownerBytesMax = 256;
 const toolsMax = 64;
 const patternBytesMax = 256;
-const rateMax = 1_000_000;
 
 /** Names in rows that do not stand for a key. A key must not have such a name. */
 const reserved: readonly string[] = [operatorName, retentionName, gateName, "start"];

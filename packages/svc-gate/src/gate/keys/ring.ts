@@ -4,8 +4,9 @@ import { bad, good, quote, refuse, type KeyKind, type Refusal, type Result } fro
 import type { AdminEvent, AdminEvents } from "../policy/admin-event.ts";
 import { digestOf } from "./digest.ts";
 import { firstKeyName } from "./first-key.ts";
-import { operatorName } from "../policy/operator-name.ts";
-import { keyId, readRecord, recordBody, type KeyRecord, type Rate, type Scope } from "./record.ts";
+import { operatorName } from "../policy/reserved-names.ts";
+import { keyId, readRecord, recordBody, type KeyRecord, type Scope } from "./record.ts";
+import type { Rate } from "../settings/rate.ts";
 import { makeKey } from "./token.ts";
 import type { Voter } from "../../approvals/mod.ts";
 import { endOfSessions, EndedSessions, sessionsEnd, type EndableSession } from "./ended-sessions.ts";

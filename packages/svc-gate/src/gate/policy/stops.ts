@@ -14,7 +14,7 @@ import {
 import type { AppendTransaction } from "../../ledger/mod.ts";
 import { bad, good, refuse, type Refusal } from "../../wire/mod.ts";
 import type { AdminEvent, MakeAdminEvent } from "./admin-event.ts";
-import { gateName } from "./gate-name.ts";
+import { gateName } from "./reserved-names.ts";
 
 /** A stop that a person asks for. */
 export interface AskedStop {

@@ -12,8 +12,9 @@ import {
   utf8Bytes,
   type JsonDocument,
   type JsonObject,
+  type Refusal,
+  type Result,
 } from "../../wire/mod.ts";
-import type { Refusal, Result } from "../../wire/mod.ts";
 
 /** Reads a body that is one JSON object with only these members. An empty body is an empty object. */
 export function readMembers(body: unknown, known: readonly string[]): Result<JsonObject, Refusal> {

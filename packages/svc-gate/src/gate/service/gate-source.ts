@@ -13,7 +13,7 @@ import { resetWarnings } from "./counters.ts";
 import type { Notifier } from "../notify/notifier.ts";
 import { Gate, type Reloaded } from "./gate.ts";
 import { reloadCommand } from "../policy/reload-row.ts";
-import type { Rate } from "../keys/record.ts";
+import type { Rate } from "../settings/rate.ts";
 import type { Budget } from "../admission/queue.ts";
 import { logPinFailures } from "../anchoring/pin-standing.ts";
 import type { RefusedInputs } from "../core/refused-inputs.ts";

@@ -3,8 +3,7 @@ import { dirname, resolve } from "node:path";
 import { readYaml, renderDiagnostic, Report, type YamlMap, type YamlNode } from "../../contract/mod.ts";
 import { bad, good, isMode, modes, nearest, type Mode, type Result } from "../../wire/mod.ts";
 import { whyNot } from "../errors.ts";
-import type { Rate } from "../keys/record.ts";
-import { parseRate } from "../keys/rate.ts";
+import { parseRate, type Rate } from "./rate.ts";
 
 /** One tenant in the tenants file. */
 export interface TenantEntry {

@@ -1,8 +1,7 @@
 import { bad, good, isMode, modes, nearest, type Mode, type Result } from "../../wire/mod.ts";
 import { parseSinks } from "../anchoring/mod.ts";
-import type { Rate } from "../keys/record.ts";
 import { isLoopback, isPrivateUrl } from "../settings/loopback.ts";
-import { parseRate } from "../keys/rate.ts";
+import { parseRate, type Rate } from "../settings/rate.ts";
 import { parseBytes } from "../core/refused-inputs.ts";
 
 /** Risks that an operator may accept, for one start. */

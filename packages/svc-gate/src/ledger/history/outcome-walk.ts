@@ -1,8 +1,7 @@
-import { hasOutcome, mayFollow, outcomeAct, readOutcome, type Outcome } from "../entry/outcome-rows.ts";
+import { hasOutcome, mayFollow, outcomeAct, readOutcome, type Outcome, isEvent } from "../entry/outcome-rows.ts";
 import { leafHash, parseLeaf, type Leaf } from "../entry/leaf.ts";
 import type { Broken, StoredRow } from "../entry/row.ts";
 import { readEffects, type RecordedEffect } from "../entry/verifier.ts";
-import { isEvent } from "../entry/outcome-rows.ts";
 import { takenChecksum } from "../store/checksums.ts";
 import type { StoredOutcome } from "../store/store.ts";
 import type { Counters, EventKey } from "./counter-walk.ts";

@@ -1,7 +1,6 @@
 import type { PolicySet, Span } from "../../../../svc-gate/src/contract/mod.ts";
 import type { Route } from "../../../../svc-gate/src/contract/ir.ts";
-import type { Subject } from "../formula/subject.ts";
-import { shortName } from "../formula/subject.ts";
+import { shortName, type Subject } from "../formula/subject.ts";
 import { memberPlace } from "./approvals.ts";
 import type { Finding } from "./finding.ts";
 

@@ -1,7 +1,6 @@
 import type { PolicySet } from "../../../../svc-gate/src/contract/mod.ts";
 import { children, memberPath, readMembers, type Core, type ToolPlan } from "../../../../svc-gate/src/contract/ir.ts";
-import type { Subject } from "../formula/subject.ts";
-import { shortName } from "../formula/subject.ts";
+import { shortName, type Subject } from "../formula/subject.ts";
 import { declaredFacts, type DeclaredFact } from "./declared-facts.ts";
 import type { Finding } from "./finding.ts";
 

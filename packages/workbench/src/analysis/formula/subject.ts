@@ -1,6 +1,5 @@
 import type { PolicySet, Span } from "../../../../svc-gate/src/contract/mod.ts";
 import type { ContractDocument, Core, Requirement, Route, Rule } from "../../../../svc-gate/src/contract/ir.ts";
-import type { Finding } from "../findings/finding.ts";
 import { shapeOf } from "./shapes.ts";
 import type { World } from "./world.ts";
 
@@ -83,7 +82,10 @@ export function rulesOf(subjects: readonly Subject[]): readonly RuleOnTools[] {
  * The place of a rule's condition. The rule's name if the condition is under the contract's `let:`, which other rules
  * may read.
  */
-export function conditionPlace({ when, span }: Rule, document: ContractDocument): Pick<Finding, "span" | "within"> {
+export function conditionPlace(
+  { when, span }: Rule,
+  document: ContractDocument,
+): { readonly span: Span; readonly within: Span } {
   return { span: isShared(when, document) ? span : when.span, within: span };
 }
 

@@ -1,6 +1,5 @@
 import { decimalText } from "../../../../svc-gate/src/wire/mod.ts";
-import type { SymbolicValue } from "./symbolic-value.ts";
-import { tags } from "./symbolic-value.ts";
+import { tags, type SymbolicValue } from "./symbolic-value.ts";
 import type { Term } from "./term.ts";
 
 /** A fraction, as the solver writes numbers. */

@@ -1,5 +1,4 @@
-import type { SymbolicValue } from "./symbolic-value.ts";
-import { tags } from "./symbolic-value.ts";
+import { tags, type SymbolicValue } from "./symbolic-value.ts";
 import { and, choose, equal, not, or, type Term } from "./term.ts";
 
 /** The value of an expression, as terms. */

@@ -1,10 +1,8 @@
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text as textOf } from "node:stream/consumers";
-import type { Diagnostic, SourceFile } from "../../../../svc-gate/src/contract/mod.ts";
-import { renderDiagnostic } from "../../../../svc-gate/src/contract/mod.ts";
-import { NoSuchFile, whyNot } from "../../../../svc-gate/src/cli/mod.ts";
-import { BadInput, io, type Outcome } from "../../../../svc-gate/src/cli/mod.ts";
+import { renderDiagnostic, type Diagnostic, type SourceFile } from "../../../../svc-gate/src/contract/mod.ts";
+import { NoSuchFile, whyNot, BadInput, io, type Outcome } from "../../../../svc-gate/src/cli/mod.ts";
 import { layOut } from "./layout.ts";
 
 /**

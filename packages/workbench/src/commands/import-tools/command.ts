@@ -1,8 +1,7 @@
 import { writeFile } from "node:fs/promises";
-import { io, whyNot } from "../../../../svc-gate/src/cli/mod.ts";
+import { io, whyNot, type Outcome } from "../../../../svc-gate/src/cli/mod.ts";
 import { loadContracts, renderDiagnostics } from "../../../../svc-gate/src/cli/contract-files.ts";
 import { bad, quoteAscii, type Result } from "../../../../svc-gate/src/wire/mod.ts";
-import type { Outcome } from "../../../../svc-gate/src/cli/mod.ts";
 import { compileContracts } from "../../../../svc-gate/src/contract/mod.ts";
 import { runAgentCommand } from "./agent-command.ts";
 import { driftOf, type Drift } from "./drift.ts";

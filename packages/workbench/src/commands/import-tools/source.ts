@@ -2,8 +2,18 @@ import { readFile } from "node:fs/promises";
 import { text as textOf } from "node:stream/consumers";
 import { parseDocument } from "yaml";
 import { io, NoSuchFile, whyNot } from "../../../../svc-gate/src/cli/mod.ts";
-import { bad, Decimal, good, limits, parseNumber, quoteAscii, utf8Bytes } from "../../../../svc-gate/src/wire/mod.ts";
-import type { Json, JsonObject, Result } from "../../../../svc-gate/src/wire/mod.ts";
+import {
+  bad,
+  Decimal,
+  good,
+  limits,
+  parseNumber,
+  quoteAscii,
+  utf8Bytes,
+  type Json,
+  type JsonObject,
+  type Result,
+} from "../../../../svc-gate/src/wire/mod.ts";
 import { openApiTools } from "./openapi.ts";
 import { escapedName, isPrefix } from "./names.ts";
 import type { SourceTool } from "./source-tool.ts";

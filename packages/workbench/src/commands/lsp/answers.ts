@@ -1,6 +1,12 @@
 import type { TextDocument } from "vscode-languageserver-textdocument";
-import { CompletionItemKind, MarkupKind } from "vscode-languageserver";
-import type { CompletionItem, Hover, Location, TextEdit } from "vscode-languageserver";
+import {
+  CompletionItemKind,
+  MarkupKind,
+  type CompletionItem,
+  type Hover,
+  type Location,
+  type TextEdit,
+} from "vscode-languageserver";
 import { typeText } from "../../../../svc-gate/src/contract/ir.ts";
 import { layOut } from "../fmt/layout.ts";
 import { chainAt, coreAt, declared, functionText, suggest, suggestMembers, type Suggestion } from "./conditions.ts";

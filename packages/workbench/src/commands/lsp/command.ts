@@ -1,10 +1,13 @@
 import { TextDocument } from "vscode-languageserver-textdocument";
-import { DiagnosticSeverity, TextDocuments, TextDocumentSyncKind } from "vscode-languageserver";
-import type { Diagnostic as EditorDiagnostic } from "vscode-languageserver";
+import {
+  DiagnosticSeverity,
+  TextDocuments,
+  TextDocumentSyncKind,
+  type Diagnostic as EditorDiagnostic,
+} from "vscode-languageserver";
 import { createConnection, StreamMessageReader, StreamMessageWriter } from "vscode-languageserver/node";
 import type { Diagnostic } from "../../../../svc-gate/src/contract/mod.ts";
-import { io, version } from "../../../../svc-gate/src/cli/mod.ts";
-import type { Outcome } from "../../../../svc-gate/src/cli/mod.ts";
+import { io, version, type Outcome } from "../../../../svc-gate/src/cli/mod.ts";
 import { complete, define, format, hover } from "./answers.ts";
 import { kindOf } from "./outline.ts";
 import { rangeOf, sourceOf, Workspace } from "./workspace.ts";

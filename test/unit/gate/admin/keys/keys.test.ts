@@ -12,8 +12,11 @@ import { suite, test, type TestContext } from "node:test";
 import { Clock, systemTime } from "../../../../../packages/svc-gate/src/gate/policy/clock.ts";
 import { noContracts } from "../../../../../packages/svc-gate/src/gate/policy/contracts.ts";
 import { openGate, type Gate } from "../../../../../packages/svc-gate/src/gate/service/gate.ts";
-import { changeKey, KeyRing, listKeys, looksLikeKey } from "../../../../../packages/svc-gate/src/gate/keys/keys.ts";
 import {
+  changeKey,
+  KeyRing,
+  listKeys,
+  looksLikeKey,
   hasKeyForm,
   type ChangedKey,
   type Key,

@@ -2,19 +2,13 @@ import type { IPv4, IPv6 } from "ipaddr.js";
 import { bad, good, type Result } from "../../../wire/mod.ts";
 import type { PatternProblem } from "../../value/pattern.ts";
 import { EvaluationError } from "../../value/rational.ts";
-import { boolean, size, string, type RecordType, type Type } from "../../value/type.ts";
+import { boolean, recordOf, size, string } from "../../value/type.ts";
 import type { ContractFunction } from "../../core/function.ts";
 import { library } from "../../value/library.ts";
 
 const ipaddr = library("ipaddr.js", async () => (await import("ipaddr.js")).default);
 
 export const loadAddresses: () => Promise<void> = ipaddr.load;
-
-/** A record whose members are all present: the result of a parser. */
-export function recordOf(fields: Readonly<Record<string, Type>>): RecordType {
-  const entries = Object.entries(fields).map(([name, type]) => [name, { type, required: true }] as const);
-  return { kind: "record", fields: new Map(entries), others: undefined, open: false };
-}
 
 /** IP addresses, in spellings that every program reads alike. */
 export const addressFunctions: readonly ContractFunction[] = [

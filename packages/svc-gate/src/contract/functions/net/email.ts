@@ -1,6 +1,5 @@
 import { EvaluationError } from "../../value/rational.ts";
-import { string } from "../../value/type.ts";
-import { recordOf } from "./address.ts";
+import { string, recordOf } from "../../value/type.ts";
 import type { ContractFunction } from "../../core/function.ts";
 import { isHostName, loadDomains, registrableDomain } from "./host.ts";
 

@@ -1,7 +1,7 @@
 import { EvaluationError } from "../../value/rational.ts";
-import { boolean, size, string } from "../../value/type.ts";
+import { boolean, size, string, recordOf } from "../../value/type.ts";
 import type { Value } from "../../value/value.ts";
-import { isPlainIpv4, isPublic, loadAddresses, readAddress, recordOf } from "./address.ts";
+import { isPlainIpv4, isPublic, loadAddresses, readAddress } from "./address.ts";
 import type { ContractFunction } from "../../core/function.ts";
 import { isHostName, loadDomains, registrableDomain } from "./host.ts";
 

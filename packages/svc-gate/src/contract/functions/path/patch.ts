@@ -1,7 +1,6 @@
 import { EvaluationError } from "../../value/rational.ts";
-import { listOf, string } from "../../value/type.ts";
+import { listOf, string, recordOf } from "../../value/type.ts";
 import type { Value } from "../../value/value.ts";
-import { recordOf } from "../net/address.ts";
 import type { ContractFunction } from "../../core/function.ts";
 import { readPath } from "./path.ts";
 

@@ -1,7 +1,6 @@
 import { EvaluationError } from "../../value/rational.ts";
-import { boolean, listOf, string } from "../../value/type.ts";
+import { boolean, listOf, string, recordOf } from "../../value/type.ts";
 import type { Value } from "../../value/value.ts";
-import { recordOf } from "../net/address.ts";
 import type { ContractFunction } from "../../core/function.ts";
 
 /** The longest path that Linux accepts. */

@@ -1,6 +1,5 @@
-import { boolean, listOf, size, string } from "../../value/type.ts";
+import { boolean, listOf, size, string, recordOf } from "../../value/type.ts";
 import type { Value } from "../../value/value.ts";
-import { recordOf } from "../net/address.ts";
 import type { ContractFunction } from "../../core/function.ts";
 import { doubt, load, parseSql, textMax } from "./parse.ts";
 import { rowsMax } from "./limit.ts";

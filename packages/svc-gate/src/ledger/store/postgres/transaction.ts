@@ -31,7 +31,7 @@ import {
   type KeptCounters,
   type TotalQuery,
 } from "../running-totals.ts";
-import { changeColumns } from "../../entry/row.ts";
+import { changeColumns, type StoredRow } from "../../entry/row.ts";
 import {
   repeatsDeletedMax,
   type ApprovalLookup,
@@ -47,7 +47,6 @@ import {
   type StoreTransaction,
 } from "../store.ts";
 import { Fault, NotKept } from "../../errors.ts";
-import type { StoredRow } from "../../entry/row.ts";
 
 export interface TransactionParts {
   readonly client: PoolClient;

@@ -1,29 +1,30 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { leafHash } from "../../entry/leaf.ts";
 import { serveOpened } from "../calls.ts";
-import type { KeptCounter } from "../store.ts";
 import { blockBits, explain, openForReading, readCounters, readMeta } from "./file.ts";
 import { walkStore } from "../../history/walk.ts";
 import { structureProblem } from "./structure.ts";
 import { listApprovals, openHoldsIn, waitingApprovals } from "./approval-tables.ts";
 import { lastOutcomes, takenAmounts } from "./outcome-tables.ts";
 import { columns, lastRow, rowOf, rowsAt, seqMax, SqliteWalk, unreadable, type StoredColumns } from "./walk.ts";
-import { joinHashes, openHoldsOf } from "../store.ts";
-import { LedgerRefused } from "../../errors.ts";
-import type {
-  Anchor,
-  ApprovalQuery,
-  KeptApproval,
-  EventPosition,
-  OpenHolds,
-  RowQuery,
-  RowSlice,
-  StoredHistory,
-  StoredOutcome,
-  TakenQuery,
-  Verification,
-  WaitingApprovals,
+import {
+  joinHashes,
+  openHoldsOf,
+  type KeptCounter,
+  type Anchor,
+  type ApprovalQuery,
+  type KeptApproval,
+  type EventPosition,
+  type OpenHolds,
+  type RowQuery,
+  type RowSlice,
+  type StoredHistory,
+  type StoredOutcome,
+  type TakenQuery,
+  type Verification,
+  type WaitingApprovals,
 } from "../store.ts";
+import { LedgerRefused } from "../../errors.ts";
 import { changeColumns, resultVerdict, type Broken, type StoredRow } from "../../entry/row.ts";
 
 /** Rows of one slice of a long read: a few milliseconds, so that the log can be copied into the file between slices. */

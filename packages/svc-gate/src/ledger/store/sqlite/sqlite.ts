@@ -23,10 +23,9 @@ import type {
   StoreTransaction,
   Verification,
 } from "../store.ts";
-import type { Broken, StoredRow } from "../../entry/row.ts";
 import { NoLedger } from "../../errors.ts";
 import type { DueApprovals } from "./approval-tables.ts";
-import { changeColumns } from "../../entry/row.ts";
+import { changeColumns, type Broken, type StoredRow } from "../../entry/row.ts";
 import { packRows } from "./packed-rows.ts";
 import { Threads, type Remote } from "../threads.ts";
 
