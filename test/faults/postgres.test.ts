@@ -9,11 +9,8 @@ import { randomUUID } from "node:crypto";
 import { after, suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import pg from "pg";
-import {
-  openPostgres,
-  type Database,
-  type DatabaseOptions,
-} from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
+import { openPostgres, type DatabaseOptions } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
+import type { Database } from "../../packages/svc-gate/src/ledger/store/store.ts";
 import type { LedgerStore } from "../../packages/svc-gate/src/ledger/store/store.ts";
 import { NotKept } from "../../packages/svc-gate/src/ledger/errors.ts";
 import type { StoredRow } from "../../packages/svc-gate/src/ledger/entry/row.ts";

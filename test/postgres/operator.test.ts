@@ -13,9 +13,9 @@ import pg from "pg";
 import {
   migratePostgres,
   openPostgres,
-  type Database,
   type DatabaseOptions,
 } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
+import type { Database } from "../../packages/svc-gate/src/ledger/store/store.ts";
 import { LedgerRefused, NotKept } from "../../packages/svc-gate/src/ledger/errors.ts";
 import { control } from "../support/controls/control.ts";
 import { sentencesOf } from "../support/sentences.ts";

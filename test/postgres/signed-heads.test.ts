@@ -10,11 +10,8 @@ import { after, suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import pg from "pg";
 import { openLedger, type Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
-import {
-  openPostgres,
-  type Database,
-  type DatabaseOptions,
-} from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
+import { openPostgres, type DatabaseOptions } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
+import type { Database } from "../../packages/svc-gate/src/ledger/store/store.ts";
 import { NotKept } from "../../packages/svc-gate/src/ledger/errors.ts";
 import { openCheckpoint, type Checkpoint } from "../../packages/svc-gate/src/ledger/tree/checkpoint.ts";
 import { isConsistent, isIncluded } from "../../packages/svc-gate/src/ledger/tree/merkle.ts";

@@ -5,7 +5,8 @@
 import assert from "node:assert/strict";
 import { basename, join } from "node:path";
 import { after, before, test } from "node:test";
-import { openPostgres, type Database } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
+import { openPostgres } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
+import type { Database } from "../../packages/svc-gate/src/ledger/store/store.ts";
 import { addDecimals } from "../../packages/svc-gate/src/wire/mod.ts";
 import { sha256 } from "../support/ledger-fixture.ts";
 import { openDatabase, type TestDatabase } from "../support/databases.ts";

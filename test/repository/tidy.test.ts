@@ -182,7 +182,7 @@ function wrongArrow(path: string, specifier: string): string[] {
 /** The files by which other rooms may enter a room, beside `mod.ts`. */
 const otherDoors: Readonly<Record<string, readonly string[]>> = {
   contract: ["ir.ts"],
-  ledger: ["errors.ts", "entry/mod.ts", "tree/mod.ts", "export/mod.ts"],
+  ledger: ["errors.ts", "entry/mod.ts", "tree/mod.ts", "signing/mod.ts", "export/mod.ts"],
   gate: ["errors.ts", "version.ts", "policy/mod.ts", "start/mod.ts"],
   cli: ["contract-files.ts"],
 };

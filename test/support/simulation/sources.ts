@@ -64,12 +64,12 @@ registerHooks({
 type Gates = typeof import("../../../packages/svc-gate/src/gate/service/gate.ts");
 type Clocks = typeof import("../../../packages/svc-gate/src/gate/policy/clock.ts");
 type Ledgers = typeof import("../../../packages/svc-gate/src/ledger/mod.ts");
-type Trees = typeof import("../../../packages/svc-gate/src/ledger/tree/mod.ts");
+type Signing = typeof import("../../../packages/svc-gate/src/ledger/signing/mod.ts");
 
 export type Sources = Pick<Gates, "openGate"> &
   Pick<Clocks, "Clock"> &
   Pick<Ledgers, "openLedger"> &
-  Pick<Trees, "makeSigningKey" | "readSigningKeys" | "Signer" | "writeSigningKeys">;
+  Pick<Signing, "makeSigningKey" | "readSigningKeys" | "Signer" | "writeSigningKeys">;
 
 /** Makes a copy of the sources, with defects if there are mutations. */
 export async function loadSources(copy: string, wrong: readonly Mutation[] = []): Promise<Sources> {
@@ -82,8 +82,8 @@ export async function loadSources(copy: string, wrong: readonly Mutation[] = [])
   const { openGate } = await load<Gates>("gate/service/gate.ts");
   const { Clock } = await load<Clocks>("gate/policy/clock.ts");
   const { openLedger } = await load<Ledgers>("ledger/mod.ts");
-  const trees = await load<Trees>("ledger/tree/mod.ts");
+  const signing = await load<Signing>("ledger/signing/mod.ts");
   const idle = [...mutated.keys()].filter((file) => !loadedOthers.has(`${copy} ${file}`));
   if (idle.length > 0) throw new Error(`nobody loaded ${idle.join(", ")}`);
-  return { ...trees, openLedger, openGate, Clock };
+  return { ...signing, openLedger, openGate, Clock };
 }

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { whyNot } from "../gate/errors.ts";
 import { backUpLedger, dataFolder, flushFile, flushFolder, makeFolders, type Backup } from "../ledger/mod.ts";
 import { LedgerRefused } from "../ledger/errors.ts";
-import { isKeyText } from "../ledger/tree/mod.ts";
+import { isKeyText } from "../ledger/signing/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { io } from "./io.ts";
 import { BadInput, type Outcome } from "./outcome.ts";

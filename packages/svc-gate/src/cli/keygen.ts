@@ -7,7 +7,7 @@ import {
   Signer,
   writeSigningKeys,
   type SigningKeys,
-} from "../ledger/tree/mod.ts";
+} from "../ledger/signing/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { io } from "./io.ts";
 import { BadInput, type Outcome } from "./outcome.ts";

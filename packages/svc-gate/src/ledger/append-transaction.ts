@@ -22,16 +22,14 @@ import {
   type ApprovalLookup,
   type ApprovalsFound,
   type InForce,
-  type StoredApproval,
   type StoredCounter,
   type StoredEffect,
   type StoredLookup,
-  type StoredOutcome,
   type StoreTransaction,
 } from "./store/store.ts";
 import { Fault } from "./errors.ts";
 import { readRepeat, repeatId, storedRepeat, type RecordedAnswer, type StoredRepeat } from "./entry/repeat.ts";
-import { changeColumns, resultVerdict, type StoredRow } from "./entry/row.ts";
+import { changeColumns, resultVerdict, type StoredRow, type StoredApproval, type StoredOutcome } from "./entry/row.ts";
 import type { Checkpoint } from "./tree/checkpoint.ts";
 import type { Frontier, TreeNode } from "./tree/merkle.ts";
 import { callText } from "./entry/verifier.ts";

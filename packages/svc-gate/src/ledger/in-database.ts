@@ -3,7 +3,8 @@ import { readerOf } from "./tree/reader.ts";
 import { keyDigester } from "./key-digests.ts";
 import type { LedgerCheck } from "./ledger.ts";
 import type { LedgerHistory } from "./history/history.ts";
-import type { Database, DatabaseOptions, MigrateOptions } from "./store/postgres/postgres.ts";
+import type { DatabaseOptions, MigrateOptions } from "./store/postgres/postgres.ts";
+import type { Database } from "./store/store.ts";
 import type { LedgerStore } from "./store/store.ts";
 
 /** Calls `openPostgres` of the store, which is loaded only if a database is used: most gates have none. */

@@ -17,13 +17,12 @@ import type {
   Verification,
   WaitingApprovals,
   EventPosition,
-  StoredOutcome,
 } from "./store/store.ts";
 import type { Approval, Grant, Stops } from "../approvals/mod.ts";
 import { readApprovals } from "./entry/approval-rows.ts";
 import { Standing } from "./standing.ts";
 import { keyDigester } from "./key-digests.ts";
-import { changeColumns, type StoredRow } from "./entry/row.ts";
+import { changeColumns, type StoredRow, type StoredOutcome } from "./entry/row.ts";
 import type { OpenSigner, SignerChange } from "./signing/signer.ts";
 import { Frontier } from "./tree/merkle.ts";
 import type { VerifierKey } from "./tree/note.ts";

@@ -14,7 +14,7 @@ export { inspectLedger, openLedger, readLedger, type LedgerOptions } from "./ope
 export type { LedgerHistory } from "./history/history.ts";
 export { AppendTransaction } from "./append-transaction.ts";
 export type { CheckEntry, CounterLookup, CounterEvent, FoldedEvent } from "./entries.ts";
-export type { Database } from "./store/postgres/postgres.ts";
+export type { Database } from "./store/store.ts";
 export { inspectSharedLedger, migratePostgres, openPostgres, readSharedLedger } from "./in-database.ts";
 export { sqliteThreads, type SqliteThreads } from "./store/sqlite/sqlite.ts";
 export * as dataFolder from "./files/data-folder.ts";
@@ -44,6 +44,5 @@ export {
 export { missingCheckpoint, otherSigningKey } from "./history/folder-check.ts";
 export { readPin, type PinReading } from "./history/pin.ts";
 export { firstSince, type ReceiptQuery } from "./history/query.ts";
-export type { KeptCounter } from "./store/store.ts";
-export { type EventPosition, type InForce, type Scrubbed } from "./store/store.ts";
+export type { ApprovalQuery, EventPosition, InForce, KeptCounter, Scrubbed, StoredEffect } from "./store/store.ts";
 export { flushFile, flushFolder, makeFolders, replaceFile } from "./files/durable-file.ts";

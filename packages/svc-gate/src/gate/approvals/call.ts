@@ -14,7 +14,8 @@ import {
 } from "../../approvals/mod.ts";
 import type { Cause } from "../../contract/ir.ts";
 import { causesOf, lookupsOf, requirementFor, type Decision, type LookupPlan } from "../../contract/mod.ts";
-import { grantRows, type StoredEffect } from "../../ledger/entry/mod.ts";
+import { grantRows } from "../../ledger/entry/mod.ts";
+import type { StoredEffect } from "../../ledger/mod.ts";
 import type { AppendTransaction, CounterLookup } from "../../ledger/mod.ts";
 import { addDecimals, type CheckRequest } from "../../wire/mod.ts";
 

@@ -14,7 +14,8 @@ import {
   type Quorum,
   type Voter,
 } from "../../approvals/mod.ts";
-import type { ApprovalQuery, StoredEffect, StoredRow } from "../../ledger/entry/mod.ts";
+import type { StoredRow } from "../../ledger/entry/mod.ts";
+import type { ApprovalQuery, StoredEffect } from "../../ledger/mod.ts";
 import { Fault } from "../../ledger/errors.ts";
 import type { AppendTransaction, Ledger } from "../../ledger/mod.ts";
 import { bad, good, limits, refuse, type Refusal, type Result } from "../../wire/mod.ts";

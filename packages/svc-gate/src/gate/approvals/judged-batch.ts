@@ -19,7 +19,8 @@ import {
   type OwnAmount,
   type Quorum,
 } from "../../approvals/mod.ts";
-import { foldApproval, type StoredEffect } from "../../ledger/entry/mod.ts";
+import { foldApproval } from "../../ledger/entry/mod.ts";
+import type { StoredEffect } from "../../ledger/mod.ts";
 import { Fault } from "../../ledger/errors.ts";
 import type { AppendTransaction } from "../../ledger/mod.ts";
 import type { Canonical, Verdict } from "../../wire/mod.ts";

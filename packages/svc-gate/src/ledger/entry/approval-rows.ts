@@ -14,11 +14,10 @@ import {
   type How,
   type OwnAmount,
 } from "../../approvals/mod.ts";
-import type { KeptApproval, StoredApproval } from "../store/store.ts";
+import type { KeptApproval, StoredApproval, StoredRow } from "./row.ts";
 import { eraseAct, readErasure, type RowRange } from "./erasure.ts";
 import { partText } from "./evidence.ts";
 import { leafHash, parseLeaf, type Leaf } from "./leaf.ts";
-import type { StoredRow } from "./row.ts";
 import { readCall, readEffects } from "./verifier.ts";
 
 const hourMs = 3_600_000;

@@ -18,7 +18,6 @@ export {
 } from "./erasure.ts";
 export { cutInputText, headBytesMax, readCutInput } from "./cut-input.ts";
 export { covers, evidenceDigest, missingParts, partText, presentParts, wholeText } from "./evidence.ts";
-export type { ApprovalQuery, StoredEffect } from "../store/store.ts";
 export type { PartName } from "./disclosure.ts";
 export { leafHash, leafKinds, parseLeaf, type Leaf, type LeafKind } from "./leaf.ts";
 export type { Durable, Receipt } from "./receipt.ts";

@@ -1,8 +1,7 @@
 import { readCutInput } from "./cut-input.ts";
 import { evidenceDigest, missingParts, partText } from "./evidence.ts";
 import { leafHash, parseLeaf } from "./leaf.ts";
-import type { StoredOutcome } from "../store/store.ts";
-import type { StoredRow } from "./row.ts";
+import type { StoredOutcome, StoredRow } from "./row.ts";
 import { readCall } from "./verifier.ts";
 
 /** The number and the hash of a row, which the caller of a check gets in the answer. */

@@ -46,3 +46,33 @@ export type FindingCode =
 export interface Finding extends Broken {
   readonly code: FindingCode;
 }
+
+/** The last outcome of a call. */
+export interface StoredOutcome {
+  /** The row of the check. */
+  readonly seq: number;
+  /** The row of the outcome. */
+  readonly row: number;
+  readonly status: string;
+}
+
+/** An approval as a store keeps it. Rows can be folded into the same columns. */
+export interface StoredApproval {
+  /** The row that asked. */
+  readonly row: number;
+  /** A digest of the call, in hex. */
+  readonly attach: string;
+  readonly key: string;
+  /** A digest of the key and the session, in hex. */
+  readonly place: string;
+  readonly status: string;
+  /** Milliseconds: until then an open approval or a denial matters; null if it does not matter any more. */
+  readonly ends: number | null;
+  readonly record: string;
+}
+
+/** What the table says of an approval, and the row that asked. */
+export interface KeptApproval {
+  readonly row: StoredRow;
+  readonly record: string;
+}

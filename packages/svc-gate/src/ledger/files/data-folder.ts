@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import type { Database } from "../store/postgres/postgres.ts";
+import type { Database } from "../store/store.ts";
 
 /** The files of a data folder. The folder of a tenant's ledger uses the same names. */
 export const files = {

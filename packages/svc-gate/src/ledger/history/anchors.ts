@@ -1,6 +1,6 @@
 import { leafHash, parseLeaf } from "../entry/leaf.ts";
 import type { Link } from "../entry/verifier.ts";
-import type { Anchor } from "../store/store.ts";
+import type { Anchor } from "../tree/walk.ts";
 import type { Broken, StoredRow } from "../entry/row.ts";
 
 /** Returns the mistake if a row differs from the row that an anchor vouches for. */

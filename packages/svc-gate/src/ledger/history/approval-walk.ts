@@ -21,10 +21,9 @@ import { actOf, askOf, endedBy, isLoss, openedBy, ownAmounts, storedApproval } f
 import { grantableCall, grantActOf, recordedCall, sourceNumbers, withGrantRow } from "../entry/grant-rows.ts";
 import { missingParts } from "../entry/evidence.ts";
 import type { Leaf } from "../entry/leaf.ts";
-import type { Broken, StoredRow } from "../entry/row.ts";
+import type { Broken, StoredRow, StoredApproval } from "../entry/row.ts";
 import { stopActIn } from "../entry/stop-rows.ts";
 import { readCall, readEffects, type RecordedEffect } from "../entry/verifier.ts";
-import type { StoredApproval } from "../store/store.ts";
 
 /** An approval as the tables of a store have it. Each column that is not of its type is the text "?". */
 export interface TabledApproval extends StoredApproval {

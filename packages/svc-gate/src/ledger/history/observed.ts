@@ -4,7 +4,7 @@ import type { Result } from "../../wire/mod.ts";
 import { files, pinIn } from "../files/data-folder.ts";
 import { readIfThere } from "../files/durable-file.ts";
 import { noRows, readPin, type Pin } from "./pin.ts";
-import type { Anchor } from "../store/store.ts";
+import type { Anchor } from "../tree/walk.ts";
 import { LedgerRefused } from "../errors.ts";
 import { openCheckpoint, parseCheckpointText, type Checkpoint } from "../tree/checkpoint.ts";
 import { claimedText, parseVerifierKey } from "../tree/note.ts";

@@ -1,9 +1,8 @@
 import { hasOutcome, mayFollow, outcomeAct, readOutcome, type Outcome, isEvent } from "../entry/outcome-rows.ts";
 import { leafHash, parseLeaf, type Leaf } from "../entry/leaf.ts";
-import type { Broken, StoredRow } from "../entry/row.ts";
+import type { Broken, StoredRow, StoredOutcome } from "../entry/row.ts";
 import { readEffects, type RecordedEffect } from "../entry/verifier.ts";
 import { takenChecksum } from "../store/checksums.ts";
-import type { StoredOutcome } from "../store/store.ts";
 import type { Counters, EventKey } from "./counter-walk.ts";
 
 /** An event that an outcome took back, as the table of a store has it. */

@@ -1,7 +1,8 @@
-import type { Broken, StoredRow } from "../entry/row.ts";
+import type { Broken, KeptApproval, StoredApproval, StoredOutcome, StoredRow } from "../entry/row.ts";
 import type { Erasure } from "../entry/erasure.ts";
 import type { StoredRepeat } from "../entry/repeat.ts";
 import type { TreeNode } from "../tree/merkle.ts";
+import type { Anchor } from "../tree/walk.ts";
 import { LedgerRefused } from "../errors.ts";
 
 /** A call's addition to a counter. The counter and the key are digests, so that no plain value is stored. */
@@ -18,39 +19,9 @@ export interface StoredEffect {
   readonly takenBy?: number;
 }
 
-/** The last outcome of a call. */
-export interface StoredOutcome {
-  /** The row of the check. */
-  readonly seq: number;
-  /** The row of the outcome. */
-  readonly row: number;
-  readonly status: string;
-}
-
 /** The amounts that outcomes took back under one key, of events after a moment, by rows before a row. */
 export interface TakenQuery extends StoredLookup {
   readonly before: number;
-}
-
-/** An approval as a store keeps it. Rows can be folded into the same columns. */
-export interface StoredApproval {
-  /** The row that asked. */
-  readonly row: number;
-  /** A digest of the call, in hex. */
-  readonly attach: string;
-  readonly key: string;
-  /** A digest of the key and the session, in hex. */
-  readonly place: string;
-  readonly status: string;
-  /** Milliseconds: until then an open approval or a denial matters; null if it does not matter any more. */
-  readonly ends: number | null;
-  readonly record: string;
-}
-
-/** What the table says of an approval, and the row that asked. */
-export interface KeptApproval {
-  readonly row: StoredRow;
-  readonly record: string;
 }
 
 /** The approvals that a batch needs. */
@@ -208,17 +179,6 @@ export interface StoredHistory {
   readonly signer: string | undefined;
   /** As in `OpenedStore`. */
   readonly firstKey?: string | undefined;
-}
-
-/** A row that was observed outside the ledger. */
-export interface Anchor {
-  readonly seq: number;
-  /** SHA-256 in hex, if the row itself was observed. */
-  readonly hash?: string | undefined;
-  /** The root of the tree up to the row in base64, if the root was observed. */
-  readonly root?: string | undefined;
-  /** The observer, for the report: for example `head pin`. */
-  readonly by: string;
 }
 
 export interface Verification {
@@ -441,6 +401,36 @@ export interface KeyNotes {
   uses(): Promise<ReadonlyMap<string, number>>;
   /** Records when keys were used. An error is ignored. */
   keepUses(uses: ReadonlyMap<string, number>): Promise<void>;
+}
+
+/** A ledger in a database. */
+export interface DatabaseLedger {
+  /** The id in the database. */
+  readonly ledger: string;
+  /** The name of a new ledger. */
+  readonly log: string | undefined;
+  /** Whether a new ledger must not be created. */
+  readonly mustExist?: boolean;
+}
+
+/** One PostgreSQL database, which holds many ledgers, each under its id. */
+export interface Database {
+  /** Weaknesses of the setup, in one sentence each for the operator. */
+  readonly warnings: readonly string[];
+  /**
+   * Opens the ledger with an id, or creates it.
+   *
+   * @param log the name of a new ledger
+   * @param mustExist whether a new ledger must not be created
+   * @throws {NoLedger} if there is none and `mustExist` is set
+   * @throws {LedgerRefused} if the ledger must not be served
+   */
+  open(options: DatabaseLedger): Promise<LedgerStore>;
+  /** Waits until every transaction of a ledger that began before has ended; returns at once if there is no such ledger. */
+  passHead(ledger: string): Promise<void>;
+  isReachable(): Promise<boolean>;
+  /** Closes all connections, including those of the ledgers. */
+  close(): Promise<void>;
 }
 
 /** Joins the hashes, in hex, that a store has read from its tree. @throws {LedgerRefused} if a hash is missing */

@@ -8,12 +8,4 @@ export { openCheckpoint, parseCheckpointText } from "./checkpoint.ts";
 export { claimedText, openNote, parseVerifierKey, signatureLine, signatureTypes, type VerifierKey } from "./note.ts";
 export { Frontier } from "./merkle.ts";
 export { proofText, verifyProof, type Proven } from "./proof-file.ts";
-export {
-  isKeyText,
-  makeSigningKey,
-  readSigningKeys,
-  Signer,
-  writeSigningKeys,
-  type SigningKeys,
-} from "../signing/signing-key.ts";
 export { consistencyProof, inclusionProof, parseTilePath, rootAt, type HashReader, type Tile } from "./tiles.ts";

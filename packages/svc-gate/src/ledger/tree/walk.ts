@@ -2,8 +2,18 @@ import { openCheckpoint } from "./checkpoint.ts";
 import { Frontier, type TreeNode } from "./merkle.ts";
 import { parseVerifierKey } from "./note.ts";
 import { levelSize } from "./tiles.ts";
-import type { Anchor } from "../store/store.ts";
 import type { Broken } from "../entry/row.ts";
+
+/** A row that was observed outside the ledger. */
+export interface Anchor {
+  readonly seq: number;
+  /** SHA-256 in hex, if the row itself was observed. */
+  readonly hash?: string | undefined;
+  /** The root of the tree up to the row in base64, if the root was observed. */
+  readonly root?: string | undefined;
+  /** The observer, for the report: for example `head pin`. */
+  readonly by: string;
+}
 
 /** The tree and its signature that a store keeps with its last row. */
 export interface KeptHead {

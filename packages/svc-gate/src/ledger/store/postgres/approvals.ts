@@ -1,6 +1,7 @@
 import type { KeptCounters } from "../running-totals.ts";
 import { voteRows } from "../../entry/approval-rows.ts";
-import type { ApprovalLookup, ApprovalsFound, KeptApproval } from "../store.ts";
+import type { ApprovalLookup, ApprovalsFound } from "../store.ts";
+import type { KeptApproval } from "../../entry/row.ts";
 import { storedRow } from "./rows.ts";
 import { settleAll } from "./session.ts";
 import type { ask } from "./sql.ts";

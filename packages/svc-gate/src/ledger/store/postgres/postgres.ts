@@ -12,29 +12,10 @@ import {
   type Bounds,
 } from "./session.ts";
 import { ask } from "./sql.ts";
-import { openStore, type DatabaseLedger, type Pools } from "./store.ts";
-import type { LedgerStore } from "../store.ts";
+import { openStore, type Pools } from "./store.ts";
+import type { DatabaseLedger } from "../store.ts";
+import type { Database, LedgerStore } from "../store.ts";
 import { LedgerRefused, NotKept } from "../../errors.ts";
-
-/** One PostgreSQL database, which holds many ledgers, each under its id. */
-export interface Database {
-  /** Weaknesses of the setup, in one sentence each for the operator. */
-  readonly warnings: readonly string[];
-  /**
-   * Opens the ledger with an id, or creates it.
-   *
-   * @param log the name of a new ledger
-   * @param mustExist whether a new ledger must not be created
-   * @throws {NoLedger} if there is none and `mustExist` is set
-   * @throws {LedgerRefused} if the ledger must not be served
-   */
-  open(options: DatabaseLedger): Promise<LedgerStore>;
-  /** Waits until every transaction of a ledger that began before has ended; returns at once if there is no such ledger. */
-  passHead(ledger: string): Promise<void>;
-  isReachable(): Promise<boolean>;
-  /** Closes all connections, including those of the ledgers. */
-  close(): Promise<void>;
-}
 
 export interface DatabaseOptions {
   /** `postgres://user:password@host:port/database?sslmode=verify-full&sslrootcert=...` */

@@ -2,10 +2,10 @@ import { hash } from "node:crypto";
 import type { Counters } from "../../history/counter-walk.ts";
 import { isWhole } from "../checksums.ts";
 import type { KeptCounters } from "../running-totals.ts";
-import type { KeptCounter, StoredOutcome } from "../store.ts";
+import type { KeptCounter } from "../store.ts";
+import type { StoredOutcome, StoredRow } from "../../entry/row.ts";
 import { LedgerRefused } from "../../errors.ts";
 import type { StoredRepeat } from "../../entry/repeat.ts";
-import type { StoredRow } from "../../entry/row.ts";
 
 /** The ledger's own row, which describes its last row. */
 export interface HeadRow {

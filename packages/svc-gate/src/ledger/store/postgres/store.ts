@@ -12,7 +12,7 @@ import { verifyPostgres } from "./verify.ts";
 import type { KeptCounters } from "../running-totals.ts";
 import { LedgerRefused, NoLedger, NotKept } from "../../errors.ts";
 import type {
-  Anchor,
+  DatabaseLedger,
   DeliveryNotes,
   HistoryReader,
   KeyNotes,
@@ -25,6 +25,7 @@ import type {
   StoreTransaction,
   Verification,
 } from "../store.ts";
+import type { Anchor } from "../../tree/walk.ts";
 import type { StoredRow } from "../../entry/row.ts";
 
 export interface Pools {
@@ -34,16 +35,6 @@ export interface Pools {
   readonly transactions: Pool;
   /** A separate pool, so that no read delays a transaction. It is small, so that the server has time for transactions. */
   readonly reads: Pool;
-}
-
-/** A ledger in a database. */
-export interface DatabaseLedger {
-  /** The id in the database. */
-  readonly ledger: string;
-  /** The name of a new ledger. */
-  readonly log: string | undefined;
-  /** Whether a new ledger must not be created. */
-  readonly mustExist?: boolean;
 }
 
 interface Opening {

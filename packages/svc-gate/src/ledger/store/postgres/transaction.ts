@@ -31,19 +31,17 @@ import {
   type KeptCounters,
   type TotalQuery,
 } from "../running-totals.ts";
-import { changeColumns, type StoredRow } from "../../entry/row.ts";
+import { changeColumns, type StoredRow, type KeptApproval, type StoredOutcome } from "../../entry/row.ts";
 import {
   repeatsDeletedMax,
   type ApprovalLookup,
   type ApprovalsFound,
-  type KeptApproval,
   type CommitOptions,
   type InForce,
   type StoredCounter,
   type StoredEffect,
   type StoredHead,
   type StoredLookup,
-  type StoredOutcome,
   type StoreTransaction,
 } from "../store.ts";
 import { Fault, NotKept } from "../../errors.ts";

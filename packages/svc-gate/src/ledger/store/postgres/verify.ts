@@ -1,7 +1,7 @@
 import { leafHash, type Leaf } from "../../entry/leaf.ts";
 import { keyDigester } from "../../key-digests.ts";
 import type { StoredRepeat } from "../../entry/repeat.ts";
-import type { Broken, StoredRow } from "../../entry/row.ts";
+import type { Broken, StoredRow, StoredOutcome } from "../../entry/row.ts";
 import type { TabledApproval } from "../../history/approval-walk.ts";
 import { wrongCheck, type Link } from "../../entry/verifier.ts";
 import { anchorMismatch, tooShort } from "../../history/anchors.ts";
@@ -21,8 +21,8 @@ import {
 import type { TabledTaken } from "../../history/outcome-walk.ts";
 import { walkStore, type StoreReader, type Walked, type WalkedSlice } from "../../history/walk.ts";
 import type { TreeNode } from "../../tree/merkle.ts";
-import { wrongNode, type Levels, type TreeWalk } from "../../tree/walk.ts";
-import type { Anchor, StoredOutcome, Verification } from "../store.ts";
+import { wrongNode, type Levels, type TreeWalk, type Anchor } from "../../tree/walk.ts";
+import type { Verification } from "../store.ts";
 import {
   frontierOf,
   headRow,

@@ -3,17 +3,9 @@ import { denialsThatMatter, type DenialSummary } from "../../../approvals/mod.ts
 import type { Erasure } from "../../entry/erasure.ts";
 import { readProgress, voteRows } from "../../entry/approval-rows.ts";
 import { parseLeaf } from "../../entry/leaf.ts";
-import type { StoredRow } from "../../entry/row.ts";
+import type { StoredRow, KeptApproval, StoredApproval } from "../../entry/row.ts";
 import { holdRows, withHeld, type KeptCounters, type TotalQuery } from "../running-totals.ts";
-import type {
-  ApprovalLookup,
-  ApprovalQuery,
-  ApprovalsFound,
-  KeptApproval,
-  StoredApproval,
-  StoredEffect,
-  WaitingApprovals,
-} from "../store.ts";
+import type { ApprovalLookup, ApprovalQuery, ApprovalsFound, StoredEffect, WaitingApprovals } from "../store.ts";
 import { columns, rowOf, type StoredColumns } from "./walk.ts";
 
 /** The most approvals that are read at once: as many as may be open. */

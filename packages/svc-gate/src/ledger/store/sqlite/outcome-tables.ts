@@ -1,6 +1,7 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { takenRows, withoutTaken, type KeptCounters, type TotalQuery } from "../running-totals.ts";
-import type { StoredEffect, StoredOutcome, TakenQuery } from "../store.ts";
+import type { StoredEffect, TakenQuery } from "../store.ts";
+import type { StoredOutcome } from "../../entry/row.ts";
 
 /** The tables of outcomes and of the events that they took back, for the connection that writes. */
 export class OutcomeTables {

@@ -11,21 +11,26 @@ import {
   joinHashes,
   openHoldsOf,
   type KeptCounter,
-  type Anchor,
   type ApprovalQuery,
-  type KeptApproval,
   type EventPosition,
   type OpenHolds,
   type RowQuery,
   type RowSlice,
   type StoredHistory,
-  type StoredOutcome,
   type TakenQuery,
   type Verification,
   type WaitingApprovals,
 } from "../store.ts";
+import type { Anchor } from "../../tree/walk.ts";
 import { LedgerRefused } from "../../errors.ts";
-import { changeColumns, resultVerdict, type Broken, type StoredRow } from "../../entry/row.ts";
+import {
+  changeColumns,
+  resultVerdict,
+  type Broken,
+  type StoredRow,
+  type KeptApproval,
+  type StoredOutcome,
+} from "../../entry/row.ts";
 
 /** Rows of one slice of a long read: a few milliseconds, so that the log can be copied into the file between slices. */
 const sliceRows = 512;

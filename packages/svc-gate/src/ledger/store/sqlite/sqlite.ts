@@ -6,10 +6,8 @@ import { gone, reserveBytes } from "./file.ts";
 import { writeOptionsOf, type KeptTogether, type WriteOptions } from "./write-options.ts";
 import type { OpenOptions } from "./writer.ts";
 import type {
-  Anchor,
   DeliveryNotes,
   HistoryReader,
-  KeptApproval,
   KeyNotes,
   LedgerStore,
   OpenedStore,
@@ -23,9 +21,10 @@ import type {
   StoreTransaction,
   Verification,
 } from "../store.ts";
+import type { Anchor } from "../../tree/walk.ts";
 import { NoLedger } from "../../errors.ts";
 import type { DueApprovals } from "./approval-tables.ts";
-import { changeColumns, type Broken, type StoredRow } from "../../entry/row.ts";
+import { changeColumns, type Broken, type StoredRow, type KeptApproval } from "../../entry/row.ts";
 import { packRows } from "./packed-rows.ts";
 import { Threads, type Remote } from "../threads.ts";
 

@@ -3,7 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import { keyDigester } from "../../key-digests.ts";
 import type { Leaf } from "../../entry/leaf.ts";
 import type { StoredRepeat } from "../../entry/repeat.ts";
-import type { Broken, StoredRow } from "../../entry/row.ts";
+import type { Broken, StoredRow, StoredOutcome } from "../../entry/row.ts";
 import { wrongCheck } from "../../entry/verifier.ts";
 import {
   keyOf,
@@ -23,7 +23,7 @@ import type { TabledTaken } from "../../history/outcome-walk.ts";
 import { BrokenHere, type StoreReader, type Walked, type WalkedRow, type WalkedSlice } from "../../history/walk.ts";
 import type { TreeNode } from "../../tree/merkle.ts";
 import { wrongNode, type Levels } from "../../tree/walk.ts";
-import type { StoredOutcome, Verification } from "../store.ts";
+import type { Verification } from "../store.ts";
 import { LedgerRefused } from "../../errors.ts";
 import { readCounters, readMeta } from "./file.ts";
 

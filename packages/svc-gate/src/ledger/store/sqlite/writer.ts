@@ -19,7 +19,7 @@ import {
 import { counterChecksum } from "../checksums.ts";
 import { keepIn, queryFor, RunningTotals, type KeptCounters, type TotalQuery } from "../running-totals.ts";
 import { ApprovalTables, type DueApprovals } from "./approval-tables.ts";
-import { changeColumns, type StoredRow } from "../../entry/row.ts";
+import { changeColumns, type StoredRow, type StoredOutcome } from "../../entry/row.ts";
 import type { StoredRepeat } from "../../entry/repeat.ts";
 import { OutcomeTables } from "./outcome-tables.ts";
 import { RepeatTable } from "./repeat-table.ts";
@@ -33,7 +33,6 @@ import type {
   StoredEffect,
   StoredHead,
   StoredLookup,
-  StoredOutcome,
 } from "../store.ts";
 import { packRows, unpackRows, type PackedRows } from "./packed-rows.ts";
 import { writeOptionsOf, type WriteOptions } from "./write-options.ts";

@@ -1,0 +1,8 @@
+export {
+  isKeyText,
+  makeSigningKey,
+  readSigningKeys,
+  Signer,
+  writeSigningKeys,
+  type SigningKeys,
+} from "./signing-key.ts";
