@@ -8,7 +8,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, suite, test } from "node:test";
 import fc from "fast-check";
-import { reportCommand } from "../../packages/svc-gate/src/cli/report.ts";
+import { reportCommand } from "../../packages/svc-gate/src/cli/report/command.ts";
 import { leafTexts } from "../../packages/svc-gate/src/ledger/entry/leaf.ts";
 import { openLedger, openPostgres, type Ledger, type ReceiptQuery } from "../../packages/svc-gate/src/ledger/mod.ts";
 import { firstSince } from "../../packages/svc-gate/src/ledger/history/query.ts";

@@ -12,7 +12,7 @@ import { after, suite, test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { replayAndFold } from "../../packages/svc-gate/src/cli/deep/deep.ts";
 import { explainCommand } from "../../packages/svc-gate/src/cli/explain/command.ts";
-import { reportCommand } from "../../packages/svc-gate/src/cli/report.ts";
+import { reportCommand } from "../../packages/svc-gate/src/cli/report/command.ts";
 import { partText } from "../../packages/svc-gate/src/ledger/entry/evidence.ts";
 import {
   inspectLedger,

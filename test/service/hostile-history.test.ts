@@ -13,7 +13,7 @@ import { suite, test, type TestContext } from "node:test";
 import { openHistory, type RecordedRow } from "../../packages/svc-gate/src/cli/history.ts";
 import { BadInput, type Outcome } from "../../packages/svc-gate/src/cli/outcome.ts";
 import { replayCommand } from "../../packages/svc-gate/src/cli/replay/command.ts";
-import { reportCommand } from "../../packages/svc-gate/src/cli/report.ts";
+import { reportCommand } from "../../packages/svc-gate/src/cli/report/command.ts";
 import { partNames } from "../../packages/svc-gate/src/ledger/entry/disclosure.ts";
 import { evidenceDigest } from "../../packages/svc-gate/src/ledger/entry/evidence.ts";
 import { control } from "../support/controls/control.ts";

@@ -14,7 +14,7 @@ import { shownDecided } from "../../packages/svc-gate/src/cli/deep/found.ts";
 import { explainCommand } from "../../packages/svc-gate/src/cli/explain/command.ts";
 import { exportCommand } from "../../packages/svc-gate/src/cli/export/command.ts";
 import { replayCommand } from "../../packages/svc-gate/src/cli/replay/command.ts";
-import { reportCommand } from "../../packages/svc-gate/src/cli/report.ts";
+import { reportCommand } from "../../packages/svc-gate/src/cli/report/command.ts";
 import { RefusedInputs, type StoredCall } from "../../packages/svc-gate/src/gate/core/refused-inputs.ts";
 import { cutInputText } from "../../packages/svc-gate/src/ledger/entry/cut-input.ts";
 import { inspectLedger, openLedger, readLedger, type CheckEntry } from "../../packages/svc-gate/src/ledger/mod.ts";

@@ -13,7 +13,7 @@ import { after, suite, test } from "node:test";
 import { openHistory, type RecordedRow } from "../../packages/svc-gate/src/cli/history.ts";
 import { replayCommand } from "../../packages/svc-gate/src/cli/replay/command.ts";
 import { decideAllAgain } from "../../packages/svc-gate/src/cli/replay/replay.ts";
-import { reportCommand } from "../../packages/svc-gate/src/cli/report.ts";
+import { reportCommand } from "../../packages/svc-gate/src/cli/report/command.ts";
 import { compileContracts } from "../../packages/svc-gate/src/contract/mod.ts";
 import { Clock } from "../../packages/svc-gate/src/gate/policy/clock.ts";
 import { openGate } from "../../packages/svc-gate/src/gate/service/gate.ts";

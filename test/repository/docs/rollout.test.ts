@@ -10,7 +10,7 @@ import { suite, test, type TestContext } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { explainCommand } from "../../../packages/svc-gate/src/cli/explain/command.ts";
 import { replayCommand, type ReplayOptions } from "../../../packages/svc-gate/src/cli/replay/command.ts";
-import { reportCommand } from "../../../packages/svc-gate/src/cli/report.ts";
+import { reportCommand } from "../../../packages/svc-gate/src/cli/report/command.ts";
 import { control } from "../../support/controls/control.ts";
 import { ask, check, key, startGate, temporaryFolder, type Running } from "../../support/gate.ts";
 import { ShownPage } from "../../support/shown-page.ts";

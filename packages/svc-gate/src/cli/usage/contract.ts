@@ -3,7 +3,7 @@ import { run } from "../run.ts";
 import { inDatabase, inFolder, placed, type FolderOption } from "./options.ts";
 import type { ExplainOptions } from "../explain/command.ts";
 import type { ReplayOptions } from "../replay/command.ts";
-import type { ReportOptions } from "../report.ts";
+import type { ReportOptions } from "../report/command.ts";
 import type { TestOptions } from "../test/command.ts";
 
 /** Adds the commands for contracts before they are in force, and for receipts under them. */
@@ -126,7 +126,7 @@ function addReport(program: Command): void {
         "\n\nExit code 0, also if calls were refused.\n\nExample:\n  svc-gate report ./data --since 7d",
     )
     .action((folder: string | undefined, options: ReportOptions & FolderOption) =>
-      run(async () => (await import("../report.ts")).reportCommand(folder ?? options.dataDir, options)),
+      run(async () => (await import("../report/command.ts")).reportCommand(folder ?? options.dataDir, options)),
     );
 }
 

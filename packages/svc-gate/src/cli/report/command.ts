@@ -1,8 +1,8 @@
-import { openHistory, type ReceiptSource } from "./history.ts";
-import type { Outcome } from "./outcome.ts";
-import { showProgress } from "./progress.ts";
-import { summarize } from "./report/summary.ts";
-import { readSpan, readWhole, rowsWithin, type SpanOptions } from "./span.ts";
+import { openHistory, type ReceiptSource } from "../history.ts";
+import type { Outcome } from "../outcome.ts";
+import { showProgress } from "../progress.ts";
+import { summarize } from "./summary.ts";
+import { readSpan, readWhole, rowsWithin, type SpanOptions } from "../span.ts";
 
 export interface ReportOptions extends Omit<ReceiptSource, "folder">, SpanOptions {
   readonly from: string;
