@@ -31,7 +31,7 @@ const notByHand = /^package-lock\.json$|^spec\/vectors\/|(?:^|\/)generated\/|\.g
 /** This file names the forbidden words. */
 const self = "test/repository/tidy.test.ts";
 
-const rooms = ["wire", "contract", "approvals", "ledger", "gate", "cli", "console", "analysis", "commands"];
+const modules = ["wire", "contract", "approvals", "ledger", "gate", "cli", "console", "analysis", "commands"];
 const mayImport: ReadonlyMap<string, readonly string[]> = new Map([
   ["wire", []],
   ["contract", ["wire"]],
@@ -125,22 +125,11 @@ function textEnds(files: readonly SourceText[]): string[] {
     .map(({ path }) => `${path} does not end in one line break`);
 }
 
-/** Checks that a module's door begins with its promises and its limits. */
-function doors(files: readonly SourceText[]): string[] {
-  return files
-    .filter(({ path }) => /^packages\/[^/]+\/src\/[^/]+\/mod\.ts$/.test(path))
-    .flatMap(({ path, text }) => {
-      const header = /^\/\*\*[\s\S]*?\*\//.exec(text)?.[0] ?? "";
-      const missing = ["Promises", "Does not"].filter((words) => !header.includes(words));
-      return missing.map((words) => `${path}: its header does not say "${words}"`);
-    });
-}
-
-/** The maximum number of names for each door, because a reviewer reads a room's doors first. */
+/** The maximum number of names for each door, because a reviewer reads a module's doors first. */
 const namesMax: readonly (readonly [door: RegExp, max: number])[] = [
   [/\/contract\/(?:mod|ir)\.ts$/, 40],
   [/\/ledger\/mod\.ts$/, 60],
-  [/\/ledger\/(?:entry|tree|export)\/mod\.ts$/, 40],
+  [/\/ledger\/(?:entry|tree|signing|export)\/mod\.ts$/, 40],
 ];
 
 function wideDoors(files: readonly SourceText[]): string[] {
@@ -157,29 +146,29 @@ function drawers(files: readonly SourceText[]): string[] {
   return files.filter(({ path }) => drawer.test(path)).map(({ path }) => `${path} lies in a drawer without a name`);
 }
 
-/** Returns the room of a package's path; the empty text if it belongs to none. */
-function roomOf(path: string): string {
+/** Returns the module of a package's path; the empty text if it belongs to none. */
+function moduleOf(path: string): string {
   return /^packages\/[^/]+\/src\/([^/]+)\//.exec(path)?.[1] ?? "";
 }
 
 function arrows(files: readonly SourceText[]): string[] {
   return files
-    .filter(({ path }) => rooms.includes(roomOf(path)))
+    .filter(({ path }) => modules.includes(moduleOf(path)))
     .flatMap(({ path, text }) => importsIn(path, text).flatMap(({ name }) => wrongArrow(path, name)));
 }
 
 function wrongArrow(path: string, specifier: string): string[] {
-  const from = roomOf(path);
+  const from = moduleOf(path);
   if (!specifier.startsWith(".")) return from === "wire" ? [`${path} imports ${specifier}: wire imports nothing`] : [];
   const target = posix.join(posix.dirname(path), specifier);
-  const to = roomOf(target);
+  const to = moduleOf(target);
   if (to === from) return [];
   if (!(mayImport.get(from) ?? []).includes(to)) return [`${path} imports ${target}: ${from} may not`];
   const isDoor = ["mod.ts", ...(otherDoors[to] ?? [])].some((door) => target.endsWith(`src/${to}/${door}`));
   return isDoor ? [] : [`${path} imports ${target}, not a door of ${to}`];
 }
 
-/** The files by which other rooms may enter a room, beside `mod.ts`. */
+/** The files by which other modules may enter a module, beside `mod.ts`. */
 const otherDoors: Readonly<Record<string, readonly string[]>> = {
   contract: ["ir.ts"],
   ledger: ["errors.ts", "entry/mod.ts", "tree/mod.ts", "signing/mod.ts", "export/mod.ts"],
@@ -188,15 +177,15 @@ const otherDoors: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Finds ambient declarations, because a pure room must not tell the compiler about things that it does not have. A
+ * Finds ambient declarations, because a pure module must not tell the compiler about things that it does not have. A
  * brand's `unique symbol` has no value, so it is allowed. So is the platform's parser of URLs: it is not in the
  * standard library, but it is as pure.
  */
 function ambient(files: readonly SourceText[]): string[] {
   const declares = /^\s*(?:export )?declare (?!const \w+: unique symbol;|const URL: new )|^\/\/\/ *</m;
   return files
-    .filter(({ path, text }) => ["wire", "contract"].includes(roomOf(path)) && declares.test(text))
-    .map(({ path }) => `${path} declares what the room does not have`);
+    .filter(({ path, text }) => ["wire", "contract"].includes(moduleOf(path)) && declares.test(text))
+    .map(({ path }) => `${path} declares what the module does not have`);
 }
 
 /** Returns the targets of relative links in Markdown; code is not prose. */
@@ -275,17 +264,6 @@ const checks: readonly {
     reported: 2,
   },
   {
-    title: "every mod.ts says what its room promises and does not do",
-    check: doors,
-    files: tracked,
-    doctored: [
-      { path: "packages/svc-gate/src/wire/mod.ts", text: "/** Promises: all. */\nexport {};\n// Does not" },
-      { path: "packages/svc-gate/src/gate/mod.ts", text: "// a line\n/** Promises. Does not. */" },
-      { path: "packages/svc-gate/src/ledger/mod.ts", text: "/**\n * Promises: all.\n *\n * Does not: much.\n */\n" },
-    ],
-    reported: 3,
-  },
-  {
     title: "no door exports more names than its limit",
     check: wideDoors,
     files: tracked,
@@ -314,7 +292,7 @@ const checks: readonly {
     reported: 3,
   },
   {
-    title: "each room imports only permitted rooms, and only through their doors",
+    title: "each module imports only permitted modules, and only through their doors",
     check: arrows,
     files: tracked,
     doctored: [

@@ -1,6 +1,6 @@
 /**
- * Goal: the compiler and the linter enforce the walls between the rooms, and a pure room cannot use what it must not
- * have. Method: both run, as configured here, on temporary rooms that hold one doctored file each; the error must be
+ * Goal: the compiler and the linter enforce the walls between the modules, and a pure module cannot use what it must not
+ * have. Method: both run, as configured here, on temporary modules that hold one doctored file each; the error must be
  * the wall's own. Next to each, an allowed file must pass.
  */
 import assert from "node:assert/strict";
@@ -22,7 +22,7 @@ type LintReport = {
 };
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const rooms: Readonly<Record<string, string>> = {
+const modules: Readonly<Record<string, string>> = {
   wire: "packages/svc-gate/src/wire",
   approvals: "packages/svc-gate/src/approvals",
   contract: "packages/svc-gate/src/contract",
@@ -34,20 +34,20 @@ const rooms: Readonly<Record<string, string>> = {
   commands: "packages/workbench/src/commands",
   agent: "packages/agent/src",
 };
-const folderOf = (room: string): string => rooms[room] ?? assert.fail(`the room ${room} does not exist`);
+const folderOf = (module: string): string => modules[module] ?? assert.fail(`the module ${module} does not exist`);
 const temporary = mkdtempSync(join(tmpdir(), "svc-gate-walls-"));
 after(() => rmSync(temporary, { recursive: true, force: true }));
 
-/** Copies the rooms' configuration; each room's door exports one number, and `files` are added to it. */
-function makeRooms(files: Readonly<Record<string, string>>): string {
-  const folder = mkdtempSync(join(temporary, "rooms-"));
+/** Copies the modules' configuration; each module's door exports one number, and `files` are added to it. */
+function makeModules(files: Readonly<Record<string, string>>): string {
+  const folder = mkdtempSync(join(temporary, "modules-"));
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"), "junction");
   for (const name of ["tsconfig.base.json", ".oxlintrc.json"]) cpSync(join(root, name), join(folder, name));
-  for (const room of Object.values(rooms)) {
-    mkdirSync(join(folder, room), { recursive: true });
-    cpSync(join(root, room, "tsconfig.json"), join(folder, room, "tsconfig.json"));
-    writeFileSync(join(folder, room, "mod.ts"), "export const door: number = 1;\n");
+  for (const module of Object.values(modules)) {
+    mkdirSync(join(folder, module), { recursive: true });
+    cpSync(join(root, module, "tsconfig.json"), join(folder, module, "tsconfig.json"));
+    writeFileSync(join(folder, module, "mod.ts"), "export const door: number = 1;\n");
   }
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
@@ -63,9 +63,9 @@ function run(folder: string, tool: readonly string[], ...options: readonly strin
   });
 }
 
-function compile(room: string, text: string): Promise<string> {
-  const folder = makeRooms({ [`${folderOf(room)}/doctored.ts`]: text });
-  return run(folder, ["typescript", "bin", "tsc"], "--build", folderOf(room), "--pretty", "false");
+function compile(module: string, text: string): Promise<string> {
+  const folder = makeModules({ [`${folderOf(module)}/doctored.ts`]: text });
+  return run(folder, ["typescript", "bin", "tsc"], "--build", folderOf(module), "--pretty", "false");
 }
 
 /** Returns the codes of the compiler's errors in the doctored file. An error anywhere else is the set-up's fault. */
@@ -80,7 +80,7 @@ function importing(path: string): string {
   return `import { door } from "${path}";\nexport const seen: number = door;\n`;
 }
 
-// TS6307: the file is in no referenced project. TS6059 comes with it: the file is outside the room's folder.
+// TS6307: the file is in no referenced project. TS6059 comes with it: the file is outside the module's folder.
 const wall = ["TS6059", "TS6307"];
 
 // A project can import the projects that its references reference. test/repository/tidy.test.ts checks that commands
@@ -135,7 +135,7 @@ const absent: readonly { readonly text: string; readonly codes: readonly string[
   { text: "export const seen: unknown = globalThis.process;", codes: ["TS7017"] },
 ];
 
-suite("the compiler keeps the rooms apart", { concurrency: 4 }, () => {
+suite("the compiler keeps the modules apart", { concurrency: 4 }, () => {
   for (const { from, to, codes } of arrows) {
     test(`${from} ${codes.length === 0 ? "may" : "may not"} import ${to}`, async () => {
       assert.deepEqual(
@@ -147,19 +147,20 @@ suite("the compiler keeps the rooms apart", { concurrency: 4 }, () => {
 
   for (const { text, codes } of absent) {
     test(`wire and contract cannot use: ${text.split("\n")[0]}`, async () => {
-      for (const room of ["wire", "contract"]) assert.deepEqual(errorCodes(await compile(room, text)), codes, room);
+      for (const module of ["wire", "contract"])
+        assert.deepEqual(errorCodes(await compile(module, text)), codes, module);
     });
   }
 
   control("positive control: ledger and gate can use Node's modules and globals", async () => {
     const text = 'import "node:fs";\nexport const seen: unknown = [process, fetch, setTimeout, console];';
-    for (const room of ["ledger", "gate"]) assert.deepEqual(errorCodes(await compile(room, text)), [], room);
+    for (const module of ["ledger", "gate"]) assert.deepEqual(errorCodes(await compile(module, text)), [], module);
   });
 });
 
-/** Returns the packages that a room's sources import by name. */
-function packagesOf(room: string): string[] {
-  const folder = join(root, folderOf(room));
+/** Returns the packages that a module's sources import by name. */
+function packagesOf(module: string): string[] {
+  const folder = join(root, folderOf(module));
   const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ts"));
   const imports = files.flatMap((path) => [
     ...readFileSync(join(folder, path), "utf8").matchAll(/\b(?:from |import\()"([^".][^"]*)"/g),
@@ -171,11 +172,11 @@ function withPackages(packages: readonly string[]): string {
   return [...packages.map((name) => `import "${name}";`), "export const seen: unknown = process;"].join("\n");
 }
 
-suite("packages do not bring Node's types into a pure room", () => {
-  for (const room of ["wire", "contract"]) {
-    const packages = packagesOf(room);
-    test(`${room} cannot use process with the types of ${packages.join(", ") || "no package"}`, async () => {
-      assert.deepEqual(errorCodes(await compile(room, withPackages(packages))), ["TS2591"]);
+suite("packages do not bring Node's types into a pure module", () => {
+  for (const module of ["wire", "contract"]) {
+    const packages = packagesOf(module);
+    test(`${module} cannot use process with the types of ${packages.join(", ") || "no package"}`, async () => {
+      assert.deepEqual(errorCodes(await compile(module, withPackages(packages))), ["TS2591"]);
     });
   }
 
@@ -221,7 +222,7 @@ export const g: readonly C[] = [a, e, f];
 `;
 
 async function lint(files: Readonly<Record<string, string>>): Promise<Finding[]> {
-  const output = await run(makeRooms(files), ["oxlint", "bin", "oxlint"], "--format", "json", "packages");
+  const output = await run(makeModules(files), ["oxlint", "bin", "oxlint"], "--format", "json", "packages");
   const report: LintReport = JSON.parse(output);
   return report.diagnostics.map(({ code, filename, labels }) => ({
     rule: code,
@@ -264,7 +265,7 @@ suite("the linter enforces rules that the compiler cannot", async () => {
       assert.deepEqual(linesOf(findings, path), ["1 import(no-cycle)"]);
   });
 
-  test("the linter reports every import from another room that bypasses its mod.ts", () => {
+  test("the linter reports every import from another module that bypasses its mod.ts", () => {
     const expected = [1, 2, 3, 4, 5].map((line) => `${line} eslint(no-restricted-imports)`);
     assert.deepEqual(linesOf(findings, "packages/svc-gate/src/ledger/deep.ts"), expected);
     assert.deepEqual(linesOf(findings, "packages/svc-gate/src/ledger/store/deep.ts"), expected);

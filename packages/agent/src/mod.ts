@@ -4,7 +4,9 @@
  * Promises: each command asks a gate over HTTP, and runs nothing that the gate did not allow. `hook` needs one file and
  * no other package.
  *
- * Does not decide: the gate does. Does not import the server, so that an agent's machine does not need it.
+ * Does not: decide, or import the server. An agent's machine does not need it.
+ *
+ * Package: agent.
  */
 import { BadInput } from "./bad-input.ts";
 

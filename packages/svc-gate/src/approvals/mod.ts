@@ -5,6 +5,8 @@
  * that the person was shown.
  *
  * Does not: read clocks, files or keys; decide a call; keep state. The caller gives all of them.
+ *
+ * Package: core.
  */
 export * from "./approval.ts";
 export * from "./binding.ts";

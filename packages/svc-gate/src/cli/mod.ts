@@ -4,6 +4,8 @@
  * Promises: an error is printed and a command ends in the same way in both packages.
  *
  * Does not: serve, open ledgers, or load the workbench.
+ *
+ * Package: gate.
  */
 export type { Command } from "commander";
 export { NoSuchFile, whyNot } from "../gate/errors.ts";

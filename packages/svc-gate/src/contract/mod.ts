@@ -9,6 +9,8 @@
  *
  * Does not: read files, clocks or counters; hash; keep state; know whether a decision is recorded, or in which mode it
  * is answered.
+ *
+ * Package: core.
  */
 export {
   compileContracts,

@@ -5,6 +5,8 @@
  * mistakes in the settings are reported before the gate listens; a fault ends the process.
  *
  * Does not: print, read a command line, or know the workbench for contracts. The part that serves has start/mod.ts.
+ *
+ * Package: gate.
  */
 export { parseSinks } from "./anchoring/mod.ts";
 export { activePolicy, digestOf, type ActivePolicy } from "./policy/active-policy.ts";

@@ -8,6 +8,8 @@
  *
  * Does not: know what a contract is, decide, choose answers, read the clock, or retry a failed flush. A body is JSON
  * text to it.
+ *
+ * Package: gate.
  */
 export { Ledger, type Change, type LedgerCheck } from "./ledger.ts";
 export { inspectLedger, openLedger, readLedger, type LedgerOptions } from "./opening.ts";

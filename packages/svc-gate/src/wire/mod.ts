@@ -6,6 +6,8 @@
  * truncated. Limits and refusals have one table each.
  *
  * Does not: read sockets, decode bytes, know contracts or receipts, keep state. It imports nothing.
+ *
+ * Package: core.
  */
 export { canonical, type Canonical } from "./canonical.ts";
 export { findUtf8Fault, jsonText, readJson, type Json, type JsonDocument, type JsonObject } from "./json.ts";

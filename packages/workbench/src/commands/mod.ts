@@ -4,6 +4,8 @@
  * Promises: it only imports svc-gate through its entry points; each command is loaded when it is called.
  *
  * Does not: serve, open ledgers, or change a gate's decisions.
+ *
+ * Package: workbench.
  */
 import { run, type Command } from "../../../svc-gate/src/cli/mod.ts";
 import type { DiffOptions } from "./diff.ts";

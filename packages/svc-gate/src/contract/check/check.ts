@@ -9,21 +9,8 @@ import { heldName } from "../core/counter.ts";
 import { isExact, negate as negateExact } from "../value/rational.ts";
 import { partsMax, type Scope } from "./scope.ts";
 import type { Binary, Syntax } from "../text/syntax.ts";
-import {
-  any,
-  boolean,
-  broken,
-  join,
-  listOf,
-  memory,
-  number,
-  size,
-  string,
-  typeText,
-  type Field,
-  type RecordType,
-  type Type,
-} from "../value/type.ts";
+import { any, boolean, broken, join, listOf, memory, number, size, string, typeText } from "../value/type.ts";
+import type { Field, RecordType, Type } from "../value/type.ts";
 
 /** Checks an expression in a scope with the facts proven so far. All problems go to the scope's report. */
 export function checkExpression(syntax: Syntax, scope: Scope, facts: Facts): Checked {

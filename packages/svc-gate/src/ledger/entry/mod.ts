@@ -1,7 +1,11 @@
 /**
  * One row of the ledger: its leaf, its evidence, the readable receipt, and the record of erased parts.
  *
+ * Promises: a leaf and its evidence have one spelling, which every verifier can repeat.
+ *
  * Does not: know other rows, files or databases.
+ *
+ * Package: core. May import: nothing.
  */
 export { actOf, askedCauses, askOf, endedAsk, endedBy, foldApproval, type RecordedAsk } from "./approval-rows.ts";
 export {

@@ -1,8 +1,12 @@
 /**
- * The Merkle tree over the rows and its signatures: tiles, checkpoints, notes, proofs and signing keys, in the formats
- * of C2SP (tlog-tiles, tlog-checkpoint, signed-note, tlog-proof).
+ * The Merkle tree over the rows: tiles, checkpoints, notes and proofs, in the formats of C2SP (tlog-tiles,
+ * tlog-checkpoint, signed-note, tlog-proof).
  *
- * Does not: read or write a ledger.
+ * Promises: a proof or a signature verifies, or the caller gets the reason why not.
+ *
+ * Does not: read or write a ledger, or keep keys.
+ *
+ * Package: core. May import: entry.
  */
 export { openCheckpoint, parseCheckpointText } from "./checkpoint.ts";
 export { claimedText, openNote, parseVerifierKey, signatureLine, signatureTypes, type VerifierKey } from "./note.ts";

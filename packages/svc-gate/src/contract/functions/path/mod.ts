@@ -1,0 +1,9 @@
+/**
+ * Readers of file paths, of patterns for paths, and of the patches that coding agents write.
+ *
+ * Promises: a path is judged as text; what cannot be known is an error.
+ *
+ * Does not: look at a file system, so a link may lead elsewhere.
+ *
+ * Package: readers. May import: core, value.
+ */

@@ -1,0 +1,9 @@
+/**
+ * The values of expressions and their types: exact numbers, times, patterns, lists and maps.
+ *
+ * Promises: arithmetic is exact, and matching a pattern takes linear time.
+ *
+ * Does not: parse contracts, or know functions.
+ *
+ * Package: core. May import: nothing.
+ */

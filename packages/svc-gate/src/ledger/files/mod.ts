@@ -1,0 +1,9 @@
+/**
+ * The files of a data folder: their names, their modes, and how a file is replaced.
+ *
+ * Promises: a replaced file is on disk, whole, before the call returns.
+ *
+ * Does not: open a database.
+ *
+ * Package: gate. May import: store.
+ */

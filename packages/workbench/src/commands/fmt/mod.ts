@@ -1,0 +1,9 @@
+/**
+ * `svc-gate fmt`: one layout for contracts, mandates and test files.
+ *
+ * Promises: the formatted text means the same, and keeps every comment.
+ *
+ * Does not: change a word.
+ *
+ * Package: workbench. May import: nothing.
+ */

@@ -1,0 +1,124 @@
+/**
+ * Goal: inside a module no import runs up, so that a reader can start at the ground and a room can move to another
+ * package. Method: each folder has a `mod.ts` whose header says which rooms it may import. The parser reads all imports
+ * and compares. Controls: an import, a header and an exception too many are each reported.
+ */
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import { control } from "../support/controls/control.ts";
+import { readRooms, wrongImports, type Exceptions, type Source } from "../support/rooms.ts";
+import { root } from "../support/tracked.ts";
+
+/** Both lists may only get shorter: a line that is not needed any more fails the test. */
+const exceptions: Exceptions = {
+  types: ["gate/telemetry/exposition.ts -> gate/anchoring/mod.ts"],
+  packages: [
+    "contract/functions -> contract/functions/net",
+    "contract/functions -> contract/functions/path",
+    "contract/functions -> contract/functions/shell",
+    "contract/functions -> contract/functions/sql",
+    "cli -> cli/test",
+    "cli/verify -> cli/deep",
+  ],
+};
+
+const sources: readonly Source[] = globSync("packages/*/src/**/*.ts", { cwd: root })
+  .map((path) => path.replaceAll("\\", "/"))
+  .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
+
+function faultsOf(files: readonly Source[], allowed: Exceptions = exceptions): readonly string[] {
+  const { rooms, faults } = readRooms(files);
+  return [...faults, ...wrongImports(files, rooms, allowed)];
+}
+
+/** The sources with a line before the text of one file; a new file if there is none. */
+function planted(path: string, line: string): readonly Source[] {
+  const full = `packages/svc-gate/src/${path}`;
+  const others = sources.filter((each) => each.path !== full);
+  const text = sources.find((each) => each.path === full)?.text ?? "";
+  return [...others, { path: full, text: `${text}\n${line}\n` }];
+}
+
+/** The sources with one header changed. */
+function changed(folder: string, from: string, to: string): readonly Source[] {
+  const path = `packages/svc-gate/src/${folder}/mod.ts`;
+  return sources.map((each) => (each.path === path ? { path, text: each.text.replace(from, to) } : each));
+}
+
+suite("rooms", () => {
+  test("each folder has a header of at most ten lines, and no import runs up", (t) => {
+    const { rooms } = readRooms(sources);
+    t.diagnostic(`${rooms.size} rooms and modules, ${sources.length} files`);
+    assert.ok(rooms.size > 60);
+    assert.deepEqual(faultsOf(sources), []);
+  });
+
+  const cases: readonly { readonly title: string; readonly files: readonly Source[]; readonly fault: string }[] = [
+    {
+      title: "a value from a room above",
+      files: planted("contract/value/value.ts", 'import { parseExpression } from "../text/parser.ts";'),
+      fault:
+        "contract/value/value.ts -> contract/text/parser.ts, " +
+        "which packages/svc-gate/src/contract/value/mod.ts does not allow",
+    },
+    {
+      title: "a value from a room above, loaded later",
+      files: planted("gate/policy/clock.ts", 'void import("../http/routes.ts");'),
+      fault:
+        "gate/policy/clock.ts -> gate/http/routes.ts, which packages/svc-gate/src/gate/policy/mod.ts does not allow",
+    },
+    {
+      title: "a type from a room above",
+      files: planted("ledger/entry/leaf.ts", 'import type { LedgerStore } from "../store/store.ts";'),
+      fault: "ledger/entry/leaf.ts -> ledger/store/store.ts, a type of a room above",
+    },
+    {
+      title: "a file of the module's folder that is above one room and below another",
+      files: planted("cli/outcome.ts", 'import "./deep/found.ts";'),
+      fault: "cli/outcome.ts -> cli/deep/found.ts, but rooms import cli/outcome.ts",
+    },
+    {
+      title: "a reader in the package that must stay small",
+      files: planted("contract/check/check.ts", 'import { shellFunctions } from "../functions/shell/shell.ts";'),
+      fault: "contract/check/check.ts -> contract/functions/shell/shell.ts: core must not import readers",
+    },
+    {
+      title: "a room without a header",
+      files: planted("gate/attic/a.ts", "export {};"),
+      fault: "packages/svc-gate/src/gate/attic has no mod.ts that begins with a header",
+    },
+    {
+      title: "a header without promises",
+      files: changed("wire", "Promises: ", ""),
+      fault: 'packages/svc-gate/src/wire/mod.ts does not say "Promises:"',
+    },
+    {
+      title: "a header that is too long",
+      files: changed("gate/admin", " * Acts of", `${" * More words.\n".repeat(10)} * Acts of`),
+      fault: "packages/svc-gate/src/gate/admin/mod.ts has a header of 17 lines, over 10",
+    },
+    {
+      title: "a header that allows an import that nobody needs",
+      files: changed("gate/request", "May import: nothing", "May import: policy"),
+      fault: "packages/svc-gate/src/gate/request does not import packages/svc-gate/src/gate/policy",
+    },
+    {
+      title: "headers that allow a circle",
+      files: changed("contract/value", "May import: nothing", "May import: run"),
+      fault: "packages/svc-gate/src/contract/value may import itself, through others",
+    },
+  ];
+  for (const { title, files, fault } of cases)
+    control(`positive control: ${title} is reported`, () => {
+      const faults = faultsOf(files);
+      assert.ok(faults.includes(fault), `${fault}\n\n${faults.join("\n")}`);
+    });
+
+  control("positive control: an exception that is not needed any more is reported", () => {
+    const idle = "cli/verify -> cli/test";
+    const faults = faultsOf(sources, { ...exceptions, packages: [...exceptions.packages, idle] });
+    assert.deepEqual(faults, [`${idle}: not needed any more`]);
+  });
+});

@@ -1,0 +1,169 @@
+import { posix } from "node:path";
+import { importsIn, type Import } from "./imports.ts";
+
+/** A source file of the packages. */
+export interface Source {
+  /** From the repository's folder. */
+  readonly path: string;
+  readonly text: string;
+}
+
+/** A folder of sources. A module is a room with rooms in it, or a single room. */
+export interface Room {
+  readonly folder: string;
+  /** The module's folder; that of the room itself if it is a module. */
+  readonly module: string;
+  /** The package that will have the room: `core`, `readers`, `gate`, `console`, `records`, `workbench` or `agent`. */
+  readonly package: string;
+  /** The rooms of the same module that it may import; a module has none. */
+  readonly mayImport: readonly string[];
+}
+
+/** Which packages the rooms of a package may import. */
+const packages: Readonly<Record<string, readonly string[]>> = {
+  core: ["core"],
+  readers: ["core", "readers"],
+  gate: ["core", "readers", "gate", "console"],
+  console: ["core", "gate", "console"],
+  records: ["core", "readers", "gate", "records"],
+  workbench: ["core", "readers", "gate", "records", "workbench"],
+  agent: ["agent"],
+};
+
+/** The imports that break a rule today, as `FROM -> TO`. A line that is no longer needed is reported. */
+export interface Exceptions {
+  /** Imports of types from a room above. */
+  readonly types: readonly string[];
+  /** Imports between packages. */
+  readonly packages: readonly string[];
+}
+
+const headerLinesMax = 10;
+const parsed = new WeakMap<Source, readonly FileImport[]>();
+const modules = /^packages\/(?:agent\/src|[^/]+\/src\/[^/]+)/;
+
+/** Returns the rooms by folder, and what is wrong with their headers. */
+export function readRooms(files: readonly Source[]): { rooms: ReadonlyMap<string, Room>; faults: readonly string[] } {
+  const rooms = new Map<string, Room>();
+  const faults: string[] = [];
+  const texts = new Map(files.map(({ path, text }) => [path, text]));
+  for (const folder of new Set(files.map(({ path }) => posix.dirname(path)))) {
+    const [module] = modules.exec(folder) ?? [];
+    if (module === undefined) continue;
+    const header = /^\/\*\*\n(.*?)\n \*\//s.exec(texts.get(`${folder}/mod.ts`) ?? "")?.[1];
+    if (header === undefined) {
+      faults.push(`${folder} has no mod.ts that begins with a header`);
+      continue;
+    }
+    const lines = header.split("\n").length;
+    if (lines > headerLinesMax && folder !== module)
+      faults.push(`${folder}/mod.ts has a header of ${lines} lines, over ${headerLinesMax}`);
+    const text = header.replaceAll(/\s*\n \* ?/g, " ");
+    const [, owner = ""] = /Package: (\w+)\./.exec(text) ?? [];
+    const [, list] = /May import: ([^.]*)\./.exec(text) ?? [];
+    for (const words of ["Promises: ", "Does not: ", ...(folder === module ? [] : ["May import: "])])
+      if (!text.includes(words)) faults.push(`${folder}/mod.ts does not say "${words.trim()}"`);
+    if (packages[owner] === undefined)
+      faults.push(`${folder}/mod.ts does not say "Package:" with one of ${Object.keys(packages).join(", ")}`);
+    const names = list === undefined || list === "nothing" ? [] : list.split(", ");
+    rooms.set(folder, { folder, module, package: owner, mayImport: names.map((name) => `${module}/${name}`) });
+  }
+  return { rooms, faults };
+}
+
+/** Returns the imports that the headers do not allow, and headers that allow too much or allow a circle. */
+export function wrongImports(
+  files: readonly Source[],
+  rooms: ReadonlyMap<string, Room>,
+  exceptions: Exceptions,
+): readonly string[] {
+  const imports = files.flatMap((file) =>
+    parsed.getOrInsertComputed(file, ({ path, text }) =>
+      importsIn(path, text).map((each) => ({ ...each, from: path })),
+    ),
+  );
+  const inside = imports.filter(({ to }) => rooms.has(posix.dirname(to)));
+  return [
+    ...circles(rooms),
+    ...wrongInModules(inside, rooms, exceptions.types),
+    ...wrongRoots(inside, rooms),
+    ...wrongBetweenPackages(inside, rooms, exceptions.packages),
+  ];
+}
+
+type FileImport = Import & { readonly from: string };
+
+/** The rooms that a room may import, and those that these may import. */
+function below(room: Room, rooms: ReadonlyMap<string, Room>): ReadonlySet<string> {
+  const found = new Set(room.mayImport);
+  for (const each of found) for (const next of rooms.get(each)?.mayImport ?? []) found.add(next);
+  return found;
+}
+
+function circles(rooms: ReadonlyMap<string, Room>): readonly string[] {
+  return [...rooms.values()].flatMap((room) => [
+    ...(below(room, rooms).has(room.folder) ? [`${room.folder} may import itself, through others`] : []),
+    ...room.mayImport.filter((name) => !rooms.has(name)).map((name) => `${room.folder} may import ${name}: no room`),
+  ]);
+}
+
+/** Imports from one room of a module to another. */
+function wrongInModules(
+  imports: readonly FileImport[],
+  rooms: ReadonlyMap<string, Room>,
+  types: readonly string[],
+): readonly string[] {
+  const used = new Set<string>();
+  const wrong = new Set<string>();
+  for (const { from, to, isType } of imports) {
+    const [room, other] = [rooms.get(posix.dirname(from)), rooms.get(posix.dirname(to))];
+    if (room === undefined || other === undefined || room === other || room.module !== other.module) continue;
+    if (room.folder === room.module || other.folder === other.module) continue;
+    const line = `${short(from)} -> ${short(to)}`;
+    if (isType && types.includes(line)) used.add(line);
+    else if (room.mayImport.includes(other.folder)) used.add(`${room.folder} ${other.folder}`);
+    else wrong.add(isType ? `${line}, a type of a room above` : `${line}, which ${room.folder}/mod.ts does not allow`);
+  }
+  const idle = [...rooms.values()].flatMap(({ folder, mayImport }) =>
+    mayImport.filter((name) => !used.has(`${folder} ${name}`)).map((name) => `${folder} does not import ${name}`),
+  );
+  return [...wrong, ...idle, ...types.filter((line) => !used.has(line)).map((line) => `${line}: not needed any more`)];
+}
+
+/**
+ * Files in a module's own folder, beside its rooms. Each is above all rooms, because it imports some, or below all of
+ * them, because rooms import it.
+ */
+function wrongRoots(imports: readonly FileImport[], rooms: ReadonlyMap<string, Room>): readonly string[] {
+  const isRoot = (path: string): boolean => rooms.get(posix.dirname(path))?.module === posix.dirname(path);
+  const moduleOf = (path: string): string | undefined => rooms.get(posix.dirname(path))?.module;
+  const own = imports.filter(({ from, to }) => moduleOf(from) === moduleOf(to));
+  const lower = new Set(own.filter(({ from, to }) => !isRoot(from) && isRoot(to)).map(({ to }) => to));
+  for (const path of lower) for (const { from, to } of own) if (from === path && isRoot(to)) lower.add(to);
+  return own
+    .filter(({ from, to }) => lower.has(from) && !isRoot(to))
+    .map(({ from, to }) => `${short(from)} -> ${short(to)}, but rooms import ${short(from)}`);
+}
+
+function wrongBetweenPackages(
+  imports: readonly FileImport[],
+  rooms: ReadonlyMap<string, Room>,
+  known: readonly string[],
+): readonly string[] {
+  const used = new Set<string>();
+  const wrong = new Set<string>();
+  for (const { from, to, isLater, isType } of imports) {
+    const [room, other] = [rooms.get(posix.dirname(from)), rooms.get(posix.dirname(to))];
+    if (room === undefined || other === undefined || isLater || isType) continue;
+    if (packages[room.package]?.includes(other.package) !== false) continue;
+    const line = `${short(room.folder)} -> ${short(other.folder)}`;
+    if (known.includes(line)) used.add(line);
+    else wrong.add(`${short(from)} -> ${short(to)}: ${room.package} must not import ${other.package}`);
+  }
+  return [...wrong, ...known.filter((line) => !used.has(line)).map((line) => `${line}: not needed any more`)];
+}
+
+/** A path without the folders that all paths of a package share: `contract/text/yaml.ts`. */
+function short(path: string): string {
+  return path.replace(/^packages\/(?:agent\/src|[^/]+\/src)\//, (whole) => (whole.includes("/agent/") ? "agent/" : ""));
+}
