@@ -11,7 +11,8 @@ export interface Person {
   readonly reload: () => Promise<{ readonly status: number; readonly json: any }>;
 }
 
-const patienceMs = 20_000;
+/** A host of an agent may take a minute to start on a busy machine. */
+const patienceMs = 120_000;
 
 /** Creates a person with a key of her own. `folder` is the gate's, and has the operator's key. */
 export async function startPerson(address: string, folder: string): Promise<Person> {

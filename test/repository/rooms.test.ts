@@ -1,13 +1,15 @@
 /**
  * Goal: inside a module no import runs up, so that a reader can start at the ground and a room can move to another
  * package. Method: each folder has a `mod.ts` whose header says which rooms it may import. The parser reads all imports
- * and compares. Controls: an import, a header and an exception too many are each reported.
+ * and compares. The tables of ARCHITECTURE.md and the picture docs/modules.svg are made from the same (UPDATE_GOLDEN=1
+ * writes them). Controls: an import, a header and an exception too many are each reported.
  */
 import assert from "node:assert/strict";
-import { globSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { control } from "../support/controls/control.ts";
+import { roomPicture, roomTables } from "../support/rooms-page.ts";
 import { readRooms, wrongImports, type Exceptions, type Source } from "../support/rooms.ts";
 import { root } from "../support/tracked.ts";
 
@@ -47,12 +49,36 @@ function changed(folder: string, from: string, to: string): readonly Source[] {
   return sources.map((each) => (each.path === path ? { path, text: each.text.replace(from, to) } : each));
 }
 
+function headerOf(contents: string): string {
+  const paragraphs = [contents, "Promises: a.", "Does not: b.", "Package: gate. May import: nothing."];
+  return `/**\n${paragraphs.map((text) => ` * ${text}`).join("\n *\n")}\n */\n`;
+}
+
 suite("rooms", () => {
   test("each folder has a header of at most ten lines, and no import runs up", (t) => {
     const { rooms } = readRooms(sources);
     t.diagnostic(`${rooms.size} rooms and modules, ${sources.length} files`);
     assert.ok(rooms.size > 60);
     assert.deepEqual(faultsOf(sources), []);
+  });
+
+  test("the tables of ARCHITECTURE.md and the picture of modules are those of the sources", () => {
+    const { rooms } = readRooms(sources);
+    const page = join(root, "ARCHITECTURE.md");
+    const picture = join(root, "docs", "modules.svg");
+    const region = /(<!-- rooms: [^>]*-->\n)[^]*?(<!-- \/rooms -->)/;
+    const text = readFileSync(page, "utf8");
+    assert.match(text, region);
+    const expected = text.replace(region, (_, open: string, close: string) =>
+      [open, roomTables(sources, rooms), `\n${close}`].join(""),
+    );
+    const drawn = roomPicture(sources, rooms);
+    if (process.env["UPDATE_GOLDEN"] === "1") {
+      writeFileSync(page, expected);
+      writeFileSync(picture, drawn);
+    }
+    assert.equal(readFileSync(page, "utf8"), expected);
+    assert.equal(existsSync(picture) ? readFileSync(picture, "utf8") : undefined, drawn);
   });
 
   const cases: readonly { readonly title: string; readonly files: readonly Source[]; readonly fault: string }[] = [
@@ -96,7 +122,7 @@ suite("rooms", () => {
     },
     {
       title: "a header that is too long",
-      files: changed("gate/admin", " * Acts of", `${" * More words.\n".repeat(10)} * Acts of`),
+      files: changed("gate/admin", " * Does not:", `${" * More words.\n".repeat(10)} * Does not:`),
       fault: "packages/svc-gate/src/gate/admin/mod.ts has a header of 17 lines, over 10",
     },
     {
@@ -115,6 +141,13 @@ suite("rooms", () => {
       const faults = faultsOf(files);
       assert.ok(faults.includes(fault), `${fault}\n\n${faults.join("\n")}`);
     });
+
+  control("positive control: an old table and an old picture are noticed", () => {
+    const files = [...sources, { path: "packages/svc-gate/src/gate/attic/mod.ts", text: headerOf("Old things.") }];
+    const { rooms } = readRooms(files);
+    assert.ok(!readFileSync(join(root, "ARCHITECTURE.md"), "utf8").includes(roomTables(files, rooms)));
+    assert.notEqual(readFileSync(join(root, "docs", "modules.svg"), "utf8"), roomPicture(files, rooms));
+  });
 
   control("positive control: an exception that is not needed any more is reported", () => {
     const idle = "cli/verify -> cli/test";

@@ -27,11 +27,9 @@ export function commitsAfter(
   path: string,
   { changing, environment = process.env }: Choice = {},
 ): readonly Commit[] | string {
-  if (!existsSync(join(folder, ".git"))) return "this folder is not a git checkout";
+  const unknown = unknownHistory(folder, environment);
+  if (unknown !== undefined) return unknown;
   const git = (...given: string[]): string => runGit(folder, given, environment);
-  const asked = spawnSync("git", ["rev-parse", "--is-shallow-repository"], { cwd: folder, env: environment });
-  if (asked.error !== undefined) return "git is not installed";
-  if (String(asked.stdout).trim() === "true") return "the clone is shallow";
   if (git("rev-list", "--all", "--max-count=1") === "") return `${path} is not committed yet`;
   // A merge can be shown as adding the file too, and so can a commit that brings it back.
   const adding = (to: string): readonly string[] => [
@@ -42,6 +40,14 @@ export function commitsAfter(
   const range = ["HEAD", "--not", ...first, ...(changing === undefined ? [] : ["--", changing])];
   const records = git("log", "-z", "--full-history", "--format=%H%n%P%n%s%n%b", ...range).split("\0");
   return records.filter((record) => record !== "").map(commitOf);
+}
+
+/** Returns why a folder's history cannot be read; undefined if it can. */
+export function unknownHistory(folder: string, environment = process.env): string | undefined {
+  if (!existsSync(join(folder, ".git"))) return "this folder is not a git checkout";
+  const asked = spawnSync("git", ["rev-parse", "--is-shallow-repository"], { cwd: folder, env: environment });
+  if (asked.error !== undefined) return "git is not installed";
+  return String(asked.stdout).trim() === "true" ? "the clone is shallow" : undefined;
 }
 
 function commitOf(record: string): Commit {

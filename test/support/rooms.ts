@@ -13,6 +13,8 @@ export interface Room {
   readonly folder: string;
   /** The module's folder; that of the room itself if it is a module. */
   readonly module: string;
+  /** The first paragraph of the header. */
+  readonly contents: string;
   /** The package that will have the room: `core`, `readers`, `gate`, `console`, `records`, `workbench` or `agent`. */
   readonly package: string;
   /** The rooms of the same module that it may import; a module has none. */
@@ -66,7 +68,17 @@ export function readRooms(files: readonly Source[]): { rooms: ReadonlyMap<string
     if (packages[owner] === undefined)
       faults.push(`${folder}/mod.ts does not say "Package:" with one of ${Object.keys(packages).join(", ")}`);
     const names = list === undefined || list === "nothing" ? [] : list.split(", ");
-    rooms.set(folder, { folder, module, package: owner, mayImport: names.map((name) => `${module}/${name}`) });
+    const [contents = ""] = text
+      .trim()
+      .replace(/^\* /, "")
+      .split(/\s{2,}/);
+    rooms.set(folder, {
+      folder,
+      module,
+      contents,
+      package: owner,
+      mayImport: names.map((name) => `${module}/${name}`),
+    });
   }
   return { rooms, faults };
 }

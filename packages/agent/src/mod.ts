@@ -1,8 +1,8 @@
 /**
  * The commands for machines where agents run: `hook`, `mcp` and `doctor`.
  *
- * Promises: each command asks a gate over HTTP, and runs nothing that the gate did not allow. `hook` needs one file and
- * no other package.
+ * Promises: `hook` and `mcp` ask a gate over HTTP, and let nothing run that the gate did not allow. `hook` needs one file
+ * and no other package.
  *
  * Does not: decide, or import the server. An agent's machine does not need it.
  *

@@ -1,7 +1,7 @@
 /**
- * `svc-gate doctor`: runs an agent host against a stand-in gate, and reports whether it obeys.
+ * `svc-gate doctor`: runs an agent host with a stand-in gate, and reports calls that ran without ALLOW.
  *
- * Promises: the host runs in a folder of its own, with a fake key and a scripted model.
+ * Promises: the host gets a home folder, a key and a scripted model of the doctor's own.
  *
  * Does not: change the host's own settings.
  *

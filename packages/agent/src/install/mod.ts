@@ -1,7 +1,7 @@
 /**
  * `svc-gate hook install`: writes the hook into the settings of an agent host.
  *
- * Promises: other settings stay as they were; a file that cannot be read is not written.
+ * Promises: changes are shown before they are written, and `--undo` restores the earlier settings.
  *
  * Does not: run the host.
  *

@@ -1,9 +1,9 @@
 /**
- * `svc-gate mcp`: stands before an MCP server and asks the gate before each call.
+ * `svc-gate mcp`: a proxy for an MCP server that asks the gate before each tool call.
  *
- * Promises: nothing reaches the server or the model that was neither accepted nor allowed.
+ * Promises: a tool call reaches the server only if a person accepted the tool and the gate answered ALLOW.
  *
- * Does not: decide: the gate does.
+ * Does not: decide about accepted tools; the gate does.
  *
  * Package: agent. May import: nothing.
  */

@@ -1,7 +1,7 @@
 /**
- * A scripted model behind the protocols of four vendors, for `doctor` and for tests.
+ * A scripted model behind four protocols of three vendors, for `doctor` and for tests.
  *
- * Promises: it says exactly what its script says.
+ * Promises: it gives the same answer to a repeated request.
  *
  * Does not: ask a real model.
  *

@@ -1,9 +1,9 @@
 /**
- * The pages for people who decide, as one program for browsers.
+ * The console: a program for browsers, for people who decide, read receipts or operate the gate.
  *
- * Promises: a text of an agent is shown as text, never as markup.
+ * Promises: an agent's text is shown as text, never as markup.
  *
- * Does not: decide what a person may do: the gate refuses.
+ * Does not: enforce rights; the gate does.
  *
  * Package: console.
  */

@@ -1,8 +1,8 @@
 /**
  * The service: it takes checks over HTTP, decides, records and answers.
  *
- * Promises: no answer leaves before its receipt is on disk; a mode may soften a decision but never creates one;
- * mistakes in the settings are reported before the gate listens; a fault ends the process.
+ * Promises: no answer leaves before its receipt is on disk; a mode may soften a decision, and never makes it
+ * stricter; mistakes in the settings are reported before the gate listens; a fault of the root's ledger ends the process.
  *
  * Does not: print, read a command line, or know the workbench for contracts. The part that serves has start/mod.ts.
  *

@@ -1,7 +1,7 @@
 /**
  * Statements about a contract without a call: what it can never do, and how it differs from another one.
  *
- * Promises: it reports nothing that the engine does not confirm, and reports unknown results as unknown. Pure, apart
+ * Promises: a difference of verdicts is confirmed by the engine, and an unknown result is reported as unknown. Pure, apart
  * from the solver, which is loaded when contracts are compared.
  *
  * Does not: decide calls, read files or receipts, change a contract.

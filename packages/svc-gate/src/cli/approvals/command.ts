@@ -132,7 +132,7 @@ export function denyCommand(id: string, options: DenyOptions): Promise<Outcome> 
   return decide(id, "deny", options, { comment: comment ?? "", ...(scope !== undefined && { scope }) });
 }
 
-/** The hash is that of the row that asked: the person names it, or sees the call first and passes it on. */
+/** The hash is that of the row that asked. Without `--hash` it is that of the call as the gate shows it now. */
 async function decide(
   id: string,
   decision: "approve" | "deny",

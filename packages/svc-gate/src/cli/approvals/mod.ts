@@ -1,7 +1,7 @@
 /**
- * `svc-gate approvals`: a person decides calls and grants at a terminal.
+ * `svc-gate approvals` and `svc-gate grants`: a person decides calls and makes grants at a terminal.
  *
- * Promises: the person sees the whole call before the decision.
+ * Promises: `approvals show` prints the whole call; nothing is cut.
  *
  * Does not: decide without a running gate.
  *

@@ -1,7 +1,7 @@
 /**
- * `svc-gate verify --deep`: decides every check again and compares it with its receipt.
+ * `svc-gate verify --deep`: decides checks again, folds counters again, and compares both with the ledger.
  *
- * Promises: every difference is reported with its row.
+ * Promises: differences are counted, and the first is reported with its row.
  *
  * Does not: repair anything.
  *

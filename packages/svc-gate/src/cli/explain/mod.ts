@@ -1,9 +1,9 @@
 /**
- * `svc-gate explain` and POST /explain: how a verdict is reached, with the value of every operand.
+ * `svc-gate explain` and POST /explain: how a verdict is reached, with the values of operands.
  *
- * Promises: the explanation decides again and says so if the verdict differs from the recorded one.
+ * Promises: it decides a receipt again, and reports if verdict, rule or reason differ.
  *
- * Does not: record or count.
+ * Does not: write a receipt or change a counter.
  *
  * Package: records. May import: replay.
  */

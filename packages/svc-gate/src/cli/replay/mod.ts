@@ -1,7 +1,7 @@
 /**
- * `svc-gate replay`: decides recorded calls again, under the recorded or another contract.
+ * `svc-gate replay`: decides recorded calls again, under their own contract or another one.
  *
- * Promises: counters are computed from the same rows, and calls that cannot be decided again are counted.
+ * Promises: counters are computed again from the rows; calls that cannot be decided again are reported.
  *
  * Does not: write rows.
  *

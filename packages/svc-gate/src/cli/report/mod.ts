@@ -1,7 +1,7 @@
 /**
- * `svc-gate report`: what the rules did and what people decided, counted from receipts.
+ * `svc-gate report` and GET /report: what the rules did, what people decided, and what enforce mode would ask.
  *
- * Promises: memory is bounded for any history.
+ * Promises: a table has at most 10,000 names; the rest are counted together.
  *
  * Does not: change a ledger.
  *

@@ -1,7 +1,7 @@
 /**
- * `svc-gate test`: decides the calls of test files as the gate would, and compares.
+ * `svc-gate test`: decides the calls of test files as the gate would, and compares the results.
  *
- * Promises: the calls of a file share one history, and coverage names each condition that no test made true and false.
+ * Promises: the calls of a case share one history; coverage names each condition that was never true, or never false.
  *
  * Does not: open a ledger or a port.
  *

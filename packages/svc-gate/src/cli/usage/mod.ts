@@ -1,7 +1,7 @@
 /**
- * The command line: names, options and help of each command, which is loaded when it is called.
+ * Names, options and help of most commands; the code of a command is loaded when it is called.
  *
- * Promises: help and mistakes load no command.
+ * Promises: help and unknown options load no command.
  *
  * Does not: implement a command.
  *

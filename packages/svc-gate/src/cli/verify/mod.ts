@@ -1,7 +1,7 @@
 /**
  * `svc-gate verify`: verifies a ledger, an export or a proof, without a gate.
  *
- * Promises: the exit code says whether something was changed, or could not be read.
+ * Promises: the exit code is 0 if no check failed, 1 if one failed, 2 for unusable input.
  *
  * Does not: repair anything.
  *

@@ -1,9 +1,9 @@
 /**
- * The pages of the console, one file each.
+ * The pages of the console, one file each, and their parts.
  *
- * Promises: a page is loaded when it is opened, and its filters are in its address.
+ * Promises: only the inbox and the sign-in load with the console; filters are in the address.
  *
- * Does not: keep state between pages.
+ * Does not: keep state between pages, except drafts of comments.
  *
  * Package: console. May import: nothing.
  */

@@ -1,9 +1,10 @@
 /**
- * The check of expressions: names, types, presence, and the constant parts.
+ * The check of expressions, limits and reasons: names, types, present members, constant values.
  *
- * Promises: an expression that passes reads no member that may be absent, and compares no text with a number.
+ * Promises: an expression that passes reads no absent member by a fixed name, and compares no declared text with a
+ * declared number.
  *
- * Does not: read YAML, or know rules.
+ * Does not: parse text, or know rules.
  *
  * Package: core. May import: core, functions, plan, text, value.
  */

@@ -307,7 +307,7 @@ class ContractCompiler {
     return plans;
   }
 
-  /** Checks definitions that no rule uses in an empty scope: otherwise their errors would not be seen. */
+  /** Reports definitions that no expression uses: their errors would not be seen. */
   #checkUnusedLets(): void {
     for (const lets of [this.#document.lets, ...this.#document.rules.map((rule) => rule.lets)]) {
       for (const [name, syntax] of lets) {

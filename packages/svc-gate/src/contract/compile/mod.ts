@@ -1,7 +1,8 @@
 /**
- * Compilation: documents become the plan of each tool, with rules, counters, keys and approvals.
+ * Compilation: documents become the plan of each tool, with its rules, counters, counter keys and approvals.
  *
- * Promises: all errors of all contracts are reported together; a compiled contract is immutable.
+ * Promises: errors of all contracts are reported together, but some checks wait for the others; a compiled contract is
+ * immutable.
  *
  * Does not: read files, or decide a call.
  *

@@ -1,7 +1,7 @@
 /**
- * The forms of a checked contract: typed expressions, counters, functions, decisions.
+ * The data types of a checked contract: typed expressions, counters, functions, decisions.
  *
- * Promises: each expression has a type, and each read of an optional member has a proof that the member is present.
+ * Promises: each expression has a type, and a `member` node reads only a member that was proven present.
  *
  * Does not: check, plan or decide.
  *

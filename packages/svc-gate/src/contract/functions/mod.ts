@@ -1,5 +1,5 @@
 /**
- * The table of the functions that conditions may call. Each list of functions has its own room.
+ * The table of the functions that conditions may call. The folders below implement them, by subject.
  *
  * Promises: every function has examples, which run as tests.
  *

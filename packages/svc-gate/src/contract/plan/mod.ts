@@ -1,7 +1,7 @@
 /**
  * Plans: a typed expression becomes a function over one call.
  *
- * Promises: an evaluation ends within its budget of steps, with a value or an `EvaluationError`.
+ * Promises: an evaluation returns a value or throws `EvaluationError`, also if the steps of its context run out.
  *
  * Does not: resolve names, or decide.
  *

@@ -1,9 +1,9 @@
 /**
- * The decision: it prepares a call, plans its look-ups of counters, and decides.
+ * The decision on a call: prepare it, plan its look-ups of counters, decide; also recount recorded checks.
  *
- * Promises: the same call, facts, counters and time give the same decision; `decide` never throws.
+ * Promises: the same contracts, call, caller, facts, counters and time give the same decision; `decide` never throws.
  *
- * Does not: read a clock or a counter, or keep state.
+ * Does not: read a clock or the ledger, or keep state.
  *
  * Package: core. May import: compile, core, plan, schema, value.
  */

@@ -1,7 +1,7 @@
 /**
- * The schemas of inputs and facts: they are read, and values are validated by them.
+ * The schemas of inputs and facts: the code that reads them, and validates values against them.
  *
- * Promises: a schema outside the published subset is reported; validation names the first mismatch.
+ * Promises: a used schema outside the published subset is reported; validation names the first mismatch.
  *
  * Does not: load a schema from elsewhere.
  *

@@ -37,7 +37,7 @@ import { toJson, type YamlEntry, type YamlMap, type YamlNode } from "../text/yam
 /** The schema's role: an input must close its objects explicitly, and facts have a reserved name. */
 export type SchemaPlace = "input" | "platform";
 
-/** Compiles the published subset of JSON Schema 2020-12. Problems go to the report; a broken part accepts nothing. */
+/** Compiles the published subset of JSON Schema 2020-12. Problems go to the report. */
 export function readSchema(
   node: YamlNode,
   place: SchemaPlace,
@@ -160,6 +160,8 @@ class SchemaReader {
     const entry = node.entries.get("type");
     if (entry === undefined) return undefined;
     const items = entry.value.kind === "list" ? entry.value.items : [entry.value];
+    if (items.length === 0)
+      this.#report.add("schema", entry.value.span, "`type` is an empty list", `types are ${jsonTypes.join(", ")}`);
     return items.flatMap((item) => {
       const name = item.kind === "scalar" ? (item.value === null ? "null" : item.text) : "";
       const type = jsonTypes.find((candidate) => candidate === name);

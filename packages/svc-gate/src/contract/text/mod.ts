@@ -1,7 +1,7 @@
 /**
  * The text of contracts and mandates: YAML, documents, expressions, and diagnostics with their places.
  *
- * Promises: every node keeps its place in the file, and all problems of a file are reported together.
+ * Promises: every node keeps its place in the file, and its problems are reported together, unless its YAML is invalid.
  *
  * Does not: resolve names, or know types.
  *

@@ -1,5 +1,5 @@
 /**
- * The values of expressions and their types: exact numbers, times, patterns, lists and maps.
+ * The values of expressions and their types: exact numbers, texts, times, lists and maps; also patterns.
  *
  * Promises: arithmetic is exact, and matching a pattern takes linear time.
  *

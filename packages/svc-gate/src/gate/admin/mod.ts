@@ -1,7 +1,7 @@
 /**
- * Acts of an operator on a ledger that no gate serves.
+ * An operator's acts on a ledger that no gate in this process serves.
  *
- * Promises: each act writes the same row as a gate would.
+ * Promises: no act changes the contract or the mode.
  *
  * Does not: serve requests, or check keys.
  *

@@ -1,7 +1,7 @@
 /**
- * Which requests may wait: the queue, batches, the places of open requests, and reading beside checks.
+ * Which requests may wait: the queue, batches, places of open requests and reports, the valve of refusals.
  *
- * Promises: memory is bounded, and a request that finds no place is refused at once.
+ * Promises: waiting calls use bounded memory. A request that finds no place does not wait for one.
  *
  * Does not: decide calls.
  *

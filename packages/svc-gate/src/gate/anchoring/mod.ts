@@ -1,8 +1,9 @@
 /**
- * Anchors keep heads of the ledger outside of the gate, so that nobody can truncate or rewrite the ledger unnoticed.
- * Sinks receive checkpoints, and witnesses cosign them. See docs/guides/anchors.md.
+ * Anchors: they keep heads of the ledger outside the gate, in sinks and at witnesses. A comparison with them shows rows
+ * that were cut off or rewritten. See docs/guides/anchors.md.
  *
- * Promises: a head that differs from an observed one is reported, and never sent on.
+ * Promises: a slow or failing anchor never affects a check; a start refuses a ledger that contradicts an anchor, unless
+ * an operator stated the loss.
  *
  * Does not: sign heads.
  *

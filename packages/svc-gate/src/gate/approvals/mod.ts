@@ -1,9 +1,9 @@
 /**
- * Approvals in one batch: open questions, people's decisions, grants and stops.
+ * Approvals on one ledger: waiting calls, people's decisions, grants, and requests for stops.
  *
- * Promises: an approval is used once, by the call that the person was shown.
+ * Promises: an approval lets one call through: the shown one, except for members that the contract leaves unbound.
  *
- * Does not: know routes or pages.
+ * Does not: serve routes or pages.
  *
  * Package: gate. May import: admin, admission, keys, policy, request.
  */

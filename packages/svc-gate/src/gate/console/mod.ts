@@ -1,7 +1,7 @@
 /**
  * The console's server side: files of the page, sessions, and the code for the first sign-in.
  *
- * Promises: a session is a sealed cookie without rights; the key's rights are read at each request.
+ * Promises: a session's cookie is sealed, has no scopes, and opens nothing without the page's secret.
  *
  * Does not: decide what a page shows.
  *

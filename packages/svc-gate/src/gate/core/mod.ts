@@ -1,9 +1,9 @@
 /**
- * The decision of a batch: look up, decide, append, commit.
+ * The decision of a batch: look up counters, decide calls, append rows, commit.
  *
- * Promises: no answer leaves before its receipt is on disk; a mode softens a decision but never creates one.
+ * Promises: no answer leaves before its receipt is on disk; a mode may soften a decision, and never makes it stricter.
  *
- * Does not: know HTTP.
+ * Does not: read requests, or send answers.
  *
  * Package: gate. May import: admission, approvals, policy, telemetry.
  */

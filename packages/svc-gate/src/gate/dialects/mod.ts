@@ -1,7 +1,7 @@
 /**
- * How agent hosts describe calls to a hook: one table of members and words for each host.
+ * How agent hosts describe calls to a hook: one table for each host.
  *
- * Promises: two different tools never get one name; a call that cannot be read is refused.
+ * Promises: a name that two known servers could have is refused, not guessed.
  *
  * Does not: ask the gate, or serve routes.
  *

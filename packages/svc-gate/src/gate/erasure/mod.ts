@@ -1,9 +1,9 @@
 /**
- * Erasure of personal data from receipts, on request or by age.
+ * Erasure of parts of receipts, on request or by age.
  *
  * Promises: the chain and all proofs stay valid, and a row records what was erased.
  *
- * Does not: decide what must be erased.
+ * Does not: erase whole rows, or rows of acts.
  *
  * Package: gate. May import: admin, policy, request, settings.
  */

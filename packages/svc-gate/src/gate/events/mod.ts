@@ -1,9 +1,9 @@
 /**
- * The events that people and other systems follow: read from rows, searched and streamed.
+ * The events that people and other systems follow: read from rows, with reminders, and streamed.
  *
- * Promises: events are in the order of rows, and a reader can continue after any of them.
+ * Promises: events of rows come in the order of rows, and a reader can continue after each.
  *
- * Does not: write rows.
+ * Does not: store events.
  *
  * Package: gate. May import: admission.
  */

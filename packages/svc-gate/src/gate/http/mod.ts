@@ -1,9 +1,9 @@
 /**
- * The routes and the server.
+ * The routes and the two servers.
  *
- * Promises: a request without a valid key is refused before its body is read; every refusal is in one table.
+ * Promises: the API, except /health, refuses a request without a valid key before it reads the body.
  *
- * Does not: decide: it hands calls to the service.
+ * Does not: reach a verdict; the room core does.
  *
  * Package: gate. May import: admission, anchoring, approvals, console, console/oidc, dialects, erasure, events, keys,
  * notify, outcomes, policy, request, service, settings, telemetry.

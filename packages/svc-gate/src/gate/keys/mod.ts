@@ -1,9 +1,9 @@
 /**
- * API keys: their records, the ring of valid keys, scopes, rates, and the requests that change them.
+ * API keys: their records, the ring of keys, scopes, rates, and the requests that change keys.
  *
- * Promises: only digests of keys are kept; a change of a key is a row of the root ledger.
+ * Promises: the ledger has only digests of keys; an administrator's change of a key is a row of the root's ledger.
  *
- * Does not: answer requests.
+ * Does not: serve routes.
  *
  * Package: gate. May import: admin, policy, request, settings.
  */

@@ -1,9 +1,9 @@
 /**
- * Notifications: events are sent to endpoints as signed webhooks (Standard Webhooks 1.0).
+ * Notifications: events are sent to endpoints as webhooks, signed (Standard Webhooks 1.0) or in Slack's form.
  *
- * Promises: each event is sent at least once, with retries over three days; addresses and secrets are never logged.
+ * Promises: events are sent again for three days until they are taken; addresses and secrets are never logged.
  *
- * Does not: choose what an event says.
+ * Does not: store what an event says.
  *
  * Package: gate. May import: events, settings, telemetry.
  */

@@ -1,7 +1,7 @@
 /**
- * Outcomes: what became of calls, and the events of counters that they take back.
+ * Outcomes of calls: what became of a call, and what it adds to counters or takes back.
  *
- * Promises: an outcome only changes what its own call added.
+ * Promises: an outcome takes back only events of its own call.
  *
  * Does not: decide calls.
  *

@@ -1,5 +1,5 @@
 /**
- * What is in force: contracts from files, the mode, counters, stops, the clock, and the rows that change them.
+ * The policy in force on a ledger: contracts, mode, counters and stops. Also the clock, and rows of acts.
  *
  * Promises: contracts and mode change between two batches, never within one.
  *

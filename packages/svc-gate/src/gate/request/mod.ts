@@ -1,7 +1,7 @@
 /**
- * The bodies of administrative requests: JSON objects with known members.
+ * Bodies of requests: strict JSON with known members. It also sends JSON answers.
  *
- * Promises: an unknown or wrong member is refused by name.
+ * Promises: an unknown member is refused by name, and bad JSON by line and column.
  *
  * Does not: know a route.
  *

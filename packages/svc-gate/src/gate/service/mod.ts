@@ -1,9 +1,9 @@
 /**
- * A gate and its tenants: contracts, ledger, keys and desks of one tenant, opened and closed together.
+ * The gates of one process, for the root and each tenant: each has its own contracts, ledger and desks.
  *
- * Promises: a change of contracts takes effect between two batches; a fault ends the process.
+ * Promises: a change of contracts takes effect between two batches; a tenant's fault ends only that tenant.
  *
- * Does not: know HTTP, or read settings.
+ * Does not: read requests, or the environment.
  *
  * Package: gate. May import: admission, anchoring, approvals, core, erasure, events, keys, notify, outcomes, policy,
  * settings, telemetry.

@@ -1,7 +1,7 @@
 /**
- * The values of settings: rates, moments, tenants, private files, loopback addresses.
+ * Shared readers: rates, moments, the tenants file, private files, loopback addresses.
  *
- * Promises: a mistake is reported with its place before the gate listens.
+ * Promises: a mistake in the tenants file is reported with its line; a private file is never quoted.
  *
  * Does not: read the environment.
  *

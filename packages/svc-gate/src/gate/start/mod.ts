@@ -1,9 +1,9 @@
 /**
- * The start of a gate that serves, and its settings. It is the only door that leads to Fastify.
+ * The start of a gate that serves, and its settings. Nothing else loads Fastify.
  *
- * Promises: mistakes in the settings are reported before the gate listens.
+ * Promises: the gate listens only after it has read its settings and the root's contracts.
  *
- * Does not: print, or read a command line.
+ * Does not: parse a command line, or print anything but the log.
  *
  * Package: gate. May import: admission, anchoring, approvals, console, console/oidc, core, http, keys, notify, policy,
  * service, settings, telemetry.

@@ -1,9 +1,9 @@
 /**
  * Metrics, traces and the stages of a check.
  *
- * Promises: observing a check takes nanoseconds and cannot fail it.
+ * Promises: no check waits for an observer or a collector.
  *
- * Does not: send anything, or write logs.
+ * Does not: serve routes, or decide calls.
  *
  * Package: gate. May import: nothing.
  */

@@ -1,9 +1,10 @@
 /**
- * One row of the ledger: its leaf, its evidence, the readable receipt, and the record of erased parts.
+ * The rows of the ledger: leaf, evidence, receipt, verification, and what rows say about approvals, grants, stops,
+ * outcomes and erasures.
  *
- * Promises: a leaf and its evidence have one spelling, which every verifier can repeat.
+ * Promises: a leaf has one spelling, and every verifier can recompute its hash and its evidence digest.
  *
- * Does not: know other rows, files or databases.
+ * Does not: read files or databases.
  *
  * Package: core. May import: nothing.
  */

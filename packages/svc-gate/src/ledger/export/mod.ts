@@ -1,7 +1,7 @@
 /**
- * Exports of a ledger: written, read and verified offline, in the format of spec/export.md.
+ * Exports of a ledger in the format of spec/export.md: written from it, read and verified without it.
  *
- * Promises: an export that verifies holds every row under its signed head.
+ * Promises: an export that verifies holds the leaf of every row under its signed head.
  *
  * Does not: open a ledger.
  *

@@ -1,7 +1,7 @@
 /**
- * Reading a ledger from its beginning: walks that verify, queries, the head pin, and observed heads.
+ * The history of a ledger: walks that verify it, queries, the head pin, and observed heads.
  *
- * Promises: a walk finds the first changed row, and every counter and approval that differs from the rows.
+ * Promises: a walk from row 1 reports the first mistake in rows, counters, approvals and outcomes.
  *
  * Does not: write rows.
  *

@@ -1,7 +1,7 @@
 /**
  * The keys that sign heads: files of keys, signatures, and the change of a key.
  *
- * Promises: a private key leaves its file only as a signature; a changed key needs a row that records it.
+ * Promises: a key file that others can read is refused, and so is an unexpected key.
  *
  * Does not: build or read the tree.
  *

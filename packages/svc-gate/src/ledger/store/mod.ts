@@ -1,7 +1,7 @@
 /**
- * The interface of storage engines, `LedgerStore`, and the code that the engines share.
+ * The interface of storage engines, `LedgerStore`, and their common code: totals, checksums, calls, threads.
  *
- * Promises: the interface says what an engine must keep, and in which transaction.
+ * Promises: the interface says when a batch is durable, and what one transaction keeps.
  *
  * Does not: choose an engine.
  *

@@ -2,9 +2,9 @@
  * The Merkle tree over the rows: tiles, checkpoints, notes and proofs, in the formats of C2SP (tlog-tiles,
  * tlog-checkpoint, signed-note, tlog-proof).
  *
- * Promises: a proof or a signature verifies, or the caller gets the reason why not.
+ * Promises: a proof file or a signed note verifies, or the caller gets the reason why not.
  *
- * Does not: read or write a ledger, or keep keys.
+ * Does not: open a ledger, or keep keys.
  *
  * Package: core. May import: entry.
  */

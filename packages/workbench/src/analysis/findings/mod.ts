@@ -1,7 +1,7 @@
 /**
- * The findings of `svc-gate analyze`, one kind of mistake each.
+ * The findings of `svc-gate analyze`: defects and likely defects of contracts.
  *
- * Promises: a finding is confirmed by the engine; each kind has a page in docs/findings.
+ * Promises: a finding that something is impossible is proven; each kind has a page in docs/findings.
  *
  * Does not: change a contract.
  *

@@ -1,7 +1,7 @@
 /**
  * Conditions as formulas: what holds for every call, and whether conditions can hold together.
  *
- * Promises: an answer is sure, or it is unknown.
+ * Promises: only the answer that something is impossible is sure.
  *
  * Does not: report findings.
  *

@@ -1,7 +1,8 @@
 /**
- * The difference of two contracts, found by a solver and confirmed by the engine.
+ * The difference of two contracts: verdicts by tried calls and a solver, other parts by comparison.
  *
- * Promises: a difference is shown with a call that both contracts decide differently; unknown stays unknown.
+ * Promises: a difference of verdicts is shown with a call that the engine decided under both contracts; unknown stays
+ * unknown.
  *
  * Does not: decide whether a difference is intended.
  *

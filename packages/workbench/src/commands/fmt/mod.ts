@@ -3,7 +3,7 @@
  *
  * Promises: the formatted text means the same, and keeps every comment.
  *
- * Does not: change a word.
+ * Does not: change a name or a value.
  *
  * Package: workbench. May import: nothing.
  */

@@ -1,7 +1,7 @@
 /**
- * `svc-gate import-tools`: stubs of contracts from MCP servers and OpenAPI files.
+ * `svc-gate import-tools`: a contract that refuses all tools of an MCP server, an OpenAPI file or an agent host.
  *
- * Promises: a part of a schema that a contract cannot express is reported.
+ * Promises: parts of a schema that are left open are named in the new contract.
  *
  * Does not: write rules.
  *

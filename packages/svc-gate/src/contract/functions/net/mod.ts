@@ -1,7 +1,7 @@
 /**
  * Readers of addresses: URLs, hosts, IP addresses, mail addresses.
  *
- * Promises: a text is read in one way or not at all; a text that programs read differently is an error.
+ * Promises: a URL, an IP address or a mail address that programs may read differently is an error.
  *
  * Does not: look up a name, or open a connection.
  *

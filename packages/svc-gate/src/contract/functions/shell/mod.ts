@@ -1,7 +1,7 @@
 /**
  * The reader of shell commands: the programs, files and scripts that a command line names.
  *
- * Promises: every part of the command is either read or reported as unknown.
+ * Promises: a spelling that it does not know is an error; `unknown` lists words that are known only at run time.
  *
  * Does not: run anything, or look at files.
  *

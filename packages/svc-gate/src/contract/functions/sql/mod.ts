@@ -1,7 +1,7 @@
 /**
- * The reader of SQL: the statements of a text, and the tables that they read and write.
+ * The reader of PostgreSQL's SQL: the statements of a text, the tables that it names, the functions that it calls.
  *
- * Promises: every statement is either read or reported as unknown.
+ * Promises: a text that it does not understand whole is an error.
  *
  * Does not: connect to a database, or know its schema.
  *

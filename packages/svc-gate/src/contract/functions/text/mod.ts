@@ -1,7 +1,7 @@
 /**
- * Functions over texts: contents, look-alikes, similar texts, mentions.
+ * Functions over texts: contents, patterns, similar texts, mentions.
  *
- * Promises: pure and total; the cost of a call is known before it runs.
+ * Promises: a function returns a value or throws `EvaluationError`; its cost is known before it runs.
  *
  * Does not: parse a language inside the text.
  *

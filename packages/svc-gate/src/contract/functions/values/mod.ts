@@ -1,7 +1,7 @@
 /**
- * Functions over numbers, lists, times and calendar dates.
+ * Functions for sizes, sums, times and calendar dates.
  *
- * Promises: pure and total: a function returns a value or throws `EvaluationError`.
+ * Promises: a function changes nothing, and returns a value or throws `EvaluationError`.
  *
  * Does not: read a clock or the machine's time zone.
  *

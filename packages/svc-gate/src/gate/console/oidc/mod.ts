@@ -1,9 +1,9 @@
 /**
  * Sign-in with a provider of OpenID Connect.
  *
- * Promises: every token is verified, and a sign-in ends in the browser in which it began.
+ * Promises: every ID token is verified, and only the browser that began a sign-in can finish it.
  *
- * Does not: give rights: a key does.
+ * Does not: give scopes. The provider states only groups of the key's person.
  *
  * Package: console. May import: console, keys, settings.
  */

@@ -1,9 +1,9 @@
 /**
  * The engine on PostgreSQL: many ledgers in one database, shared by many gates.
  *
- * Promises: the lock on a ledger's row is the only right to append; a lost connection keeps nothing half.
+ * Promises: only a gate that holds the lock on a ledger's row appends; a batch is kept whole or not at all.
  *
- * Does not: know contracts or keys.
+ * Does not: interpret contracts or keys.
  *
  * Package: gate. May import: entry, history, store, tree.
  */

@@ -1,9 +1,9 @@
 /**
- * The engine on SQLite: one file, one thread that writes and one that reads.
+ * The engine on SQLite: each ledger is one file, which one thread writes and another reads.
  *
  * Promises: a committed batch has been flushed; a file with another layout is refused, never converted.
  *
- * Does not: know contracts or keys.
+ * Does not: interpret contracts or keys.
  *
  * Package: gate. May import: entry, files, history, store, tree.
  */
