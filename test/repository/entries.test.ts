@@ -5,10 +5,9 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { globSync } from "node:fs";
 import { suite, test } from "node:test";
 import { control } from "../support/controls/control.ts";
-import { importsOf, loadedWith } from "../support/imports.ts";
+import { importsOf, loadedWith, packageSources } from "../support/imports.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { mutatedEnvironment, preload } from "../support/mutation/sources.ts";
 import { root } from "../support/tracked.ts";
@@ -17,8 +16,7 @@ const program = "packages/svc-gate/src/cli/main.ts";
 const ownMax = 120;
 
 /** The modules that a file of the packages loads later: commands, threads, and what a command needs in some cases. */
-const entries = globSync("packages/*/src/**/*.ts", { cwd: root })
-  .map((path) => path.replaceAll("\\", "/"))
+const entries = packageSources
   .flatMap((path) => importsOf(path).filter(({ isLater }) => isLater))
   .map(({ to }) => to)
   .filter((to) => to.endsWith(".ts"));

@@ -5,10 +5,12 @@
  * writes them). Controls: an import, a header and an exception too many are each reported.
  */
 import assert from "node:assert/strict";
-import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { control } from "../support/controls/control.ts";
+import { withGenerated } from "../support/generated.ts";
+import { packageSources } from "../support/imports.ts";
 import { roomPicture, roomTables } from "../support/rooms-page.ts";
 import { readRooms, wrongImports, type Exceptions, type Source } from "../support/rooms.ts";
 import { root } from "../support/tracked.ts";
@@ -26,16 +28,17 @@ const exceptions: Exceptions = {
   ],
 };
 
-const sources: readonly Source[] = globSync("packages/*/src/**/*.ts", { cwd: root })
-  .map((path) => path.replaceAll("\\", "/"))
-  .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
+const sources: readonly Source[] = packageSources.map((path) => ({
+  path,
+  text: readFileSync(join(root, path), "utf8"),
+}));
 
 function faultsOf(files: readonly Source[], allowed: Exceptions = exceptions): readonly string[] {
   const { rooms, faults } = readRooms(files);
   return [...faults, ...wrongImports(files, rooms, allowed)];
 }
 
-/** The sources with a line before the text of one file; a new file if there is none. */
+/** The sources with a line after the text of one file; a new file if there is none. */
 function planted(path: string, line: string): readonly Source[] {
   const full = `packages/svc-gate/src/${path}`;
   const others = sources.filter((each) => each.path !== full);
@@ -66,12 +69,7 @@ suite("rooms", () => {
     const { rooms } = readRooms(sources);
     const page = join(root, "ARCHITECTURE.md");
     const picture = join(root, "docs", "modules.svg");
-    const region = /(<!-- rooms: [^>]*-->\n)[^]*?(<!-- \/rooms -->)/;
-    const text = readFileSync(page, "utf8");
-    assert.match(text, region);
-    const expected = text.replace(region, (_, open: string, close: string) =>
-      [open, roomTables(sources, rooms), `\n${close}`].join(""),
-    );
+    const expected = withGenerated(readFileSync(page, "utf8"), "rooms", roomTables(sources, rooms));
     const drawn = roomPicture(sources, rooms);
     if (process.env["UPDATE_GOLDEN"] === "1") {
       writeFileSync(page, expected);

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { posix } from "node:path";
 import { parseSync, Visitor } from "oxc-parser";
 import { root } from "./tracked.ts";
@@ -14,6 +14,11 @@ export interface Import {
   /** True for `import()` of a fixed name: it loads nothing before it is called. */
   readonly isLater: boolean;
 }
+
+/** The sources of the packages, as paths from the repository's folder. */
+export const packageSources: readonly string[] = globSync("packages/*/src/**/*.ts", { cwd: root }).map((path) =>
+  path.replaceAll("\\", "/"),
+);
 
 const known = new Map<string, readonly Import[]>();
 

@@ -1,7 +1,6 @@
 /** The parts of ARCHITECTURE.md that follow from the sources: the tables of rooms, and the picture of modules. */
 import { posix } from "node:path";
-import { importsIn } from "./imports.ts";
-import type { Room, Source } from "./rooms.ts";
+import { importsOfSource, short, type Room, type Source } from "./rooms.ts";
 
 /** A module with the rooms in it, by level. A room imports only rooms of lower levels. */
 interface Module {
@@ -21,10 +20,10 @@ export function roomTables(files: readonly Source[], rooms: ReadonlyMap<string, 
   const tables = large.map(({ name, levels }) =>
     tableOf(
       name,
-      levels.map((level, index) => [String(index + 1), level.map((room) => entry(room, name))] as const),
+      levels.map((level, index) => [String(index + 1), level.map((room) => entry(room))] as const),
     ),
   );
-  const others = small.map(({ name, levels }) => [name, levels.flat().map((room) => entry(room, name))] as const);
+  const others = small.map(({ name, levels }) => [name, levels.flat().map((room) => entry(room))] as const);
   return [...tables, tableOf("other", others)].join("\n\n");
 }
 
@@ -34,26 +33,26 @@ function tableOf(name: string, rows: readonly (readonly [level: string, entries:
 }
 
 /** The name of a room, and its contents in a few words: the part of its first sentence before or after the colon. */
-function entry(room: Room, module: string): string {
+function entry(room: Room): string {
   const [sentence = ""] = /^.*?(?=\.(?: |$))/.exec(room.contents) ?? [];
   const [subject = "", ...rest] = sentence.split(": ");
   const isCommand = subject.startsWith("`") && rest.length > 0;
   const words = isCommand ? rest.join(": ") : subject.split(" ").length < 3 ? sentence : subject;
-  return `\`${nameIn(room, module)}\` ${/^[A-Z][a-z]/.test(words) ? words.charAt(0).toLowerCase() + words.slice(1) : words}`;
+  return `\`${nameIn(room)}\` ${/^[A-Z][a-z]/.test(words) ? words.charAt(0).toLowerCase() + words.slice(1) : words}`;
 }
 
-function nameIn({ folder, module: base }: Room, module: string): string {
-  return folder === base ? module : folder.slice(base.length + 1);
+/** The name of a room in its module. */
+function nameIn({ folder, module }: Room): string {
+  return folder.slice(module.length + 1);
 }
 
 function modulesOf(files: readonly Source[], rooms: ReadonlyMap<string, Room>): readonly Module[] {
   const all = [...rooms.values()].toSorted((one, other) => (one.folder < other.folder ? -1 : 1));
-  const nameOf = (module: string): string => (module === "packages/agent/src" ? "agent" : posix.basename(module));
   const imported = (module: string): readonly string[] => {
     const targets = files
       .filter(({ path }) => rooms.get(posix.dirname(path))?.module === module)
-      .flatMap(({ path, text }) => importsIn(path, text).map(({ to }) => rooms.get(posix.dirname(to))?.module));
-    return [...new Set(targets)].filter((to) => to !== undefined && to !== module).map((to) => nameOf(to as string));
+      .flatMap((file) => importsOfSource(file).map(({ to }) => rooms.get(posix.dirname(to))?.module));
+    return [...new Set(targets)].filter((to) => to !== undefined && to !== module).map((to) => short(to as string));
   };
   const level = (room: Room): number =>
     Math.max(0, ...room.mayImport.map((name) => 1 + level(rooms.get(name) as Room)));
@@ -62,7 +61,7 @@ function modulesOf(files: readonly Source[], rooms: ReadonlyMap<string, Room>): 
     .map((room) => {
       const levels: Room[][] = [];
       for (const each of all) if (each.module === room.folder && each !== room) (levels[level(each)] ??= []).push(each);
-      return { name: nameOf(room.folder), room, imports: imported(room.folder), levels };
+      return { name: short(room.folder), room, imports: imported(room.folder), levels };
     });
   const heightOf = ({ imports }: Module): number =>
     Math.max(0, ...modules.filter(({ name }) => imports.includes(name)).map((each) => 1 + heightOf(each)));
@@ -97,7 +96,8 @@ export function roomPicture(files: readonly Source[], rooms: ReadonlyMap<string,
     let y = 44;
     for (const name of names) {
       const module = modules.get(name);
-      if (module === undefined) throw new Error(`there is no module ${name}: correct "columns" of this file`);
+      if (module === undefined)
+        throw new Error(`the module ${name} does not exist: remove it from "columns" of this file`);
       modules.delete(name);
       const box = drawnModule(module);
       drawn.push(`<g transform="translate(${gap + index * (columnWidth + gap)} ${y})">${box.parts.join("")}</g>`);
@@ -131,7 +131,7 @@ function drawnModule({ name, room, imports, levels }: Module): { height: number;
   for (const level of levels.toReversed()) {
     let x = 8;
     for (const each of level) {
-      const text = nameIn(each, name);
+      const text = nameIn(each);
       const width = widthOf(text);
       if (x + width > columnWidth - 8) [x, y] = [8, y + line];
       parts.push(chip(text, each.package, { x, y, width }));

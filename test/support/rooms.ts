@@ -41,8 +41,14 @@ export interface Exceptions {
 }
 
 const headerLinesMax = 10;
-const parsed = new WeakMap<Source, readonly FileImport[]>();
 const modules = /^packages\/(?:agent\/src|[^/]+\/src\/[^/]+)/;
+
+const parsed = new WeakMap<Source, readonly Import[]>();
+
+/** Returns the imports of a source. Each source is parsed once. */
+export function importsOfSource(source: Source): readonly Import[] {
+  return parsed.getOrInsertComputed(source, ({ path, text }) => importsIn(path, text));
+}
 
 /** Returns the rooms by folder, and what is wrong with their headers. */
 export function readRooms(files: readonly Source[]): { rooms: ReadonlyMap<string, Room>; faults: readonly string[] } {
@@ -60,7 +66,11 @@ export function readRooms(files: readonly Source[]): { rooms: ReadonlyMap<string
     const lines = header.split("\n").length;
     if (lines > headerLinesMax && folder !== module)
       faults.push(`${folder}/mod.ts has a header of ${lines} lines, over ${headerLinesMax}`);
-    const text = header.replaceAll(/\s*\n \* ?/g, " ");
+    const [contents = "", ...rest] = header
+      .replaceAll(/^ \* ?/gm, "")
+      .split("\n\n")
+      .map((paragraph) => paragraph.replaceAll("\n", " "));
+    const text = rest.join(" ");
     const [, owner = ""] = /Package: (\w+)\./.exec(text) ?? [];
     const [, list] = /May import: ([^.]*)\./.exec(text) ?? [];
     for (const words of ["Promises: ", "Does not: ", ...(folder === module ? [] : ["May import: "])])
@@ -68,10 +78,6 @@ export function readRooms(files: readonly Source[]): { rooms: ReadonlyMap<string
     if (packages[owner] === undefined)
       faults.push(`${folder}/mod.ts does not say "Package:" with one of ${Object.keys(packages).join(", ")}`);
     const names = list === undefined || list === "nothing" ? [] : list.split(", ");
-    const [contents = ""] = text
-      .trim()
-      .replace(/^\* /, "")
-      .split(/\s{2,}/);
     rooms.set(folder, {
       folder,
       module,
@@ -89,11 +95,7 @@ export function wrongImports(
   rooms: ReadonlyMap<string, Room>,
   exceptions: Exceptions,
 ): readonly string[] {
-  const imports = files.flatMap((file) =>
-    parsed.getOrInsertComputed(file, ({ path, text }) =>
-      importsIn(path, text).map((each) => ({ ...each, from: path })),
-    ),
-  );
+  const imports = files.flatMap((file) => importsOfSource(file).map((each) => ({ ...each, from: file.path })));
   const inside = imports.filter(({ to }) => rooms.has(posix.dirname(to)));
   return [
     ...circles(rooms),
@@ -175,7 +177,7 @@ function wrongBetweenPackages(
   return [...wrong, ...known.filter((line) => !used.has(line)).map((line) => `${line}: not needed any more`)];
 }
 
-/** A path without the folders that all paths of a package share: `contract/text/yaml.ts`. */
-function short(path: string): string {
-  return path.replace(/^packages\/(?:agent\/src|[^/]+\/src)\//, (whole) => (whole.includes("/agent/") ? "agent/" : ""));
+/** A path without the folders that all paths of a package share: `contract/text/yaml.ts`, and `agent/mcp/relay.ts`. */
+export function short(path: string): string {
+  return path.replace(/^packages\/agent\/src/, "agent").replace(/^packages\/[^/]+\/src\//, "");
 }

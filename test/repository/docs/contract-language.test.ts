@@ -9,6 +9,7 @@ import { test } from "node:test";
 import { compileContracts, renderDiagnostic } from "../../../packages/svc-gate/src/contract/mod.ts";
 import { diagnosticCodes, functions } from "../../../packages/svc-gate/src/contract/ir.ts";
 import { mandate } from "../../support/contract-kit.ts";
+import { withGenerated } from "../../support/generated.ts";
 
 const page = new URL("../../../spec/contract.md", import.meta.url);
 
@@ -28,15 +29,9 @@ function codesTable(): string {
   return ["| code | |", "|---|---|", ...rows].join("\n");
 }
 
-function generated(text: string, name: string, table: string): string {
-  const region = new RegExp(`(<!-- ${name}: [^>]*-->\n)[^]*?(<!-- /${name} -->)`);
-  assert.match(text, region);
-  return text.replace(region, (_, open: string, close: string) => `${open}${table}\n${close}`);
-}
-
 test("the tables of functions and diagnostic codes match the sources", { tags: ["contract.language"] }, () => {
   const text = readFileSync(page, "utf8");
-  const expected = generated(generated(text, "functions", functionsTable()), "codes", codesTable());
+  const expected = withGenerated(withGenerated(text, "functions", functionsTable()), "codes", codesTable());
   if (process.env["UPDATE_GOLDEN"] === "1") writeFileSync(page, expected);
   assert.equal(readFileSync(page, "utf8"), expected);
 });

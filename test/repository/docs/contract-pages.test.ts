@@ -19,6 +19,7 @@ import {
 import { good, type Result } from "../../../packages/svc-gate/src/wire/mod.ts";
 import { judge } from "../../support/contract-kit.ts";
 import { control } from "../../support/controls/control.ts";
+import { withGenerated } from "../../support/generated.ts";
 
 const root = new URL("../../../", import.meta.url);
 const read = (path: string): string => readFileSync(new URL(path, root), "utf8");
@@ -127,11 +128,7 @@ function answer(page: string, policySet: PolicySet): string {
 }
 
 function generated(page: string, tables: Readonly<Record<string, string>>): string {
-  return Object.entries(tables).reduce((text, [name, content]) => {
-    const region = new RegExp(`(<!-- ${name}: [^>]*-->\n)[^]*?(\n?<!-- /${name} -->)`);
-    assert.match(text, region);
-    return text.replace(region, (_, open: string) => `${open}\n${content}\n\n<!-- /${name} -->`);
-  }, page);
+  return Object.entries(tables).reduce((text, [name, content]) => withGenerated(text, name, `\n${content}\n`), page);
 }
 
 async function compiled(name: string): Promise<PolicySet> {
