@@ -130,10 +130,15 @@ async function runCase(one: HostCase, world: World): Promise<readonly string[]> 
     const receipts = bad === undefined ? await receiptsOf(one, gate, plan.session, world.lateMs) : [];
     const ledgers = { witness, secret: secretOf(plan.folder), shown: model.shown, receipts, ended };
     const problems = problemsOf(one, driver, ledgers);
-    return problems.length === 0 ? [] : [...problems, `the host said: ${ended.detail.slice(0, 600)}`];
+    return problems.length === 0 ? [] : [...problems, `the host said: ${shortened(ended.detail)}`];
   } finally {
     await Promise.all([model.stop(), bad?.stop()]);
   }
+}
+
+/** Returns the start and the end of a long text. An error of Python is in its last lines. */
+function shortened(text: string): string {
+  return text.length <= 1200 ? text : `${text.slice(0, 300)} ... ${text.slice(-900)}`;
 }
 
 /** Runs the host, lets the person act, and runs the host again if the case says so. */
@@ -190,6 +195,8 @@ function environmentIn(folder: string, proxy: Proxy): HostPlace["env"] {
     TMPDIR: join(folder, "tmp"),
     LANG: "C.UTF-8",
     ...compiled,
+    // Without it, the Python package openai builds its types at their first use, and threads disturb each other there.
+    DEFER_PYDANTIC_BUILD: "false",
     NO_PROXY: "127.0.0.1,localhost",
     no_proxy: "127.0.0.1,localhost",
     ...Object.fromEntries(proxies.map((name) => [name, proxy.url])),
