@@ -3,9 +3,8 @@ import { mkdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { backupCommand, type BackupOptions } from "../../packages/svc-gate/src/cli/backup.ts";
-import { offlinePlace } from "../../packages/svc-gate/src/cli/offline-place.ts";
 import { resumeCommand, type ResumeOptions } from "../../packages/svc-gate/src/cli/resume.ts";
-import { stopOffline } from "../../packages/svc-gate/src/gate/mod.ts";
+import { stopCommand } from "../../packages/svc-gate/src/cli/stop.ts";
 import { check, startGate, temporaryFolder, type Running } from "./gate.ts";
 
 const wallet =
@@ -80,8 +79,7 @@ export function resume(site: Site, over: Partial<ResumeOptions> = {}, from?: str
 export async function resumeAndLift(...args: Parameters<typeof resume>): ReturnType<typeof resumeCommand> {
   const resumed = await resume(...args);
   const [{ data, pin }] = args;
-  const lifted = await stopOffline(offlinePlace(data, null, pin), "lift", Buffer.from('{"scope":"all"}'));
-  assert.ok(lifted.ok, JSON.stringify(lifted));
+  await stopCommand({ dataDir: data, pin, lift: true, tool: [], keep: false, list: false, json: false });
   return resumed;
 }
 

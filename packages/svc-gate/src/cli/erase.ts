@@ -1,7 +1,6 @@
-import { eraseOffline, type Erased, type NotPresent, type Preview } from "../gate/mod.ts";
+import type { Erased, NotPresent, Preview } from "../gate/mod.ts";
 import { visible } from "../wire/mod.ts";
-import { offlinePlace } from "./offline-place.ts";
-import { accepted, adminPath, findGate, type GatePlace } from "./operator.ts";
+import { accepted, adminPath, withGate, type GateDoor, type GatePlace } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 import { counted } from "./counted.ts";
 
@@ -38,8 +37,8 @@ export async function eraseCommand(receipts: readonly string[], options: EraseOp
   const rows = receipts.length === 0 ? undefined : receipts.map(readRange);
   const parts = partsOf(options);
   const asked = { rows, session_id: session, key, before, where: isByValue ? readWheres(where) : undefined };
-  const erase = await eraserFor(options);
-  const erased = await eraseAll(erase, { ...asked, parts, ...(preview ? { preview } : { reason }) });
+  const body = { ...asked, parts, ...(preview ? { preview } : { reason }) };
+  const erased = await withGate(options, (gate) => eraseAll(gate, adminPath(options.tenant, "erase"), body));
   // It is not an error if nothing is that old: this command runs each night.
   const isNobody = erased.matched === 0 && before === undefined;
   const exitCode = isNobody || erased.not_present.some((lack) => isOfNone(lack, erased)) ? 1 : 0;
@@ -71,13 +70,12 @@ function readWheres(texts: readonly string[]): Readonly<Record<string, string>> 
 }
 
 type Shown = Omit<Erased, "more">;
-type Erase = (body: object) => Promise<Erased>;
 
 /** Erases in several requests: a gate limits each one, so that its answer does not take long. */
-async function eraseAll(erase: Erase, body: object): Promise<Shown> {
+async function eraseAll(gate: GateDoor, route: string, body: object): Promise<Shown> {
   let all: Shown = { matched: 0, not_present: [], rows: 0, parts: 0, acts: 0, receipts: [], remains: null };
   for (;;) {
-    const { more, ...erased } = await erase(body);
+    const { more, ...erased } = accepted(await gate.ask("POST", route, body)) as unknown as Erased;
     const rows = all.rows + erased.rows;
     all = {
       // Receipts erased in an earlier request match again, unless the session that selected them was erased.
@@ -93,21 +91,6 @@ async function eraseAll(erase: Erase, body: object): Promise<Shown> {
     };
     if (!more) return all;
   }
-}
-
-/** Erases through the gate that serves the ledger, or else in the ledger directly. */
-async function eraserFor(options: EraseOptions): Promise<Erase> {
-  const { dataDir, tenant } = options;
-  const gate = await findGate(options);
-  if (gate === undefined) return (body) => eraseHere(dataDir, tenant, body);
-  return async (body) => accepted(await gate.ask("POST", adminPath(tenant, "erase"), body)) as unknown as Erased;
-}
-
-async function eraseHere(dataDir: string, tenant: string | undefined, body: object): Promise<Erased> {
-  const place = offlinePlace(dataDir, tenant ?? null);
-  const erased = await eraseOffline(place, Buffer.from(JSON.stringify(body)));
-  if (!erased.ok) throw new BadInput(erased.problem.detail);
-  return erased.value;
 }
 
 /** `7`, or `7-9`. */

@@ -1,19 +1,7 @@
-import {
-  addPerson,
-  changeKey,
-  createFault,
-  filesReadableHere,
-  listKeys,
-  openOfflineKeys,
-  operatorKey,
-  type ChangedKey,
-  type KeyRequest,
-  type KeyJson,
-} from "../gate/mod.ts";
+import { createFault, filesReadableHere, type ChangedKey, type KeyJson, type KeyRequest } from "../gate/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { io } from "./io.ts";
-import { offlinePlace } from "./offline-place.ts";
-import { accepted, adminPath, findGate, type GatePlace } from "./operator.ts";
+import { accepted, adminPath, withGate, type GatePlace } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
 export interface KeysOptions extends GatePlace {
@@ -98,15 +86,9 @@ export async function updateCommand(name: string, options: UpdateOptions): Promi
 
 /** `svc-gate persons add` */
 export async function addPersonCommand(name: string, options: KeysOptions): Promise<Outcome> {
-  const gate = await findGate(options);
-  if (gate !== undefined) accepted(await gate.ask("POST", adminPath(undefined, "persons"), { name }));
-  else {
-    const body = Buffer.from(JSON.stringify({ name }));
-    const added = await openOfflineKeys({ ...offlinePlace(options.dataDir, null), mayBegin: true }, (ring) =>
-      addPerson(ring, { by: operatorKey, tenant: null }, body),
-    );
-    if (!added.ok) throw new BadInput(added.problem.detail);
-  }
+  await withGate({ ...options, tenant: undefined, mayBegin: true }, async (gate) =>
+    accepted(await gate.ask("POST", adminPath(undefined, "persons"), { name })),
+  );
   const command = `svc-gate keys create NAME --scopes approve,receipts --person ${visible(name)}`;
   const sentence = `${visible(name)} is a person who may decide calls: make a key with \`${command}\``;
   return { exitCode: 0, text: options.json ? JSON.stringify({ name }) : sentence };
@@ -114,11 +96,10 @@ export async function addPersonCommand(name: string, options: KeysOptions): Prom
 
 /** `svc-gate persons list` */
 export async function listPersonsCommand(options: KeysOptions): Promise<Outcome> {
-  const gate = await findGate(options);
-  const persons =
-    gate === undefined
-      ? await openOfflineKeys(offlinePlace(options.dataDir, null), (ring) => Promise.resolve(ring.persons))
-      : (accepted(await gate.ask("GET", adminPath(undefined, "persons")))["persons"] as readonly string[]);
+  const answer = await withGate({ ...options, tenant: undefined }, async (gate) =>
+    accepted(await gate.ask("GET", adminPath(undefined, "persons"))),
+  );
+  const persons = answer["persons"] as readonly string[];
   const shownPersons = persons.length === 0 ? "no person may decide calls yet" : persons.map(visible).join("\n");
   return { exitCode: 0, text: options.json ? JSON.stringify({ persons }) : shownPersons };
 }
@@ -222,31 +203,22 @@ function readRate(text: string): { readonly per_second: number; readonly burst?:
   return { per_second: Number(perSecond), ...(burst === undefined ? {} : { burst: Number(burst) }) };
 }
 
-/** The gate that serves the ledger changes the key, else this command does, in the ledger itself. */
 async function change(options: KeysOptions, request: KeyRequest<object>): Promise<ChangedKey> {
-  const { dataDir, tenant } = options;
-  const gate = await findGate(options);
-  if (gate !== undefined) {
-    const route = request.act === "create" ? "keys" : `keys/${encodeURIComponent(request.name)}/${request.act}`;
-    return accepted(await gate.ask("POST", adminPath(tenant, route), request.body)) as unknown as ChangedKey;
-  }
-  const body = Buffer.from(JSON.stringify(request.body));
   const mayBegin = request.act === "create";
   // Checked before a ledger is created: otherwise a refused key would leave a ledger with an unused signing key.
-  const fault = mayBegin ? createFault(body) : undefined;
+  const fault = mayBegin ? createFault(Buffer.from(JSON.stringify(request.body))) : undefined;
   if (fault !== undefined) throw new BadInput(fault.detail);
-  const changed = await openOfflineKeys({ ...offlinePlace(dataDir, null), mayBegin }, (ring) =>
-    changeKey(ring, { by: operatorKey, tenant: tenant ?? null }, { ...request, body }),
+  const route = request.act === "create" ? "keys" : `keys/${encodeURIComponent(request.name)}/${request.act}`;
+  return withGate(
+    { ...options, mayBegin },
+    async (gate) =>
+      accepted(await gate.ask("POST", adminPath(options.tenant, route), request.body)) as unknown as ChangedKey,
   );
-  if (!changed.ok) throw new BadInput(changed.problem.detail);
-  return changed.value;
 }
 
-async function list(options: KeysOptions): Promise<readonly KeyJson[]> {
-  const { dataDir, tenant } = options;
-  const gate = await findGate(options);
-  if (gate !== undefined)
-    return accepted(await gate.ask("GET", adminPath(tenant, "keys")))["keys"] as readonly KeyJson[];
-  const admin = { by: operatorKey, tenant: tenant ?? null };
-  return openOfflineKeys(offlinePlace(dataDir, null), (ring) => listKeys(ring, admin));
+function list(options: KeysOptions): Promise<readonly KeyJson[]> {
+  return withGate(
+    options,
+    async (gate) => accepted(await gate.ask("GET", adminPath(options.tenant, "keys")))["keys"] as readonly KeyJson[],
+  );
 }

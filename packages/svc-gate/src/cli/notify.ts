@@ -1,5 +1,6 @@
 import { visible } from "../wire/mod.ts";
-import { accepted, adminPath, findGate, type GateDoor, type GatePlace } from "./operator.ts";
+import { io } from "./io.ts";
+import { accepted, adminPath, withGate, type GatePlace, type WorkPlace } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
 export interface NotifyOptions extends GatePlace {
@@ -22,8 +23,9 @@ interface EndpointJson {
 
 /** `svc-gate notify list` */
 export async function listCommand(options: NotifyOptions): Promise<Outcome> {
-  const gate = await serving(options);
-  const body = accepted(await gate.ask("GET", adminPath(options.tenant, "notify")));
+  const body = await withGate(placeOf(options), async (gate) =>
+    accepted(await gate.ask("GET", adminPath(options.tenant, "notify"))),
+  );
   if (options.json) return { exitCode: 0, text: JSON.stringify(body) };
   const { rows, endpoints } = body as { readonly rows: number; readonly endpoints: readonly EndpointJson[] };
   if (endpoints.length === 0) return { exitCode: 0, text: "no endpoint gets the events of this ledger" };
@@ -43,18 +45,18 @@ function linesOf({ endpoint, row, waiting, died, dead }: EndpointJson, rows: num
 /** `svc-gate notify replay` */
 export async function replayCommand({ from, endpoint, ...options }: ReplayOptions): Promise<Outcome> {
   if (!/^[1-9][0-9]{0,15}$/.test(from)) throw new BadInput("--from must be the number of a row");
-  const gate = await serving(options);
   const asked = { from: Number(from), ...(endpoint !== undefined && { endpoint }) };
-  const body = accepted(await gate.ask("POST", adminPath(options.tenant, "notify/replay"), asked));
+  const body = await withGate(placeOf(options), async (gate) =>
+    accepted(await gate.ask("POST", adminPath(options.tenant, "notify/replay"), asked)),
+  );
   if (options.json) return { exitCode: 0, text: JSON.stringify(body) };
   const names = (body["endpoints"] as readonly string[]).join(", ");
   return { exitCode: 0, text: `all events from row ${from} on are sent again to ${names}; their ids stay the same` };
 }
 
-async function serving(options: NotifyOptions): Promise<GateDoor> {
-  const gate = await findGate(options);
-  if (gate !== undefined) return gate;
-  throw new BadInput(`no gate serves ${options.dataDir}, so nothing is sent: start it, or name a gate with --url`);
+/** In a ledger that no gate serves, the endpoints are those of SVC_NOTIFY. The next gate sends. */
+function placeOf(options: NotifyOptions): WorkPlace {
+  return { ...options, notify: io().env["SVC_NOTIFY"] || undefined };
 }
 
 function timeOf(at: number): string {

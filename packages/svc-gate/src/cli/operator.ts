@@ -7,6 +7,7 @@ import { hasKeyForm, looksLikeKey, readOperatorFile } from "../gate/mod.ts";
 import { whyNot } from "../gate/errors.ts";
 import { visible } from "../wire/mod.ts";
 import { io } from "./io.ts";
+import { offlinePlace } from "./offline-place.ts";
 import { BadInput } from "./outcome.ts";
 
 /**
@@ -66,26 +67,56 @@ export async function findGate(
   }
 }
 
-/**
- * The gate at a URL, or the gate that serves the data folder, for a person with a key of their own. The operator's key
- * decides nothing.
- *
- * @throws {BadInput} if there is no gate or no key
- */
-export async function findGateFor({ dataDir, url, keyFile }: GatePlace): Promise<GateDoor> {
-  const key = await keyIn(
-    keyFile,
-    "SVC_APPROVER_KEY",
-    "a person decides with a key of their own: name its file with --key-file",
-  );
-  if (url !== undefined) return doorAt({ url, key, certificate: null }, answerMinutes);
-  const serving = await readOperatorFile(dataDir);
-  if (serving === undefined)
-    throw new BadInput(`no gate serves ${dataDir}: name the gate with --url, such as http://127.0.0.1:8787`);
-  return doorAt({ ...serving, key }, answerMinutes);
+/** Where a command works: through the gate of the place, or in a ledger that no gate serves. */
+export interface WorkPlace extends GatePlace {
+  readonly tenant?: string | undefined;
+  /** The root's head pin, for a ledger that no gate serves. */
+  readonly pin?: string | undefined;
+  /** In a database without a gate, the root's ledger may be created. */
+  readonly mayBegin?: boolean;
+  /** The file of endpoints, for a command about them in a ledger that no gate serves. */
+  readonly notify?: string | undefined;
 }
 
-/** The path of a route of scope admin: of a tenant, or of the root. */
+/** Asks the gate that serves the ledger. If no gate serves it, opens the ledger and answers as a gate would. */
+export async function withGate<Value>(place: WorkPlace, work: (gate: GateDoor) => Promise<Value>): Promise<Value> {
+  const gate = await findGate(place);
+  return gate === undefined ? inLedger(place, undefined, work) : work(gate);
+}
+
+/**
+ * Does the same for a person with a key of their own. The operator's key decides nothing.
+ *
+ * @throws {BadInput} if there is no key
+ */
+export async function withGateFor<Value>(
+  { dataDir, url, keyFile, tenant }: Omit<WorkPlace, "mayBegin" | "pin">,
+  work: (gate: GateDoor) => Promise<Value>,
+): Promise<Value> {
+  const missing = "a person decides with a key of their own: name its file with --key-file";
+  const key = await keyIn(keyFile, "SVC_APPROVER_KEY", missing);
+  if (url !== undefined) return work(doorAt({ url, key, certificate: null }, answerMinutes));
+  const serving = await readOperatorFile(dataDir);
+  const isServed = serving !== undefined && (await findGate({ dataDir })) !== undefined;
+  return isServed ? work(doorAt({ ...serving, key }, answerMinutes)) : inLedger({ dataDir, tenant }, key, work);
+}
+
+async function inLedger<Value>(
+  { dataDir, tenant, pin, mayBegin = false, notify }: WorkPlace,
+  key: string | undefined,
+  work: (gate: GateDoor) => Promise<Value>,
+): Promise<Value> {
+  const { openUnserved } = await import("../gate/start/mod.ts");
+  return openUnserved({ ...offlinePlace(dataDir, tenant ?? null, pin), mayBegin, notify }, (ask) =>
+    work({
+      async ask(method, path, body) {
+        const { status, text } = await ask({ method, path, key, body: body && JSON.stringify(body) });
+        return { status, body: readObject(text), text };
+      },
+    }),
+  );
+}
+
 /** The start of a tenant's paths; empty for the root. */
 export function tenantPath(tenant: string | undefined): string {
   return tenant === undefined ? "" : `/t/${encodeURIComponent(tenant)}`;

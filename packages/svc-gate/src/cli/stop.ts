@@ -1,8 +1,6 @@
 import { stoppedCalls, type Stop, type StopScope } from "../approvals/mod.ts";
-import { stopOffline, stopsOffline } from "../gate/mod.ts";
 import { visible } from "../wire/mod.ts";
-import { offlinePlace } from "./offline-place.ts";
-import { accepted, adminPath, findGate, tenantPath, type GatePlace } from "./operator.ts";
+import { accepted, adminPath, tenantPath, withGate, type GatePlace } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
 export interface StopOptions extends GatePlace {
@@ -32,7 +30,8 @@ export async function stopCommand(options: StopOptions): Promise<Outcome> {
   if (!lift && why === undefined) throw new BadInput("say why with --why: the reason of each blocked call repeats it");
   if (lift && keep) throw new BadInput("--keep goes with setting a stop, not with --lift");
   const body = { scope, ...(why !== undefined && { why }), ...(keep && { approvals: "keep" }) };
-  const done = await send(options, lift ? "lift" : "set", body);
+  const route = adminPath(options.tenant, lift ? "stop/lift" : "stop");
+  const done = await withGate(options, async (gate) => accepted(await gate.ask("POST", route, body)));
   if (json) return { exitCode: 0, text: JSON.stringify(done), forPrograms: true };
   const { seq } = done["receipt"] as { readonly seq: number };
   const calls = visible(stoppedCalls(scope));
@@ -51,22 +50,6 @@ function scopeOf({ tool, key, session }: StopOptions): StopScope {
   return session === undefined ? { key } : { session: { id: session, key } };
 }
 
-/** Asks the gate that serves the ledger, or else changes the ledger directly. */
-async function send(
-  options: StopOptions,
-  act: "lift" | "set",
-  body: object,
-): Promise<Readonly<Record<string, unknown>>> {
-  const { dataDir, pin, tenant } = options;
-  const gate = await findGate(options);
-  if (gate !== undefined)
-    return accepted(await gate.ask("POST", adminPath(tenant, act === "set" ? "stop" : "stop/lift"), body));
-  const place = offlinePlace(dataDir, tenant ?? null, pin);
-  const receipt = await stopOffline(place, act, Buffer.from(JSON.stringify(body)));
-  if (!receipt.ok) throw new BadInput(receipt.problem.detail);
-  return { receipt: receipt.value };
-}
-
 /** A stop as GET /stop shows it. */
 type ShownStop = Pick<Stop, "at" | "person" | "scope" | "why">;
 
@@ -81,8 +64,6 @@ async function listStops(options: StopOptions): Promise<Outcome> {
 }
 
 async function read(options: StopOptions): Promise<readonly ShownStop[]> {
-  const { dataDir, pin, tenant } = options;
-  const gate = await findGate(options);
-  if (gate === undefined) return stopsOffline(offlinePlace(dataDir, tenant ?? null, pin));
-  return accepted(await gate.ask("GET", `${tenantPath(tenant)}/stop`))["stops"] as readonly ShownStop[];
+  const path = `${tenantPath(options.tenant)}/stop`;
+  return withGate(options, async (gate) => accepted(await gate.ask("GET", path))["stops"] as readonly ShownStop[]);
 }

@@ -13,12 +13,10 @@ export { activePolicy, digestOf, type ActivePolicy } from "./policy/active-polic
 export type { TimedTransaction } from "./policy/active-ledger.ts";
 export { answeredReason, answeredVerdict } from "./core/answer.ts";
 export type { Deciders } from "./approvals/deciders.ts";
-export { stopOffline, stopsOffline } from "./approvals/offline-stops.ts";
 export { ApprovalDesk } from "./approvals/desk.ts";
 export type { AnswerApproval } from "./approvals/judged-batch.ts";
 export { decideBatch, planCall, prepareCall, type PlannedCall } from "./core/decide-batch.ts";
 export type { Erased, NotPresent, Preview } from "./erasure/eraser.ts";
-export { eraseOffline } from "./erasure/offline.ts";
 export { countersOf, recountRow, type OwnedCounter } from "./policy/owned-counters.ts";
 export { askedOutcome } from "./http/outcomes.ts";
 export { OutcomeDesk } from "./outcomes/desk.ts";

@@ -1,5 +1,5 @@
 import { readJson, visible, type Json, type JsonObject } from "../../wire/mod.ts";
-import { accepted, findGateFor, refusalOf, tenantPath, type GateDoor, type GatePlace } from "../operator.ts";
+import { accepted, withGateFor, refusalOf, tenantPath, type GateDoor, type GatePlace } from "../operator.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 import { cardLines, shownText } from "./card.ts";
 
@@ -23,17 +23,18 @@ export interface DenyOptions extends DecideOptions {
 }
 
 /** `svc-gate approvals list` */
-export async function listCommand(options: ListOptions): Promise<Outcome> {
-  const gate = await findGateFor(options);
-  const query = new URLSearchParams({ state: options.state ?? "pending", limit: "100" });
-  if (options.mine === true) query.set("mine", "1");
-  const answer = await gate.ask("GET", pathOf(options, `?${query.toString()}`));
-  const body = accepted(answer);
-  if (options.json) return { exitCode: 0, text: answer.text ?? "" };
-  const approvals = body["approvals"] as readonly Readonly<Record<string, unknown>>[];
-  if (approvals.length === 0) return { exitCode: 0, text: `no call is ${options.state ?? "pending"}` };
-  const more = body["next"] === null ? [] : ["there are more: see --json, and `next` in GET /approvals"];
-  return { exitCode: 0, text: [...approvals.map(lineOf), ...more].join("\n") };
+export function listCommand(options: ListOptions): Promise<Outcome> {
+  return withGateFor(options, async (gate) => {
+    const query = new URLSearchParams({ state: options.state ?? "pending", limit: "100" });
+    if (options.mine === true) query.set("mine", "1");
+    const answer = await gate.ask("GET", pathOf(options, `?${query.toString()}`));
+    const body = accepted(answer);
+    if (options.json) return { exitCode: 0, text: answer.text ?? "" };
+    const approvals = body["approvals"] as readonly Readonly<Record<string, unknown>>[];
+    if (approvals.length === 0) return { exitCode: 0, text: `no call is ${options.state ?? "pending"}` };
+    const more = body["next"] === null ? [] : ["there are more: see --json, and `next` in GET /approvals"];
+    return { exitCode: 0, text: [...approvals.map(lineOf), ...more].join("\n") };
+  });
 }
 
 function lineOf(approval: Readonly<Record<string, unknown>>): string {
@@ -50,14 +51,15 @@ function sentText(alias: unknown): string {
 }
 
 /** `svc-gate approvals show` */
-export async function showCommand(id: string, options: ApprovalsOptions): Promise<Outcome> {
-  const gate = await findGateFor(options);
-  const answer = await gate.ask("GET", pathOf(options, `/${encodeURIComponent(id)}`));
-  accepted(answer);
-  if (options.json) return { exitCode: 0, text: answer.text ?? "" };
-  const read = readJson(answer.text ?? "");
-  if (!read.ok) throw new BadInput("the gate's answer cannot be read: is it a gate of this version?");
-  return { exitCode: 0, text: card(read.value.members).join("\n") };
+export function showCommand(id: string, options: ApprovalsOptions): Promise<Outcome> {
+  return withGateFor(options, async (gate) => {
+    const answer = await gate.ask("GET", pathOf(options, `/${encodeURIComponent(id)}`));
+    accepted(answer);
+    if (options.json) return { exitCode: 0, text: answer.text ?? "" };
+    const read = readJson(answer.text ?? "");
+    if (!read.ok) throw new BadInput("the gate's answer cannot be read: is it a gate of this version?");
+    return { exitCode: 0, text: card(read.value.members).join("\n") };
+  });
 }
 
 /** The whole call: what the rule says, and apart from it what the agent sent. */
@@ -133,22 +135,23 @@ export function denyCommand(id: string, options: DenyOptions): Promise<Outcome> 
 }
 
 /** The hash is that of the row that asked. Without `--hash` it is that of the call as the gate shows it now. */
-async function decide(
+function decide(
   id: string,
   decision: "approve" | "deny",
   options: DecideOptions,
   body: Readonly<Record<string, unknown>>,
 ): Promise<Outcome> {
-  const gate = await findGateFor(options);
-  const hash = options.hash ?? (await hashOf(gate, id, options));
-  const answer = await gate.ask("POST", pathOf(options, `/${encodeURIComponent(id)}/${decision}`), { hash, ...body });
-  if (answer.status !== 200) throw new BadInput(refusalOf(answer));
-  if (options.json) return { exitCode: 0, text: answer.text ?? "" };
-  const { status, has, needs, receipt } = answer.body;
-  const row =
-    receipt === null ? "it was so before" : `row ${String((receipt as { readonly seq: number }).seq)} records it`;
-  const votes = status === "pending" ? `, ${String(has)} of ${String(needs)} persons` : "";
-  return { exitCode: 0, text: `${id} is ${String(status)}${votes} (${row})` };
+  return withGateFor(options, async (gate) => {
+    const hash = options.hash ?? (await hashOf(gate, id, options));
+    const answer = await gate.ask("POST", pathOf(options, `/${encodeURIComponent(id)}/${decision}`), { hash, ...body });
+    if (answer.status !== 200) throw new BadInput(refusalOf(answer));
+    if (options.json) return { exitCode: 0, text: answer.text ?? "" };
+    const { status, has, needs, receipt } = answer.body;
+    const row =
+      receipt === null ? "it was so before" : `row ${String((receipt as { readonly seq: number }).seq)} records it`;
+    const votes = status === "pending" ? `, ${String(has)} of ${String(needs)} persons` : "";
+    return { exitCode: 0, text: `${id} is ${String(status)}${votes} (${row})` };
+  });
 }
 
 async function hashOf(gate: GateDoor, id: string, options: ApprovalsOptions): Promise<string> {
@@ -157,11 +160,12 @@ async function hashOf(gate: GateDoor, id: string, options: ApprovalsOptions): Pr
 }
 
 /** `svc-gate approvals cancel` */
-export async function cancelCommand(id: string, options: ApprovalsOptions): Promise<Outcome> {
-  const gate = await findGateFor(options);
-  const answer = await gate.ask("POST", pathOf(options, `/${encodeURIComponent(id)}/cancel`), {});
-  accepted(answer);
-  return { exitCode: 0, text: options.json ? (answer.text ?? "") : `${id} is cancelled` };
+export function cancelCommand(id: string, options: ApprovalsOptions): Promise<Outcome> {
+  return withGateFor(options, async (gate) => {
+    const answer = await gate.ask("POST", pathOf(options, `/${encodeURIComponent(id)}/cancel`), {});
+    accepted(answer);
+    return { exitCode: 0, text: options.json ? (answer.text ?? "") : `${id} is cancelled` };
+  });
 }
 
 function pathOf({ tenant }: ApprovalsOptions, rest: string): string {

@@ -1,6 +1,6 @@
 import { lengthMs } from "../../gate/mod.ts";
 import { visible } from "../../wire/mod.ts";
-import { accepted, findGateFor, refusalOf, tenantPath, type GateDoor } from "../operator.ts";
+import { accepted, withGateFor, refusalOf, tenantPath, type GateDoor } from "../operator.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 import { shownText } from "./card.ts";
 import type { ApprovalsOptions } from "./command.ts";
@@ -37,7 +37,7 @@ interface ShownGrant {
 
 /** `svc-gate grants list` */
 export async function listGrantsCommand(options: ApprovalsOptions): Promise<Outcome> {
-  const grants = await grantsOf(await findGateFor(options), options);
+  const grants = await withGateFor(options, (gate) => grantsOf(gate, options));
   if (options.json) return { exitCode: 0, text: JSON.stringify({ grants }), forPrograms: true };
   return { exitCode: 0, text: grants.length === 0 ? "no grant is in force" : grants.flatMap(linesOf).join("\n") };
 }
@@ -60,28 +60,29 @@ function linesOf(grant: ShownGrant): readonly string[] {
 }
 
 /** `svc-gate grants create` */
-export async function createGrantCommand(id: string, options: CreateGrantOptions): Promise<Outcome> {
-  const gate = await findGateFor(options);
-  const shown = accepted(await gate.ask("GET", `${tenantPath(options.tenant)}/approvals/${encodeURIComponent(id)}`));
-  const { uses, pin, anySession, preview } = options;
-  const answer = await gate.ask("POST", pathOf(options), {
-    approval: id,
-    hash: String(shown["hash"]),
-    amounts: amountsOf(options.amount, shown["grants_allowed"]),
-    pins: pin,
-    any_session: anySession,
-    ...(uses !== undefined && { uses: Number(uses) }),
-    ...(options.for !== undefined && { until: Date.now() + lengthOf(options.for) }),
-    ...(preview && { preview }),
+export function createGrantCommand(id: string, options: CreateGrantOptions): Promise<Outcome> {
+  return withGateFor(options, async (gate) => {
+    const shown = accepted(await gate.ask("GET", `${tenantPath(options.tenant)}/approvals/${encodeURIComponent(id)}`));
+    const { uses, pin, anySession, preview } = options;
+    const answer = await gate.ask("POST", pathOf(options), {
+      approval: id,
+      hash: String(shown["hash"]),
+      amounts: amountsOf(options.amount, shown["grants_allowed"]),
+      pins: pin,
+      any_session: anySession,
+      ...(uses !== undefined && { uses: Number(uses) }),
+      ...(options.for !== undefined && { until: Date.now() + lengthOf(options.for) }),
+      ...(preview && { preview }),
+    });
+    if (answer.status !== 200 && answer.status !== 201) throw new BadInput(refusalOf(answer));
+    if (options.json) return { exitCode: 0, text: answer.text ?? "", forPrograms: true };
+    if (preview) {
+      const { covers, of } = answer.body;
+      return { exitCode: 0, text: `would have covered ${String(covers)} of the last ${String(of)} calls` };
+    }
+    const made = (await grantsOf(gate, options)).filter((grant) => grant.id === answer.body["id"]);
+    return { exitCode: 0, text: made.flatMap(linesOf).join("\n") };
   });
-  if (answer.status !== 200 && answer.status !== 201) throw new BadInput(refusalOf(answer));
-  if (options.json) return { exitCode: 0, text: answer.text ?? "", forPrograms: true };
-  if (preview) {
-    const { covers, of } = answer.body;
-    return { exitCode: 0, text: `would have covered ${String(covers)} of the last ${String(of)} calls` };
-  }
-  const made = (await grantsOf(gate, options)).filter((grant) => grant.id === answer.body["id"]);
-  return { exitCode: 0, text: made.flatMap(linesOf).join("\n") };
 }
 
 /** Reads `--amount 500`, or `--amount input.usd=500` if there are several numbers. */
@@ -110,23 +111,25 @@ function lengthOf(text: string): number {
 }
 
 /** `svc-gate grants approve` */
-export async function approveGrantCommand(id: string, options: ApprovalsOptions): Promise<Outcome> {
-  const gate = await findGateFor(options);
-  const grant = (await grantsOf(gate, options)).find((each) => each.id === id);
-  if (grant === undefined) throw new BadInput(`no grant in force has the id ${id}`);
-  const answer = accepted(await gate.ask("POST", `${pathOf(options)}/${id}/approve`, { hash: grant.hash }));
-  if (options.json) return { exitCode: 0, text: JSON.stringify(answer), forPrograms: true };
-  return {
-    exitCode: 0,
-    text: `${id} is ${String(answer["status"])}, ${String(answer["has"])} of ${String(answer["needs"])} persons`,
-  };
+export function approveGrantCommand(id: string, options: ApprovalsOptions): Promise<Outcome> {
+  return withGateFor(options, async (gate) => {
+    const grant = (await grantsOf(gate, options)).find((each) => each.id === id);
+    if (grant === undefined) throw new BadInput(`no grant in force has the id ${id}`);
+    const answer = accepted(await gate.ask("POST", `${pathOf(options)}/${id}/approve`, { hash: grant.hash }));
+    if (options.json) return { exitCode: 0, text: JSON.stringify(answer), forPrograms: true };
+    return {
+      exitCode: 0,
+      text: `${id} is ${String(answer["status"])}, ${String(answer["has"])} of ${String(answer["needs"])} persons`,
+    };
+  });
 }
 
 /** `svc-gate grants revoke` */
-export async function revokeGrantCommand(id: string, options: ApprovalsOptions): Promise<Outcome> {
-  const gate = await findGateFor(options);
-  const answer = accepted(await gate.ask("POST", `${pathOf(options)}/${encodeURIComponent(id)}/revoke`, {}));
-  return { exitCode: 0, text: options.json ? JSON.stringify(answer) : `${id} is revoked`, forPrograms: options.json };
+export function revokeGrantCommand(id: string, options: ApprovalsOptions): Promise<Outcome> {
+  return withGateFor(options, async (gate) => {
+    const answer = accepted(await gate.ask("POST", `${pathOf(options)}/${encodeURIComponent(id)}/revoke`, {}));
+    return { exitCode: 0, text: options.json ? JSON.stringify(answer) : `${id} is revoked`, forPrograms: options.json };
+  });
 }
 
 function pathOf({ tenant }: ApprovalsOptions): string {

@@ -1,10 +1,9 @@
 import { NotKept } from "../../ledger/errors.ts";
 import { resetMoment, type Change, type InForce, type Ledger, type AppendTransaction } from "../../ledger/mod.ts";
-import { parseLeaf, type Durable, type Receipt } from "../../ledger/entry/mod.ts";
+import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
 import { bad, good, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
 import { Clock, systemTime } from "../policy/clock.ts";
-import { noContracts } from "../policy/contracts.ts";
-import { isLater, activePolicy } from "../policy/active-policy.ts";
+import { isLater, recordedPolicy } from "../policy/active-policy.ts";
 import type { MakeAdminEvent, AdminEvents } from "../policy/admin-event.ts";
 import { signerEvent } from "../policy/signer-event.ts";
 
@@ -27,7 +26,7 @@ export class OfflineAdminEvents implements AdminEvents {
    *   would stop, so only work that requires them to be stopped may do this. Otherwise the next start appends the row.
    */
   async appendAdminEvent(makeEvent: MakeAdminEvent, recordsSigner = false): Promise<Result<Durable<Receipt>, Refusal>> {
-    const before = await this.lastInForce();
+    const before = await recordedPolicy(this.#ledger);
     let transaction: AppendTransaction | undefined;
     try {
       transaction = await this.#ledger.begin();
@@ -59,17 +58,5 @@ export class OfflineAdminEvents implements AdminEvents {
     for (const each of [...(act.value.first ?? []), act.value]) transaction.change({ ...entry, ...each });
     const receipts = await transaction.commit(undefined, change?.to);
     return good(receipts.at(-1) as Durable<Receipt>);
-  }
-
-  /** Returns the policy of the last row. On a ledger without rows, returns the policy of a gate without settings. */
-  async lastInForce(): Promise<InForce> {
-    const ledger = this.#ledger;
-    for await (const [row] of ledger.rows(Math.max(1, ledger.head.seq))) {
-      const { contract, mode, engine: writer } = parseLeaf(row?.leaf ?? "") ?? {};
-      if (contract && mode && writer) return { contract: contract.replace(/^sha256:/, ""), mode, engine: writer };
-    }
-    const nothing = activePolicy(noContracts(), ledger.modeAtOpen ?? "observe");
-    await ledger.keepContract(nothing.policySet.text);
-    return nothing;
   }
 }

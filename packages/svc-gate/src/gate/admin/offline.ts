@@ -34,29 +34,50 @@ export function openOffline<Value>(place: OfflinePlace, work: (offline: Offline)
 }
 
 /** Does the same with another function in place of `openLedger`, for ledgers that `openLedger` refuses. */
-export async function openOfflineBy<As extends Pick<Offline, "ledger">, Value>(
+export function openOfflineBy<As extends Pick<Offline, "ledger">, Value>(
   open: (options: LedgerOptions) => Promise<As>,
-  { databaseUrl, mayBegin = false, tenant, acceptSigningKey = false, ...settings }: OfflinePlace,
+  { tenant, ...place }: OfflinePlace,
   work: (offline: As & Offline) => Promise<Value>,
 ): Promise<Value> {
-  const mayBeginRoot = mayBegin && tenant === null;
-  const database =
-    databaseUrl === undefined
-      ? undefined
-      : await openPostgres({ url: databaseUrl, connectionsMax: 2, mayMigrate: mayBeginRoot });
-  const location = dataFolder.locateLedger(settings, tenant, database);
-  const mustExist = database === undefined || !mayBeginRoot;
-  try {
-    const opened = await open({ ...location, acceptSigningKey, mustExist, engine });
+  return inPlace(place, async (openIn) => {
+    const opened = await openIn(tenant, open);
     try {
       return await work({ ...opened, adminEvents: new OfflineAdminEvents(opened.ledger) });
     } finally {
       await opened.ledger.close();
     }
-  } catch (error) {
-    if (!(error instanceof NoLedger)) throw error;
-    if (database !== undefined) throw new NoLedger(tenant === null ? noRoot : noTenant(visible(tenant)));
-    throw tenant === null ? error : new NoLedger(await noTenantIn(settings.dataDir, tenant));
+  });
+}
+
+/** Opens the ledger of the root (null) or of a tenant. The caller closes it. */
+export type OpenIn = <As>(tenant: string | null, open: (options: LedgerOptions) => Promise<As>) => Promise<As>;
+
+/** Gives access to the ledgers of a folder or a database, and closes the database after the work. */
+export async function inPlace<Value>(
+  { databaseUrl, mayBegin = false, acceptSigningKey = false, ...settings }: Omit<OfflinePlace, "tenant">,
+  work: (openIn: OpenIn) => Promise<Value>,
+): Promise<Value> {
+  const database =
+    databaseUrl === undefined
+      ? undefined
+      : await openPostgres({ url: databaseUrl, connectionsMax: 2, mayMigrate: mayBegin });
+  const openIn: OpenIn = async (tenant, open) => {
+    const mustExist = database === undefined || !mayBegin || tenant !== null;
+    try {
+      return await open({
+        ...dataFolder.locateLedger(settings, tenant, database),
+        acceptSigningKey,
+        mustExist,
+        engine,
+      });
+    } catch (error) {
+      if (!(error instanceof NoLedger)) throw error;
+      if (database !== undefined) throw new NoLedger(tenant === null ? noRoot : noTenant(visible(tenant)));
+      throw tenant === null ? error : new NoLedger(await noTenantIn(settings.dataDir, tenant));
+    }
+  };
+  try {
+    return await work(openIn);
   } finally {
     await database?.close();
   }

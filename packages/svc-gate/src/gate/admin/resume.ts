@@ -15,6 +15,7 @@ import {
   type AppendTransaction,
 } from "../../ledger/mod.ts";
 import { good, nearest, visible, type Canonical } from "../../wire/mod.ts";
+import { recordedPolicy } from "../policy/active-policy.ts";
 import { recompileContracts } from "../policy/contracts.ts";
 import { openOffline, openOfflineBy, type Offline, type OfflinePlace } from "./offline.ts";
 
@@ -82,7 +83,7 @@ async function appendResume(
   { ledger, adminEvents, loss, putAside }: PastPin & Offline,
   request: ResumeRequest,
 ): Promise<ResumedPast> {
-  const before = await adminEvents.lastInForce();
+  const before = await recordedPolicy(ledger);
   const { live, reset } = await prepare(ledger, before, request);
   await putAside();
   const append = async (transaction: AppendTransaction, now: number): Promise<Canonical> => {
@@ -115,7 +116,7 @@ async function resetIn({ ledger, adminEvents }: Offline, request: ResumeRequest)
   const losses = new Set(changes.filter((change) => resumeOf(change.act, change.body)?.lost).map(({ at }) => at));
   if (losses.size === 0)
     throw new LedgerRefused("no row of the ledger records a loss, so every counter is known and none can be reset");
-  const { reset } = await prepare(ledger, await adminEvents.lastInForce(), request);
+  const { reset } = await prepare(ledger, await recordedPolicy(ledger), request);
   const done = await appendRow(adminEvents, request, async (transaction, now) => {
     for (const { definition, unknownThrough } of await ledger.counters()) {
       const counter = reset.get(digestOf(definition));

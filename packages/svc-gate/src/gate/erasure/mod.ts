@@ -5,5 +5,5 @@
  *
  * Does not: erase whole rows, or rows of acts.
  *
- * Package: gate. May import: admin, policy, request, settings.
+ * Package: gate. May import: policy, request, settings.
  */

@@ -1,5 +1,6 @@
 import { bad, good, nearest, type Result } from "../../wire/mod.ts";
 import { eventTypes, type EventType } from "../events/event.ts";
+import { StartRefused } from "../errors.ts";
 import { readPrivateJson } from "../settings/private-file.ts";
 
 export const formats = ["standard", "slack"] as const;
@@ -115,4 +116,16 @@ function secretsOf(value: unknown, format: Format): Result<readonly Buffer[], st
   return bad(
     "a secret must be `whsec_` and 24 to 64 bytes in base64: `echo whsec_$(openssl rand -base64 32)` makes one",
   );
+}
+
+/** @throws {StartRefused} if the file of endpoints cannot be used */
+export async function endpointsOf({
+  notify,
+}: {
+  readonly notify?: string | undefined;
+}): Promise<readonly Endpoint[] | undefined> {
+  if (notify === undefined) return undefined;
+  const endpoints = await readEndpoints(notify);
+  if (!endpoints.ok) throw new StartRefused(endpoints.problem, 2);
+  return endpoints.value;
 }

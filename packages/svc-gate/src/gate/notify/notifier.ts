@@ -73,6 +73,11 @@ export class Senders {
     for (const sender of this.#all) sender.start();
   }
 
+  /** Reads how far each endpoint has got, without sending anything. */
+  async look(): Promise<void> {
+    await Promise.all(this.#all.map((sender) => sender.look()));
+  }
+
   /** True while something is open or undelivered, so that the ledger must stay open. */
   get isBusy(): boolean {
     return this.#all.length > 0 && (this.#feed.hasOpen || this.#all.some(({ isBusy }) => isBusy));

@@ -76,10 +76,15 @@ export class Sender {
     this.#running = this.#run();
   }
 
+  /** Reads how far the endpoint has got, without sending anything. Has no effect if another gate sends. */
+  async look(): Promise<void> {
+    await this.#serially(() => this.#hold());
+  }
+
   /** Stops, and stores how far it has got. */
   async end(): Promise<void> {
     this.#stop.abort();
-    await this.#running;
+    await (this.#running ?? this.#release());
   }
 
   /** True until everything was taken or is dead, if this gate sends. */

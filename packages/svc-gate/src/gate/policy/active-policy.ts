@@ -1,7 +1,9 @@
 import { hash } from "node:crypto";
 import type { PolicySet, Counter } from "../../contract/mod.ts";
-import type { InForce } from "../../ledger/mod.ts";
+import type { InForce, Ledger } from "../../ledger/mod.ts";
+import { parseLeaf } from "../../ledger/entry/mod.ts";
 import type { Mode } from "../../wire/mod.ts";
+import { noContracts } from "./contracts.ts";
 import { countersOf } from "./owned-counters.ts";
 import { engine } from "../version.ts";
 
@@ -32,6 +34,20 @@ export function digestOf({ counterDigests }: ActivePolicy, { identity, name }: C
   const digest = counterDigests.get(identity);
   if (digest === undefined) throw new Error(`the ledger keeps no counter ${name}`);
   return digest;
+}
+
+/**
+ * Returns what was in force in the last row of a ledger. On a ledger without rows, returns what a gate without settings
+ * puts in force.
+ */
+export async function recordedPolicy(ledger: Ledger): Promise<InForce> {
+  for await (const [row] of ledger.rows(Math.max(1, ledger.head.seq))) {
+    const { contract, mode, engine: writer } = parseLeaf(row?.leaf ?? "") ?? {};
+    if (contract && mode && writer) return { contract: contract.replace(/^sha256:/, ""), mode, engine: writer };
+  }
+  const nothing = activePolicy(noContracts(), ledger.modeAtOpen ?? "observe");
+  await ledger.keepContract(nothing.policySet.text);
+  return nothing;
 }
 
 /** Returns true if both have the same contract and mode. */

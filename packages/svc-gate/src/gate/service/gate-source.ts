@@ -19,6 +19,8 @@ import { logPinFailures } from "../anchoring/pin-standing.ts";
 import type { RefusedInputs } from "../core/refused-inputs.ts";
 import type { GateObserver } from "../telemetry/observer.ts";
 import { StartRefused } from "../errors.ts";
+import { LedgerRefused } from "../../ledger/errors.ts";
+import { isLater, recordedPolicy } from "../policy/active-policy.ts";
 
 /** The source of a gate's contracts, mode and ledger, for the root or a tenant. */
 export interface GateSource {
@@ -121,6 +123,26 @@ export async function openFrom(source: GateSource, shared: SharedParts, earlier?
     await ledger.close();
     throw error;
   }
+}
+
+/**
+ * Makes the gate of a ledger that is open already, for an operator's acts. The policy is that of the last row: no file
+ * is read, and nothing is put in force.
+ *
+ * @throws {LedgerRefused} if a later version of the gate wrote the ledger
+ */
+export async function asRecorded(source: GateSource, ledger: Ledger, shared: SharedParts): Promise<OpenGate> {
+  const { contract, mode, engine: writer } = await recordedPolicy(ledger);
+  if (isLater(writer))
+    throw new LedgerRefused(`a later version of the gate (${writer}) wrote this ledger: use that version`);
+  // A contract of another version may not compile here. Its rows keep their digest, and no name is an alias.
+  const text = (await ledger.contractText(contract)) ?? "";
+  const policySet = (await recompileContracts(ledger, contract)) ?? { ...noContracts(), text };
+  const parts = { ...shared, policySet, mode: mode as Mode, ledger, anchors: undefined, acceptChange: false };
+  const gate = overLedger({ ...parts, source: { ...source, acceptClock: true } });
+  await gate.senders?.look();
+  await gate.passHead(true); // The stops and the policy are those of the last row from here on.
+  return { ledger, gate };
 }
 
 /** Makes the anchors of a ledger, which receive its heads from now on. */

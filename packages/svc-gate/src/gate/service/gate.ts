@@ -236,8 +236,8 @@ export class Gate implements AdminEvents {
   }
 
   /** Waits until every batch that began before has ended. The next one follows the root's stops. */
-  passHead(): Promise<Result<void, Refusal>> {
-    return this.#sequencer.batcher.exclusive(({ transaction }) => transaction.abort());
+  passHead(anyClock = false): Promise<Result<void, Refusal>> {
+    return this.#sequencer.batcher.exclusive(({ transaction }) => transaction.abort(), anyClock);
   }
 
   /** Erases parts of receipts, between batches; see docs/guides/erasure.md. */

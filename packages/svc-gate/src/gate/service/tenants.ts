@@ -10,6 +10,8 @@ export interface TenantsOptions extends SharedParts {
   readonly openMax: number;
   /** A tenant without requests for this time is closed, in milliseconds. */
   readonly idleMs: number;
+  /** Opens the gate of a tenant; by default from its files, and puts them in force. */
+  readonly open?: ((source: GateSource, earlier: InForce | undefined) => Promise<OpenGate>) | undefined;
 }
 
 /** A tenant that could not be opened is not tried again before this time, because opening reads files. */
@@ -185,11 +187,8 @@ export class Tenants {
     }
     try {
       await this.#closing.get(id);
-      const opened = await openFrom({ ...source, keepsStricterMode }, this.#options, this.#earlier.get(id));
-      await opened.begin().catch(async (error: unknown) => {
-        await closeGate(opened);
-        throw error;
-      });
+      const { open: openGate = (each, earlier) => openAndBegin(each, this.#options, earlier) } = this.#options;
+      const opened = await openGate({ ...source, keepsStricterMode }, this.#earlier.get(id));
       if (!this.#sources.has(id)) {
         await closeGate(opened);
         return bad(noSuchTenant);
@@ -270,6 +269,15 @@ export class Tenants {
     this.#failed.set(id, { until: performance.now() + retryMs, refusal });
     return refusal;
   }
+}
+
+async function openAndBegin(source: GateSource, shared: SharedParts, earlier: InForce | undefined): Promise<OpenGate> {
+  const opened = await openFrom(source, shared, earlier);
+  await opened.begin().catch(async (error: unknown) => {
+    await closeGate(opened);
+    throw error;
+  });
+  return opened;
 }
 
 export const noSuchTenant: Refusal = refuse("not-found", "the tenant does not exist");

@@ -5,8 +5,9 @@
  *
  * Does not: parse a command line, or print anything but the log.
  *
- * Package: gate. May import: admission, anchoring, approvals, console, console/oidc, core, http, keys, notify, policy,
+ * Package: gate. May import: admin, admission, anchoring, approvals, console, console/oidc, core, http, keys, notify, policy,
  * service, settings, telemetry.
  */
 export { readConfig, settings } from "./config.ts";
 export { serve, type Serving } from "./serve.ts";
+export { openUnserved, type AskUnserved } from "./unserved.ts";

@@ -32,7 +32,7 @@ import { RefusedInputs } from "../core/refused-inputs.ts";
 import type { ServeHooks } from "../policy/hooks.ts";
 import { Service, type ReloadTests } from "../service/service.ts";
 import { readTenants, type TenantEntry } from "../settings/tenants-file.ts";
-import { readEndpoints, type Endpoint } from "../notify/endpoints.ts";
+import { endpointsOf } from "../notify/endpoints.ts";
 import { Notifier } from "../notify/notifier.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { areTracesAsked, openTraces, type Traces } from "../telemetry/traces.ts";
@@ -298,14 +298,6 @@ async function sitesOf(config: Config): Promise<AnchorSites | undefined> {
   const sites = await anchorSites(config);
   if (!sites.ok) throw new StartRefused(sites.problem, 2);
   return sites.value;
-}
-
-/** @throws {StartRefused} if the file of endpoints cannot be used */
-async function endpointsOf({ notify }: Config): Promise<readonly Endpoint[] | undefined> {
-  if (notify === undefined) return undefined;
-  const endpoints = await readEndpoints(notify);
-  if (!endpoints.ok) throw new StartRefused(endpoints.problem, 2);
-  return endpoints.value;
 }
 
 /** Opens the database of the ledgers, if they are not in the data folder. */
