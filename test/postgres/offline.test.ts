@@ -90,6 +90,7 @@ function offline(there: TestDatabase): void {
 test("[issue 12, item 5] the error for a mistyped tenant in a folder lists the tenants with a ledger", async (t) => {
   const cwd = temporaryFolder(t);
   const run = (...args: readonly string[]): ReturnType<typeof command> => command(args, { folder: cwd });
+  await (await openLedger({ folder: join(cwd, "data"), engine })).close();
   const none = await run(...erase, "--tenant", "typo");
   says("no-tenant-has-a-ledger", none.stderr.trimEnd());
   const tenants = join(cwd, "data", "tenants");

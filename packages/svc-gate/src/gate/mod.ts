@@ -27,12 +27,9 @@ export { isSettled, settlementOf, type PlacedOutcome } from "./outcomes/settle.t
 export { lengthMs, readMoment } from "./settings/moment.ts";
 export { outcomeOf } from "./core/outcome.ts";
 export {
-  addPerson,
-  changeKey,
   createFault,
   firstKeyFileFault,
   hasKeyForm,
-  listKeys,
   looksLikeKey,
   makeFirstKey,
   openOfflineKeys,
