@@ -28,7 +28,7 @@ export async function listCommand(options: NotifyOptions): Promise<Outcome> {
   );
   if (options.json) return { exitCode: 0, text: JSON.stringify(body) };
   const { rows, endpoints } = body as { readonly rows: number; readonly endpoints: readonly EndpointJson[] };
-  if (endpoints.length === 0) return { exitCode: 0, text: "no endpoint gets the events of this ledger" };
+  if (endpoints.length === 0) return { exitCode: 0, text: noEndpoint };
   return { exitCode: 0, text: endpoints.flatMap((endpoint) => linesOf(endpoint, rows)).join("\n") };
 }
 
@@ -53,6 +53,9 @@ export async function replayCommand({ from, endpoint, ...options }: ReplayOption
   const names = (body["endpoints"] as readonly string[]).join(", ");
   return { exitCode: 0, text: `all events from row ${from} on are sent again to ${names}; their ids stay the same` };
 }
+
+const noEndpoint =
+  "no endpoint gets the events of this ledger: a running gate, or this command, reads them from SVC_NOTIFY";
 
 /** In a ledger that no gate serves, the endpoints are those of SVC_NOTIFY. The next gate sends. */
 function placeOf(options: NotifyOptions): WorkPlace {

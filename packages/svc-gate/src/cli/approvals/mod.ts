@@ -3,7 +3,7 @@
  *
  * Promises: `approvals show` prints the whole call; nothing is cut.
  *
- * Does not: decide without a running gate.
+ * Does not: decide with the operator's key. Without a running gate, it asks the gate's own routes.
  *
  * Package: gate. May import: nothing.
  */

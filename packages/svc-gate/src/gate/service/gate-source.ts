@@ -135,9 +135,9 @@ export async function asRecorded(source: GateSource, ledger: Ledger, shared: Sha
   const { contract, mode, engine: writer } = await recordedPolicy(ledger);
   if (isLater(writer))
     throw new LedgerRefused(`a later version of the gate (${writer}) wrote this ledger: use that version`);
-  // A contract of another version may not compile here. Its rows keep their digest, and no name is an alias.
+  // A contract of another version may not compile here, or to another text: then no name is an alias. Rows keep the digest.
   const text = (await ledger.contractText(contract)) ?? "";
-  const policySet = (await recompileContracts(ledger, contract)) ?? { ...noContracts(), text };
+  const policySet = { ...((await recompileContracts(ledger, contract)) ?? noContracts()), text };
   const parts = { ...shared, policySet, mode: mode as Mode, ledger, anchors: undefined, acceptChange: false };
   const gate = overLedger({ ...parts, source: { ...source, acceptClock: true } });
   await gate.senders?.look();
