@@ -1,7 +1,7 @@
 /**
  * Goal: without a gate, an operator's command and a person's command do what they do with one: the same routes check
  * the same rights and write the same rows, and the next gate obeys them. Method: a gate parks a call and stops; then
- * commands work on its folder, and a new gate is asked. Each refusal stands beside the same command that succeeds.
+ * commands work on its folder, and a new gate is asked. After each refusal, the same command succeeds.
  */
 import assert from "node:assert/strict";
 import { chmodSync, writeFileSync } from "node:fs";
