@@ -1,7 +1,7 @@
 import { createFault, filesReadableHere, type ChangedKey, type KeyJson, type KeyRequest } from "../gate/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { io } from "./io.ts";
-import { accepted, adminPath, withGate, type GatePlace } from "./operator.ts";
+import { adminPath, askGate, type GatePlace } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
 export interface KeysOptions extends GatePlace {
@@ -86,9 +86,7 @@ export async function updateCommand(name: string, options: UpdateOptions): Promi
 
 /** `svc-gate persons add` */
 export async function addPersonCommand(name: string, options: KeysOptions): Promise<Outcome> {
-  await withGate({ ...options, tenant: undefined, mayBegin: true }, async (gate) =>
-    accepted(await gate.ask("POST", adminPath(undefined, "persons"), { name })),
-  );
+  await askGate({ ...options, tenant: undefined, mayBegin: true }, "POST", adminPath(undefined, "persons"), { name });
   const command = `svc-gate keys create NAME --scopes approve,receipts --person ${visible(name)}`;
   const sentence = `${visible(name)} is a person who may decide calls: make a key with \`${command}\``;
   return { exitCode: 0, text: options.json ? JSON.stringify({ name }) : sentence };
@@ -96,9 +94,7 @@ export async function addPersonCommand(name: string, options: KeysOptions): Prom
 
 /** `svc-gate persons list` */
 export async function listPersonsCommand(options: KeysOptions): Promise<Outcome> {
-  const answer = await withGate({ ...options, tenant: undefined }, async (gate) =>
-    accepted(await gate.ask("GET", adminPath(undefined, "persons"))),
-  );
+  const answer = await askGate({ ...options, tenant: undefined }, "GET", adminPath(undefined, "persons"));
   const persons = answer["persons"] as readonly string[];
   const shownPersons = persons.length === 0 ? "no person may decide calls yet" : persons.map(visible).join("\n");
   return { exitCode: 0, text: options.json ? JSON.stringify({ persons }) : shownPersons };
@@ -209,16 +205,10 @@ async function change(options: KeysOptions, request: KeyRequest<object>): Promis
   const fault = mayBegin ? createFault(Buffer.from(JSON.stringify(request.body))) : undefined;
   if (fault !== undefined) throw new BadInput(fault.detail);
   const route = request.act === "create" ? "keys" : `keys/${encodeURIComponent(request.name)}/${request.act}`;
-  return withGate(
-    { ...options, mayBegin },
-    async (gate) =>
-      accepted(await gate.ask("POST", adminPath(options.tenant, route), request.body)) as unknown as ChangedKey,
-  );
+  const path = adminPath(options.tenant, route);
+  return (await askGate({ ...options, mayBegin }, "POST", path, request.body)) as unknown as ChangedKey;
 }
 
-function list(options: KeysOptions): Promise<readonly KeyJson[]> {
-  return withGate(
-    options,
-    async (gate) => accepted(await gate.ask("GET", adminPath(options.tenant, "keys")))["keys"] as readonly KeyJson[],
-  );
+async function list(options: KeysOptions): Promise<readonly KeyJson[]> {
+  return (await askGate(options, "GET", adminPath(options.tenant, "keys")))["keys"] as readonly KeyJson[];
 }

@@ -1,6 +1,6 @@
 import { visible } from "../wire/mod.ts";
 import { io } from "./io.ts";
-import { accepted, adminPath, withGate, type GatePlace, type WorkPlace } from "./operator.ts";
+import { adminPath, askGate, type GatePlace, type WorkPlace } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
 export interface NotifyOptions extends GatePlace {
@@ -23,9 +23,7 @@ interface EndpointJson {
 
 /** `svc-gate notify list` */
 export async function listCommand(options: NotifyOptions): Promise<Outcome> {
-  const body = await withGate(placeOf(options), async (gate) =>
-    accepted(await gate.ask("GET", adminPath(options.tenant, "notify"))),
-  );
+  const body = await askGate(placeOf(options), "GET", adminPath(options.tenant, "notify"));
   if (options.json) return { exitCode: 0, text: JSON.stringify(body) };
   const { rows, endpoints } = body as { readonly rows: number; readonly endpoints: readonly EndpointJson[] };
   if (endpoints.length === 0) return { exitCode: 0, text: noEndpoint };
@@ -46,9 +44,7 @@ function linesOf({ endpoint, row, waiting, died, dead }: EndpointJson, rows: num
 export async function replayCommand({ from, endpoint, ...options }: ReplayOptions): Promise<Outcome> {
   if (!/^[1-9][0-9]{0,15}$/.test(from)) throw new BadInput("--from must be the number of a row");
   const asked = { from: Number(from), ...(endpoint !== undefined && { endpoint }) };
-  const body = await withGate(placeOf(options), async (gate) =>
-    accepted(await gate.ask("POST", adminPath(options.tenant, "notify/replay"), asked)),
-  );
+  const body = await askGate(placeOf(options), "POST", adminPath(options.tenant, "notify/replay"), asked);
   if (options.json) return { exitCode: 0, text: JSON.stringify(body) };
   const names = (body["endpoints"] as readonly string[]).join(", ");
   return { exitCode: 0, text: `all events from row ${from} on are sent again to ${names}; their ids stay the same` };

@@ -29,7 +29,7 @@ export interface GateAnswer {
   readonly text?: string;
 }
 
-/** A gate that is serving, and a key to it. */
+/** A gate that is serving, or that this process has opened, and a key to it. */
 export interface GateDoor {
   ask(method: "GET" | "POST", path: string, body?: object): Promise<GateAnswer>;
 }
@@ -55,12 +55,17 @@ export async function findGate(
     );
     return doorAt({ url, key, certificate: null }, limitMinutes);
   }
+  const operator = await servingIn(dataDir, limitMinutes);
+  return operator && doorAt(operator, limitMinutes);
+}
+
+/** Where the gate that serves a data folder listens, and the operator's key to it; undefined if no gate answers there. */
+async function servingIn(dataDir: string, limitMinutes: number): Promise<Address | undefined> {
   const operator = await readOperatorFile(dataDir);
   if (operator === undefined) return undefined;
-  const door = doorAt(operator, limitMinutes);
   try {
-    const { status } = await door.ask("GET", "/admin/keys");
-    return status === 200 ? door : undefined;
+    const { status } = await doorAt(operator, limitMinutes).ask("GET", "/admin/keys");
+    return status === 200 ? operator : undefined;
   } catch (error) {
     if (error instanceof BadInput && !(error instanceof Silent)) return undefined;
     throw error;
@@ -84,10 +89,20 @@ export async function withGate<Value>(place: WorkPlace, work: (gate: GateDoor) =
   return gate === undefined ? inLedger(place, undefined, work) : work(gate);
 }
 
+/** Asks one question of that gate. @throws {BadInput} if the gate refuses the request */
+export function askGate(
+  place: WorkPlace,
+  method: "GET" | "POST",
+  path: string,
+  body?: object,
+): Promise<GateAnswer["body"]> {
+  return withGate(place, async (gate) => accepted(await gate.ask(method, path, body)));
+}
+
 /**
  * Does the same for a person with a key of their own. The operator's key decides nothing.
  *
- * @throws {BadInput} if there is no key
+ * @throws {BadInput} if neither the option nor the environment names a key
  */
 export async function withGateFor<Value>(
   { dataDir, url, keyFile, tenant }: Omit<WorkPlace, "mayBegin" | "pin">,
@@ -96,9 +111,9 @@ export async function withGateFor<Value>(
   const missing = "a person decides with a key of their own: name its file with --key-file";
   const key = await keyIn(keyFile, "SVC_APPROVER_KEY", missing);
   if (url !== undefined) return work(doorAt({ url, key, certificate: null }, answerMinutes));
-  const serving = await readOperatorFile(dataDir);
-  const isServed = serving !== undefined && (await findGate({ dataDir })) !== undefined;
-  return isServed ? work(doorAt({ ...serving, key }, answerMinutes)) : inLedger({ dataDir, tenant }, key, work);
+  const serving = await servingIn(dataDir, answerMinutes);
+  if (serving === undefined) return inLedger({ dataDir, tenant }, key, work);
+  return work(doorAt({ ...serving, key }, answerMinutes));
 }
 
 async function inLedger<Value>(

@@ -1,6 +1,6 @@
 import { stoppedCalls, type Stop, type StopScope } from "../approvals/mod.ts";
 import { visible } from "../wire/mod.ts";
-import { accepted, adminPath, tenantPath, withGate, type GatePlace } from "./operator.ts";
+import { adminPath, askGate, tenantPath, type GatePlace } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
 export interface StopOptions extends GatePlace {
@@ -31,7 +31,7 @@ export async function stopCommand(options: StopOptions): Promise<Outcome> {
   if (lift && keep) throw new BadInput("--keep goes with setting a stop, not with --lift");
   const body = { scope, ...(why !== undefined && { why }), ...(keep && { approvals: "keep" }) };
   const route = adminPath(options.tenant, lift ? "stop/lift" : "stop");
-  const done = await withGate(options, async (gate) => accepted(await gate.ask("POST", route, body)));
+  const done = await askGate(options, "POST", route, body);
   if (json) return { exitCode: 0, text: JSON.stringify(done), forPrograms: true };
   const { seq } = done["receipt"] as { readonly seq: number };
   const calls = visible(stoppedCalls(scope));
@@ -64,6 +64,5 @@ async function listStops(options: StopOptions): Promise<Outcome> {
 }
 
 async function read(options: StopOptions): Promise<readonly ShownStop[]> {
-  const path = `${tenantPath(options.tenant)}/stop`;
-  return withGate(options, async (gate) => accepted(await gate.ask("GET", path))["stops"] as readonly ShownStop[]);
+  return (await askGate(options, "GET", `${tenantPath(options.tenant)}/stop`))["stops"] as readonly ShownStop[];
 }

@@ -86,9 +86,15 @@ async function askedOn<Value>(
           idleMs: 60_000,
           open,
         });
-  const parts = { log, keys, root, rootSource, tenants, metrics, tests: undefined, traces: undefined };
   const service = new Service({
-    ...parts,
+    log,
+    keys,
+    root,
+    rootSource,
+    tenants,
+    metrics,
+    tests: undefined,
+    traces: undefined,
     rates: new Rates({ fallback: () => undefined }),
     readSources: () => Promise.resolve(good([])),
   });
