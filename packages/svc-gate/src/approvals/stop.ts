@@ -14,6 +14,21 @@ export interface StoppableCall extends Pick<Approval, "key" | "session" | "tool"
   readonly alias?: string | undefined;
 }
 
+/** What a contract, or the route of a message, says of a call beyond its names. */
+export interface StopContext {
+  /** May the call be one of the tool that a stop names by this name, which the call itself does not have? */
+  readonly mayBe: (name: string) => boolean;
+  /** True for a message that could not be read: it may be of any session of its key. */
+  readonly inAnySession: boolean;
+}
+
+/** The stop that blocks a call. */
+export interface BlockingStop {
+  readonly stop: Stop;
+  /** The tool or the session of the stop's scope that the call may be of, if it has another name itself. */
+  readonly as: string | undefined;
+}
+
 /** A stop that is in force. */
 export interface Stop {
   /** The row that set it. */
@@ -32,6 +47,8 @@ export interface Stop {
 export type StopAct =
   | {
       readonly act: "stop.set";
+      /** The own names of tools that the scope names by aliases, if the scope itself lacks them. */
+      readonly also?: readonly string[];
       /** `keep` leaves approvals open but ends their votes; `end` cancels them. */
       readonly approvals: "end" | "keep";
       /** The rows whose approvals it cancels, in order. */
@@ -105,8 +122,37 @@ function isSameScope(one: StopScope, other: StopScope): boolean {
 }
 
 /** The stop that blocks a call; undefined if none does. */
-export function stopFor(active: readonly Stop[], call: StoppableCall): Stop | undefined {
-  return active.find(({ scope }) => isStopped(scope, call));
+export function stopFor(active: readonly Stop[], call: StoppableCall, context?: StopContext): BlockingStop | undefined {
+  const stop = active.find(({ scope }) => isStopped(scope, call));
+  if (stop !== undefined) return { stop, as: undefined };
+  for (const possible of context === undefined ? [] : active) {
+    const as = possibleName(possible.scope, call, context as StopContext);
+    if (as !== undefined) return { stop: possible, as };
+  }
+  return undefined;
+}
+
+function possibleName(scope: StopScope, { key }: StoppableCall, context: StopContext): string | undefined {
+  if (scope === "all" || "key" in scope) return undefined;
+  if ("tools" in scope) return scope.tools.find((name) => context.mayBe(name));
+  return context.inAnySession && scope.session.key === key ? scope.session.id : undefined;
+}
+
+/** Does the stop name this tool, or this session of the key? */
+export function namesIt({ scope }: Stop, name: string, key: string): boolean {
+  if (scope === "all" || "key" in scope) return false;
+  return "tools" in scope ? scope.tools.includes(name) : scope.session.id === name && scope.session.key === key;
+}
+
+/** The scope with the own names of the tools that it names by aliases. */
+export function wholeScope({
+  also = [],
+  scope,
+}: {
+  readonly also?: readonly string[] | undefined;
+  readonly scope: StopScope;
+}): StopScope {
+  return scope === "all" || !("tools" in scope) ? scope : { tools: [...scope.tools, ...also] };
 }
 
 export function isStopped(scope: StopScope, { key, session, tool, alias = tool }: StoppableCall): boolean {

@@ -1,4 +1,5 @@
 import { stoppedCalls, type Stop, type StopScope } from "../approvals/mod.ts";
+import type { EndedByStop } from "../gate/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { adminPath, askGate, tenantPath, type GatePlace } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
@@ -35,8 +36,26 @@ export async function stopCommand(options: StopOptions): Promise<Outcome> {
   if (json) return { exitCode: 0, text: JSON.stringify(done), forPrograms: true };
   const { seq } = done["receipt"] as { readonly seq: number };
   const calls = visible(stoppedCalls(scope));
-  const text = lift ? `the stop of ${calls} is lifted` : `stopped ${calls}`;
-  return { exitCode: 0, text: `${text}; row ${seq} records it` };
+  if (lift) {
+    const still = done["stops"] as readonly ShownStop[];
+    const lines = still.length === 0 ? ["no stop is in force"] : ["still in force:", ...still.map(lineOf)];
+    return { exitCode: 0, text: [`the stop of ${calls} is lifted; row ${seq} records it`, ...lines].join("\n") };
+  }
+  const warnings = (done["warnings"] as readonly string[]).map((warning) => `warning: ${visible(warning)}`);
+  const ended = endedText(done["ended"] as EndedByStop);
+  return { exitCode: 0, text: [`stopped ${calls}; row ${seq} records it`, ...ended, ...warnings].join("\n") };
+}
+
+/** What the stop ended, in one line; none if it ended nothing. */
+function endedText({ approvals, votes, grants }: EndedByStop): readonly string[] {
+  const count = (number: number, one: string, many: string): readonly string[] =>
+    number === 0 ? [] : [number === 1 ? one : `${number} ${many}`];
+  const parts = [
+    ...count(approvals, "1 approval is cancelled", "approvals are cancelled"),
+    ...count(votes, "1 approval lost its votes", "approvals lost their votes"),
+    ...count(grants, "1 grant ended", "grants ended"),
+  ];
+  return parts.length === 0 ? [] : [parts.join("; ")];
 }
 
 /** The scope that the options name; every call without any. */
@@ -51,16 +70,18 @@ function scopeOf({ tool, key, session }: StopOptions): StopScope {
 }
 
 /** A stop as GET /stop shows it. */
-type ShownStop = Pick<Stop, "at" | "person" | "scope" | "why">;
+type ShownStop = Pick<Stop, "at" | "person" | "root" | "scope" | "why">;
 
 async function listStops(options: StopOptions): Promise<Outcome> {
   const stops = await read(options);
   if (options.json) return { exitCode: 0, text: JSON.stringify({ stops }), forPrograms: true };
-  const lines = stops.map(
-    ({ at, person, scope, why }) =>
-      `${visible(stoppedCalls(scope))}\n  since ${new Date(at).toISOString()}, by ${visible(person)}: ${visible(why)}`,
-  );
-  return { exitCode: 0, text: lines.length === 0 ? "no stop is in force" : lines.join("\n") };
+  return { exitCode: 0, text: stops.length === 0 ? "no stop is in force" : stops.map(lineOf).join("\n") };
+}
+
+function lineOf({ at, person, root, scope, why }: ShownStop): string {
+  const place = root === null ? "" : " at the root";
+  const since = `since ${new Date(at).toISOString()}, by ${visible(person)}${place}`;
+  return `${visible(stoppedCalls(scope))}\n  ${since}: ${visible(why)}`;
 }
 
 async function read(options: StopOptions): Promise<readonly ShownStop[]> {

@@ -10,6 +10,7 @@
  */
 export { parseSinks } from "./anchoring/mod.ts";
 export { activePolicy, digestOf, type ActivePolicy } from "./policy/active-policy.ts";
+export type { EndedByStop } from "./policy/stops.ts";
 export type { TimedTransaction } from "./policy/active-ledger.ts";
 export { answeredReason, answeredVerdict } from "./core/answer.ts";
 export type { Deciders } from "./approvals/deciders.ts";

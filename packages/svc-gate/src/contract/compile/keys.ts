@@ -15,6 +15,8 @@ export interface Caller {
   readonly sessionId: string | null;
   /** Undefined for an ordinary key. */
   readonly keyKind?: KeyKind | undefined;
+  /** For a message that could not be read, and so stands for any call: the MCP server to which it is sent. */
+  readonly unreadFor?: string | undefined;
 }
 
 /** A counter's key for one call: typed parts that are written as one text; null if the call has no session. */

@@ -35,7 +35,7 @@ export function readStop(received: unknown): Result<AskedStop, Refusal> {
 export function readLift(received: unknown): Result<Pick<AskedStop, "scope" | "why">, Refusal> {
   const body = readMembers(received, ["scope", "why"]);
   if (!body.ok) return body;
-  const scope = scopeOf(body.value.get("scope"));
+  const scope = scopeOf(body.value.get("scope"), 2 * toolsMax); // GET /stop lists own names beside aliases.
   if (!scope.ok) return scope;
   const why = whyOf(body.value.get("why") ?? "");
   return why.ok ? good({ scope: scope.value, why: why.value }) : why;
@@ -48,11 +48,11 @@ function whyOf(value: Json | undefined): Result<string, Refusal> {
 
 const scopeForms = '"all", {"tools": [...]}, {"key": "..."} or {"session": {"key": "...", "id": "..."}}';
 
-function scopeOf(value: Json | undefined): Result<StopScope, Refusal> {
+function scopeOf(value: Json | undefined, most: number = toolsMax): Result<StopScope, Refusal> {
   if (value === "all") return good("all");
   if (value instanceof Map && value.size === 1) {
     const [[name, member]] = [...value] as [[string, Json]];
-    if (name === "tools") return toolsOf(member);
+    if (name === "tools") return toolsOf(member, most);
     if (name === "key" && isName(member, limits.toolNameBytesMax)) return good({ key: member });
     if (name === "session" && member instanceof Map && member.size === 2) {
       const [key, id] = [member.get("key"), member.get("id")];
@@ -63,9 +63,9 @@ function scopeOf(value: Json | undefined): Result<StopScope, Refusal> {
   return bad(invalid(`"scope" must be ${scopeForms}${value === undefined ? ": it is missing" : ""}`));
 }
 
-function toolsOf(value: Json): Result<StopScope, Refusal> {
-  if (!Array.isArray(value) || value.length === 0 || value.length > toolsMax)
-    return bad(invalid(`"tools" must be a list of 1 to ${toolsMax} names of tools, not ${typeName(value)}`));
+function toolsOf(value: Json, most: number): Result<StopScope, Refusal> {
+  if (!Array.isArray(value) || value.length === 0 || value.length > most)
+    return bad(invalid(`"tools" must be a list of 1 to ${most} names of tools, not ${typeName(value)}`));
   const names = value as readonly Json[];
   const wrong = names.find((name) => !isName(name, limits.toolNameBytesMax));
   if (wrong !== undefined || new Set(names).size < names.length)

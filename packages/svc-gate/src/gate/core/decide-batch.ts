@@ -11,7 +11,7 @@ import {
 import type { CheckEntry, CounterLookup, CounterEvent, InForce, AppendTransaction } from "../../ledger/mod.ts";
 import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
 import type { Canonical, CheckRequest, Mode } from "../../wire/mod.ts";
-import { stopFor, type Approval, type Asking, type How, type Stop } from "../../approvals/mod.ts";
+import { stopFor, type Approval, type Asking, type BlockingStop, type How } from "../../approvals/mod.ts";
 import { ApprovableCall, type CallToJudge } from "../approvals/call.ts";
 import type { Deciders } from "../approvals/deciders.ts";
 import { JudgedBatch, type JudgedAnswer } from "../approvals/judged-batch.ts";
@@ -194,17 +194,17 @@ function decideCall(
   const { policy, timed } = judging;
   const { transaction, at } = timed;
   const { lookupPlan, lookups } = planned;
-  const stop = stopOf(transaction, lookupPlan);
-  const known = stop === undefined ? judging.known(planned, index) : undefined;
+  const stopped = stopOf(transaction, lookupPlan, policy);
+  const known = stopped === undefined ? judging.known(planned, index) : undefined;
   const own = known?.batch.own(known.call.call);
   const values = known?.call.call.values(own?.holds ?? []) ?? lookups.map((lookup) => transaction.value(lookup));
   const decision = decide(lookupPlan, values);
   if (decision.defect !== undefined) onDefect(decision);
-  const mode = modeOf(policy, stop);
+  const mode = modeOf(policy, stopped);
   const { verdict, reason, rule } = decision;
-  const byMode = stop === undefined ? answeredVerdict(decision, mode) : "BLOCK";
+  const byMode = stopped === undefined ? answeredVerdict(decision, mode) : "BLOCK";
   const isMet = byMode === "ESCALATE" || lookupPlan.prepared.request.approvalId !== undefined;
-  const judged = known ?? (isMet && stop === undefined ? judging.met(planned) : undefined);
+  const judged = known ?? (isMet && stopped === undefined ? judging.met(planned) : undefined);
   const softened = verdict === "BLOCK" && byMode === "ESCALATE";
   const judgement = judged?.batch.judge(
     judged.call,
@@ -241,10 +241,10 @@ function decideCall(
     reason,
     rule,
     contract: policy.contract,
-    outcome: outcomeOf(decision, stop === undefined ? judgement?.outcome : stopOutcome(stop)),
+    outcome: outcomeOf(decision, stopped === undefined ? judgement?.outcome : stopOutcome(stopped)),
     approvalId: request.approvalId,
   };
-  const how = howOf(judgement, stop);
+  const how = howOf(judgement, stopped);
   const row = transaction.append(
     request.alias === undefined ? entry : { ...entry, alias: request.alias },
     count(prepared, { verdict, answered, how }).map(({ counter, ...update }): CounterEvent => ({
@@ -253,28 +253,47 @@ function decideCall(
     })),
   );
   const approval = judgement === undefined ? undefined : judged?.batch.appended(judged.call, judgement, rule, row);
-  return { decision, answered, mode, tool: plan?.tool ?? null, judgement: judgement?.judgement, approval, stop };
+  return {
+    decision,
+    answered,
+    mode,
+    tool: plan?.tool ?? null,
+    judgement: judgement?.judgement,
+    approval,
+    stop: stopped?.stop,
+  };
 }
 
-/** The stop that blocks a call. */
-function stopOf({ stops: { active } }: AppendTransaction, { prepared }: LookupPlan): Stop | undefined {
+/** The stop that blocks a call. A stop covers all names that a tool has now, whichever of them a person wrote. */
+function stopOf(
+  { stops: { active } }: AppendTransaction,
+  { prepared: { request, caller } }: LookupPlan,
+  { policySet: { aliases } }: ActivePolicy,
+): BlockingStop | undefined {
   if (active.length === 0) return undefined;
-  const { request, caller } = prepared;
   const { sessionId: session, toolName: tool, alias } = request;
-  return stopFor(active, { key: caller.keyName, session, tool, alias });
+  const { keyName, unreadFor } = caller;
+  const start = `${unreadFor}.`;
+  const isOfServer = (name: string): boolean => {
+    const own = aliases.get(name) ?? name;
+    if (name.startsWith(start) || own.startsWith(start)) return true;
+    return aliases.entries().some(([other, of]) => of === own && other.startsWith(start));
+  };
+  const mayBe = (name: string): boolean => (unreadFor === undefined ? aliases.get(name) === tool : isOfServer(name));
+  return stopFor(active, { key: keyName, session, tool, alias }, { mayBe, inAnySession: unreadFor !== undefined });
 }
 
 /** The mode of the row: a person set the stop, so it enforces in every mode. */
-function modeOf({ mode }: ActivePolicy, stop: Stop | undefined): Mode {
-  return stop === undefined ? mode : "enforce";
+function modeOf({ mode }: ActivePolicy, stopped: BlockingStop | undefined): Mode {
+  return stopped === undefined ? mode : "enforce";
 }
 
-function howOf(judged: JudgedAnswer | undefined, stop: Stop | undefined): How | undefined {
-  return stop === undefined ? judged?.judgement.how : "stopped";
+function howOf(judged: JudgedAnswer | undefined, stopped: BlockingStop | undefined): How | undefined {
+  return stopped === undefined ? judged?.judgement.how : "stopped";
 }
 
-function stopOutcome({ row }: Stop): Readonly<Record<string, Canonical>> {
-  return { asked: { how: "stopped", stop: row } };
+function stopOutcome({ as, stop: { row } }: BlockingStop): Readonly<Record<string, Canonical>> {
+  return { asked: { how: "stopped", stop: row, ...(as !== undefined && { as }) } };
 }
 
 type AskingOf = (open: Approval | undefined) => Asking | undefined;

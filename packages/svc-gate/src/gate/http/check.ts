@@ -17,6 +17,8 @@ export interface ReceivedCheck {
   readonly body: Buffer;
   /** The request as the caller sent it, if `body` is a translation of it; by default `body`. */
   readonly received?: { readonly bytes: number; readonly digest: string };
+  /** The MCP server of a message that could not be read. */
+  readonly unreadFor?: string | undefined;
 }
 
 /**
@@ -31,6 +33,7 @@ export async function answerCheck({
   exchange,
   body,
   received = arrivalOf(body),
+  unreadFor,
 }: ReceivedCheck): Promise<Result<string, Refusal>> {
   const timings = beginTimings();
   const { key } = exchange;
@@ -49,6 +52,7 @@ export async function answerCheck({
   return gate.check(parsed.value, {
     keyName: key?.name ?? "",
     keyKind: key?.kind,
+    unreadFor,
     bytes: received.bytes,
     digest: received.digest,
     timings,

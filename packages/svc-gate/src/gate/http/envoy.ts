@@ -2,7 +2,7 @@ import type { FastifyReply } from "fastify";
 import { bad, refuse } from "../../wire/mod.ts";
 import { sendJson } from "../request/body.ts";
 import { check, refusalOf, settled } from "./hooked-check.ts";
-import { escaped, type Question } from "../dialects/dialect.ts";
+import { escaped } from "../dialects/dialect.ts";
 import { readMcpMessage, type McpMessage } from "./mcp-message.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
@@ -31,8 +31,14 @@ export async function envoyCheck(call: RouteCall): Promise<FastifyReply> {
   // The row has no session, because a session id that is too long may be the reason.
   const refuseUnjudged = async (reason: string): Promise<FastifyReply> => {
     const observed = { tool: `${server}.mcp.refused`, input: JSON.stringify({ reason }) };
-    const passes = await isObserved(call, { ...observed, session: undefined, facts: undefined }, body);
-    return passes ? pass(reply) : refuseMessage(reply, message, reason);
+    if (call.gate.policy.mode !== "observe") return refuseMessage(reply, message, reason);
+    const answer = await check(call, { ...observed, session: undefined, facts: undefined }, body, {
+      unreadFor: server,
+    });
+    // Only the row's own mode counts: another replica may have changed it, and a stop enforces.
+    if (answer.ok && answer.value.mode === "observe") return pass(reply);
+    const isStopped = answer.ok && call.gate.policy.mode === "observe";
+    return refuseMessage(reply, message, isStopped ? answer.value.reason : reason);
   };
   if (!judged.ok) return refuseUnjudged(`Svc: ${judged.problem}.`);
   if (judged.value === undefined) return pass(reply);
@@ -43,13 +49,6 @@ export async function envoyCheck(call: RouteCall): Promise<FastifyReply> {
   if (verdict === "ALLOW") return pass(reply);
   if (typeof approval?.id === "string") reply.header("svc-approval", approval.id);
   return refuseMessage(reply, message, refusalOf(answer.value));
-}
-
-/** Records a message that enforce mode would refuse. Only the row's own mode counts: another replica may have changed it. */
-async function isObserved(call: RouteCall, question: Question, body: Buffer): Promise<boolean> {
-  if (call.gate.policy.mode !== "observe") return false;
-  const answer = await check(call, question, body);
-  return answer.ok && answer.value.mode === "observe";
 }
 
 function pass(reply: FastifyReply): FastifyReply {

@@ -32,10 +32,10 @@ export async function settled(
   if (!first.ok || first.value.verdict !== "ESCALATE") return first;
   const id = first.value.approval?.id ?? undefined;
   if (id === undefined) return first;
-  if (first.value.approval?.next === "check") return check(call, question, body, id);
+  if (first.value.approval?.next === "check") return check(call, question, body, { approval: id });
   if (seconds === 0) return first;
   const status = await waited(call, id, seconds);
-  if (status === "approved") return check(call, question, body, id);
+  if (status === "approved") return check(call, question, body, { approval: id });
   // After a denial the gate says the person's words.
   return status === "denied" ? check(call, question, body) : first;
 }
@@ -51,7 +51,7 @@ export async function check(
   { service, gate, tenant, request }: RouteCall,
   { tool, session, input, facts }: Question,
   body: Buffer,
-  approval?: string,
+  { approval, unreadFor }: { readonly approval?: string; readonly unreadFor?: string } = {},
 ): Promise<Result<Answer, string>> {
   const exchange = request.exchange as Exchange;
   // The key may have been revoked while a person decided.
@@ -65,7 +65,15 @@ export async function check(
     ...(approval === undefined ? [] : [`"approval":${JSON.stringify({ id: approval })}`]),
   ];
   const text = Buffer.from(`{${members.join(",")}}`);
-  const answered = await answerCheck({ service, gate, tenant, exchange, body: text, received: arrivalOf(body) });
+  const answered = await answerCheck({
+    service,
+    gate,
+    tenant,
+    exchange,
+    body: text,
+    received: arrivalOf(body),
+    unreadFor,
+  });
   if (!answered.ok) return bad(`Svc: ${answered.problem.detail}; the action is blocked`);
   return good(JSON.parse(answered.value) as Answer);
 }

@@ -1,13 +1,13 @@
 import type { FastifyReply } from "fastify";
-import type { Stop, StopScope } from "../../approvals/mod.ts";
+import type { Stop } from "../../approvals/mod.ts";
 import { good, refuse } from "../../wire/mod.ts";
-import type { Gate } from "../service/gate.ts";
 import { readLift, readStop } from "../approvals/stop-request.ts";
-import { isForTenants, liftStop, setStop, type Stopper } from "../policy/stops.ts";
+import { isForTenants, liftStop, setStop, type EndedByStop, type Stopper } from "../policy/stops.ts";
 import { sendJson } from "../request/body.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
 import type { CallWithoutGate, RouteCall } from "./route.ts";
+import { warningsOf } from "./stop-warnings.ts";
 
 /** Handles GET /stop: the stops in force. */
 export async function showStops({ gate, reply, request }: RouteCall): Promise<FastifyReply> {
@@ -22,37 +22,40 @@ function stopJson({ at, person, root, row, scope, why }: Stop): Readonly<Record<
   return { scope, why, person, at, receipt: row, root };
 }
 
-/** Handles POST /admin/stop. A stop of the root holds in each tenant too; the answer comes after it holds. */
+/**
+ * Handles POST /admin/stop. A stop of the root holds in each tenant too; the answer comes after it holds. It says what the
+ * stop ended on its own ledger, and which of its names nobody knows.
+ */
 export async function stop({ key, reply, request, service, tenant }: CallWithoutGate): Promise<FastifyReply> {
   const asked = readStop(request.body);
   if (!asked.ok) return refuseWith(reply, asked.problem);
   const { scope } = asked.value;
-  const set = await service.workOn(tenant, (gate) =>
-    gate.appendAdminEvent(setStop({ ...asked.value, scope: withOwnNames(scope, gate) }, stopperOf(key))),
-  );
+  const set = await service.workOn(tenant, async (gate) => {
+    let ended: EndedByStop | undefined;
+    const { policySet } = gate.policy;
+    const act = setStop(asked.value, stopperOf(key), policySet, (numbers) => (ended = numbers));
+    const receipt = await gate.appendAdminEvent(act);
+    if (!receipt.ok) return receipt;
+    return good({ receipt: receipt.value, ended, warnings: await warningsOf(scope, { service, gate, tenant }) });
+  });
   if (!set.ok) return refuseWith(reply, set.problem);
   const tenants = tenant === null && isForTenants(scope) ? await service.followRoot() : good([]);
   if (!tenants.ok) return refuseWith(reply, tenants.problem);
-  return sendJson(reply, JSON.stringify({ receipt: set.value, ledgers: [tenant, ...tenants.value] }));
+  return sendJson(reply, JSON.stringify({ ...set.value, ledgers: [tenant, ...tenants.value] }));
 }
 
-/** Handles POST /admin/stop/lift. */
+/** Handles POST /admin/stop/lift. The answer lists the stops that are still in force. */
 export async function lift({ key, reply, request, service, tenant }: CallWithoutGate): Promise<FastifyReply> {
   const asked = readLift(request.body);
   if (!asked.ok) return refuseWith(reply, asked.problem);
-  const { scope, why } = asked.value;
-  const lifted = await service.workOn(tenant, (gate) =>
-    gate.appendAdminEvent(liftStop({ scope: withOwnNames(scope, gate), why }, stopperOf(key))),
-  );
+  const lifted = await service.workOn(tenant, async (gate) => {
+    const receipt = await gate.appendAdminEvent(liftStop(asked.value, stopperOf(key), gate.policy.policySet));
+    if (!receipt.ok) return receipt;
+    const stops = await gate.stops();
+    return stops.ok ? good({ receipt: receipt.value, stops: stops.value.map(stopJson) }) : stops;
+  });
   if (!lifted.ok) return refuseWith(reply, lifted.problem);
-  return sendJson(reply, JSON.stringify({ receipt: lifted.value }));
-}
-
-/** Adds the own name of each tool that the scope names by an alias, so that the stop covers all names of the tool. */
-function withOwnNames(scope: StopScope, { policy }: Pick<Gate, "policy">): StopScope {
-  const { aliases } = policy.policySet;
-  if (scope === "all" || !("tools" in scope) || !scope.tools.some((tool) => aliases.has(tool))) return scope;
-  return { tools: [...new Set(scope.tools.flatMap((tool) => [tool, aliases.get(tool) ?? tool]))] };
+  return sendJson(reply, JSON.stringify(lifted.value));
 }
 
 function stopperOf(key: RouteCall["key"]): Stopper {

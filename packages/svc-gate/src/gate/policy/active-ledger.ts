@@ -99,10 +99,10 @@ export class ActiveLedger {
   async #followStops(transaction: AppendTransaction, at: number, root: Stops): Promise<boolean> {
     const missing = missingActs(transaction, root);
     if (missing.length === 0) return false;
-    const { contract, mode } = this.#policy;
+    const { contract, mode, policySet } = this.#policy;
     const changed = new Map<number, Approval>();
     for (const act of missing) {
-      const event = await followedEvent(transaction, act, changed);
+      const event = await followedEvent(transaction, act, policySet, changed);
       for (const approval of transaction.change({ ...event, at, contract, mode })) changed.set(approval.row, approval);
     }
     await transaction.commit();

@@ -1,9 +1,13 @@
+import type { PolicySet } from "../../contract/mod.ts";
 import {
+  endsGrant,
   isSameStop,
   narrowStopsMax,
+  sessionName,
   stopBody,
   stoppedApprovals,
   stoppedCalls,
+  wholeScope,
   type Approval,
   type RecordedStopAct,
   type Stop,
@@ -31,13 +35,46 @@ export interface Stopper {
   readonly person: string;
 }
 
-/** Makes the event that sets a stop. With it, approvals in its scope end or lose their votes. */
-export function setStop(asked: AskedStop, { by, person }: Stopper): MakeAdminEvent {
+/** What a stop ended on its own ledger, in numbers. */
+export interface EndedByStop {
+  /** Calls that waited for a person, or that a person had approved. */
+  readonly approvals: number;
+  /** Calls that wait again, without the votes so far. */
+  readonly votes: number;
+  readonly grants: number;
+}
+
+/** The contract in force on the stop's ledger: a stop of an alias is one of the tool. */
+type Names = Pick<PolicySet, "aliases">;
+
+/**
+ * Makes the event that sets a stop. With it, approvals and grants in its scope end, or approvals lose their votes.
+ *
+ * @param onEnds called with the numbers of those, before the event is recorded
+ */
+export function setStop(
+  asked: AskedStop,
+  { by, person }: Stopper,
+  names: Names,
+  onEnds: (ended: EndedByStop) => void,
+): MakeAdminEvent {
   return async (transaction) => {
-    const refusal = tooManyStops(transaction.stops.active, asked.scope);
+    const scope = withOwnNames(asked.scope, names);
+    const refusal = tooManyStops(transaction.stops.active, scope);
     if (refusal !== undefined) return bad(refusal);
-    return good(await stopEvent(transaction, { ...asked, person, root: null }, by));
+    const event = await stopEvent(transaction, { ...asked, scope, person, root: null }, { by, names });
+    const { ends = [], reopens = [] } = event;
+    const placeOf = (key: string, id: string): string => transaction.digest(sessionName(key, id));
+    const grants = transaction.grants.filter((grant) => endsGrant(scope, grant, placeOf)).length;
+    onEnds({ approvals: ends.length, votes: reopens.length, grants });
+    return good(event);
   };
+}
+
+/** Adds the own name of each tool that the scope names by an alias. */
+function withOwnNames(scope: StopScope, { aliases }: Names): StopScope {
+  if (scope === "all" || !("tools" in scope) || !scope.tools.some((tool) => aliases.has(tool))) return scope;
+  return { tools: [...new Set(scope.tools.flatMap((tool) => [tool, aliases.get(tool) ?? tool]))] };
 }
 
 /** Why one more stop is refused. A stop of a key or of every call never is, because it is for an emergency. */
@@ -58,32 +95,68 @@ function kindOf(scope: StopScope): "all" | "key" | "sessions" | "tools" {
   return "tools" in scope ? "tools" : "sessions";
 }
 
-/** Makes the event that lifts the stop of a scope. */
-export function liftStop({ scope, why }: Pick<AskedStop, "scope" | "why">, { by, person }: Stopper): MakeAdminEvent {
-  return (transaction) => {
-    const { active } = transaction.stops;
-    const isThere = active.some((stop) => isSameStop(stop, { root: null, scope }));
-    if (isThere) return Promise.resolve(good(liftEvent({ person, root: null, scope, why }, by)));
-    const isOfRoot = active.some((stop) => isSameStop(stop, { root: 1, scope }));
-    const sentence = isOfRoot
-      ? "this stop was set at the root, so it is lifted there"
-      : "no stop in force has this scope: GET /stop lists them";
-    return Promise.resolve(bad(refuse("stop-refused", sentence)));
+/** Makes the event that lifts the stop of a scope, as the person wrote it or as GET /stop lists it. */
+export function liftStop(
+  { scope, why }: Pick<AskedStop, "scope" | "why">,
+  { by, person }: Stopper,
+  names: Names,
+): MakeAdminEvent {
+  return async ({ stops: { active } }) => {
+    const scopes = [scope, withOwnNames(scope, names)];
+    const isThere =
+      (root: number | null) =>
+      (each: StopScope): boolean =>
+        active.some((stop) => isSameStop(stop, { root, scope: each }));
+    const found = scopes.find(isThere(null));
+    if (found !== undefined) return good(liftEvent({ person, root: null, scope: found, why }, by));
+    if (scopes.some(isThere(1)))
+      return bad(refuse("stop-refused", "this stop was set at the root, so it is lifted there"));
+    const near = active.filter((stop) => stop.root === null && sharesTool(stop.scope, scope));
+    const others = near.map((stop) => stoppedCalls(stop.scope)).join("; ");
+    const more = others === "" ? "GET /stop lists them" : `these are, and each is lifted whole: ${others}`;
+    return bad(refuse("stop-refused", `no stop in force has this scope: ${more}`));
   };
 }
 
-/** @param changed the approvals that earlier rows of the transaction have changed */
+function sharesTool(one: StopScope, other: StopScope): boolean {
+  if (one === "all" || other === "all" || !("tools" in one) || !("tools" in other)) return false;
+  return one.tools.some((tool) => other.tools.includes(tool));
+}
+
+interface StopEventParts {
+  readonly by: string;
+  readonly names: Names;
+  /** The approvals that earlier rows of the transaction have changed. */
+  readonly changed?: ReadonlyMap<number, Approval>;
+}
+
+/** The own names of tools that a scope names only by aliases: in a tenant, a name may be an alias that it is not at the root. */
+function ownNamesBeside(scope: StopScope, names: Names): readonly string[] {
+  const whole = withOwnNames(scope, names);
+  if (whole === scope || whole === "all" || scope === "all" || !("tools" in whole) || !("tools" in scope)) return [];
+  return whole.tools.filter((tool) => !scope.tools.includes(tool));
+}
+
 async function stopEvent(
   transaction: AppendTransaction,
   { approvals, person, root, scope, why }: AskedStop & { readonly person: string; readonly root: number | null },
-  by: string,
-  changed: ReadonlyMap<number, Approval> = new Map(),
+  { by, names, changed }: StopEventParts,
 ): Promise<AdminEvent> {
   const found = await transaction.dueApprovals(Number.MAX_SAFE_INTEGER);
-  const open = found.map((approval) => changed.get(approval.row) ?? approval);
-  const { ends, reopens } = stoppedApprovals(open, scope, approvals);
+  const open = found.map((approval) => changed?.get(approval.row) ?? approval);
+  const also = ownNamesBeside(scope, names);
+  const { ends, reopens } = stoppedApprovals(open, wholeScope({ scope, also }), approvals);
   const rows = { ends: rowsOf(ends), reopens: rowsOf(reopens) };
-  const act: StopAct = { act: "stop.set", approvals, person, root, scope, why, ...rows };
+  const act: StopAct = {
+    act: "stop.set",
+    ...(also.length > 0 && { also }),
+    approvals,
+    person,
+    root,
+    scope,
+    why,
+    ...rows,
+  };
   const reason = `Svc: ${person} stopped ${stoppedCalls(scope)}: ${why}`;
   return { by, act: act.act, body: stopBody(act), reason, ends, reopens };
 }
@@ -123,9 +196,11 @@ export function isForTenants(scope: StopScope): boolean {
 export async function followedEvent(
   transaction: AppendTransaction,
   { seq, act }: RecordedStopAct,
+  names: Names,
   changed: ReadonlyMap<number, Approval>,
 ): Promise<AdminEvent> {
   const { person, scope, why } = act;
   if (act.act === "stop.lift") return liftEvent({ person, root: seq, scope, why }, gateName);
-  return stopEvent(transaction, { approvals: act.approvals, person, root: seq, scope, why }, gateName, changed);
+  const asked = { approvals: act.approvals, person, root: seq, scope, why };
+  return stopEvent(transaction, asked, { by: gateName, names, changed });
 }

@@ -52,6 +52,8 @@ export interface GateOptions extends SequencerOptions {
 export interface RequestContext {
   readonly keyName: string;
   readonly keyKind?: KeyKind | undefined;
+  /** See `Caller`. */
+  readonly unreadFor?: string | undefined;
   /** The size of the body. */
   readonly bytes: number;
   /** SHA-256 of the body received, in hex. */
@@ -172,9 +174,9 @@ export class Gate implements AdminEvents {
    * @returns the body of the answer, made after the receipt is on disk, or a refusal. It never settles after a fault.
    */
   async check(request: CheckRequest, context: RequestContext): Promise<Result<string, Refusal>> {
-    const { keyName, keyKind, digest, timings = beginTimings(), onAnswer } = context;
+    const { keyName, keyKind, unreadFor, digest, timings = beginTimings(), onAnswer } = context;
     const { sessionId } = request;
-    const caller = { keyName, keyKind, sessionId };
+    const caller = { keyName, keyKind, sessionId, unreadFor };
     const decided = await this.#sequencer.submit({ request, caller, context, timings });
     if (!decided.ok) return decided;
     if ("body" in decided.value) return good(decided.value.body);

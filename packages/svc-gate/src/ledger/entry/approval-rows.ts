@@ -73,6 +73,8 @@ export interface RecordedAsk {
   readonly own?: number;
   /** The row that set the stop which blocked the call. */
   readonly stop?: number;
+  /** The tool or the session that the stop names, if the call has another name. */
+  readonly as?: string;
   /** The row of the grant that let the call through, and the rules that it lifted. */
   readonly grant?: number;
   readonly causes?: Asking["causes"];

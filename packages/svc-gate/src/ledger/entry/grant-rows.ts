@@ -8,6 +8,7 @@ import {
   type Grant,
   type GrantableCall,
   type GrantBody,
+  wholeScope,
 } from "../../approvals/mod.ts";
 import { canonical, readJson, type Canonical, type JsonObject } from "../../wire/mod.ts";
 import { actOf, askedCauses, endedBy, isLoss } from "./approval-rows.ts";
@@ -57,7 +58,7 @@ export function withGrantRow(grants: readonly Grant[], row: StoredRow, digest: D
   const stop = stopActIn(row)?.act;
   if (stop?.act === "stop.set") {
     const placeOf = (key: string, session: string): string => digest(sessionName(key, session));
-    return grants.filter((grant) => !endsGrant(stop.scope, grant, placeOf));
+    return grants.filter((grant) => !endsGrant(wholeScope(stop), grant, placeOf));
   }
   if (leaf.act === eraseAct || isLoss(leaf, row.evidence)) {
     const erased = endedBy(leaf, row.evidence);

@@ -6,9 +6,11 @@ import {
   isOpen,
   noStops,
   rowsOf,
+  namesIt,
   stopFor,
   stoppedApprovals,
   withUse,
+  wholeScope,
   withStopAct,
   type Approval,
   type ApprovalAct,
@@ -116,16 +118,14 @@ export class ApprovalWalk {
     const { active } = this.#stops;
     // Only a stricter answer than the verdict needs a reason.
     if (active.length === 0 && (answered !== "BLOCK" || verdict === "BLOCK")) return undefined;
-    const { how } = askOf(row.evidence) ?? {};
+    const { as, how, stop: claimed } = askOf(row.evidence) ?? {};
     if (active.length === 0 && how !== "stopped") return undefined;
     const call = readCall(leaf, row.evidence);
     if (call === undefined) return undefined;
-    const stop = stopFor(active, {
-      key: key ?? "",
-      session: call.session_id,
-      tool: call.tool,
-      alias: call.alias,
-    });
+    const named = { key: key ?? "", session: call.session_id, tool: call.tool, alias: call.alias };
+    const possible =
+      as === undefined ? undefined : active.find((each) => each.row === claimed && namesIt(each, as, named.key));
+    const stop = stopFor(active, named)?.stop ?? possible;
     const isRight = stop === undefined ? how !== "stopped" : answered === "BLOCK";
     if (isRight) return undefined;
     const expected = stop === undefined ? "a call that no stop covers" : `BLOCK, because row ${stop.row} stopped it`;
@@ -135,11 +135,11 @@ export class ApprovalWalk {
 
   /** The row of an open approval that a stop ends or reopens without reason, or that it leaves out. */
   #strayOf(
-    { approvals, scope }: Extract<StopAct, { readonly act: "stop.set" }>,
+    stop: Extract<StopAct, { readonly act: "stop.set" }>,
     { ends, reopens }: Pick<Extract<ApprovalAct, { readonly act: "stop.set" }>, "ends" | "reopens">,
   ): number | undefined {
     const open = [...this.#open.values()].map(({ approval }) => approval);
-    const expected = stoppedApprovals(open, scope, approvals);
+    const expected = stoppedApprovals(open, wholeScope(stop), stop.approvals);
     const stray = open.find(
       (approval) =>
         ends.includes(approval.row) !== expected.ends.includes(approval) ||
