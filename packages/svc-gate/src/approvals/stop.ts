@@ -37,7 +37,10 @@ export interface Stop {
   readonly at: number;
   /** Who set it. */
   readonly person: string;
+  /** With the own names of the tools that the person named by an alias. */
   readonly scope: StopScope;
+  /** As the person wrote it: a stop keeps its identity when a contract gives a name to another tool. */
+  readonly written: StopScope;
   readonly why: string;
   /** For a stop that the root set for its tenants: the row in the root's ledger. */
   readonly root: number | null;
@@ -47,7 +50,7 @@ export interface Stop {
 export type StopAct =
   | {
       readonly act: "stop.set";
-      /** The own names of tools that the scope names by aliases, if the scope itself lacks them. */
+      /** The own names, at that time, of tools that the scope names only by aliases. */
       readonly also?: readonly string[];
       /** `keep` leaves approvals open but ends their votes; `end` cancels them. */
       readonly approvals: "end" | "keep";
@@ -96,22 +99,26 @@ export function stopBody({ act: _act, ...body }: StopAct): Canonical {
   return body;
 }
 
-/** The stops after one more act. A stop replaces an earlier one of the same scope. */
+/** The stops after one more act. A stop replaces an earlier one of the same written scope. */
 export function withStopAct({ acts, active }: Stops, recorded: RecordedStopAct): Stops {
   const { seq, at, act } = recorded;
   const others = active.filter((stop) => !isSameStop(stop, act));
-  const { person, scope, why, root } = act;
-  const set = act.act === "stop.set" ? [{ row: seq, at, person, scope, why, root }] : [];
+  const { person, scope: written, why, root } = act;
+  const set =
+    act.act === "stop.set" ? [{ row: seq, at, person, scope: wholeScope(written, act.also), written, why, root }] : [];
   return { acts: [...acts, recorded], active: [...others, ...set] };
 }
 
-/** Do they have the same scope, and has the same ledger set them? */
-export function isSameStop(stop: Pick<Stop, "root" | "scope">, other: Pick<Stop, "root" | "scope">): boolean {
-  return (stop.root === null) === (other.root === null) && isSameScope(stop.scope, other.scope);
+/** Is it the stop of this written scope, and has the same ledger set it? */
+export function isSameStop(
+  { root, written }: Stop,
+  other: { readonly root: number | null; readonly scope: StopScope },
+): boolean {
+  return (root === null) === (other.root === null) && isSameScope(written, other.scope);
 }
 
 /** A ledger may have thousands of stops of keys, so this makes no text of a scope. */
-function isSameScope(one: StopScope, other: StopScope): boolean {
+export function isSameScope(one: StopScope, other: StopScope): boolean {
   if (one === "all" || other === "all") return one === other;
   if ("key" in one) return "key" in other && one.key === other.key;
   if ("session" in one)
@@ -144,14 +151,8 @@ export function namesIt({ scope }: Stop, name: string, key: string): boolean {
   return "tools" in scope ? scope.tools.includes(name) : scope.session.id === name && scope.session.key === key;
 }
 
-/** The scope with the own names of the tools that it names by aliases. */
-export function wholeScope({
-  also = [],
-  scope,
-}: {
-  readonly also?: readonly string[] | undefined;
-  readonly scope: StopScope;
-}): StopScope {
+/** The scope with more names of its tools. */
+export function wholeScope(scope: StopScope, also: readonly string[] = []): StopScope {
   return scope === "all" || !("tools" in scope) ? scope : { tools: [...scope.tools, ...also] };
 }
 

@@ -112,7 +112,14 @@ export interface Stop {
   readonly person: string;
   readonly at: number;
   readonly receipt: number;
-  readonly root: boolean;
+  /** Null, or the row in the root's ledger: then only the root lifts it. */
+  readonly root: number | null;
+}
+
+/** The answer to a stop. */
+export interface StopSet {
+  readonly ended: { readonly approvals: number; readonly votes: number; readonly grants: number };
+  readonly warnings: readonly string[];
 }
 
 export interface Stops {

@@ -1,6 +1,6 @@
 import { h, type JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { Session, Stop } from "../answers.ts";
+import type { Session, Stop, StopSet } from "../answers.ts";
 import { Button, Choice, Field, Tick } from "../fields.ts";
 import { ask, type Problem } from "../gate.ts";
 import { Dialog, Empty, Loading, Panel, ProblemNote, Title, useAnswer, useFollowed } from "../parts.ts";
@@ -79,6 +79,7 @@ function scopeText(scope: unknown): string {
 function StopPanel({ session }: { readonly session: Session }): JSX.Element {
   const { value, problem, again } = useStops();
   const [isOpen, setOpen] = useState(false);
+  const [done, setDone] = useState<StopSet | undefined>(undefined);
   const mayStop = session.scopes.includes("admin") || session.scopes.includes("approve");
   const mayLift = session.scopes.includes("admin");
   const stops = value?.stops ?? [];
@@ -90,13 +91,30 @@ function StopPanel({ session }: { readonly session: Session }): JSX.Element {
     stops.map((stop) => h(Stopped, { key: stop.receipt, stop, mayLift, onLifted: () => again(true) })),
     value !== undefined && stops.length === 0 && h("p", { class: "quiet" }, "Nothing is stopped."),
     mayStop && h("button", { type: "button", class: "danger", onClick: () => setOpen(true) }, "Stop …"),
+    done !== undefined && h(StopNote, { of: done }),
     isOpen &&
       h(StopDialog, {
-        onClose: () => {
+        onClose: (set) => {
           setOpen(false);
+          if (set !== undefined) setDone(set);
           again(true);
         },
       }),
+  );
+}
+
+/** What the stop ended, and the names in it that nobody knows. */
+function StopNote({ of: { ended, warnings } }: { readonly of: StopSet }): JSX.Element {
+  const { approvals, votes, grants } = ended;
+  return h(
+    "div",
+    { role: "status" },
+    h(
+      "p",
+      null,
+      `Approvals that the stop cancelled: ${approvals}. Approvals that lost their votes: ${votes}. Grants that ended: ${grants}.`,
+    ),
+    warnings.map((warning) => h("p", { class: "problem", key: warning }, "Warning: ", h(Text, { of: warning }))),
   );
 }
 
@@ -126,10 +144,12 @@ function Stopped({ stop, mayLift, onLifted }: StoppedProps): JSX.Element {
       h(Ago, { at: stop.at }),
       ": ",
       h(Text, { of: stop.why }),
-      " ",
+      stop.root === null ? " " : " (set at the root) ",
       h("a", { href: link(`/receipts/${stop.receipt}`) }, `row ${stop.receipt}`),
     ),
-    mayLift && h("button", { type: "button", class: "small", onClick: () => void lift() }, "Lift"),
+    mayLift &&
+      stop.root === null &&
+      h("button", { type: "button", class: "small", onClick: () => void lift() }, "Lift"),
     problem !== undefined && h(ProblemNote, { of: problem }),
   );
 }
@@ -143,7 +163,7 @@ const kinds = [
 ] as const;
 
 /** The person types a word, so that no stray click stops a system. */
-function StopDialog({ onClose }: { readonly onClose: () => void }): JSX.Element {
+function StopDialog({ onClose }: { readonly onClose: (set?: StopSet) => void }): JSX.Element {
   const [kind, setKind] = useState("all");
   const [name, setName] = useState("");
   const [id, setId] = useState("");
@@ -157,15 +177,15 @@ function StopDialog({ onClose }: { readonly onClose: () => void }): JSX.Element 
       why,
       ...(keeps && { approvals: "keep" }),
     });
-    const answer = await ask("/admin/stop", { body });
-    if (answer.ok) onClose();
+    const answer = await ask<StopSet>("/admin/stop", { body });
+    if (answer.ok) onClose(answer.value);
     else setProblem(answer.problem);
   };
   const isReady = typed === word && why.trim() !== "";
   const nameLabel = kind === "tools" ? "The tools, separated by commas" : "The key's name";
   return h(
     Dialog,
-    { title: "Stop calls", onClose },
+    { title: "Stop calls", onClose: () => onClose() },
     h(Choice, { id: "stop-kind", label: "Which calls", value: kind, onText: setKind, choices: kinds }),
     kind !== "all" && h(Field, { id: "stop-name", label: nameLabel, value: name, onText: setName }),
     kind === "session" && h(Field, { id: "stop-session", label: "The session", value: id, onText: setId }),

@@ -10,7 +10,7 @@ import {
 } from "../../contract/mod.ts";
 import type { CheckEntry, CounterLookup, CounterEvent, InForce, AppendTransaction } from "../../ledger/mod.ts";
 import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
-import type { Canonical, CheckRequest, Mode } from "../../wire/mod.ts";
+import type { Canonical, CheckRequest, Mode, Verdict } from "../../wire/mod.ts";
 import { stopFor, type Approval, type Asking, type BlockingStop, type How } from "../../approvals/mod.ts";
 import { ApprovableCall, type CallToJudge } from "../approvals/call.ts";
 import type { Deciders } from "../approvals/deciders.ts";
@@ -201,7 +201,7 @@ function decideCall(
   const decision = decide(lookupPlan, values);
   if (decision.defect !== undefined) onDefect(decision);
   const mode = modeOf(policy, stopped);
-  const { verdict, reason, rule } = decision;
+  const { verdict, rule } = decision;
   const byMode = stopped === undefined ? answeredVerdict(decision, mode) : "BLOCK";
   const isMet = byMode === "ESCALATE" || lookupPlan.prepared.request.approvalId !== undefined;
   const judged = known ?? (isMet && stopped === undefined ? judging.met(planned) : undefined);
@@ -214,9 +214,43 @@ function decideCall(
   );
   const answered = judgement?.answered ?? byMode;
   const { prepared } = lookupPlan;
-  const { request, caller, plan, early } = prepared;
+  const outcome = outcomeOf(decision, stopped === undefined ? judgement?.outcome : stopOutcome(stopped));
+  const row = transaction.append(
+    entryOf(prepared, { at, policy, mode, decision, answered, outcome, keepRefused }),
+    count(prepared, { verdict, answered, how: howOf(judgement, stopped) }).map(
+      ({ counter, ...update }): CounterEvent => ({
+        ...update,
+        counter: digestOf(policy, counter),
+      }),
+    ),
+  );
+  const approval = judgement === undefined ? undefined : judged?.batch.appended(judged.call, judgement, rule, row);
+  return {
+    decision,
+    answered,
+    mode,
+    tool: prepared.plan?.tool ?? null,
+    judgement: judgement?.judgement,
+    approval,
+    stop: stopped?.stop,
+  };
+}
+
+interface DecidedCall extends Pick<DecideOptions, "keepRefused"> {
+  readonly at: number;
+  readonly policy: ActivePolicy;
+  readonly mode: Mode;
+  readonly decision: Decision;
+  readonly answered: Verdict;
+  readonly outcome: CheckEntry["outcome"];
+}
+
+/** The row of a decided call. */
+function entryOf({ request, caller, plan, early }: Prepared, decided: DecidedCall): CheckEntry {
+  const { at, policy, mode, decision, answered, outcome, keepRefused } = decided;
   const { keyName, keyKind } = caller;
-  const { toolName, sessionId, platformText } = request;
+  const { toolName, sessionId, platformText, approvalId, alias } = request;
+  const { verdict, reason, rule } = decision;
   const routed = plan !== undefined;
   const whole = {
     at,
@@ -225,7 +259,7 @@ function decideCall(
     sensitive: sensitiveOf(policy.policySet, request, routed),
   };
   const { inputText, sensitive } = early === undefined ? whole : keepRefused(whole);
-  const entry: CheckEntry = {
+  return {
     at,
     keyName,
     keyKind,
@@ -241,26 +275,9 @@ function decideCall(
     reason,
     rule,
     contract: policy.contract,
-    outcome: outcomeOf(decision, stopped === undefined ? judgement?.outcome : stopOutcome(stopped)),
-    approvalId: request.approvalId,
-  };
-  const how = howOf(judgement, stopped);
-  const row = transaction.append(
-    request.alias === undefined ? entry : { ...entry, alias: request.alias },
-    count(prepared, { verdict, answered, how }).map(({ counter, ...update }): CounterEvent => ({
-      ...update,
-      counter: digestOf(policy, counter),
-    })),
-  );
-  const approval = judgement === undefined ? undefined : judged?.batch.appended(judged.call, judgement, rule, row);
-  return {
-    decision,
-    answered,
-    mode,
-    tool: plan?.tool ?? null,
-    judgement: judgement?.judgement,
-    approval,
-    stop: stopped?.stop,
+    outcome,
+    approvalId,
+    ...(alias !== undefined && { alias }),
   };
 }
 

@@ -1,6 +1,7 @@
 import type { PolicySet } from "../../contract/mod.ts";
 import {
   endsGrant,
+  isSameScope,
   isSameStop,
   narrowStopsMax,
   sessionName,
@@ -59,22 +60,24 @@ export function setStop(
   onEnds: (ended: EndedByStop) => void,
 ): MakeAdminEvent {
   return async (transaction) => {
-    const scope = withOwnNames(asked.scope, names);
-    const refusal = tooManyStops(transaction.stops.active, scope);
+    const refusal = tooManyStops(transaction.stops.active, asked.scope);
     if (refusal !== undefined) return bad(refusal);
-    const event = await stopEvent(transaction, { ...asked, scope, person, root: null }, { by, names });
+    const also = ownNames(asked.scope, names);
+    const event = await stopEvent(transaction, { ...asked, also, person, root: null }, by);
     const { ends = [], reopens = [] } = event;
+    const whole = wholeScope(asked.scope, also);
     const placeOf = (key: string, id: string): string => transaction.digest(sessionName(key, id));
-    const grants = transaction.grants.filter((grant) => endsGrant(scope, grant, placeOf)).length;
+    const grants = transaction.grants.filter((grant) => endsGrant(whole, grant, placeOf)).length;
     onEnds({ approvals: ends.length, votes: reopens.length, grants });
     return good(event);
   };
 }
 
-/** Adds the own name of each tool that the scope names by an alias. */
-function withOwnNames(scope: StopScope, { aliases }: Names): StopScope {
-  if (scope === "all" || !("tools" in scope) || !scope.tools.some((tool) => aliases.has(tool))) return scope;
-  return { tools: [...new Set(scope.tools.flatMap((tool) => [tool, aliases.get(tool) ?? tool]))] };
+/** The own names of the tools that the scope names only by aliases. */
+function ownNames(scope: StopScope, { aliases }: Names): readonly string[] {
+  if (scope === "all" || !("tools" in scope)) return [];
+  const own = new Set(scope.tools.map((tool) => aliases.get(tool) ?? tool));
+  return [...own.difference(new Set(scope.tools))];
 }
 
 /** Why one more stop is refused. A stop of a key or of every call never is, because it is for an emergency. */
@@ -102,20 +105,25 @@ export function liftStop(
   names: Names,
 ): MakeAdminEvent {
   return async ({ stops: { active } }) => {
-    const scopes = [scope, withOwnNames(scope, names)];
-    const isThere =
-      (root: number | null) =>
-      (each: StopScope): boolean =>
-        active.some((stop) => isSameStop(stop, { root, scope: each }));
-    const found = scopes.find(isThere(null));
-    if (found !== undefined) return good(liftEvent({ person, root: null, scope: found, why }, by));
-    if (scopes.some(isThere(1)))
+    const own = active.filter(({ root }) => root === null);
+    const stop = stopNamed(own, scope, names);
+    if (stop !== undefined) return good(liftEvent({ person, root: null, scope: stop.written, why }, by));
+    if (stopNamed(active, scope, names) !== undefined)
       return bad(refuse("stop-refused", "this stop was set at the root, so it is lifted there"));
-    const near = active.filter((stop) => stop.root === null && sharesTool(stop.scope, scope));
-    const others = near.map((stop) => stoppedCalls(stop.scope)).join("; ");
+    const near = own.filter((each) => sharesTool(each.scope, scope));
+    const others = near.map((each) => stoppedCalls(each.scope)).join("; ");
     const more = others === "" ? "GET /stop lists them" : `these are, and each is lifted whole: ${others}`;
     return bad(refuse("stop-refused", `no stop in force has this scope: ${more}`));
   };
+}
+
+/** The stop that a person means: by the scope that was written, or else by the one that GET /stop lists. */
+function stopNamed(stops: readonly Stop[], scope: StopScope, names: Names): Stop | undefined {
+  const whole = wholeScope(scope, ownNames(scope, names));
+  return (
+    stops.find((stop) => isSameScope(stop.written, scope)) ??
+    stops.find((stop) => isSameScope(stop.scope, scope) || isSameScope(stop.scope, whole))
+  );
 }
 
 function sharesTool(one: StopScope, other: StopScope): boolean {
@@ -123,30 +131,23 @@ function sharesTool(one: StopScope, other: StopScope): boolean {
   return one.tools.some((tool) => other.tools.includes(tool));
 }
 
-interface StopEventParts {
-  readonly by: string;
-  readonly names: Names;
-  /** The approvals that earlier rows of the transaction have changed. */
-  readonly changed?: ReadonlyMap<number, Approval>;
+interface StopEventParts extends AskedStop {
+  readonly also: readonly string[];
+  readonly person: string;
+  readonly root: number | null;
 }
 
-/** The own names of tools that a scope names only by aliases: in a tenant, a name may be an alias that it is not at the root. */
-function ownNamesBeside(scope: StopScope, names: Names): readonly string[] {
-  const whole = withOwnNames(scope, names);
-  if (whole === scope || whole === "all" || scope === "all" || !("tools" in whole) || !("tools" in scope)) return [];
-  return whole.tools.filter((tool) => !scope.tools.includes(tool));
-}
-
+/** @param changed the approvals that earlier rows of the transaction have changed */
 async function stopEvent(
   transaction: AppendTransaction,
-  { approvals, person, root, scope, why }: AskedStop & { readonly person: string; readonly root: number | null },
-  { by, names, changed }: StopEventParts,
+  { also, approvals, person, root, scope, why }: StopEventParts,
+  by: string,
+  changed?: ReadonlyMap<number, Approval>,
 ): Promise<AdminEvent> {
   const found = await transaction.dueApprovals(Number.MAX_SAFE_INTEGER);
   const open = found.map((approval) => changed?.get(approval.row) ?? approval);
-  const also = ownNamesBeside(scope, names);
-  const { ends, reopens } = stoppedApprovals(open, wholeScope({ scope, also }), approvals);
-  const rows = { ends: rowsOf(ends), reopens: rowsOf(reopens) };
+  const whole = wholeScope(scope, also);
+  const { ends, reopens } = stoppedApprovals(open, whole, approvals);
   const act: StopAct = {
     act: "stop.set",
     ...(also.length > 0 && { also }),
@@ -155,9 +156,10 @@ async function stopEvent(
     root,
     scope,
     why,
-    ...rows,
+    ends: rowsOf(ends),
+    reopens: rowsOf(reopens),
   };
-  const reason = `Svc: ${person} stopped ${stoppedCalls(scope)}: ${why}`;
+  const reason = `Svc: ${person} stopped ${stoppedCalls(whole)}: ${why}`;
   return { by, act: act.act, body: stopBody(act), reason, ends, reopens };
 }
 
@@ -201,6 +203,7 @@ export async function followedEvent(
 ): Promise<AdminEvent> {
   const { person, scope, why } = act;
   if (act.act === "stop.lift") return liftEvent({ person, root: seq, scope, why }, gateName);
-  const asked = { approvals: act.approvals, person, root: seq, scope, why };
-  return stopEvent(transaction, asked, { by: gateName, names, changed });
+  // In a tenant a name may be an alias that it is not at the root.
+  const also = [...new Set([...(act.also ?? []), ...ownNames(scope, names)])];
+  return stopEvent(transaction, { also, approvals: act.approvals, person, root: seq, scope, why }, gateName, changed);
 }

@@ -58,7 +58,7 @@ export function withGrantRow(grants: readonly Grant[], row: StoredRow, digest: D
   const stop = stopActIn(row)?.act;
   if (stop?.act === "stop.set") {
     const placeOf = (key: string, session: string): string => digest(sessionName(key, session));
-    return grants.filter((grant) => !endsGrant(wholeScope(stop), grant, placeOf));
+    return grants.filter((grant) => !endsGrant(wholeScope(stop.scope, stop.also), grant, placeOf));
   }
   if (leaf.act === eraseAct || isLoss(leaf, row.evidence)) {
     const erased = endedBy(leaf, row.evidence);

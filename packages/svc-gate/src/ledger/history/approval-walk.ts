@@ -135,11 +135,11 @@ export class ApprovalWalk {
 
   /** The row of an open approval that a stop ends or reopens without reason, or that it leaves out. */
   #strayOf(
-    stop: Extract<StopAct, { readonly act: "stop.set" }>,
+    { also, approvals, scope }: Extract<StopAct, { readonly act: "stop.set" }>,
     { ends, reopens }: Pick<Extract<ApprovalAct, { readonly act: "stop.set" }>, "ends" | "reopens">,
   ): number | undefined {
     const open = [...this.#open.values()].map(({ approval }) => approval);
-    const expected = stoppedApprovals(open, wholeScope(stop), stop.approvals);
+    const expected = stoppedApprovals(open, wholeScope(scope, also), approvals);
     const stray = open.find(
       (approval) =>
         ends.includes(approval.row) !== expected.ends.includes(approval) ||
