@@ -85,9 +85,25 @@ const scenarios: readonly SharedScenario[] = [
     },
     defect: {
       within: "stopOf",
-      find: "stopFor(active, { key: caller.keyName, session, tool, alias })",
-      put: "stopFor(active, { key: caller.keyName, session, tool: alias ?? tool })",
+      find: "{ key: keyName, session, tool, alias }",
+      put: "{ key: keyName, session, tool: alias ?? tool }",
     },
+  },
+  {
+    rule: "[P6] a stop at one gate holds at the other for the names that a reload there gives the tool",
+    run: async (one, other) => {
+      await one.operates("/admin/stop", { scope: { tools: ["Transfer"] }, why: "drill" });
+      assert.equal(await verdictOf(other, small), "ALLOW");
+      const renamed = aliasedPayments.replace("aliases: [Pay, send_money]", "aliases: [Pay, Transfer]");
+      writeFileSync(join(other.folder, "contracts", "pay.yaml"), renamed);
+      assert.equal((await other.operates("/admin/reload", {})).status, 200);
+      for (const desk of [one, other])
+        for (const name of ["Pay", "pay.send"]) assert.match((await desk.asks(as(name, small))).reason, /stopped/);
+      const lifted = await one.operates("/admin/stop/lift", { scope: { tools: ["Transfer"] } });
+      assert.deepEqual([lifted.status, lifted.json.stops], [200, []], lifted.text);
+      assert.equal(await verdictOf(other, small), "ALLOW");
+    },
+    defect: { within: "stopOf", find: "aliases.get(name) === tool", put: "false" },
   },
   {
     rule: "a key is compared with the tool that an alias means when the call is decided, not when it arrives",

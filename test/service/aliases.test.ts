@@ -5,9 +5,10 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { suite, test, type TestContext } from "node:test";
 import { aliased, aliasedPayments, as, movedPayments, ownNameAlone, verdictOf } from "../support/aliases.ts";
 import {
   approved,
@@ -16,13 +17,19 @@ import {
   naming,
   runScenarios,
   small,
+  startDesk,
   type Desk,
   type Scenario,
 } from "../support/approvals.ts";
 import { command } from "../support/command.ts";
-import { ask, check, root } from "../support/gate.ts";
+import { control } from "../support/controls/control.ts";
+import { ask, check, root, temporaryFolder } from "../support/gate.ts";
+import type { Mutation } from "../support/mutation/mutate.ts";
 
 const why = "the agent pays the wrong people";
+
+/** The contract before it gave the tool the alias `Pay`. */
+const withoutPay = aliasedPayments.replace("aliases: [Pay, send_money]", "aliases: [send_money]");
 
 /** Puts another contract in force, whose file the mandate names. */
 async function reload(desk: Desk, contract: string): Promise<{ readonly status: number; readonly text: string }> {
@@ -140,8 +147,8 @@ const scenarios: readonly Scenario[] = [
     },
     defect: {
       within: "stopOf",
-      find: "stopFor(active, { key: caller.keyName, session, tool, alias })",
-      put: "stopFor(active, { key: caller.keyName, session, tool: alias ?? tool })",
+      find: "{ key: keyName, session, tool, alias }",
+      put: "{ key: keyName, session, tool: alias ?? tool }",
     },
   },
   {
@@ -158,23 +165,56 @@ const scenarios: readonly Scenario[] = [
       assert.equal(await verdictOf(desk, as("send_money", small)), "ALLOW");
       await assertVerifies(desk);
     },
-    defect: { within: "withOwnNames", first: "return scope;" },
+    defect: { within: "ownNames", first: "return [];" },
   },
   {
-    rule: "a stop of a name blocks each call that was sent under it, even if the contract takes it for an alias later",
-    options: { ...aliased, contract: aliasedPayments.replace("aliases: [Pay, send_money]", "aliases: [send_money]") },
+    rule: "[P6] a stop of a name covers the tool under every name, once a reload makes the name an alias of it",
+    options: { ...aliased, contract: withoutPay },
     run: async (desk) => {
-      await desk.operates("/admin/stop", { scope: { tools: ["Pay"] }, why });
-      assert.equal((await reload(desk, aliasedPayments)).status, 200);
-      assert.match((await desk.asks(as("Pay", small))).reason, /stopped/);
+      const { json } = await desk.operates("/admin/stop", { scope: { tools: ["Pay"] }, why });
+      assert.match(json.warnings[0], /^no tool with the name "Pay" /);
       assert.equal(await verdictOf(desk, small), "ALLOW");
-      await assertVerifies(desk);
+      assert.equal((await reload(desk, aliasedPayments)).status, 200);
+      for (const name of ["Pay", "send_money", "pay.send"]) {
+        const { reason, receipt } = await desk.asks(as(name, small));
+        assert.match(reason, /stopped every call of "Pay"/);
+        const { as: covered } = (await desk.outcomeOf(receipt.seq)).asked;
+        assert.equal(covered, name === "Pay" ? undefined : "Pay", "the row says which name of the stop covers it");
+      }
+      assert.equal((await desk.operates("/admin/stop/lift", { scope: { tools: ["Pay"] } })).status, 200);
+      assert.equal(await verdictOf(desk, small), "ALLOW");
+      await assertLedgerHolds(desk);
     },
-    defect: {
-      within: "isStopped",
-      find: "scope.tools.includes(tool) || scope.tools.includes(alias)",
-      put: "scope.tools.includes(tool)",
+    defect: [
+      { within: "stopOf", find: "aliases.get(name) === tool", put: "false" },
+      { within: "isStopped", find: "scope.tools.includes(alias)", put: "false" },
+    ],
+  },
+  {
+    rule: "[P6] a stop of an alias covers the tool after a reload that removes the alias, and both scopes lift it",
+    options: aliased,
+    run: async (desk) => {
+      for (const scope of [{ tools: ["Pay"] }, { tools: ["Pay", "pay.send"] }]) {
+        assert.equal((await reload(desk, aliasedPayments)).status, 200);
+        assert.equal((await desk.operates("/admin/stop", { scope: { tools: ["Pay"] }, why })).status, 200);
+        assert.equal((await reload(desk, withoutPay)).status, 200);
+        for (const name of ["Pay", "send_money", "pay.send"])
+          assert.match((await desk.asks(as(name, small))).reason, /stopped/);
+        const lifted = await desk.operates("/admin/stop/lift", { scope });
+        assert.deepEqual([lifted.status, lifted.json.stops], [200, []], lifted.text);
+        assert.equal(await verdictOf(desk, small), "ALLOW");
+      }
+      const { status, json } = await desk.operates("/admin/stop/lift", { scope: { tools: ["Pay"] } });
+      assert.deepEqual([status, json.detail], [409, "no stop in force has this scope: GET /stop lists them"]);
+      await desk.operates("/admin/stop", { scope: { tools: ["Pay", "pay.legal"] }, why });
+      const near = await desk.operates("/admin/stop/lift", { scope: { tools: ["Pay"] } });
+      assert.match(near.json.detail, /these are, and each is lifted whole: every call of "Pay", "pay.legal"$/);
+      await assertLedgerHolds(desk);
     },
+    defect: [
+      { within: "withStopAct", find: "wholeScope(written, act.also)", put: "written" },
+      { within: "stopNamed", find: "isSameScope(stop.written, scope)", put: "false" },
+    ],
   },
   {
     rule: "a key for a tool may send its aliases, and a key for another tool may not",
@@ -360,3 +400,65 @@ function contractNow({ headers }: { readonly headers: Headers }): string {
 }
 
 runScenarios("aliases", scenarios);
+
+/** Starts a gate whose root has no tool `Pay`, and whose tenants give this name to two different tools. */
+async function startWithTenants(t: TestContext, defects: readonly Mutation[] = []): Promise<Desk> {
+  const folder = temporaryFolder(t);
+  const lines = Object.entries({ acme: aliasedPayments, blue: movedPayments }).map(([tenant, contract]) => {
+    mkdirSync(join(folder, tenant));
+    writeFileSync(join(folder, tenant, "pay.yaml"), contract);
+    return `  ${tenant}: { mandate: ${tenant}/pay.yaml, mode: enforce }\n`;
+  });
+  writeFileSync(join(folder, "tenants.yaml"), `tenants:\n${lines.join("")}`);
+  const env = { SVC_TENANTS: join(folder, "tenants.yaml") };
+  return startDesk(t, { folder, contract: withoutPay, persons: {}, env, defects });
+}
+
+/** A stop of the root covers, in each tenant, the tool that has the name there. */
+async function assertStopsInTenants(desk: Desk): Promise<void> {
+  const made = await Promise.all(
+    ["acme", "blue"].map((tenant) =>
+      desk.operates(`/t/${tenant}/admin/keys`, { name: `${tenant}-agent`, scopes: ["check"] }),
+    ),
+  );
+  const [acme, blue] = made.map(({ json }) => json.key as string);
+  const verdict = async (tenant: string, name: string, call: object = small): Promise<string> => {
+    const key = tenant === "acme" ? acme : blue;
+    const body = JSON.stringify(as(name, call));
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const { json } = await ask(desk, `/t/${tenant}/check`, { method: "POST", headers, body });
+    return /stopped/.test(json.reason) ? "stopped" : json.verdict;
+  };
+  assert.equal(await verdict("acme", "pay.send", large), "ESCALATE");
+  const set = await desk.operates("/admin/stop", { scope: { tools: ["Pay"] }, why });
+  assert.deepEqual([set.json.warnings, set.json.ledgers], [[], [null, "acme", "blue"]], "a tenant knows the name");
+  for (const name of ["Pay", "pay.send", "send_money"]) assert.equal(await verdict("acme", name), "stopped");
+  assert.deepEqual([await verdict("blue", "pay.legal"), await verdict("blue", "pay.send")], ["stopped", "ALLOW"]);
+  const { json: pending } = await desk.operates("/t/acme/admin/keys", { name: "reader", scopes: ["receipts"] });
+  const headers = { authorization: `Bearer ${pending.key}` };
+  const { json: page } = await ask(desk, "/t/acme/approvals?state=pending", { headers });
+  assert.deepEqual(page.approvals, [], "the stop cancelled the call under the tool's own name");
+  // A reload of the tenant that takes the name away does not free the tool that the stop meant.
+  writeFileSync(join(desk.folder, "acme", "pay.yaml"), withoutPay);
+  assert.equal((await desk.operates("/t/acme/admin/reload", {})).status, 200);
+  assert.equal(await verdict("acme", "pay.send"), "stopped");
+  assert.equal((await desk.operates("/admin/stop/lift", { scope: { tools: ["Pay"] } })).status, 200);
+  for (const tenant of ["acme", "blue"])
+    for (const name of ["pay.send", "send_money"]) assert.equal(await verdict(tenant, name), "ALLOW");
+  for (const tenant of ["acme", "blue"]) {
+    const { json } = await desk.operates(`/t/${tenant}/admin/keys`, { name: "auditor", scopes: ["receipts"] });
+    const verify = await ask(desk, `/t/${tenant}/ledger/verify`, { headers: { authorization: `Bearer ${json.key}` } });
+    assert.equal(verify.json.ok, true, verify.text);
+  }
+}
+
+suite("aliases in tenants", { concurrency: 2 }, () => {
+  test("[P6] a stop of the root covers the tool that has the name in each tenant", async (t) => {
+    await assertStopsInTenants(await startWithTenants(t));
+  });
+  control("positive control: a gate that forgets the own names of the tenant is noticed", async (t) => {
+    const defect = { within: "followedEvent", find: "ownNames(scope, names)", put: "[]" };
+    const desk = await startWithTenants(t, [defect]);
+    await assert.rejects(() => assertStopsInTenants(desk));
+  });
+});

@@ -4,7 +4,9 @@
  * Positive controls: each rule fails on a gate with a planted defect.
  */
 import assert from "node:assert/strict";
-import { runScenarios, type Desk } from "../support/approvals.ts";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { assertLedgerHolds, runScenarios, type Desk } from "../support/approvals.ts";
 import { ask, key, type Answer } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 
@@ -200,11 +202,69 @@ runScenarios("POST /hooks/envoy/{server}", [
         assert.ok(tool_input.reason.includes(says), tool_input.reason);
       }
     },
-    defect: {
-      within: "envoyCheck",
-      find: "await isObserved(call, { ...observed, session: undefined, facts: undefined }, body)",
-      put: "false",
+    defect: { within: "envoyCheck", find: 'answer.ok && answer.value.mode === "observe"', put: "false" },
+  },
+  {
+    rule: "[P5] while the gate observes, a stop refuses each message that may be a call in its scope, and no other",
+    options: { ...options, mode: "observe" },
+    run: async (desk) => {
+      const unread: readonly Refused[] = [
+        ...refused,
+        [paying(5), "over 256 bytes", { "mcp-session-id": "s".repeat(257) }],
+        [calling("p".repeat(300), {}), "over 256 bytes"],
+      ];
+      // The operator's key asks; a key of another name, and a tool of another server, are beside the point.
+      const session = (name: string): object => ({ session: { key: name, id: "run-1" } });
+      const cases: readonly (readonly [scope: unknown, covers: boolean])[] = [
+        ["all", true],
+        [{ key: "default" }, true],
+        [{ key: "another" }, false],
+        [{ tools: ["bank.pay"] }, true],
+        [{ tools: ["bank.unknown"] }, true],
+        [{ tools: ["shop.pay"] }, false],
+        [{ tools: ["bank"] }, false],
+        [session("default"), true],
+        [session("another"), false],
+      ];
+      for (const [scope, covers] of cases) {
+        assert.equal((await desk.operates("/admin/stop", { scope, why: "a drill" })).status, 200);
+        for (const [body, , headers = {}] of unread) {
+          const { status, text } = await envoy(desk, body, { headers });
+          assert.equal(status, covers ? 403 : 200, `${JSON.stringify(scope)}: ${JSON.stringify(body)}: ${text}`);
+        }
+        const { verdict, answered, mode, reason } = await lastRow(desk);
+        const blocked = {
+          verdict: "BLOCK",
+          answered: covers ? "BLOCK" : "ALLOW",
+          mode: covers ? "enforce" : "observe",
+        };
+        assert.deepEqual({ verdict, answered, mode }, blocked, reason);
+        const harmless = await envoy(desk, request("tools/list", {}));
+        assert.equal(harmless.status, 200, "a message without a call passes");
+        const lifted = await desk.operates("/admin/stop/lift", { scope });
+        assert.deepEqual([lifted.status, lifted.json.stops], [200, []]);
+      }
+      for (const [body, , headers = {}] of unread) assert.equal((await envoy(desk, body, { headers })).status, 200);
+      await assertLedgerHolds(desk);
     },
+    defect: [{ within: "envoyCheck", find: "{ unreadFor: server }", put: "{}" }],
+  },
+  {
+    rule: "[P5] while the gate observes, a stop refuses the unread messages to each server that has a name of the tool",
+    options: { ...options, mode: "observe" },
+    run: async (desk) => {
+      await desk.operates("/admin/stop", { scope: { tools: ["payments.send"] }, why: "a drill" });
+      const aliased = contract.replace("  bank.pay: {", "  bank.pay: { aliases: [payments.send, cash.out],");
+      writeFileSync(join(desk.folder, "contracts", "pay.yaml"), aliased);
+      assert.equal((await desk.operates("/admin/reload", {})).status, 200);
+      for (const [server, status] of Object.entries({ bank: 403, payments: 403, cash: 403, shop: 200 }))
+        assert.equal((await envoy(desk, [], { path: `/hooks/envoy/${server}` })).status, status, server);
+      await assertLedgerHolds(desk);
+    },
+    defect: [
+      { within: "stopOf", find: "aliases.get(name) ?? name", put: "name" },
+      { within: "stopOf", find: "other.startsWith(start)", put: "false" },
+    ],
   },
   {
     rule: "while the gate observes, a call that no row can have passes too: its session or its tool is too long",

@@ -45,11 +45,12 @@ async function assertHolds(desk: Desk): Promise<void> {
   assert.equal(json.valid ?? json.ok, true, JSON.stringify(json));
 }
 
-const answeredAsReached = {
-  within: "stopOf",
-  find: "return stopFor(active, { key: caller.keyName, session, tool, alias })",
-  put: "return undefined",
-};
+const answeredAsReached = { within: "stopOf", first: "return undefined;" };
+
+/** The scopes that GET /stop lists, in the order of their rows. */
+async function inForce(desk: Desk): Promise<readonly unknown[]> {
+  return (await ask(desk, "/stop")).json.stops.map(({ scope }: { readonly scope: unknown }) => scope);
+}
 
 const scenarios: readonly Scenario[] = [
   {
@@ -140,6 +141,80 @@ const scenarios: readonly Scenario[] = [
     ],
   },
   {
+    rule: "[P1] a wider stop keeps the narrower ones: after its end they hold, and the answer lists them",
+    run: async (desk) => {
+      const session = { session: { key: "default", id: "s2" } };
+      await stops(desk, { tools: ["pay.send"] });
+      await stops(desk, session);
+      await stops(desk, "all");
+      const inS2 = { ...small, tool_name: "pay.legal", session_id: "s2" };
+      const stopped = async (call: object): Promise<boolean> => /stopped/.test((await desk.asks(call)).reason);
+      assert.equal(await stopped({ ...small, tool_name: "pay.legal" }), true);
+      const { json } = await desk.operates("/admin/stop/lift", { scope: "all" });
+      const still = [{ tools: ["pay.send"] }, session];
+      assert.deepEqual(
+        json.stops.map(({ scope }: { readonly scope: unknown }) => scope),
+        still,
+      );
+      assert.deepEqual(await inForce(desk), still);
+      assert.deepEqual([await stopped(small), await stopped(inS2)], [true, true]);
+      assert.equal(await stopped({ ...small, tool_name: "pay.legal" }), false);
+      await lifts(desk, { tools: ["pay.send"] });
+      assert.deepEqual([await stopped(small), await stopped(inS2)], [false, true]);
+      await assertHolds(desk);
+    },
+    defect: {
+      within: "withStopAct",
+      find: "!isSameStop(stop, act)",
+      put: 'act.scope !== "all" && !isSameStop(stop, act)',
+    },
+  },
+  {
+    rule: "[P13] a stop of a name that nobody knows holds, and the answer names the nearest",
+    run: async (desk) => {
+      await desk.asks({ ...small, session_id: "run-17" });
+      const session = (id: string, key = "default"): object => ({ session: { key, id } });
+      const cases: readonly (readonly [object, readonly string[]])[] = [
+        [{ key: "anna-laptp" }, ['no key with the name "anna-laptp" exists; did you mean "anna-laptop"?']],
+        [{ key: "something-else" }, ['no key with the name "something-else" exists']],
+        [
+          { tools: ["pay.send", "pay.sent"] },
+          ['no tool with the name "pay.sent" is in a contract in force; did you mean "pay.send"?'],
+        ],
+        [
+          session("run-18"),
+          ['no session with the name "run-18" of the key "default" has a row; did you mean "run-17"?'],
+        ],
+        [session("run-17", "defualt"), ['no key with the name "defualt" exists; did you mean "default"?']],
+      ];
+      for (const [scope, warnings] of cases)
+        assert.deepEqual((await stops(desk, scope)).warnings, warnings, JSON.stringify(scope));
+      assert.equal((await inForce(desk)).length, cases.length, "each is in force");
+      assert.equal(await verdictOf(desk, { ...small, session_id: "run-18" }), "BLOCK");
+      for (const scope of ["all", { key: "default" }, { tools: ["pay.legal", "pay.send"] }, session("run-18")])
+        assert.deepEqual((await stops(desk, scope)).warnings, [], JSON.stringify(scope));
+    },
+    defect: { within: "warningsOf", first: "return [];" },
+  },
+  {
+    rule: "[P13] the answer to a stop counts the calls and grants that it ended, and the calls that lost their votes",
+    options: { contract: payments.replace("{ by: [finance] }", "{ by: [finance], grants: { at_most: 1h, uses: 3 } }") },
+    run: async (desk) => {
+      const waiting = { ...large, tool_input: { amount: 1001, to: "eve" }, session_id: "s3" };
+      const none = { approvals: 0, votes: 0, grants: 0 };
+      const { approval, receipt } = await desk.asks(large);
+      const grant = { approval: approval.id, hash: receipt.hash, amounts: { "input.amount": 2000 } };
+      assert.equal((await desk.as("anna", "/grants", grant)).status, 201);
+      assert.equal(await verdictOf(desk, waiting), "ESCALATE");
+      assert.deepEqual((await stops(desk, { tools: ["pay.legal"] })).ended, none);
+      const keeping = await stops(desk, { session: { key: "default", id: "s3" } }, { approvals: "keep" });
+      assert.deepEqual(keeping.ended, none, "it had no votes");
+      assert.deepEqual((await stops(desk, { tools: ["pay.send"] })).ended, { approvals: 2, votes: 0, grants: 1 });
+      assert.deepEqual((await stops(desk, "all")).ended, none);
+    },
+    defect: { within: "setStop", find: "ends.length", put: "0" },
+  },
+  {
     rule: "[issue 30, item 9] the rate of a key does not keep a person from stopping every call",
     run: async (desk) => {
       const person = { scopes: ["approve"], person: "anna", groups: ["finance"], rate: { per_second: 1, burst: 1 } };
@@ -174,7 +249,7 @@ const scenarios: readonly Scenario[] = [
       assert.deepEqual([json.mode, json.stopped], ["observe", true]);
       await assertHolds(desk);
     },
-    defect: { within: "modeOf", find: 'stop === undefined ? mode : "enforce"', put: "mode" },
+    defect: { within: "modeOf", find: 'stopped === undefined ? mode : "enforce"', put: "mode" },
   },
   {
     rule: "C24: a stop cancels the approvals in its scope, and frees what they hold",
@@ -200,7 +275,8 @@ const scenarios: readonly Scenario[] = [
     rule: "R17: with `keep` a stop ends the votes, and the approval waits for a person again",
     run: async (desk) => {
       const id = await approved(desk);
-      await stops(desk, { tools: ["pay.send"] }, { approvals: "keep" });
+      const { ended } = await stops(desk, { tools: ["pay.send"] }, { approvals: "keep" });
+      assert.deepEqual(ended, { approvals: 0, votes: 1, grants: 0 });
       const { json } = await desk.as("anna", `/approvals/${id}`);
       assert.deepEqual([json.status, json.has, json.use_by], ["pending", 0, null]);
       assert.equal(await verdictOf(desk, naming(id)), "BLOCK");
@@ -272,7 +348,7 @@ const scenarios: readonly Scenario[] = [
     },
     defect: {
       within: "howOf",
-      find: 'stop === undefined ? judged?.judgement.how : "stopped"',
+      find: 'stopped === undefined ? judged?.judgement.how : "stopped"',
       put: "judged?.judgement.how",
     },
   },
@@ -345,4 +421,54 @@ suite("a stop over time", () => {
     const defect = { within: "stopActOf", find: "if (lost === undefined) return undefined;", put: "return undefined;" };
     await assert.rejects(resumed(t, [defect]), /'ALLOW'|'ESCALATE'|is unknown/);
   });
+});
+
+/** Faults of a gate that does not obey stops, and what `verify` says of the rows that it writes. */
+const unlawful: readonly { readonly fault: string; readonly defect: Mutation; readonly says: RegExp }[] = [
+  {
+    fault: "lets a call pass that a stop covers",
+    defect: answeredAsReached,
+    says: /stops before it(.|\n)*BLOCK, because row \d+ stopped it(.|\n)*ALLOW/,
+  },
+  {
+    fault: "blocks a call that no stop covers, by a name that the stop does not have",
+    defect: {
+      within: "stopFor",
+      find: "possibleName(possible.scope, call, context as StopContext)",
+      put: 'call.tool === "pay.legal" ? "pay.legal" : undefined',
+    },
+    says: /stops before it(.|\n)*a call that no stop covers(.|\n)*stopped it/,
+  },
+  {
+    fault: "names a row that set no stop",
+    defect: { within: "stopOutcome", first: 'return { asked: { how: "stopped", stop: 1 } };' },
+    says: /stops before it/,
+  },
+  {
+    fault: "leaves an approval open that the stop covers",
+    defect: { within: "stoppedApprovals", first: "return { ends: [], reopens: [] };" },
+    says: /a stop of exactly the approvals in its scope/,
+  },
+];
+
+/** Runs calls of a stopped tool, of another one and of a session, and returns what `verify` says of the ledger. */
+async function verified(t: TestContext, defects: readonly Mutation[]): Promise<string> {
+  const desk = await startDesk(t, { defects });
+  await desk.asks(large);
+  await desk.operates("/admin/stop", { scope: { tools: ["pay.send"] }, why });
+  for (const call of [small, { ...small, tool_name: "pay.legal" }]) await desk.asks(call);
+  await desk.stop();
+  const { code, stdout, stderr } = await command(["verify", join(desk.folder, "data")]);
+  assert.equal(code, defects.length === 0 ? 0 : 1, stdout + stderr);
+  return stdout + stderr;
+}
+
+suite("verification of stops", { concurrency: 2 }, () => {
+  test("the rows of a gate that obeys a stop are verified", async (t) => {
+    await verified(t, []);
+  });
+  for (const { fault, defect, says } of unlawful)
+    control(`positive control: verify notices a gate that ${fault}`, async (t) => {
+      assert.match(await verified(t, [defect]), says);
+    });
 });

@@ -36,6 +36,7 @@ async function stopAndLift(t: TestContext, defect?: Mutation): Promise<void> {
   await banner.waitFor();
   t.diagnostic(`the banner was on another person's page after ${Math.round(performance.now() - began)} ms`);
   await page.getByText("the agent pays the wrong people").waitFor();
+  await page.getByText("Approvals that the stop cancelled: 1. Approvals that lost their votes: 0.").waitFor();
   assert.equal((await desk.asks(small)).verdict, "BLOCK");
   assert.equal((await desk.as("anna", `/approvals/${id}`)).json.status, "cancelled");
   assert.equal(await page.getByRole("button", { name: "Lift" }).count(), 0, "an approver cannot lift a stop");
@@ -71,6 +72,7 @@ async function stopSession(t: TestContext, defect?: Mutation): Promise<void> {
   const desk = await startConsole(t);
   const anna = await openBrowser(t, desk);
   if (defect !== undefined) await plant(anna, "pages/access", defect);
+  await desk.asks(small);
   await anna.signIn(keyOf(desk, "anna"));
   await anna.opens("/access");
   await anna.page.getByRole("button", { name: "Stop …" }).click();
@@ -84,6 +86,25 @@ async function stopSession(t: TestContext, defect?: Mutation): Promise<void> {
   await anna.page.getByText("the session s1 of the key default").waitFor();
   assert.equal((await desk.asks(small)).verdict, "BLOCK");
   assert.equal((await desk.asks({ ...small, session_id: "s2" })).verdict, "ALLOW", "another session was stopped");
+  assert.equal(await anna.page.getByText("Warning:").count(), 0, "the gate knows the key and the session");
+}
+
+/** An approver mistypes a key: the stop is set, and the page says which key was probably meant. */
+async function mistype(t: TestContext, defect?: Mutation): Promise<void> {
+  const desk = await startConsole(t);
+  const anna = await openBrowser(t, desk);
+  if (defect !== undefined) await plant(anna, "pages/access", defect);
+  await anna.signIn(keyOf(desk, "anna"));
+  await anna.opens("/access");
+  await anna.page.getByRole("button", { name: "Stop …" }).click();
+  const dialog = anna.page.getByRole("dialog", { name: "Stop calls" });
+  await dialog.getByLabel("Which calls").selectOption("key");
+  await dialog.getByLabel("The key's name").fill("defualt");
+  await dialog.getByLabel("Why").fill("this agent is lost");
+  await dialog.getByLabel('Type "stop"').fill("stop");
+  await dialog.getByRole("button", { name: "Stop these calls" }).click();
+  await anna.page.getByText("Stopped: the key defualt").waitFor();
+  assert.equal(await anna.page.getByText('did you mean "default"?').count(), 1);
 }
 
 /** The pages say which key an agent can read, and which facts such a key has sent. */
@@ -128,6 +149,13 @@ suite("access in the console", () => {
   control("positive control: a dialog that stops the whole key is noticed", async (t) => {
     const defect = { within: "scopeOf", find: 'kind === "key"', put: 'kind !== "tools"' };
     await assert.rejects(stopSession(t, defect), /the session s1/);
+  });
+
+  test("[P13] a stop of a key that nobody knows is set, and the page names the nearest key", (t) => mistype(t));
+
+  control("positive control: a page that shows no warnings is noticed", async (t) => {
+    const defect = { within: "StopNote", find: "warnings.map($each)", put: "[]" };
+    await assert.rejects(mistype(t, defect));
   });
 
   test("a typed word stops every call, other pages say so, and an administrator lifts the stop", (t) => stopAndLift(t));

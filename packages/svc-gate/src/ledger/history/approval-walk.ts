@@ -7,7 +7,7 @@ import {
   noStops,
   rowsOf,
   namesIt,
-  stopFor,
+  isStopped,
   stoppedApprovals,
   withUse,
   wholeScope,
@@ -123,13 +123,19 @@ export class ApprovalWalk {
     const call = readCall(leaf, row.evidence);
     if (call === undefined) return undefined;
     const named = { key: key ?? "", session: call.session_id, tool: call.tool, alias: call.alias };
-    const possible =
-      as === undefined ? undefined : active.find((each) => each.row === claimed && namesIt(each, as, named.key));
-    const stop = stopFor(active, named)?.stop ?? possible;
-    const isRight = stop === undefined ? how !== "stopped" : answered === "BLOCK";
+    const covering = active.filter(
+      (stop) =>
+        isStopped(stop.scope, named) || (as !== undefined && stop.row === claimed && namesIt(stop, as, named.key)),
+    );
+    const [stop] = covering;
+    const isClaimed = how === "stopped";
+    const isRight =
+      stop === undefined
+        ? !isClaimed
+        : answered === "BLOCK" && (!isClaimed || covering.some(({ row: set }) => set === claimed));
     if (isRight) return undefined;
     const expected = stop === undefined ? "a call that no stop covers" : `BLOCK, because row ${stop.row} stopped it`;
-    const found = stop === undefined ? "one that says that it was stopped" : String(answered);
+    const found = isClaimed ? `${answered}, because row ${claimed} stopped it` : String(answered);
     return { seq, problem: "the answer does not follow from the stops before it", expected, found };
   }
 
