@@ -58,7 +58,10 @@ export interface SvcGateOptions {
    * wait is `timeoutMs * (1 + retries)` and 150 ms for each retry.
    */
   readonly retries?: number | undefined;
-  /** Lets actions run while the gate cannot be reached: only for the observe phase. Default false. */
+  /**
+   * Lets actions run while the gate cannot be reached or refuses the key: only for the observe phase. To end such an
+   * agent, stop its key and do not revoke it. Default false.
+   */
   readonly failOpen?: boolean | undefined;
   /** A retry of a check adds no second row: the gate answers it as the first attempt. Default false. */
   readonly idempotent?: boolean | undefined;

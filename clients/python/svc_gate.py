@@ -121,9 +121,10 @@ class SvcGate:
     (1 to 256 bytes); without it every instance has a new one, and no rule about sequences can fire over two instances.
     ``timeout`` is the number of seconds for one attempt, from the look-up of the name to the last byte. ``retries`` is the
     number of more attempts after a transport error; a call with an answer is never repeated. The longest wait is
-    ``timeout * (1 + retries)`` and 0.15 s for each retry. ``fail_open`` lets actions run while the gate cannot be reached:
-    only for the observe phase. ``ssl_context`` replaces the default one for https, for a CA of your own. With ``idempotent``
-    a retry of a check adds no second row: the gate answers it as the first attempt.
+    ``timeout * (1 + retries)`` and 0.15 s for each retry. ``fail_open`` lets actions run while the gate cannot be reached or
+    refuses the key: only for the observe phase. To end such an agent, stop its key and do not revoke it. ``ssl_context``
+    replaces the default one for https, for a CA of your own. With ``idempotent`` a retry of a check adds no second row: the
+    gate answers it as the first attempt.
     Raises TypeError or ValueError for invalid options, because they are mistakes in the program.
     """
 
