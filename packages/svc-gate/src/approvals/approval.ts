@@ -22,6 +22,12 @@ export interface GrantOffer {
   readonly pins: readonly string[];
   /** The numbers that counters add up: none may be higher than in the call that asked. */
   readonly sums: readonly string[];
+  /** Other numbers that the rules read: each call may have at most what the call that asked has. */
+  readonly most?: readonly string[];
+  /** Numbers that the rules read: each call must have at least what the call that asked has. */
+  readonly least?: readonly string[];
+  /** The facts that the rules or their reasons read, and that each call may have otherwise. */
+  readonly free?: readonly string[];
 }
 
 /** What a call asked and what the person is shown: the member `approval` of the part `outcome` of its row. */

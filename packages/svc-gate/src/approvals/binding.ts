@@ -90,6 +90,29 @@ export function memberNumber(call: Parameters<typeof memberText>[0], member: str
   return typeof value === "number" || value instanceof Decimal ? plain(charactersOf(value)) : undefined;
 }
 
+/** A member of an input outside lists. */
+export interface InputMember {
+  /** Such as `input.opts.fast`. A name that has a dot or is no word is in quotes, so that no two members share a path. */
+  readonly path: string;
+  /** Is it an object, whose members follow? */
+  readonly isObject: boolean;
+}
+
+/** All members of an input, at every depth. */
+export function inputMembers(input: JsonObject, of = "input"): readonly InputMember[] {
+  return [...input].flatMap(([name, value]) => {
+    const path = `${of}.${/^\w+$/.test(name) ? name : JSON.stringify(name)}`;
+    return value instanceof Map
+      ? [{ path, isObject: true }, ...inputMembers(value as JsonObject, path)]
+      : [{ path, isObject: false }];
+  });
+}
+
+/** Is it one of these members, or a member of one of them? */
+export function isAmong(path: string, members: readonly string[]): boolean {
+  return members.some((member) => path === member || path.startsWith(`${member}.`));
+}
+
 function memberOf({ input, platform }: Parameters<typeof memberText>[0], member: string): Json | undefined {
   const [root, ...path] = member.split(".");
   let value: Json | undefined = root === "input" ? input : platform;

@@ -1,5 +1,6 @@
 import { addDecimals } from "../wire/mod.ts";
 import type { GrantUse, Need, Vote } from "./approval.ts";
+import { isAmong, type InputMember } from "./binding.ts";
 import { isAbove, isNegative } from "./decimals.ts";
 import type { StopScope } from "./stop.ts";
 
@@ -22,6 +23,14 @@ export interface Grant {
   readonly pins: Readonly<Record<string, string>>;
   /** How much all uses may add together, by the name of the number; decimals. */
   readonly amounts: Readonly<Record<string, string>>;
+  /** Numbers that are at most, and at least, what they are in the source; absent in old grants. */
+  readonly most?: readonly string[];
+  readonly least?: readonly string[];
+  /**
+   * Members of the input that the source lacks and that a call may have all the same, with all that is in them; and facts
+   * that may differ. Undefined in an old grant, whose calls may have any such member.
+   */
+  readonly free?: readonly string[];
   readonly uses: number;
   /** Milliseconds since the epoch. */
   readonly until: number;
@@ -34,7 +43,19 @@ export interface Grant {
 /** The body of the row that makes a grant. It holds no value of a call. */
 export interface GrantBody extends Pick<
   Grant,
-  "amounts" | "causes" | "key" | "needs" | "pins" | "place" | "source" | "tool" | "until" | "uses"
+  | "amounts"
+  | "causes"
+  | "free"
+  | "key"
+  | "least"
+  | "most"
+  | "needs"
+  | "pins"
+  | "place"
+  | "source"
+  | "tool"
+  | "until"
+  | "uses"
 > {
   readonly person: string;
 }
@@ -51,20 +72,21 @@ export interface GrantableCall {
   readonly pin: (member: string) => string | undefined;
   /** Returns a number of the call as a decimal; undefined if the call has no number there. */
   readonly number: (member: string) => string | undefined;
+  /** The members of its input. */
+  readonly members: () => readonly InputMember[];
 }
+
+/** The call that a grant was made from, as it bounds others. */
+export type SourceCall = Pick<GrantableCall, "members" | "number" | "pin">;
 
 /** The most grants that can be in force on one ledger. */
 export const grantsMax = 100;
 
-/**
- * Returns what a call would add to a grant's amounts; undefined if the grant does not cover the call.
- *
- * @param most the numbers of the call that the grant was made from, as decimals
- */
+/** Returns what a call would add to a grant's amounts; undefined if the grant does not cover the call. */
 export function coveredAmounts(
   grant: Grant,
   call: GrantableCall,
-  most: Readonly<Record<string, string>>,
+  source: SourceCall,
 ): Readonly<Record<string, string>> | undefined {
   const isInForce = call.at < grant.until && grant.used < grant.uses;
   const isSameCaller = call.key === grant.key && call.tool === grant.tool;
@@ -73,14 +95,34 @@ export function coveredAmounts(
   const rules = Object.entries(call.causes);
   if (rules.length === 0 || rules.some(([rule, meaning]) => grant.causes[rule] !== meaning)) return undefined;
   if (Object.entries(grant.pins).some(([member, digest]) => call.pin(member) !== digest)) return undefined;
+  if (!isBounded(grant, call, source) || hasNewMember(grant, call, source)) return undefined;
   const found: Record<string, string> = {};
   for (const [member, amount] of Object.entries(grant.amounts)) {
-    const [value, top] = [call.number(member), most[member]];
+    const [value, top] = [call.number(member), source.number(member)];
     if (value === undefined || top === undefined || isNegative(value) || isAbove(value, top)) return undefined;
     if (isAbove(addDecimals(grant.spent[member] ?? "0", value), amount)) return undefined;
     found[member] = value;
   }
   return found;
+}
+
+/** Are the numbers that decided the rules no worse than in the source? A negative number binds all to be the same. */
+function isBounded({ most = [], least = [] }: Grant, call: GrantableCall, source: SourceCall): boolean {
+  const members = [...most, ...least];
+  const isFirm = members.some((member) => isNegative(source.number(member) ?? "0"));
+  return members.every((member, index) => {
+    const [value, before] = [call.number(member), source.number(member)];
+    if (value === undefined || before === undefined) return call.pin(member) === source.pin(member);
+    if (isFirm || isNegative(value)) return !isAbove(value, before) && !isAbove(before, value);
+    return index < most.length ? !isAbove(value, before) : !isAbove(before, value);
+  });
+}
+
+/** Does the call have a member that the source lacks, at any depth, and that the person did not free? */
+function hasNewMember({ free }: Grant, call: GrantableCall, source: SourceCall): boolean {
+  if (free === undefined) return false;
+  const known = new Map(source.members().map(({ path, isObject }) => [path, isObject]));
+  return call.members().some(({ path, isObject }) => known.get(path) !== isObject && !isAmong(path, free));
 }
 
 /** The grant after a use. */

@@ -1,6 +1,7 @@
 import { canonical, type Canonical, type Verdict } from "../../wire/mod.ts";
 import type { Route, Rule, ToolPlan } from "./compile-tool.ts";
 import type { Decision } from "../core/decision.ts";
+import { boundsOf, mergedBound, type Bound } from "./bounds.ts";
 import { isNumber, readCounters, readMembers } from "./reads.ts";
 import { requirementOf, type ApprovalTerms, type GrantTerms, type Requirement } from "./terms.ts";
 
@@ -15,6 +16,10 @@ export interface Cause {
   readonly counters: readonly string[];
   /** The numeric facts that the rule reads, such as `platform.price`. */
   readonly facts: readonly string[];
+  /** The members that decide the rule, such as `input.usd`, each with how it may differ in a call of a grant. */
+  readonly bounds: ReadonlyMap<string, Bound>;
+  /** The facts that the rule or its reason reads. */
+  readonly reads: readonly string[];
 }
 
 /**
@@ -33,7 +38,7 @@ export function causesOf(plan: ToolPlan, { fired }: Pick<Decision, "fired">, sof
 
 /** What an approval needs, and what a grant must bind if the causes permit one. */
 type Needed = Omit<Requirement, "grants"> & {
-  readonly grants: (GrantTerms & ReturnType<typeof addedMembers>) | undefined;
+  readonly grants: (GrantTerms & ReturnType<typeof addedMembers> & Pick<Cause, "bounds" | "reads">) | undefined;
 };
 
 /** The members that decide what a call adds to counters: numbers that are added up as they are, and all others. */
@@ -62,15 +67,19 @@ export function requirementFor(plan: ToolPlan, causes: readonly Cause[], softene
   const requirement = requirementOf(softened ? [...own, ...all] : own);
   // A grant never lifts a BLOCK.
   if (softened || requirement.grants === undefined) return { ...requirement, grants: undefined };
-  return { ...requirement, grants: { ...requirement.grants, ...addedMembers(plan) } };
+  const bounds = new Map<string, Bound>();
+  for (const [path, bound] of causes.flatMap((cause) => [...cause.bounds]))
+    bounds.set(path, mergedBound(bounds.get(path), bound));
+  const reads = [...new Set(causes.flatMap((cause) => cause.reads))].toSorted();
+  return { ...requirement, grants: { ...requirement.grants, ...addedMembers(plan), bounds, reads } };
 }
 
 const known = new WeakMap<Rule | Route, Cause>();
 
 function ruleCause(rule: Rule, route: Route): Cause {
   return remembered(rule, () => {
-    const cores = [rule.when, ...rule.shows];
-    return causeOf(rule.id, rule.terms, route, { ...rule.meaning(), verdict: rule.verdict }, cores);
+    const meaning = { ...rule.meaning(), verdict: rule.verdict };
+    return causeOf(rule.id, rule.terms, route, meaning, [rule.when, ...rule.shows], boundsOf(rule.when));
   });
 }
 
@@ -91,15 +100,19 @@ function causeOf(
   route: Route,
   meaning: Readonly<Record<string, Canonical>>,
   cores: Rule["shows"],
+  bounds: Cause["bounds"] = new Map(),
 ): Cause {
-  const facts = readMembers(cores).filter(({ path, type }) => path.startsWith("platform.") && isNumber(type));
+  const facts = readMembers(cores).filter(({ path }) => path.startsWith("platform."));
+  const numeric = facts.filter(({ type }) => isNumber(type));
   const schemas = JSON.stringify([route.schemas.input ?? null, route.schemas.platform ?? null], textOfJson);
   return {
     rule,
     meaning: canonical({ ...meaning, rule, schemas, terms: termsJson(terms) }),
     terms: { ...terms, pins: terms.pins.map((pin) => pin.replace(/^counters\./, `counters.${route.contract}.`)) },
     counters: readCounters(cores),
-    facts: [...new Set(facts.map(({ path }) => path))].toSorted(),
+    facts: [...new Set(numeric.map(({ path }) => path))].toSorted(),
+    bounds,
+    reads: [...new Set(facts.map(({ path }) => path))].toSorted(),
   };
 }
 

@@ -1,13 +1,21 @@
-import { coveredAmounts, withUse, type Asking, type Grant, type Granted, type GrantUse } from "../../approvals/mod.ts";
+import {
+  coveredAmounts,
+  withUse,
+  type Asking,
+  type Grant,
+  type Granted,
+  type GrantUse,
+  type SourceCall,
+} from "../../approvals/mod.ts";
 import { grantRows } from "../../ledger/entry/mod.ts";
 import { Fault } from "../../ledger/errors.ts";
 import type { AppendTransaction } from "../../ledger/mod.ts";
 import type { CallToJudge } from "./call.ts";
 
-/** A grant, and the numbers of the call that it was made from. */
+/** A grant, and the call that it was made from. */
 interface Known {
   readonly grant: Grant;
-  readonly most: Readonly<Record<string, string>>;
+  readonly source: SourceCall;
 }
 
 /** The grants that the calls of one batch may meet, as its earlier calls leave them. */
@@ -31,12 +39,13 @@ export class BatchGrants {
     if (grants.length === 0) return new BatchGrants();
     const numbers = grants.flatMap(({ source, row, votes }) => [source, row, ...votes.map((vote) => vote.row)]);
     const rows = await transaction.rowsAt([...new Set(numbers)]);
+    const digest = (text: string): string => transaction.digest(text);
     const known = grants.flatMap((grant): readonly Known[] => {
-      if (!grantRows.isMadeBy(grant, rows, (text) => transaction.digest(text)))
+      if (!grantRows.isMadeBy(grant, rows, digest))
         throw new Fault(`the grant of row ${grant.row} is not what its rows say: restore the ledger from a backup`);
-      const source = rows.find(({ seq }) => seq === grant.source);
-      const most = source && grantRows.sourceNumbers(Object.keys(grant.amounts), grantRows.recordedCall(source));
-      return most === undefined ? [] : [{ grant, most }];
+      const row = rows.find(({ seq }) => seq === grant.source);
+      const source = row && grantRows.sourceCall(row, digest);
+      return source === undefined ? [] : [{ grant, source }];
     });
     return new BatchGrants(known);
   }
@@ -57,11 +66,9 @@ export class BatchGrants {
     personsFor: (grant: Grant) => readonly string[] | undefined,
   ): Granted | undefined {
     if (grants === undefined || this.isEmpty) return undefined;
-    const pin = (member: string): string | undefined => call.pin(member);
-    const number = (member: string): string | undefined => call.number(member);
-    const asked = { at, key: keyName, tool: request.toolName, place: call.place, causes, pin, number };
-    for (const { grant, most } of this.#known.values()) {
-      const amounts = coveredAmounts(grant, asked, most);
+    const asked = { at, key: keyName, tool: request.toolName, place: call.place, causes, ...call.compared };
+    for (const { grant, source } of this.#known.values()) {
+      const amounts = coveredAmounts(grant, asked, source);
       const by = amounts && personsFor(grant);
       if (amounts !== undefined && by !== undefined) return { grant, by, amounts };
     }

@@ -3,16 +3,16 @@ import {
   attachText,
   bindingText,
   factTexts,
-  memberNumber,
-  memberText,
+  isAmong,
   sessionName,
   withoutOwn,
   type Approval,
   type Asking,
   type GrantOffer,
   type Shown,
+  type SourceCall,
 } from "../../approvals/mod.ts";
-import type { Cause } from "../../contract/ir.ts";
+import type { Bound, Cause } from "../../contract/ir.ts";
 import { causesOf, lookupsOf, requirementFor, type Decision, type LookupPlan } from "../../contract/mod.ts";
 import { grantRows } from "../../ledger/entry/mod.ts";
 import type { StoredEffect } from "../../ledger/mod.ts";
@@ -107,11 +107,27 @@ export class ApprovableCall {
     };
   }
 
-  /** What a grant made from this call may be at most. It is bound to the facts that say whose money the call uses. */
-  #offer({ atMostMs, others, pin, sums, uses }: Grants, facts: readonly string[]): GrantOffer {
+  /**
+   * What a grant made from this call may be at most. It is bound to the facts that say whose money the call uses, and to
+   * what the rules read.
+   */
+  #offer({ atMostMs, bounds, others, pin, reads, sums, uses }: Grants, facts: readonly string[]): GrantOffer {
     const subject = this.#plan.prepared.plan?.subject ?? [];
-    const pins = new Set([...pin, ...facts, ...subject, ...others]);
-    return { at_most: atMostMs, uses, pins: [...pins].toSorted(), sums };
+    const bound = (as: Bound): readonly string[] =>
+      [...bounds.keys()].filter((path) => bounds.get(path) === as).toSorted();
+    const pins = [...new Set([...pin, ...facts, ...subject, ...others, ...bound("same")])].toSorted();
+    const most = bound("most").filter((path) => !sums.includes(path) && !pins.includes(path));
+    const least = bound("least").filter((path) => !pins.includes(path));
+    const free = reads.filter((path) => !isAmong(path, [...pins, ...most, ...least]));
+    return {
+      at_most: atMostMs,
+      uses,
+      pins,
+      sums,
+      ...(most.length > 0 && { most }),
+      ...(least.length > 0 && { least }),
+      ...(free.length > 0 && { free }),
+    };
   }
 
   /** The keyed digest of the call's key and session. */
@@ -120,20 +136,10 @@ export class ApprovableCall {
     return this.#transaction.digest(sessionName(caller.keyName, request.sessionId));
   }
 
-  /** The keyed digest of a member; undefined if the call does not have it. */
-  pin(member: string): string | undefined {
-    return grantRows.pinDigest(member, memberText(this.#members, member), (text) => this.#transaction.digest(text));
-  }
-
-  /** A number of the call as a decimal; undefined if it is not a number. */
-  number(member: string): string | undefined {
-    return memberNumber(this.#members, member);
-  }
-
   /** As sent, for a grant compares whole calls of one key: a fact that does not count must be the same too. */
-  get #members(): Parameters<typeof memberText>[0] {
-    const { toolInput, platformState } = this.#plan.prepared.request;
-    return { input: toolInput, platform: platformState };
+  get compared(): SourceCall {
+    const { toolInput: input, platformState: platform } = this.#plan.prepared.request;
+    return grantRows.compared({ input, platform }, (text) => this.#transaction.digest(text));
   }
 
   /** The JSON texts of facts; null for those that are absent or do not count. */

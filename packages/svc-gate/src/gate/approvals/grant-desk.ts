@@ -137,8 +137,7 @@ export class GrantDesk {
     const repeated = rows.flatMap(({ evidence }) => askOf(evidence)?.approval ?? []);
     const [source, ...asking] = await ledger.rowsAt([...new Set([body.source, ...repeated])]);
     const digest = (text: string): string => ledger.keyDigest(text);
-    const members = Object.keys(body.amounts);
-    const most = source && grantRows.sourceNumbers(members, grantRows.recordedCall(source));
+    const origin = source && grantRows.sourceCall(source, digest);
     const opened = new Map([source, ...asking].flatMap((row) => (row === undefined ? [] : [[row.seq, row] as const])));
     let grant: Grant = { ...previewed, ...body, until: Number.MAX_SAFE_INTEGER };
     const covered: number[] = [];
@@ -146,7 +145,7 @@ export class GrantDesk {
       const first = opened.get(askOf(row.evidence)?.approval ?? 0);
       const causes = askedCauses(row.evidence) ?? askedCauses(first?.evidence ?? "");
       const call = grantRows.grantableCall(row, digest, causes);
-      const amounts = call && most && coveredAmounts(grant, call, most);
+      const amounts = call && origin && coveredAmounts(grant, call, origin);
       if (amounts === undefined) continue;
       grant = withUse(grant, amounts);
       covered.push(row.seq);
@@ -269,7 +268,9 @@ export function recordGrant(
 /** A grant as GET /grants shows it. */
 export function grantJson({ grant, quorum, source }: ShownGrant): Readonly<Record<string, unknown>> {
   const call = source && grantRows.recordedCall(source);
-  const members = Object.keys(grant.pins);
+  const { least = [], most = [], free = [] } = grant;
+  const pins = Object.keys(grant.pins);
+  const sums = Object.keys(grant.amounts);
   return {
     id: grantId(grant),
     status: quorum.isMet ? "active" : "pending",
@@ -281,8 +282,10 @@ export function grantJson({ grant, quorum, source }: ShownGrant): Readonly<Recor
     tool_name: grant.tool,
     any_session: grant.place === null,
     rules: Object.keys(grant.causes),
-    pins: members,
-    free: call === undefined ? [] : freeMembers(call, [...members, ...Object.keys(grant.amounts)]),
+    pins,
+    most,
+    least,
+    free: call === undefined ? [] : freeMembers(call, { pins, sums, most, least, free }),
     amounts: grant.amounts,
     spent: grant.spent,
     uses: grant.uses,

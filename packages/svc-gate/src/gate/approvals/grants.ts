@@ -1,6 +1,16 @@
-import { grantsMax, memberText, sessionName, type Approval, type Grant, type GrantBody } from "../../approvals/mod.ts";
+import {
+  grantsMax,
+  inputMembers,
+  isAmong,
+  memberText,
+  sessionName,
+  type Approval,
+  type Grant,
+  type GrantBody,
+  type GrantOffer,
+} from "../../approvals/mod.ts";
 import { grantRows, parseLeaf, type StoredRow } from "../../ledger/entry/mod.ts";
-import { bad, good, quote, refuse, type JsonObject, type Refusal, type Result } from "../../wire/mod.ts";
+import { bad, good, quote, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 
 /** What a person asks a grant to be. */
 export interface AskedGrant {
@@ -12,26 +22,26 @@ export interface AskedGrant {
   readonly anySession: boolean;
   /** Members besides those that the rules pin. */
   readonly pins: readonly string[];
+  /** Members of the input that the call lacks, and that later calls may have. */
+  readonly free: readonly string[];
   /** The most that all uses may add, by the name of the number; decimals. */
   readonly amounts: Readonly<Record<string, string>>;
 }
 
 type Digest = (text: string) => string;
 
-/** The members of the input that a grant leaves free: each call may have another value there. */
+/**
+ * What may differ in a call of a grant: members of the source's input that nothing binds, members that the person freed,
+ * and facts that the rules or their reasons read.
+ */
 export function freeMembers(
   { input }: ReturnType<typeof grantRows.recordedCall>,
-  bound: readonly string[],
+  { pins = [], sums = [], most = [], least = [], free = [] }: Partial<GrantOffer>,
 ): readonly string[] {
-  const found: string[] = [];
-  const visit = (value: unknown, path: string): void => {
-    if (bound.includes(path)) return;
-    if (value instanceof Map && value.size > 0)
-      for (const [name, member] of value as JsonObject) visit(member, `${path}.${name}`);
-    else found.push(path);
-  };
-  if (input !== undefined) visit(input, "input");
-  return found;
+  const bound = [...pins, ...sums, ...most, ...least];
+  const members = input === undefined ? [] : inputMembers(input);
+  const found = members.filter(({ isObject, path }) => !isObject && !isAmong(path, bound)).map(({ path }) => path);
+  return [...new Set([...found, ...free])].toSorted();
 }
 
 /**
@@ -72,9 +82,10 @@ export function grantBody(
   const pins = members.map(
     (member) => [member, grantRows.pinDigest(member, memberText(source, member), digest)] as const,
   );
-  const missing = pins.find(([, value]) => value === undefined);
-  if (missing !== undefined)
-    return bad(refuse("grant-refused", `the call does not have ${quote(missing[0])}, so a grant cannot pin it`));
+  const { most = [], least = [], free: facts = [] } = offer;
+  const bound = [...members, ...offer.sums, ...most, ...least];
+  const wrong = asked.free.map((member) => freeProblem(member, source, bound)).find((problem) => problem !== undefined);
+  if (wrong !== undefined) return bad(refuse("grant-refused", wrong));
   if (grantRows.sourceNumbers(offer.sums, source) === undefined)
     return bad(refuse("grant-refused", `the call does not have each of these numbers: ${offer.sums.join(", ")}`));
   const amounts = amountsFor(offer.sums, asked.amounts);
@@ -82,16 +93,32 @@ export function grantBody(
   return good({
     amounts: amounts.value,
     causes: asking.causes,
+    free: [...asked.free, ...facts.filter((fact) => !members.includes(fact))].toSorted(),
     key,
+    least,
+    most,
     needs: asking.needs,
     person,
-    pins: Object.fromEntries(pins) as Record<string, string>,
+    pins: Object.fromEntries(pins),
     place: asked.anySession ? null : digest(sessionName(key, session)),
     source: approval.row,
     tool,
     until,
     uses,
   });
+}
+
+/** Why a person cannot free a member. */
+function freeProblem(
+  member: string,
+  source: ReturnType<typeof grantRows.recordedCall>,
+  bound: readonly string[],
+): string | undefined {
+  const name = quote(member);
+  if (bound.some((each) => isAmong(each, [member]) || isAmong(member, [each])))
+    return `a grant cannot free ${name}: it is bound, or it holds a member that is`;
+  const isThere = source.input !== undefined && inputMembers(source.input).some(({ path }) => path === member);
+  return isThere ? `the call has ${name}, and a grant frees only members that the call lacks` : undefined;
 }
 
 function amountsFor(

@@ -362,9 +362,8 @@ function amountsOf(
 /** What a grant made from the call may be at most; false if the rules permit none. */
 function offerOf({ asking: { grants } }: Approval, row: ShownRow | undefined): unknown {
   if (grants === undefined || row === undefined) return false;
-  const { at_most: ms, ...offer } = grants;
-  const free = freeMembers(grantRows.recordedCall(row), [...offer.pins, ...offer.sums]);
-  return { at_most_ms: ms, ...offer, free };
+  const { at_most: ms, most = [], least = [], ...offer } = grants;
+  return { at_most_ms: ms, ...offer, most, least, free: freeMembers(grantRows.recordedCall(row), grants) };
 }
 
 /** JSON text that is written as it is, so that numbers keep their characters. */

@@ -8,7 +8,7 @@ import { badQuery, queryOf } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
 
-const grantMembers = ["until", "uses", "any_session", "pins", "amounts"];
+const grantMembers = ["until", "uses", "any_session", "pins", "free", "amounts"];
 const pinsMax = 32;
 
 /** Handles GET /grants: the grants in force, and those that need more persons. */
@@ -97,8 +97,8 @@ export function readGrant(value: Json | undefined): Result<AskedGrant, Refusal> 
 }
 
 function askedGrant(members: JsonObject): Result<AskedGrant, Refusal> {
-  const [until, uses, anySession = false, pins = [], amounts = new Map<string, Json>()] = grantMembers.map((name) =>
-    members.get(name),
+  const [until, uses, anySession = false, pins = [], free = [], amounts = new Map<string, Json>()] = grantMembers.map(
+    (name) => members.get(name),
   );
   if (until !== undefined && !isCount(until)) return bad(invalid('"until" must be milliseconds since the epoch'));
   if (uses !== undefined && !isCount(uses)) return bad(invalid('"uses" must be a whole number from 1'));
@@ -106,6 +106,9 @@ function askedGrant(members: JsonObject): Result<AskedGrant, Refusal> {
   const isPins = Array.isArray(pins) && pins.length <= pinsMax;
   if (!isPins || !(pins as readonly Json[]).every(isPin))
     return bad(invalid(`"pins" must be a list of at most ${pinsMax} members of the input, such as "input.payee"`));
+  const isFree = Array.isArray(free) && free.length <= pinsMax;
+  if (!isFree || !(free as readonly Json[]).every((name) => isPin(name) && name.startsWith("input.")))
+    return bad(invalid(`"free" must be a list of at most ${pinsMax} members of the input that the call lacks`));
   if (!(amounts instanceof Map)) return bad(invalid('"amounts" must be an object with a number for each member'));
   const read = [...(amounts as JsonObject)].map(([name, amount]) => [name, amountText(amount)] as const);
   if (read.some(([, amount]) => amount === undefined))
@@ -115,6 +118,7 @@ function askedGrant(members: JsonObject): Result<AskedGrant, Refusal> {
     uses,
     anySession,
     pins: pins as readonly string[],
+    free: free as readonly string[],
     amounts: Object.fromEntries(read) as Record<string, string>,
   });
 }

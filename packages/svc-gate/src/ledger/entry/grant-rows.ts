@@ -1,5 +1,6 @@
 import {
   endsGrant,
+  inputMembers,
   memberNumber,
   memberText,
   sessionName,
@@ -8,6 +9,7 @@ import {
   type Grant,
   type GrantableCall,
   type GrantBody,
+  type SourceCall,
   wholeScope,
 } from "../../approvals/mod.ts";
 import { canonical, readJson, type Canonical, type JsonObject } from "../../wire/mod.ts";
@@ -115,10 +117,8 @@ export interface RecordedCall {
 
 type Digest = (text: string) => string;
 
-/** The keyed digest by which a grant knows a member; undefined if the call does not have the member. */
-export function pinDigest(member: string, text: string | undefined, digest: Digest): string | undefined {
-  // A fact that was absent must stay absent. A member of the input must be there.
-  if (text === undefined && !member.startsWith("platform.")) return undefined;
+/** The keyed digest by which a grant knows a member. What was absent must stay absent. */
+export function pinDigest(member: string, text: string | undefined, digest: Digest): string {
   return digest(`svc-gate/pin/1\n${JSON.stringify([member, text ?? null])}`);
 }
 
@@ -157,14 +157,20 @@ export function grantableCall(
   const call = leaf && readCall(leaf, row.evidence);
   if (leaf === undefined || call === undefined || causes === undefined) return undefined;
   const key = leaf.key ?? "";
-  const members = recordedCall(row);
+  const place = digest(sessionName(key, call.session_id));
+  return { at: leaf.at, key, tool: call.tool, place, causes, ...compared(recordedCall(row), digest) };
+}
+
+/** The call that a grant was made from; undefined if a part that bounds others was erased. */
+export function sourceCall(row: StoredRow, digest: Digest): SourceCall | undefined {
+  const call = recordedCall(row);
+  return call.input === undefined || call.platform === undefined ? undefined : compared(call, digest);
+}
+
+export function compared(call: RecordedCall, digest: Digest): SourceCall {
   return {
-    at: leaf.at,
-    key,
-    tool: call.tool,
-    place: digest(sessionName(key, call.session_id)),
-    causes,
-    pin: (member) => pinDigest(member, memberText(members, member), digest),
-    number: (member) => memberNumber(members, member),
+    pin: (member) => pinDigest(member, memberText(call, member), digest),
+    number: (member) => memberNumber(call, member),
+    members: () => (call.input === undefined ? [] : inputMembers(call.input)),
   };
 }

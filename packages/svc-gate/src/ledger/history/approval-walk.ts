@@ -20,7 +20,7 @@ import {
   type Stops,
 } from "../../approvals/mod.ts";
 import { actOf, askOf, endedBy, isLoss, openedBy, ownAmounts, storedApproval } from "../entry/approval-rows.ts";
-import { grantableCall, grantActOf, recordedCall, sourceNumbers, withGrantRow } from "../entry/grant-rows.ts";
+import { grantableCall, grantActOf, sourceCall, withGrantRow } from "../entry/grant-rows.ts";
 import { missingParts } from "../entry/evidence.ts";
 import type { Leaf } from "../entry/leaf.ts";
 import type { Broken, StoredRow, StoredApproval } from "../entry/row.ts";
@@ -223,10 +223,10 @@ export class ApprovalWalk {
       const how = used && askOf(used.evidence);
       if (how !== undefined && how.grant !== of.row) return unlawful(seq, `a use of grant ${of.row}`, `row ${row}`);
       const call = used && grantableCall(used, (text) => this.#reader.digest(text));
-      const most = source && sourceNumbers(Object.keys(of.amounts), recordedCall(source));
+      const from = source && sourceCall(source, (text) => this.#reader.digest(text));
       const isErased = [source, used].some((each) => each !== undefined && missingParts(each.evidence).length > 0);
       if (isErased) continue;
-      const covered = call && most && coveredAmounts(of, call, most);
+      const covered = call && from && coveredAmounts(of, call, from);
       if (covered === undefined || JSON.stringify(covered) !== JSON.stringify(amounts))
         return unlawful(seq, `a call that the grant of row ${of.row} covers`, `row ${row}`);
     }

@@ -1,0 +1,102 @@
+import { children, type Core } from "../core/core.ts";
+import { exactText, isExact } from "../value/rational.ts";
+import { isNumber, memberPath } from "./reads.ts";
+
+/**
+ * How a later call may differ from one for which a rule fired, in a member that the rule reads, without being a worse
+ * one: a number may be at most what it was, or at least that. All else must be the same.
+ */
+export type Bound = "least" | "most" | "same";
+
+/** 1 if a higher value lets the condition fire sooner, -1 if a lower one does, 0 if nobody knows. */
+type Direction = -1 | 0 | 1;
+
+/**
+ * The members of `input` and `platform` that a condition reads, each with its bound. The bounds hold only for numbers
+ * that are not negative: a call with others is bound to be the same.
+ */
+export function boundsOf(condition: Core): ReadonlyMap<string, Bound> {
+  const found = new Map<string, Bound>();
+  const asked = new Set<string>();
+  visit(condition, 1, (path, bound) => {
+    if (bound === undefined) asked.add(path);
+    else found.set(path, mergedBound(found.get(path), bound));
+  });
+  for (const path of asked) if (!found.has(path)) found.set(path, "same");
+  return found;
+}
+
+/** The bound that meets both. */
+export function mergedBound(one: Bound | undefined, other: Bound): Bound {
+  return one === undefined || one === other ? other : "same";
+}
+
+/** @param found called for each read; without a bound if only the presence of the member is read */
+function visit(core: Core, direction: Direction, found: (path: string, bound: Bound | undefined) => void): void {
+  const path = memberPath(core);
+  if (path !== undefined) return found(path, core.op === "has" ? undefined : boundOf(core, direction));
+  if (core.op === "call" && core.entry.name === "hasValue") {
+    const [asked] = core.args.map(memberPath);
+    if (asked !== undefined) return found(asked, undefined);
+  }
+  const turns = turnsOf(core);
+  for (const [index, part] of children(core).entries())
+    visit(part, (direction * (turns[index] ?? 0)) as Direction, found);
+  return undefined;
+}
+
+function boundOf({ type }: Core, direction: Direction): Bound {
+  if (direction === 0 || !isNumber(type)) return "same";
+  return direction === 1 ? "most" : "least";
+}
+
+/** How the value of an expression moves with each of its operands. */
+function turnsOf(core: Core): readonly Direction[] {
+  switch (core.op) {
+    case "and":
+    case "or":
+      return [1, 1];
+    case "not":
+    case "negate":
+      return [-1];
+    case "conditional":
+      return [0, 1, 1];
+    case "call":
+      return rising.has(core.entry.name) ? core.args.map(() => 1) : [];
+    case "binary":
+      return binaryTurns(core);
+    default:
+      return [];
+  }
+}
+
+/** Functions whose result rises with each argument. */
+const rising: ReadonlySet<string> = new Set(["orValue", "timestamp"]);
+
+function binaryTurns({ operator, left, right }: Core & { readonly op: "binary" }): readonly Direction[] {
+  switch (operator) {
+    case ">":
+    case ">=":
+    case "-":
+      return [1, -1];
+    case "<":
+    case "<=":
+      return [-1, 1];
+    case "+":
+      return [1, 1];
+    case "*":
+      return [isPositive(right) ? 1 : 0, isPositive(left) ? 1 : 0];
+    case "/":
+      return [isPositive(right) ? 1 : 0, isPositive(left) ? -1 : 0];
+    default:
+      return [];
+  }
+}
+
+/** Is it never negative, if no number that it reads is? */
+function isPositive(core: Core): boolean {
+  if (memberPath(core) !== undefined || core.op === "counter") return isNumber(core.type);
+  if (core.op === "constant") return isExact(core.value) && !exactText(core.value).startsWith("-");
+  if (core.op === "binary") return ["+", "*", "/"].includes(core.operator) && children(core).every(isPositive);
+  return core.op === "call" && core.entry.name === "orValue" && core.args.every(isPositive);
+}
