@@ -74,7 +74,7 @@ const scenarios: readonly Scenario[] = [
       const { json } = await ask(desk, "/receipts?kind=all&limit=1");
       assert.equal(json.receipts[0].act, "approval.use");
       const [shown] = (await desk.as("anna", "/grants")).json.grants;
-      assert.deepEqual([shown.used, shown.spent, shown.free], [1, { "input.amount": "1100" }, []]);
+      assert.deepEqual([shown.used, shown.spent, shown.free], [1, { "input.amount": "1100" }, ["input.note"]]);
     },
     defect: { within: "answeredAfter", find: 'how === "used" || how === "grant"', put: 'how === "used"' },
   },
@@ -154,9 +154,13 @@ const scenarios: readonly Scenario[] = [
     rule: "R9: a call with another value of a pinned member is not covered, and a member that is free may differ",
     options: { contract: granting },
     run: async (desk) => {
-      await made(desk);
-      assert.equal(await verdictOf(desk, paying(1100, { tool_input: { to: "eve" } })), "ESCALATE");
-      assert.equal(await verdictOf(desk, paying(1100, { tool_input: { extra: 1 } })), "ALLOW");
+      const { approval } = await desk.asks(paying(1200, { tool_input: { extra: "one" } }));
+      const { json } = await grants(desk, approval.id, {});
+      assert.deepEqual(json.free, ["input.extra", "input.note"]);
+      const covered = (input: object): Promise<string> => verdictOf(desk, paying(1100, { tool_input: input }));
+      assert.equal(await covered({ to: "eve", extra: "one" }), "ESCALATE");
+      assert.equal(await covered({ extra: "two", note: "unbound" }), "ALLOW");
+      assert.equal(await covered({}), "ALLOW", "without the member");
     },
     defect: { within: "coveredAmounts", find: "call.pin(member) !== digest", put: "false" },
   },
@@ -170,8 +174,8 @@ const scenarios: readonly Scenario[] = [
     },
     defect: {
       within: "ApprovableCall.#offer",
-      find: "[...pin, ...facts, ...subject, ...others]",
-      put: "[...pin, ...facts, ...others]",
+      find: '[...pin, ...facts, ...subject, ...others, ...bound("same")]',
+      put: '[...pin, ...facts, ...others, ...bound("same")]',
     },
   },
   {
@@ -249,8 +253,8 @@ const scenarios: readonly Scenario[] = [
       { within: "withGrantRow", find: "from <= source && source <= to && source < seq", put: "false" },
       {
         within: "BatchGrants.open",
-        find: "most === undefined ? [] : [{ grant, most }]",
-        put: "[{ grant, most: { 'input.amount': '9999' } }]",
+        find: "source === undefined ? [] : [{ grant, source }]",
+        put: "[{ grant, source: { pin: () => '', number: () => '9999', members: () => [] } }]",
       },
     ],
   },
@@ -380,12 +384,14 @@ const scenarios: readonly Scenario[] = [
         uses: 3,
         pins: ["input.to", "platform.wallet"],
         sums: ["input.amount"],
-        free: ["input.extra.a"],
+        most: [],
+        least: [],
+        free: ["input.extra.a", "input.note"],
       });
       const { approval: dear } = await desk.asks({ ...paying(5), platform_state: { wallet: "w", price: 50 } });
       assert.equal((await desk.as("anna", `/approvals/${dear.id}`)).json.grants_allowed, false);
     },
-    defect: { within: "freeMembers", find: "value instanceof Map && value.size > 0", put: "false" },
+    defect: { within: "freeMembers", find: "!isObject && !isAmong(path, bound)", put: "!isAmong(path, bound)" },
   },
 ];
 

@@ -26,7 +26,10 @@ export interface GrantOffer {
   readonly most?: readonly string[];
   /** Numbers that the rules read: each call must have at least what the call that asked has. */
   readonly least?: readonly string[];
-  /** The facts that the rules or their reasons read, and that each call may have otherwise. */
+  /**
+   * The facts that the rules or their reasons read and that may differ in each call, and the members of the input that the
+   * contract does not bind.
+   */
   readonly free?: readonly string[];
 }
 

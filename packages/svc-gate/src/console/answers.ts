@@ -75,6 +75,8 @@ export interface GrantOffer {
   readonly uses: number;
   readonly pins: readonly string[];
   readonly sums: readonly string[];
+  readonly most: readonly string[];
+  readonly least: readonly string[];
   readonly free: readonly string[];
 }
 

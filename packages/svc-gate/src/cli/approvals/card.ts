@@ -40,3 +40,17 @@ function numberText(number: number | Decimal): string {
   const read = misreadAs(number);
   return read === undefined ? text : `${text} (programs may read this as ${read})`;
 }
+
+/** What a grant binds in the calls that it lets through, and what it leaves free. */
+export function boundLines(
+  of: Readonly<Record<"free" | "least" | "most" | "pins" | "sums", readonly string[]>>,
+): readonly string[] {
+  const part = (words: string, names: readonly string[]): readonly string[] =>
+    names.length === 0 ? [] : [`${words}: ${names.map(visible).join(", ")}`];
+  const bounds = [
+    ...part("the same in each call", of.pins),
+    ...part("at most as in this call", [...of.sums, ...of.most]),
+    ...part("at least as in this call", of.least),
+  ];
+  return [...bounds.map((line) => `  ${line}`), `  free: ${of.free.map(visible).join(", ") || "nothing"}`];
+}

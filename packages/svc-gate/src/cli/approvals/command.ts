@@ -1,7 +1,7 @@
 import { readJson, visible, type Json, type JsonObject } from "../../wire/mod.ts";
 import { accepted, withGateFor, refusalOf, tenantPath, type GateDoor, type GatePlace } from "../operator.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
-import { cardLines, shownText } from "./card.ts";
+import { boundLines, cardLines, shownText } from "./card.ts";
 
 export interface ApprovalsOptions extends GatePlace {
   readonly tenant?: string | undefined;
@@ -100,13 +100,18 @@ function card(approval: JsonObject): readonly string[] {
 function offerLines(offer: Json | undefined): readonly string[] {
   if (!(offer instanceof Map)) return [];
   const of: JsonObject = offer;
-  const names = (name: string): string =>
-    ((of.get(name) ?? []) as readonly Json[]).map((each) => visible(wordOf(each))).join(", ") || "none";
+  const names = (name: string): readonly string[] => ((of.get(name) ?? []) as readonly Json[]).map(wordOf);
   return [
     "",
     "What a grant from it may be (svc-gate grants create)",
     `  at most ${Number(of.get("at_most_ms")) / 60_000} minutes and ${wordOf(of.get("uses"))} uses`,
-    `  the same in each call: ${names("pins")}; no larger than here: ${names("sums")}; free: ${names("free")}`,
+    ...boundLines({
+      pins: names("pins"),
+      sums: names("sums"),
+      most: names("most"),
+      least: names("least"),
+      free: names("free"),
+    }),
   ];
 }
 

@@ -2,13 +2,14 @@ import { lengthMs } from "../../gate/mod.ts";
 import { visible } from "../../wire/mod.ts";
 import { accepted, withGateFor, refusalOf, tenantPath, type GateDoor } from "../operator.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
-import { shownText } from "./card.ts";
+import { boundLines, shownText } from "./card.ts";
 import type { ApprovalsOptions } from "./command.ts";
 
 export interface CreateGrantOptions extends ApprovalsOptions {
   readonly amount: readonly string[];
   readonly anySession: boolean;
   readonly for?: string;
+  readonly free: readonly string[];
   readonly pin: readonly string[];
   readonly preview: boolean;
   readonly uses?: string;
@@ -25,6 +26,8 @@ interface ShownGrant {
   readonly rules: readonly string[];
   readonly pins: readonly string[];
   readonly free: readonly string[];
+  readonly least: readonly string[];
+  readonly most: readonly string[];
   readonly amounts: Readonly<Record<string, string>>;
   readonly spent: Readonly<Record<string, string>>;
   readonly uses: number;
@@ -47,7 +50,7 @@ async function grantsOf(gate: GateDoor, options: ApprovalsOptions): Promise<read
 }
 
 function linesOf(grant: ShownGrant): readonly string[] {
-  const { amounts, any_session: isAny, decisions, free, has, id, key, needs, pins, rules, spent, status } = grant;
+  const { amounts, any_session: isAny, decisions, has, id, key, needs, rules, spent, status } = grant;
   const list = (names: readonly string[]): string => (names.length === 0 ? "none" : names.map(visible).join(", "));
   const persons = list(decisions.map(({ person }) => person));
   return [
@@ -55,7 +58,7 @@ function linesOf(grant: ShownGrant): readonly string[] {
     `  ${shownText(grant.tool_name)} by ${visible(key)} in ${isAny ? "every session" : "one session"}, for ${list(rules)}`,
     `  used ${grant.used} of ${grant.uses} times, until ${new Date(grant.until).toISOString()}`,
     ...Object.entries(amounts).map(([name, most]) => `  ${visible(name)}: ${spent[name] ?? "0"} of ${most}`),
-    `  the same in each call: ${list(pins)}; free: ${list(free)}`,
+    ...boundLines({ ...grant, sums: Object.keys(amounts) }),
   ];
 }
 
@@ -63,12 +66,13 @@ function linesOf(grant: ShownGrant): readonly string[] {
 export function createGrantCommand(id: string, options: CreateGrantOptions): Promise<Outcome> {
   return withGateFor(options, async (gate) => {
     const shown = accepted(await gate.ask("GET", `${tenantPath(options.tenant)}/approvals/${encodeURIComponent(id)}`));
-    const { uses, pin, anySession, preview } = options;
+    const { uses, pin, free, anySession, preview } = options;
     const answer = await gate.ask("POST", pathOf(options), {
       approval: id,
       hash: String(shown["hash"]),
       amounts: amountsOf(options.amount, shown["grants_allowed"]),
       pins: pin,
+      free,
       any_session: anySession,
       ...(uses !== undefined && { uses: Number(uses) }),
       ...(options.for !== undefined && { until: Date.now() + lengthOf(options.for) }),

@@ -91,6 +91,7 @@ export function addGrants(program: Command): void {
       [],
     )
     .option("--pin <member>", "a member of the input that must stay the same too, such as input.order", collected, [])
+    .option("--free <member>", "a member of the input that the call lacks and that later calls may have", collected, [])
     .option("--any-session", "for every session of the key, not only that of the call", false)
     .option("--preview", "only say how many of the last calls it would have covered", false)
     .action((id: string, options: CreateGrantOptions) =>

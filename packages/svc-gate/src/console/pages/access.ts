@@ -4,6 +4,7 @@ import type { Session, Stop, StopSet } from "../answers.ts";
 import { Button, Choice, Field, Tick } from "../fields.ts";
 import { ask, type Problem } from "../gate.ts";
 import { Dialog, Empty, Loading, Panel, ProblemNote, Title, useAnswer, useFollowed } from "../parts.ts";
+import { GrantBounds } from "./grant-bounds.ts";
 import { missed } from "../live.ts";
 import { link } from "../route.ts";
 import { useStops } from "../stops.ts";
@@ -34,6 +35,8 @@ interface GrantLine {
   readonly tool_name: string;
   readonly rules: readonly string[];
   readonly pins: readonly string[];
+  readonly most: readonly string[];
+  readonly least: readonly string[];
   readonly free: readonly string[];
   readonly amounts: Readonly<Record<string, string>>;
   readonly spent: Readonly<Record<string, string>>;
@@ -250,23 +253,7 @@ function GrantOf({ grant, mayRevoke, onChanged }: GrantProps): JSX.Element {
     setProblem(answer.ok ? undefined : answer.problem);
     if (answer.ok) onChanged();
   };
-  const {
-    status,
-    tool_name: tool,
-    key,
-    used,
-    uses,
-    until,
-    at,
-    amounts,
-    spent,
-    free,
-    pins,
-    decisions,
-    needs,
-    has,
-    source,
-  } = grant;
+  const { status, tool_name: tool, key, used, uses, until, at, amounts, spent, decisions, needs, has, source } = grant;
   return h(
     "li",
     null,
@@ -287,15 +274,7 @@ function GrantOf({ grant, mayRevoke, onChanged }: GrantProps): JSX.Element {
     Object.entries(amounts).map(([name, most]) =>
       h("p", { key: name }, h("code", null, h(Text, { of: name })), `: ${spent[name] ?? "0"} of ${most}`),
     ),
-    h(
-      "p",
-      { class: "quiet" },
-      "Must be the same: ",
-      h(Text, { of: pins.join(", ") || "nothing" }),
-      ". May differ: ",
-      h(Text, { of: free.join(", ") || "nothing" }),
-      ".",
-    ),
+    h(GrantBounds, { of: { ...grant, sums: Object.keys(amounts) } }),
     mayRevoke &&
       h(
         "p",

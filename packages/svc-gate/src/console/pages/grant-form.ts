@@ -5,12 +5,15 @@ import { Button, Field, Tick } from "../fields.ts";
 import { ask, gateNow } from "../gate.ts";
 import { Text } from "../text.ts";
 import { lengthText } from "../time.ts";
+import { GrantBounds } from "./grant-bounds.ts";
 
 /** What the person has typed. */
 export interface GrantFields {
   readonly minutes: string;
   readonly uses: string;
   readonly pins: ReadonlySet<string>;
+  /** Members that later calls may have too, with commas between them. */
+  readonly free: string;
   readonly amounts: Readonly<Record<string, string>>;
   readonly anySession: boolean;
 }
@@ -96,17 +99,11 @@ function Bounds({ approval, offer, fields, change }: FieldsProps & { readonly ap
 }
 
 function Pins({ offer, fields, change }: FieldsProps): JSX.Element {
-  const { pins, anySession } = fields;
+  const { pins, free, anySession } = fields;
   return h(
     "div",
     null,
-    h(
-      "p",
-      { class: "quiet" },
-      "Each call must have the same ",
-      h(Text, { of: offer.pins.join(", ") || "tool and rules" }),
-      ".",
-    ),
+    h(GrantBounds, { of: offer }),
     offer.free.length > 0 && h("p", null, "Choose what else must stay the same:"),
     offer.free.map((name) =>
       h(
@@ -115,6 +112,13 @@ function Pins({ offer, fields, change }: FieldsProps): JSX.Element {
         h(Text, { of: name }),
       ),
     ),
+    h(Field, {
+      id: "grant-free",
+      label: "Members that this call lacks and later calls may have",
+      value: free,
+      onText: (text) => change({ free: text }),
+      hint: "such as input.note; by default none",
+    }),
     h(
       Tick,
       { isOn: anySession, onChange: () => change({ anySession: !anySession }) },
@@ -125,7 +129,7 @@ function Pins({ offer, fields, change }: FieldsProps): JSX.Element {
 
 function firstFields({ at_most_ms: most, free }: GrantOffer): GrantFields {
   const minutes = String(Math.min(60, Math.floor(most / minuteMs)));
-  return { minutes, uses: "", pins: new Set(free), amounts: {}, anySession: false };
+  return { minutes, uses: "", pins: new Set(free), free: "", amounts: {}, anySession: false };
 }
 
 function toggled(pins: ReadonlySet<string>, name: string): ReadonlySet<string> {
@@ -147,7 +151,7 @@ async function previewText({ id, hash }: ApprovalDetail, fields: GrantFields): P
 }
 
 /** The JSON text of the grant's members, or a sentence about what is missing. */
-export function readGrantForm({ minutes, uses, pins, amounts, anySession }: GrantFields): string {
+export function readGrantForm({ minutes, uses, pins, free, amounts, anySession }: GrantFields): string {
   if (!/^[1-9][0-9]{0,5}$/.test(minutes)) return "Say for how many minutes the grant holds.";
   if (!/^[1-9][0-9]{0,5}$/.test(uses)) return "Say how many calls the grant lets through.";
   for (const [name, text] of Object.entries(amounts))
@@ -155,6 +159,13 @@ export function readGrantForm({ minutes, uses, pins, amounts, anySession }: Gran
       return `Say how much ${name} may be for all calls together.`;
   const numbers = Object.entries(amounts).map(([name, text]) => `${JSON.stringify(name)}:${text}`);
   const until = gateNow() + Number(minutes) * minuteMs;
-  const rest = JSON.stringify({ until, uses: Number(uses), any_session: anySession, pins: [...pins] });
+  const freed = free.split(",").map((name) => name.trim());
+  const rest = JSON.stringify({
+    until,
+    uses: Number(uses),
+    any_session: anySession,
+    pins: [...pins],
+    free: freed.filter((name) => name !== ""),
+  });
   return `${rest.slice(0, -1)},"amounts":{${numbers.join(",")}}}`;
 }

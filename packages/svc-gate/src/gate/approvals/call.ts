@@ -112,13 +112,13 @@ export class ApprovableCall {
    * what the rules read.
    */
   #offer({ atMostMs, bounds, others, pin, reads, sums, uses }: Grants, facts: readonly string[]): GrantOffer {
-    const subject = this.#plan.prepared.plan?.subject ?? [];
+    const { subject = [], unbound = [] } = this.#plan.prepared.plan ?? {};
     const bound = (as: Bound): readonly string[] =>
       [...bounds.keys()].filter((path) => bounds.get(path) === as).toSorted();
     const pins = [...new Set([...pin, ...facts, ...subject, ...others, ...bound("same")])].toSorted();
     const most = bound("most").filter((path) => !sums.includes(path) && !pins.includes(path));
     const least = bound("least").filter((path) => !pins.includes(path));
-    const free = reads.filter((path) => !isAmong(path, [...pins, ...most, ...least]));
+    const free = [...unbound, ...reads].filter((path) => !isAmong(path, [...pins, ...most, ...least]));
     return {
       at_most: atMostMs,
       uses,

@@ -82,7 +82,7 @@ export function grantBody(
   const pins = members.map(
     (member) => [member, grantRows.pinDigest(member, memberText(source, member), digest)] as const,
   );
-  const { most = [], least = [], free: facts = [] } = offer;
+  const { most = [], least = [], free: offered = [] } = offer;
   const bound = [...members, ...offer.sums, ...most, ...least];
   const wrong = asked.free.map((member) => freeProblem(member, source, bound)).find((problem) => problem !== undefined);
   if (wrong !== undefined) return bad(refuse("grant-refused", wrong));
@@ -93,7 +93,7 @@ export function grantBody(
   return good({
     amounts: amounts.value,
     causes: asking.causes,
-    free: [...asked.free, ...facts.filter((fact) => !members.includes(fact))].toSorted(),
+    free: [...new Set(asked.free), ...offered.filter((member) => !members.includes(member))].toSorted(),
     key,
     least,
     most,

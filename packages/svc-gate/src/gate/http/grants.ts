@@ -43,7 +43,7 @@ export async function createGrant({ gate, key, reply, request }: RouteCall): Pro
   }
   const made = await desk.create(name, source.value, asked.value);
   if (!made.ok) return refuseWith(reply, made.problem);
-  return sendJson(reply.code(201), JSON.stringify(decidedJson(made.value)));
+  return sendJson(reply.code(201), JSON.stringify(await boundJson(gate, made.value)));
 }
 
 /** Handles POST /grants/{id}/approve. */
@@ -55,7 +55,7 @@ export async function approveGrant({ gate, key, reply, request }: RouteCall): Pr
   const { id } = request.params as { readonly id: string };
   const decided = await gate.grants.approve((key as Key).name, id, hash);
   if (!decided.ok) return refuseWith(reply, decided.problem);
-  return sendJson(reply, JSON.stringify(decidedJson(decided.value)));
+  return sendJson(reply, JSON.stringify(await boundJson(gate, decided.value)));
 }
 
 /** Handles POST /grants/{id}/revoke. */
@@ -66,6 +66,15 @@ export async function revokeGrant({ gate, key, reply, request }: RouteCall): Pro
   const revoked = await gate.grants.revoke((key as Key).name, id);
   if (!revoked.ok) return refuseWith(reply, revoked.problem);
   return sendJson(reply, JSON.stringify({ ...decidedJson(revoked.value), status: "revoked" }));
+}
+
+/** With what the grant leaves free: each member that may differ. */
+async function boundJson(
+  { grants }: RouteCall["gate"],
+  made: GrantDecided,
+): Promise<Readonly<Record<string, unknown>>> {
+  const shown = (await grants.list(Date.now())).find(({ grant }) => grant.row === made.grant.row);
+  return { ...decidedJson(made), free: shown === undefined ? [] : grantJson(shown)["free"] };
 }
 
 function decidedJson({ grant, quorum, receipt }: GrantDecided): Readonly<Record<string, unknown>> {

@@ -1,0 +1,26 @@
+import { h, type JSX } from "preact";
+import { Text } from "../text.ts";
+
+interface GrantBoundsProps {
+  readonly of: Readonly<Record<"free" | "least" | "most" | "pins" | "sums", readonly string[]>>;
+}
+
+/** What a grant binds in the calls that it lets through, and all that may differ. */
+export function GrantBounds({ of }: GrantBoundsProps): JSX.Element {
+  const bounds = [
+    ["The same in each call", of.pins],
+    ["At most as in the call that it is from", [...of.sums, ...of.most]],
+    ["At least as in that call", of.least],
+  ] as const;
+  return h(
+    "p",
+    { class: "quiet" },
+    bounds.map(
+      ([words, names]) =>
+        names.length > 0 && h("span", { key: words }, `${words}: `, h(Text, { of: names.join(", ") }), ". "),
+    ),
+    "May differ: ",
+    h(Text, { of: of.free.join(", ") || "nothing" }),
+    ".",
+  );
+}
