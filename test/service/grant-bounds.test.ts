@@ -143,6 +143,22 @@ const buy = (input: object = {}, facts: object = {}): object => ({
 
 runScenarios("what the rule of a grant reads", [
   {
+    rule: "[P3] a person who mistypes a member is told so, where the schema closes the input",
+    options: { contract: buying },
+    run: async (desk) => {
+      const { approval } = await desk.asks(buy());
+      for (const [grant, says] of [
+        [{ pins: ["input.colr"] }, 'a call of the tool cannot have "input.colr"; did you mean "input.color"?'],
+        [{ free: ["input.account"] }, 'a call of the tool cannot have "input.account"'],
+        [{ pins: ["input.memo.text"] }, undefined],
+      ] as const) {
+        const { status, json } = await grants(desk, approval.id, { amounts: {}, ...grant });
+        assert.deepEqual([status, json.detail], says === undefined ? [201, undefined] : [422, says]);
+      }
+    },
+    defect: { within: "mayHave", first: "return true;" },
+  },
+  {
     rule: "[P12] numbers move only to the safe side, and texts, truth values and absent members stay as they were",
     options: { contract: buying },
     run: async (desk) => {

@@ -88,7 +88,7 @@ const scenarios: readonly Scenario[] = [
         assert.equal((await grants(desk, approval.id, past)).status, 400, JSON.stringify(past));
       assert.equal(await desk.rows(), rows);
     },
-    defect: { within: "grantBody", find: "uses > offer.uses", put: "false" },
+    defect: { within: "lengthFor", find: "uses > offer.uses", put: "false" },
   },
   {
     rule: "C20: a grant ends at its time when a call uses it, without any sweep",

@@ -202,7 +202,7 @@ export class ApprovalDesk {
     const row = kept.find((each) => each.row.seq === approval.row)?.row as StoredRow;
     const { deciders, policy } = this.#options;
     const person = deciders.voter(key, at)?.person ?? key;
-    const body = grantBodyIn(transaction, { approval, row }, asked, { at, contract: policy().contract, person });
+    const body = grantBodyIn(transaction, { approval, row }, asked, { at, person }, policy());
     return body.ok ? good(recordGrant(transaction, at, policy(), key, body.value)) : body;
   }
 

@@ -123,8 +123,8 @@ export class GrantDesk {
         refuse("grant-refused", `the approval is ${status}: make the grant from a call that a person lets through`),
       );
     const opening = kept.find((each) => each.row.seq === row)?.row as StoredRow;
-    const { contract } = this.#options.policy();
-    return grantBodyIn(transaction, { approval, row: opening }, asked, { at, contract, person: voter.value.person });
+    const by = { at, person: voter.value.person };
+    return grantBodyIn(transaction, { approval, row: opening }, asked, by, this.#options.policy());
   }
 
   async #covered(body: GrantBody): Promise<Preview> {
@@ -245,10 +245,13 @@ export function grantBodyIn(
   transaction: AppendTransaction,
   from: { readonly approval: Approval; readonly row: StoredRow },
   asked: AskedGrant,
-  by: { readonly at: number; readonly contract: string; readonly person: string },
+  by: { readonly at: number; readonly person: string },
+  { contract, policySet }: Pick<ActivePolicy, "contract" | "policySet">,
 ): Result<GrantBody, Refusal> {
   const room = requireRoom(transaction.grants, by.at);
-  return room.ok ? grantBody(from, asked, { ...by, digest: (text) => transaction.digest(text) }) : room;
+  if (!room.ok) return room;
+  const schemas = (policySet.tools.get(from.approval.tool)?.routes ?? []).map((route) => route.schemas);
+  return grantBody(from, asked, { ...by, contract, schemas, digest: (text) => transaction.digest(text) });
 }
 
 /** Appends the row that makes a grant. */

@@ -10,7 +10,18 @@ import {
   type GrantOffer,
 } from "../../approvals/mod.ts";
 import { grantRows, parseLeaf, type StoredRow } from "../../ledger/entry/mod.ts";
-import { bad, good, quote, refuse, type Refusal, type Result } from "../../wire/mod.ts";
+import type { Route } from "../../contract/ir.ts";
+import {
+  bad,
+  good,
+  nearest,
+  quote,
+  refuse,
+  type Json,
+  type JsonObject,
+  type Refusal,
+  type Result,
+} from "../../wire/mod.ts";
 
 /** What a person asks a grant to be. */
 export interface AskedGrant {
@@ -29,13 +40,15 @@ export interface AskedGrant {
 }
 
 type Digest = (text: string) => string;
+type RecordedCall = ReturnType<typeof grantRows.recordedCall>;
+type Schemas = Route["schemas"];
 
 /**
  * What may differ in a call of a grant: members of the source's input that nothing binds, members that the person freed,
  * and facts that the rules or their reasons read.
  */
 export function freeMembers(
-  { input }: ReturnType<typeof grantRows.recordedCall>,
+  { input }: RecordedCall,
   { pins = [], sums = [], most = [], least = [], free = [] }: Partial<GrantOffer>,
 ): readonly string[] {
   const bound = [...pins, ...sums, ...most, ...least];
@@ -57,7 +70,14 @@ export function grantBody(
     at,
     contract,
     digest,
-  }: { readonly person: string; readonly at: number; readonly contract: string; readonly digest: Digest },
+    schemas,
+  }: {
+    readonly person: string;
+    readonly at: number;
+    readonly contract: string;
+    readonly digest: Digest;
+    readonly schemas: readonly Schemas[];
+  },
 ): Result<GrantBody, Refusal> {
   const { asking, key, session, tool } = approval;
   const offer = asking.grants;
@@ -69,62 +89,99 @@ export function grantBody(
     return bad(
       refuse("grant-refused", "the contract has changed since the call was asked: make the grant from a later call"),
     );
-  const [until, uses] = [asked.until ?? at + offer.at_most, asked.uses ?? offer.uses];
-  if (until <= at || until > at + offer.at_most)
-    return bad(
-      invalid(
-        `"until" must be within ${offer.at_most / 1000} seconds from now, the longest time that the rules permit`,
-      ),
-    );
-  if (uses > offer.uses) return bad(invalid(`"uses" must be at most ${offer.uses}, which the rules permit`));
+  const length = lengthFor(offer, asked, at);
+  if (!length.ok) return length;
   const source = grantRows.recordedCall(row);
-  const members = [...new Set([...offer.pins, ...asked.pins])].toSorted();
-  const pins = members.map(
-    (member) => [member, grantRows.pinDigest(member, memberText(source, member), digest)] as const,
-  );
-  const { most = [], least = [], free: offered = [] } = offer;
-  const bound = [...members, ...offer.sums, ...most, ...least];
-  const wrong = asked.free.map((member) => freeProblem(member, source, bound)).find((problem) => problem !== undefined);
-  if (wrong !== undefined) return bad(refuse("grant-refused", wrong));
-  if (grantRows.sourceNumbers(offer.sums, source) === undefined)
-    return bad(refuse("grant-refused", `the call does not have each of these numbers: ${offer.sums.join(", ")}`));
-  const amounts = amountsFor(offer.sums, asked.amounts);
+  const bounds = boundsFor(source, offer, asked, { digest, schemas });
+  if (!bounds.ok) return bounds;
+  const amounts = amountsFor(source, offer.sums, asked.amounts);
   if (!amounts.ok) return amounts;
   return good({
+    ...length.value,
+    ...bounds.value,
     amounts: amounts.value,
     causes: asking.causes,
-    free: [...new Set(asked.free), ...offered.filter((member) => !members.includes(member))].toSorted(),
     key,
-    least,
-    most,
     needs: asking.needs,
     person,
-    pins: Object.fromEntries(pins),
     place: asked.anySession ? null : digest(sessionName(key, session)),
     source: approval.row,
     tool,
-    until,
-    uses,
+  });
+}
+
+function lengthFor(
+  offer: GrantOffer,
+  { until: end, uses = offer.uses }: AskedGrant,
+  at: number,
+): Result<Pick<GrantBody, "until" | "uses">, Refusal> {
+  const until = end ?? at + offer.at_most;
+  const longest = `${offer.at_most / 1000} seconds from now, the longest time that the rules permit`;
+  if (until <= at || until > at + offer.at_most) return bad(invalid(`"until" must be within ${longest}`));
+  if (uses > offer.uses) return bad(invalid(`"uses" must be at most ${offer.uses}, which the rules permit`));
+  return good({ until, uses });
+}
+
+/** What each call must share with the source, and what may differ. */
+function boundsFor(
+  source: RecordedCall,
+  { pins: own, sums, most = [], least = [], free: offered = [] }: GrantOffer,
+  asked: AskedGrant,
+  { digest, schemas }: { readonly digest: Digest; readonly schemas: readonly Schemas[] },
+): Result<Pick<GrantBody, "free" | "least" | "most" | "pins">, Refusal> {
+  const pins = [...new Set([...own, ...asked.pins])].toSorted();
+  const bound = [...pins, ...sums, ...most, ...least];
+  const [problem] = [
+    ...[...asked.pins, ...asked.free].flatMap((member) => strangerProblem(member, source, schemas)),
+    ...asked.free.flatMap((member) => freeProblem(member, source, bound)),
+  ];
+  if (problem !== undefined) return bad(refuse("grant-refused", problem));
+  const free = [...new Set(asked.free), ...offered.filter((member) => !pins.includes(member))].toSorted();
+  const digests = pins.map((pin) => [pin, grantRows.pinDigest(pin, memberText(source, pin), digest)] as const);
+  return good({ free, least, most, pins: Object.fromEntries(digests) });
+}
+
+/** Why no call of the tool has a member. */
+function strangerProblem(member: string, { input }: RecordedCall, schemas: readonly Schemas[]): readonly string[] {
+  if (mayHave(schemas, member)) return [];
+  const known = input === undefined ? [] : inputMembers(input).map(({ path }) => path);
+  const near = nearest(member, known);
+  const hint = near === undefined ? "" : `; did you mean ${quote(near)}?`;
+  return [`a call of the tool cannot have ${quote(member)}${hint}`];
+}
+
+/** Could a call that the schemas accept have this member? */
+function mayHave(schemas: readonly Schemas[], member: string): boolean {
+  const [root, ...path] = member.split(".");
+  return schemas.every(({ input, platform }) => {
+    let schema: Json | undefined = root === "input" ? input : platform;
+    for (const name of path) {
+      if (!(schema instanceof Map)) return true;
+      const properties: Json | undefined = (schema as JsonObject).get("properties");
+      const known: Json | undefined = properties instanceof Map ? (properties as JsonObject).get(name) : undefined;
+      if (known === undefined && (schema as JsonObject).get("additionalProperties") === false) return false;
+      schema = known;
+    }
+    return true;
   });
 }
 
 /** Why a person cannot free a member. */
-function freeProblem(
-  member: string,
-  source: ReturnType<typeof grantRows.recordedCall>,
-  bound: readonly string[],
-): string | undefined {
+function freeProblem(member: string, { input }: RecordedCall, bound: readonly string[]): readonly string[] {
   const name = quote(member);
   if (bound.some((each) => isAmong(each, [member]) || isAmong(member, [each])))
-    return `a grant cannot free ${name}: it is bound, or it holds a member that is`;
-  const isThere = source.input !== undefined && inputMembers(source.input).some(({ path }) => path === member);
-  return isThere ? `the call has ${name}, and a grant frees only members that the call lacks` : undefined;
+    return [`a grant cannot free ${name}: it is bound, or it holds a member that is`];
+  const isThere = input !== undefined && inputMembers(input).some(({ path }) => path === member);
+  return isThere ? [`the call has ${name}, and a grant frees only members that the call lacks`] : [];
 }
 
 function amountsFor(
+  source: RecordedCall,
   sums: readonly string[],
   asked: AskedGrant["amounts"],
 ): Result<Readonly<Record<string, string>>, Refusal> {
+  if (grantRows.sourceNumbers(sums, source) === undefined)
+    return bad(refuse("grant-refused", `the call does not have each of these numbers: ${sums.join(", ")}`));
   const stranger = Object.keys(asked).find((member) => !sums.includes(member));
   if (stranger !== undefined)
     return bad(invalid(`"amounts" has ${quote(stranger)}, which no counter of the tool adds up`));
