@@ -8,7 +8,7 @@ import type { TestDatabase } from "./databases.ts";
 export async function twoDesks(
   t: TestContext,
   { gateUrl }: TestDatabase,
-  { env: more, ...given }: Pick<DeskOptions, "contract" | "defects" | "env" | "scopes"> = {},
+  { env: more, ...given }: Pick<DeskOptions, "contract" | "defects" | "env" | "mode" | "persons" | "scopes"> = {},
 ): Promise<readonly [Desk, Desk]> {
   const env = {
     SVC_DATABASE_URL: gateUrl,

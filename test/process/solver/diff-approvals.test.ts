@@ -77,6 +77,12 @@ const weaker: readonly (readonly [what: string, before: Parts, after: Parts, lin
   ["a longer use_within", {}, { rule: "{ use_within: 1d }" }, ["c.large use_within: 10m -> 1d"]],
   ["batches", { rule: "{ batch: false }" }, {}, ["c.large batch: false -> true"]],
   ["a pin less", { rule: "{ pins: [platform.price] }" }, {}, ["c.large pins: [platform.price] -> []"]],
+  [
+    "a fact more under free",
+    { rule: "{}" },
+    { rule: "{ free: [platform.price] }" },
+    ["c.large free: [] -> [platform.price]"],
+  ],
   ["a larger drift", { rule: "{ drift: 0.5 }" }, { rule: "{ drift: 0.51 }" }, ["c.large drift: 0.5 -> 0.51"]],
   ["grants", {}, { rule: "{ grants: { at_most: 1h, uses: 2 } }" }, ["c.large grants: false -> true"]],
   [

@@ -43,6 +43,8 @@ export interface Asking {
   readonly causes: Readonly<Record<string, string>>;
   /** Milliseconds since the epoch. */
   readonly decide_by: number;
+  /** The facts that the causes read and that may differ when the approval is used; absent if there are none. */
+  readonly free?: readonly string[];
   /** Present if all causes let a person grant later calls too. */
   readonly grants?: GrantOffer;
   /** Milliseconds after the last vote. */
@@ -57,8 +59,11 @@ export interface Asking {
 export interface Shown {
   /** The values of counters, by a digest of the counter and its key. */
   readonly counters: Readonly<Record<string, string>>;
-  /** The numeric facts: their text, null if absent, and how far they may move. */
-  readonly facts: Readonly<Record<string, readonly [text: string | null, drift: string]>>;
+  /**
+   * The facts: the text of a number and how far it may move, or a keyed digest of any other value, which must be the same.
+   * Null for an absent one.
+   */
+  readonly facts: Readonly<Record<string, readonly [text: string | null, drift: string | null]>>;
 }
 
 /** An amount that a call added to a counter. Counter and key are digests. */

@@ -71,8 +71,8 @@ function textOf(value: Json, path: string, unbound: ReadonlySet<string>, numberT
 }
 
 /**
- * The text of a whole member outside lists, such as `input.payee`, by which grants compare calls. Numbers have the
- * characters that were sent.
+ * The text of a whole member outside lists, such as `input.payee`, by which grants compare calls; of `has(input.payee)`,
+ * whether the member is there. Numbers have the characters that were sent.
  *
  * @returns undefined if the call does not have the member
  */
@@ -80,7 +80,9 @@ export function memberText(
   call: { readonly input: JsonObject | undefined; readonly platform: JsonObject | null | undefined },
   member: string,
 ): string | undefined {
-  const value = memberOf(call, member);
+  const asked = askedMember(member);
+  const value = memberOf(call, asked ?? member);
+  if (asked !== undefined) return String(value !== undefined);
   return value === undefined ? undefined : textOf(value, "", new Set(), charactersOf);
 }
 
@@ -113,6 +115,16 @@ export function isAmong(path: string, members: readonly string[]): boolean {
   return members.some((member) => path === member || path.startsWith(`${member}.`));
 }
 
+/** The name of a member's presence. */
+export function presenceOf(member: string): string {
+  return `has(${member})`;
+}
+
+/** The member whose presence has this name, such as `has(input.payee)`; undefined for the name of a value. */
+export function askedMember(name: string): string | undefined {
+  return /^has\((.*)\)$/.exec(name)?.[1];
+}
+
 function memberOf({ input, platform }: Parameters<typeof memberText>[0], member: string): Json | undefined {
   const [root, ...path] = member.split(".");
   let value: Json | undefined = root === "input" ? input : platform;
@@ -120,7 +132,7 @@ function memberOf({ input, platform }: Parameters<typeof memberText>[0], member:
   return value;
 }
 
-/** Returns the JSON texts of facts such as `platform.wallet_id`; null for absent ones. */
+/** Returns the JSON texts of facts such as `platform.wallet_id`, or of `platform` itself; null for absent ones. */
 export function factTexts(
   names: readonly string[],
   platformText: string | null,
@@ -129,6 +141,7 @@ export function factTexts(
   const spans = platformText === null ? [] : findMembers(platformText, paths);
   return Object.fromEntries(
     names.map((name, index) => {
+      if (name === "platform") return [name, platformText];
       const span = spans[index];
       return [name, span === undefined || platformText === null ? null : platformText.slice(span.from, span.to)];
     }),

@@ -68,8 +68,8 @@ export interface GrantableCall {
   /** A keyed digest of its key and session, in hex. */
   readonly place: string;
   readonly causes: Readonly<Record<string, string>>;
-  /** Returns the keyed digest of a member; undefined if the call does not have it. */
-  readonly pin: (member: string) => string | undefined;
+  /** Returns the keyed digest of a member, also of one that the call does not have. */
+  readonly pin: (member: string) => string;
   /** Returns a number of the call as a decimal; undefined if the call has no number there. */
   readonly number: (member: string) => string | undefined;
   /** The members of its input. */

@@ -152,7 +152,7 @@ function arePinned(now: Asking, shown: Asking): boolean {
   return names.every((name) => name in now.pins && name in shown.pins && now.pins[name] === shown.pins[name]);
 }
 
-/** No counter is higher than shown, and no number has moved further than the contract lets it. */
+/** No counter is higher than shown, no number has moved further than the contract lets it, and other facts are the same. */
 function isNoRisk(now: Shown, shown: Shown): boolean {
   const counters = Object.entries(now.counters).every(([id, value]) => {
     const before = shown.counters[id];
@@ -160,7 +160,7 @@ function isNoRisk(now: Shown, shown: Shown): boolean {
   });
   const facts = Object.entries(now.facts).every(([path, [text, drift]]) => {
     const before = shown.facts[path]?.[0];
-    if (before === undefined || before === null || text === null) return before === text;
+    if (before === undefined || before === null || text === null || drift === null) return before === text;
     return !isAbove(distance(text, before), drift);
   });
   return counters && facts;

@@ -58,8 +58,9 @@ function errorOf(parts: Parts): string {
 /** What an approval of the rule `large` needs. */
 function termsOf(policySet: PolicySet): object {
   const [route] = policySet.tools.get("pay")?.routes ?? [];
-  const { by, of, decideWithinMs, useWithinMs, batch, pins, drift } = route?.rules[0]?.terms ?? assert.fail("no rule");
-  return { by, of, decideWithinMs, useWithinMs, batch, pins, drift };
+  const { by, of, decideWithinMs, useWithinMs, batch, pins, drift, free } =
+    route?.rules[0]?.terms ?? assert.fail("no rule");
+  return { by, of, decideWithinMs, useWithinMs, batch, pins, drift, free };
 }
 
 const byDefault = {
@@ -70,6 +71,7 @@ const byDefault = {
   batch: true,
   pins: [],
   drift: "0",
+  free: [],
 };
 
 suite("`approval:` in a contract", () => {
@@ -82,7 +84,7 @@ suite("`approval:` in a contract", () => {
       compiled({
         contract: "approval: { by: [legal], of: 2, decide_within: 2d }",
         tool: "approval: { of: 3, batch: false, use_within: 30m }",
-        rule: "approval: { by: [finance, board], drift: 1.50, pins: [platform.price, counters.spent] }",
+        rule: "approval: { by: [finance, board], drift: 1.50, pins: [platform.price, counters.spent], free: [platform.wallet] }",
       }),
     );
     assert.deepEqual(terms, {
@@ -93,6 +95,7 @@ suite("`approval:` in a contract", () => {
       batch: false,
       pins: ["counters.spent", "platform.price"],
       drift: "1.5",
+      free: ["platform.wallet"],
     });
   });
 
@@ -112,6 +115,9 @@ suite("`approval:` in a contract", () => {
     ["a length without a unit", { rule: "approval: { decide_within: 30 }" }],
     ["a month to decide", { rule: "approval: { decide_within: 30d }" }],
     ["a drift below 0", { rule: "approval: { drift: -1 }" }],
+    ["a free fact that is none", { rule: "approval: { free: [platform.cost] }" }],
+    ["a free member of the input", { rule: "approval: { free: [input.amount] }" }],
+    ["17 free facts", { rule: `approval: { free: [${"platform.price, ".repeat(17)}] }` }],
     ["a pin of another fact", { rule: "approval: { pins: [platform.cost] }" }],
     ["a pin of the input", { rule: "approval: { pins: [input.amount] }" }],
     ["a pin of another counter", { rule: "approval: { pins: [counters.tries] }" }],

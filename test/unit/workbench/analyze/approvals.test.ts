@@ -139,6 +139,11 @@ suite("unused-approval", () => {
       ["unused-approval: platform.price"],
     ],
     ["the drift of a rule that reads a number", { rules: withApproval(price, "{ drift: 1 }") }, []],
+    [
+      "the drift of a rule that frees its number",
+      { rules: withApproval(price, "{ drift: 1, free: [platform.price] }") },
+      ["unused-approval: 1"],
+    ],
     ["the drift of a rule that reads none", { rules: withApproval(asks, "{ drift: 1 }") }, ["unused-approval: 1"]],
     [
       "the drift of a rule that pins its number",

@@ -1,12 +1,13 @@
 import { children, type Core } from "../core/core.ts";
 import { exactText, isExact } from "../value/rational.ts";
-import { isNumber, memberPath } from "./reads.ts";
+import { askedPath, isNumber, memberPath } from "./reads.ts";
 
 /**
  * How a later call may differ from one for which a rule fired, in a member that the rule reads, without being a worse
- * one: a number may be at most what it was, or at least that. All else must be the same.
+ * one: a number may be at most what it was, or at least that; a member of which only the presence is read must be there, or
+ * not, as it was. All else must be the same.
  */
-export type Bound = "least" | "most" | "same";
+export type Bound = "least" | "most" | "present" | "same";
 
 /** 1 if a higher value lets the condition fire sooner, -1 if a lower one does, 0 if nobody knows. */
 type Direction = -1 | 0 | 1;
@@ -17,32 +18,24 @@ type Direction = -1 | 0 | 1;
  */
 export function boundsOf(condition: Core): ReadonlyMap<string, Bound> {
   const found = new Map<string, Bound>();
-  const asked = new Set<string>();
-  visit(condition, 1, (path, bound) => {
-    if (bound === undefined) asked.add(path);
-    else found.set(path, mergedBound(found.get(path), bound));
-  });
-  for (const path of asked) if (!found.has(path)) found.set(path, "same");
+  visit(condition, 1, (path, bound) => found.set(path, mergedBound(found.get(path), bound)));
   return found;
 }
 
 /** The bound that meets both. */
 export function mergedBound(one: Bound | undefined, other: Bound): Bound {
-  return one === undefined || one === other ? other : "same";
+  if (one === undefined || one === "present" || one === other) return other;
+  return other === "present" ? one : "same";
 }
 
-/** @param found called for each read; without a bound if only the presence of the member is read */
-function visit(core: Core, direction: Direction, found: (path: string, bound: Bound | undefined) => void): void {
-  const path = memberPath(core);
-  if (path !== undefined) return found(path, core.op === "has" ? undefined : boundOf(core, direction));
-  if (core.op === "call" && core.entry.name === "hasValue") {
-    const [asked] = core.args.map(memberPath);
-    if (asked !== undefined) return found(asked, undefined);
-  }
+/** @param found called for each read */
+function visit(core: Core, direction: Direction, found: (path: string, bound: Bound) => void): void {
+  const asked = askedPath(core);
+  const path = asked ?? memberPath(core);
+  if (path !== undefined) return found(path, asked === undefined ? boundOf(core, direction) : "present");
   const turns = turnsOf(core);
   for (const [index, part] of children(core).entries())
     visit(part, (direction * (turns[index] ?? 0)) as Direction, found);
-  return undefined;
 }
 
 function boundOf({ type }: Core, direction: Direction): Bound {

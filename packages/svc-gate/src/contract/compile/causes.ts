@@ -1,5 +1,6 @@
 import { canonical, type Canonical, type Verdict } from "../../wire/mod.ts";
 import type { Route, Rule, ToolPlan } from "./compile-tool.ts";
+import type { Core } from "../core/core.ts";
 import type { Decision } from "../core/decision.ts";
 import { boundsOf, mergedBound, type Bound } from "./bounds.ts";
 import { isNumber, readCounters, readMembers } from "./reads.ts";
@@ -14,12 +15,19 @@ export interface Cause {
   readonly terms: ApprovalTerms;
   /** The counters that the rule reads, by full name. */
   readonly counters: readonly string[];
-  /** The numeric facts that the rule reads, such as `platform.price`. */
-  readonly facts: readonly string[];
+  /** The facts that the rule or its reason reads, such as `platform.price`, without those that its terms leave free. */
+  readonly facts: readonly ReadFact[];
+  /** Those that its terms leave free. */
+  readonly free: readonly string[];
   /** The members that decide the rule, such as `input.usd`, each with how it may differ in a call of a grant. */
   readonly bounds: ReadonlyMap<string, Bound>;
-  /** The facts that the rule or its reason reads. */
-  readonly reads: readonly string[];
+}
+
+/** A fact that must be what the person saw, or near it if it is a number. */
+export interface ReadFact {
+  readonly path: string;
+  /** `presence` if no value of the fact is read. */
+  readonly as: "number" | "presence" | "value";
 }
 
 /**
@@ -31,14 +39,18 @@ export function causesOf(plan: ToolPlan, { fired }: Pick<Decision, "fired">, sof
   const verdicts: readonly Verdict[] = softened ? ["ESCALATE", "BLOCK"] : ["ESCALATE"];
   return plan.routes.flatMap((route) => {
     const active = route.rules.filter(({ id }) => fired.includes(id));
-    const causes = active.filter(({ verdict }) => verdicts.includes(verdict)).map((rule) => ruleCause(rule, route));
-    return active.length === 0 && route.otherwise === "ESCALATE" ? [...causes, otherwiseCause(route)] : causes;
+    const causes = active
+      .filter(({ verdict }) => verdicts.includes(verdict))
+      .map((rule) => ruleCause(rule, route, plan));
+    return active.length === 0 && route.otherwise === "ESCALATE" ? [...causes, otherwiseCause(route, plan)] : causes;
   });
 }
 
 /** What an approval needs, and what a grant must bind if the causes permit one. */
 type Needed = Omit<Requirement, "grants"> & {
-  readonly grants: (GrantTerms & ReturnType<typeof addedMembers> & Pick<Cause, "bounds" | "reads">) | undefined;
+  readonly grants: (GrantTerms & ReturnType<typeof addedMembers> & Pick<Cause, "bounds">) | undefined;
+  /** The facts that the causes read and that may differ. */
+  readonly free: readonly string[];
 };
 
 /** The members that decide what a call adds to counters: numbers that are added up as they are, and all others. */
@@ -65,27 +77,29 @@ export function requirementFor(plan: ToolPlan, causes: readonly Cause[], softene
     ...rules.filter(({ verdict }) => verdict === "ESCALATE").map((rule) => rule.terms),
   ]);
   const requirement = requirementOf(softened ? [...own, ...all] : own);
+  const kept = new Set(causes.flatMap(({ facts }) => facts.map(({ path }) => path)));
+  const free = [...new Set(causes.flatMap((cause) => cause.free))].filter((path) => !kept.has(path)).toSorted();
   // A grant never lifts a BLOCK.
-  if (softened || requirement.grants === undefined) return { ...requirement, grants: undefined };
+  if (softened || requirement.grants === undefined) return { ...requirement, grants: undefined, free };
   const bounds = new Map<string, Bound>();
   for (const [path, bound] of causes.flatMap((cause) => [...cause.bounds]))
     bounds.set(path, mergedBound(bounds.get(path), bound));
-  const reads = [...new Set(causes.flatMap((cause) => cause.reads))].toSorted();
-  return { ...requirement, grants: { ...requirement.grants, ...addedMembers(plan), bounds, reads } };
+  return { ...requirement, grants: { ...requirement.grants, ...addedMembers(plan), bounds }, free };
 }
 
 const known = new WeakMap<Rule | Route, Cause>();
 
-function ruleCause(rule: Rule, route: Route): Cause {
+function ruleCause(rule: Rule, route: Route, plan: ToolPlan): Cause {
   return remembered(rule, () => {
     const meaning = { ...rule.meaning(), verdict: rule.verdict };
-    return causeOf(rule.id, rule.terms, route, meaning, [rule.when, ...rule.shows], boundsOf(rule.when));
+    return causeOf(rule, route, plan, meaning, boundsOf(rule.when));
   });
 }
 
-function otherwiseCause(route: Route): Cause {
-  const rule = `${route.contract}.$otherwise`;
-  return remembered(route, () => causeOf(rule, route.terms, route, { otherwise: "ESCALATE" }, route.otherwiseShows));
+function otherwiseCause(route: Route, plan: ToolPlan): Cause {
+  const { contract, otherwiseShows: shows, terms } = route;
+  const rule = { id: `${contract}.$otherwise`, shows, terms };
+  return remembered(route, () => causeOf(rule, route, plan, { otherwise: "ESCALATE" }, new Map()));
 }
 
 function remembered(of: Rule | Route, make: () => Cause): Cause {
@@ -95,29 +109,41 @@ function remembered(of: Rule | Route, make: () => Cause): Cause {
 }
 
 function causeOf(
-  rule: string,
-  terms: ApprovalTerms,
+  { id, shows, terms, when }: Pick<Rule, "id" | "shows" | "terms"> & { readonly when?: Core },
   route: Route,
-  meaning: Readonly<Record<string, Canonical>>,
-  cores: Rule["shows"],
-  bounds: Cause["bounds"] = new Map(),
+  { subject, unbound }: ToolPlan,
+  own: Readonly<Record<string, Canonical>>,
+  bounds: Cause["bounds"],
 ): Cause {
-  const facts = readMembers(cores).filter(({ path }) => path.startsWith("platform."));
-  const numeric = facts.filter(({ type }) => isNumber(type));
+  const cores = when === undefined ? shows : [when, ...shows];
+  const facts = readFacts(cores);
+  const isFree = (path: string): boolean => terms.free.some((free) => path === free || path.startsWith(`${free}.`));
   const schemas = JSON.stringify([route.schemas.input ?? null, route.schemas.platform ?? null], textOfJson);
+  // What the approval of a call is bound to is a part of what the person was asked.
+  const binding = { hostFacts: [...route.hostFacts].toSorted(), numbers: route.onlyDoubles, subject, unbound };
   return {
-    rule,
-    meaning: canonical({ ...meaning, rule, schemas, terms: termsJson(terms) }),
+    rule: id,
+    meaning: canonical({ ...own, binding, rule: id, schemas, terms: termsJson(terms) }),
     terms: { ...terms, pins: terms.pins.map((pin) => pin.replace(/^counters\./, `counters.${route.contract}.`)) },
     counters: readCounters(cores),
-    facts: [...new Set(numeric.map(({ path }) => path))].toSorted(),
-    bounds,
-    reads: [...new Set(facts.map(({ path }) => path))].toSorted(),
+    facts: facts.filter(({ path }) => !isFree(path)),
+    free: facts.filter(({ path }) => isFree(path)).map(({ path }) => path),
+    bounds: new Map([...bounds].filter(([path]) => !isFree(path))),
   };
 }
 
+function readFacts(cores: readonly Core[]): readonly ReadFact[] {
+  const read = readMembers(cores).filter(({ path }) => /^platform(?:\.|$)/.test(path));
+  const paths = [...new Set(read.map(({ path }) => path))].toSorted();
+  return paths.map((path) => {
+    const values = read.filter((each) => each.path === path && !each.isPresence);
+    const as = values.some(({ type }) => isNumber(type)) ? "number" : values.length > 0 ? "value" : "presence";
+    return { path, as };
+  });
+}
+
 function termsJson({ by, grants, ...terms }: ApprovalTerms): Canonical {
-  const own = { ...terms, by: by === null ? null : [...by], pins: [...terms.pins] };
+  const own = { ...terms, by: by === null ? null : [...by], free: [...terms.free], pins: [...terms.pins] };
   return grants === undefined ? own : { ...own, grants: { ...grants, pin: [...grants.pin] } };
 }
 

@@ -5,6 +5,8 @@ import type { Type } from "../value/type.ts";
 export interface ReadMember {
   readonly path: string;
   readonly type: Type;
+  /** True if only the presence of the member is read. */
+  readonly isPresence: boolean;
 }
 
 /**
@@ -14,15 +16,23 @@ export interface ReadMember {
 export function readMembers(cores: readonly Core[]): readonly ReadMember[] {
   const found: ReadMember[] = [];
   const visit = (core: Core): void => {
-    const path = memberPath(core);
+    const asked = askedPath(core);
+    const path = asked ?? memberPath(core);
     if (path !== undefined) {
-      found.push({ path, type: core.type });
+      found.push({ path, type: core.type, isPresence: asked !== undefined });
       return;
     }
     for (const child of children(core)) visit(child);
   };
   for (const core of cores) visit(core);
   return found;
+}
+
+/** The path of a member of which an expression reads only the presence; undefined for any other expression. */
+export function askedPath(core: Core): string | undefined {
+  if (core.op === "has") return memberPath(core);
+  const [of] = core.op === "call" && core.entry.name === "hasValue" ? core.args : [];
+  return of && memberPath(of);
 }
 
 /** The path of a member with a fixed name; undefined for any other expression. */

@@ -21,6 +21,8 @@ export interface ApprovalTerms {
   readonly pins: readonly string[];
   /** By how much a number that the rule reads may move; a decimal. */
   readonly drift: string;
+  /** Facts that may differ from what the person saw, although the rule reads them. */
+  readonly free: readonly string[];
   /** What a grant may be at most; absent if no grant lifts the rule. */
   readonly grants?: GrantTerms;
 }
@@ -55,6 +57,7 @@ export const defaultTerms: ApprovalTerms = {
   batch: true,
   pins: [],
   drift: "0",
+  free: [],
 };
 
 const dayMs = 24 * 60 * minuteMs;
@@ -114,7 +117,7 @@ export class TermsReader {
   #written(document: ApprovalDocument): WrittenTerms {
     const known = this.#read.get(document);
     if (known !== undefined) return known;
-    const { by, of, decideWithin, useWithin, batch, pins, drift } = document;
+    const { by, of, decideWithin, useWithin, batch, pins, drift, free } = document;
     const written: WrittenTerms = {};
     if (by !== undefined) written.by = this.#groups(by);
     if (of !== undefined) written.of = wholeNumber(of, "of", personsMax, this.#report);
@@ -123,6 +126,7 @@ export class TermsReader {
     if (batch !== undefined) written.batch = batch;
     if (pins !== undefined) written.pins = this.#pins(pins);
     if (drift !== undefined) written.drift = this.#drift(drift);
+    if (free !== undefined) written.free = this.#free(free);
     this.#read.set(document, written);
     return written;
   }
@@ -147,12 +151,9 @@ export class TermsReader {
     if (first !== undefined && pins.length > pinsMax)
       this.#report.add("approval", first.span, `an approval pins at most ${pinsMax} facts and counters`);
     for (const { text, span } of pins) {
-      const [root, ...path] = text.split(".");
-      const isFact = root === "platform" && path.length > 0 && this.#platform !== undefined;
-      const isKnown = isFact
-        ? typeAt(this.#platform, path) !== undefined
-        : root === "counters" && path.length === 1 && this.#counters.has(path[0] ?? "");
-      if (!isKnown)
+      const [root, name = "", ...rest] = text.split(".");
+      const isCounter = root === "counters" && rest.length === 0 && this.#counters.has(name);
+      if (!isCounter && !this.#isFact(text))
         this.#report.add(
           "approval",
           span,
@@ -161,6 +162,26 @@ export class TermsReader {
         );
     }
     return pins.map(({ text }) => text).toSorted();
+  }
+
+  #free(facts: readonly YamlScalar[]): readonly string[] {
+    const [first] = facts;
+    if (first !== undefined && facts.length > pinsMax)
+      this.#report.add("approval", first.span, `an approval leaves at most ${pinsMax} facts free`);
+    for (const { text, span } of facts.filter((fact) => !this.#isFact(fact.text)))
+      this.#report.add(
+        "approval",
+        span,
+        `\`${text}\` is not a fact of this contract`,
+        "`free` lists facts such as `platform.price`, which may differ from what the person saw",
+      );
+    return facts.map(({ text }) => text).toSorted();
+  }
+
+  #isFact(text: string): boolean {
+    const [root, ...path] = text.split(".");
+    if (root !== "platform" || path.length === 0 || this.#platform === undefined) return false;
+    return typeAt(this.#platform, path) !== undefined;
   }
 
   #drift({ value, text, span }: YamlScalar): string {

@@ -56,6 +56,7 @@ export interface ApprovalDocument {
   readonly batch: boolean | undefined;
   readonly pins: readonly YamlScalar[] | undefined;
   readonly drift: YamlScalar | undefined;
+  readonly free: readonly YamlScalar[] | undefined;
   readonly unbound: readonly YamlScalar[] | undefined;
   readonly grants: GrantsDocument | undefined;
 }

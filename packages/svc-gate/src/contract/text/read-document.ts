@@ -214,6 +214,7 @@ class Reader {
       batch: inner.entries.has("batch") ? this.#flag(inner, "batch") : undefined,
       pins: texts("pins"),
       drift: this.text(inner, "drift"),
+      free: texts("free"),
       unbound: texts("unbound"),
       grants: this.#grants(inner),
     };

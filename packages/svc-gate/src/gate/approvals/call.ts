@@ -4,6 +4,7 @@ import {
   bindingText,
   factTexts,
   isAmong,
+  presenceOf,
   sessionName,
   withoutOwn,
   type Approval,
@@ -92,14 +93,15 @@ export class ApprovableCall {
     const causes = causesOf(prepared.plan, decision, softened);
     if (causes.length === 0) return undefined;
     const requirement = requirementFor(prepared.plan, causes, softened);
-    const { needs, decideWithinMs, useWithinMs, batch, pins } = requirement;
+    const { needs, decideWithinMs, useWithinMs, batch, free, pins } = requirement;
     return {
       attach: this.attach,
       binding: this.binding,
       batch,
       causes: Object.fromEntries(causes.map(({ rule, meaning }) => [rule, hash("sha256", meaning, "hex")])),
       decide_by: now + decideWithinMs,
-      ...(requirement.grants !== undefined && { grants: this.#offer(requirement.grants, pins) }),
+      ...(free.length > 0 && { free }),
+      ...(requirement.grants !== undefined && { grants: this.#offer(requirement.grants, pins, causes) }),
       use_within: useWithinMs,
       needs,
       pins: this.#pins(pins, values, open),
@@ -111,14 +113,23 @@ export class ApprovableCall {
    * What a grant made from this call may be at most. It is bound to the facts that say whose money the call uses, and to
    * what the rules read.
    */
-  #offer({ atMostMs, bounds, others, pin, reads, sums, uses }: Grants, facts: readonly string[]): GrantOffer {
+  #offer(
+    { atMostMs, bounds, others, pin, sums, uses }: Grants,
+    facts: readonly string[],
+    causes: readonly Cause[],
+  ): GrantOffer {
     const { subject = [], unbound = [] } = this.#plan.prepared.plan ?? {};
     const bound = (as: Bound): readonly string[] =>
       [...bounds.keys()].filter((path) => bounds.get(path) === as).toSorted();
-    const pins = [...new Set([...pin, ...facts, ...subject, ...others, ...bound("same")])].toSorted();
+    const pins = [
+      ...new Set([...pin, ...facts, ...subject, ...others, ...bound("same"), ...bound("present").map(presenceOf)]),
+    ].toSorted();
     const most = bound("most").filter((path) => !sums.includes(path) && !pins.includes(path));
     const least = bound("least").filter((path) => !pins.includes(path));
-    const free = [...unbound, ...reads].filter((path) => !isAmong(path, [...pins, ...most, ...least]));
+    const reads = causes.flatMap(({ facts: read, free }) => [...read.map(({ path }) => path), ...free]);
+    const free = [...unbound, ...new Set(reads)]
+      .toSorted()
+      .filter((path) => !isAmong(path, [...pins, ...most, ...least]));
     return {
       at_most: atMostMs,
       uses,
@@ -185,22 +196,23 @@ export class ApprovableCall {
   }
 
   #facts(causes: readonly Cause[]): Shown["facts"] {
-    const found = new Map<string, [text: string | null, drift: string]>();
-    const names = [...new Set(causes.flatMap(({ facts }) => facts))];
-    const texts = this.#factTexts(names);
+    const found: Record<string, readonly [text: string | null, drift: string | null]> = {};
+    const texts = this.#factTexts(causes.flatMap(({ facts }) => facts.map(({ path }) => path)));
+    const call = this.compared;
     for (const { facts, terms } of causes) {
-      for (const name of facts) {
-        const drift = found.get(name)?.[1];
-        const least = drift === undefined || isLess(terms.drift, drift) ? terms.drift : drift;
-        found.set(name, [texts[name] ?? null, least]);
+      for (const { as, path } of facts) {
+        const text = texts[path] ?? null;
+        if (as === "presence") found[presenceOf(path)] = [String(text !== null), null];
+        else if (as === "value") found[path] = [text === null ? null : call.pin(path), null];
+        else found[path] = [text, leastOf(found[path]?.[1] ?? terms.drift, terms.drift)];
       }
     }
-    return Object.fromEntries(found);
+    return found;
   }
 }
 
 type Grants = NonNullable<ReturnType<typeof requirementFor>["grants"]>;
 
-function isLess(one: string, other: string): boolean {
-  return addDecimals(one, `-${other}`).startsWith("-");
+function leastOf(one: string, other: string): string {
+  return addDecimals(one, `-${other}`).startsWith("-") ? one : other;
 }

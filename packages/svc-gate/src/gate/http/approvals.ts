@@ -336,7 +336,10 @@ function detailOf(call: RouteCall, approval: Approval, row: ShownRow | undefined
   return objectText([
     ...standing(call, approval),
     ...described(call, approval, row),
-    ["may_differ", call.gate.policy.policySet.tools.get(approval.tool)?.unbound ?? []],
+    [
+      "may_differ",
+      [...(call.gate.policy.policySet.tools.get(approval.tool)?.unbound ?? []), ...(approval.asking.free ?? [])],
+    ],
     ["tool_input", new Raw(part("input"))],
     ["platform_state", new Raw(part("platform"))],
     ...(kind === undefined ? [] : [["key_kind", kind] as const]),

@@ -45,6 +45,7 @@ const memberNames: Readonly<Record<Member, string>> = {
   batch: "batch",
   pins: "pins",
   drift: "drift",
+  free: "free",
   unbound: "unbound",
   grants: "grants",
 };
@@ -156,7 +157,8 @@ function driftFindings({ id, document, places }: RuleOnTools): readonly Finding[
   if (written === undefined || drift === undefined) return [];
   const moves = places.some(({ rule: { when, shows, terms } }) =>
     readMembers([when, ...shows]).some(
-      ({ path, type }) => path.startsWith("platform.") && isNumber(type) && !terms.pins.includes(path),
+      ({ path, type }) =>
+        path.startsWith("platform.") && isNumber(type) && ![...terms.free, ...terms.pins].includes(path),
     ),
   );
   if (moves) return [];

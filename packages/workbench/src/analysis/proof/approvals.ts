@@ -184,6 +184,7 @@ function termChanges(before: Terms, after: Terms): readonly ApprovalChange[] {
     ["batch", a.batch, b.batch, order(Number(a.batch), Number(b.batch))],
     ["pins", a.pins, b.pins, moreIs("stricter", a.pins, b.pins)],
     ["drift", a.drift, b.drift, driftDirection(a.drift, b.drift)],
+    ["free", a.free, b.free, moreIs("weaker", a.free, b.free)],
     ...grantParts(a.grants, b.grants),
   ];
   return changes(parts).map((change) => ({
