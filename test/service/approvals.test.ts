@@ -268,7 +268,7 @@ const scenarios: readonly Scenario[] = [
       const { json } = await desk.decides("bob", approval.id, "approve");
       assert.deepEqual([json.status, json.has], ["pending", 1]);
     },
-    defect: { within: "KeyRing.voter", find: "isYoung ? this.#makerOf(held.made.by) : undefined", put: "undefined" },
+    defect: { within: "makersOf", first: "return [];" },
   },
   {
     rule: "C9: who decides is said by the key alone",
@@ -295,8 +295,8 @@ const scenarios: readonly Scenario[] = [
     },
     defect: {
       within: "voterFor",
-      find: 'if (isOwn && !policy().policySet.approvals.self) return bad(refuse("self-approval", $text));',
-      put: "",
+      find: "shared !== undefined && isYes",
+      put: "false",
     },
   },
   {

@@ -174,8 +174,8 @@ const scenarios: readonly Scenario[] = [
     },
     defect: {
       within: "ApprovableCall.#offer",
-      find: '[...pin, ...facts, ...subject, ...others, ...bound("same")]',
-      put: '[...pin, ...facts, ...others, ...bound("same")]',
+      find: '[...pin, ...facts, ...subject, ...others, ...bound("same"), ...bound("present").map(presenceOf)]',
+      put: '[...pin, ...facts, ...others, ...bound("same"), ...bound("present").map(presenceOf)]',
     },
   },
   {
@@ -456,8 +456,8 @@ suite("a ledger with grants", () => {
   test("a second person's yes puts a grant in force, if neither key is young", async (t) => {
     // No time passes in the test, so the gate takes every key for a day old.
     const aged = {
-      within: "KeyRing.voter",
-      find: "held.made !== undefined && at < held.made.at + dayMs",
+      within: "makersOf",
+      find: "at < change.at + dayMs",
       put: "false",
     };
     const desk = await startDesk(t, {

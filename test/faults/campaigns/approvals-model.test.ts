@@ -79,7 +79,7 @@ const defects: readonly { readonly name: string; readonly defect: Mutation }[] =
   },
   {
     name: "a vote counts whose key the asker's person made",
-    defect: { within: "quorumNow", find: "voicesOf(voter).includes(asker)", put: "voter.person === asker" },
+    defect: { within: "sharedVoice", find: "voicesOf(voter)", put: "[voter.person]" },
   },
   {
     name: "an approval is used twice",

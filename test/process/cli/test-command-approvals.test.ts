@@ -200,7 +200,9 @@ const cases: readonly Case[] = [
       "{ approve: ben, expect: approved }",
     ],
     wrong: [["approve: anna, expect: self-approval", "approve: anna"]],
-    defect: [{ within: "voterFor", find: "isOwn && !policy().policySet.approvals.self", put: "false" }],
+    defect: [
+      { within: "voterFor", find: "shared !== undefined && isYes && !policy().policySet.approvals.self", put: "false" },
+    ],
   },
   {
     name: "the key that asked cancels, and another key cannot",

@@ -1,3 +1,4 @@
+import type { Asker } from "../../../packages/svc-gate/src/approvals/mod.ts";
 import { askOnce, bodyOf, expected, pause, type Serving } from "./clients.ts";
 import type { Outside } from "./outside.ts";
 import { disclosuresOf, hashOf, leafOf, part, type Row } from "./rows.ts";
@@ -6,8 +7,8 @@ import { disclosuresOf, hashOf, leafOf, part, type Row } from "./rows.ts";
 const approvers = ["anna", "bob"];
 
 export const deciders = {
-  voter: (key: string) => (approvers.includes(key) ? { person: key, groups: [], maker: undefined } : undefined),
-  personOf: (key: string): string => key,
+  voter: (key: string) => (approvers.includes(key) ? { person: key, groups: [], makers: [] } : undefined),
+  asker: (key: string): Asker => ({ person: key, makers: [] }),
   refresh: (): Promise<void> => Promise.resolve(),
 };
 

@@ -4,8 +4,14 @@ import type { Need, Vote } from "./approval.ts";
 export interface Voter {
   readonly person: string;
   readonly groups: readonly string[];
-  /** The person who made or rotated the key within a day; undefined if it is older. */
-  readonly maker: string | undefined;
+  /** Who made or changed the key within a day, and who made their keys within a day before that, and so on. */
+  readonly makers: readonly string[];
+}
+
+/** Whose voice a key had when it asked for a call. */
+export interface Asker extends Pick<Voter, "makers"> {
+  /** Undefined for the key of a program. */
+  readonly person: string | undefined;
 }
 
 export interface Quorum {
@@ -18,8 +24,8 @@ export interface Quorum {
 }
 
 /**
- * Counts the votes of different voices. A key that somebody made within a day also counts as its maker's voice, so no
- * two votes share a person or a maker.
+ * Counts the votes of different voices. A key that somebody made or changed within a day also counts as its maker's
+ * voices, so no two votes share a person or a maker.
  *
  * @param voterOf what is known now about a vote's key; undefined if it may not decide any more
  */
@@ -51,9 +57,9 @@ export function quorumOf(
   return { needs: largest, has: largest - short, isMet: short === 0, persons: counted.map(({ person }) => person) };
 }
 
-/** The persons as whose voice a vote counts: the key's own, and the one who made the key within a day. */
-export function voicesOf({ person, maker }: Pick<Voter, "maker" | "person">): readonly string[] {
-  return maker === undefined ? [person] : [person, maker];
+/** The persons as whose voice a vote counts: the key's own, and its makers within a day. */
+export function voicesOf({ person, makers }: Pick<Voter, "makers" | "person">): readonly string[] {
+  return [person, ...makers];
 }
 
 /** True if the voter belongs to one of the groups that an approval needs. */

@@ -48,7 +48,13 @@ export async function createCommand(name: string, options: CreateOptions): Promi
   };
   const made = await change(options, { act: "create", body });
   const sentence = `created the key ${idOf(made)}, for ${purposeOf(made)}${limitsOf(made)}`;
-  return shown(made, options, sentence, made.kind === null ? [] : selfApprovalNote(options));
+  return shown(made, options, sentence, made.kind === null ? voteNote(made) : selfApprovalNote(options));
+}
+
+/** A key of an administrator may make keys that decide, and decides nothing itself. */
+function voteNote({ scopes }: KeyJson): readonly string[] {
+  if (!scopes.includes("admin") || !scopes.includes("approve")) return [];
+  return ["  it makes keys that decide calls, and decides none itself, because it has the scope admin"];
 }
 
 /** A key of a host protects nothing from an agent that can read the files with which this command works. */

@@ -70,9 +70,11 @@ class Pair {
       deciders: {
         voter: (key) => {
           const voter = this.#voters.get(key);
-          return voter?.isActive === true ? { person: key, groups: voter.groups, maker: voter.maker } : undefined;
+          return voter?.isActive === true
+            ? { person: key, groups: voter.groups, makers: voter.maker === undefined ? [] : [voter.maker] }
+            : undefined;
         },
-        personOf: (key) => agents[key] ?? key,
+        asker: (key) => ({ person: agents[key] ?? key, makers: [] }),
         refresh: () => Promise.resolve(),
       },
       onDefect: ({ defect }) => {

@@ -398,7 +398,8 @@ export class ApprovalsModel {
     if (voter?.isActive !== true) return { code: "not-an-approver" };
     if (!this.#mayDecide(person, state)) return { code: "not-an-approver" };
     const asker = this.#personOf(state.check.call.key);
-    if (person === asker || voter.maker === asker) return { code: "self-approval" };
+    const isOwn = person === asker || voter.maker === asker;
+    if (isOwn && decision === "approve") return { code: "self-approval" };
     const isApproved = state.votes.includes(person) && (isOpen(state) || state.status === "used");
     // A vote may complete the persons only later, when its key is not its maker's voice any more.
     const isEnoughNow = state.status === "pending" && this.#isMet(state);

@@ -68,8 +68,8 @@ export async function runOutcomes(folder: string, seed: number, ignored?: Ignore
     policySet: policySets[0] as PolicySet,
     mode: "enforce",
     deciders: {
-      voter: (key) => ({ person: key, groups: [], maker: undefined }),
-      personOf: (key) => key,
+      voter: (key) => ({ person: key, groups: [], makers: [] }),
+      asker: (key) => ({ person: key, makers: [] }),
       refresh: () => Promise.resolve(),
     },
     onDefect: ({ defect }) => {

@@ -209,9 +209,9 @@ function decidersOf(persons: CaseSettings["persons"]): Deciders {
   return {
     voter: (name) => {
       const groups = persons.get(name);
-      return groups && { person: name, groups, maker: undefined };
+      return groups && { person: name, groups, makers: [] };
     },
-    personOf: (key) => key,
+    asker: (key) => ({ person: key, makers: [] }),
     refresh: () => Promise.resolve(),
   };
 }

@@ -1,4 +1,4 @@
-import { mayDecide, voicesOf, type Approval, type Voter } from "../../approvals/mod.ts";
+import { mayDecide, voicesOf, type Approval, type Asker, type Voter } from "../../approvals/mod.ts";
 import { bad, good, quote, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { KeyRing } from "../keys/keys.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
@@ -7,8 +7,8 @@ import type { ActivePolicy } from "../policy/active-policy.ts";
 export interface Deciders {
   /** What is known of the key of a vote; undefined if it may not decide any more. */
   voter(key: string, at: number): Voter | undefined;
-  /** The person of a key that asks. */
-  personOf(key: string): string;
+  /** As whose voice a key asked at a time: these persons may not let its call through. */
+  asker(key: string, at: number): Asker;
   /** Reads the latest keys. */
   refresh(): Promise<void>;
 }
@@ -16,7 +16,7 @@ export interface Deciders {
 /** For a gate without keys. */
 export const nobody: Deciders = {
   voter: () => undefined,
-  personOf: (key) => key,
+  asker: () => ({ person: undefined, makers: [] }),
   refresh: () => Promise.resolve(),
 };
 
@@ -33,29 +33,61 @@ export class KeyDeciders {
   of(tenant: string | null): Deciders {
     return {
       voter: (name, at) => this.#keys?.voter({ name, tenant }, at),
-      personOf: (name) => this.#keys?.personOf({ name, tenant }) ?? name,
+      asker: (name, at) => this.#keys?.asker({ name, tenant }, at) ?? { person: undefined, makers: [] },
       refresh: async () => this.#keys?.catchUp(),
     };
   }
 }
 
-/** The person of a key that may decide a call; refuses another key, and a person's own call. */
+/** A call, as far as it says who may decide it. */
+export interface DecidedByPersons extends Pick<Approval, "at" | "key"> {
+  readonly asking: Pick<Approval["asking"], "needs">;
+}
+
+/** Is the vote one as whose voice the key also asked for the call? */
+export function isOwnCall(voter: Voter, { at, key }: Pick<Approval, "at" | "key">, deciders: Deciders): boolean {
+  return sharedVoice(voter, deciders.asker(key, at)) !== undefined;
+}
+
+function sharedVoice(voter: Voter, { makers, person }: Asker): string | undefined {
+  return voicesOf(voter).find((voice) => voice === person || makers.includes(voice));
+}
+
+/**
+ * The person of a key that may decide a call; refuses another key, and a person's yes to a call of their own.
+ *
+ * @param isYes false for a no, which is always safe
+ */
 export function voterFor(
-  { asking, key: asked }: { readonly asking: Pick<Approval["asking"], "needs">; readonly key: string },
+  approval: DecidedByPersons,
   key: string,
   at: number,
   { deciders, policy }: { readonly deciders: Deciders; readonly policy: () => ActivePolicy },
+  isYes: boolean = true,
 ): Result<Voter & { readonly isOwn: boolean }, Refusal> {
   const voter = deciders.voter(key, at);
-  if (voter === undefined || !mayDecide(asking.needs, voter)) return bad(notAnApprover(key, asking));
-  const isOwn = voicesOf(voter).includes(deciders.personOf(asked));
-  if (isOwn && !policy().policySet.approvals.self)
-    return bad(refuse("self-approval", `${voter.person} asked for this call, so another person must decide it`));
-  return good({ ...voter, isOwn });
+  if (voter === undefined) return bad(noVoter(key));
+  if (!mayDecide(approval.asking.needs, voter)) return bad(notAnApprover(key, approval.asking));
+  const asker = deciders.asker(approval.key, approval.at);
+  const shared = sharedVoice(voter, asker);
+  if (shared !== undefined && isYes && !policy().policySet.approvals.self)
+    return bad(ownCall(voter.person, shared, asker.person === shared));
+  return good({ ...voter, isOwn: shared !== undefined });
+}
+
+/** @param isAsker true if the shared voice is that of the asking key's person */
+function ownCall(person: string, shared: string, isAsker: boolean): Refusal {
+  const votes = person === shared ? person : `${shared}, who made or changed the key of ${person} within a day,`;
+  const asks = isAsker ? "asked for this call" : "made or changed the key that asked for it within a day before";
+  return refuse("self-approval", `${votes} ${asks}, so another person must decide it`);
+}
+
+function noVoter(key: string): Refusal {
+  const who = "a key with a person and the scope `approve`, without `check` and `admin`";
+  return refuse("not-an-approver", `the key ${quote(key)} may not decide this call: it needs ${who}`);
 }
 
 export function notAnApprover(key: string, { needs }: Pick<Approval["asking"], "needs">): Refusal {
   const groups = [...new Set(needs.flatMap(({ by }) => by ?? []))].map(quote).join(", ");
-  const who = groups === "" ? "a key with a person and the scope `approve`" : `a person of ${groups}`;
-  return refuse("not-an-approver", `the key ${quote(key)} may not decide this call: it needs ${who}`);
+  return refuse("not-an-approver", `the key ${quote(key)} may not decide this call: it needs a person of ${groups}`);
 }

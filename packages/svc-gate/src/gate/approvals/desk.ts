@@ -240,7 +240,8 @@ export class ApprovalDesk {
     at: number,
     isBatch: boolean,
   ): Result<{ readonly act: ApprovalAct; readonly sentence: string } | undefined, Refusal> {
-    const found = voterFor(approval, key, at, this.#options);
+    const isApproval = asked.decision === "approve";
+    const found = voterFor(approval, key, at, this.#options, isApproval);
     if (!found.ok) return found;
     const { isOwn, ...voter } = found.value;
     if (asked.hash !== approval.hash)
@@ -252,7 +253,6 @@ export class ApprovalDesk {
       );
     if (isBatch && !approval.asking.batch)
       return bad(refuse("invalid-request", "its rule does not let a person decide it together with others"));
-    const isApproval = asked.decision === "approve";
     const status = statusAt(approval, at);
     if (isApproval && ["pending", "approved", "used"].includes(status) && this.#isAgain(approval, key, voter, at))
       return good(undefined);

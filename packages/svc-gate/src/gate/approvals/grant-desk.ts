@@ -73,9 +73,9 @@ export class GrantDesk {
     }));
   }
 
-  #quorum({ needs, key, votes }: Grant, at: number): Quorum {
+  #quorum(grant: Grant, now: number): Quorum {
     const { deciders, policy } = this.#options;
-    return quorumNow({ asking: { needs }, key, votes }, deciders, policy(), at);
+    return quorumNow({ ...grant, asking: grant }, deciders, policy(), now);
   }
 
   /**
@@ -155,7 +155,7 @@ export class GrantDesk {
 
   /** Adds another person's yes to a grant. */
   approve(key: string, id: string, hash: string): Promise<Result<GrantDecided, Refusal>> {
-    return this.#decide(key, id, (grant, voter, timed) => {
+    return this.#decide(key, id, true, (grant, voter, timed) => {
       if (hash !== grant.hash) return bad(otherHash);
       if (grant.votes.some(({ person }) => person === voter.person)) return good(undefined);
       const body = { grant: grant.row, person: voter.person };
@@ -167,7 +167,7 @@ export class GrantDesk {
 
   /** Ends a grant. */
   revoke(key: string, id: string): Promise<Result<GrantDecided, Refusal>> {
-    return this.#decide(key, id, (grant, { person }, timed) =>
+    return this.#decide(key, id, false, (grant, { person }, timed) =>
       good(
         this.#record(
           timed,
@@ -189,6 +189,7 @@ export class GrantDesk {
   #decide(
     key: string,
     id: string,
+    isYes: boolean,
     decide: (grant: Grant, voter: Voter, timed: TimedTransaction) => Result<true | undefined, Refusal>,
   ): Promise<Result<GrantDecided, Refusal>> {
     return this.#act(async (timed) => {
@@ -196,7 +197,7 @@ export class GrantDesk {
       await this.#options.deciders.refresh();
       const grant = transaction.grants.find((each) => grantId(each) === id && at < each.until);
       if (grant === undefined) return bad(refuse("not-found", "no grant in force has this id"));
-      const voter = voterFor({ asking: grant, key: grant.key }, key, at, this.#options);
+      const voter = voterFor({ ...grant, asking: grant }, key, at, this.#options, isYes);
       if (!voter.ok) return voter;
       const decided = decide(grant, voter.value, timed);
       return decided.ok ? good(transaction.grants.find(({ row }) => row === grant.row) ?? grant) : decided;

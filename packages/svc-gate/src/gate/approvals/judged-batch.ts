@@ -11,8 +11,8 @@ import {
   quorumOf,
   readApprovalId,
   statusAt,
-  voicesOf,
   type Approval,
+  type Grant,
   type ApprovalAct,
   type Asking,
   type Judgement,
@@ -26,7 +26,7 @@ import type { AppendTransaction } from "../../ledger/mod.ts";
 import type { Canonical, Verdict } from "../../wire/mod.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 import type { ApprovableCall, CallToJudge } from "./call.ts";
-import type { Deciders } from "./deciders.ts";
+import { isOwnCall, type DecidedByPersons, type Deciders } from "./deciders.ts";
 import { BatchGrants } from "./batch-grants.ts";
 import { gateName } from "../policy/reserved-names.ts";
 
@@ -170,7 +170,7 @@ export class JudgedBatch {
       this.#book,
       open,
       (approval) => this.quorum(approval),
-      (asked) => this.#grants.find(toJudge, asked, this.#at, ({ votes }) => this.#personsOf(asked, keyName, votes)),
+      (asked) => this.#grants.find(toJudge, asked, this.#at, (grant) => this.#personsOf(asked, grant)),
     );
     // The askings of an approval that is replaced are not those of the new one, so its person is shown them.
     const isReplacing = judgement.how === "opened" && judgement.supersedes !== undefined;
@@ -180,8 +180,8 @@ export class JudgedBatch {
   }
 
   /** The persons whose votes for a grant are enough for a call; undefined if they are not. */
-  #personsOf(asking: Asking, key: string, votes: Approval["votes"]): readonly string[] | undefined {
-    const { isMet, persons } = quorumNow({ asking, key, votes }, this.#deciders, this.#policy, this.#at);
+  #personsOf(asking: Asking, { at, key, votes }: Grant): readonly string[] | undefined {
+    const { isMet, persons } = quorumNow({ asking, at, key, votes }, this.#deciders, this.#policy, this.#at);
     return isMet ? persons : undefined;
   }
 
@@ -312,17 +312,15 @@ const noApproval = { id: null, new: false, decide_by: null, use_by: null, needs:
 
 /** Counts the votes of an approval with the keys, persons and groups of now. */
 export function quorumNow(
-  { asking, key, votes }: Pick<Approval, "key" | "votes"> & { readonly asking: Pick<Asking, "needs"> },
+  approval: DecidedByPersons & Pick<Approval, "votes">,
   deciders: Deciders,
   { policySet }: ActivePolicy,
-  at: number,
+  now: number,
 ): Quorum {
   const { self } = policySet.approvals;
-  const asker = deciders.personOf(key);
-  return quorumOf(asking.needs, votes, (vote) => {
-    const voter = deciders.voter(vote.key, at);
-    const isOwn = voter !== undefined && voicesOf(voter).includes(asker);
-    return isOwn && !self ? undefined : voter;
+  return quorumOf(approval.asking.needs, approval.votes, (vote) => {
+    const voter = deciders.voter(vote.key, now);
+    return voter !== undefined && !self && isOwnCall(voter, approval, deciders) ? undefined : voter;
   });
 }
 

@@ -8,7 +8,7 @@ import { operatorName } from "../policy/reserved-names.ts";
 import { keyId, readRecord, recordBody, type KeyRecord, type Scope } from "./record.ts";
 import type { Rate } from "../settings/rate.ts";
 import { makeKey } from "./token.ts";
-import type { Voter } from "../../approvals/mod.ts";
+import type { Asker, Voter } from "../../approvals/mod.ts";
 import { endOfSessions, EndedSessions, sessionsEnd, type EndableSession } from "./ended-sessions.ts";
 import { groupsEvent, keysGroups, readStated, withOidcGroups } from "./oidc-groups.ts";
 import { toolMatcher } from "../policy/tool-patterns.ts";
@@ -65,11 +65,20 @@ interface KeyEntry {
   readonly record: KeyRecord;
   readonly key: Key;
   readonly created: number | null;
-  /** Who made, rotated or changed the key last, and when; undefined for the first key. */
-  readonly made: { readonly by: string; readonly at: number } | undefined;
+  /** The changes that rows made, in order. */
+  readonly changes: readonly KeyChange[];
   lastUsed: number | null;
   /** The last use that was sent to the ledger. */
   notedUse: number | null;
+}
+
+/** A row that made, rotated, changed or revoked a key. */
+interface KeyChange {
+  readonly at: number;
+  /** The person of the key from then on; undefined for the key of a program. */
+  readonly person: string | undefined;
+  /** As whose voices the key that made the change counted then; none for a revocation, after which nobody uses the key. */
+  readonly makers: readonly string[];
 }
 
 /** A valid digest: its key, and when it ends. */
@@ -229,9 +238,12 @@ export class KeyRing {
     return [...this.#persons].toSorted();
   }
 
-  /** Who uses a key; a key without a person is a person of its own. */
-  personOf(of: Pick<KeyRecord, "name" | "tenant">): string {
-    return this.#held.get(keyId(of))?.record.person ?? `key ${of.name}`;
+  /** As whose voice a key asked for a call at a time. The operator, and any other key without a person, is none. */
+  asker(of: Pick<KeyRecord, "name" | "tenant">, at: number): Asker {
+    const held = this.#held.get(keyId(of));
+    const past = held?.changes.filter((change) => change.at <= at) ?? [];
+    const { person } = past.at(-1) ?? held?.changes[0] ?? held?.record ?? {};
+    return { person, makers: makersOf(past, at).filter((maker) => this.#persons.has(maker)) };
   }
 
   /**
@@ -247,13 +259,13 @@ export class KeyRing {
     const isApart = !scopes.includes("check") && !scopes.includes("admin");
     const isActive = !revoked && at < (expires ?? Infinity) && scopes.includes("approve") && isApart;
     if (!isActive || person === undefined || !this.#persons.has(person)) return undefined;
-    const isYoung = held.made !== undefined && at < held.made.at + dayMs;
-    return { person, groups, maker: isYoung ? this.#makerOf(held.made.by) : undefined };
+    return { person, groups, makers: makersOf(held.changes, at) };
   }
 
-  /** The person who used a key to make another key. */
-  #makerOf(id: string): string {
-    return this.#held.get(id)?.record.person ?? `key ${id}`;
+  /** As whose voices a key counts that makes another key at a time. */
+  #voicesOf(id: string, at: number): readonly string[] {
+    const held = this.#held.get(id);
+    return [held?.record.person ?? `key ${id}`, ...makersOf(held?.changes ?? [], at)];
   }
 
   /** Returns all keys, or the keys of one tenant, sorted by name. */
@@ -345,7 +357,7 @@ export class KeyRing {
   /** Makes a key for anyone who can read this gate's own files. No row records it, and it ends with the process. */
   makeOperatorKey(): string {
     const key = makeKey();
-    const fresh = { created: null, made: undefined, lastUsed: null, notedUse: null };
+    const fresh = { created: null, changes: [], lastUsed: null, notedUse: null };
     const held = { record: operatorRecord, key: operatorKey, ...fresh };
     this.#digests.set(digestOf(key), { held, until: Infinity });
     return key;
@@ -392,7 +404,7 @@ export class KeyRing {
       record,
       key: keyOf(record),
       created: known === undefined ? at : known.created,
-      made: by === undefined || at === null || record.revoked ? known?.made : { by, at },
+      changes: [...(known?.changes ?? []), ...this.#changesOf(record, at, by)],
       lastUsed: known?.lastUsed ?? null,
       notedUse: known?.notedUse ?? null,
     };
@@ -406,11 +418,21 @@ export class KeyRing {
     if (current !== undefined) this.#digests.set(current, { held, until });
   }
 
+  #changesOf({ person, revoked }: KeyRecord, at: number | null, by: string | undefined): readonly KeyChange[] {
+    if (at === null || by === undefined) return [];
+    return [{ at, person, makers: revoked ? [] : this.#voicesOf(by, at) }];
+  }
+
   /** The current digest, and the previous one if there is one. */
   #digestsOf({ digest, previous }: KeyRecord): readonly string[] {
     const known = previous === null ? [digest] : [digest, previous.digest];
     return known.map((each) => each ?? this.#options.firstKey ?? "");
   }
+}
+
+/** The voices of everyone who changed a key within a day before a time. */
+function makersOf(changes: readonly KeyChange[], at: number): readonly string[] {
+  return [...new Set(changes.flatMap((change) => (at < change.at + dayMs ? change.makers : [])))];
 }
 
 /** Another sign-in has recorded the same groups meanwhile. */
