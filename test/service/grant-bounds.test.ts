@@ -1,5 +1,5 @@
 /**
- * Goal: a grant binds what the person saw: members that the call lacked stay absent, and what the rule reads is no worse
+ * Goal: a grant binds what the person saw: members that the call lacked stay absent, and what the rule reads does not become worse
  * (findings P3 and P12). Method: scenarios against a gate over HTTP; verification accepts each ledger. Positive control:
  * the same scenario fails on a gate with a planted defect.
  */

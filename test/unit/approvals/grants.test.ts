@@ -180,7 +180,7 @@ function isCovered(given: Given, call: Call, at: number, uses: readonly number[]
   return sum <= given.total;
 }
 
-/** Each number is there exactly if it was, and is no worse; a negative number binds both. */
+/** Each number is there exactly if it was, and did not become worse; a negative number binds both. */
 function isWithinNumbers({ risk, trust }: Given, call: Call): boolean {
   if ((call.risk === undefined) !== (risk === undefined)) return false;
   if ((call.trust === undefined) !== (trust === undefined)) return false;

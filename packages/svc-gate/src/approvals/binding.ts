@@ -94,7 +94,7 @@ export function memberNumber(call: Parameters<typeof memberText>[0], member: str
 
 /** A member of an input outside lists. */
 export interface InputMember {
-  /** Such as `input.opts.fast`. A name that has a dot or is no word is in quotes, so that no two members share a path. */
+  /** Such as `input.opts.fast`. A name that is not a word is in quotes, so that no two members share a path. */
   readonly path: string;
   /** Is it an object, whose members follow? */
   readonly isObject: boolean;

@@ -117,7 +117,7 @@ export interface RecordedCall {
 
 type Digest = (text: string) => string;
 
-/** The keyed digest by which a grant knows a member. What was absent must stay absent. */
+/** The keyed digest by which a grant knows a member. A member that was absent must stay absent. */
 export function pinDigest(member: string, text: string | undefined, digest: Digest): string {
   return digest(`svc-gate/pin/1\n${JSON.stringify([member, text ?? null])}`);
 }
