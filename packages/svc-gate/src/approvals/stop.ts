@@ -60,6 +60,7 @@ export type StopAct =
       /** The rows whose approvals are pending again, in order. */
       readonly reopens: readonly number[];
       readonly root: number | null;
+      readonly root_at?: number;
       readonly scope: StopScope;
       readonly why: string;
     }
@@ -67,6 +68,8 @@ export type StopAct =
       readonly act: "stop.lift";
       readonly person: string;
       readonly root: number | null;
+      /** In a tenant: when the root's row was made. A root that was restored may give its number to another act. */
+      readonly root_at?: number;
       readonly scope: StopScope;
       readonly why: string;
     };

@@ -110,6 +110,8 @@ export interface ReceiptPage {
 
 export interface Stop {
   readonly scope: unknown;
+  /** As the person wrote it: a lift names it. */
+  readonly written: unknown;
   readonly why: string;
   readonly person: string;
   readonly at: number;

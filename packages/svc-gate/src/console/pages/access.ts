@@ -130,7 +130,7 @@ interface StoppedProps {
 function Stopped({ stop, mayLift, onLifted }: StoppedProps): JSX.Element {
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const lift = async (): Promise<void> => {
-    const answer = await ask("/admin/stop/lift", { body: JSON.stringify({ scope: stop.scope }) });
+    const answer = await ask("/admin/stop/lift", { body: JSON.stringify({ scope: stop.written }) });
     setProblem(answer.ok ? undefined : answer.problem);
     if (answer.ok) onLifted();
   };

@@ -25,7 +25,7 @@ import { Places } from "../admission/places.ts";
 import { notAnApprover, voterFor, type Deciders } from "./deciders.ts";
 import { grantBodyIn, recordGrant } from "./grant-desk.ts";
 import type { AskedGrant } from "./grants.ts";
-import { expire, quorumNow, recordAct, requireRows } from "./judged-batch.ts";
+import { endDue, quorumNow, recordAct, requireRows } from "./judged-batch.ts";
 
 /** What a person decides about one approval. */
 export interface AskedDecision {
@@ -114,8 +114,8 @@ export class ApprovalDesk {
   async endDue(): Promise<void> {
     const ended: Approval[] = [];
     await this.#options.exclusive(async (timed) => {
-      const { transaction, at } = timed;
-      ended.push(...(await expire(timed, this.#options.policy(), await transaction.dueApprovals(at))));
+      const { transaction } = timed;
+      ended.push(...(await endDue(timed, this.#options.policy())));
       if (ended.length === 0) return transaction.abort();
       await transaction.commit();
     });

@@ -24,6 +24,7 @@ import type { StoredEffect } from "../../ledger/mod.ts";
 import { Fault } from "../../ledger/errors.ts";
 import type { AppendTransaction } from "../../ledger/mod.ts";
 import type { Canonical, Verdict } from "../../wire/mod.ts";
+import type { TimedTransaction } from "../policy/active-ledger.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 import type { ApprovableCall, CallToJudge } from "./call.ts";
 import { isOwnCall, type DecidedByPersons, type Deciders } from "./deciders.ts";
@@ -354,6 +355,11 @@ export function recordAct(
   reason: string,
 ): void {
   transaction.change({ act: act.act, at, body: actBody(act), by, contract, mode, reason });
+}
+
+/** Ends all approvals whose time is over. @returns them afterwards */
+export async function endDue(timed: TimedTransaction, policy: ActivePolicy): Promise<readonly Approval[]> {
+  return expire(timed, policy, await timed.transaction.dueApprovals(timed.at));
 }
 
 /**

@@ -76,7 +76,8 @@ function toolsOf(value: Json, most: number): Result<StopScope, Refusal> {
 }
 
 function isName(value: Json | undefined, bytesMax: number): value is string {
-  return typeof value === "string" && value !== "" && utf8Bytes(value) <= bytesMax;
+  // No key, tool or session has a NUL, and PostgreSQL has no text with one.
+  return typeof value === "string" && value !== "" && !value.includes("\0") && utf8Bytes(value) <= bytesMax;
 }
 
 function invalid(sentence: string): Refusal {

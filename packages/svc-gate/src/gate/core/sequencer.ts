@@ -1,6 +1,7 @@
 import type { Caller } from "../../contract/mod.ts";
 import { bad, good, limits, quote, refuse, type CheckRequest, type Refusal, type Result } from "../../wire/mod.ts";
 import { nobody, type Deciders } from "../approvals/deciders.ts";
+import { endDue } from "../approvals/judged-batch.ts";
 import { Batcher, type TakeCalls, type WaitingCall } from "../admission/batcher.ts";
 import { Budget } from "../admission/queue.ts";
 import type { CheckTimings } from "../telemetry/observer.ts";
@@ -67,7 +68,7 @@ export class Sequencer {
   readonly batcher: Batcher<WaitingCheck, TimedTransaction>;
 
   constructor(options: SequencerOptions, policy: ActivePolicy) {
-    const active = new ActiveLedger(options, policy);
+    const active = new ActiveLedger({ ...options, endDue }, policy);
     const refused = new RefusedInputs();
     this.#active = active;
     this.#options = {

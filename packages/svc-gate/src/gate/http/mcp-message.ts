@@ -142,6 +142,10 @@ function misreadIn(value: Json | undefined): string | undefined {
 
 /** A program in between may act on the headers, and the server on the body. Two headers of one name never match. */
 function headerFault(method: string, params: JsonObject, headers: IncomingHttpHeaders): string | undefined {
+  const session = headers["mcp-session-id"]?.toString();
+  // Node joins repeated headers with a space, and programs differ in the one that they read.
+  if (session !== undefined && !/^[\x21-\x7e]+$/.test(session))
+    return "the header mcp-session-id is not one id of visible ASCII";
   const meta = params.get("_meta");
   const version = meta instanceof Map ? meta.get("io.modelcontextprotocol/protocolVersion") : undefined;
   const stated: readonly (readonly [name: string, value: Json | undefined])[] = [

@@ -20,9 +20,10 @@ export async function warningsOf(scope: StopScope, place: StopPlace): Promise<re
     const known = toolsOf(place);
     return scope.tools
       .filter((tool) => !known.has(tool))
-      .map((tool) => unknown("tool", "is in a contract in force", tool, known));
+      .map((tool) => unknown("tool", "is in a contract that this gate has open", tool, known));
   }
   const { keys } = place.service;
+  await keys.catchUp(); // Another gate may have made the key.
   const { tenant } = place;
   const key = "key" in scope ? scope.key : scope.session.key;
   if (keys.standing({ name: key, tenant }) === undefined) {
@@ -39,7 +40,7 @@ export async function warningsOf(scope: StopScope, place: StopPlace): Promise<re
   return "key" in scope ? [] : sessionWarnings(scope.session, place);
 }
 
-/** The tools of the contracts in force, with their aliases. A stop of the root holds in its tenants too. */
+/** The tools of the contracts that are open, with their aliases. A stop of the root holds in its tenants too. */
 function toolsOf({ service, gate, tenant }: StopPlace): ReadonlySet<string> {
   const others = tenant === null ? [...(service.tenants?.open.values() ?? [])].map(({ source }) => source.gate) : [];
   return new Set(
@@ -47,8 +48,8 @@ function toolsOf({ service, gate, tenant }: StopPlace): ReadonlySet<string> {
   );
 }
 
-/** How many rows of a key are read for the names of its sessions. */
-const readMax = 1000;
+/** How many rows of a key are read for the names of its sessions. A row may be large, and the answer must come at once. */
+const readMax = 20;
 
 async function sessionWarnings(
   { id, key }: { readonly id: string; readonly key: string },

@@ -4,6 +4,8 @@ import { good, refuse } from "../../wire/mod.ts";
 import { readLift, readStop } from "../approvals/stop-request.ts";
 import { isForTenants, liftStop, setStop, type EndedByStop, type Stopper } from "../policy/stops.ts";
 import { sendJson } from "../request/body.ts";
+import type { Exchange } from "./exchange.ts";
+import { refusalForRate } from "./key-refusals.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
 import type { CallWithoutGate, RouteCall } from "./route.ts";
@@ -18,8 +20,8 @@ export async function showStops({ gate, reply, request }: RouteCall): Promise<Fa
   return sendJson(reply, JSON.stringify({ stopped: stops.value.length > 0, stops: stops.value.map(stopJson) }));
 }
 
-function stopJson({ at, person, root, row, scope, why }: Stop): Readonly<Record<string, unknown>> {
-  return { scope, why, person, at, receipt: row, root };
+function stopJson({ at, person, root, row, scope, why, written }: Stop): Readonly<Record<string, unknown>> {
+  return { scope, written, why, person, at, receipt: row, root };
 }
 
 /**
@@ -30,13 +32,18 @@ export async function stop({ key, reply, request, service, tenant }: CallWithout
   const asked = readStop(request.body);
   if (!asked.ok) return refuseWith(reply, asked.problem);
   const { scope } = asked.value;
+  const isEmergency = scope === "all" || "key" in scope;
+  const overRate = isEmergency ? undefined : refusalForRate(request.exchange as Exchange, service);
+  if (overRate !== undefined) return refuseWith(reply, overRate);
   const set = await service.workOn(tenant, async (gate) => {
     let ended: EndedByStop | undefined;
     const { policySet } = gate.policy;
-    const act = setStop(asked.value, stopperOf(key), policySet, (numbers) => (ended = numbers));
-    const receipt = await gate.appendAdminEvent(act);
+    const onEnds = (numbers: EndedByStop): void => void (ended = numbers);
+    const receipt = await gate.stop((expired) => setStop(asked.value, stopperOf(key), policySet, onEnds, expired));
     if (!receipt.ok) return receipt;
-    return good({ receipt: receipt.value, ended, warnings: await warningsOf(scope, { service, gate, tenant }) });
+    // The stop is set: nothing that fails from here on may say otherwise.
+    const warnings = await warningsOf(scope, { service, gate, tenant }).catch(() => [notLookedUp]);
+    return good({ receipt: receipt.value, ended, warnings });
   });
   if (!set.ok) return refuseWith(reply, set.problem);
   const tenants = tenant === null && isForTenants(scope) ? await service.followRoot() : good([]);
@@ -55,8 +62,11 @@ export async function lift({ key, reply, request, service, tenant }: CallWithout
     return stops.ok ? good({ receipt: receipt.value, stops: stops.value.map(stopJson) }) : stops;
   });
   if (!lifted.ok) return refuseWith(reply, lifted.problem);
+  if (tenant === null && isForTenants(asked.value.scope)) await service.followRoot();
   return sendJson(reply, JSON.stringify(lifted.value));
 }
+
+const notLookedUp = "the gate could not look up the names of this stop";
 
 function stopperOf(key: RouteCall["key"]): Stopper {
   const id = key?.id ?? "";

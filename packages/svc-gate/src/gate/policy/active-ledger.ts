@@ -22,6 +22,8 @@ export interface ActiveLedgerOptions {
   readonly onFollow?: ((policy: ActivePolicy) => void) | undefined;
   /** The stops of the root's ledger, which a tenant's ledger follows. */
   readonly rootStops?: (() => Promise<Stops>) | undefined;
+  /** Ends the approvals whose time is over, before a stop of the root is recorded. */
+  readonly endDue?: ((timed: TimedTransaction, policy: ActivePolicy) => Promise<readonly Approval[]>) | undefined;
   /** Called with the approvals that a transaction has changed, after their rows are on disk. */
   readonly onApprovals?: ((changed: readonly Approval[]) => void) | undefined;
 }
@@ -100,7 +102,8 @@ export class ActiveLedger {
     const missing = missingActs(transaction, root);
     if (missing.length === 0) return false;
     const { contract, mode, policySet } = this.#policy;
-    const changed = new Map<number, Approval>();
+    const due = (await this.#options.endDue?.({ transaction, at }, this.#policy)) ?? [];
+    const changed = new Map(due.map((approval) => [approval.row, approval]));
     for (const act of missing) {
       const event = await followedEvent(transaction, act, policySet, changed);
       for (const approval of transaction.change({ ...event, at, contract, mode })) changed.set(approval.row, approval);

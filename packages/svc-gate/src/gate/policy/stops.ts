@@ -52,22 +52,26 @@ type Names = Pick<PolicySet, "aliases">;
  * Makes the event that sets a stop. With it, approvals and grants in its scope end, or approvals lose their votes.
  *
  * @param onEnds called with the numbers of those, before the event is recorded
+ * @param expired the approvals that an earlier row of the transaction has ended, because their time is over
  */
 export function setStop(
   asked: AskedStop,
   { by, person }: Stopper,
   names: Names,
   onEnds: (ended: EndedByStop) => void,
+  expired: ReadonlyMap<number, Approval>,
 ): MakeAdminEvent {
-  return async (transaction) => {
+  return async (transaction, at) => {
     const refusal = tooManyStops(transaction.stops.active, asked.scope);
     if (refusal !== undefined) return bad(refusal);
     const also = ownNames(asked.scope, names);
-    const event = await stopEvent(transaction, { ...asked, also, person, root: null }, by);
+    const event = await stopEvent(transaction, { ...asked, also, person, root: null }, by, expired);
     const { ends = [], reopens = [] } = event;
     const whole = wholeScope(asked.scope, also);
     const placeOf = (key: string, id: string): string => transaction.digest(sessionName(key, id));
-    const grants = transaction.grants.filter((grant) => endsGrant(whole, grant, placeOf)).length;
+    const grants = transaction.grants.filter(
+      ({ until, ...grant }) => at < until && endsGrant(whole, grant, placeOf),
+    ).length;
     onEnds({ approvals: ends.length, votes: reopens.length, grants });
     return good(event);
   };
@@ -135,12 +139,13 @@ interface StopEventParts extends AskedStop {
   readonly also: readonly string[];
   readonly person: string;
   readonly root: number | null;
+  readonly root_at?: number;
 }
 
 /** @param changed the approvals that earlier rows of the transaction have changed */
 async function stopEvent(
   transaction: AppendTransaction,
-  { also, approvals, person, root, scope, why }: StopEventParts,
+  { also, approvals, person, root, root_at: rootAt, scope, why }: StopEventParts,
   by: string,
   changed?: ReadonlyMap<number, Approval>,
 ): Promise<AdminEvent> {
@@ -154,6 +159,7 @@ async function stopEvent(
     approvals,
     person,
     root,
+    ...(rootAt !== undefined && { root_at: rootAt }),
     scope,
     why,
     ends: rowsOf(ends),
@@ -164,10 +170,10 @@ async function stopEvent(
 }
 
 function liftEvent(
-  { person, root, scope, why }: Pick<StopAct, "person" | "root" | "scope" | "why">,
+  { person, root, root_at: at, scope, why }: Pick<StopAct, "person" | "root" | "root_at" | "scope" | "why">,
   by: string,
 ): AdminEvent {
-  const act: StopAct = { act: "stop.lift", person, root, scope, why };
+  const act: StopAct = { act: "stop.lift", person, root, ...(at !== undefined && { root_at: at }), scope, why };
   const because = why === "" ? "" : `: ${why}`;
   const reason = `Svc: ${person} lifted the stop of ${stoppedCalls(scope)}${because}`;
   return { by, act: act.act, body: stopBody(act), reason };
@@ -183,10 +189,34 @@ function rowsOf(approvals: readonly Approval[]): readonly number[] {
  */
 export function missingActs({ hasApprovals, stops }: AppendTransaction, root: Stops): readonly RecordedStopAct[] {
   if (root.acts.length === 0) return root.acts;
-  const through = Math.max(0, ...stops.acts.map(({ act }) => act.root ?? 0));
-  const missing = root.acts.filter(({ seq, act: { scope } }) => seq > through && isForTenants(scope));
+  const followed = stops.acts.filter(({ act }) => act.root !== null);
+  const last = followed.findLast(({ act }) => isThere(act, root));
+  const missing = root.acts.filter(({ seq, act: { scope } }) => seq > (last?.act.root ?? 0) && isForTenants(scope));
+  if (last !== followed.at(-1)) return [...lostStops(stops, root, missing), ...missing];
   if (hasApprovals || stops.acts.length > 0) return missing;
   return missing.filter((act) => act === missing.at(-1) || root.active.some(({ row }) => row === act.seq));
+}
+
+/** Does the root have the act that a tenant followed? After a restore its row may be gone, or be another one. */
+function isThere({ act, person, root, root_at: at, scope, why }: StopAct, { acts }: Stops): boolean {
+  const found = acts.findLast(({ seq }) => seq === root);
+  if (found === undefined || (at !== undefined && at !== found.at)) return false;
+  return (
+    found.act.act === act && found.act.person === person && found.act.why === why && isSameScope(found.act.scope, scope)
+  );
+}
+
+/** Lifts the root's stops that a restore of the root has lost: nobody could lift them there. */
+function lostStops({ active }: Stops, root: Stops, [first]: readonly RecordedStopAct[]): readonly RecordedStopAct[] {
+  if (first === undefined) return [];
+  const lost = active.filter(
+    (stop) => stop.root !== null && !root.active.some((other) => isSameScope(other.written, stop.written)),
+  );
+  const why = "the root's ledger was restored without it";
+  return lost.map(({ written: scope }) => ({
+    ...first,
+    act: { act: "stop.lift", person: gateName, root: first.seq, scope, why },
+  }));
 }
 
 /** A key belongs to the ledger on which it asks, so a stop of a key or a session is for that ledger alone. */
@@ -197,13 +227,14 @@ export function isForTenants(scope: StopScope): boolean {
 /** The event with which a tenant's ledger follows an act of the root. */
 export async function followedEvent(
   transaction: AppendTransaction,
-  { seq, act }: RecordedStopAct,
+  { seq, at, act }: RecordedStopAct,
   names: Names,
   changed: ReadonlyMap<number, Approval>,
 ): Promise<AdminEvent> {
   const { person, scope, why } = act;
-  if (act.act === "stop.lift") return liftEvent({ person, root: seq, scope, why }, gateName);
+  if (act.act === "stop.lift") return liftEvent({ person, root: seq, root_at: at, scope, why }, gateName);
   // In a tenant a name may be an alias that it is not at the root.
   const also = [...new Set([...(act.also ?? []), ...ownNames(scope, names)])];
-  return stopEvent(transaction, { also, approvals: act.approvals, person, root: seq, scope, why }, gateName, changed);
+  const parts = { also, approvals: act.approvals, person, root: seq, root_at: at, scope, why };
+  return stopEvent(transaction, parts, gateName, changed);
 }

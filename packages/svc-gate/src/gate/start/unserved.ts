@@ -68,9 +68,10 @@ async function askedOn<Value>(
   const keys = await KeyRing.open({ gate: root.gate, ledger, firstKey: "", isTenant: (id) => tenantId.test(id) });
   deciders.use(keys);
   let failure: unknown;
+  const rootStops = (): ReturnType<Ledger["stops"]> => ledger.stops();
   const open = async (source: GateSource): Promise<OpenGate> => {
     try {
-      return await asRecorded(source, await openIn(source.tenant, openLedger), shared);
+      return await asRecorded(source, await openIn(source.tenant, openLedger), { ...shared, rootStops });
     } catch (error) {
       failure = error; // The answer would only say that the tenant cannot be served.
       throw error;
@@ -81,7 +82,7 @@ async function askedOn<Value>(
       ? undefined
       : new Tenants([sourceOf(place, place.tenant)], {
           ...shared,
-          rootStops: () => ledger.stops(),
+          rootStops,
           openMax: 1,
           idleMs: 60_000,
           open,
