@@ -217,6 +217,33 @@ const scenarios: readonly Scenario[] = [
     ],
   },
   {
+    rule: "[P6] a stop holds for a tool that two reloads rename, and for one that had the stopped name between two reloads",
+    options: { ...aliased, contract: withoutPay },
+    run: async (desk) => {
+      const renamed = withoutPay.replace(
+        "  pay.send:\n    aliases: [send_money]",
+        "  pay.out:\n    aliases: [pay.send]",
+      );
+      const moved = renamed.replaceAll("[pay.send]", "[pay.out]").replace("aliases: [pay.out]", "aliases: [pay.old]");
+      const { status, text } = await desk.operates("/admin/stop", { scope: { tools: ["pay.send"] }, why });
+      assert.equal(status, 200, text);
+      for (const contract of [
+        renamed.replaceAll("of: [pay.send]", "of: [pay.out]").replaceAll("on: [pay.send]", "on: [pay.out]"),
+        moved,
+      ]) {
+        const done = await reload(desk, contract);
+        assert.equal(done.status, 200, done.text);
+        assert.match((await desk.asks(as("pay.out", small))).reason, /stopped/);
+      }
+      const [shown] = (await ask(desk, "/stop")).json.stops;
+      assert.deepEqual([shown.scope, shown.written], [{ tools: ["pay.send", "pay.out"] }, { tools: ["pay.send"] }]);
+      assert.equal((await desk.operates("/admin/stop/lift", { scope: { tools: ["pay.send"] } })).status, 200);
+      assert.equal(await verdictOf(desk, as("pay.out", small)), "ALLOW");
+      await assertLedgerHolds(desk);
+    },
+    defect: { within: "completeStops", first: "return [];" },
+  },
+  {
     rule: "a key for a tool may send its aliases, and a key for another tool may not",
     options: aliased,
     run: async (desk) => {

@@ -52,6 +52,8 @@ export type StopAct =
       readonly act: "stop.set";
       /** The own names, at that time, of tools that the scope names only by aliases. */
       readonly also?: readonly string[];
+      /** The row of an earlier stop that this one only gives more names, before a contract takes them away. */
+      readonly of?: number;
       /** `keep` leaves approvals open but ends their votes; `end` cancels them. */
       readonly approvals: "end" | "keep";
       /** The rows whose approvals it cancels, in order. */

@@ -19,6 +19,7 @@ import {
 import type { AppendTransaction } from "../../ledger/mod.ts";
 import { bad, good, refuse, type Refusal } from "../../wire/mod.ts";
 import type { AdminEvent, MakeAdminEvent } from "./admin-event.ts";
+import type { ActivePolicy } from "./active-policy.ts";
 import { gateName } from "./reserved-names.ts";
 
 /** A stop that a person asks for. */
@@ -139,13 +140,14 @@ interface StopEventParts extends AskedStop {
   readonly also: readonly string[];
   readonly person: string;
   readonly root: number | null;
-  readonly root_at?: number;
+  readonly root_at?: number | undefined;
+  readonly of?: number;
 }
 
 /** @param changed the approvals that earlier rows of the transaction have changed */
 async function stopEvent(
   transaction: AppendTransaction,
-  { also, approvals, person, root, root_at: rootAt, scope, why }: StopEventParts,
+  { also, approvals, of, person, root, root_at: rootAt, scope, why }: StopEventParts,
   by: string,
   changed?: ReadonlyMap<number, Approval>,
 ): Promise<AdminEvent> {
@@ -156,6 +158,7 @@ async function stopEvent(
   const act: StopAct = {
     act: "stop.set",
     ...(also.length > 0 && { also }),
+    ...(of !== undefined && { of }),
     approvals,
     person,
     root,
@@ -189,7 +192,7 @@ function rowsOf(approvals: readonly Approval[]): readonly number[] {
  */
 export function missingActs({ hasApprovals, stops }: AppendTransaction, root: Stops): readonly RecordedStopAct[] {
   if (root.acts.length === 0) return root.acts;
-  const followed = stops.acts.filter(({ act }) => act.root !== null);
+  const followed = stops.acts.filter(({ act }) => act.root !== null && !("of" in act));
   const last = followed.findLast(({ act }) => isThere(act, root));
   const missing = root.acts.filter(({ seq, act: { scope } }) => seq > (last?.act.root ?? 0) && isForTenants(scope));
   if (last !== followed.at(-1)) return [...lostStops(stops, root, missing), ...missing];
@@ -217,6 +220,30 @@ function lostStops({ active }: Stops, root: Stops, [first]: readonly RecordedSto
     ...first,
     act: { act: "stop.lift", person: gateName, root: first.seq, scope, why },
   }));
+}
+
+/**
+ * Gives each stop in force the names that its tools have in a contract that is about to be replaced: the next contract may
+ * take them away.
+ *
+ * @returns the approvals that ended, or lost their votes
+ */
+export async function completeStops(
+  transaction: AppendTransaction,
+  at: number,
+  { contract, mode, policySet }: ActivePolicy,
+): Promise<readonly Approval[]> {
+  const changed = new Map<number, Approval>();
+  for (const { person, root, row, scope, why, written } of transaction.stops.active) {
+    const more = ownNames(scope, policySet);
+    const set = transaction.stops.acts.findLast(({ seq }) => seq === row)?.act;
+    if (more.length === 0 || set?.act !== "stop.set") continue;
+    const { approvals, also = [], root_at: rootAt } = set;
+    const parts = { also: [...also, ...more], approvals, of: row, person, root, root_at: rootAt, scope: written, why };
+    const event = await stopEvent(transaction, parts, gateName, changed);
+    for (const approval of transaction.change({ ...event, at, contract, mode })) changed.set(approval.row, approval);
+  }
+  return [...changed.values()];
 }
 
 /** A key belongs to the ledger on which it asks, so a stop of a key or a session is for that ledger alone. */

@@ -20,6 +20,7 @@ import { Eraser, type Erased } from "../erasure/eraser.ts";
 import type { EraseRequest } from "../erasure/request.ts";
 import { Retention, type RetentionOptions } from "../erasure/retention.ts";
 import { pinReading, pinTrails } from "../anchoring/pin-standing.ts";
+import { completeStops } from "../policy/stops.ts";
 import { gateHistory, unavailable, type TimedTransaction } from "../policy/active-ledger.ts";
 import { Sequencer, type SequencerOptions } from "../core/sequencer.ts";
 import { signerEvent } from "../policy/signer-event.ts";
@@ -370,6 +371,7 @@ export class Gate implements AdminEvents {
     if (!prepared.ok) return prepared;
     const ahead = prepared.value;
     let outcome: Result<Reloaded, Refusal> | undefined;
+    const ended: Approval[] = [];
     const put = async ({ transaction, at }: TimedTransaction): Promise<void> => {
       const before = transaction.inForce ?? this.policy;
       const own = wanted.yields === true && transaction.inForce !== undefined ? undefined : wanted.policySet;
@@ -382,6 +384,7 @@ export class Gate implements AdminEvents {
       const folded = await alignCounters(next.policySet, ledger, transaction, ahead);
       const changed = !agrees(before, next);
       if (changed) {
+        ended.push(...(await completeStops(transaction, at, this.policy)));
         const now = inForceJson(next);
         const body = { before: inForceJson(before), now, ...(wanted.setting && { setting: wanted.setting }) };
         transaction.change({
@@ -393,8 +396,9 @@ export class Gate implements AdminEvents {
           ...next,
         });
       }
-      const [receipt] = await transaction.commit(next);
+      const receipt = (await transaction.commit(next)).at(-1);
       this.#sequencer.activate(next);
+      this.approvals.changed(ended);
       outcome = good({ changed, before, now: next, folded, receipt });
     };
     const done = await this.#sequencer.batcher.exclusive(put, anyClock);
