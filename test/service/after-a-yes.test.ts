@@ -110,7 +110,8 @@ await runShared("after a yes", [
         assert.ok(!isHarmless, reason);
         if (verdict === "ESCALATE") assert.notEqual(approval.id, id, JSON.stringify(change));
         else assert.fail(`${JSON.stringify(change)}: ${verdict} ${reason}`);
-        await other.decides("anna", approval.id, "deny", { until: Date.now() + 1 });
+        const until = Date.now() + 1; // short wait: the denial must not block the next case
+        await other.decides("anna", approval.id, "deny", { until });
       }
     },
     defect: { within: "isNoRisk", find: "drift === null", put: "false" },

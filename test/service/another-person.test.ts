@@ -4,6 +4,7 @@
  * and their times are in makers.test.ts. Positive control: a gate with a planted defect.
  */
 import assert from "node:assert/strict";
+import { setTimeout as wait } from "node:timers/promises";
 import { large, naming, payments, type Desk } from "../support/approvals.ts";
 import { ask, check, type Answer } from "../support/gate.ts";
 import { runShared } from "../support/shared-scenarios.ts";
@@ -20,12 +21,13 @@ async function made(desk: Desk, body: object, by?: string): Promise<string> {
 
 /** Parks the large payment by a key, at a gate that may not have read the key yet. */
 async function parked(desk: Desk, key: string): Promise<any> {
-  for (let tries = 0; tries < 300; tries += 1) {
+  const end = performance.now() + desk.patienceMs;
+  for (;;) {
     const { status, json } = await check(desk, large, { authorization: `Bearer ${key}` });
     if (status === 200) return json.approval;
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    if (performance.now() > end) return assert.fail("the gate never read the key");
+    await wait(20);
   }
-  return assert.fail("the gate never read the key");
 }
 
 const detailOf = ({ status, json }: Answer): readonly unknown[] => [status, json.code, json.detail];

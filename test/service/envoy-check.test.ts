@@ -147,6 +147,8 @@ const groups: readonly { readonly rule: string; readonly messages: readonly Refu
       [paying(5), "the header mcp-name", { "mcp-name": "other" }],
       [paying(5), "the header mcp-name", { "mcp-name": "pay, pay" }],
       [paying(5), "the header mcp-param-amount", { "mcp-param-amount": "6" }],
+      [paying(5), "the header mcp-session-id is not one id", { "mcp-session-id": "run-1, run-2" }],
+      [paying(5), "the header mcp-session-id is not one id", { "mcp-session-id": "\u00e9" }],
       [
         calling("pay", {}, { _meta: { "io.modelcontextprotocol/protocolVersion": "2026-07-28" } }),
         "the header mcp-protocol-version",

@@ -37,6 +37,16 @@ async function verdictOf(desk: Desk, call: object): Promise<string> {
 
 runScenarios("members that the call of a grant lacks", [
   {
+    rule: "R9: a person must type the amount, and only for numbers that a counter adds up",
+    options: { contract: open },
+    run: async (desk) => {
+      const { approval } = await desk.asks(large);
+      for (const amounts of [{}, { "input.amount": 5, "input.tip": 5 }, { "input.amount": -1 }])
+        assert.equal((await grants(desk, approval.id, { amounts })).status, 400, JSON.stringify(amounts));
+    },
+    defect: { within: "amountsFor", find: "asked[member] === undefined", put: "false" },
+  },
+  {
     rule: "[P3] a member that the call lacked stays absent, at every depth",
     options: { contract: open },
     run: async (desk) => {

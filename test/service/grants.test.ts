@@ -142,15 +142,6 @@ const scenarios: readonly Scenario[] = [
     },
   },
   {
-    rule: "R9: a person must type the amount, and only for numbers that a counter adds up",
-    options: { contract: granting },
-    run: async (desk) => {
-      for (const amounts of [{}, { "input.amount": 5, "input.tip": 5 }, { "input.amount": -1 }])
-        assert.equal((await granted(desk, { amounts })).status, 400, JSON.stringify(amounts));
-    },
-    defect: { within: "amountsFor", find: "asked[member] === undefined", put: "false" },
-  },
-  {
     rule: "R9: a call with another value of a pinned member is not covered, and a member that is free may differ",
     options: { contract: granting },
     run: async (desk) => {

@@ -179,7 +179,7 @@ const scenarios: readonly Scenario[] = [
         [{ key: "something-else" }, ['no key with the name "something-else" exists']],
         [
           { tools: ["pay.send", "pay.sent"] },
-          ['no tool with the name "pay.sent" is in a contract in force; did you mean "pay.send"?'],
+          ['no tool with the name "pay.sent" is in a contract that this gate has open; did you mean "pay.send"?'],
         ],
         [
           session("run-18"),
@@ -197,6 +197,15 @@ const scenarios: readonly Scenario[] = [
     defect: { within: "warningsOf", first: "return [];" },
   },
   {
+    rule: "[P13] a scope with a NUL is refused, because no call can have such a name",
+    run: async (desk) => {
+      for (const scope of [{ key: "a\0" }, { tools: ["a\0"] }, { session: { key: "default", id: "a\0" } }])
+        assert.equal((await desk.operates("/admin/stop", { scope, why })).status, 400, JSON.stringify(scope));
+      assert.deepEqual(await inForce(desk), []);
+    },
+    defect: { within: "isName", module: "approvals/stop-request", find: '!value.includes("\\0")', put: "true" },
+  },
+  {
     rule: "[P13] the answer to a stop counts the calls and grants that it ended, and the calls that lost their votes",
     options: { contract: payments.replace("{ by: [finance] }", "{ by: [finance], grants: { at_most: 1h, uses: 3 } }") },
     run: async (desk) => {
@@ -212,7 +221,7 @@ const scenarios: readonly Scenario[] = [
       assert.deepEqual((await stops(desk, { tools: ["pay.send"] })).ended, { approvals: 2, votes: 0, grants: 1 });
       assert.deepEqual((await stops(desk, "all")).ended, none);
     },
-    defect: { within: "setStop", find: "ends.length", put: "0" },
+    defect: { within: "stopEvent", find: "ends.length", put: "0" },
   },
   {
     rule: "[issue 30, item 9] the rate of a key does not keep a person from stopping every call",
@@ -226,6 +235,11 @@ const scenarios: readonly Scenario[] = [
         return [...new Set((await Promise.all(answers)).map(({ status }) => status))];
       };
       assert.ok((await statuses("/stop", {})).includes(429));
+      const narrow = JSON.stringify({ scope: { session: { key: "default", id: "run" } }, why });
+      assert.ok(
+        (await statuses("/admin/stop", { method: "POST", body: narrow })).includes(429),
+        "a narrow stop counts",
+      );
       assert.deepEqual(await statuses("/admin/stop", { method: "POST", body }), [200]);
       assert.equal(await verdictOf(desk, small), "BLOCK");
     },

@@ -398,8 +398,7 @@ export class ApprovalsModel {
     if (voter?.isActive !== true) return { code: "not-an-approver" };
     if (!this.#mayDecide(person, state)) return { code: "not-an-approver" };
     const asker = this.#personOf(state.check.call.key);
-    const isOwn = person === asker || voter.maker === asker;
-    if (isOwn && decision === "approve") return { code: "self-approval" };
+    if (decision === "approve" && [person, voter.maker].includes(asker)) return { code: "self-approval" };
     const isApproved = state.votes.includes(person) && (isOpen(state) || state.status === "used");
     // A vote may complete the persons only later, when its key is not its maker's voice any more.
     const isEnoughNow = state.status === "pending" && this.#isMet(state);

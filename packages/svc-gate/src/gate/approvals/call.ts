@@ -13,7 +13,7 @@ import {
   type Shown,
   type SourceCall,
 } from "../../approvals/mod.ts";
-import type { Bound, Cause } from "../../contract/ir.ts";
+import type { Cause } from "../../contract/ir.ts";
 import { causesOf, lookupsOf, requirementFor, type Decision, type LookupPlan } from "../../contract/mod.ts";
 import { grantRows } from "../../ledger/entry/mod.ts";
 import type { StoredEffect } from "../../ledger/mod.ts";
@@ -119,7 +119,7 @@ export class ApprovableCall {
     causes: readonly Cause[],
   ): GrantOffer {
     const { subject = [], unbound = [] } = this.#plan.prepared.plan ?? {};
-    const bound = (as: Bound): readonly string[] =>
+    const bound = (as: "least" | "most" | "present" | "same"): readonly string[] =>
       [...bounds.keys()].filter((path) => bounds.get(path) === as).toSorted();
     const pins = [
       ...new Set([...pin, ...facts, ...subject, ...others, ...bound("same"), ...bound("present").map(presenceOf)]),

@@ -2,8 +2,9 @@ import type { FastifyReply } from "fastify";
 import type { Stop } from "../../approvals/mod.ts";
 import { good, refuse } from "../../wire/mod.ts";
 import { readLift, readStop } from "../approvals/stop-request.ts";
-import { isForTenants, liftStop, setStop, type EndedByStop, type Stopper } from "../policy/stops.ts";
+import { isForTenants, liftStop, type Stopper } from "../policy/stops.ts";
 import { sendJson } from "../request/body.ts";
+import { setStop } from "../service/set-stop.ts";
 import type { Exchange } from "./exchange.ts";
 import { refusalForRate } from "./key-refusals.ts";
 import { badQuery, queryOf } from "./query.ts";
@@ -36,14 +37,11 @@ export async function stop({ key, reply, request, service, tenant }: CallWithout
   const overRate = isEmergency ? undefined : refusalForRate(request.exchange as Exchange, service);
   if (overRate !== undefined) return refuseWith(reply, overRate);
   const set = await service.workOn(tenant, async (gate) => {
-    let ended: EndedByStop | undefined;
-    const { policySet } = gate.policy;
-    const onEnds = (numbers: EndedByStop): void => void (ended = numbers);
-    const receipt = await gate.stop((expired) => setStop(asked.value, stopperOf(key), policySet, onEnds, expired));
-    if (!receipt.ok) return receipt;
+    const done = await setStop(gate, asked.value, stopperOf(key));
+    if (!done.ok) return done;
     // The stop is set: nothing that fails from here on may say otherwise.
     const warnings = await warningsOf(scope, { service, gate, tenant }).catch(() => [notLookedUp]);
-    return good({ receipt: receipt.value, ended, warnings });
+    return good({ ...done.value, warnings });
   });
   if (!set.ok) return refuseWith(reply, set.problem);
   const tenants = tenant === null && isForTenants(scope) ? await service.followRoot() : good([]);

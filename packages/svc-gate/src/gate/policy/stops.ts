@@ -17,7 +17,7 @@ import {
   type Stops,
 } from "../../approvals/mod.ts";
 import type { AppendTransaction } from "../../ledger/mod.ts";
-import { bad, good, refuse, type Refusal } from "../../wire/mod.ts";
+import { bad, good, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { AdminEvent, MakeAdminEvent } from "./admin-event.ts";
 import type { ActivePolicy } from "./active-policy.ts";
 import { gateName } from "./reserved-names.ts";
@@ -50,32 +50,29 @@ export interface EndedByStop {
 type Names = Pick<PolicySet, "aliases">;
 
 /**
- * Makes the event that sets a stop. With it, approvals and grants in its scope end, or approvals lose their votes.
+ * Makes the event that sets a stop, with the numbers of what it ends: approvals and grants in its scope, or the votes of
+ * approvals.
  *
- * @param onEnds called with the numbers of those, before the event is recorded
  * @param expired the approvals that an earlier row of the transaction has ended, because their time is over
  */
-export function setStop(
+export async function stopEvent(
+  { transaction, at }: { readonly transaction: AppendTransaction; readonly at: number },
   asked: AskedStop,
   { by, person }: Stopper,
   names: Names,
-  onEnds: (ended: EndedByStop) => void,
   expired: ReadonlyMap<number, Approval>,
-): MakeAdminEvent {
-  return async (transaction, at) => {
-    const refusal = tooManyStops(transaction.stops.active, asked.scope);
-    if (refusal !== undefined) return bad(refusal);
-    const also = ownNames(asked.scope, names);
-    const event = await stopEvent(transaction, { ...asked, also, person, root: null }, by, expired);
-    const { ends = [], reopens = [] } = event;
-    const whole = wholeScope(asked.scope, also);
-    const placeOf = (key: string, id: string): string => transaction.digest(sessionName(key, id));
-    const grants = transaction.grants.filter(
-      ({ until, ...grant }) => at < until && endsGrant(whole, grant, placeOf),
-    ).length;
-    onEnds({ approvals: ends.length, votes: reopens.length, grants });
-    return good(event);
-  };
+): Promise<Result<{ readonly event: AdminEvent; readonly ended: EndedByStop }, Refusal>> {
+  const refusal = tooManyStops(transaction.stops.active, asked.scope);
+  if (refusal !== undefined) return bad(refusal);
+  const also = ownNames(asked.scope, names);
+  const event = await setEvent(transaction, { ...asked, also, person, root: null }, by, expired);
+  const { ends = [], reopens = [] } = event;
+  const whole = wholeScope(asked.scope, also);
+  const placeOf = (key: string, id: string): string => transaction.digest(sessionName(key, id));
+  const grants = transaction.grants.filter(
+    ({ until, ...grant }) => at < until && endsGrant(whole, grant, placeOf),
+  ).length;
+  return good({ event, ended: { approvals: ends.length, votes: reopens.length, grants } });
 }
 
 /** The own names of the tools that the scope names only by aliases. */
@@ -145,7 +142,7 @@ interface StopEventParts extends AskedStop {
 }
 
 /** @param changed the approvals that earlier rows of the transaction have changed */
-async function stopEvent(
+async function setEvent(
   transaction: AppendTransaction,
   { also, approvals, of, person, root, root_at: rootAt, scope, why }: StopEventParts,
   by: string,
@@ -240,7 +237,7 @@ export async function completeStops(
     if (more.length === 0 || set?.act !== "stop.set") continue;
     const { approvals, also = [], root_at: rootAt } = set;
     const parts = { also: [...also, ...more], approvals, of: row, person, root, root_at: rootAt, scope: written, why };
-    const event = await stopEvent(transaction, parts, gateName, changed);
+    const event = await setEvent(transaction, parts, gateName, changed);
     for (const approval of transaction.change({ ...event, at, contract, mode })) changed.set(approval.row, approval);
   }
   return [...changed.values()];
@@ -263,5 +260,5 @@ export async function followedEvent(
   // In a tenant a name may be an alias that it is not at the root.
   const also = [...new Set([...(act.also ?? []), ...ownNames(scope, names)])];
   const parts = { also, approvals: act.approvals, person, root: seq, root_at: at, scope, why };
-  return stopEvent(transaction, parts, gateName, changed);
+  return setEvent(transaction, parts, gateName, changed);
 }

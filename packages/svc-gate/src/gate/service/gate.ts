@@ -9,7 +9,6 @@ import { compareWithAnchors, type AnchoredCheck, type AnchorReading, type Anchor
 import type { Approval, Stop } from "../../approvals/mod.ts";
 import { nobody } from "../approvals/deciders.ts";
 import { ApprovalDesk, askEveryMs, type DeskOptions } from "../approvals/desk.ts";
-import { endDue } from "../approvals/judged-batch.ts";
 import { GrantDesk } from "../approvals/grant-desk.ts";
 import { EventFeed } from "../events/feed.ts";
 import type { Senders } from "../notify/notifier.ts";
@@ -226,23 +225,6 @@ export class Gate implements AdminEvents {
       this.approvals.changed(changed);
     });
     return done.ok ? (found as NonNullable<typeof found>) : done;
-  }
-
-  /**
-   * Sets a stop. Approvals whose time is over end before it, so that it neither counts them nor lets them wait again.
-   *
-   * @param makeEvent gets these approvals
-   */
-  async stop(
-    makeEvent: (expired: ReadonlyMap<number, Approval>) => MakeAdminEvent,
-  ): Promise<Result<Durable<Receipt>, Refusal>> {
-    const expired: Approval[] = [];
-    const done = await this.appendAdminEvent(async (transaction, at) => {
-      expired.push(...(await endDue({ transaction, at }, this.policy)));
-      return makeEvent(new Map(expired.map((each) => [each.row, each])))(transaction, at);
-    });
-    if (done.ok) this.approvals.changed(expired);
-    return done;
   }
 
   /** The stops in force, including those of the root. */
