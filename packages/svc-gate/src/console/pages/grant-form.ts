@@ -117,7 +117,7 @@ function Pins({ offer, fields, change }: FieldsProps): JSX.Element {
       label: "Members that this call lacks and later calls may have",
       value: free,
       onText: (text) => change({ free: text }),
-      hint: "such as input.note; by default none",
+      hint: "such as input.memo; by default none",
     }),
     h(
       Tick,
