@@ -237,8 +237,11 @@ const scenarios: readonly Scenario[] = [
       }
       const [shown] = (await ask(desk, "/stop")).json.stops;
       assert.deepEqual([shown.scope, shown.written], [{ tools: ["pay.send", "pay.out"] }, { tools: ["pay.send"] }]);
+      const last = moved.replaceAll("pay.out", "pay.old").replace("aliases: [pay.old]", "aliases: [pay.x]");
+      assert.equal((await reload(desk, last)).status, 200);
+      assert.match((await desk.asks(as("pay.old", small))).reason, /stopped/, "an alias is the tool's only name now");
       assert.equal((await desk.operates("/admin/stop/lift", { scope: { tools: ["pay.send"] } })).status, 200);
-      assert.equal(await verdictOf(desk, as("pay.out", small)), "ALLOW");
+      assert.equal(await verdictOf(desk, as("pay.old", small)), "ALLOW");
       await assertLedgerHolds(desk);
     },
     defect: { within: "completeStops", first: "return [];" },

@@ -41,7 +41,7 @@ await runShared("another person", [
       const { id } = await parked(other, agent);
       const own = await other.decides("bob", id, "approve");
       const says =
-        "bob made or changed the key that asked for it within a day before, so another person must decide it";
+        "bob made or changed the key that asked for it within a day before, so another person must approve it";
       assert.deepEqual(detailOf(own), [403, "self-approval", says]);
       assert.equal((await other.decides("anna", id, "approve")).json.status, "approved", "control: another person");
       assert.equal((await check(other, naming(id), { authorization: `Bearer ${agent}` })).json.verdict, "ALLOW");
@@ -53,7 +53,7 @@ await runShared("another person", [
     run: async (one, other) => {
       const agent = await made(one, { name: "annas-agent", scopes: ["check"], person: "anna" });
       const { id } = await parked(other, agent);
-      const says = "anna asked for this call, so another person must decide it";
+      const says = "anna asked for this call, so another person must approve it";
       assert.deepEqual(detailOf(await other.decides("anna", id, "approve")), [403, "self-approval", says]);
       assert.equal((await one.operates("/admin/keys/annas-agent/update", { person: "bob" })).status, 200);
       assert.deepEqual(detailOf(await other.decides("anna", id, "approve")), [403, "self-approval", says]);
@@ -78,7 +78,7 @@ await runShared("another person", [
       const body = JSON.stringify({ hash: hash ?? shown.json.hash });
       const own = await ask(other, `/approvals/${id}/approve`, { method: "POST", headers, body });
       const says =
-        "bob, who made or changed the key of cleo within a day, asked for this call, so another person must decide it";
+        "bob, as whose voice the new key of cleo counts, asked for this call, so another person must approve it";
       assert.deepEqual(detailOf(own), [403, "self-approval", says]);
     },
     defect: { within: "KeyRing.#voicesOf", find: "makersOf(held?.changes ?? [], at)", put: "[]" },

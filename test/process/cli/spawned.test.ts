@@ -92,7 +92,7 @@ function rowsOf({ desk, contract, call, receipt, waiting, own }: Place): Readonl
     "approvals approve": { words: [first, ...anna], stdout: /^apr_\S+ is approved \(row \d+ records it\)\n$/ },
     "approvals deny": { words: [second, "--comment", "no", ...anna], stdout: /^apr_\S+ is denied / },
     "approvals cancel": { words: [third, ...anna], stdout: /^apr_\S+ is cancelled\n$/ },
-    stop: { words: ["--why", "a test"], stdout: /^stopped every call; row \d+ records it\n$/ },
+    stop: { words: ["--why", "a test"], stdout: /^stopped every call; row \d+ records it\n1 approval is cancelled\n$/ },
     hook: {
       words: ["--agent", "claude-code"],
       input: "{",

@@ -27,8 +27,8 @@ export interface Grant {
   readonly most?: readonly string[];
   readonly least?: readonly string[];
   /**
-   * Members of the input that the source lacks and that a call may have all the same, with all that is in them; and facts
-   * that may differ. Undefined in an old grant, whose calls may have any such member.
+   * Members of the input that the source lacks and that a call may have all the same, with all that is in them; members that
+   * the contract does not bind; and facts that may differ. Undefined in an old grant, whose calls may have any such member.
    */
   readonly free?: readonly string[];
   readonly uses: number;

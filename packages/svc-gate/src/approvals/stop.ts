@@ -109,9 +109,10 @@ export function withStopAct({ acts, active }: Stops, recorded: RecordedStopAct):
   const { seq, at, act } = recorded;
   const others = active.filter((stop) => !isSameStop(stop, act));
   const { person, scope: written, why, root } = act;
-  const set =
-    act.act === "stop.set" ? [{ row: seq, at, person, scope: wholeScope(written, act.also), written, why, root }] : [];
-  return { acts: [...acts, recorded], active: [...others, ...set] };
+  if (act.act === "stop.lift") return { acts: [...acts, recorded], active: others };
+  const first = active.find(({ row }) => row === act.of)?.at ?? at; // more names do not make a stop younger
+  const set = { row: seq, at: first, person, scope: wholeScope(written, act.also), written, why, root };
+  return { acts: [...acts, recorded], active: [...others, set] };
 }
 
 /** Is it the stop of this written scope, and has the same ledger set it? */

@@ -9,8 +9,8 @@ interface GrantBoundsProps {
 export function GrantBounds({ of }: GrantBoundsProps): JSX.Element {
   const bounds = [
     ["The same in each call", of.pins],
-    ["At most as in the call that it is from", [...of.sums, ...of.most]],
-    ["At least as in that call", of.least],
+    ["At most as in the source call", [...of.sums, ...of.most]],
+    ["At least as in the source call", of.least],
   ] as const;
   return h(
     "p",

@@ -44,7 +44,7 @@ export interface DecidedByPersons extends Pick<Approval, "at" | "key"> {
   readonly asking: Pick<Approval["asking"], "needs">;
 }
 
-/** Is the vote one as whose voice the key also asked for the call? */
+/** Does the voter share a voice with the key that asked? */
 export function isOwnCall(voter: Voter, { at, key }: Pick<Approval, "at" | "key">, deciders: Deciders): boolean {
   return sharedVoice(voter, deciders.asker(key, at)) !== undefined;
 }
@@ -77,9 +77,9 @@ export function voterFor(
 
 /** @param isAsker true if the shared voice is that of the asking key's person */
 function ownCall(person: string, shared: string, isAsker: boolean): Refusal {
-  const votes = person === shared ? person : `${shared}, who made or changed the key of ${person} within a day,`;
+  const votes = person === shared ? person : `${shared}, as whose voice the new key of ${person} counts,`;
   const asks = isAsker ? "asked for this call" : "made or changed the key that asked for it within a day before";
-  return refuse("self-approval", `${votes} ${asks}, so another person must decide it`);
+  return refuse("self-approval", `${votes} ${asks}, so another person must approve it`);
 }
 
 function noVoter(key: string): Refusal {

@@ -262,7 +262,7 @@ export class KeyRing {
     return { person, groups, makers: makersOf(held.changes, at) };
   }
 
-  /** As whose voices a key counts that makes another key at a time. */
+  /** The voices of a key at the time when it makes or changes another key. */
   #voicesOf(id: string, at: number): readonly string[] {
     const held = this.#held.get(id);
     return [held?.record.person ?? `key ${id}`, ...makersOf(held?.changes ?? [], at)];

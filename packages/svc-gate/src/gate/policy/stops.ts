@@ -220,8 +220,8 @@ function lostStops({ active }: Stops, root: Stops, [first]: readonly RecordedSto
 }
 
 /**
- * Gives each stop in force the names that its tools have in a contract that is about to be replaced: the next contract may
- * take them away.
+ * Gives each stop in force the names that its tools have in a contract that is about to be replaced, where the next one takes
+ * them away: the own names, and an alias that becomes the tool's only name.
  *
  * @returns the approvals that ended, or lost their votes
  */
@@ -229,10 +229,12 @@ export async function completeStops(
   transaction: AppendTransaction,
   at: number,
   { contract, mode, policySet }: ActivePolicy,
+  next: Pick<PolicySet, "tools">,
 ): Promise<readonly Approval[]> {
   const changed = new Map<number, Approval>();
   for (const { person, root, row, scope, why, written } of transaction.stops.active) {
-    const more = ownNames(scope, policySet);
+    const own = ownNames(scope, policySet);
+    const more = [...own, ...renamedIn(wholeScope(scope, own), policySet, next)];
     const set = transaction.stops.acts.findLast(({ seq }) => seq === row)?.act;
     if (more.length === 0 || set?.act !== "stop.set") continue;
     const { approvals, also = [], root_at: rootAt } = set;
@@ -241,6 +243,15 @@ export async function completeStops(
     for (const approval of transaction.change({ ...event, at, contract, mode })) changed.set(approval.row, approval);
   }
   return [...changed.values()];
+}
+
+/** The aliases of a scope's tools that are tools of the next contract, which lacks these tools. */
+function renamedIn(scope: StopScope, { aliases }: Names, { tools }: Pick<PolicySet, "tools">): readonly string[] {
+  if (scope === "all" || !("tools" in scope)) return [];
+  return [...aliases].flatMap(([alias, own]) => {
+    const isRenamed = scope.tools.includes(own) && !tools.has(own) && tools.has(alias);
+    return isRenamed && !scope.tools.includes(alias) ? [alias] : [];
+  });
 }
 
 /** A key belongs to the ledger on which it asks, so a stop of a key or a session is for that ledger alone. */

@@ -366,7 +366,7 @@ export class Gate implements AdminEvents {
       const folded = await alignCounters(next.policySet, ledger, transaction, ahead);
       const changed = !agrees(before, next);
       if (changed) {
-        ended.push(...(await completeStops(transaction, at, this.policy)));
+        ended.push(...(await completeStops(transaction, at, this.policy, next.policySet)));
         const now = inForceJson(next);
         const body = { before: inForceJson(before), now, ...(wanted.setting && { setting: wanted.setting }) };
         transaction.change({

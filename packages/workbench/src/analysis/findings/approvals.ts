@@ -162,7 +162,7 @@ function driftFindings({ id, document, places }: RuleOnTools): readonly Finding[
     ),
   );
   if (moves) return [];
-  return [unused(drift.span, written.span, `\`${shortName(id)}\` reads no numeric fact that its pins leave free`)];
+  return [unused(drift.span, written.span, `\`${shortName(id)}\` reads no numeric fact outside \`pins\` and \`free\``)];
 }
 
 function unused(span: Span, within: Span, why: string): Finding {
