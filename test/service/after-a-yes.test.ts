@@ -21,6 +21,7 @@ platform:
     owner: { type: object, properties: { name: { type: string }, level: { type: number } } }
     balance: { type: string }
     customer: { type: string }
+    limit: { type: [number, "null"] }
 tools:
   buy:
     input:
@@ -40,7 +41,7 @@ rules:
       || "eve" in platform.?payees.orValue([]) || (has(platform.owner) && has(platform.owner.level) && platform.owner.level > 5)
     verdict: ESCALATE
     approval: { drift: 1 }
-    reason: "the price is {platform.?price}, the balance {platform.?balance}"
+    reason: "the price is {platform.?price}, the balance {platform.?balance}, the limit {platform.?limit}"
 `;
 
 const facts = {
@@ -99,6 +100,28 @@ const wider: Readonly<Record<string, string>> = {
 };
 
 await runShared("after a yes", [
+  {
+    rule: "[P12] a fact that may be null is the same null, or a person is asked again; the gate serves on",
+    options: { contract },
+    run: async (one, other) => {
+      for (const [seen, now, verdict] of [
+        [null, null, "ALLOW"],
+        [5, 5.5, "ALLOW"],
+        [null, 5, "ESCALATE"],
+        [5, null, "ESCALATE"],
+        [null, undefined, "ESCALATE"],
+        [undefined, null, "ESCALATE"],
+      ] as const) {
+        const id = await approved(one, buy({ limit: seen }));
+        const answer = await other.asks(naming(id, buy({ limit: now })));
+        assert.equal(answer.verdict, verdict, `${seen} ${now}`);
+        if (verdict !== "ESCALATE") continue;
+        const until = Date.now() + 1; // short wait: the denial must not block the next case
+        await other.decides("anna", answer.approval.id, "deny", { until });
+      }
+    },
+    defect: { within: "isNoRisk", find: 'before === "null" || text === "null"', put: "false" },
+  },
   {
     rule: "[P12] a fact that the rule or its reason reads is what the person saw, or near it, or a person is asked again",
     options: { contract },

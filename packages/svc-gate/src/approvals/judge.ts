@@ -161,6 +161,7 @@ function isNoRisk(now: Shown, shown: Shown): boolean {
   const facts = Object.entries(now.facts).every(([path, [text, drift]]) => {
     const before = shown.facts[path]?.[0];
     if (before === undefined || before === null || text === null || drift === null) return before === text;
+    if (before === "null" || text === "null") return before === text; // a number or null: null has no distance
     return !isAbove(distance(text, before), drift);
   });
   return counters && facts;
