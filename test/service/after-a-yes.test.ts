@@ -99,25 +99,84 @@ const wider: Readonly<Record<string, string>> = {
   "free is new": contract.replace("{ drift: 1 }", "{ drift: 1, free: [platform.vip] }"),
 };
 
+/** Names with a dot or a hyphen; one of them looks like the path of another fact. */
+const oddNames = `contract: pay
+platform:
+  type: object
+  properties:
+    "p.q": { type: string }
+    p: { type: object, properties: { q: { type: string } } }
+    "pin.x": { type: string }
+    free-x: { type: string }
+tools:
+  buy:
+    input:
+      type: object
+      required: [pieces]
+      additionalProperties: false
+      properties: { pieces: { type: number }, x-note: { type: string }, "x.note": { type: string } }
+    approval: { unbound: [input.x-note] }
+    otherwise: ALLOW
+rules:
+  - rule: dear
+    on: buy
+    when: >-
+      !platform.present || platform[?"p.q"].orValue("") == "hot" || platform[?"free-x"].orValue("") == "hot" || input.pieces > 5
+    verdict: ESCALATE
+    approval: { pins: ['platform["pin.x"]'], free: [platform.free-x] }
+    reason: "a dear thing"
+`;
+const odd = { "p.q": "hot", p: { q: "cold" }, "pin.x": "a", "free-x": "cold" };
+const oddBuy = (over: object | null = {}, input: object = {}): object => ({
+  tool_name: "buy",
+  tool_input: { pieces: 6, ...input },
+  session_id: "s1",
+  ...(over !== null && { platform_state: { ...odd, ...over } }),
+});
+
 await runShared("after a yes", [
+  {
+    rule: "[P9, P12] odd names of facts and members, and whether there are facts at all, are bound like any other",
+    options: { contract: oddNames },
+    run: async (one, other) => {
+      const { approval } = await one.asks(oddBuy());
+      const { json } = await one.as("anna", `/approvals/${approval.id}`);
+      assert.deepEqual(json.may_differ, ['input."x-note"', 'platform."free-x"']);
+      const cases = [
+        [{}, {}, {}, "ALLOW"],
+        [{}, { p: { q: "hot" } }, {}, "ALLOW"],
+        [{}, { "free-x": "hot" }, { "x-note": "another" }, "ALLOW"],
+        [{}, { "p.q": "cold" }, {}, "ESCALATE"],
+        [{}, { "pin.x": "b" }, {}, "ESCALATE"],
+        [{}, {}, { "x.note": "another" }, "ESCALATE"],
+        [null, null, {}, "ALLOW"],
+        [null, { "p.q": undefined, "pin.x": undefined }, {}, "ESCALATE"],
+      ] as const;
+      for (const [index, [seen, now, input, verdict]] of cases.entries()) {
+        const pieces = 7 + index;
+        const id = await approved(one, oddBuy(seen, { pieces }));
+        const answer = await other.asks(naming(id, oddBuy(now, { pieces, ...input })));
+        assert.equal(answer.verdict, verdict, JSON.stringify(now));
+      }
+    },
+    defect: { within: "askedPath", find: 'core.root === "platform.present"', put: "false" },
+  },
   {
     rule: "[P12] a fact that may be null is the same null, or a person is asked again; the gate serves on",
     options: { contract },
     run: async (one, other) => {
-      for (const [seen, now, verdict] of [
+      const cases = [
         [null, null, "ALLOW"],
         [5, 5.5, "ALLOW"],
         [null, 5, "ESCALATE"],
         [5, null, "ESCALATE"],
         [null, undefined, "ESCALATE"],
         [undefined, null, "ESCALATE"],
-      ] as const) {
-        const id = await approved(one, buy({ limit: seen }));
-        const answer = await other.asks(naming(id, buy({ limit: now })));
+      ] as const;
+      for (const [pieces, [seen, now, verdict]] of cases.entries()) {
+        const id = await approved(one, buy({ limit: seen }, { pieces }));
+        const answer = await other.asks(naming(id, buy({ limit: now }, { pieces })));
         assert.equal(answer.verdict, verdict, `${seen} ${now}`);
-        if (verdict !== "ESCALATE") continue;
-        const until = Date.now() + 1; // short wait: the denial must not block the next case
-        await other.decides("anna", answer.approval.id, "deny", { until });
       }
     },
     defect: { within: "isNoRisk", find: 'before === "null" || text === "null"', put: "false" },
@@ -126,15 +185,13 @@ await runShared("after a yes", [
     rule: "[P12] a fact that the rule or its reason reads is what the person saw, or near it, or a person is asked again",
     options: { contract },
     run: async (one, other) => {
-      for (const change of changes) {
-        const id = await approved(one, buy());
-        const { verdict, approval, reason } = await other.asks(naming(id, buy(change)));
+      for (const [pieces, change] of changes.entries()) {
+        const id = await approved(one, buy({}, { pieces }));
+        const { verdict, approval, reason } = await other.asks(naming(id, buy(change, { pieces })));
         const isHarmless = verdict === "ALLOW" && approval?.status === undefined;
         assert.ok(!isHarmless, reason);
         if (verdict === "ESCALATE") assert.notEqual(approval.id, id, JSON.stringify(change));
         else assert.fail(`${JSON.stringify(change)}: ${verdict} ${reason}`);
-        const until = Date.now() + 1; // short wait: the denial must not block the next case
-        await other.decides("anna", approval.id, "deny", { until });
       }
     },
     defect: { within: "isNoRisk", find: "drift === null", put: "false" },

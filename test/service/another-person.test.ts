@@ -105,6 +105,44 @@ await runShared("another person", [
     defect: { within: "voterFor", find: "shared !== undefined && isYes", put: "shared !== undefined" },
   },
   {
+    rule: "[P4] a grant is not the voice of the person who had the asking key then, or has it now",
+    options: { contract: payments.replace("{ by: [finance] }", "{ by: [finance], grants: { at_most: 1h, uses: 9 } }") },
+    run: async (one, other) => {
+      const key = await made(one, { name: "agent", scopes: ["check"], person: "anna" });
+      const { id } = await parked(other, key);
+      const { json: card } = await other.as("anna", `/approvals/${id}`);
+      const grant = { approval: id, hash: card.hash, amounts: { "input.amount": 90_000 } };
+      const granted = await other.as("bob", "/grants", grant);
+      assert.equal(granted.status, 201, granted.text);
+      const grantId = granted.json.id as string;
+      const asks = async (): Promise<string> =>
+        (await check(other, large, { authorization: `Bearer ${key}` })).json.verdict;
+      const toPerson = async (person: string): Promise<void> => {
+        assert.equal((await one.operates("/admin/keys/agent/update", { person })).status, 200);
+      };
+      const hashOnce = async (status: string): Promise<string> => {
+        const end = performance.now() + other.patienceMs;
+        for (;;) {
+          const { grants } = (await other.as("anna", "/grants")).json;
+          if (grants[0]?.status === status) return grants[0].hash;
+          if (performance.now() > end) return assert.fail(`the grant never was ${status}`);
+          await wait(20);
+        }
+      };
+      assert.equal(await asks(), "ALLOW", "control: bob's yes counts for anna's agent");
+      await toPerson("bob");
+      const shownHash = await hashOnce("pending");
+      assert.equal(await asks(), "ESCALATE", "now it is bob's own agent");
+      const own = await other.as("anna", `/grants/${grantId}/approve`, { hash: shownHash });
+      const says = "anna asked for this call, so another person must approve it";
+      assert.deepEqual(detailOf(own), [403, "self-approval", says], "anna's agent asked for the call of the grant");
+    },
+    defect: [
+      { within: "decidedGrant", find: "grant.asked ?? grant.at", put: "again" },
+      { within: "sharedVoice", find: "[at, again ?? at]", put: "[at]" },
+    ],
+  },
+  {
     rule: "[P14] a key that has the scope admin beside approve decides nothing, and the refusal says why",
     run: async (one, other) => {
       const both = await made(one, { name: "both", scopes: ["approve", "admin"], person: "anna", groups: ["finance"] });

@@ -1,11 +1,12 @@
 /**
  * Goal: a grant binds what the person saw: members that the call lacked stay absent, and what the rule reads does not become worse
- * (findings P3 and P12). Method: scenarios against a gate over HTTP; verification accepts each ledger. Positive control:
- * the same scenario fails on a gate with a planted defect.
+ * (findings P3 and P12), whatever the names of members are. Method: a person makes grants at one gate, and calls meet them at
+ * another. Positive control: a gate with a planted defect.
  */
 import assert from "node:assert/strict";
-import { assertLedgerHolds, large, payments, runScenarios, type Desk } from "../support/approvals.ts";
+import { large, payments, type Desk } from "../support/approvals.ts";
 import type { Answer } from "../support/gate.ts";
+import { runShared } from "../support/shared-scenarios.ts";
 
 const hourMs = 3_600_000;
 
@@ -35,7 +36,7 @@ async function verdictOf(desk: Desk, call: object): Promise<string> {
   return (await desk.asks(call)).verdict;
 }
 
-runScenarios("members that the call of a grant lacks", [
+await runShared("members that the call of a grant lacks", [
   {
     rule: "R9: a person must type the amount, and only for numbers that a counter adds up",
     options: { contract: open },
@@ -49,14 +50,14 @@ runScenarios("members that the call of a grant lacks", [
   {
     rule: "[P3] a member that the call lacked stays absent, at every depth",
     options: { contract: open },
-    run: async (desk) => {
+    run: async (desk, other) => {
       const own = { opts: { fast: true, a: {} }, list: [{ x: 1 }], "a.b": 1 };
       const { approval } = await desk.asks(paying(1200, { tool_input: own }));
       const { status, json, text } = await grants(desk, approval.id, {});
       assert.equal(status, 201, text);
-      assert.deepEqual(json.free, ['input."a.b"', "input.list", "input.note", "input.opts.fast"]);
+      assert.deepEqual(json.free, ['input."a.b"', "input.list", "input.note", "input.opts.a", "input.opts.fast"]);
       const covered = (input: object): Promise<string> =>
-        verdictOf(desk, paying(1100, { tool_input: { ...own, ...input } }));
+        verdictOf(other, paying(1100, { tool_input: { ...own, ...input } }));
       assert.equal(await covered({ opts: { fast: false, a: {} }, list: [], "a.b": 2 }), "ALLOW", "free members");
       for (const more of [
         { iban: "DE00" },
@@ -71,14 +72,13 @@ runScenarios("members that the call of a grant lacks", [
         { Opts: { fast: true } },
       ])
         assert.equal(await covered(more), "ESCALATE", JSON.stringify(more));
-      await assertLedgerHolds(desk);
     },
     defect: { within: "hasNewMember", first: "return false;" },
   },
   {
     rule: "[P3] a person can free a member that the call lacks, and the grant lists it; other members stay bound",
     options: { contract: open },
-    run: async (desk) => {
+    run: async (desk, other) => {
       const { approval } = await desk.asks(paying(1200, { tool_input: { opts: { fast: true } } }));
       for (const [free, says] of [
         [["input.to"], 'a grant cannot free "input.to": it is bound, or it holds a member that is'],
@@ -95,24 +95,23 @@ runScenarios("members that the call of a grant lacks", [
       assert.deepEqual(json.free, expected);
       const [shown] = (await desk.as("anna", "/grants")).json.grants;
       assert.deepEqual(shown.free, expected);
-      const covered = (input: object): Promise<string> => verdictOf(desk, paying(1100, { tool_input: input }));
+      const covered = (input: object): Promise<string> => verdictOf(other, paying(1100, { tool_input: input }));
       assert.equal(await covered({ memo: { a: { b: 1 } }, opts: { more: [1] } }), "ALLOW");
       assert.equal(await covered({ memos: 1 }), "ESCALATE");
-      await assertLedgerHolds(desk);
     },
     defect: { within: "hasNewMember", find: "!isAmong(path, free)", put: "true" },
   },
   {
     rule: "[P3] a person can pin a member that the call lacks, as an absent fact",
     options: { contract: open },
-    run: async (desk) => {
+    run: async (desk, other) => {
       const { approval } = await desk.asks(large);
       const { status, text } = await grants(desk, approval.id, { pins: ["input.iban", "platform.vip"] });
       assert.equal(status, 201, text);
-      assert.equal(await verdictOf(desk, paying(1100)), "ALLOW");
-      assert.equal(await verdictOf(desk, paying(1100, { tool_input: { iban: "DE00" } })), "ESCALATE");
+      assert.equal(await verdictOf(other, paying(1100)), "ALLOW");
+      assert.equal(await verdictOf(other, paying(1100, { tool_input: { iban: "DE00" } })), "ESCALATE");
       const vip = { platform_state: { wallet: "w", vip: true } };
-      assert.equal(await verdictOf(desk, paying(1100, vip)), "ESCALATE");
+      assert.equal(await verdictOf(other, paying(1100, vip)), "ESCALATE");
     },
     defect: { within: "pinDigest", find: "text ?? null", put: "text ?? Math.random()" },
   },
@@ -151,27 +150,39 @@ const buy = (input: object = {}, facts: object = {}): object => ({
   platform_state: { price: 50, vip: false, trust: 5, note: "n", now: 1, ...facts },
 });
 
-runScenarios("what the rule of a grant reads", [
+await runShared("what the rule of a grant reads", [
   {
     rule: "[P3] a person who mistypes a member is told so, where the schema closes the input",
     options: { contract: buying },
     run: async (desk) => {
       const { approval } = await desk.asks(buy());
       for (const [grant, says] of [
-        [{ pins: ["input.colr"] }, 'a call of the tool cannot have "input.colr"; did you mean "input.color"?'],
+        [
+          { pins: ["input.colr"] },
+          'neither the call nor a schema of its tool has "input.colr"; did you mean "input.color"?',
+        ],
+        [
+          { pins: ["input.color.name"] },
+          'neither the call nor a schema of its tool has "input.color.name"; did you mean "input.color"?',
+        ],
+        [
+          { pins: ["platform.vipp"] },
+          'neither the call nor a schema of its tool has "platform.vipp"; did you mean "platform.vip"?',
+        ],
         [{ free: ["input.account"] }, 'a call of the tool cannot have "input.account"'],
-        [{ pins: ["input.memo.text"] }, undefined],
+        [{ free: ["input.memo.text"] }, 'a call of the tool cannot have "input.memo.text"'],
+        [{ pins: ["input.memo", "platform.trust"] }, undefined],
       ] as const) {
         const { status, json } = await grants(desk, approval.id, { amounts: {}, ...grant });
         assert.deepEqual([status, json.detail], says === undefined ? [201, undefined] : [422, says]);
       }
     },
-    defect: { within: "mayHave", first: "return true;" },
+    defect: { within: "hopeIn", first: 'return "named";' },
   },
   {
     rule: "[P12] numbers move only to the safe side, and texts, truth values and absent members stay as they were",
     options: { contract: buying },
-    run: async (desk) => {
+    run: async (desk, other) => {
       const { approval } = await desk.asks(buy());
       const { json: card } = await desk.as("anna", `/approvals/${approval.id}`);
       assert.deepEqual(card.grants_allowed, {
@@ -198,7 +209,7 @@ runScenarios("what the rule of a grant reads", [
         buy({}, { trust: 6 }),
         buy({}, { note: "another", now: 2 }),
       ])
-        assert.equal(await verdictOf(desk, call), "ALLOW", JSON.stringify(call));
+        assert.equal(await verdictOf(other, call), "ALLOW", JSON.stringify(call));
       for (const call of [
         buy({ pieces: 4 }),
         buy({ pieces: -3 }, { price: -50 }),
@@ -211,39 +222,147 @@ runScenarios("what the rule of a grant reads", [
         buy({ rebate: 10 }),
         buy({ memo: "of a stranger" }),
       ])
-        assert.equal(await verdictOf(desk, call), "ESCALATE", JSON.stringify(call));
-      await assertLedgerHolds(desk);
+        assert.equal(await verdictOf(other, call), "ESCALATE", JSON.stringify(call));
     },
     defect: { within: "isBounded", first: "return true;" },
   },
   {
     rule: "[P12] a grant from a call with a negative number binds every number that its rule reads",
     options: { contract: buying },
-    run: async (desk) => {
+    run: async (desk, other) => {
       const { approval } = await desk.asks(buy({ pieces: -3 }, { price: -50 }));
       const { json: card } = await desk.as("anna", `/approvals/${approval.id}`);
       assert.equal((await desk.as("anna", "/grants", { approval: approval.id, hash: card.hash })).status, 201);
-      assert.equal(await verdictOf(desk, buy({ pieces: -3 }, { price: -50 })), "ALLOW");
+      assert.equal(await verdictOf(other, buy({ pieces: -3 }, { price: -50 })), "ALLOW");
       for (const [pieces, price] of [
         [-4, -50],
         [-3, -51],
         [-3, -49],
         [-2.5, -50],
       ] as const)
-        assert.equal(await verdictOf(desk, buy({ pieces }, { price })), "ESCALATE", `${pieces} ${price}`);
+        assert.equal(await verdictOf(other, buy({ pieces }, { price })), "ESCALATE", `${pieces} ${price}`);
     },
     defect: { within: "isBounded", find: "isFirm || isNegative(value)", put: "false" },
   },
   {
     rule: "[P12] a text that the rule reads is bound, and the person need not pin it",
     options: { contract: buying },
-    run: async (desk) => {
+    run: async (desk, other) => {
       const { approval } = await desk.asks(buy({ color: "gold", pieces: 1 }));
       const { json: card } = await desk.as("anna", `/approvals/${approval.id}`);
       assert.equal((await desk.as("anna", "/grants", { approval: approval.id, hash: card.hash })).status, 201);
-      assert.equal(await verdictOf(desk, buy({ color: "gold", pieces: 1 })), "ALLOW");
-      assert.equal(await verdictOf(desk, buy({ color: "red", pieces: 1 }, { vip: true })), "ESCALATE");
+      assert.equal(await verdictOf(other, buy({ color: "gold", pieces: 1 })), "ALLOW");
+      assert.equal(await verdictOf(other, buy({ color: "red", pieces: 1 }, { vip: true })), "ESCALATE");
     },
     defect: { within: "ApprovableCall.#offer", find: 'bound("same")', put: "[]" },
+  },
+]);
+
+/** Names with a dot or a hyphen, and an empty one; some of them look like the path of another member. */
+const oddNames = `contract: pay
+platform:
+  type: object
+  required: [side]
+  properties:
+    side: { type: number }
+    "p.q": { type: string }
+    p: { type: object, properties: { q: { type: string } } }
+    vip-list: { type: string }
+tools:
+  trade:
+    input:
+      type: object
+      additionalProperties: false
+      required: [qty]
+      properties:
+        qty: { type: number }
+        x-to: { type: string }
+        "": { type: string }
+        "a.b": { type: string }
+        x-memo: { type: string }
+        a: { type: object, properties: { b: { type: string } }, additionalProperties: false }
+    requires: platform.present
+    otherwise: ALLOW
+    approval: { unbound: [input.x-memo] }
+rules:
+  - rule: big
+    on: trade
+    when: >-
+      platform.side * input.qty < -100 || platform[?"p.q"].orValue("") == "hot" || platform[?"vip-list"].orValue("") == "hot"
+      || input[?"a.b"].orValue("") == "hot" || (session.present && input.qty < 5) || platform.side > 1000
+    verdict: ESCALATE
+    approval: { by: [finance], grants: { at_most: 1h, uses: 50, pin: [input.x-to] } }
+    reason: "a big trade"
+`;
+
+const trade = (input: object = {}, facts: object = {}, session = "s1"): object => ({
+  tool_name: "trade",
+  tool_input: { qty: 60, "x-to": "bob", "": "e", a: { b: "cold" }, ...input },
+  ...(session !== "" && { session_id: session }),
+  platform_state: { side: -2, p: { q: "cold" }, ...facts },
+});
+
+await runShared("names and signs in what a grant binds", [
+  {
+    rule: "[P3, P12] the spelling that the card shows of an odd name binds this member, and no other one",
+    options: { contract: oddNames },
+    run: async (desk, other) => {
+      const { approval } = await desk.asks(trade());
+      const { json: card } = await desk.as("anna", `/approvals/${approval.id}`);
+      const { free, pins } = card.grants_allowed;
+      assert.deepEqual(free, ['input.""', "input.a.b", 'input."x-memo"'].toSorted());
+      assert.deepEqual(
+        pins,
+        [
+          'input."a.b"',
+          'input."x-to"',
+          'platform."p.q"',
+          'platform."vip-list"',
+          "platform.side",
+          "has(session)",
+        ].toSorted(),
+      );
+      for (const pin of ['input.""', 'input["a"].b']) {
+        const { status, json, text } = await grants(desk, approval.id, { amounts: {}, pins: [pin] });
+        assert.equal(status, 201, text);
+        assert.ok(!json.free.includes(pin) && json.free.length === 2, text);
+      }
+      await Promise.all(
+        (await desk.as("anna", "/grants")).json.grants.map(({ id }: { readonly id: string }) =>
+          desk.as("anna", `/grants/${id}/revoke`, {}),
+        ),
+      );
+      const { status, text } = await grants(desk, approval.id, { amounts: {}, any_session: true });
+      assert.equal(status, 201, text);
+      for (const call of [
+        trade(),
+        trade({ "": "f", a: { b: "warm" } }),
+        trade({ "x-memo": "another" }),
+        trade({}, { p: { q: "hot" } }),
+        trade({}, {}, "s2"),
+      ])
+        assert.equal(await verdictOf(other, call), "ALLOW", JSON.stringify(call));
+      for (const call of [
+        trade({ "x-to": "eve" }),
+        trade({ "a.b": "hot" }),
+        trade({}, { "p.q": "hot" }),
+        trade({}, { "vip-list": "hot" }),
+        trade({}, {}, ""),
+      ])
+        assert.equal(await verdictOf(other, call), "ESCALATE", JSON.stringify(call));
+    },
+    defect: { within: "memberBelow", find: String.raw`/^\w+$/.test(name) ? name : JSON.stringify(name)`, put: "name" },
+  },
+  {
+    rule: "[P12] a factor that is negative and stays the same binds the other factor too",
+    options: { contract: oddNames },
+    run: async (desk, other) => {
+      const { approval } = await desk.asks(trade());
+      const { status, text } = await grants(desk, approval.id, { amounts: {} });
+      assert.equal(status, 201, text);
+      assert.equal(await verdictOf(other, trade()), "ALLOW");
+      for (const qty of [61, 1e9]) assert.equal(await verdictOf(other, trade({ qty })), "ESCALATE", `${qty}`);
+    },
+    defect: { within: "isBounded", find: "Object.keys(pins)", put: "[]" },
   },
 ]);

@@ -1,4 +1,13 @@
-import { decimalText, Decimal, findMembers, type Json, type JsonObject } from "../wire/mod.ts";
+import {
+  Decimal,
+  decimalText,
+  findMembers,
+  isPartOf,
+  memberBelow,
+  pathNames,
+  type Json,
+  type JsonObject,
+} from "../wire/mod.ts";
 import { plain } from "./decimals.ts";
 
 /** A call, as an approval is bound to it. */
@@ -60,50 +69,58 @@ function textOf(value: Json, path: string, unbound: ReadonlySet<string>, numberT
   // Members inside lists have no path, so they are always bound.
   if (value instanceof Map) {
     const members = value as JsonObject;
-    const names = [...members.keys()].filter((name) => !unbound.has(`${path}.${name}`)).toSorted();
-    const texts = names.map(
-      (name) => `${JSON.stringify(name)}:${textOf(members.get(name) ?? null, `${path}.${name}`, unbound, numberText)}`,
-    );
+    const paths = [...members.keys()].map((name) => [name, memberBelow(path, name)] as const);
+    const texts = paths
+      .filter(([, member]) => !unbound.has(member))
+      .toSorted(([one], [other]) => (one < other ? -1 : 1))
+      .map(
+        ([name, member]) => `${JSON.stringify(name)}:${textOf(members.get(name) ?? null, member, unbound, numberText)}`,
+      );
     return `{${texts.join(",")}}`;
   }
   const items = value as readonly Json[];
   return `[${items.map((item) => textOf(item, "", unbound, numberText)).join(",")}]`;
 }
 
+/** A call, as grants compare it. A part that was erased is undefined. */
+export interface ComparedCall {
+  readonly input: JsonObject | undefined;
+  readonly platform: JsonObject | null | undefined;
+  readonly session: string | null | undefined;
+}
+
 /**
  * The text of a whole member outside lists, such as `input.payee`, by which grants compare calls; of `has(input.payee)`,
- * whether the member is there. Numbers have the characters that were sent.
+ * whether the member is there, also of `has(platform)` and `has(session)`. Numbers have the characters that were sent.
  *
  * @returns undefined if the call does not have the member
  */
-export function memberText(
-  call: { readonly input: JsonObject | undefined; readonly platform: JsonObject | null | undefined },
-  member: string,
-): string | undefined {
+export function memberText(call: ComparedCall, member: string): string | undefined {
   const asked = askedMember(member);
+  if (asked === "platform" || asked === "session") return String((call[asked] ?? null) !== null);
   const value = memberOf(call, asked ?? member);
   if (asked !== undefined) return String(value !== undefined);
   return value === undefined ? undefined : textOf(value, "", new Set(), charactersOf);
 }
 
 /** Returns a number of a call as a decimal; undefined if it is not a number. */
-export function memberNumber(call: Parameters<typeof memberText>[0], member: string): string | undefined {
+export function memberNumber(call: ComparedCall, member: string): string | undefined {
   const value = memberOf(call, member);
   return typeof value === "number" || value instanceof Decimal ? plain(charactersOf(value)) : undefined;
 }
 
 /** A member of an input outside lists. */
 export interface InputMember {
-  /** Such as `input.opts.fast`. A name that is not a word is in quotes, so that no two members share a path. */
+  /** Such as `input.opts.fast`. */
   readonly path: string;
   /** Is it an object, whose members follow? */
   readonly isObject: boolean;
 }
 
-/** All members of an input, at every depth. */
+/** All members of an input, or of facts, at every depth. */
 export function inputMembers(input: JsonObject, of = "input"): readonly InputMember[] {
   return [...input].flatMap(([name, value]) => {
-    const path = `${of}.${/^\w+$/.test(name) ? name : JSON.stringify(name)}`;
+    const path = memberBelow(of, name);
     return value instanceof Map
       ? [{ path, isObject: true }, ...inputMembers(value as JsonObject, path)]
       : [{ path, isObject: false }];
@@ -112,7 +129,7 @@ export function inputMembers(input: JsonObject, of = "input"): readonly InputMem
 
 /** Is it one of these members, or a member of one of them? */
 export function isAmong(path: string, members: readonly string[]): boolean {
-  return members.some((member) => path === member || path.startsWith(`${member}.`));
+  return members.some((member) => isPartOf(path, member));
 }
 
 /** The name of a member's presence. */
@@ -125,8 +142,8 @@ export function askedMember(name: string): string | undefined {
   return /^has\((.*)\)$/.exec(name)?.[1];
 }
 
-function memberOf({ input, platform }: Parameters<typeof memberText>[0], member: string): Json | undefined {
-  const [root, ...path] = member.split(".");
+function memberOf({ input, platform }: ComparedCall, member: string): Json | undefined {
+  const [root, ...path] = pathNames(member) ?? [];
   let value: Json | undefined = root === "input" ? input : platform;
   for (const name of path) value = value instanceof Map ? (value as JsonObject).get(name) : undefined;
   return value;
@@ -137,7 +154,7 @@ export function factTexts(
   names: readonly string[],
   platformText: string | null,
 ): Readonly<Record<string, string | null>> {
-  const paths = names.map((name) => name.split(".").slice(1));
+  const paths = names.map((name) => (pathNames(name) ?? []).slice(1));
   const spans = platformText === null ? [] : findMembers(platformText, paths);
   return Object.fromEntries(
     names.map((name, index) => {

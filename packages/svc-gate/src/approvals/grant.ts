@@ -12,6 +12,8 @@ export interface Grant {
   readonly at: number;
   /** The row that asked for the call that it was made from. */
   readonly source: number;
+  /** When that row asked; absent in old grants. */
+  readonly asked?: number;
   readonly key: string;
   readonly tool: string;
   /** A keyed digest of the key and the session, in hex; null for every session of the key. */
@@ -44,6 +46,7 @@ export interface Grant {
 export interface GrantBody extends Pick<
   Grant,
   | "amounts"
+  | "asked"
   | "causes"
   | "free"
   | "key"
@@ -107,9 +110,9 @@ export function coveredAmounts(
 }
 
 /** Are the numbers that decided the rules no worse than in the source? A negative number binds all to be the same. */
-function isBounded({ most = [], least = [] }: Grant, call: GrantableCall, source: SourceCall): boolean {
+function isBounded({ most = [], least = [], pins }: Grant, call: GrantableCall, source: SourceCall): boolean {
   const members = [...most, ...least];
-  const isFirm = members.some((member) => isNegative(source.number(member) ?? "0"));
+  const isFirm = [...members, ...Object.keys(pins)].some((member) => isNegative(source.number(member) ?? "0"));
   return members.every((member, index) => {
     const [value, before] = [call.number(member), source.number(member)];
     if (value === undefined || before === undefined) return call.pin(member) === source.pin(member);

@@ -14,9 +14,9 @@ import { randomRuns } from "../../../support/random-test.ts";
 type Bounds = ReadonlyMap<string, Bound>;
 type BoundsOf = typeof boundsOf;
 
-function boundsIn(condition: string, of: BoundsOf = boundsOf): Bounds {
+function boundsIn(condition: string, of: BoundsOf = boundsOf, isFree: (path: string) => boolean = () => false): Bounds {
   const [rule] = compile(conditionText(condition)).tools.get("t")?.routes[0]?.rules ?? [];
-  return of(rule?.when ?? assert.fail(condition));
+  return of(rule?.when ?? assert.fail(condition), isFree);
 }
 
 const table: readonly (readonly [condition: string, bounds: Readonly<Record<string, Bound>>])[] = [
@@ -49,6 +49,7 @@ const table: readonly (readonly [condition: string, bounds: Readonly<Record<stri
   ["input.s in limits.names", { "input.s": "same" }],
   ["platform.wallet != input.s", { "platform.wallet": "same", "input.s": "same" }],
   ["tool == 't'", {}],
+  ["platform.present && session.present", { platform: "present", session: "present" }],
 ];
 
 const names = ["input.n", "platform.spent", "platform.price"] as const;
@@ -98,6 +99,13 @@ suite("bounds of a rule", () => {
     for (const [text, expected] of table) assert.deepEqual(Object.fromEntries(boundsIn(text)), expected, text);
   });
 
+  test("[P12] a number that may differ is not bound, and gives a factor no direction", () => {
+    const isFree = (path: string): boolean => path === "platform.spent";
+    const boundsOfFree = (text: string): unknown => Object.fromEntries(boundsIn(text, boundsOf, isFree));
+    assert.deepEqual(boundsOfFree("input.n + platform.spent > 5"), { "input.n": "most" });
+    assert.deepEqual(boundsOfFree("input.n * platform.spent > 5"), { "input.n": "same" });
+  });
+
   test("[P12] a call that the bounds call worse fires the rule too", (t) => {
     fc.assert(
       fc.property(cases, ([text, calls]) => {
@@ -108,7 +116,7 @@ suite("bounds of a rule", () => {
   });
 
   control("positive control: bounds that take every number for a growing risk are noticed", () => {
-    const wrong: BoundsOf = (core) => new Map([...boundsOf(core).keys()].map((name) => [name, "most"]));
+    const wrong: BoundsOf = (core, isFree) => new Map([...boundsOf(core, isFree).keys()].map((name) => [name, "most"]));
     const found = fc
       .sample(cases, { numRuns: 500, seed: 1 })
       .some(([text, calls]) => counterexample(text, calls, wrong));

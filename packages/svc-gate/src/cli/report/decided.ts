@@ -161,7 +161,7 @@ export class DecidedApprovals {
       ...columns([["rule", ...counts, "expired %", "median", "p90"], ...rows]),
       "  unvoted: expired without any vote; expired %: of those that ended; median and p90: the time until the decision",
       "  fast: votes and denials in less than 3 seconds; young: votes with keys made or changed less than a day before",
-      "  self: decisions of persons on their own calls, where the mandate permits it",
+      "  self: decisions of persons on their own calls: each no, and each yes where the mandate permits it",
       ...json.flatMap(alwaysText),
     ];
   }

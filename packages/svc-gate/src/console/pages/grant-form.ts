@@ -159,7 +159,7 @@ export function readGrantForm({ minutes, uses, pins, free, amounts, anySession }
       return `Say how much ${name} may be for all calls together.`;
   const numbers = Object.entries(amounts).map(([name, text]) => `${JSON.stringify(name)}:${text}`);
   const until = gateNow() + Number(minutes) * minuteMs;
-  const freed = free.split(",").map((name) => name.trim());
+  const freed = (free.match(/(?:"(?:[^"\\]|\\.)*"|[^,"])+/g) ?? []).map((name) => name.trim());
   const rest = JSON.stringify({
     until,
     uses: Number(uses),

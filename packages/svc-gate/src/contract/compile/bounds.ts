@@ -13,13 +13,27 @@ export type Bound = "least" | "most" | "present" | "same";
 type Direction = -1 | 0 | 1;
 
 /**
- * The members of `input` and `platform` that a condition reads, each with its bound. The bounds hold only for numbers
- * that are not negative: a call with others is bound to be the same.
+ * The members that a condition reads, each with its bound, without those that may differ. The bounds hold only for
+ * numbers that are not negative: a call with others is bound to be the same.
+ *
+ * @param isFree whether a member may differ
  */
-export function boundsOf(condition: Core): ReadonlyMap<string, Bound> {
+export function boundsOf(condition: Core, isFree: (path: string) => boolean): ReadonlyMap<string, Bound> {
   const found = new Map<string, Bound>();
-  visit(condition, 1, (path, bound) => found.set(path, mergedBound(found.get(path), bound)));
+  const read: Reading = {
+    isFree,
+    found: (path, bound) => {
+      if (!isFree(path)) found.set(path, mergedBound(found.get(path), bound));
+    },
+  };
+  visit(condition, 1, read);
   return found;
+}
+
+interface Reading {
+  readonly isFree: (path: string) => boolean;
+  /** Called for each read. */
+  readonly found: (path: string, bound: Bound) => void;
 }
 
 /** The bound that meets both. */
@@ -28,14 +42,13 @@ export function mergedBound(one: Bound | undefined, other: Bound): Bound {
   return other === "present" ? one : "same";
 }
 
-/** @param found called for each read */
-function visit(core: Core, direction: Direction, found: (path: string, bound: Bound) => void): void {
+function visit(core: Core, direction: Direction, read: Reading): void {
   const asked = askedPath(core);
   const path = asked ?? memberPath(core);
-  if (path !== undefined) return found(path, asked === undefined ? boundOf(core, direction) : "present");
-  const turns = turnsOf(core);
+  if (path !== undefined) return read.found(path, asked === undefined ? boundOf(core, direction) : "present");
+  const turns = turnsOf(core, read);
   for (const [index, part] of children(core).entries())
-    visit(part, (direction * (turns[index] ?? 0)) as Direction, found);
+    visit(part, (direction * (turns[index] ?? 0)) as Direction, read);
 }
 
 function boundOf({ type }: Core, direction: Direction): Bound {
@@ -44,7 +57,7 @@ function boundOf({ type }: Core, direction: Direction): Bound {
 }
 
 /** How the value of an expression moves with each of its operands. */
-function turnsOf(core: Core): readonly Direction[] {
+function turnsOf(core: Core, read: Reading): readonly Direction[] {
   switch (core.op) {
     case "and":
     case "or":
@@ -57,7 +70,7 @@ function turnsOf(core: Core): readonly Direction[] {
     case "call":
       return rising.has(core.entry.name) ? core.args.map(() => 1) : [];
     case "binary":
-      return binaryTurns(core);
+      return binaryTurns(core, read);
     default:
       return [];
   }
@@ -66,7 +79,10 @@ function turnsOf(core: Core): readonly Direction[] {
 /** Functions whose result rises with each argument. */
 const rising: ReadonlySet<string> = new Set(["orValue", "timestamp"]);
 
-function binaryTurns({ operator, left, right }: Core & { readonly op: "binary" }): readonly Direction[] {
+function binaryTurns(
+  { operator, left, right }: Core & { readonly op: "binary" },
+  { isFree }: Reading,
+): readonly Direction[] {
   switch (operator) {
     case ">":
     case ">=":
@@ -78,18 +94,20 @@ function binaryTurns({ operator, left, right }: Core & { readonly op: "binary" }
     case "+":
       return [1, 1];
     case "*":
-      return [isPositive(right) ? 1 : 0, isPositive(left) ? 1 : 0];
+      return [isPositive(right, isFree) ? 1 : 0, isPositive(left, isFree) ? 1 : 0];
     case "/":
-      return [isPositive(right) ? 1 : 0, isPositive(left) ? -1 : 0];
+      return [isPositive(right, isFree) ? 1 : 0, isPositive(left, isFree) ? -1 : 0];
     default:
       return [];
   }
 }
 
-/** Is it never negative, if no number that it reads is? */
-function isPositive(core: Core): boolean {
-  if (memberPath(core) !== undefined || core.op === "counter") return isNumber(core.type);
+/** Is it never negative, if no number that it reads from the call is, and none of these is free? */
+function isPositive(core: Core, isFree: Reading["isFree"]): boolean {
+  const path = memberPath(core);
+  if (path !== undefined) return isNumber(core.type) && !isFree(path);
+  const isAlso = (part: Core): boolean => isPositive(part, isFree);
   if (core.op === "constant") return isExact(core.value) && !exactText(core.value).startsWith("-");
-  if (core.op === "binary") return ["+", "*", "/"].includes(core.operator) && children(core).every(isPositive);
-  return core.op === "call" && core.entry.name === "orValue" && core.args.every(isPositive);
+  if (core.op === "binary") return ["+", "*", "/"].includes(core.operator) && children(core).every(isAlso);
+  return core.op === "call" && core.entry.name === "orValue" && core.args.every(isAlso);
 }

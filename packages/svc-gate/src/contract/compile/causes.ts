@@ -1,4 +1,4 @@
-import { canonical, type Canonical, type Verdict } from "../../wire/mod.ts";
+import { canonical, isPartOf, type Canonical, type Verdict } from "../../wire/mod.ts";
 import type { Route, Rule, ToolPlan } from "./compile-tool.ts";
 import type { Core } from "../core/core.ts";
 import type { Decision } from "../core/decision.ts";
@@ -92,7 +92,7 @@ const known = new WeakMap<Rule | Route, Cause>();
 function ruleCause(rule: Rule, route: Route, plan: ToolPlan): Cause {
   return remembered(rule, () => {
     const meaning = { ...rule.meaning(), verdict: rule.verdict };
-    return causeOf(rule, route, plan, meaning, boundsOf(rule.when));
+    return causeOf(rule, route, plan, meaning, boundsOf(rule.when, isFreeIn(rule.terms)));
   });
 }
 
@@ -117,7 +117,7 @@ function causeOf(
 ): Cause {
   const cores = when === undefined ? shows : [when, ...shows];
   const facts = readFacts(cores);
-  const isFree = (path: string): boolean => terms.free.some((free) => path === free || path.startsWith(`${free}.`));
+  const isFree = isFreeIn(terms);
   const schemas = JSON.stringify([route.schemas.input ?? null, route.schemas.platform ?? null], textOfJson);
   // What the approval of a call is bound to is a part of what the person was asked.
   const binding = { hostFacts: [...route.hostFacts].toSorted(), numbers: route.onlyDoubles, subject, unbound };
@@ -128,8 +128,12 @@ function causeOf(
     counters: readCounters(cores),
     facts: facts.filter(({ path }) => !isFree(path)),
     free: facts.filter(({ path }) => isFree(path)).map(({ path }) => path),
-    bounds: new Map([...bounds].filter(([path]) => !isFree(path))),
+    bounds,
   };
+}
+
+function isFreeIn({ free }: ApprovalTerms): (path: string) => boolean {
+  return (path) => free.some((each) => isPartOf(path, each));
 }
 
 function readFacts(cores: readonly Core[]): readonly ReadFact[] {

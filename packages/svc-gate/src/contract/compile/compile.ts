@@ -1,7 +1,7 @@
-import { bad, good, nearest, type Result } from "../../wire/mod.ts";
+import { bad, good, nearest, pathNames, type Result } from "../../wire/mod.ts";
 import { readAliases } from "./aliases.ts";
 import { memberPath } from "./reads.ts";
-import { fieldAt, readSettings, TermsReader, type ApprovalSettings } from "./terms.ts";
+import { fieldAt, pathsOf, readSettings, TermsReader, type ApprovalSettings } from "./terms.ts";
 import { unboundMembers } from "./unbound.ts";
 import { ToolCompiler, type Reads, type Route, type ToolPlan } from "./compile-tool.ts";
 import { planWriter, planReader, readCounter, type CounterWriter, type Reader } from "./counters.ts";
@@ -387,7 +387,7 @@ class ContractCompiler {
 
   #checkSubject(): void {
     for (const { text, span } of this.#document.subject) {
-      const [root, ...path] = text.split(".");
+      const [root, ...path] = pathNames(text) ?? [];
       const field =
         root !== "platform" || this.#platform === undefined ? undefined : fieldAt(this.#platform.type, path);
       if (field === undefined || path.length === 0)
@@ -477,7 +477,7 @@ class ContractCompiler {
       const path = typeof key === "string" || key.type.kind === "number" ? undefined : memberPath(key);
       return path?.startsWith("platform.") === true ? [path] : [];
     });
-    return [...new Set([...this.#document.subject.map(({ text }) => text), ...facts])].toSorted();
+    return [...new Set([...pathsOf(this.#document.subject), ...facts])].toSorted();
   }
 
   #counters(tool: string, scope: Scope, early: Facts, reads: Reads): Pick<ToolPlan, "readers" | "writers"> {

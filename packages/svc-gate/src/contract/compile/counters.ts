@@ -1,4 +1,4 @@
-import { canonical, nearest, type Canonical } from "../../wire/mod.ts";
+import { canonical, memberBelow, nearest, type Canonical } from "../../wire/mod.ts";
 import { countings, type Counter, type Counting, type Window } from "../core/counter.ts";
 import { checkCondition, checkExpression } from "../check/check.ts";
 import type { Facts } from "../check/facts.ts";
@@ -120,7 +120,7 @@ export function readCounter(name: string, document: CounterDocument, context: Co
 function memberOfInput(syntax: Syntax): string | undefined {
   if (syntax.kind !== "member" || syntax.optional) return undefined;
   const of = syntax.of.kind === "name" && syntax.of.name === "input" ? "input" : memberOfInput(syntax.of);
-  return of === undefined ? undefined : `${of}.${syntax.name}`;
+  return of === undefined ? undefined : memberBelow(of, syntax.name);
 }
 
 /** Only an amount that was released can be taken back, so `settles` is for sums of such calls. */

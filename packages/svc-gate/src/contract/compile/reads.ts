@@ -1,5 +1,6 @@
 import { children, walk, type Core } from "../core/core.ts";
 import type { Type } from "../value/type.ts";
+import { isPartOf, memberBelow } from "../../wire/mod.ts";
 
 /** A member that an expression reads as a value, such as `platform.price`. */
 export interface ReadMember {
@@ -30,6 +31,8 @@ export function readMembers(cores: readonly Core[]): readonly ReadMember[] {
 
 /** The path of a member of which an expression reads only the presence; undefined for any other expression. */
 export function askedPath(core: Core): string | undefined {
+  if (core.op === "root" && core.root === "platform.present") return "platform";
+  if (core.op === "root" && core.root === "session.present") return "session";
   if (core.op === "has") return memberPath(core);
   const [of] = core.op === "call" && core.entry.name === "hasValue" ? core.args : [];
   return of && memberPath(of);
@@ -44,12 +47,12 @@ export function memberPath(core: Core): string | undefined {
 }
 
 function below(path: string | undefined, name: string): string | undefined {
-  return path === undefined ? undefined : `${path}.${name}`;
+  return path === undefined ? undefined : memberBelow(path, name);
 }
 
 /** Do both name the same member, or a member and an object that holds it? */
 export function overlaps(one: string, other: string): boolean {
-  return one === other || one.startsWith(`${other}.`) || other.startsWith(`${one}.`);
+  return isPartOf(one, other) || isPartOf(other, one);
 }
 
 /** The counters that expressions read, by full name, sorted. */

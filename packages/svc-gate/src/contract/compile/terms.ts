@@ -4,6 +4,7 @@ import { readLength } from "./counters.ts";
 import { exactText, isExact } from "../value/rational.ts";
 import type { Field, RecordType, Type } from "../value/type.ts";
 import type { YamlScalar } from "../text/yaml.ts";
+import { pathNames, readPath } from "../../wire/mod.ts";
 
 /** What an approval needs, because of one rule. */
 export interface ApprovalTerms {
@@ -110,7 +111,7 @@ export class TermsReader {
     return {
       atMostMs: atMost === undefined ? 1 : this.#length(atMost, "a grant"),
       uses: uses === undefined ? 1 : wholeNumber(uses, "uses", usesMax, this.#report),
-      pin: pin.map(({ text }) => text).toSorted(),
+      pin: pathsOf(pin),
     };
   }
 
@@ -151,7 +152,7 @@ export class TermsReader {
     if (first !== undefined && pins.length > pinsMax)
       this.#report.add("approval", first.span, `an approval pins at most ${pinsMax} facts and counters`);
     for (const { text, span } of pins) {
-      const [root, name = "", ...rest] = text.split(".");
+      const [root, name = "", ...rest] = pathNames(text) ?? [];
       const isCounter = root === "counters" && rest.length === 0 && this.#counters.has(name);
       if (!isCounter && !this.#isFact(text))
         this.#report.add(
@@ -161,7 +162,7 @@ export class TermsReader {
           "a pin is a fact such as `platform.price`, or a counter such as `counters.spent`",
         );
     }
-    return pins.map(({ text }) => text).toSorted();
+    return pathsOf(pins);
   }
 
   #free(facts: readonly YamlScalar[]): readonly string[] {
@@ -175,11 +176,11 @@ export class TermsReader {
         `\`${text}\` is not a fact of this contract`,
         "`free` lists facts such as `platform.price`, which may differ from what the person saw",
       );
-    return facts.map(({ text }) => text).toSorted();
+    return pathsOf(facts);
   }
 
   #isFact(text: string): boolean {
-    const [root, ...path] = text.split(".");
+    const [root, ...path] = pathNames(text) ?? [];
     if (root !== "platform" || path.length === 0 || this.#platform === undefined) return false;
     return typeAt(this.#platform, path) !== undefined;
   }
@@ -189,6 +190,11 @@ export class TermsReader {
     this.#report.add("approval", span, "`drift` is a number that is not negative");
     return "0";
   }
+}
+
+/** Written members as `memberBelow` spells them, sorted. */
+export function pathsOf(written: readonly YamlScalar[]): readonly string[] {
+  return written.map(({ text }) => readPath(text) ?? text).toSorted();
 }
 
 /** Reads a mandate's settings for all approvals. */

@@ -4,6 +4,7 @@ import type { Report } from "../text/diagnostic.ts";
 import type { ApprovalDocument } from "../text/document.ts";
 import { overlaps, readMembers } from "./reads.ts";
 import { fieldAt } from "./terms.ts";
+import { pathNames, readPath } from "../../wire/mod.ts";
 
 interface Listing {
   /** The list is the tool's own. A list of a contract is for all its tools. */
@@ -35,7 +36,8 @@ export function unboundMembers(
   ].filter((core) => core !== undefined && typeof core !== "string");
   const read = [...pins, ...readMembers(cores).map(({ path }) => path)];
   return listed.flatMap(({ text, span }) => {
-    const [root, ...path] = text.split(".");
+    const [root, ...path] = pathNames(text) ?? [];
+    const member = readPath(text) ?? text;
     const field = root === "input" ? fieldAt(input, path) : undefined;
     // A tool without the member has nothing to leave out.
     if (field === undefined && !isOfTool) return [];
@@ -46,10 +48,10 @@ export function unboundMembers(
           ? "is required, so an approval must be bound to it"
           : field.type.kind !== "string"
             ? "is not a text, so an approval must be bound to it"
-            : read.some((other) => overlaps(other, text))
+            : read.some((other) => overlaps(other, member))
               ? "is read by a rule, a counter or a grant, so an approval must be bound to it"
               : undefined;
-    if (problem === undefined) return [text];
+    if (problem === undefined) return [member];
     report.add("approval", span, `\`${text}\` ${problem}`);
     return [];
   });
@@ -61,7 +63,7 @@ function pinnedMembers(routes: ToolPlan["routes"], input: RecordType, report: Re
     rules.flatMap(({ span, terms }) => {
       const pins = terms.grants?.pin ?? [];
       for (const pin of pins) {
-        const [root, ...path] = pin.split(".");
+        const [root, ...path] = pathNames(pin) ?? [];
         if (root !== "input" || fieldAt(input, path) === undefined)
           report.add("approval", span, `\`${pin}\` is not a member of the tool's input, so no grant can pin it`);
       }

@@ -1,4 +1,4 @@
-import type { CheckRequest } from "../../wire/mod.ts";
+import { pathNames, type CheckRequest } from "../../wire/mod.ts";
 import { readMembers } from "../compile/reads.ts";
 import type { Core } from "../core/core.ts";
 import type { Route, ToolPlan } from "../compile/compile-tool.ts";
@@ -47,7 +47,7 @@ function uncountedText(names: readonly string[]): string {
 
 /** The first member in a path such as `platform.wallet.id`; undefined for a path of the input. */
 function factIn(path: string): string | undefined {
-  const [root, name] = path.split(".");
+  const [root, name] = pathNames(path) ?? [];
   return root === "platform" ? name : undefined;
 }
 

@@ -18,7 +18,7 @@ import { causesOf, lookupsOf, requirementFor, type Decision, type LookupPlan } f
 import { grantRows } from "../../ledger/entry/mod.ts";
 import type { StoredEffect } from "../../ledger/mod.ts";
 import type { AppendTransaction, CounterLookup } from "../../ledger/mod.ts";
-import { addDecimals, type CheckRequest } from "../../wire/mod.ts";
+import { addDecimals, pathNames, type CheckRequest } from "../../wire/mod.ts";
 
 /** A call before it is judged. */
 export interface CallToJudge {
@@ -149,8 +149,8 @@ export class ApprovableCall {
 
   /** As sent, for a grant compares whole calls of one key: a fact that does not count must be the same too. */
   get compared(): SourceCall {
-    const { toolInput: input, platformState: platform } = this.#plan.prepared.request;
-    return grantRows.compared({ input, platform }, (text) => this.#transaction.digest(text));
+    const { sessionId: session, toolInput: input, platformState: platform } = this.#plan.prepared.request;
+    return grantRows.compared({ input, platform, session }, (text) => this.#transaction.digest(text));
   }
 
   /** The JSON texts of facts; null for those that are absent or do not count. */
@@ -158,7 +158,7 @@ export class ApprovableCall {
     const { request, uncounted } = this.#plan.prepared;
     const texts = factTexts(names, request.platformText);
     if (uncounted.length === 0) return texts;
-    const counts = (name: string): boolean => !uncounted.includes(name.split(".")[1] ?? "");
+    const counts = (name: string): boolean => !uncounted.includes(pathNames(name)?.[1] ?? "");
     return Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, counts(name) ? text : null]));
   }
 

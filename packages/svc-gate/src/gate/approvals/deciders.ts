@@ -1,4 +1,4 @@
-import { mayDecide, voicesOf, type Approval, type Asker, type Voter } from "../../approvals/mod.ts";
+import { mayDecide, voicesOf, type Approval, type Asker, type Grant, type Voter } from "../../approvals/mod.ts";
 import { bad, good, quote, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { KeyRing } from "../keys/keys.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
@@ -42,15 +42,29 @@ export class KeyDeciders {
 /** A call, as far as it says who may decide it. */
 export interface DecidedByPersons extends Pick<Approval, "at" | "key"> {
   readonly asking: Pick<Approval["asking"], "needs">;
+  /** When the key asks again, for a call of a grant. */
+  readonly again?: number;
+}
+
+/** A grant, as far as it says who may decide it for a call at a time. */
+export function decidedGrant(grant: Grant, asking: DecidedByPersons["asking"], again: number): DecidedByPersons {
+  return { key: grant.key, at: grant.asked ?? grant.at, again, asking };
 }
 
 /** Does the voter share a voice with the key that asked? */
-export function isOwnCall(voter: Voter, { at, key }: Pick<Approval, "at" | "key">, deciders: Deciders): boolean {
-  return sharedVoice(voter, deciders.asker(key, at)) !== undefined;
+export function isOwnCall(voter: Voter, of: DecidedByPersons, deciders: Deciders): boolean {
+  return sharedVoice(voter, of, deciders) !== undefined;
 }
 
-function sharedVoice(voter: Voter, { makers, person }: Asker): string | undefined {
-  return voicesOf(voter).find((voice) => voice === person || makers.includes(voice));
+/** The voice that a voter shares with the key that asked, and whether it is that of the key's person. */
+function sharedVoice(
+  voter: Voter,
+  { again, at, key }: DecidedByPersons,
+  deciders: Deciders,
+): { readonly voice: string; readonly isAsker: boolean } | undefined {
+  const askers = [at, again ?? at].map((time) => deciders.asker(key, time));
+  const voice = voicesOf(voter).find((each) => askers.some(({ makers, person }) => [person, ...makers].includes(each)));
+  return voice === undefined ? undefined : { voice, isAsker: askers.some(({ person }) => person === voice) };
 }
 
 /**
@@ -68,16 +82,13 @@ export function voterFor(
   const voter = deciders.voter(key, at);
   if (voter === undefined) return bad(noVoter(key));
   if (!mayDecide(approval.asking.needs, voter)) return bad(notAnApprover(key, approval.asking));
-  const asker = deciders.asker(approval.key, approval.at);
-  const shared = sharedVoice(voter, asker);
-  if (shared !== undefined && isYes && !policy().policySet.approvals.self)
-    return bad(ownCall(voter.person, shared, asker.person === shared));
+  const shared = sharedVoice(voter, approval, deciders);
+  if (shared !== undefined && isYes && !policy().policySet.approvals.self) return bad(ownCall(voter.person, shared));
   return good({ ...voter, isOwn: shared !== undefined });
 }
 
-/** @param isAsker true if the shared voice is that of the asking key's person */
-function ownCall(person: string, shared: string, isAsker: boolean): Refusal {
-  const votes = person === shared ? person : `${shared}, as whose voice the new key of ${person} counts,`;
+function ownCall(person: string, { isAsker, voice }: NonNullable<ReturnType<typeof sharedVoice>>): Refusal {
+  const votes = person === voice ? person : `${voice}, as whose voice the new key of ${person} counts,`;
   const asks = isAsker ? "asked for this call" : "made or changed the key that asked for it within a day before";
   return refuse("self-approval", `${votes} ${asks}, so another person must approve it`);
 }

@@ -16,7 +16,7 @@ import type { AppendTransaction, Ledger } from "../../ledger/mod.ts";
 import { bad, good, quote, refuse, type Canonical, type Refusal, type Result } from "../../wire/mod.ts";
 import type { TimedTransaction } from "../policy/active-ledger.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
-import { voterFor, type Deciders } from "./deciders.ts";
+import { decidedGrant, voterFor, type Deciders } from "./deciders.ts";
 import { freeMembers, grantBody, requireRoom, type AskedGrant } from "./grants.ts";
 import { quorumNow } from "./judged-batch.ts";
 
@@ -75,7 +75,7 @@ export class GrantDesk {
 
   #quorum(grant: Grant, now: number): Quorum {
     const { deciders, policy } = this.#options;
-    return quorumNow({ ...grant, asking: grant }, deciders, policy(), now);
+    return quorumNow({ ...decidedGrant(grant, grant, now), votes: grant.votes }, deciders, policy(), now);
   }
 
   /**
@@ -197,7 +197,7 @@ export class GrantDesk {
       await this.#options.deciders.refresh();
       const grant = transaction.grants.find((each) => grantId(each) === id && at < each.until);
       if (grant === undefined) return bad(refuse("not-found", "no grant in force has this id"));
-      const voter = voterFor({ ...grant, asking: grant }, key, at, this.#options, isYes);
+      const voter = voterFor(decidedGrant(grant, grant, at), key, at, this.#options, isYes);
       if (!voter.ok) return voter;
       const decided = decide(grant, voter.value, timed);
       return decided.ok ? good(transaction.grants.find(({ row }) => row === grant.row) ?? grant) : decided;

@@ -1,10 +1,12 @@
 import {
+  askedMember,
   grantsMax,
   inputMembers,
   isAmong,
   memberText,
   sessionName,
   type Approval,
+  type ComparedCall,
   type Grant,
   type GrantBody,
   type GrantOffer,
@@ -14,7 +16,9 @@ import type { Route } from "../../contract/ir.ts";
 import {
   bad,
   good,
+  isPartOf,
   nearest,
+  pathNames,
   quote,
   refuse,
   type Json,
@@ -40,7 +44,6 @@ export interface AskedGrant {
 }
 
 type Digest = (text: string) => string;
-type RecordedCall = ReturnType<typeof grantRows.recordedCall>;
 type Schemas = Route["schemas"];
 
 /**
@@ -48,12 +51,14 @@ type Schemas = Route["schemas"];
  * and facts that the rules or their reasons read.
  */
 export function freeMembers(
-  { input }: RecordedCall,
+  { input }: ComparedCall,
   { pins = [], sums = [], most = [], least = [], free = [] }: Partial<GrantOffer>,
 ): readonly string[] {
   const bound = [...pins, ...sums, ...most, ...least];
   const members = input === undefined ? [] : inputMembers(input);
-  const found = members.filter(({ isObject, path }) => !isObject && !isAmong(path, bound)).map(({ path }) => path);
+  const paths = members.map(({ path }) => path);
+  const isAround = (path: string): boolean => paths.some((other) => other !== path && isPartOf(other, path));
+  const found = paths.filter((path) => !isAmong(path, bound) && !isAround(path));
   return [...new Set([...found, ...free])].toSorted();
 }
 
@@ -100,6 +105,7 @@ export function grantBody(
     ...length.value,
     ...bounds.value,
     amounts: amounts.value,
+    asked: approval.at,
     causes: asking.causes,
     key,
     needs: asking.needs,
@@ -124,7 +130,7 @@ function lengthFor(
 
 /** What each call must share with the source, and what may differ. */
 function boundsFor(
-  source: RecordedCall,
+  source: ComparedCall,
   { pins: own, sums, most = [], least = [], free: offered = [] }: GrantOffer,
   asked: AskedGrant,
   { digest, schemas }: { readonly digest: Digest; readonly schemas: readonly Schemas[] },
@@ -132,8 +138,8 @@ function boundsFor(
   const pins = [...new Set([...own, ...asked.pins])].toSorted();
   const bound = [...pins, ...sums, ...most, ...least];
   const [problem] = [
-    ...[...asked.pins, ...asked.free].flatMap((member) => strangerProblem(member, source, schemas)),
-    ...asked.free.flatMap((member) => freeProblem(member, source, bound)),
+    ...asked.pins.flatMap((member) => pinProblem(member, source, schemas)),
+    ...asked.free.flatMap((member) => freeProblem(member, source, schemas, bound)),
   ];
   if (problem !== undefined) return bad(refuse("grant-refused", problem));
   const free = [...new Set(asked.free), ...offered.filter((member) => !pins.includes(member))].toSorted();
@@ -141,42 +147,66 @@ function boundsFor(
   return good({ free, least, most, pins: Object.fromEntries(digests) });
 }
 
-/** Why no call of the tool has a member. */
-function strangerProblem(member: string, { input }: RecordedCall, schemas: readonly Schemas[]): readonly string[] {
-  if (mayHave(schemas, member)) return [];
-  const known = input === undefined ? [] : inputMembers(input).map(({ path }) => path);
-  const near = nearest(member, known);
-  const hint = near === undefined ? "" : `; did you mean ${quote(near)}?`;
-  return [`a call of the tool cannot have ${quote(member)}${hint}`];
-}
-
-/** Could a call that the schemas accept have this member? */
-function mayHave(schemas: readonly Schemas[], member: string): boolean {
-  const [root, ...path] = member.split(".");
-  return schemas.every(({ input, platform }) => {
-    let schema: Json | undefined = root === "input" ? input : platform;
-    for (const name of path) {
-      if (!(schema instanceof Map)) return true;
-      const properties: Json | undefined = (schema as JsonObject).get("properties");
-      const known: Json | undefined = properties instanceof Map ? (properties as JsonObject).get(name) : undefined;
-      if (known === undefined && (schema as JsonObject).get("additionalProperties") === false) return false;
-      schema = known;
-    }
-    return true;
-  });
+/** Why a person cannot pin a member. */
+function pinProblem(member: string, source: ComparedCall, schemas: readonly Schemas[]): readonly string[] {
+  const hope = memberText(source, member) === undefined ? hopeOf(member, schemas) : "named";
+  const hint = hintFor(member, source);
+  if (hope === "named" || (hope === "other" && hint === "")) return [];
+  return [`neither the call nor a schema of its tool has ${quote(member)}${hint}`];
 }
 
 /** Why a person cannot free a member. */
-function freeProblem(member: string, { input }: RecordedCall, bound: readonly string[]): readonly string[] {
+function freeProblem(
+  member: string,
+  source: ComparedCall,
+  schemas: readonly Schemas[],
+  bound: readonly string[],
+): readonly string[] {
   const name = quote(member);
-  if (bound.some((each) => isAmong(each, [member]) || isAmong(member, [each])))
+  if (hopeOf(member, schemas) === "none") return [`a call of the tool cannot have ${name}${hintFor(member, source)}`];
+  if (bound.some((each) => overlap(askedMember(each) ?? each, member)))
     return [`a grant cannot free ${name}: it is bound, or it holds a member that is`];
-  const isThere = input !== undefined && inputMembers(input).some(({ path }) => path === member);
-  return isThere ? [`the call has ${name}, and a grant frees only members that the call lacks`] : [];
+  return memberText(source, member) === undefined
+    ? []
+    : [`the call has ${name}, and a grant frees only members that the call lacks`];
+}
+
+function overlap(one: string, other: string): boolean {
+  return isPartOf(one, other) || isPartOf(other, one);
+}
+
+function hintFor(member: string, { input, platform }: ComparedCall): string {
+  const known = [...inputMembers(input ?? new Map()), ...inputMembers(platform ?? new Map(), "platform")];
+  const near = nearest(
+    member,
+    known.map(({ path }) => path),
+  );
+  return near === undefined ? "" : `; did you mean ${quote(near)}?`;
+}
+
+/** Could a call that all schemas accept have a member: do they refuse it, does one name it, or is it among others? */
+function hopeOf(member: string, schemas: readonly Schemas[]): "named" | "none" | "other" {
+  const [root, ...names] = pathNames(member) ?? [];
+  const hopes = schemas.map(({ input, platform }) => hopeIn(root === "input" ? input : platform, names));
+  return hopes.find((hope) => hope === "none") ?? hopes.find((hope) => hope === "named") ?? "other";
+}
+
+function hopeIn(schema: Json | undefined, [name, ...names]: readonly string[]): ReturnType<typeof hopeOf> {
+  if (name === undefined) return "named";
+  if (!(schema instanceof Map)) return "other";
+  const [types, properties, others] = ["type", "properties", "additionalProperties"].map((keyword) =>
+    (schema as JsonObject).get(keyword),
+  );
+  if (types !== undefined && ![types].flat().includes("object")) return "none";
+  // The schema is elsewhere, and this does not look for it.
+  if (schema.has("$ref") || schema.has("anyOf")) return "named";
+  const own: Json | undefined = properties instanceof Map ? (properties as JsonObject).get(name) : undefined;
+  if (own !== undefined) return hopeIn(own, names);
+  return others === false ? "none" : "other";
 }
 
 function amountsFor(
-  source: RecordedCall,
+  source: ComparedCall,
   sums: readonly string[],
   asked: AskedGrant["amounts"],
 ): Result<Readonly<Record<string, string>>, Refusal> {

@@ -27,7 +27,7 @@ import type { Canonical, Verdict } from "../../wire/mod.ts";
 import type { TimedTransaction } from "../policy/active-ledger.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 import type { ApprovableCall, CallToJudge } from "./call.ts";
-import { isOwnCall, type DecidedByPersons, type Deciders } from "./deciders.ts";
+import { decidedGrant, isOwnCall, type DecidedByPersons, type Deciders } from "./deciders.ts";
 import { BatchGrants } from "./batch-grants.ts";
 import { gateName } from "../policy/reserved-names.ts";
 
@@ -181,8 +181,9 @@ export class JudgedBatch {
   }
 
   /** The persons whose votes for a grant are enough for a call; undefined if they are not. */
-  #personsOf(asking: Asking, { at, key, votes }: Grant): readonly string[] | undefined {
-    const { isMet, persons } = quorumNow({ asking, at, key, votes }, this.#deciders, this.#policy, this.#at);
+  #personsOf(asking: Asking, grant: Grant): readonly string[] | undefined {
+    const decided = { ...decidedGrant(grant, asking, this.#at), votes: grant.votes };
+    const { isMet, persons } = quorumNow(decided, this.#deciders, this.#policy, this.#at);
     return isMet ? persons : undefined;
   }
 

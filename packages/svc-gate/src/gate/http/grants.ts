@@ -1,5 +1,15 @@
 import type { FastifyReply } from "fastify";
-import { bad, Decimal, good, refuse, type Json, type JsonObject, type Refusal, type Result } from "../../wire/mod.ts";
+import {
+  bad,
+  Decimal,
+  good,
+  readPath,
+  refuse,
+  type Json,
+  type JsonObject,
+  type Refusal,
+  type Result,
+} from "../../wire/mod.ts";
 import type { Key } from "../keys/keys.ts";
 import { grantJson, type GrantDecided, type GrantSource, type ShownGrant } from "../approvals/grant-desk.ts";
 import type { AskedGrant } from "../approvals/grants.ts";
@@ -112,22 +122,24 @@ function askedGrant(members: JsonObject): Result<AskedGrant, Refusal> {
   if (until !== undefined && !isCount(until)) return bad(invalid('"until" must be milliseconds since the epoch'));
   if (uses !== undefined && !isCount(uses)) return bad(invalid('"uses" must be a whole number from 1'));
   if (typeof anySession !== "boolean") return bad(invalid('"any_session" must be true or false'));
-  const isPins = Array.isArray(pins) && pins.length <= pinsMax;
-  if (!isPins || !(pins as readonly Json[]).every(isPin))
+  const pinned = pathsIn(pins);
+  if (pinned === undefined)
     return bad(invalid(`"pins" must be a list of at most ${pinsMax} members of the input, such as "input.payee"`));
-  const isFree = Array.isArray(free) && free.length <= pinsMax;
-  if (!isFree || !(free as readonly Json[]).every((name) => isPin(name) && name.startsWith("input.")))
+  const freed = pathsIn(free)?.filter((path) => path.startsWith("input."));
+  if (freed === undefined || freed.length < (free as readonly Json[]).length)
     return bad(invalid(`"free" must be a list of at most ${pinsMax} members of the input that the call lacks`));
   if (!(amounts instanceof Map)) return bad(invalid('"amounts" must be an object with a number for each member'));
-  const read = [...(amounts as JsonObject)].map(([name, amount]) => [name, amountText(amount)] as const);
+  const read = [...(amounts as JsonObject)].map(
+    ([name, amount]) => [readPath(name) ?? name, amountText(amount)] as const,
+  );
   if (read.some(([, amount]) => amount === undefined))
     return bad(invalid('each of the "amounts" must be a number that is not negative, with at most 15 digits'));
   return good({
     until,
     uses,
     anySession,
-    pins: pins as readonly string[],
-    free: free as readonly string[],
+    pins: pinned,
+    free: freed,
     amounts: Object.fromEntries(read) as Record<string, string>,
   });
 }
@@ -136,8 +148,11 @@ function isCount(value: Json): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value > 0;
 }
 
-function isPin(value: Json): value is string {
-  return typeof value === "string" && /^(?:input|platform)\../.test(value);
+/** Members of the input and facts, each as the gate spells it; undefined if one is neither, or if they are too many. */
+function pathsIn(list: Json): readonly string[] | undefined {
+  if (!Array.isArray(list) || list.length > pinsMax) return undefined;
+  const paths = (list as readonly Json[]).flatMap((each) => (typeof each === "string" ? (readPath(each) ?? []) : []));
+  return paths.length === list.length && paths.every((path) => /^(?:input|platform)\./.test(path)) ? paths : undefined;
 }
 
 /** A number as a decimal without an exponent; undefined if it is negative or too long. */

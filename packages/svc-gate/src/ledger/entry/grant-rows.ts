@@ -6,6 +6,7 @@ import {
   sessionName,
   withUse,
   withVote,
+  type ComparedCall,
   type Grant,
   type GrantableCall,
   type GrantBody,
@@ -109,12 +110,6 @@ export function isMadeBy(grant: Grant, rows: readonly StoredRow[], digest: Diges
   return found !== undefined && text(found) === text(grant);
 }
 
-/** A call that a row records, as grants see it. */
-export interface RecordedCall {
-  readonly input: JsonObject | undefined;
-  readonly platform: JsonObject | null | undefined;
-}
-
 type Digest = (text: string) => string;
 
 /** The keyed digest by which a grant knows a member. A member that was absent must stay absent. */
@@ -123,11 +118,12 @@ export function pinDigest(member: string, text: string | undefined, digest: Dige
 }
 
 /** Reads the call of a row; members of erased parts are undefined. */
-export function recordedCall({ evidence }: Pick<StoredRow, "evidence">): RecordedCall {
+export function recordedCall({ evidence }: Pick<StoredRow, "evidence">): ComparedCall {
   const platform = wholeText(evidence, "platform");
   return {
     input: objectIn(wholeText(evidence, "input")),
     platform: platform === "null" ? null : objectIn(platform),
+    session: readCall({ tool: null }, evidence)?.session_id,
   };
 }
 
@@ -139,7 +135,7 @@ function objectIn(text: string | undefined): JsonObject | undefined {
 /** The numbers of the call that a grant was made from; undefined if the row lacks one, for example after an erasure. */
 export function sourceNumbers(
   members: readonly string[],
-  source: RecordedCall,
+  source: ComparedCall,
 ): Readonly<Record<string, string>> | undefined {
   const found = members.map((member) => [member, memberNumber(source, member)] as const);
   return found.some(([, number]) => number === undefined)
@@ -167,7 +163,7 @@ export function sourceCall(row: StoredRow, digest: Digest): SourceCall | undefin
   return call.input === undefined || call.platform === undefined ? undefined : compared(call, digest);
 }
 
-export function compared(call: RecordedCall, digest: Digest): SourceCall {
+export function compared(call: ComparedCall, digest: Digest): SourceCall {
   return {
     pin: (member) => pinDigest(member, memberText(call, member), digest),
     number: (member) => memberNumber(call, member),

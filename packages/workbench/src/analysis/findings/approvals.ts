@@ -6,6 +6,7 @@ import {
   type Core,
   type ToolPlan,
 } from "../../../../svc-gate/src/contract/ir.ts";
+import { isPartOf, pathNames, readPath } from "../../../../svc-gate/src/wire/mod.ts";
 import { impossible } from "../formula/reasoner.ts";
 import { isTrue, rulesOf, shortName, type RuleOnTools, type Subject } from "../formula/subject.ts";
 import type { Finding } from "./finding.ts";
@@ -123,7 +124,7 @@ export function memberPlace(approval: ApprovalDocument, member: Member): Span {
 function pinFindings({ id, document, places }: RuleOnTools, policySet: PolicySet): readonly Finding[] {
   const written = document.rules.find(({ name }) => name === shortName(id));
   return (written?.approval?.pins ?? []).flatMap(({ text, span }) => {
-    const path = text.split(".");
+    const path = pathNames(text) ?? [];
     if (path[0] !== "platform") return [];
     const within = written?.span ?? span;
     const isAbsent = places.every(({ subject, rule }) =>
@@ -131,7 +132,7 @@ function pinFindings({ id, document, places }: RuleOnTools, policySet: PolicySet
     );
     if (isAbsent) return [unused(span, within, `whenever \`${shortName(id)}\` fires, \`${text}\` is absent`)];
     const isBound = places.every(({ subject: { tool } }) =>
-      policySet.tools.get(tool)?.subject.some((fact) => text === fact || text.startsWith(`${fact}.`)),
+      policySet.tools.get(tool)?.subject.some((fact) => isPartOf(readPath(text) ?? text, fact)),
     );
     return isBound ? [unused(span, within, `an approval is already bound to \`${text}\`, which is a \`subject\``)] : [];
   });

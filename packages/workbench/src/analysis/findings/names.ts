@@ -1,4 +1,4 @@
-import { looksLike } from "../../../../svc-gate/src/wire/mod.ts";
+import { looksLike, pathNames } from "../../../../svc-gate/src/wire/mod.ts";
 import type { Span } from "../../../../svc-gate/src/contract/mod.ts";
 import { parts, type ContractDocument, type Syntax } from "../../../../svc-gate/src/contract/ir.ts";
 import type { Finding } from "./finding.ts";
@@ -89,7 +89,7 @@ function conditionsOf({ rules, requires, lets, tools, counters }: ContractDocume
 function boundIn({ subject, approval, tools, rules }: ContractDocument): readonly string[] {
   const approvals = [approval, ...[...tools.values(), ...rules].map((part) => part.approval)];
   return [...subject, ...approvals.flatMap((part) => part?.pins ?? [])].map(({ text }) =>
-    text.split(".").slice(0, 2).join("."),
+    (pathNames(text) ?? []).slice(0, 2).join("."),
   );
 }
 
