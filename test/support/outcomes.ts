@@ -28,7 +28,7 @@ counters:
   spent: { of: [pay.send], per: platform.wallet, sum: input.amount, counting: possible, within: 24h, settles: outcome }
   gross: { of: [pay.send], per: platform.wallet, sum: input.amount, counting: released, within: 24h }
   paid: { of: [pay.send], per: platform.wallet, sum: input.amount, counting: done, within: 24h }
-  finished: { of: [pay.send], per: platform.wallet, counting: done }
+  finished: { of: [pay.send], per: platform.wallet, counting: done, claims: true }
 rules:
   - rule: budget
     on: [pay.send]

@@ -38,6 +38,12 @@ interface Event {
   readonly amount: number;
 }
 
+interface Said {
+  readonly status: Status;
+  readonly lowers: boolean;
+  readonly amount: number | undefined;
+}
+
 /** A call as the list knows it. */
 interface Call {
   readonly seq: number;
@@ -47,15 +53,18 @@ interface Call {
   /** Undefined unless it was let through. */
   spent: Event | undefined;
   released: boolean;
+  /** Only from the bookkeeping's `done`. */
   paid: Event | undefined;
-  last: { readonly status: Status; readonly lowers: boolean; readonly amount: number | undefined } | undefined;
+  /** Also from the agent's own `done`. */
+  finished: boolean;
+  readonly said: Said[];
   /** Of a call that waits: until when. */
   waits: number | undefined;
   approved: boolean;
 }
 
 /** A wrong list, as a positive control: the rule that it does not know. */
-export type Ignored = "asker raises only" | "done once" | "failed" | "hold" | "own time";
+export type Ignored = "asker raises only" | "claims" | "corrections" | "failed" | "hold" | "left out" | "own time";
 
 /** Runs one history. @returns the first difference */
 export async function runOutcomes(folder: string, seed: number, ignored?: Ignored): Promise<string | undefined> {
@@ -97,9 +106,8 @@ export async function runOutcomes(folder: string, seed: number, ignored?: Ignore
 
   async function take(): Promise<string> {
     now += chance.pick([0, 1, minute, 5 * minute, 40 * minute, 3 * 60 * minute, 9 * 60 * minute]);
-    switch (
-      chance.pick(["pay", "pay", "pay", "large", "decide", "use", "outcome", "outcome", "outcome", "outcome", "reload"])
-    ) {
+    const isReported = chance.often(0.4);
+    switch (isReported ? "outcome" : chance.pick(["pay", "pay", "pay", "large", "decide", "use", "reload"])) {
       case "pay":
         return pay(1 + chance.whole(0, 899));
       case "large":
@@ -132,7 +140,8 @@ export async function runOutcomes(folder: string, seed: number, ignored?: Ignore
       spent,
       released,
       paid: undefined,
-      last: undefined,
+      finished: false,
+      said: [],
       waits,
       approved: false,
     });
@@ -165,10 +174,10 @@ export async function runOutcomes(folder: string, seed: number, ignored?: Ignore
 
   async function outcome(): Promise<string> {
     if (calls.length === 0) return "no call";
-    const call = chance.pick(calls);
-    const status = chance.pick(["done", "done", "failed", "failed", "unknown"] as const);
-    const lowers = chance.often(0.5);
-    const amount = status === "done" && chance.often(0.5) ? chance.whole(0, 2 * call.amount) : undefined;
+    const call = chance.pick(chance.often(0.8) ? calls.slice(-2) : calls);
+    const status = chance.pick(["done", "done", "done", "failed", "unknown"] as const);
+    const lowers = chance.often(call.said.at(-1)?.lowers === false ? 0.8 : 0.4);
+    const amount = status === "done" && chance.often(0.5) ? chance.whole(0, 3 * call.amount) : undefined;
     const { seq, hash } = call;
     const asked = { seq, hash, status, amount: amount === undefined ? undefined : String(amount) };
     const reporter = { name: lowers ? "books" : "agent", mayLower: lowers };
@@ -181,26 +190,45 @@ export async function runOutcomes(folder: string, seed: number, ignored?: Ignore
 }
 
 /** Applies an outcome to the list. @returns whether it is taken */
-function settle(call: Call, next: NonNullable<Call["last"]>, now: number, ignored: Ignored | undefined): boolean {
-  const { status, lowers, amount } = next;
+function settle(call: Call, next: Said, now: number, ignored: Ignored | undefined): boolean {
   if (!call.released) return false;
-  const { last } = call;
-  const isSame = last?.status === status && (amount === undefined || amount === last.amount);
-  if (isSame && (status === "unknown" || !lowers || last.lowers)) return true;
-  const isFinal = last !== undefined && last.status !== "unknown";
-  if (isFinal && (!lowers || last.lowers || status === "unknown")) return false;
-  if (last?.status === "unknown" && status === "unknown") return false;
+  const last = call.said.at(-1);
+  const claim = call.said.findLast(({ lowers }) => !lowers);
+  if ((last !== undefined && repeats(last, next)) || (claim !== undefined && !next.lowers && repeats(claim, next)))
+    return true;
+  const isFinal = last !== undefined && (last.status !== "unknown" || next.status === "unknown");
+  if (isFinal && !next.lowers) return false;
   if (now > call.at + day) return false;
-  call.last = next;
-  if (status === "failed" && lowers && ignored !== "failed") call.spent = undefined;
-  const isRaise = call.spent !== undefined && amount !== undefined && amount > call.spent.amount;
-  const mayReplace = lowers || isRaise || ignored === "asker raises only";
-  if (status === "done" && amount !== undefined && call.spent !== undefined && mayReplace)
-    if (amount !== call.spent.amount)
-      call.spent = amount === 0 ? undefined : { at: ignored === "own time" ? call.at : now, amount };
-  if (status === "done" && (call.paid === undefined || ignored === "done once"))
-    call.paid = { at: now, amount: call.amount };
+  call.said.push(next);
+  count(call, now, ignored);
   return true;
+}
+
+function repeats(earlier: Said, { status, lowers, amount }: Said): boolean {
+  if (earlier.status !== status || (lowers && !earlier.lowers && status !== "unknown")) return false;
+  return amount === earlier.amount || (amount === undefined && !lowers);
+}
+
+/** Counts a call again from all that was said of it. */
+function count(call: Call, now: number, ignored: Ignored | undefined): void {
+  const told = ignored === "corrections" ? call.said.find(isTold) : call.said.findLast(isTold);
+  const claims = call.said.filter(({ lowers, status }) => !lowers && status === "done");
+  const isTrue = told === undefined || told.status === "unknown" ? undefined : told.status === "done";
+  const claimed = claims.map(({ amount }) => amount ?? call.amount);
+  const last = claimed.at(-1) ?? call.amount;
+  const raised = ignored === "asker raises only" ? last : Math.max(call.amount, ...claimed);
+  const leftOut = ignored === "left out" ? raised : call.amount;
+  const gone = ignored === "failed" ? call.amount : 0;
+  const spent = isTrue === undefined ? raised : isTrue ? (told?.amount ?? leftOut) : gone;
+  if (spent !== (call.spent?.amount ?? 0))
+    call.spent = spent === 0 ? undefined : { at: ignored === "own time" ? call.at : now, amount: spent };
+  const isPaid = isTrue === true || (ignored === "claims" && isTrue === undefined && claims.length > 0);
+  if (isPaid !== (call.paid !== undefined)) call.paid = isPaid ? { at: now, amount: call.amount } : undefined;
+  call.finished = isTrue ?? claims.length > 0;
+}
+
+function isTold({ lowers }: Said): boolean {
+  return lowers;
 }
 
 async function compare(
@@ -220,7 +248,7 @@ async function compare(
     inDay([...calls.map(({ spent }) => spent), ...held]),
     inDay(gross),
     inDay(calls.map(({ paid }) => paid)),
-    calls.filter(({ paid }) => paid !== undefined).length,
+    calls.filter(({ finished }) => finished).length,
   ];
   const expected = `Svc: ${values.join(" ")}`;
   return reason === expected ? undefined : `${reason} is not ${expected}`;

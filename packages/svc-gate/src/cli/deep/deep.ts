@@ -170,6 +170,7 @@ class DeepReplay {
     const behind = new Map((await this.#ledger.rowsAt(rowsBehind(outcome))).map((each) => [each.seq, each]));
     const call = reportedCall(outcome, (seq) => behind.get(seq));
     if (call === undefined || typeof policySet === "string" || hasErasedPart(call.evidence)) return;
+    if (outcome.rules !== outcomeRows.outcomeRules) return; // an older gate settled it by other rules
     const settled = settledBy(policySet, call, (key) => this.#ledger.keyDigest(key));
     const { added, taken } = await settleCounters(settled, call.outcomes, this.#ledger);
     const [was, is] = [wholeText(row.evidence, "effects") ?? "", outcomeRows.outcomeEffects(added, taken)];

@@ -1,6 +1,7 @@
 import { countersOf, foldOutcomes, isSettled, recountRow, type OwnedCounter } from "../../gate/mod.ts";
 import type { EventPosition, KeptCounter, LedgerHistory } from "../../ledger/mod.ts";
 import type { PolicySet } from "../../contract/mod.ts";
+import { outcomeRows } from "../../ledger/entry/mod.ts";
 import { counterDigest } from "../replay/replay-counters.ts";
 import { readLeaf } from "../replay/recorded.ts";
 import type { WrongCounter } from "./found.ts";
@@ -152,7 +153,9 @@ export class Folds {
         counter,
         through: Number.MAX_SAFE_INTEGER,
       })) {
-        if (settlement === undefined && outcome.at > coveredThrough) fold.isSure = false;
+        const isOlder = outcome.rules !== outcomeRows.outcomeRules;
+        if (isOlder || (settlement === undefined && outcome.at > coveredThrough)) fold.isSure = false;
+        if (isOlder) continue;
         const named = ({ key }: { readonly key: string }): string => this.#ledger.keyDigest(key);
         const { seq, at } = outcome;
         for (const each of settlement?.added ?? []) events.push({ ...each, counter, key: named(each), at, seq });

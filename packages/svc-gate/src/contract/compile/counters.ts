@@ -82,6 +82,14 @@ export function readCounter(name: string, document: CounterDocument, context: Co
   const window = readWindow(document, report);
   const { when, sum, since, settlesWithin, remembers } = document;
   const settles = readSettles(document, counting, report);
+  const { claims } = document;
+  if (claims && counting !== "done")
+    report.add(
+      "counter",
+      document.span,
+      "`claims` is for `counting: done`",
+      "it lets a report of the asking key count",
+    );
   if (remembers !== undefined && sum !== undefined)
     report.add("counter", document.span, "a counter has `sum` or `remembers`, not both");
   const written = [...document.per, when, sum, since, remembers].flatMap((expression) => expression?.syntax ?? []);
@@ -99,6 +107,7 @@ export function readCounter(name: string, document: CounterDocument, context: Co
     ...(hostFacts.length > 0 && { host_facts: [...hostFacts] }),
     ...(remembers === undefined ? {} : { remembers: spelt(remembers) }),
     ...(settles && { settles: "outcome" }),
+    ...(counting === "done" && { claims }),
   });
   const { of, startsEmpty } = context;
   return {
@@ -110,6 +119,7 @@ export function readCounter(name: string, document: CounterDocument, context: Co
     window,
     sums: sum !== undefined,
     settles,
+    claims,
     sumOf: sum && memberOfInput(sum.syntax),
     remembers: remembers !== undefined,
     startsEmpty,

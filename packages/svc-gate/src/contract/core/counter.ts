@@ -23,6 +23,8 @@ export interface Counter {
   readonly sums: boolean;
   /** An outcome may change what a call added to it. */
   readonly settles: boolean;
+  /** With `counting: done`: it also counts what the asking key reports, until another key says otherwise. */
+  readonly claims: boolean;
   /** The member of the input that it adds up, such as `input.amount`; undefined if its sum is another expression. */
   readonly sumOf: string | undefined;
   /** It keeps separate values, which `in` looks up; any other counter counts. */

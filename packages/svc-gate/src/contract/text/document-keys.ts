@@ -56,5 +56,6 @@ export const documentKeys: Readonly<Record<DocumentMap, readonly string[]>> = {
     "since",
     "settles_within",
     "settles",
+    "claims",
   ],
 };

@@ -101,6 +101,7 @@ export interface CounterDocument {
   readonly since: WrittenExpression | undefined;
   readonly settlesWithin: YamlScalar | undefined;
   readonly settles: YamlScalar | undefined;
+  readonly claims: boolean;
 }
 
 export interface RuleDocument {

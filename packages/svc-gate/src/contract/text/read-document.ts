@@ -421,6 +421,7 @@ class Reader {
       weekStarts: this.text(map, "week_starts"),
       settlesWithin: this.text(map, "settles_within"),
       settles: this.text(map, "settles"),
+      claims: this.#flag(map, "claims"),
     };
   }
 

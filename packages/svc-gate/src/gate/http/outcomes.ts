@@ -34,11 +34,12 @@ export async function reportOutcome({ gate, key, request, reply }: RouteCall): P
   return sendJson(reply, JSON.stringify(outcomeJson(asked.value, reported.value)));
 }
 
-function outcomeJson({ seq, hash }: AskedOutcome, { outcome, receipt }: Reported): object {
+function outcomeJson({ seq, hash }: AskedOutcome, { outcome, receipt, warnings }: Reported): object {
   return {
     status: outcome.status,
     receipt: { seq, hash },
     outcome: { seq: receipt.seq, hash: receipt.hash },
+    ...(warnings.length > 0 && { warnings }),
   };
 }
 

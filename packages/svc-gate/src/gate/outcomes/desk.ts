@@ -3,7 +3,7 @@ import type { AppendTransaction, Ledger } from "../../ledger/mod.ts";
 import { addDecimals, bad, good, quote, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 import type { TimedTransaction } from "../policy/active-ledger.ts";
-import { outcomeIn, type ReportedCall } from "./events.ts";
+import { outcomeIn } from "./events.ts";
 import { settleCounters, settledBy, type SettledCounter } from "./settle-call.ts";
 import type { PlacedOutcome } from "./settle.ts";
 
@@ -26,11 +26,13 @@ export interface Reporter {
   readonly mayLower: boolean;
 }
 
-/** The outcome that stands after a report. */
+/** An outcome that was recorded, now or before. */
 export interface Reported {
   readonly outcome: Pick<outcomeRows.Outcome, "status">;
   /** The row of the outcome. */
   readonly receipt: { readonly seq: number; readonly hash: string };
+  /** What the report does not do, and may be thought to do. */
+  readonly warnings: readonly string[];
 }
 
 export interface OutcomeDeskOptions {
@@ -63,9 +65,10 @@ export class OutcomeDesk {
         return transaction.abort();
       }
       const { contract, mode } = this.#options.policy();
-      transaction.outcome({ ...report.value, at: timed.at, by: reporter.name, contract, mode });
+      const { warnings, ...row } = report.value;
+      transaction.outcome({ ...row, at: timed.at, by: reporter.name, contract, mode });
       const [receipt] = await transaction.commit();
-      if (receipt !== undefined) found = good({ outcome: report.value.outcome, receipt });
+      if (receipt !== undefined) found = good({ outcome: row.outcome, receipt, warnings });
     });
     return done.ok ? found : done;
   }
@@ -85,12 +88,18 @@ export class OutcomeDesk {
       return bad(refused(`row ${asked.seq} let no call through, so it has no outcome`));
     const earlier = await outcomesOf(transaction, asked.seq);
     const standing = earlier.at(-1);
-    if (standing !== undefined && isSame(standing.outcome, asked, mayLower)) return good(standing);
+    const policy = this.#options.policy();
+    const call = { leaf, evidence: row.evidence, outcomes: earlier.map((each) => each.outcome) };
+    const settled = settledBy(policy.policySet, call, (key) => transaction.digest(key));
+    const warnings = warningsOf(settled, asked, mayLower);
+    const same = sameAmong(earlier, asked, mayLower);
+    if (same !== undefined) return good({ ...same, warnings });
+    if (earlier.length >= outcomesMax)
+      return bad(refused(`row ${asked.seq} has ${outcomesMax} outcomes already: nothing was changed`));
     if (!outcomeRows.mayFollow(standing?.outcome, { ...asked, may_lower: mayLower }))
       return bad(
         refused(`the outcome of row ${asked.seq} is ${standing?.outcome.status} already: nothing was changed`),
       );
-    const policy = this.#options.policy();
     const { outcomeWithinMs } = policy.policySet.approvals;
     if (at > leaf.at + outcomeWithinMs)
       return bad(refused(`row ${asked.seq} is too old: an outcome is taken for ${hours(outcomeWithinMs)}`));
@@ -99,33 +108,36 @@ export class OutcomeDesk {
       hash: asked.hash,
       status: asked.status,
       may_lower: mayLower,
+      rules: outcomeRows.outcomeRules,
       before: earlier.map(({ receipt }) => receipt.seq),
       ...(asked.amount !== undefined && { amount: addDecimals(asked.amount, "0") }),
       ...(asked.ref !== undefined && { ref: transaction.digest(`${refDomain}${asked.ref}`) }),
       seq: transaction.head.seq + 1,
       at,
     };
-    const outcomes = earlier.map((each) => each.outcome);
-    return this.#settle(transaction, policy, { leaf, evidence: row.evidence, outcomes }, outcome);
+    const made = await this.#settle(settled, call.outcomes, outcome);
+    return made.ok ? good({ ...made.value, warnings }) : made;
   }
 
   /** Computes what the outcome does to counters. */
   async #settle(
-    transaction: AppendTransaction,
-    { policySet }: ActivePolicy,
-    call: ReportedCall,
+    settled: readonly SettledCounter[],
+    earlier: readonly PlacedOutcome[],
     { seq, at, ...outcome }: PlacedOutcome,
-  ): Promise<Result<NewOutcome, Refusal>> {
-    const settled = settledBy(policySet, call, (key) => transaction.digest(key));
+  ): Promise<Result<Omit<NewOutcome, "warnings">, Refusal>> {
     const of = outcome.amount === undefined ? undefined : memberOf(settled);
     if (of?.ok === false) return of;
     const whole: outcomeRows.Outcome = { ...outcome, ...(of?.value !== undefined && { of: of.value }) };
-    const moves = await settleCounters(settled, [...call.outcomes, { ...whole, seq, at }], this.#options.ledger);
+    const moves = await settleCounters(settled, [...earlier, { ...whole, seq, at }], this.#options.ledger);
     return good({ outcome: whole, reason: `Svc: the outcome of row ${outcome.row} is ${outcome.status}`, ...moves });
   }
 }
 
-type NewOutcome = Pick<Parameters<AppendTransaction["outcome"]>[0], "added" | "outcome" | "reason" | "taken">;
+type NewOutcome = Pick<Parameters<AppendTransaction["outcome"]>[0], "added" | "outcome" | "reason" | "taken"> &
+  Pick<Reported, "warnings">;
+
+/** How many outcomes a call may have, because each names all before it. */
+const outcomesMax = 100;
 
 const refDomain = "svc-gate/outcome-ref/1\n";
 
@@ -142,11 +154,12 @@ function notTheReporter(name: string): Refusal {
   );
 }
 
+interface RecordedOutcome extends Pick<Reported, "receipt"> {
+  readonly outcome: PlacedOutcome;
+}
+
 /** Reads the outcomes of a call with the receipts of their rows, in order. */
-async function outcomesOf(
-  transaction: AppendTransaction,
-  seq: number,
-): Promise<readonly (Reported & { readonly outcome: PlacedOutcome })[]> {
+async function outcomesOf(transaction: AppendTransaction, seq: number): Promise<readonly RecordedOutcome[]> {
   const [last] = await transaction.outcomes([seq]);
   if (last === undefined) return [];
   const [row] = await transaction.rowsAt([last.row]);
@@ -161,11 +174,39 @@ async function outcomesOf(
   });
 }
 
-/** Returns true for the same outcome again. A key that cannot ask confirms with a row what the asking key said. */
-function isSame(standing: outcomeRows.Outcome, { status, amount }: AskedOutcome, mayLower: boolean): boolean {
-  if (standing.status !== status) return false;
-  if (amount !== undefined && addDecimals(amount, "0") !== standing.amount) return false;
-  return status === "unknown" || !mayLower || standing.may_lower;
+/** Finds the same outcome among the earlier ones. A key that cannot ask confirms with a row what the asking key said. */
+function sameAmong(
+  earlier: readonly RecordedOutcome[],
+  { amount, status }: AskedOutcome,
+  mayLower: boolean,
+): RecordedOutcome | undefined {
+  const standing = earlier.at(-1);
+  const claim = mayLower ? undefined : earlier.findLast(({ outcome }) => !outcome.may_lower);
+  const text = amount === undefined ? undefined : addDecimals(amount, "0");
+  return [claim, standing].find((each) => {
+    if (each?.outcome.status !== status) return false;
+    const isSameAmount = text === each.outcome.amount || (text === undefined && !mayLower);
+    return isSameAmount && (status === "unknown" || !mayLower || each.outcome.may_lower);
+  });
+}
+
+/** Says which counters a report does not change, although the caller may expect it. */
+function warningsOf(
+  settled: readonly SettledCounter[],
+  { seq, status }: AskedOutcome,
+  mayLower: boolean,
+): readonly string[] {
+  const counted = settled.filter(({ called }) => called.length > 0).map(({ owned }) => owned.counter);
+  const settling = counted.filter(({ settles }) => settles);
+  const names = (counters: typeof counted): string => counters.map(({ name }) => name).join(", ");
+  if (status === "failed" && (mayLower ? counted : settling).length === 0)
+    return [`no counter takes back what row ${seq} added: none that counted it has "settles: outcome"`];
+  if (status === "failed" && !mayLower)
+    return [`${names(settling)} still counts row ${seq}: only a key that cannot ask for calls takes an amount back`];
+  const silent = counted.filter(({ claims, settles }) => !settles && !claims);
+  return status === "done" && !mayLower && silent.length > 0
+    ? [`${names(silent)} counts row ${seq} when a key that cannot ask for calls reports it`]
+    : [];
 }
 
 /** The member of the input that an amount replaces. It must be clear which one that is. */

@@ -29,14 +29,9 @@ export function isSettled({ counting, settles }: Counter): boolean {
   return settles || counting === "done";
 }
 
-const nothing: Settlement = { added: [], taken: [] };
-
 /**
- * What the last of a call's outcomes does to a counter.
- *
- * A counter of `counting: done` counts the call once, at its first outcome `done`. From a counter of `settles: outcome`
- * an outcome `failed` takes the call's event back, and `done` with another amount replaces it. Only an outcome that may
- * lower takes back more than it adds.
+ * What the last of a call's outcomes does to a counter: it takes back what the earlier ones left, and adds what should
+ * count now.
  *
  * @param called what the call itself adds to the counter
  * @param outcomes all outcomes of the call, in order
@@ -46,29 +41,59 @@ export function settlementOf(
   called: readonly Counted[],
   outcomes: readonly PlacedOutcome[],
 ): Settlement {
-  const last = outcomes.at(-1);
-  if (last === undefined) return nothing;
-  if (counter.counting === "done") {
-    const isFirst = last.status === "done" && !outcomes.slice(0, -1).some(({ status }) => status === "done");
-    return isFirst ? { added: called, taken: [] } : nothing;
-  }
-  let standing = called;
-  let settled = nothing;
-  for (const outcome of outcomes) {
-    settled = next(counter, standing, outcome);
-    const left = standing.filter((each) => !settled.taken.includes(each));
-    standing = [...left, ...settled.added.map((each) => ({ ...each, seq: outcome.seq, at: outcome.at }))];
+  // A counter of `counting: done` has nothing before the first outcome.
+  let left: readonly Counted[] = counter.counting === "done" ? [] : called;
+  let settled: Settlement = { added: [], taken: [] };
+  for (const [index, { at, seq }] of outcomes.entries()) {
+    settled = towards(counter, called, left, outcomes.slice(0, index + 1));
+    left = [
+      ...left.filter((each) => !settled.taken.includes(each)),
+      ...settled.added.map((each) => ({ ...each, at, seq })),
+    ];
   }
   return settled;
 }
 
-function next({ sumOf }: Counter, standing: readonly Counted[], outcome: PlacedOutcome): Settlement {
-  const { status, amount, of, may_lower: mayLower } = outcome;
-  if (status === "failed") return mayLower ? { added: [], taken: standing } : nothing;
-  if (status !== "done" || amount === undefined || of === undefined || of !== sumOf) return nothing;
-  const other = standing.filter((each) => {
-    const difference = addDecimals(amount, `-${each.amount}`);
-    return addDecimals(difference, "0") !== "0" && (mayLower || !difference.startsWith("-"));
-  });
-  return { added: other.filter(() => amount !== "0").map(({ key }) => ({ key, amount })), taken: other };
+/** @param left what counts before the last of the outcomes */
+function towards(
+  counter: Counter,
+  called: readonly Counted[],
+  left: readonly Counted[],
+  outcomes: readonly PlacedOutcome[],
+): Settlement {
+  const added: Pick<Counted, "amount" | "key">[] = [];
+  const taken: Counted[] = [];
+  for (const { amount: own, key } of called) {
+    const amount = amountAfter(counter, own, outcomes);
+    const before = left.find((each) => each.key === key);
+    if (isEqual(amount, before?.amount ?? "0")) continue;
+    if (before !== undefined) taken.push(before);
+    if (!isEqual(amount, "0")) added.push({ amount, key });
+  }
+  return { added, taken };
+}
+
+/**
+ * How much a call counts after some outcomes. The last report of a key that cannot ask is the truth: what it leaves out is as the
+ * check said. Before it, or after its `unknown`, a claim of the asking key only raises an amount.
+ *
+ * @param own the amount of the check
+ */
+function amountAfter({ claims, counting, sumOf }: Counter, own: string, outcomes: readonly PlacedOutcome[]): string {
+  const reported = ({ amount, of }: PlacedOutcome): string =>
+    counting === "done" || amount === undefined || of === undefined || of !== sumOf ? own : amount;
+  const truth = outcomes.findLast((outcome) => outcome.may_lower);
+  if (truth?.status === "failed") return "0";
+  if (truth?.status === "done") return reported(truth);
+  const claimed = outcomes.filter((outcome) => !outcome.may_lower && outcome.status === "done").map(reported);
+  if (counting === "done") return claims && claimed.length > 0 ? own : "0";
+  return claimed.reduce((most, each) => (isAbove(each, most) ? each : most), own);
+}
+
+function isEqual(one: string, other: string): boolean {
+  return addDecimals(one, `-${other}`) === "0";
+}
+
+function isAbove(one: string, other: string): boolean {
+  return addDecimals(other, `-${one}`).startsWith("-");
 }

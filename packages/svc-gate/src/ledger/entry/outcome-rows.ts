@@ -6,7 +6,7 @@ import type { RecordedEffect } from "./verifier.ts";
 /** The act of a row that records the outcome of a call. */
 export const outcomeAct = "outcome";
 
-/** What became of a call that was let through. `unknown` is not final. */
+/** What became of a call that was let through. */
 export const outcomeStatuses = ["done", "failed", "unknown"] as const;
 type OutcomeStatus = (typeof outcomeStatuses)[number];
 
@@ -18,6 +18,8 @@ export interface Outcome {
   readonly status: OutcomeStatus;
   /** True if the key that reported it cannot ask for calls, so that it may lower counters. */
   readonly may_lower: boolean;
+  /** The version of the rules by which it changed counters; rows of version 1 do not have it. */
+  readonly rules?: number;
   /** The rows of earlier outcomes of the same call, in order. */
   readonly before: readonly number[];
   /** The amount that the tool really used; a decimal that is not negative. */
@@ -27,6 +29,9 @@ export interface Outcome {
   /** A keyed digest of the caller's own reference. */
   readonly ref?: string;
 }
+
+/** The version of the rules by which outcomes change counters now. */
+export const outcomeRules = 2;
 
 /** Reads the outcome in a row; undefined if the row has none, or if it is not what a gate writes. */
 export function readOutcome(leaf: Pick<Leaf, "act" | "kind" | "seq">, evidence: string): Outcome | undefined {
@@ -70,13 +75,12 @@ export function hasOutcome({ answered, kind, mode }: Pick<Leaf, "answered" | "ki
 }
 
 /**
- * Returns true if an outcome may come after the one that stands. `unknown` is not final. An outcome that the asking key
- * reported is final for keys that ask; a key that cannot ask may still say what really happened.
+ * Returns true if an outcome may come after the one that stands. A key that cannot ask may always say what really
+ * happened. For the asking key only `unknown` is not final.
  */
 export function mayFollow(standing: Outcome | undefined, next: Pick<Outcome, "may_lower" | "status">): boolean {
-  if (standing === undefined) return true;
-  if (next.status === "unknown") return false;
-  return standing.status === "unknown" || (next.may_lower && !standing.may_lower);
+  if (standing === undefined || next.may_lower) return true;
+  return standing.status === "unknown" && next.status !== "unknown";
 }
 
 /** Returns true if a row's effect is an event of its counter. */
