@@ -32,6 +32,7 @@ const ends = new Map([
   ["superseded", "the approval of this call was replaced by another"],
   ["unknown", "the gate does not know the approval"],
 ]);
+const notThis = "a person decided, but not for this call, and ";
 const optionNames = ["apiKey", "sessionId", "timeoutMs", "retries", "failOpen", "idempotent"];
 
 export class SvcGateError extends Error {
@@ -99,12 +100,15 @@ export class SvcGate {
       const end = performance.now() + timeoutMs;
       let pauseMs = 1000;
       let latest = verdict;
+      let but = "";
       while (latest.escalated) {
-        latest = await this.#decided(latest, end, signal);
+        latest = await this.#decided(latest, { end, signal, but });
         if (!latest.escalated) break;
         const platformState = typeof facts === "function" ? await facts() : facts;
-        const call = { toolName, toolInput, platformState, approval: latest.approval.id };
+        const { id: approval } = latest.approval;
+        const call = { toolName, toolInput, platformState, approval };
         latest = await this.#checked({ ...call, idempotent: true, signal });
+        but = latest.approval?.id === approval ? "" : notThis;
         if (signal?.aborted) return ended(latest, stopped);
         if (!latest.escalated) break;
         await pause(Math.min(pauseMs, end - performance.now()), signal);
@@ -117,10 +121,10 @@ export class SvcGate {
   }
 
   /** Waits for a decision. Returns the verdict with its approved approval, or a BLOCK. */
-  async #decided(verdict, end, signal) {
+  async #decided(verdict, { end, signal, but }) {
     const id = verdict.approval?.id;
     if (typeof id !== "string" || !/^[0-9A-Za-z_-]{1,100}$/.test(id)) {
-      return ended(verdict, "no approval is open for this call");
+      return ended(verdict, `${but}no approval is open for this call`);
     }
     let latest = verdict;
     let late = null;
@@ -142,7 +146,7 @@ export class SvcGate {
       await pause(Math.min(pauseMs, end - performance.now()), signal);
       if (signal?.aborted) return ended(latest, stopped);
     }
-    return late === null ? ended(latest, "nobody decided this call in time") : this.#unreached(late.what, false);
+    return late === null ? ended(latest, `${but}nobody decided this call in time`) : this.#unreached(late.what, false);
   }
 
   async #checked({ toolName, toolInput, platformState, approval, idempotent, signal }) {

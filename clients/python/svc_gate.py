@@ -52,6 +52,7 @@ _FLOAT_EXACT = 2.0**53  # from here on a float represents several whole numbers
 _STOP_WITHIN = 0.25  # seconds until a thread that waits for an answer notices its stop
 _WAIT_MAX = 30  # seconds of one wait for a person: many proxies end a request after 60
 _STOPPED = "the wait for a person was stopped"
+_BUT = "a person decided, but not for this call, and "
 _ENDS = {  # a status that ends the wait for a person, and the words for it
     "denied": "a person denied this call", "expired": "the approval of this call has expired",
     "cancelled": "the approval of this call was cancelled", "used": "the approval of this call was already used",
@@ -191,12 +192,13 @@ class SvcGate:
         A verdict that is not ESCALATE is returned unchanged. If another thread sets ``stop``, the result is a BLOCK, soon.
         """
         try:
-            end, pause = time.monotonic() + timeout, 1.0
+            end, pause, but = time.monotonic() + timeout, 1.0, ""
             while verdict.escalated:
-                verdict = self._decided(verdict, end, stop)
+                verdict = self._decided(verdict, end, stop, but)
                 if verdict.escalated and verdict.approval is not None:
-                    state = facts() if callable(facts) else facts
-                    verdict = self._checked(tool_name, tool_input, state, verdict.approval["id"], True, stop)
+                    state, decided = facts() if callable(facts) else facts, verdict.approval["id"]
+                    verdict = self._checked(tool_name, tool_input, state, decided, True, stop)
+                    but = "" if (verdict.approval or {}).get("id") == decided else _BUT
                     if stop and stop.is_set():
                         return _ended(verdict, _STOPPED)
                     if verdict.escalated:
@@ -206,11 +208,11 @@ class SvcGate:
         except Exception as error:
             return self._unreached(error.what if isinstance(error, _Trouble) else "the client itself failed", False)
 
-    def _decided(self, verdict: Verdict, end: float, stop: _Stop) -> Verdict:
+    def _decided(self, verdict: Verdict, end: float, stop: _Stop, but: str) -> Verdict:
         """Waits for a decision. Returns the verdict with its approved approval, or a BLOCK."""
         name, late = (verdict.approval or {}).get("id"), None
         if type(name) is not str or not re.fullmatch("[0-9A-Za-z_-]{1,100}", name):
-            return _ended(verdict, "no approval is open for this call")
+            return _ended(verdict, but + "no approval is open for this call")
         while (left := end - time.monotonic()) > 0:
             if stop and stop.is_set():
                 return _ended(verdict, _STOPPED)
@@ -228,7 +230,7 @@ class SvcGate:
             except _Transport as trouble:
                 late = trouble
             _pause(min(pause, end - time.monotonic()), stop)
-        return _ended(verdict, "nobody decided this call in time") if late is None else self._unreached(late.what, False)
+        return _ended(verdict, but + "nobody decided this call in time") if late is None else self._unreached(late.what, False)
 
     def outcome(
         self, verdict: Verdict, status: str, amount: Union[None, int, float] = None, ref: Optional[str] = None,

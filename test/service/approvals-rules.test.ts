@@ -33,7 +33,7 @@ const scenarios: readonly Scenario[] = [
       assert.equal((await desk.asks(other)).verdict, "ESCALATE");
       assert.equal((await desk.asks(naming(id))).verdict, "ALLOW");
     },
-    defect: { within: "bindingText", find: "Object.keys(subject)", put: "Object.keys({})" },
+    defect: { within: "factsText", find: "Object.keys(facts)", put: "Object.keys({})" },
   },
   {
     rule: "R4: a softened BLOCK needs the persons of all requirements that the contract states for the tool",
@@ -57,8 +57,9 @@ const scenarios: readonly Scenario[] = [
       assert.equal((await askedOf(desk, naming(id))).how, "closed");
     },
     defect: {
-      within: "judgeAsk",
-      find: "ask.named !== undefined && named === undefined",
+      within: "outcomeOf",
+      module: "approvals/judged-batch",
+      find: "judgement.misfits.length > 0",
       put: "false",
     },
   },

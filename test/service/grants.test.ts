@@ -360,8 +360,8 @@ const scenarios: readonly Scenario[] = [
     },
     defect: {
       within: "judgeAsk",
-      find: 'return { how: "grant", mismatch, supersedes: same, ...granted };',
-      put: 'return { how: "grant", mismatch, supersedes: undefined, ...granted };',
+      find: 'return { how: "grant", misfits, supersedes: same, ...granted };',
+      put: 'return { how: "grant", misfits, supersedes: undefined, ...granted };',
     },
   },
   {

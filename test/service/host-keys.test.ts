@@ -294,7 +294,7 @@ runScenarios("keys of hosts", [
     },
     defect: [
       { within: "ApprovableCall.#bound", find: "caller.keyName", put: '"any"' },
-      { within: "namedBy", find: "found.key === key", put: "true" },
+      { within: "misfitsOf", find: "key === ask.key", put: "true" },
     ],
   },
   {

@@ -194,7 +194,7 @@ const scenarios: readonly Scenario[] = [
       for (const scope of ["all", { key: "default" }, { tools: ["pay.legal", "pay.send"] }, session("run-18")])
         assert.deepEqual((await stops(desk, scope)).warnings, [], JSON.stringify(scope));
     },
-    defect: { within: "warningsOf", first: "return [];" },
+    defect: { within: "warningsOf", module: "http/stop-warnings", first: "return [];" },
   },
   {
     rule: "[P13] a scope with a NUL is refused, because no call can have such a name",

@@ -295,8 +295,8 @@ export const mutants: readonly Mutant[] = [
     mutations: [
       {
         within: "SvcGate.settle",
-        find: 'self._checked(tool_name, tool_input, state, verdict.approval["id"], True, stop)',
-        put: 'self._checked(tool_name, tool_input, state, verdict.approval["id"], False, stop)',
+        find: "self._checked(tool_name, tool_input, state, decided, True, stop)",
+        put: "self._checked(tool_name, tool_input, state, decided, False, stop)",
       },
     ],
     noticed: ["repeat-settle", "repeat-settle-second"],

@@ -153,7 +153,11 @@ test(`[issue 16] ${wanted} changes of an approved call are not let through (seed
 });
 
 control("positive control: a gate that does not compare the binding is noticed", async (t) => {
-  const unbound: Mutation = { within: "namedBy", find: "found.asking.binding === binding", put: "true" };
+  const unbound: Mutation = {
+    within: "misfitsOf",
+    find: "asking.binding === ask.binding(asking.sessions)",
+    put: "true",
+  };
   const desk = await startDesk(t, { contract, mandate, defects: [unbound] });
   assert.ok((await missed(desk, 5).catch(() => ["the approval was used by another call"])).length > 0);
 });

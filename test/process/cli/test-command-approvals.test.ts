@@ -46,15 +46,14 @@ const cases: readonly Case[] = [
   {
     name: "a call without the id is not the approved call yet",
     steps: [
-      "{ like: large, expect: ESCALATE }",
+      "{ like: large, as: mine, expect: ESCALATE }",
       "{ approve: anna }",
       "{ like: large, expect: { verdict: ESCALATE, approval: { status: approved, new: false, next: check } } }",
-      "{ like: large, session: s2, expect: { verdict: ESCALATE, approval: { status: approved, next: wait } } }",
-      "{ like: large, input: { usd: 1200.0 }, approval: last, expect: { answered: ESCALATE, approval: { next: wait } } }",
-      "{ like: large, approval: last, expect: { answered: ALLOW, approval: used } }",
+      "{ like: large, input: { usd: 1200.0 }, approval: mine, expect: { answered: ESCALATE, approval: { new: true, next: wait } } }",
+      "{ like: large, approval: mine, expect: { answered: ALLOW, approval: used } }",
     ],
     wrong: [["approval: used", "approval: approved"]],
-    defect: [{ within: "namedBy", find: "found.asking.binding === binding", put: "true" }],
+    defect: [{ within: "misfitsOf", find: "asking.binding === ask.binding(asking.sessions)", put: "true" }],
   },
   {
     name: "a call that is asked again attaches, and holds its amount once",
@@ -109,7 +108,7 @@ const cases: readonly Case[] = [
     defect: [
       {
         within: "judgeAsk",
-        find: 'if (denial !== undefined) return { how: "denied", mismatch, ...denial };',
+        find: 'if (denial !== undefined) return { how: "denied", misfits, ...denial };',
         put: "",
       },
     ],

@@ -38,6 +38,10 @@ export interface Asking {
   /** Keyed digests of the call, 64 hex digits. */
   readonly attach: string;
   readonly binding: string;
+  /** Of the facts under `subject`; absent if there are none. */
+  readonly subject?: string;
+  /** Present if a call of any session of the key may use the approval. Then the binding is one without a session. */
+  readonly sessions?: "any";
   readonly batch: boolean;
   /** The rules because of which a person must decide, each with the SHA-256 of its meaning. */
   readonly causes: Readonly<Record<string, string>>;

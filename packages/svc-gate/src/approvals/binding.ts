@@ -15,7 +15,8 @@ export interface BoundCall {
   /** The ledger's name. */
   readonly log: string;
   readonly key: string;
-  readonly session: string | null;
+  /** True for every session of the key. */
+  readonly session: string | true | null;
   readonly tool: string;
   readonly input: JsonObject;
   /** The members of the input that do not count, such as `input.note`. */
@@ -30,13 +31,20 @@ export interface BoundCall {
  */
 export function bindingText({ log, key, session, tool, input, unbound, subject }: BoundCall): string {
   const bound = inputText(input, unbound, charactersOf);
-  const facts = Object.keys(subject)
-    .toSorted()
-    .map((name) => [name, subject[name] ?? null]);
-  const parts = [key, log, session, facts, tool].map((part) => JSON.stringify(part));
-  const [keyName, logName, sessionName, subjectFacts, toolName] = parts;
+  const parts = [key, log, session, tool].map((part) => JSON.stringify(part));
+  const [keyName, logName, sessionName, toolName] = parts;
   const members = `"input":${bound},"key":${keyName},"log":${logName},"session":${sessionName}`;
-  return `svc-gate/binding/1\n{${members},"subject":${subjectFacts},"tool":${toolName}}`;
+  return `svc-gate/binding/1\n{${members},"subject":${factsText(subject)},"tool":${toolName}}`;
+}
+
+/** The text of which the digest of a call's subject is made; undefined for a call without one. */
+export function subjectText(subject: BoundCall["subject"]): string | undefined {
+  return Object.keys(subject).length === 0 ? undefined : `svc-gate/subject/1\n${factsText(subject)}`;
+}
+
+function factsText(facts: BoundCall["subject"]): string {
+  const names = Object.keys(facts).toSorted();
+  return JSON.stringify(names.map((name) => [name, facts[name] ?? null]));
 }
 
 /**

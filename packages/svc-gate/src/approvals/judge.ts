@@ -30,8 +30,10 @@ export interface Ask {
   readonly answered: "ALLOW" | "BLOCK" | "ESCALATE";
   /** The approval that the call names. */
   readonly named: string | undefined;
-  readonly binding: string;
+  /** Returns the digest of exactly this call, in its session or in any. */
+  readonly binding: (sessions: Asking["sessions"]) => string;
   readonly attach: string;
+  readonly subject: string | undefined;
   /** What an approval would be asked for now; undefined unless the answer is ESCALATE. */
   readonly asking: Asking | undefined;
 }
@@ -42,28 +44,28 @@ export interface AskLimits {
   readonly ledger: number;
 }
 
+/** A part in which a call differs from the call of an approval; `id` if there is no such approval. */
+export type Misfit = "id" | "input" | "key" | "session" | "spelling" | "subject" | "tool";
+
 /** How a call is answered, and why. */
-export type Judgement =
-  | { readonly how: undefined; readonly mismatch: boolean }
-  | { readonly how: "opened"; readonly mismatch: boolean; readonly supersedes: Approval | undefined }
-  | { readonly how: "attached"; readonly mismatch: boolean; readonly approval: Approval; readonly isSame: boolean }
-  | {
-      readonly how: "used";
-      readonly mismatch: boolean;
-      readonly approval: Approval;
-      readonly needed: boolean;
-      readonly by: readonly string[];
-    }
-  | ({ readonly how: "grant"; readonly mismatch: boolean; readonly supersedes: Approval | undefined } & Granted)
+export type Judgement = (
+  | { readonly how: undefined }
+  | { readonly how: "opened"; readonly supersedes: Approval | undefined }
+  | { readonly how: "attached"; readonly approval: Approval }
+  | { readonly how: "used"; readonly approval: Approval; readonly needed: boolean; readonly by: readonly string[] }
+  | ({ readonly how: "grant"; readonly supersedes: Approval | undefined } & Granted)
   | {
       readonly how: "denied";
-      readonly mismatch: boolean;
       readonly approval: Approval;
       /** The number of denials under a rule within an hour that blocks further calls, if that is why; else 0. */
       readonly denials: number;
     }
-  | { readonly how: "closed"; readonly mismatch: boolean; readonly approval: Approval; readonly status: Status }
-  | { readonly how: "capped"; readonly mismatch: boolean; readonly waiting: number };
+  | { readonly how: "closed"; readonly approval: Approval; readonly status: Status }
+  | { readonly how: "capped"; readonly waiting: number }
+) & {
+  /** The parts in which the call differs from the approval that it names. */
+  readonly misfits: readonly Misfit[];
+};
 
 /** A grant that covers a call. */
 export interface Granted {
@@ -92,44 +94,64 @@ export function judgeAsk(
   grantFor: (asking: Asking) => Granted | undefined = () => undefined,
 ): Judgement {
   const { at, answered } = ask;
-  const named = ask.named === undefined ? undefined : namedBy(ask, book);
-  const mismatch = ask.named !== undefined && named === undefined;
+  const found = ask.named === undefined ? undefined : approvalNamed(ask.named, book);
+  const misfits = ask.named === undefined ? [] : found === undefined ? (["id"] as const) : misfitsOf(ask, found);
+  const named = misfits.length === 0 ? found : undefined;
   const quorum = named !== undefined && statusAt(named, at) === "approved" ? quorumNow(named) : undefined;
   const used = named !== undefined && quorum?.isMet === true && { approval: named, by: quorum.persons };
-  if (used !== false && answered === "ALLOW") return { how: "used", mismatch, ...used, needed: false };
-  if (answered !== "ESCALATE" || ask.asking === undefined) return { how: undefined, mismatch };
+  if (used !== false && answered === "ALLOW") return { how: "used", misfits, ...used, needed: false };
+  if (answered !== "ESCALATE" || ask.asking === undefined) return { how: undefined, misfits };
   const denial = denialFor(ask, ask.asking, book);
   const isDenied = denial !== undefined && denial.denials === 0;
   // A person's yes to this call counts more than the number of denials, but not more than a denial that holds for it.
   if (used !== false && !isDenied && isWithin(ask.asking, used.approval.asking))
-    return { how: "used", mismatch, ...used, needed: true };
-  if (denial !== undefined) return { how: "denied", mismatch, ...denial };
+    return { how: "used", misfits, ...used, needed: true };
+  if (denial !== undefined) return { how: "denied", misfits, ...denial };
   if (named !== undefined) {
     const status = statusAt(named, at);
-    if (status === "denied") return { how: "denied", mismatch, approval: named, denials: 0 };
-    if (status !== "pending" && status !== "approved") return { how: "closed", mismatch, approval: named, status };
+    if (status === "denied") return { how: "denied", misfits, approval: named, denials: 0 };
+    if (status !== "pending" && status !== "approved") return { how: "closed", misfits, approval: named, status };
   }
   const open = book.open(ask.attach, at);
-  const same = open.find(({ asking }) => asking.binding === ask.binding);
+  const same = open.find(({ asking }) => asking.binding === ask.binding(asking.sessions));
   const granted = grantFor(ask.asking);
-  if (granted !== undefined) return { how: "grant", mismatch, supersedes: same, ...granted };
-  const other = same ?? open[0];
-  if (other !== undefined) {
-    const isStale = same !== undefined && !isSameCause(ask.asking, same.asking);
-    const isMoved = named !== undefined && same === named && statusAt(same, at) === "approved" && quorumNow(same).isMet;
-    if (!isStale && !isMoved) return { how: "attached", mismatch, approval: other, isSame: same !== undefined };
+  if (granted !== undefined) return { how: "grant", misfits, supersedes: same, ...granted };
+  if (same !== undefined && isSameCause(ask.asking, same.asking)) {
+    // The call does not wait for a yes that it cannot use any more.
+    const isMoved = statusAt(same, at) === "approved" && !isWithin(ask.asking, same.asking) && quorumNow(same).isMet;
+    if (!isMoved) return { how: "attached", misfits, approval: same };
   }
   const waiting = capped(ask, book, limits);
-  if (waiting !== undefined && same === undefined) return { how: "capped", mismatch, waiting };
-  return { how: "opened", mismatch, supersedes: same };
+  if (waiting !== undefined && same === undefined) return { how: "capped", misfits, waiting };
+  return { how: "opened", misfits, supersedes: same };
 }
 
-/** Finds the approval that a call names; undefined if it is unknown or bound to another call. */
-function namedBy({ named, binding, key }: Ask, book: ApprovalBook): Approval | undefined {
-  const id = readApprovalId(named ?? "");
+function approvalNamed(text: string, book: ApprovalBook): Approval | undefined {
+  const id = readApprovalId(text);
   const found = id === undefined ? undefined : book.at(id.row);
-  if (found === undefined || !found.hash.startsWith(id?.digits ?? "-")) return undefined;
-  return found.asking.binding === binding && found.key === key ? found : undefined;
+  return found?.hash.startsWith(id?.digits ?? "-") === true ? found : undefined;
+}
+
+function misfitsOf(ask: Ask, approval: Approval): readonly Misfit[] {
+  const { asking, key } = approval;
+  const isSame = asking.binding === ask.binding(asking.sessions) && key === ask.key;
+  return isSame ? [] : differences({ ...ask, asking: { attach: ask.attach, subject: ask.subject } }, approval);
+}
+
+/** What says in which parts two calls differ. */
+interface Compared extends Pick<Ask, "key" | "session" | "tool"> {
+  readonly asking: Pick<Asking, "attach" | "sessions"> & { readonly subject?: string | undefined };
+}
+
+/** The parts in which a call differs from that of an approval which has another binding. */
+export function differences(call: Compared, of: Compared): readonly Misfit[] {
+  const found: Misfit[] = [];
+  if (call.key !== of.key) found.push("key");
+  if (call.tool !== of.tool) found.push("tool");
+  if (found.length === 0 && call.asking.attach !== of.asking.attach) found.push("input");
+  if (call.session !== of.session && of.asking.sessions !== "any") found.push("session");
+  if (call.asking.subject !== of.asking.subject) found.push("subject");
+  return found.length === 0 ? ["spelling"] : found;
 }
 
 /** Do the same rules ask now, with the same meaning? */

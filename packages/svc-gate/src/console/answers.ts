@@ -53,6 +53,8 @@ export interface Approval {
   readonly groups: readonly Need[];
   readonly batch: boolean;
   readonly asked: number;
+  /** The same for all questions about one call of one key. */
+  readonly call: string;
   /** The numbers that counters add up, with their characters. */
   readonly amounts: Readonly<Record<string, string>>;
   readonly decisions: readonly Said[];
@@ -68,6 +70,18 @@ export interface ApprovalDetail extends Approval {
   readonly contract: string | null;
   readonly may_differ: readonly string[];
   readonly grants_allowed: false | GrantOffer;
+  readonly same_call: readonly SameCall[];
+}
+
+/** Another question about the same call. */
+export interface SameCall {
+  readonly id: string;
+  readonly status: string;
+  readonly session_id: string | null;
+  /** Such as `session` or `subject`. */
+  readonly differs: readonly string[];
+  /** A person approved it, and it was not used. */
+  readonly approved: boolean;
 }
 
 export interface GrantOffer {

@@ -220,10 +220,9 @@ export class ApprovalsModel {
     const { call, at, names } = asking;
     for (const [n, state] of this.states()) if (isDue(state, at)) this.#events.push({ kind: "expire", at, of: n });
     const states = this.states();
-    const same = [...states.values()].find(
-      (state) => isOpen(state) && attachText(state.check.call) === attachText(call),
+    const own = [...states.values()].find(
+      (state) => isOpen(state) && bindingText(state.check.call) === bindingText(call),
     );
-    const own = same !== undefined && bindingText(same.check.call) === bindingText(call) ? same : undefined;
     const given = typeof names === "number" ? states.get(names) : undefined;
     const named = given !== undefined && bindingText(given.check.call) === bindingText(call) ? given : undefined;
     const values = this.#values(asking, own?.check.n);
@@ -242,7 +241,7 @@ export class ApprovalsModel {
         tag: call.tag,
       },
     };
-    const reached = this.#reach({ verdict, asking, opening, same, named });
+    const reached = this.#reach({ verdict, asking, opening, same: own, named });
     const { n } = this.#record(asking, judged.verdict, reached);
     return {
       verdict: reached.answered,
@@ -271,11 +270,12 @@ export class ApprovalsModel {
     if (many.length > 0) return { answered: "BLOCK", how: "denied", of: many[0], denials: many };
     if (named !== undefined && !isOpen(named))
       return { answered: "BLOCK", how: named.status === "denied" ? "denied" : "closed", of: named.check.n };
-    // A repeat for other reasons is another question, so a new approval replaces the one that is open.
-    const isMine = same !== undefined && bindingText(same.check.call) === bindingText(call);
-    const isStale = isMine && !isSame(same.opening.causes, opening.causes);
-    if (isReady || isStale) return { answered: "ESCALATE", how: "opened", of: same?.check.n, opening };
-    if (same !== undefined) return { answered: "ESCALATE", how: "attached", of: same.check.n };
+    if (same !== undefined) {
+      // A repeat for other reasons, or one that cannot use the yes, is another question, which replaces the open one.
+      const isUsable = same.status !== "approved" || !this.#isMet(same) || isNoRisk(same, opening, at);
+      const how = isSame(same.opening.causes, opening.causes) && isUsable ? "attached" : "opened";
+      return { answered: "ESCALATE", how, of: same.check.n, ...(how === "opened" && { opening }) };
+    }
     if (this.#isFull(call)) return { answered: "ESCALATE", how: "capped" };
     return { answered: "ESCALATE", how: "opened", opening };
   }
@@ -470,12 +470,12 @@ function ruleOf({ causes }: Opening): string {
   return causes[0]?.rule ?? "";
 }
 
-/** Calls with the same text share an approval. */
+/** Calls with the same text share a denial. */
 function attachText({ key, tool, amount, to, note }: Call): string {
   return JSON.stringify([key, tool, Number(amount), to, tool === "pay.send" ? null : (note ?? null)]);
 }
 
-/** Calls with the same text may use it: also the session, the spelling of numbers and the subject. */
+/** Calls with the same text share an approval: also the session, the spelling of numbers and the subject. */
 function bindingText({ key, session, tool, amount, to, note, wallet }: Call): string {
   return JSON.stringify([key, session, tool, amount, to, tool === "pay.send" ? [wallet] : [note ?? null]]);
 }

@@ -89,11 +89,32 @@ function card(approval: JsonObject): readonly string[] {
       ? "What the platform says (said by the agent's machine)"
       : "What the platform says",
     ...cardLines(approval.get("platform_state") ?? null, "  "),
+    ...sameLines(approval.get("same_call")),
     ...offerLines(approval.get("grants_allowed")),
     ...(decisions.length === 0 ? [] : ["", "What persons said", ...decisions.map(decisionLine)]),
     "",
     `hash ${text("hash")}`,
   ];
+}
+
+/** Other questions about the same call. */
+function sameLines(others: Json | undefined): readonly string[] {
+  const all = (others ?? []) as readonly JsonObject[];
+  if (all.length === 0) return [];
+  return ["", "The same call was asked before or beside this one", ...all.map((each) => `  ${sameText(each)}`)];
+}
+
+function sameText(other: JsonObject): string {
+  const [id, status] = ["id", "status"].map((name) => wordOf(other.get(name)));
+  const session = other.get("session_id");
+  const differs = ((other.get("differs") ?? []) as readonly Json[]).map(wordOf).join(", ");
+  const isUnused = other.get("approved") === true;
+  return [
+    `${id}: ${status}`,
+    session === null ? "without a session" : `session ${shownText(wordOf(session))}`,
+    ...(differs === "" ? [] : [`another ${differs}`]),
+    ...(isUnused ? ["a person approved it, and it was not used"] : []),
+  ].join("; ");
 }
 
 /** What a grant made from the call may be at most, and what it leaves free. */

@@ -1,6 +1,6 @@
 import { h, type JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import type { ApprovalDetail, Need, Receipt, ReceiptPage, Session } from "../answers.ts";
+import type { ApprovalDetail, Need, Receipt, ReceiptPage, SameCall, Session } from "../answers.ts";
 import { queryText } from "../gate.ts";
 import { listen, missed } from "../live.ts";
 import {
@@ -78,6 +78,7 @@ export default function ApprovalPage({ id, session }: ApprovalProps): JSX.Elemen
         h(Clocks, { approval: value }),
         h(Asked, { approval: value }),
         h(Votes, { approval: value }),
+        h(SameCalls, { of: value.same_call }),
         h(RulesOf, { seq: value.receipt, fallback: value.rules }),
         h(LastFive, { approval: value, input: raw["tool_input"] ?? "null" }),
         h(Timeline, { approval: value }),
@@ -220,6 +221,30 @@ function Votes({ approval }: { readonly approval: ApprovalDetail }): JSX.Element
             ),
           ),
         ),
+  );
+}
+
+/** Other questions about the same call, such as that of a run that was started again. */
+function SameCalls({ of }: { readonly of: readonly SameCall[] }): JSX.Element | null {
+  if (of.length === 0) return null;
+  return h(
+    Panel,
+    { title: "The same call in other questions" },
+    h(
+      "ul",
+      { class: "said" },
+      of.map(({ id, status, session_id: session, differs, approved }) =>
+        h(
+          "li",
+          { key: id },
+          h("a", { href: link(`/approvals/${id}`) }, session === null ? "without a session" : h(Text, { of: session })),
+          " ",
+          h(State, { of: status }),
+          differs.length > 0 && h("p", { class: "quiet" }, `Another ${differs.join(", ")} than here.`),
+          approved && h("p", null, "A person approved it, and it was not used."),
+        ),
+      ),
+    ),
   );
 }
 

@@ -193,7 +193,10 @@ interface Group {
   readonly approvals: readonly Approval[];
 }
 
-/** Calls of one rule and one key stand together, the oldest first, because its time ends first. */
+/**
+ * Calls of one rule and one key are together, the oldest first, because its time ends first. Questions about the same call follow
+ * each other.
+ */
 function groupsOf(approvals: readonly Approval[]): readonly Group[] {
   const groups = new Map<string, Approval[]>();
   for (const approval of approvals.toSorted((one, other) => one.decide_by - other.decide_by)) {
@@ -204,7 +207,7 @@ function groupsOf(approvals: readonly Approval[]): readonly Group[] {
     name,
     rule: all[0]?.rules.join(", ") ?? "",
     key: all[0]?.key ?? "",
-    approvals: all,
+    approvals: [...Map.groupBy(all, ({ call }) => call).values()].flat(),
   }));
 }
 
@@ -246,7 +249,10 @@ function Section({ title, show, approvals, chosen, toggle }: SectionProps): JSX.
         h(
           "ul",
           { class: "rows" },
-          all.map((approval) => h(Row, { key: approval.id, approval, isChosen: chosen.has(approval.id), toggle })),
+          all.map((approval, index) => {
+            const isSame = all[index - 1]?.call === approval.call;
+            return h(Row, { key: approval.id, approval, isSame, isChosen: chosen.has(approval.id), toggle });
+          }),
         ),
       ),
     ),
@@ -255,11 +261,13 @@ function Section({ title, show, approvals, chosen, toggle }: SectionProps): JSX.
 
 interface RowProps {
   readonly approval: Approval;
+  /** Does it ask about the same call as the row above? */
+  readonly isSame: boolean;
   readonly isChosen: boolean;
   readonly toggle: (id: string) => void;
 }
 
-function Row({ approval, isChosen, toggle }: RowProps): JSX.Element {
+function Row({ approval, isSame, isChosen, toggle }: RowProps): JSX.Element {
   const {
     id,
     tool_name: tool,
@@ -301,6 +309,7 @@ function Row({ approval, isChosen, toggle }: RowProps): JSX.Element {
     h(
       "span",
       { class: "about" },
+      isSame && h("span", null, "the same call as above"),
       session !== null && h("span", null, "session ", h(Text, { of: session })),
       asked > 1 && h("span", null, `asked ${asked} times`),
       needs > 1 && h("span", null, `${has} of ${needs} persons`),

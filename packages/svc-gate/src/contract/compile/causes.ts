@@ -146,8 +146,9 @@ function readFacts(cores: readonly Core[]): readonly ReadFact[] {
   });
 }
 
-function termsJson({ by, grants, ...terms }: ApprovalTerms): Canonical {
-  const own = { ...terms, by: by === null ? null : [...by], free: [...terms.free], pins: [...terms.pins] };
+function termsJson({ anySession, by, grants, ...terms }: ApprovalTerms): Canonical {
+  const sessions = anySession ? { sessions: "any" } : {};
+  const own = { ...terms, ...sessions, by: by === null ? null : [...by], free: [...terms.free], pins: [...terms.pins] };
   return grants === undefined ? own : { ...own, grants: { ...grants, pin: [...grants.pin] } };
 }
 

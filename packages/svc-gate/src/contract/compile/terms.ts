@@ -18,6 +18,8 @@ export interface ApprovalTerms {
   readonly useWithinMs: number;
   /** Whether one request may decide it together with others. */
   readonly batch: boolean;
+  /** Whether a call of any session of the key may use the approval. */
+  readonly anySession: boolean;
   /** Facts and counters that must be as the person saw them, such as `platform.price`. */
   readonly pins: readonly string[];
   /** By how much a number that the rule reads may move; a decimal. */
@@ -56,6 +58,7 @@ export const defaultTerms: ApprovalTerms = {
   decideWithinMs: 60 * minuteMs,
   useWithinMs: 10 * minuteMs,
   batch: true,
+  anySession: false,
   pins: [],
   drift: "0",
   free: [],
@@ -118,13 +121,14 @@ export class TermsReader {
   #written(document: ApprovalDocument): WrittenTerms {
     const known = this.#read.get(document);
     if (known !== undefined) return known;
-    const { by, of, decideWithin, useWithin, batch, pins, drift, free } = document;
+    const { by, of, decideWithin, useWithin, batch, sessions, pins, drift, free } = document;
     const written: WrittenTerms = {};
     if (by !== undefined) written.by = this.#groups(by);
     if (of !== undefined) written.of = wholeNumber(of, "of", personsMax, this.#report);
     if (decideWithin !== undefined) written.decideWithinMs = this.#length(decideWithin);
     if (useWithin !== undefined) written.useWithinMs = this.#length(useWithin);
     if (batch !== undefined) written.batch = batch;
+    if (sessions !== undefined) written.anySession = this.#anySession(sessions);
     if (pins !== undefined) written.pins = this.#pins(pins);
     if (drift !== undefined) written.drift = this.#drift(drift);
     if (free !== undefined) written.free = this.#free(free);
@@ -139,6 +143,17 @@ export class TermsReader {
     if (first !== undefined && groups.length > groupsMax)
       this.#report.add("approval", first.span, `an approval names at most ${groupsMax} groups`);
     return groups.map(({ text }) => text).toSorted();
+  }
+
+  #anySession({ text, span }: YamlScalar): boolean {
+    if (text !== "any" && text !== "one")
+      this.#report.add(
+        "approval",
+        span,
+        "`sessions` is `one` or `any`",
+        "with `any`, a call of any session of the key may use the approval",
+      );
+    return text === "any";
   }
 
   #length(scalar: YamlScalar, what = "an approval"): number {
@@ -253,6 +268,7 @@ export interface Requirement {
   readonly decideWithinMs: number;
   readonly useWithinMs: number;
   readonly batch: boolean;
+  readonly anySession: boolean;
   readonly pins: readonly string[];
   /** What a grant may be at most; undefined if one of the causes lets no grant lift it. */
   readonly grants: GrantTerms | undefined;
@@ -270,6 +286,7 @@ export function requirementOf(terms: readonly ApprovalTerms[]): Requirement {
     decideWithinMs: Math.min(...all.map(({ decideWithinMs }) => decideWithinMs)),
     useWithinMs: Math.min(...all.map(({ useWithinMs }) => useWithinMs)),
     batch: all.every(({ batch }) => batch),
+    anySession: all.every(({ anySession }) => anySession),
     pins: [...new Set(all.flatMap(({ pins }) => pins))].toSorted(),
     grants: strictestGrants(all.map(({ grants }) => grants)),
   };

@@ -38,7 +38,19 @@ export const documentKeys: Readonly<Record<DocumentMap, readonly string[]>> = {
   outcome: ["verdict", "reason"],
   rule: ["rule", "summary", "on", "let", "when", "mode", "verdict", "final", "approval", "reason"],
   /** What an approval needs: for a rule, a tool, a contract or a mandate. */
-  approval: ["by", "of", "decide_within", "use_within", "batch", "pins", "drift", "free", "unbound", "grants"],
+  approval: [
+    "by",
+    "of",
+    "decide_within",
+    "use_within",
+    "batch",
+    "sessions",
+    "pins",
+    "drift",
+    "free",
+    "unbound",
+    "grants",
+  ],
   /** What a grant may be at most, by a rule. */
   grants: ["at_most", "uses", "pin"],
   /** The settings of a mandate for all approvals. */

@@ -54,6 +54,7 @@ export interface ApprovalDocument {
   readonly decideWithin: YamlScalar | undefined;
   readonly useWithin: YamlScalar | undefined;
   readonly batch: boolean | undefined;
+  readonly sessions: YamlScalar | undefined;
   readonly pins: readonly YamlScalar[] | undefined;
   readonly drift: YamlScalar | undefined;
   readonly free: readonly YamlScalar[] | undefined;

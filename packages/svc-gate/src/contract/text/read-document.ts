@@ -212,6 +212,7 @@ class Reader {
       decideWithin: this.text(inner, "decide_within"),
       useWithin: this.text(inner, "use_within"),
       batch: inner.entries.has("batch") ? this.#flag(inner, "batch") : undefined,
+      sessions: this.text(inner, "sessions"),
       pins: texts("pins"),
       drift: this.text(inner, "drift"),
       free: texts("free"),

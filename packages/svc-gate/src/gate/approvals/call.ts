@@ -6,6 +6,7 @@ import {
   isAmong,
   presenceOf,
   sessionName,
+  subjectText,
   withoutOwn,
   type Approval,
   type Asking,
@@ -34,6 +35,7 @@ export class ApprovableCall {
   readonly #lookups: readonly CounterLookup[];
   #attach: string | undefined;
   #binding: string | undefined;
+  #bindingOfAny: string | undefined;
 
   constructor(transaction: AppendTransaction, plan: LookupPlan, lookups: readonly CounterLookup[]) {
     this.#transaction = transaction;
@@ -47,10 +49,17 @@ export class ApprovableCall {
     return this.#attach;
   }
 
-  /** The digest of exactly this call. */
-  get binding(): string {
-    this.#binding ??= this.#transaction.digest(bindingText(this.#bound));
-    return this.#binding;
+  /** The digest of exactly this call, in its session or in any. */
+  binding(sessions: Asking["sessions"]): string {
+    if (sessions === "any")
+      return (this.#bindingOfAny ??= this.#transaction.digest(bindingText({ ...this.#bound, session: true })));
+    return (this.#binding ??= this.#transaction.digest(bindingText(this.#bound)));
+  }
+
+  /** The digest of the facts that say whose the call is; undefined if there are none. */
+  get subject(): string | undefined {
+    const text = subjectText(this.#bound.subject);
+    return text === undefined ? undefined : this.#transaction.digest(text);
   }
 
   get #bound(): Parameters<typeof bindingText>[0] {
@@ -94,9 +103,13 @@ export class ApprovableCall {
     if (causes.length === 0) return undefined;
     const requirement = requirementFor(prepared.plan, causes, softened);
     const { needs, decideWithinMs, useWithinMs, batch, free, pins } = requirement;
+    const sessions = requirement.anySession ? "any" : undefined;
+    const { subject } = this;
     return {
       attach: this.attach,
-      binding: this.binding,
+      binding: this.binding(sessions),
+      ...(subject !== undefined && { subject }),
+      ...(sessions !== undefined && { sessions }),
       batch,
       causes: Object.fromEntries(causes.map(({ rule, meaning }) => [rule, hash("sha256", meaning, "hex")])),
       decide_by: now + decideWithinMs,

@@ -16,6 +16,7 @@ import {
   type ApprovalAct,
   type Asking,
   type Judgement,
+  type Misfit,
   type OwnAmount,
   type Quorum,
 } from "../../approvals/mod.ts";
@@ -51,6 +52,15 @@ export interface AnswerApproval {
   readonly needs: number;
   readonly has: number;
   readonly next: "wait" | "check" | "retry" | "none";
+  /** The parts in which the call differs from the approval that it names; absent if it fits. */
+  readonly mismatch?: readonly Misfit[];
+}
+
+/** The row of a check. */
+interface AppendedRow {
+  readonly seq: number;
+  readonly hash: string;
+  readonly effects: readonly StoredEffect[];
 }
 
 /** The approvals of one batch: what its calls find, use, open and change. */
@@ -141,7 +151,9 @@ export class JudgedBatch {
   /** The call's own approval, and the amounts that it holds. */
   own(call: ApprovableCall): { readonly approval: Approval | undefined; readonly holds: readonly StoredEffect[] } {
     if (this.#book.isEmpty) return nothingOwn;
-    const approval = this.#book.open(call.attach, this.#at).find(({ asking }) => asking.binding === call.binding);
+    const approval = this.#book
+      .open(call.attach, this.#at)
+      .find(({ asking }) => asking.binding === call.binding(asking.sessions));
     return { approval, holds: approval === undefined ? [] : (this.#holds.get(approval.row) ?? []) };
   }
 
@@ -164,7 +176,8 @@ export class JudgedBatch {
     const { approvalId: named, sessionId: session, toolName: tool } = request;
     const repeat = askingOf(own.approval);
     const ask = { at: this.#at, key: keyName, session, tool, rule, answered, named, asking: repeat };
-    const digests = { attach: call.attach, binding: call.binding };
+    const binding = (sessions: Asking["sessions"]): string => call.binding(sessions);
+    const digests = { attach: call.attach, binding, subject: call.subject };
     const { open } = this.#policy.policySet.approvals;
     const judgement = judgeAsk(
       { ...ask, ...digests },
@@ -196,11 +209,17 @@ export class JudgedBatch {
    *
    * @returns the member `approval` of the answer; undefined if the call met no approval
    */
-  appended(
+  appended(toJudge: CallToJudge, judged: JudgedAnswer, rule: string, row: AppendedRow): AnswerApproval | undefined {
+    const approval = this.#noted(toJudge, judged, rule, row);
+    const { misfits } = judged.judgement;
+    return approval === undefined || misfits.length === 0 ? approval : { ...approval, mismatch: misfits };
+  }
+
+  #noted(
     { request, keyName }: CallToJudge,
     { judgement, asking }: JudgedAnswer,
     rule: string,
-    row: { readonly seq: number; readonly hash: string; readonly effects: readonly StoredEffect[] },
+    row: AppendedRow,
   ): AnswerApproval | undefined {
     const { seq, hash, effects } = row;
     const own: readonly OwnAmount[] = effects
@@ -225,8 +244,7 @@ export class JudgedBatch {
       case "attached": {
         const approval = attach(judgement.approval, seq, own);
         this.#book.put(approval);
-        const isReady = judgement.isSame && this.#isReady(approval);
-        return this.#answer(approval, false, isReady ? "check" : "wait");
+        return this.#answer(approval, false, this.#isReady(approval) ? "check" : "wait");
       }
       case "used": {
         const { approval, needed } = judgement;
@@ -408,7 +426,8 @@ function outcomeOf(
   asking: Asking | undefined,
   own: number | undefined,
 ): Readonly<Record<string, Canonical>> {
-  const { how, mismatch } = judgement;
+  const { how } = judgement;
+  const mismatch = judgement.misfits.length > 0;
   if (how === undefined && !mismatch && own === undefined) return {};
   const named =
     "approval" in judgement ? judgement.approval : "supersedes" in judgement ? judgement.supersedes : undefined;

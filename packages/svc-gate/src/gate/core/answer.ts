@@ -1,4 +1,4 @@
-import { approvalId, stoppedCalls, type Judgement, type Stop } from "../../approvals/mod.ts";
+import { approvalId, stoppedCalls, type Judgement, type Misfit, type Stop } from "../../approvals/mod.ts";
 import type { Decision } from "../../contract/mod.ts";
 import type { AnswerApproval } from "../approvals/judged-batch.ts";
 import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
@@ -77,8 +77,33 @@ type Reasoned = Pick<DecidedCheck, "answered" | "decision" | "judgement" | "mode
 
 /** The reason of the answer: the contract's, and what a person or an approval added. */
 export function answeredReason(check: Reasoned): string {
-  const { judgement, decision, stop } = check;
+  const { judgement, stop } = check;
   if (stop !== undefined) return `Svc: ${stop.person} stopped ${stoppedCalls(stop.scope)}: ${stop.why}`;
+  const reason = judgedReason(check);
+  return judgement === undefined || judgement.misfits.length === 0
+    ? reason
+    : `${reason}; ${misfitText(judgement.misfits)}`;
+}
+
+/** Says why an approval that the call names does nothing for it. */
+export function misfitText(misfits: readonly Misfit[]): string {
+  if (misfits.includes("id")) return "no approval has the id that the call names";
+  const parts = misfits.map((part) => misfitWords[part]);
+  return `the approval that the call names is for ${parts.join(" and ")}`;
+}
+
+const misfitWords: Readonly<Record<Misfit, string>> = {
+  id: "another call",
+  input: "another input",
+  key: "another key",
+  session: "another session",
+  spelling: "another spelling of a number",
+  subject: "another subject, such as a customer",
+  tool: "another tool",
+};
+
+function judgedReason(check: Reasoned): string {
+  const { judgement, decision } = check;
   const reason = reasonByMode(check);
   const own = decision.reason.replace(/^Svc: /, "");
   switch (judgement?.how) {

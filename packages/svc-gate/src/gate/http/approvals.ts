@@ -1,5 +1,13 @@
 import type { FastifyReply } from "fastify";
-import { approvalId, grantId, statuses, statusAt, type Approval, type Status } from "../../approvals/mod.ts";
+import {
+  approvalId,
+  differences,
+  grantId,
+  statuses,
+  statusAt,
+  type Approval,
+  type Status,
+} from "../../approvals/mod.ts";
 import { grantRows, parseLeaf, partText, readCall } from "../../ledger/entry/mod.ts";
 import {
   bad,
@@ -105,8 +113,8 @@ export async function showApproval(call: RouteCall): Promise<FastifyReply> {
     if (statusAt(latest, Date.now()) === "pending") reply.header("retry-after", "1");
   }
   const row = await rowOf(call, latest);
-  const detail = mine && !mayRead(call, latest, Date.now()) ? briefOf(call, latest) : detailOf(call, latest, row);
-  return sendJson(reply, detail);
+  if (mine && !mayRead(call, latest, Date.now())) return sendJson(reply, briefOf(call, latest));
+  return sendJson(reply, detailOf(call, latest, row, await sameCalls(call, latest)));
 }
 
 /** Waits until the approval is decided, the time is over, or the client has left. */
@@ -294,6 +302,7 @@ function described(
     ["groups", asking.needs],
     ["batch", asking.batch],
     ["asked", asked],
+    ["call", asking.attach.slice(0, 16)],
     ["amounts", amountsOf(call, approval, row)],
     ["may_decide", call.gate.approvals.mayDecide(nameOf(call), approval, Date.now())],
     [
@@ -326,7 +335,24 @@ function described(
   ];
 }
 
-function detailOf(call: RouteCall, approval: Approval, row: ShownRow | undefined): string {
+/** Among the latest questions of the key, the others about the same call, and in which parts each differs. */
+async function sameCalls(call: RouteCall, approval: Approval): Promise<readonly object[]> {
+  const at = Date.now();
+  const { key, row } = approval;
+  const asked = { before: Number.MAX_SAFE_INTEGER, limit: listMax, key };
+  const others = await call.gate.approvals.list({ ...asked, statuses: ["pending", "approved", "expired"] });
+  return others
+    .filter((each) => each.row !== row && each.asking.attach === approval.asking.attach && mayRead(call, each, at))
+    .map((each) => ({
+      id: approvalId(each.row, each.hash),
+      status: statusAt(each, at),
+      session_id: each.session,
+      differs: each.asking.binding === approval.asking.binding ? [] : differences(approval, each),
+      approved: each.useBy !== null,
+    }));
+}
+
+function detailOf(call: RouteCall, approval: Approval, row: ShownRow | undefined, others: readonly object[]): string {
   const part = (name: "input" | "outcome" | "platform"): string =>
     row === undefined ? "null" : (partText(row.evidence, name) ?? "null");
   const outcome = JSON.parse(part("outcome")) as { readonly counters?: unknown } | null;
@@ -347,6 +373,7 @@ function detailOf(call: RouteCall, approval: Approval, row: ShownRow | undefined
     ["mode", mode],
     ["contract", contract],
     ["grants_allowed", offerOf(approval, row)],
+    ["same_call", others],
   ]);
 }
 

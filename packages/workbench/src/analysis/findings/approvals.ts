@@ -44,6 +44,7 @@ const memberNames: Readonly<Record<Member, string>> = {
   decideWithin: "decide_within",
   useWithin: "use_within",
   batch: "batch",
+  sessions: "sessions",
   pins: "pins",
   drift: "drift",
   free: "free",
