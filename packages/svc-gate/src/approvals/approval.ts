@@ -88,7 +88,18 @@ export interface Vote {
   readonly comment: string;
 }
 
+/** What a denial keeps of its call, so that it also holds after the call is erased. */
+export interface DeniedCall extends Pick<
+  Asking,
+  "attach" | "binding" | "decide_by" | "needs" | "sessions" | "subject"
+> {
+  /** A keyed digest of its key, session and tool. */
+  readonly place: string;
+}
+
 export interface Denial {
+  /** Absent in old denials, which end with an erasure. */
+  readonly call?: DeniedCall;
   readonly row: number;
   readonly at: number;
   readonly person: string;
@@ -188,6 +199,7 @@ export type ApprovalAct =
       readonly comment: string;
       readonly until: number;
       readonly scope: Denial["scope"];
+      readonly call?: DeniedCall;
       readonly self?: SelfMark;
     }
   | { readonly act: "approval.cancel"; readonly rows: readonly number[]; readonly why: CancelReason }
@@ -251,9 +263,9 @@ export function applyAct(approval: Approval, act: ApprovalAct, { seq, at, by }: 
       return { ...approval, votes, useBy: act.use_by, status: isApproved ? "approved" : "pending", changed: seq };
     }
     case "approval.deny": {
-      if (act.hash !== approval.hash) return undefined;
-      const { person, comment, until, scope } = act;
-      return { ...approval, ...closed, status: "denied", denial: { row: seq, at, person, comment, until, scope } };
+      const isOfCall = act.call === undefined || act.call.attach === approval.asking.attach;
+      if (act.hash !== approval.hash || !isOfCall) return undefined;
+      return { ...approval, ...closed, status: "denied", denial: denialOf(act, { seq, at }) };
     }
     case "approval.cancel":
       return cancelledBy(approval, seq);
@@ -272,6 +284,14 @@ export function applyAct(approval: Approval, act: ApprovalAct, { seq, at, by }: 
     default:
       return act satisfies never;
   }
+}
+
+/** The denial that an act makes. */
+export function denialOf(
+  { call, comment, person, scope, until }: Extract<ApprovalAct, { readonly act: "approval.deny" }>,
+  { seq, at }: Pick<ActPlace, "at" | "seq">,
+): Denial {
+  return { row: seq, at, person, comment, until, scope, ...(call !== undefined && { call }) };
 }
 
 /** The votes after one more. It replaces the vote of the same person. */
@@ -337,5 +357,5 @@ export function readAct(act: string, body: string): ApprovalAct | undefined {
 
 /** The body of an act's row. */
 export function actBody({ act: _act, ...body }: ApprovalAct): Canonical {
-  return body;
+  return body as unknown as Canonical;
 }

@@ -15,6 +15,11 @@ export function sessionName(key: string, session: string | null): string {
   return `svc-gate/session/1\n${JSON.stringify([key, session])}`;
 }
 
+/** A name for a tool in a session of a key. */
+export function placeName({ key, session, tool }: Pick<Approval, "key" | "session" | "tool">): string {
+  return `svc-gate/denied/1\n${JSON.stringify([key, session, tool])}`;
+}
+
 /** The approvals that a batch of calls may meet, as its earlier calls leave them. */
 export class ApprovalBook {
   readonly #approvals = new Map<number, Approval>();

@@ -33,6 +33,8 @@ export interface Ask {
   /** Returns the digest of exactly this call, in its session or in any. */
   readonly binding: (sessions: Asking["sessions"]) => string;
   readonly attach: string;
+  /** Returns the digest of its `placeName`. */
+  readonly place: () => string;
   readonly subject: string | undefined;
   /** What an approval would be asked for now; undefined unless the answer is ESCALATE. */
   readonly asking: Asking | undefined;
@@ -194,7 +196,7 @@ function isNoRisk(now: Shown, shown: Shown): boolean {
  * a few denials under one rule, the last of them holds for further calls.
  */
 function denialFor(
-  { at, key, session, tool, attach }: Ask,
+  { at, key, session, tool, attach, place }: Ask,
   { causes }: Asking,
   book: ApprovalBook,
 ): { readonly approval: Approval; readonly denials: number } | undefined {
@@ -203,7 +205,8 @@ function denialFor(
   const found = denied.find(({ asking, denial, ...of }) => {
     if (denial === null || at >= denial.until) return false;
     if (asking.attach === attach) return true;
-    if (denial.scope === "tool") return of.tool === tool && of.session === session;
+    if (denial.scope === "tool")
+      return denial.call === undefined ? of.tool === tool && of.session === session : denial.call.place === place();
     return denial.scope === "rule" && Object.hasOwn(causes, of.rule);
   });
   if (found !== undefined) return { approval: found, denials: 0 };

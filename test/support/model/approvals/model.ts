@@ -141,8 +141,9 @@ export class ApprovalsModel {
     const states = new Map<number, State>();
     for (const event of this.#events) {
       if (event.kind === "check") this.#follow(states, event);
-      else if (event.kind === "erase") states.delete(event.of);
-      else {
+      else if (event.kind === "erase") {
+        if (states.get(event.of)?.status !== "denied") states.delete(event.of);
+      } else {
         const state = states.get(event.of);
         if (state === undefined) continue;
         if (event.kind === "cancel") state.status = "cancelled";
@@ -271,9 +272,8 @@ export class ApprovalsModel {
     if (named !== undefined && !isOpen(named))
       return { answered: "BLOCK", how: named.status === "denied" ? "denied" : "closed", of: named.check.n };
     if (same !== undefined) {
-      // A repeat for other reasons, or one that cannot use the yes, is another question, which replaces the open one.
-      const isUsable = same.status !== "approved" || !this.#isMet(same) || isNoRisk(same, opening, at);
-      const how = isSame(same.opening.causes, opening.causes) && isUsable ? "attached" : "opened";
+      const isUnusable = same.status === "approved" && this.#isMet(same) && !isNoRisk(same, opening, at);
+      const how = isSame(same.opening.causes, opening.causes) && !isUnusable ? "attached" : "opened";
       return { answered: "ESCALATE", how, of: same.check.n, ...(how === "opened" && { opening }) };
     }
     if (this.#isFull(call)) return { answered: "ESCALATE", how: "capped" };

@@ -123,7 +123,7 @@ export class CaseGate {
       answered,
       counters: countersSeen(planned.lookupPlan, values),
       isChanged,
-      reason: isChanged ? answeredReason(decided) : decision.reason,
+      reason: isChanged || (judgement?.misfits ?? []).length > 0 ? answeredReason(decided) : decision.reason,
       approval: found,
     });
   }

@@ -4,6 +4,7 @@ import {
   endsAt,
   isOpen,
   mayDecide,
+  placeName,
   readApprovalId,
   statusAt,
   withVote,
@@ -161,7 +162,7 @@ export class ApprovalDesk {
       const approval = open.approvals.get(readApprovalId(each.id)?.row ?? 0);
       if (approval === undefined || !each.id.endsWith(approval.hash.slice(0, 32)))
         return bad(refuse("not-found", noSuchApproval));
-      const judged = this.#judge(approval, each, key, at, asked.length > 1);
+      const judged = this.#judge({ transaction, at }, approval, each, key, asked.length > 1);
       if (!judged.ok) {
         if (asked.length === 1) return judged;
         stale.push(`${each.id}: ${judged.problem.detail}`);
@@ -234,10 +235,10 @@ export class ApprovalDesk {
 
   /** @returns the act to record; undefined if the same person has decided so before */
   #judge(
+    { transaction, at }: TimedTransaction,
     approval: Approval,
     asked: AskedDecision,
     key: string,
-    at: number,
     isBatch: boolean,
   ): Result<{ readonly act: ApprovalAct; readonly sentence: string } | undefined, Refusal> {
     const isApproval = asked.decision === "approve";
@@ -261,7 +262,7 @@ export class ApprovalDesk {
       return bad(refuse("approval-closed", `the approval is ${status} already: nothing was changed`));
     const { act, sentence } = isApproval
       ? this.#approve(approval, asked, key, voter, at)
-      : deny(approval, asked, voter, at);
+      : deny(approval, asked, voter, { at, digest: (text) => transaction.digest(text) });
     return good({ act: isOwn ? { ...act, self: true } : act, sentence });
   }
 
@@ -425,11 +426,22 @@ export class ApprovalDesk {
 const noSuchApproval = "no approval has this id";
 
 function deny(
-  { row, hash }: Approval,
+  approval: Approval,
   { comment, until, scope = "call" }: AskedDecision,
   { person }: Voter,
-  at: number,
+  { at, digest }: { readonly at: number; readonly digest: (text: string) => string },
 ): { readonly act: ApprovalAct; readonly sentence: string } {
-  const act = { act: "approval.deny", row, hash, person, comment, until: until ?? at + dayMs, scope } as const;
+  const { row, hash, asking } = approval;
+  const { attach, binding, decide_by, needs, sessions, subject } = asking;
+  const call = {
+    attach,
+    binding,
+    decide_by,
+    needs,
+    place: digest(placeName(approval)),
+    ...(sessions !== undefined && { sessions }),
+    ...(subject !== undefined && { subject }),
+  };
+  const act = { act: "approval.deny", row, hash, person, comment, until: until ?? at + dayMs, scope, call } as const;
   return { act, sentence: `Svc: ${person} denied the call of row ${row}` };
 }

@@ -8,6 +8,7 @@ import {
   attach,
   judgeAsk,
   openApproval,
+  placeName,
   quorumOf,
   readApprovalId,
   statusAt,
@@ -177,7 +178,8 @@ export class JudgedBatch {
     const repeat = askingOf(own.approval);
     const ask = { at: this.#at, key: keyName, session, tool, rule, answered, named, asking: repeat };
     const binding = (sessions: Asking["sessions"]): string => call.binding(sessions);
-    const digests = { attach: call.attach, binding, subject: call.subject };
+    const place = (): string => this.#transaction.digest(placeName({ key: keyName, session, tool }));
+    const digests = { attach: call.attach, binding, place, subject: call.subject };
     const { open } = this.#policy.policySet.approvals;
     const judgement = judgeAsk(
       { ...ask, ...digests },

@@ -11,6 +11,7 @@ import {
   type Approval,
   type ApprovalAct,
   type Asking,
+  type Denial,
   type How,
   type OwnAmount,
 } from "../../approvals/mod.ts";
@@ -33,10 +34,10 @@ export function storedApproval(approval: Approval, digest: (text: string) => str
   return { row, attach: asking.attach, key, place, status, ends: endOf(approval), record: progressText(approval) };
 }
 
-/** Reads approvals from the rows that asked and from the table. Approvals of erased rows are not in the table. */
+/** Reads approvals from the rows that asked and from the table. The table has only denials of erased rows. */
 export function readApprovals(kept: readonly KeptApproval[]): readonly Approval[] {
   return kept.flatMap(({ row, record }) => {
-    const opened = openedBy(row);
+    const opened = openedBy(row) ?? erasedDenial(row, readProgress(record).denial);
     return opened === undefined ? [] : [withProgress(opened, record)];
   });
 }
@@ -58,8 +59,11 @@ export function readProgress(record: string): Partial<Approval> {
 /** Until when the approval matters to other calls: a denial for an hour at least, because denials of a rule are counted. */
 function endOf(approval: Approval): number | null {
   if (isOpen(approval)) return endsAt(approval);
-  const { denial } = approval;
-  return denial === null ? null : Math.max(denial.until, denial.at + hourMs);
+  return approval.denial === null ? null : denialEnd(approval.denial);
+}
+
+export function denialEnd({ at, until }: Pick<Denial, "at" | "until">): number {
+  return Math.max(until, at + hourMs);
 }
 
 /** What became of a call, as its row records it. */
@@ -169,6 +173,34 @@ export function openedBy(row: StoredRow): Approval | undefined {
     own: ownAmounts(row),
   });
 }
+
+/** The approval of a call that was denied and erased, as its denial keeps it. */
+function erasedDenial(row: StoredRow, denial: Approval["denial"] | undefined): Approval | undefined {
+  const leaf = parseLeaf(row.leaf);
+  if (leaf === undefined || leaf.kind !== "check" || denial?.call === undefined) return undefined;
+  const { place: _place, ...kept } = denial.call;
+  const { session_id: session = null, tool = leaf.tool ?? "" } = readCall(leaf, row.evidence) ?? {};
+  const { seq, at } = leaf;
+  return openApproval({
+    row: seq,
+    hash: leafHash(row.leaf),
+    at,
+    key: leaf.key ?? "",
+    session,
+    tool,
+    rule: leaf.rule ?? "",
+    asking: { ...erasedAsking, ...kept },
+    own: [],
+  });
+}
+
+const erasedAsking = {
+  batch: false,
+  causes: {},
+  use_within: 0,
+  pins: {},
+  shown: { counters: {}, facts: {} },
+};
 
 /** Applies the row of an administrative event to an approval; the same approval if the row is not about it. */
 function afterRow(approval: Approval, row: StoredRow): Approval | undefined {

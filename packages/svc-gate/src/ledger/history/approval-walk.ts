@@ -3,29 +3,43 @@ import {
   coveredAmounts,
   attach,
   cancelledBy,
+  denialOf,
   isOpen,
   noStops,
   rowsOf,
   namesIt,
   isStopped,
+  placeName,
   stoppedApprovals,
   withUse,
   wholeScope,
   withStopAct,
   type Approval,
   type ApprovalAct,
+  type Denial,
   type Grant,
   type GrantUse,
   type StopAct,
   type Stops,
 } from "../../approvals/mod.ts";
-import { actOf, askOf, endedBy, isLoss, openedBy, ownAmounts, storedApproval } from "../entry/approval-rows.ts";
+import {
+  actOf,
+  askOf,
+  denialEnd,
+  endedBy,
+  isLoss,
+  openedBy,
+  ownAmounts,
+  readProgress,
+  storedApproval,
+} from "../entry/approval-rows.ts";
 import { grantableCall, grantActOf, sourceCall, withGrantRow } from "../entry/grant-rows.ts";
 import { missingParts } from "../entry/evidence.ts";
-import type { Leaf } from "../entry/leaf.ts";
+import { leafHash, parseLeaf, type Leaf } from "../entry/leaf.ts";
 import type { Broken, StoredRow, StoredApproval } from "../entry/row.ts";
 import { stopActIn } from "../entry/stop-rows.ts";
 import { readCall, readEffects, type RecordedEffect } from "../entry/verifier.ts";
+import { canonical, type Canonical } from "../../wire/mod.ts";
 
 /** An approval as the tables of a store have it. Each column that is not of its type is the text "?". */
 export interface TabledApproval extends StoredApproval {
@@ -52,6 +66,7 @@ interface Unmet {
   readonly seq: number;
   readonly row: number;
   readonly approval?: number;
+  readonly denial?: Denial;
 }
 
 interface Opened {
@@ -175,7 +190,11 @@ export class ApprovalWalk {
     for (const row of rowsOf(act)) {
       const known = this.#open.get(row);
       const after = known && applyAct(known.approval, act, { seq, at, by: key ?? "" });
-      if (known === undefined) this.#unmet.push({ seq, row });
+      const place = after?.denial?.call?.place;
+      if (after !== undefined && place !== undefined && place !== this.#reader.digest(placeName(after)))
+        return unlawful(seq, "the place of the denied call", place);
+      if (known === undefined)
+        this.#unmet.push({ seq, row, ...(act.act === "approval.deny" && { denial: denialOf(act, { seq, at }) }) });
       else if (after === undefined)
         return unlawful(seq, `${act.act} of an approval that permits it`, `row ${row} is ${known.approval.status}`);
       else if (isOpen(after)) this.#open.set(row, { ...known, approval: after });
@@ -247,12 +266,18 @@ export class ApprovalWalk {
     const [ended, unmet] = [this.#ended, this.#unmet];
     this.#ended = [];
     this.#unmet = [];
-    for (const { seq, row, approval } of unmet) {
+    for (const { seq, row, approval, denial } of unmet) {
       const [found] = await this.#reader.rowsAt([row]);
       const { how, approval: used } = askOf(found?.evidence ?? "") ?? {};
       const isUse = approval !== undefined && how === "used" && used === approval;
       const isErased = found !== undefined && missingParts(found.evidence).length > 0;
       if (!isUse && !isErased) return unlawful(seq, `an approval or a use in row ${row}`, "a row without it");
+      if (denial?.call !== undefined) {
+        const [kept] = await this.#reader.approvalsAt([row]);
+        const [expected, told] = [denialText(denial), kept === undefined ? "no such approval" : keptDenial(kept)];
+        if (told !== expected)
+          return { seq, problem: "the tables of approvals differ from the rows", expected, found: told };
+      }
     }
     const strayUse = await this.#strayUse();
     if (strayUse !== undefined) return strayUse;
@@ -278,7 +303,9 @@ export class ApprovalWalk {
       for (const row of rows) {
         after = row.seq;
         const opened = row.leaf === undefined ? undefined : openedBy(row as StoredRow);
-        if (opened === undefined && (row.seq <= through || row.leaf === undefined))
+        if (opened !== undefined || (row.leaf !== undefined && (await this.#isErasedDenial(row as StoredRow))))
+          continue;
+        if (row.seq <= through || row.leaf === undefined)
           return {
             seq: row.seq,
             problem: "an approval is kept for a row that opened none",
@@ -291,6 +318,17 @@ export class ApprovalWalk {
     const stray = await this.#reader.strayHold();
     if (stray === undefined || stray > through) return undefined;
     return { seq: stray, problem: "an amount is held by no open approval", expected: "none", found: "one" };
+  }
+
+  /** True if the table keeps a denial of an erased call, and the row of the denial is there. */
+  async #isErasedDenial(row: StoredRow): Promise<boolean> {
+    const [kept] = missingParts(row.evidence).length > 0 ? await this.#reader.approvalsAt([row.seq]) : [];
+    const denial = kept && readProgress(kept.record).denial;
+    if (denial?.call === undefined) return false;
+    const [denying] = await this.#reader.rowsAt([denial.row]);
+    const leaf = denying && parseLeaf(denying.leaf);
+    const act = leaf && actOf(leaf, denying.evidence);
+    return act?.act === "approval.deny" && act.row === row.seq && act.hash === leafHash(row.leaf);
   }
 
   /** @param through the last row of the walk if the approvals are open; undefined if they have ended */
@@ -317,6 +355,17 @@ export class ApprovalWalk {
     const [found] = await this.#reader.rowsAt([row]);
     return found !== undefined && missingParts(found.evidence).length > 0;
   }
+}
+
+/** A denial with the columns by which a gate finds it. */
+function denialText(denial: Denial): string {
+  const ends = denialEnd(denial);
+  return canonical({ attach: denial.call?.attach ?? null, denial, ends, status: "denied" } as unknown as Canonical);
+}
+
+function keptDenial({ attach: digest, ends, record, status }: TabledApproval): string {
+  const { denial = null } = readProgress(record);
+  return canonical({ attach: digest, denial, ends, status } as unknown as Canonical);
 }
 
 function unlawful(seq: number, expected: string, found: string): Broken {

@@ -120,7 +120,8 @@ export const statements = {
   strayHold: `SELECT h.seq FROM svc_gate.holds h WHERE h.ledger = $1 AND NOT EXISTS (SELECT FROM svc_gate.approvals a
     WHERE a.ledger = $1 AND a.seq = h.seq AND a.status IN ('pending', 'approved')) ORDER BY h.seq LIMIT 1`,
   release: `DELETE FROM svc_gate.holds WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
-  eraseApprovals: `DELETE FROM svc_gate.approvals WHERE ledger = $1 AND seq BETWEEN $2 AND $3`,
+  eraseApprovals: `DELETE FROM svc_gate.approvals WHERE ledger = $1 AND seq BETWEEN $2 AND $3
+    AND NOT (status = 'denied' AND record LIKE '%"call":{"attach":"%')`,
   eraseHolds: `DELETE FROM svc_gate.holds WHERE ledger = $1 AND seq BETWEEN $2 AND $3`,
   /** The right to send has an end, by the database's clock. */
   takeDelivery: `INSERT INTO svc_gate.deliveries (ledger, endpoint, owner, until, note)

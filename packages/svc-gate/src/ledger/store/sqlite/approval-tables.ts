@@ -11,6 +11,8 @@ import { columns, rowOf, type StoredColumns } from "./walk.ts";
 /** The most approvals that are read at once: as many as may be open. */
 const dueMax = 10_000;
 
+/** A denial that holds after its call is erased. Its record is JSON with sorted members. */
+const holdsErased = `status = 'denied' AND record LIKE '%"call":{"attach":"%'`;
 const isOpen = "status IN ('pending', 'approved')";
 
 export interface DueApprovals {
@@ -75,11 +77,11 @@ export class ApprovalTables {
     for (const row of holdRows(effects, counters)) this.#insertHold.run(...row);
   }
 
-  /** Forgets the approvals of erased rows and what they hold, within a transaction of the caller. */
+  /** Forgets the approvals of erased rows but denials, and what they hold, within a transaction of the caller. */
   erase({ rows }: Pick<Erasure, "rows">): void {
     this.#denials.clear();
-    for (const table of ["approvals", "holds"]) {
-      const forget = this.#database.prepare(`DELETE FROM ${table} WHERE seq BETWEEN ? AND ?`);
+    for (const table of [`approvals WHERE NOT (${holdsErased}) AND`, "holds WHERE"]) {
+      const forget = this.#database.prepare(`DELETE FROM ${table} seq BETWEEN ? AND ?`);
       for (const [from, to] of rows) forget.run(from, to);
     }
   }
