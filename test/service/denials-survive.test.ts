@@ -92,7 +92,7 @@ await runShared("denials survive", [
     options: { contract },
     run: async (one, other) => {
       const { approval, receipt } = await one.asks(paying(1200));
-      const until = Date.now() + 1500;
+      const until = Date.now() + 1500; // short wait: the denial must end within this test
       assert.equal((await one.decides("anna", approval.id, "deny", { until })).status, 200);
       await erases(one, { rows: [[receipt.seq, receipt.seq]] });
       assert.ok(await blocked(other, paying(1200)));

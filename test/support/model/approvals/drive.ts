@@ -260,7 +260,8 @@ class Pair {
   }
 
   async #erase(step: Extract<Step, { readonly do: "erase" }>): Promise<string | undefined> {
-    const of = this.#chosen(step.of);
+    const checks = [...this.#checks.values()];
+    const of = step.at === undefined ? this.#chosen(step.of) : checks[Math.floor(step.at * checks.length)];
     const seq = of === undefined ? undefined : this.#rows.get(of)?.seq;
     if (of === undefined || seq === undefined) return undefined;
     const target = { rows: [[seq, seq]] as const };

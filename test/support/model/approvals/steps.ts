@@ -35,7 +35,13 @@ export type Step =
       readonly groups: readonly string[];
       readonly maker?: string;
     }
-  | { readonly do: "erase"; readonly of: number; readonly part: "input" | "platform" | "reason" }
+  /** Of one of the newest approvals, or of the check at a share of all checks. */
+  | {
+      readonly do: "erase";
+      readonly of: number;
+      readonly at?: number;
+      readonly part: "call" | "input" | "platform" | "reason";
+    }
   | { readonly do: "restart" };
 
 /** The persons, with their groups and the makers of young keys. */

@@ -3,15 +3,12 @@
  * list knows nothing of rows, totals or tables.
  */
 import { compileMandate, type PolicySet } from "../../../../packages/svc-gate/src/contract/mod.ts";
-import { replayAndFold } from "../../../../packages/svc-gate/src/cli/deep/deep.ts";
-import { isSound } from "../../../../packages/svc-gate/src/cli/deep/found.ts";
-import { openHistory } from "../../../../packages/svc-gate/src/cli/history.ts";
-import { holdAgainstItself } from "../../../../packages/svc-gate/src/cli/replay/replay.ts";
 import { Clock } from "../../../../packages/svc-gate/src/gate/policy/clock.ts";
 import { openGate, type Gate } from "../../../../packages/svc-gate/src/gate/service/gate.ts";
-import { openLedger, readLedger } from "../../../../packages/svc-gate/src/ledger/mod.ts";
+import { openLedger } from "../../../../packages/svc-gate/src/ledger/mod.ts";
 import { good, parseCheckRequest } from "../../../../packages/svc-gate/src/wire/mod.ts";
 import { settled } from "../../outcomes.ts";
+import { decidedAgain } from "../again.ts";
 import { Chance } from "../chance.ts";
 
 const minute = 60_000;
@@ -275,18 +272,6 @@ function idOf({ seq, hash }: Call): string {
 
 /** Decides the history again from its rows. */
 async function again(folder: string, steps: readonly string[]): Promise<string | undefined> {
-  const ledger = await readLedger(folder);
-  const found = await replayAndFold(ledger, () => undefined);
-  await ledger.close();
-  if (!isSound(found)) return `verify --deep: ${JSON.stringify(found)} after ${steps.join(", ")}`;
-  const history = await openHistory({ folder });
-  let problem: string | undefined;
-  await holdAgainstItself(history, {
-    passed: () => undefined,
-    agreed: () => undefined,
-    skipped: (seq, why) => (problem ??= `replay skipped row ${seq}: ${why}`),
-    differs: ({ leaf }, difference) => (problem ??= `replay of row ${leaf.seq}: ${JSON.stringify(difference)}`),
-  });
-  await history.close();
+  const problem = await decidedAgain(folder, (seq, why) => `replay skipped row ${seq}: ${why}`);
   return problem === undefined ? undefined : `${problem} after ${steps.join(", ")}`;
 }

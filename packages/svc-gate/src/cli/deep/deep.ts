@@ -21,7 +21,7 @@ import { hasErasedPart, inputNotKept, otherKind, readLeaf, readRecorded, type Re
 import { standsOnErased } from "../replay/replay.ts";
 import { counterDigest } from "../replay/replay-counters.ts";
 import { Folds } from "./folds.ts";
-import { Holds } from "./holds.ts";
+import { Holds, type Held } from "./holds.ts";
 import { VerdictAccumulator, type DeepFound } from "./found.ts";
 import { addDecimals, visible } from "../../wire/mod.ts";
 import { between } from "./totals.ts";
@@ -53,7 +53,7 @@ interface Pending {
   readonly asked: AskedAgain;
   readonly acts: CounterActs;
   /** For each lookup, what approvals held when the row was decided. */
-  readonly held: readonly string[];
+  readonly held: readonly Held[];
 }
 
 /** Changes to counters by acts before a row: milliseconds by the counter's digest. */
@@ -200,18 +200,19 @@ class DeepReplay {
     );
   }
 
-  #compare({ recorded, asked, acts: { lost } }: Pending, values: Values): void {
+  #compare({ recorded, asked, acts: { lost }, held }: Pending, values: Values): void {
     const { seq, at, mode } = recorded.leaf;
-    const differing = (unknown: (counter: string) => number): ReturnType<typeof difference> =>
+    const differing = (unknown: (counter: string) => number, of: Values = values): ReturnType<typeof difference> =>
       difference(
         recorded,
         decideAsked(
           asked,
-          (lookup) => (lookup.after < unknown(counterOf(lookup)) ? undefined : values.get(lookup)),
+          (lookup) => (lookup.after < unknown(counterOf(lookup)) ? undefined : of.get(lookup)),
           mode ?? "enforce",
         ),
         this.#ledger,
       );
+    const isUncertain = held.some(({ doubtful, isUnknown }) => isUnknown || doubtful !== "0");
     const unknown = (counter: string): number => this.#kept.get(counter)?.unknownThrough ?? -1;
     const then = (counter: string): number =>
       Math.max(lost.get(counter) ?? -1, unknown(counter) < at ? unknown(counter) : -1);
@@ -221,7 +222,14 @@ class DeepReplay {
     const isDoubtful = (lookup: Lookup): boolean =>
       now(counterOf(lookup)) >= at && lookup.after < now(counterOf(lookup));
     if (found === undefined) this.#verdicts.agreed();
-    else if (!asked.lookups.some(isDoubtful)) this.#verdicts.differed(seq, found);
+    else if (isUncertain) {
+      const less = asked.lookups.map((lookup, index) => {
+        const value = values.get(lookup);
+        return [lookup, value && addDecimals(value, `-${held[index]?.doubtful ?? "0"}`)] as const;
+      });
+      if (differing(then, new Map(less)) === undefined) this.#verdicts.agreed();
+      else this.#verdicts.skipped(seq, standsOnErased);
+    } else if (!asked.lookups.some(isDoubtful)) this.#verdicts.differed(seq, found);
     // A later loss, which made a counter unknown, has covered everything before it that was unknown.
     else if (differing(now) === undefined) this.#verdicts.agreed();
     else this.#verdicts.skipped(seq, standsOnErased);
@@ -232,7 +240,7 @@ class DeepReplay {
     const asked = pending.flatMap(({ recorded, acts, held, asked: { lookups } }) =>
       lookups.map((lookup, index) => {
         const after = Math.max(lookup.after, acts.reset.get(counterOf(lookup)) ?? -1);
-        return { lookup, after, leaf: recorded.leaf, held: held[index] ?? "0" };
+        return { lookup, after, leaf: recorded.leaf, held: held[index]?.amount ?? "0" };
       }),
     );
     const values = new Map<Lookup, string | undefined>();

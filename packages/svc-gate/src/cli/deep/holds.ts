@@ -1,7 +1,7 @@
 import type { Lookup, PolicySet } from "../../contract/mod.ts";
 import { countersOf, recountRow, type OwnedCounter } from "../../gate/mod.ts";
 import type { LedgerHistory } from "../../ledger/mod.ts";
-import { askOf, endedAsk, endedBy, readEffects, type Leaf } from "../../ledger/entry/mod.ts";
+import { askOf, endedAsk, endedBy, readEffects, wholeText, type Leaf } from "../../ledger/entry/mod.ts";
 import { addDecimals } from "../../wire/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import { readLeaf, type Recorded } from "../replay/recorded.ts";
@@ -16,6 +16,17 @@ interface OpenApproval {
   readonly leaf: Leaf;
   readonly row: RecordedRow;
   readonly holds: Hold[];
+  /** The counters under which it holds an amount that cannot be counted again, because a part of its row was erased. */
+  readonly unknown: Set<string>;
+}
+
+/** What open approvals hold for a lookup. */
+export interface Held {
+  readonly amount: string;
+  /** The part of it that a check whose outcome was erased may have ended. */
+  readonly doubtful: string;
+  /** Some amount cannot be counted again. */
+  readonly isUnknown: boolean;
 }
 
 const sliceRows = 64;
@@ -27,6 +38,9 @@ const sliceRows = 64;
 export class Holds {
   readonly #ledger: LedgerHistory;
   readonly #open = new Map<number, OpenApproval>();
+  /** The keys of checks whose outcome was erased. They may have ended approvals; the acts after the checks say so. */
+  readonly #doubted = new Set<string | null>();
+  #isAfterAct = false;
   /** The counters of each contract so far, by digest. */
   readonly #counters = new Map<string, OwnedCounter>();
 
@@ -35,29 +49,44 @@ export class Holds {
   }
 
   /** What open approvals hold at a row, without what the call's own approval holds. */
-  heldFor(lookup: Lookup, { trace }: Recorded): string {
-    if (this.#open.size === 0) return "0";
+  heldFor(lookup: Lookup, { trace }: Recorded): Held {
+    if (this.#open.size === 0) return nothingHeld;
     const [counter, key] = [counterDigest(lookup.counter.identity), this.#ledger.keyDigest(lookup.key)];
-    const held = [...this.#open].flatMap(([row, { holds }]) => (row === trace.asked?.own ? [] : holds));
-    return held
-      .filter((hold) => hold.counter === counter && hold.key === key && hold.at > lookup.after)
-      .reduce((sum, { amount }) => addDecimals(sum, amount), "0");
+    const others = [...this.#open].flatMap(([row, approval]) => (row === trace.asked?.own ? [] : [approval]));
+    const amountOf = (approvals: readonly OpenApproval[]): string =>
+      approvals
+        .flatMap(({ holds }) => holds)
+        .filter((hold) => hold.counter === counter && hold.key === key && hold.at > lookup.after)
+        .reduce((sum, { amount }) => addDecimals(sum, amount), "0");
+    return {
+      amount: amountOf(others),
+      doubtful: amountOf(others.filter(({ leaf }) => this.#doubted.has(leaf.key))),
+      isUnknown: others.some(({ unknown }) => unknown.has(counter)),
+    };
   }
 
   /** Notes what a row holds, and what it ends. */
   settle(row: RecordedRow): void {
     const leaf = readLeaf(row);
     if (typeof leaf === "string") return;
+    this.#doubt(leaf, row);
     const asked = askOf(row.evidence) ?? {};
-    const { how } = asked;
     const ended = endedAsk(asked);
     if (ended !== undefined) this.#open.delete(ended);
     for (const [from, to] of endedBy(leaf, row.evidence))
       for (const seq of this.#open.keys()) if (seq >= from && seq <= to) this.#open.delete(seq);
-    if (how !== "opened") return;
     const held = (readEffects(row.evidence) ?? []).filter(({ held: isHeld }) => isHeld === true);
+    // Only a row that opens an approval holds amounts. Its effects say so also after its outcome is erased.
+    if (asked.how !== "opened" && held.length === 0) return;
     const holds = held.map(({ counter, key, amount }) => ({ counter, key, at: leaf.at, amount }));
-    this.#open.set(leaf.seq, { leaf, row, holds });
+    this.#open.set(leaf.seq, { leaf, row, holds, unknown: new Set() });
+  }
+
+  #doubt({ answered, key, kind }: Leaf, { evidence }: RecordedRow): void {
+    if (kind === "check" && this.#isAfterAct) this.#doubted.clear();
+    this.#isAfterAct = kind !== "check";
+    const isErased = kind === "check" && wholeText(evidence, "outcome") === undefined;
+    if (isErased && answered !== "BLOCK") this.#doubted.add(key);
   }
 
   /** A counter that comes into force counts what open approvals hold. */
@@ -72,9 +101,10 @@ export class Holds {
     }
   }
 
-  #recount(counter: string, { leaf, row }: OpenApproval): readonly Hold[] {
+  #recount(counter: string, { leaf, row, unknown }: OpenApproval): readonly Hold[] {
     const owned = this.#counters.get(counter);
-    const updates = owned === undefined ? undefined : recountRow(owned, leaf, row.evidence);
+    const updates = owned === undefined ? [] : recountRow(owned, leaf, row.evidence);
+    if (updates === undefined) unknown.add(counter);
     return (updates ?? [])
       .filter(({ held }) => held === true)
       .map(({ key, amount }) => ({ counter, key: this.#ledger.keyDigest(key), at: leaf.at, amount }));
@@ -119,6 +149,8 @@ export class Holds {
     return this.#recount(hold.counter, approval).some((each) => textOf(each) === textOf(hold));
   }
 }
+
+const nothingHeld: Held = { amount: "0", doubtful: "0", isUnknown: false };
 
 /** The digest of a counter that the ledger does not keep. */
 const unknownCounter = "";

@@ -1,0 +1,31 @@
+import { replayAndFold } from "../../../packages/svc-gate/src/cli/deep/deep.ts";
+import { isSound } from "../../../packages/svc-gate/src/cli/deep/found.ts";
+import { openHistory } from "../../../packages/svc-gate/src/cli/history.ts";
+import { holdAgainstItself } from "../../../packages/svc-gate/src/cli/replay/replay.ts";
+import { readLedger } from "../../../packages/svc-gate/src/ledger/mod.ts";
+
+/**
+ * Decides a ledger's checks again, as `verify --deep` and `replay` do.
+ *
+ * @param onSkip receives each row that cannot be decided again, with the reason
+ * @returns the first difference
+ */
+export async function decidedAgain(
+  folder: string,
+  onSkip: (seq: number, why: string) => string | undefined,
+): Promise<string | undefined> {
+  const ledger = await readLedger(folder);
+  const found = await replayAndFold(ledger, () => undefined);
+  await ledger.close();
+  if (!isSound(found)) return `verify --deep: ${JSON.stringify(found)}`;
+  const history = await openHistory({ folder });
+  let problem: string | undefined;
+  await holdAgainstItself(history, {
+    passed: () => undefined,
+    agreed: () => undefined,
+    skipped: (seq, why) => (problem ??= onSkip(seq, why)),
+    differs: ({ leaf }, difference) => (problem ??= `replay of row ${leaf.seq}: ${JSON.stringify(difference)}`),
+  });
+  await history.close();
+  return problem;
+}
