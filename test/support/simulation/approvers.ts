@@ -107,8 +107,9 @@ export function statesOf(rows: readonly Row[]): ReadonlyMap<number, string> {
     if (leafOf(row).kind === "check" && outcome?.asked?.how === "opened") states.set(row.seq, "pending");
     for (const [approval, state] of endsOf(row)) states.set(approval, state);
   }
-  // An approval lives as long as its row is whole.
-  for (const row of rows) if (row.evidence.split("~").some((text) => text.startsWith("!"))) states.delete(row.seq);
+  // An approval lives as long as its row is whole; a denial lives on.
+  for (const { evidence, seq } of rows)
+    if (states.get(seq) !== "denied" && evidence.split("~").some((text) => text.startsWith("!"))) states.delete(seq);
   return states;
 }
 

@@ -199,8 +199,10 @@ interface Group {
  */
 function groupsOf(approvals: readonly Approval[]): readonly Group[] {
   const groups = new Map<string, Approval[]>();
+  const ofCalls = new Map<string, string>();
   for (const approval of approvals.toSorted((one, other) => one.decide_by - other.decide_by)) {
-    const name = JSON.stringify([approval.rules, approval.key]);
+    const name = ofCalls.get(approval.call) ?? JSON.stringify([approval.rules, approval.key]);
+    ofCalls.set(approval.call, name);
     groups.set(name, [...(groups.get(name) ?? []), approval]);
   }
   return [...groups].map(([name, all]) => ({
