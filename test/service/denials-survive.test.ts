@@ -110,6 +110,17 @@ suite("verification of an erased denial", () => {
     ["it ends sooner", "UPDATE approvals SET ends = 5", true],
     ["it is of another call", "UPDATE approvals SET attach = zeroblob(32)", true],
     ["it was used", "UPDATE approvals SET status = 'used'", true],
+    ["it is of another key", "UPDATE approvals SET key = 'other'", true],
+    [
+      "its record has another status",
+      `UPDATE approvals SET record = replace(record, '"status":"denied"', '"status":"used"')`,
+      true,
+    ],
+    [
+      "its record names a key",
+      `UPDATE approvals SET record = replace(record, '{"asked":', '{"key":"other","asked":')`,
+      true,
+    ],
     ["its record says so", `UPDATE approvals SET record = replace(record, '"until":', '"until":1')`, true],
     ["its scope is another", `UPDATE approvals SET record = replace(record, '"scope":"call"', '"scope":"rule"')`, true],
   ];

@@ -123,7 +123,7 @@ function countsOf(rows: readonly Row[]): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const row of rows) {
     const { call: name } = (part(row, "input") ?? {}) as { readonly call?: string };
-    const asked = (part(row, "call") ?? undefined) as { readonly approval?: string } | undefined;
+    const asked: { readonly approval?: string } | undefined = part(row, "call") ?? undefined;
     if (name !== undefined && asked !== undefined && asked.approval === undefined)
       counts.set(name, (counts.get(name) ?? 0) + 1);
   }

@@ -274,7 +274,8 @@ export class ApprovalWalk {
       if (!isUse && !isErased) return unlawful(seq, `an approval or a use in row ${row}`, "a row without it");
       if (denial?.call !== undefined) {
         const [kept] = await this.#reader.approvalsAt([row]);
-        const [expected, told] = [denialText(denial), kept === undefined ? "no such approval" : keptDenial(kept)];
+        const key = parseLeaf(found?.leaf ?? "")?.key ?? "";
+        const [expected, told] = [denialText(denial, key), kept === undefined ? "no such approval" : keptDenial(kept)];
         if (told !== expected)
           return { seq, problem: "the tables of approvals differ from the rows", expected, found: told };
       }
@@ -357,15 +358,16 @@ export class ApprovalWalk {
   }
 }
 
-/** A denial with the columns by which a gate finds it. */
-function denialText(denial: Denial): string {
-  const ends = denialEnd(denial);
-  return canonical({ attach: denial.call?.attach ?? null, denial, ends, status: "denied" } as unknown as Canonical);
+/** What the table keeps of the denial of an erased call, as far as the row of the denial says it. */
+function denialText(denial: Denial, key: string): string {
+  const record = { closed: denial.row, denial, status: "denied", successor: null };
+  const columns = { attach: denial.call?.attach ?? null, ends: denialEnd(denial), key, status: "denied" };
+  return canonical({ ...columns, record } as unknown as Canonical);
 }
 
-function keptDenial({ attach: digest, ends, record, status }: TabledApproval): string {
-  const { denial = null } = readProgress(record);
-  return canonical({ attach: digest, denial, ends, status } as unknown as Canonical);
+function keptDenial({ attach: digest, ends, key, record: text, status }: TabledApproval): string {
+  const { asked: _asked, changed: _changed, own: _own, useBy: _useBy, votes: _votes, ...record } = progressIn(text);
+  return canonical({ attach: digest, ends, key, status, record } as unknown as Canonical);
 }
 
 function unlawful(seq: number, expected: string, found: string): Broken {
