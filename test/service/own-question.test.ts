@@ -88,7 +88,7 @@ await runShared("a question of its own", [
           await other.asks(naming(id, { ...large, tool_input: { amount: 1201, to: "anna" } })),
         ],
         [["key"], "another key", await asksAs(second, naming(id))],
-        [["key", "session"], "another key and another session", await asksAs(second, naming(id, inSession("s2")))],
+        [["key"], "another key", await asksAs(second, naming(id, inSession("s2")))],
         [["id"], undefined, await other.asks(naming(unknown))],
       ] as const) {
         const says =

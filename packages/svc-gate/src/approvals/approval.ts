@@ -329,25 +329,18 @@ export function approvalText(approval: Approval): string {
   return canonical(approval as unknown as Canonical);
 }
 
+const progress = ["status", "asked", "own", "votes", "useBy", "denial", "closed", "successor", "changed"] as const;
+
 /** What became of an approval after the row that asked, as its table keeps it. It holds no value from the call. */
-export function progressText({
-  status,
-  asked,
-  own,
-  votes,
-  useBy,
-  denial,
-  closed,
-  successor,
-  changed,
-}: Approval): string {
-  const progress = { status, asked, own, votes, useBy, denial, closed, successor, changed };
-  return canonical(progress as unknown as Canonical);
+export function progressText(approval: Approval): string {
+  return canonical(Object.fromEntries(progress.map((name) => [name, approval[name]])) as unknown as Canonical);
 }
 
-/** Returns the approval of the row that asked, with what became of it. */
-export function withProgress(opened: Approval, progress: string): Approval {
-  return { ...opened, ...(JSON.parse(progress) as Partial<Approval>) };
+/** Returns the approval of the row that asked, with what became of it. A table may have any text, and changes nothing else. */
+export function withProgress(opened: Approval, text: string): Approval {
+  const read = Object(JSON.parse(text)) as Partial<Approval>;
+  const known = progress.filter((name) => name in read).map((name) => [name, read[name]]);
+  return { ...opened, ...(Object.fromEntries(known) as Partial<Approval>) };
 }
 
 /** Reads the body of an administrative event about approvals. @throws {SyntaxError} if it is damaged */

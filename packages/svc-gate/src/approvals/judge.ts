@@ -147,8 +147,9 @@ interface Compared extends Pick<Ask, "key" | "session" | "tool"> {
 
 /** The parts in which a call differs from that of an approval which has another binding. */
 export function differences(call: Compared, of: Compared): readonly Misfit[] {
+  // The other parts of another key's call are not told.
+  if (call.key !== of.key) return ["key"];
   const found: Misfit[] = [];
-  if (call.key !== of.key) found.push("key");
   if (call.tool !== of.tool) found.push("tool");
   if (found.length === 0 && call.asking.attach !== of.asking.attach) found.push("input");
   if (call.session !== of.session && of.asking.sessions !== "any") found.push("session");

@@ -16,6 +16,8 @@ interface Refolded {
   found: number;
   /** Could every row that it was folded from be counted? */
   isSure: boolean;
+  /** Was a row that cannot be counted perhaps counted by an earlier folding? */
+  isShort: boolean;
 }
 
 /** The result of folding the counters again. */
@@ -77,7 +79,7 @@ export class Folds {
     }
     const later = new Map((await this.#ledger.counters()).map((counter) => [counter.digest, counter]));
     let [events, unverifiable] = [0, 0];
-    for (const [identity, { owned, found, isSure }] of this.#folds) {
+    for (const [identity, { owned, found, isSure, isShort }] of this.#folds) {
       const kept = this.#keptOf(owned);
       events += found;
       const digest = counterDigest(identity);
@@ -91,7 +93,7 @@ export class Folds {
           expected: String(resetThrough),
           found: String(kept.resetThrough),
         });
-      else if (!isSure || isMoving) unverifiable += 1;
+      else if (!isSure || isMoving || (isShort && (kept?.folded ?? 0) > found)) unverifiable += 1;
       else if (kept?.folded !== found)
         this.#wrong(owned, {
           seq: last,
@@ -112,7 +114,7 @@ export class Folds {
   async #fold(owned: OwnedCounter, upTo: number): Promise<void> {
     const { identity } = owned.counter;
     const known = this.#folds.get(identity);
-    const fold = known ?? { owned, through: 0, found: 0, isSure: true };
+    const fold = known ?? { owned, through: 0, found: 0, isSure: true, isShort: false };
     const isFirst = known === undefined;
     this.#folds.set(identity, fold);
     const from = (fold.through ?? 0) + 1;
@@ -142,6 +144,7 @@ export class Folds {
       const updates = typeof leaf === "string" ? undefined : recountRow(owned, leaf, row.evidence);
       if (typeof leaf === "string" || updates === undefined) {
         if (typeof leaf === "string" || leaf.at > coveredThrough) fold.isSure = false;
+        fold.isShort = true;
         continue;
       }
       const { at, seq } = leaf;
@@ -155,6 +158,7 @@ export class Folds {
       })) {
         const isOlder = outcome.rules !== outcomeRows.outcomeRules;
         if (isOlder || (settlement === undefined && outcome.at > coveredThrough)) fold.isSure = false;
+        if (settlement === undefined) fold.isShort = true;
         if (isOlder) continue;
         const named = ({ key }: { readonly key: string }): string => this.#ledger.keyDigest(key);
         const { seq, at } = outcome;

@@ -76,17 +76,17 @@ export class Holds {
     for (const [from, to] of endedBy(leaf, row.evidence))
       for (const seq of this.#open.keys()) if (seq >= from && seq <= to) this.#open.delete(seq);
     const held = (readEffects(row.evidence) ?? []).filter(({ held: isHeld }) => isHeld === true);
-    // Only a row that opens an approval holds amounts. Its effects say so also after its outcome is erased.
-    if (asked.how !== "opened" && held.length === 0) return;
+    // Only a row that opens an approval holds amounts. Its effects say so also after its outcome is erased, unless no counter held one.
+    const mayHold = leaf.answered === "ESCALATE" && isOutcomeErased(row);
+    if (asked.how !== "opened" && held.length === 0 && !mayHold) return;
     const holds = held.map(({ counter, key, amount }) => ({ counter, key, at: leaf.at, amount }));
     this.#open.set(leaf.seq, { leaf, row, holds, unknown: new Set() });
   }
 
-  #doubt({ answered, key, kind }: Leaf, { evidence }: RecordedRow): void {
+  #doubt({ answered, key, kind }: Leaf, row: RecordedRow): void {
     if (kind === "check" && this.#isAfterAct) this.#doubted.clear();
     this.#isAfterAct = kind !== "check";
-    const isErased = kind === "check" && wholeText(evidence, "outcome") === undefined;
-    if (isErased && answered !== "BLOCK") this.#doubted.add(key);
+    if (kind === "check" && answered !== "BLOCK" && isOutcomeErased(row)) this.#doubted.add(key);
   }
 
   /** A counter that comes into force counts what open approvals hold. */
@@ -103,7 +103,8 @@ export class Holds {
 
   #recount(counter: string, { leaf, row, unknown }: OpenApproval): readonly Hold[] {
     const owned = this.#counters.get(counter);
-    const updates = owned === undefined ? [] : recountRow(owned, leaf, row.evidence);
+    const isKnown = !isOutcomeErased(row);
+    const updates = owned === undefined ? [] : isKnown ? recountRow(owned, leaf, row.evidence) : undefined;
     if (updates === undefined) unknown.add(counter);
     return (updates ?? [])
       .filter(({ held }) => held === true)
@@ -148,6 +149,10 @@ export class Holds {
     if (!this.#counters.has(hold.counter)) return hold.counter !== unknownCounter;
     return this.#recount(hold.counter, approval).some((each) => textOf(each) === textOf(hold));
   }
+}
+
+function isOutcomeErased({ evidence }: RecordedRow): boolean {
+  return wholeText(evidence, "outcome") === undefined;
 }
 
 const nothingHeld: Held = { amount: "0", doubtful: "0", isUnknown: false };

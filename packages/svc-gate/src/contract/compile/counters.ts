@@ -107,7 +107,7 @@ export function readCounter(name: string, document: CounterDocument, context: Co
     ...(hostFacts.length > 0 && { host_facts: [...hostFacts] }),
     ...(remembers === undefined ? {} : { remembers: spelt(remembers) }),
     ...(settles && { settles: "outcome" }),
-    ...(counting === "done" && { claims }),
+    ...(claims && { claims }),
   });
   const { of, startsEmpty } = context;
   return {

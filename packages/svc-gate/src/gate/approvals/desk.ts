@@ -300,7 +300,7 @@ export class ApprovalDesk {
   /**
    * Cancels an open approval.
    *
-   * @param isAsker whether the key asked; then the session must be that of the asking
+   * @param isAsker whether the key asked; then the session must be that of the asking, unless every session may use it
    */
   async cancel(key: string, id: string, isAsker: boolean, session: string | null): Promise<Result<Decided, Refusal>> {
     let found: Result<Decided, Refusal> = bad(refuse("not-found", noSuchApproval));
@@ -311,7 +311,7 @@ export class ApprovalDesk {
       const approval = open.approvals.get(readApprovalId(id)?.row ?? 0);
       if (approval === undefined || id !== approvalId(approval.row, approval.hash)) return transaction.abort();
       const allowed = isAsker
-        ? approval.key === key && approval.session === session
+        ? approval.key === key && (approval.session === session || approval.asking.sessions === "any")
         : this.mayDecide(key, approval, at);
       if (!allowed) {
         found = bad(isAsker ? refuse("not-found", noSuchApproval) : notAnApprover(key, approval.asking));
