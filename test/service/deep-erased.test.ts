@@ -22,7 +22,11 @@ const program = fileURLToPath(new URL("../../packages/svc-gate/src/cli/main.ts",
 const text = (counter: string): string => `contract: o
 tools:
   pay:
-    input: { type: object, additionalProperties: false, required: [who, usd], properties: { who: { type: string }, usd: { type: number, minimum: 0 } } }
+    input:
+      type: object
+      additionalProperties: false
+      required: [who, usd]
+      properties: { who: { type: string }, usd: { type: number, minimum: 0 } }
     otherwise: ALLOW
 ${counter === "" ? "" : `counters:\n  n: { of: pay, within: 30d, ${counter} }\n`}rules:
   - { rule: large, on: pay, when: input.usd > 100, verdict: ESCALATE, reason: it is large }

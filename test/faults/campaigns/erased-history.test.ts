@@ -49,7 +49,7 @@ suite("erased histories", () => {
     const child = join(import.meta.dirname, "../../support/model/approvals/erased-child.ts");
     const defect = {
       within: "Holds.settle",
-      find: 'asked.how !== "opened" && held.length === 0',
+      find: 'asked.how !== "opened" && held.length === 0 && !mayHold',
       put: 'asked.how !== "opened"',
     };
     const env = { ...process.env, ...mutatedEnvironment([defect]) };

@@ -216,7 +216,7 @@ const cases: readonly Case[] = [
     defect: [
       {
         within: "ApprovalDesk.cancel",
-        find: "approval.key === key && approval.session === session",
+        find: 'approval.key === key && (approval.session === session || approval.asking.sessions === "any")',
         put: "true",
       },
     ],
