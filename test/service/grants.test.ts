@@ -382,7 +382,11 @@ const scenarios: readonly Scenario[] = [
       const { approval: dear } = await desk.asks({ ...paying(5), platform_state: { wallet: "w", price: 50 } });
       assert.equal((await desk.as("anna", `/approvals/${dear.id}`)).json.grants_allowed, false);
     },
-    defect: { within: "freeMembers", find: "!isAmong(path, bound) && !isAround(path)", put: "!isAmong(path, bound)" },
+    defect: {
+      within: "freeMembers",
+      find: "!isAmong(path, bound) && !isAround(path, index)",
+      put: "!isAmong(path, bound)",
+    },
   },
 ];
 

@@ -88,7 +88,15 @@ function judge(book: readonly Approval[], call: string, rule: string): Judgement
   const asking = askingOf(call, rule);
   const { attach } = asking;
   const of = { at: now, key: "agent", session: "s", tool: "pay", rule, answered: "ESCALATE" as const };
-  const ask = { ...of, attach, binding: () => call, place: () => "", subject: undefined, asking, named: undefined };
+  const ask = {
+    ...of,
+    attach,
+    binding: () => call,
+    place: () => "",
+    subject: () => undefined,
+    asking,
+    named: undefined,
+  };
   return judgeAsk(ask, new ApprovalBook((text) => text, book), limits, () => assert.fail("nobody has voted"));
 }
 

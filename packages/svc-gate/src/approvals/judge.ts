@@ -35,7 +35,8 @@ export interface Ask {
   readonly attach: string;
   /** Returns the digest of its `placeName`. */
   readonly place: () => string;
-  readonly subject: string | undefined;
+  /** Returns the digest of its subject. */
+  readonly subject: () => string | undefined;
   /** What an approval would be asked for now; undefined unless the answer is ESCALATE. */
   readonly asking: Asking | undefined;
 }
@@ -137,7 +138,7 @@ function approvalNamed(text: string, book: ApprovalBook): Approval | undefined {
 function misfitsOf(ask: Ask, approval: Approval): readonly Misfit[] {
   const { asking, key } = approval;
   const isSame = asking.binding === ask.binding(asking.sessions) && key === ask.key;
-  return isSame ? [] : differences({ ...ask, asking: { attach: ask.attach, subject: ask.subject } }, approval);
+  return isSame ? [] : differences({ ...ask, asking: { attach: ask.attach, subject: ask.subject() } }, approval);
 }
 
 /** What says in which parts two calls differ. */

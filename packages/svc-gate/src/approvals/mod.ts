@@ -11,6 +11,7 @@
 export * from "./approval.ts";
 export * from "./binding.ts";
 export * from "./book.ts";
+export { distance, isAbove } from "./decimals.ts";
 export * from "./grant.ts";
 export * from "./judge.ts";
 export * from "./quorum.ts";

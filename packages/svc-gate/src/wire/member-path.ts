@@ -38,6 +38,11 @@ export function readPath(text: string): string | undefined {
   return root === undefined ? undefined : names.reduce(memberBelow, root);
 }
 
+/** Do both name the same member, or a member and an object that holds it? */
+export function overlaps(one: string, other: string): boolean {
+  return isPartOf(one, other) || isPartOf(other, one);
+}
+
 /** Is it the member, or a member of it? */
 export function isPartOf(path: string, member: string): boolean {
   return path === member || path.startsWith(`${member}.`);

@@ -13,7 +13,7 @@ export { canonical, type Canonical } from "./canonical.ts";
 export { findUtf8Fault, jsonText, readJson, type Json, type JsonDocument, type JsonObject } from "./json.ts";
 export { keyKindOf, type KeyKind } from "./key-kind.ts";
 export { limits } from "./limits.ts";
-export { isPartOf, memberBelow, pathNames, readPath } from "./member-path.ts";
+export { isPartOf, memberBelow, overlaps, pathNames, readPath } from "./member-path.ts";
 export { looksLike, nearest } from "./nearest.ts";
 export { addDecimals, Decimal, decimalText, misreadAs, parseNumber } from "./number.ts";
 export { quote, quoteAscii, visible } from "./quote.ts";

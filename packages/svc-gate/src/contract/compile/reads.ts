@@ -1,6 +1,6 @@
 import { children, walk, type Core } from "../core/core.ts";
 import type { Type } from "../value/type.ts";
-import { isPartOf, memberBelow } from "../../wire/mod.ts";
+import { memberBelow } from "../../wire/mod.ts";
 
 /** A member that an expression reads as a value, such as `platform.price`. */
 export interface ReadMember {
@@ -48,11 +48,6 @@ export function memberPath(core: Core): string | undefined {
 
 function below(path: string | undefined, name: string): string | undefined {
   return path === undefined ? undefined : memberBelow(path, name);
-}
-
-/** Do both name the same member, or a member and an object that holds it? */
-export function overlaps(one: string, other: string): boolean {
-  return isPartOf(one, other) || isPartOf(other, one);
 }
 
 /** The counters that expressions read, by full name, sorted. */

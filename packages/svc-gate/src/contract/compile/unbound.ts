@@ -2,9 +2,9 @@ import type { RecordType } from "../value/type.ts";
 import type { ToolPlan } from "./compile-tool.ts";
 import type { Report } from "../text/diagnostic.ts";
 import type { ApprovalDocument } from "../text/document.ts";
-import { overlaps, readMembers } from "./reads.ts";
+import { readMembers } from "./reads.ts";
 import { fieldAt } from "./terms.ts";
-import { pathNames, readPath } from "../../wire/mod.ts";
+import { overlaps, pathNames, readPath } from "../../wire/mod.ts";
 
 interface Listing {
   /** The list is the tool's own. A list of a contract is for all its tools. */

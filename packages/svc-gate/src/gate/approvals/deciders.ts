@@ -47,8 +47,12 @@ export interface DecidedByPersons extends Pick<Approval, "at" | "key"> {
 }
 
 /** A grant, as far as it says who may decide it for a call at a time. */
-export function decidedGrant(grant: Grant, asking: DecidedByPersons["asking"], again: number): DecidedByPersons {
-  return { key: grant.key, at: grant.asked ?? grant.at, again, asking };
+export function decidedGrant(
+  grant: Grant,
+  asking: DecidedByPersons["asking"],
+  again: number,
+): DecidedByPersons & Pick<Grant, "votes"> {
+  return { key: grant.key, at: grant.asked ?? grant.at, again, asking, votes: grant.votes };
 }
 
 /** Does the voter share a voice with the key that asked? */
@@ -62,7 +66,7 @@ function sharedVoice(
   { again, at, key }: DecidedByPersons,
   deciders: Deciders,
 ): { readonly voice: string; readonly isAsker: boolean } | undefined {
-  const askers = [at, again ?? at].map((time) => deciders.asker(key, time));
+  const askers = (again === undefined ? [at] : [at, again]).map((time) => deciders.asker(key, time));
   const voice = voicesOf(voter).find((each) => askers.some(({ makers, person }) => [person, ...makers].includes(each)));
   return voice === undefined ? undefined : { voice, isAsker: askers.some(({ person }) => person === voice) };
 }

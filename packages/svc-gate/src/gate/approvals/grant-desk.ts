@@ -75,7 +75,7 @@ export class GrantDesk {
 
   #quorum(grant: Grant, now: number): Quorum {
     const { deciders, policy } = this.#options;
-    return quorumNow({ ...decidedGrant(grant, grant, now), votes: grant.votes }, deciders, policy(), now);
+    return quorumNow(decidedGrant(grant, grant, now), deciders, policy(), now);
   }
 
   /**

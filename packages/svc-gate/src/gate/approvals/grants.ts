@@ -18,6 +18,7 @@ import {
   good,
   isPartOf,
   nearest,
+  overlaps,
   pathNames,
   quote,
   refuse,
@@ -57,8 +58,9 @@ export function freeMembers(
   const bound = [...pins, ...sums, ...most, ...least];
   const members = input === undefined ? [] : inputMembers(input);
   const paths = members.map(({ path }) => path);
-  const isAround = (path: string): boolean => paths.some((other) => other !== path && isPartOf(other, path));
-  const found = paths.filter((path) => !isAmong(path, bound) && !isAround(path));
+  // The members of an object follow it.
+  const isAround = (path: string, index: number): boolean => isPartOf(paths[index + 1] ?? "", path);
+  const found = paths.filter((path, index) => !isAmong(path, bound) && !isAround(path, index));
   return [...new Set([...found, ...free])].toSorted();
 }
 
@@ -150,8 +152,9 @@ function boundsFor(
 /** Why a person cannot pin a member. */
 function pinProblem(member: string, source: ComparedCall, schemas: readonly Schemas[]): readonly string[] {
   const hope = memberText(source, member) === undefined ? hopeOf(member, schemas) : "named";
+  if (hope === "named") return [];
   const hint = hintFor(member, source);
-  if (hope === "named" || (hope === "other" && hint === "")) return [];
+  if (hope === "other" && hint === "") return [];
   return [`neither the call nor a schema of its tool has ${quote(member)}${hint}`];
 }
 
@@ -164,15 +167,11 @@ function freeProblem(
 ): readonly string[] {
   const name = quote(member);
   if (hopeOf(member, schemas) === "none") return [`a call of the tool cannot have ${name}${hintFor(member, source)}`];
-  if (bound.some((each) => overlap(askedMember(each) ?? each, member)))
+  if (bound.some((each) => overlaps(askedMember(each) ?? each, member)))
     return [`a grant cannot free ${name}: it is bound, or it holds a member that is`];
   return memberText(source, member) === undefined
     ? []
     : [`the call has ${name}, and a grant frees only members that the call lacks`];
-}
-
-function overlap(one: string, other: string): boolean {
-  return isPartOf(one, other) || isPartOf(other, one);
 }
 
 function hintFor(member: string, { input, platform }: ComparedCall): string {

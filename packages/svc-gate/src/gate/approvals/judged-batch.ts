@@ -179,7 +179,7 @@ export class JudgedBatch {
     const ask = { at: this.#at, key: keyName, session, tool, rule, answered, named, asking: repeat };
     const binding = (sessions: Asking["sessions"]): string => call.binding(sessions);
     const place = (): string => this.#transaction.digest(placeName({ key: keyName, session, tool }));
-    const digests = { attach: call.attach, binding, place, subject: call.subject };
+    const digests = { attach: call.attach, binding, place, subject: () => call.subject };
     const { open } = this.#policy.policySet.approvals;
     const judgement = judgeAsk(
       { ...ask, ...digests },
@@ -197,7 +197,7 @@ export class JudgedBatch {
 
   /** The persons whose votes for a grant are enough for a call; undefined if they are not. */
   #personsOf(asking: Asking, grant: Grant): readonly string[] | undefined {
-    const decided = { ...decidedGrant(grant, asking, this.#at), votes: grant.votes };
+    const decided = decidedGrant(grant, asking, this.#at);
     const { isMet, persons } = quorumNow(decided, this.#deciders, this.#policy, this.#at);
     return isMet ? persons : undefined;
   }

@@ -86,7 +86,7 @@ export function answeredReason(check: Reasoned): string {
 }
 
 /** Says why an approval that the call names does nothing for it. */
-export function misfitText(misfits: readonly Misfit[]): string {
+function misfitText(misfits: readonly Misfit[]): string {
   if (misfits.includes("id")) return "no approval has the id that the call names";
   const parts = misfits.map((part) => misfitWords[part]);
   return `the approval that the call names is for ${parts.join(" and ")}`;

@@ -298,7 +298,7 @@ function described(
     ["session_id", session],
     ["key", key],
     ["reason", new Raw(reason ?? "null")],
-    ["rules", Object.keys(asking.causes).length === 0 ? [approval.rule] : Object.keys(asking.causes)],
+    ["rules", Object.keys(asking.causes)],
     ["groups", asking.needs],
     ["batch", asking.batch],
     ["asked", asked],

@@ -1,6 +1,6 @@
+import { distance, isAbove } from "../../approvals/mod.ts";
 import type { Counter } from "../../contract/mod.ts";
 import type { outcomeRows } from "../../ledger/entry/mod.ts";
-import { addDecimals } from "../../wire/mod.ts";
 
 /** An amount that a call added to a counter under a key, and the row that added it. */
 export interface Counted {
@@ -66,9 +66,9 @@ function towards(
   for (const { amount: own, key } of called) {
     const amount = amountAfter(counter, own, outcomes);
     const before = left.find((each) => each.key === key);
-    if (isEqual(amount, before?.amount ?? "0")) continue;
+    if (distance(amount, before?.amount ?? "0") === "0") continue;
     if (before !== undefined) taken.push(before);
-    if (!isEqual(amount, "0")) added.push({ amount, key });
+    if (distance(amount, "0") !== "0") added.push({ amount, key });
   }
   return { added, taken };
 }
@@ -88,12 +88,4 @@ function amountAfter({ claims, counting, sumOf }: Counter, own: string, outcomes
   const claimed = outcomes.filter((outcome) => !outcome.may_lower && outcome.status === "done").map(reported);
   if (counting === "done") return claims && claimed.length > 0 ? own : "0";
   return claimed.reduce((most, each) => (isAbove(each, most) ? each : most), own);
-}
-
-function isEqual(one: string, other: string): boolean {
-  return addDecimals(one, `-${other}`) === "0";
-}
-
-function isAbove(one: string, other: string): boolean {
-  return addDecimals(other, `-${one}`).startsWith("-");
 }

@@ -156,51 +156,41 @@ export function ownAmounts(row: Pick<StoredRow, "evidence" | "leaf">): readonly 
 
 /** Folds an approval from the row of the check that opened it; undefined if the row opened none, or lacks a part. */
 export function openedBy(row: StoredRow): Approval | undefined {
-  const leaf = parseLeaf(row.leaf);
+  const asking = outcomeOf(row.evidence)?.approval;
+  const leaf = asking && checkLeaf(row);
   const call = leaf && readCall(leaf, row.evidence);
-  const approval = outcomeOf(row.evidence)?.approval;
-  if (leaf === undefined || leaf.kind !== "check" || call === undefined || approval === undefined) return undefined;
-  const { seq, at } = leaf;
-  return openApproval({
-    row: seq,
-    hash: leafHash(row.leaf),
-    at,
-    key: leaf.key ?? "",
-    session: call.session_id,
-    tool: call.tool,
-    rule: leaf.rule ?? "",
-    asking: approval,
-    own: ownAmounts(row),
-  });
+  return call && openingOf(row, leaf, { session: call.session_id, tool: call.tool, asking });
 }
 
 /** The approval of a call that was denied and erased, as its denial keeps it. */
 function erasedDenial(row: StoredRow, denial: Approval["denial"] | undefined): Approval | undefined {
-  const leaf = parseLeaf(row.leaf);
-  if (leaf === undefined || leaf.kind !== "check" || denial?.call === undefined) return undefined;
+  const leaf = denial?.call && checkLeaf(row);
+  if (leaf === undefined || denial?.call === undefined) return undefined;
   const { place: _place, ...kept } = denial.call;
   const { session_id: session = null, tool = leaf.tool ?? "" } = readCall(leaf, row.evidence) ?? {};
-  const { seq, at } = leaf;
+  const causes = { [leaf.rule ?? ""]: "" };
+  return openingOf(row, leaf, { session, tool, asking: { ...erasedAsking, causes, ...kept } });
+}
+
+const erasedAsking = { batch: false, use_within: 0, pins: {}, shown: { counters: {}, facts: {} } };
+
+function checkLeaf({ leaf: text }: StoredRow): Leaf | undefined {
+  const leaf = parseLeaf(text);
+  return leaf?.kind === "check" ? leaf : undefined;
+}
+
+function openingOf(row: StoredRow, leaf: Leaf, of: Pick<Approval, "asking" | "session" | "tool">): Approval {
+  const { at, key, rule, seq } = leaf;
   return openApproval({
+    ...of,
     row: seq,
     hash: leafHash(row.leaf),
     at,
-    key: leaf.key ?? "",
-    session,
-    tool,
-    rule: leaf.rule ?? "",
-    asking: { ...erasedAsking, ...kept },
-    own: [],
+    key: key ?? "",
+    rule: rule ?? "",
+    own: ownAmounts(row),
   });
 }
-
-const erasedAsking = {
-  batch: false,
-  causes: {},
-  use_within: 0,
-  pins: {},
-  shown: { counters: {}, facts: {} },
-};
 
 /** Applies the row of an administrative event to an approval; the same approval if the row is not about it. */
 function afterRow(approval: Approval, row: StoredRow): Approval | undefined {
