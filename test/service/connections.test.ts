@@ -10,63 +10,12 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
-import { test, type TestContext } from "node:test";
+import { test } from "node:test";
 import { connect as connectTls } from "node:tls";
 import { Keyless, networkOf } from "../../packages/svc-gate/src/gate/http/keyless.ts";
 import { control } from "../support/controls/control.ts";
 import { exchange, key, requestText, startGate, temporaryFolder } from "../support/gate.ts";
-
-const half = "POST /check HTTP/1.1\r\nHost: gate\r\nX-A: ";
-const keyed = `GET /rules HTTP/1.1\r\nHost: gate\r\nAuthorization: Bearer ${key}\r\n\r\n`;
-
-/** A connection that stays open, and all bytes received on it. */
-class Line {
-  readonly socket: Socket;
-  text = "";
-
-  constructor(socket: Socket) {
-    this.socket = socket;
-    socket.on("data", (piece) => (this.text += String(piece)));
-    socket.on("error", () => undefined);
-  }
-
-  /** Sends a request with the key; returns undefined if the connection is closed instead of answered. */
-  async ask(bytes = keyed): Promise<number | undefined> {
-    this.text = "";
-    if (this.socket.destroyed || !this.socket.writable) return undefined;
-    this.socket.write(bytes);
-    while (!this.socket.destroyed && !this.text.includes("\r\n\r\n"))
-      await Promise.race([once(this.socket, "data"), once(this.socket, "close")]).catch(() => undefined);
-    return this.text === "" ? undefined : Number(/^HTTP\/1\.1 (\d+)/.exec(this.text)?.[1]);
-  }
-}
-
-interface Filling {
-  readonly port: number;
-  readonly count: number;
-  readonly bytes?: string;
-  readonly from?: string;
-}
-
-/** Opens connections one after the other from one address; the end of the test closes them. */
-async function fill(t: TestContext, { port, count, bytes = half, from = "127.0.0.1" }: Filling): Promise<Line[]> {
-  const lines: Line[] = [];
-  for (let n = 0; n < count; n += 1) {
-    const socket = connect({ port, host: "127.0.0.1", localAddress: from });
-    t.after(() => socket.destroy());
-    lines.push(new Line(socket));
-    await once(socket, "connect");
-    if (bytes !== "") socket.write(bytes);
-  }
-  return lines;
-}
-
-const isOpen = ({ socket }: Line): boolean => !socket.destroyed && !socket.readableEnded;
-
-/** Waits until this many of the connections are open, because the kernel reports a close with a delay. */
-async function until(lines: readonly Line[], open: number): Promise<void> {
-  while (lines.filter(isOpen).length !== open) await new Promise((resolve) => setTimeout(resolve, 10));
-}
+import { fill, half, isOpen, keyed, Line, until } from "../support/lines.ts";
 
 test(
   "incomplete requests that fill all connections are closed for new ones, oldest first, and time out",
@@ -76,9 +25,10 @@ test(
     const flood = await fill(t, { port: gate.port, count: 40 });
     await until(flood, 16);
     assert.deepEqual(flood.map(isOpen), [...Array(24).fill(false), ...Array(16).fill(true)]);
-    assert.match(await exchange(gate.port, requestText("GET /rules HTTP/1.1")), /^HTTP\/1\.1 200 /);
-    assert.match(await exchange(gate.port, requestText("GET /health HTTP/1.1")), /^HTTP\/1\.1 200 /);
-    while (flood.filter(isOpen).length > 15) await new Promise((resolve) => setTimeout(resolve, 10));
+    const [ours, stranger] = await fill(t, { port: gate.port, count: 2, bytes: "" });
+    assert.equal(await ours?.ask(), 200);
+    assert.equal(await stranger?.ask("GET /health HTTP/1.1\r\nHost: gate\r\n\r\n"), 200);
+    while (flood.filter(isOpen).length > 14) await new Promise((resolve) => setTimeout(resolve, 10));
     assert.equal(flood[24]?.text, "", "the oldest was closed for a new connection, before it timed out");
     await until(flood, 0);
     assert.match(flood.at(-1)?.text ?? "", /^HTTP\/1\.1 408 /);
@@ -114,37 +64,30 @@ control(
   },
 );
 
-test(
-  "if all connections have shown a good key, a new connection is refused until one ends",
-  { tags: ["attack-13"] },
-  async (t) => {
-    const gate = await startGate(t, { flags: { connections: "3" } });
-    const ours = await fill(t, { port: gate.port, count: 3, bytes: "" });
-    for (const line of ours) assert.equal(await line.ask(), 200);
-    assert.equal(await exchange(gate.port, requestText("GET /health HTTP/1.1")), "", "no answer, and no wait");
-    for (const line of ours) assert.equal(await line.ask(), 200);
-    ours[0]?.socket.destroy();
-    for (;;) {
-      const text = await exchange(gate.port, requestText("GET /health HTTP/1.1"));
-      if (text === "") continue;
-      assert.match(text, /^HTTP\/1\.1 200 /);
-      break;
-    }
-  },
-);
+test("a key that holds all connections but the reserve loses an idle one to its own next one", async (t) => {
+  const gate = await startGate(t, { flags: { connections: "3" } });
+  const ours = await fill(t, { port: gate.port, count: 2, bytes: "" });
+  for (const line of ours) assert.equal(await line.ask(), 200);
+  assert.match(await exchange(gate.port, requestText("GET /health HTTP/1.1")), /^HTTP\/1\.1 200 /, "the reserve");
+  const [next] = await fill(t, { port: gate.port, count: 1, bytes: "" });
+  assert.equal(await next?.ask(), 200);
+  await until(ours, 1);
+  assert.deepEqual(ours.map(isOpen), [false, true], "the one that was idle for longest");
+});
 
 test(
   "a connection whose key is no longer good is closed like a connection without a key",
   { tags: ["attack-12.i-2"] },
   async (t) => {
-    const gate = await startGate(t, { flags: { connections: "3" } });
+    const gate = await startGate(t, { flags: { connections: "4" } });
     const ours = await fill(t, { port: gate.port, count: 3, bytes: "" });
     for (const line of ours) assert.equal(await line.ask(), 200);
-    assert.equal(await exchange(gate.port, requestText("GET /health HTTP/1.1")), "", "positive control: all are good");
+    const [stranger] = await fill(t, { port: gate.port, count: 1, bytes: "" });
     assert.equal(await ours[1]?.ask(keyed.replace(key, "revoked")), 401);
     assert.equal(await ours[2]?.ask("GET /health HTTP/1.1\r\nHost: gate\r\n\r\n"), 200);
     assert.equal(await ours[2]?.ask(), 200, "it has shown a good key again");
-    assert.match(await exchange(gate.port, requestText("GET /health HTTP/1.1")), /^HTTP\/1\.1 200 /);
+    const flood = await fill(t, { port: gate.port, count: 4 });
+    await until([...(stranger === undefined ? [] : [stranger]), ...flood], 2);
     assert.deepEqual(ours.map(isOpen), [true, false, true]);
   },
 );

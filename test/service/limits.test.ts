@@ -8,12 +8,17 @@ import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { compileContracts } from "../../packages/svc-gate/src/contract/mod.ts";
 import type { Places } from "../../packages/svc-gate/src/gate/admission/places.ts";
-import { explainPlaces, explainRates, reportPlaces } from "../../packages/svc-gate/src/gate/admission/reading.ts";
-import { streamPlaces } from "../../packages/svc-gate/src/gate/events/streams.ts";
+import {
+  explainPlaces,
+  explainRates,
+  reportPlaces,
+  streamPlaces,
+  waitPlaces,
+} from "../../packages/svc-gate/src/gate/admission/reading.ts";
 import { limits, parseCheckRequest, quote } from "../../packages/svc-gate/src/wire/mod.ts";
 import { startClockedGate } from "../support/clocked-gate.ts";
 import { sendAsPage, signIn, trySignIn } from "../support/console.ts";
-import { fading, linePast, slowReader, valveBurst, valveFull, valveWait } from "../support/limits-of-load.ts";
+import { fading, lateBody, linePast, slowReader, valveBurst, valveFull, valveWait } from "../support/limits-of-load.ts";
 import {
   ask,
   check,
@@ -67,6 +72,7 @@ const atLimit: Readonly<Record<keyof typeof limits, (gate: Running, over: 0 | 1,
       return (await send(gate, requestText("POST /check HTTP/1.1", [json, "Transfer-Encoding: chunked"], "1\r\n{\r\n")))
         .status;
     },
+    lingerMs: (gate, over) => lateBody(gate, over === 0),
     headerBytesMax: async (gate, over) => {
       const [head = ""] = post(call, "X-Long: ").split(call);
       // The space before each value does not count.
@@ -97,9 +103,8 @@ const atLimit: Readonly<Record<keyof typeof limits, (gate: Running, over: 0 | 1,
       await send(gate, post('{"session_id":"waits"}').replace("/check", `/approvals/${id}/cancel`));
       return code(ask(gate, `/approvals/${id}?wait=${limits.waitSecondsMax + over}`));
     },
-    waitersOfKeyMax: (gate, over) => waited(gate, limits.waitersOfKeyMax + over, () => "one key"),
-    waitersMax: (gate, over) => waited(gate, limits.waitersMax + over, (at) => `key ${at}`),
-    streamsOfKeyMax: (_gate, over) => Promise.resolve(streamed(limits.streamsOfKeyMax + over, () => "one key")),
+    waitersOfKeyMax: async (_gate, over) => entered(waitPlaces(5000), limits.waitersOfKeyMax + over, () => "one key"),
+    streamsOfKeyMax: async (_gate, over) => entered(streamPlaces(5000), limits.streamsOfKeyMax + over, () => "one key"),
     signInBodyBytesMax: async (gate, over) => {
       const body = JSON.stringify({ key: await approverKey(gate) });
       return (await sendAsPage(gate, "/session", { body: body.padEnd(limits.signInBodyBytesMax + over) })).json.code;
@@ -109,7 +114,6 @@ const atLimit: Readonly<Record<keyof typeof limits, (gate: Running, over: 0 | 1,
       for (let n = 1; n < limits.signInsOfKeyMax + over; n += 1) await signIn(gate, own);
       return (await trySignIn(gate, own)).json.code;
     },
-    streamsMax: (_gate, over) => Promise.resolve(streamed(limits.streamsMax + over, (at) => `key ${at}`)),
     explainsBurst: async (_gate, over) => explained(limits.explainsBurst + over, 0),
     // A second after the whole burst, as many tokens are back.
     explainsPerSecond: async (_gate, over) => explained(limits.explainsPerSecond + over, limits.explainsBurst),
@@ -144,27 +148,9 @@ function evaluated(gate: Running, evaluations: number): Promise<Answer> {
   return ask(gate, "/access/v1/evaluations", { method: "POST", headers, body });
 }
 
-/** Lets so many requests wait for one approval; returns the refusal of the last. */
-async function waited(gate: Running, waiters: number, keyOf: (at: number) => string): Promise<string | undefined> {
-  const approval = await gate.gate.approvals.find(await park(gate));
-  assert.ok(approval !== undefined);
-  const gone = new AbortController();
-  const ends = Array.from({ length: waiters }, (_, at) =>
-    gate.gate.approvals.wait(approval, keyOf(at), 60_000, gone.signal),
-  );
-  gone.abort();
-  const last = (await Promise.all(ends)).at(-1);
-  return last?.ok === false ? last.problem.code : undefined;
-}
-
-/** Opens so many streams of events; returns the refusal of the last. */
-function streamed(count: number, keyOf: (at: number) => string): string | undefined {
-  return entered(streamPlaces(), count, keyOf);
-}
-
 /** Takes so many places; returns the refusal of the last. */
 function entered(places: Places, count: number, keyOf: (at: number) => string): string | undefined {
-  const last = Array.from({ length: count }, (_, at) => places.enter(keyOf(at))).at(-1);
+  const last = Array.from({ length: count }, (_, at) => places.enter({ id: keyOf(at), tenant: null })).at(-1);
   return last?.ok === false ? last.problem.code : undefined;
 }
 

@@ -108,3 +108,25 @@ export async function slowReader(gate: Running, pauseMs: number): Promise<string
   });
   return text === "0\r\n\r\n" ? undefined : "cut off";
 }
+
+/**
+ * Sends a request that is refused before its body is complete, then perhaps the rest of the body, and the next request. Returns "closed" if the
+ * gate ends the connection, although its client keeps its own side open.
+ */
+export async function lateBody(gate: Running, isSent: boolean): Promise<string | undefined> {
+  const socket = connect({ port: gate.port, host: "127.0.0.1", allowHalfOpen: true });
+  let text = "";
+  socket.on("error", () => undefined).on("data", (piece) => (text += String(piece)));
+  const isAnswered = async (requests: number): Promise<boolean> => {
+    const answers = (): number => text.split("HTTP/1.1 ").length - 1;
+    while (answers() < requests && !socket.readableEnded) await new Promise((resolve) => setTimeout(resolve, 5));
+    return answers() === requests;
+  };
+  const refused = requestText("POST /check HTTP/1.1", ["Content-Type: text/plain", "Content-Length: 4"], "{");
+  socket.write(refused.replace("Connection: close", "Connection: keep-alive"));
+  await isAnswered(1);
+  if (isSent) socket.write(`{}}${requestText("GET /health HTTP/1.1")}`);
+  const isNextAnswered = await isAnswered(2);
+  socket.destroy();
+  return isNextAnswered ? undefined : "closed";
+}

@@ -27,6 +27,8 @@ export const limits = {
   bodyTimeoutMs: 10_000,
   /** If an answer is not read completely after this time, its reader is stuck or hostile. */
   answerTimeoutMs: 15_000,
+  /** How long a connection stays open after a refusal that ends it: its sender can read the refusal. */
+  lingerMs: 2000,
   /** Headers contain one key and little else. */
   headerBytesMax: 16_384,
   /**
@@ -64,12 +66,10 @@ export const limits = {
   waitSecondsMax: 55,
   /** Evaluations of one AuthZEN request: as many as fit in an empty queue and share a batch. */
   evaluationsMax: 64,
-  /** Requests that wait for a decision: of one key, and of the process. */
+  /** Requests of one key that wait for a decision. Those of all keys hold at most a quarter of the connections. */
   waitersOfKeyMax: 64,
-  waitersMax: 4096,
-  /** Open streams of events: of one key, and of the process. Each holds a connection. */
+  /** Open streams of events of one key. Those of all keys hold at most a quarter of the connections. */
   streamsOfKeyMax: 64,
-  streamsMax: 4096,
   /** The body of a sign-in to the console, which the gate reads before it knows a key: a key, a code and their names. */
   signInBodyBytesMax: 4096,
   /** Sign-ins of one key, and then one a minute: each session can end with a row in the root's ledger. */

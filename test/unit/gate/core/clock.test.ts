@@ -131,6 +131,7 @@ test(
     const log = pino({ level: "silent" });
     const source = { tenant: null, mandate: undefined, mode: undefined, acceptClock: false, acceptChange: false };
     const service = new Service({
+      connections: 10,
       log,
       keys,
       root: { gate, ledger },
@@ -142,7 +143,7 @@ test(
       traces: undefined,
       rates: new Rates({ fallback: () => undefined }),
     });
-    const server = makeServer({ service, basePath: "", connections: 10, log, tls: undefined });
+    const server = makeServer({ service, basePath: "", log, tls: undefined });
     const headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };
     const check = async (): Promise<string> => {
       const { statusCode, body } = await server.inject({

@@ -1,4 +1,5 @@
 import { bad, good, refuse, type Refusal, type Result } from "../../wire/mod.ts";
+import { Holdings, type Holder } from "./holdings.ts";
 
 export interface PlacesOptions {
   /** The most places of one key, and of all keys. */
@@ -8,11 +9,18 @@ export interface PlacesOptions {
   readonly refusal: (ofKey: number, all: number) => string;
 }
 
-/** Counts requests that stay open, so that no key and no crowd of keys holds too many. */
+interface Place {
+  /** Asks its request to end; undefined if it cannot. */
+  readonly leave: (() => void) | undefined;
+}
+
+/**
+ * Counts requests that stay open, so that no key and no crowd of keys holds too many. If all places are taken, a key that
+ * has less than its share gets one from a key that has more.
+ */
 export class Places {
   readonly #options: PlacesOptions;
-  readonly #byKey = new Map<string, number>();
-  #taken = 0;
+  readonly #places = new Holdings<Place>();
 
   constructor(options: PlacesOptions) {
     this.#options = options;
@@ -20,25 +28,33 @@ export class Places {
 
   /** The number of places that are taken. */
   get taken(): number {
-    return this.#taken;
+    return this.#places.size;
   }
 
   /**
    * Takes a place for a key.
    *
-   * @returns a function that gives the place back; call it once
+   * @param leave ends the request early, without harm; its place is free at once
+   * @returns a function that gives the place back
    */
-  enter(key: string): Result<() => void, Refusal> {
+  enter(key: Holder, leave?: () => void): Result<() => void, Refusal> {
+    const places = this.#places;
     const { ofKeyMax, max, refusal } = this.#options;
-    const ofKey = this.#byKey.get(key) ?? 0;
-    if (ofKey >= ofKeyMax || this.#taken >= max) return bad(refuse("too-many-waiting", refusal(ofKey, this.#taken)));
-    this.#byKey.set(key, ofKey + 1);
-    this.#taken += 1;
-    return good(() => {
-      this.#taken -= 1;
-      const left = (this.#byKey.get(key) ?? 1) - 1;
-      if (left === 0) this.#byKey.delete(key);
-      else this.#byKey.set(key, left);
-    });
+    const [ofKey, all] = [places.of(key), places.size];
+    const full = bad(refuse("too-many-waiting", refusal(ofKey, all)));
+    if (ofKey >= ofKeyMax) return full;
+    const place: Place = { leave };
+    places.add(place, key);
+    const [greatest = []] = all < max ? [] : places.pastShare(max);
+    const [oldest] = greatest;
+    if (all < max || (oldest?.leave !== undefined && !greatest.includes(place))) {
+      if (oldest !== undefined) {
+        places.delete(oldest);
+        oldest.leave?.();
+      }
+      return good(() => places.delete(place));
+    }
+    places.delete(place);
+    return full;
   }
 }

@@ -2,6 +2,36 @@ import { limits } from "../../wire/mod.ts";
 import { Places } from "./places.ts";
 import { Rates } from "../keys/rate.ts";
 
+/**
+ * The requests of a process that wait for a person.
+ *
+ * @param connections the most connections; a quarter of them may wait
+ */
+export function waitPlaces(connections: number): Places {
+  return new Places({
+    ofKeyMax: limits.waitersOfKeyMax,
+    max: quarterOf(connections),
+    refusal: (ofKey, all) => `${ofKey} requests of this key and ${all} in all wait: ask again soon`,
+  });
+}
+
+/**
+ * The open streams of events of a process.
+ *
+ * @param connections the most connections; a quarter of them may be streams
+ */
+export function streamPlaces(connections: number): Places {
+  return new Places({
+    ofKeyMax: limits.streamsOfKeyMax,
+    max: quarterOf(connections),
+    refusal: (ofKey, all) => `${ofKey} streams of this key and ${all} in all are open: close one, or ask again soon`,
+  });
+}
+
+function quarterOf(connections: number): number {
+  return Math.ceil(connections / 4);
+}
+
 /** The explanations that a process makes, by gate. */
 export function explainPlaces(): Places {
   return new Places({

@@ -19,10 +19,9 @@ import type { StoredRow } from "../../ledger/entry/mod.ts";
 import type { ApprovalQuery, StoredEffect } from "../../ledger/mod.ts";
 import { Fault } from "../../ledger/errors.ts";
 import type { AppendTransaction, Ledger } from "../../ledger/mod.ts";
-import { bad, good, limits, refuse, type Refusal, type Result } from "../../wire/mod.ts";
+import { bad, good, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 import type { TimedTransaction } from "../policy/active-ledger.ts";
-import { Places } from "../admission/places.ts";
 import { notAnApprover, voterFor, type Deciders } from "./deciders.ts";
 import { grantBodyIn, recordGrant } from "./grant-desk.ts";
 import type { AskedGrant } from "./grants.ts";
@@ -76,11 +75,6 @@ interface Waiter {
 export class ApprovalDesk {
   readonly #options: DeskOptions;
   readonly #waiters = new Set<Waiter>();
-  readonly #places = new Places({
-    ofKeyMax: limits.waitersOfKeyMax,
-    max: limits.waitersMax,
-    refusal: (ofKey, all) => `${ofKey} requests of this key and ${all} in all wait: ask again soon`,
-  });
   #asking: NodeJS.Timeout | undefined;
   #closed = false;
 
@@ -350,25 +344,9 @@ export class ApprovalDesk {
   /**
    * Waits until an approval is not pending any more. A waiter holds a socket and nothing else.
    *
-   * @param key the key that waits, which may have a number of waiters
    * @returns the approval as it is then, or when the time is over or the signal aborts
    */
-  async wait(approval: Approval, key: string, ms: number, signal: AbortSignal): Promise<Result<Approval, Refusal>> {
-    const entered = this.#places.enter(key);
-    if (!entered.ok) return entered;
-    try {
-      return good(await this.#wait(approval, ms, signal));
-    } finally {
-      entered.value();
-    }
-  }
-
-  /** The number of requests that wait for a decision. */
-  get waiting(): number {
-    return this.#waiters.size;
-  }
-
-  #wait(approval: Approval, ms: number, signal: AbortSignal): Promise<Approval> {
+  wait(approval: Approval, ms: number, signal: AbortSignal): Promise<Approval> {
     return new Promise((resolve) => {
       const untilItEnds = Math.max(0, endsAt(approval) - Date.now());
       const timer = setTimeout(() => end(approval), Math.min(ms, untilItEnds));
@@ -390,6 +368,11 @@ export class ApprovalDesk {
       if (this.#options.ledger.isShared) this.#asking ??= setInterval(() => void this.look(), askEveryMs).unref();
       else void this.look([waiter]); // A decision may have come between the caller's look and this moment.
     });
+  }
+
+  /** The number of requests that wait for a decision. */
+  get waiting(): number {
+    return this.#waiters.size;
   }
 
   /** Reads the approvals that waiters wait for, in one query. An approval that was erased is cancelled. */

@@ -24,6 +24,8 @@ import type { AskedDecision, Decided } from "../approvals/desk.ts";
 import { freeMembers } from "../approvals/grants.ts";
 import type { Key } from "../keys/keys.ts";
 import { isSentence, readMembers, sendJson, sentenceBytesMax } from "../request/body.ts";
+import { keep, letGo } from "./connection.ts";
+import type { Exchange } from "./exchange.ts";
 import { readGrant } from "./grants.ts";
 import { badQuery, queryOf, waitProblem } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
@@ -104,7 +106,9 @@ export async function showApproval(call: RouteCall): Promise<FastifyReply> {
     return refuseWith(reply, refuse("not-found", "no approval has this id"));
   let latest = approval;
   if (wait !== null && statusAt(approval, Date.now()) === "pending") {
+    keep(request.exchange as Exchange);
     const waited = await waitFor(call, approval, Number(wait));
+    letGo(request.exchange as Exchange);
     if (!waited.ok) return refuseWith(reply, waited.problem);
     latest = waited.value;
     // The key may have been revoked meanwhile.
@@ -117,15 +121,21 @@ export async function showApproval(call: RouteCall): Promise<FastifyReply> {
   return sendJson(reply, detailOf(call, latest, row, await sameCalls(call, latest)));
 }
 
-/** Waits until the approval is decided, the time is over, or the client has left. */
+/** Waits until the approval is decided, the time is over, the client has left, or another key needs the place. */
 export async function waitFor(
-  { gate, key, reply }: RouteCall,
+  { gate, key, reply, service }: RouteCall,
   approval: Approval,
   seconds: number,
 ): Promise<Result<Approval, Refusal>> {
   const gone = new AbortController();
+  const entered = service.waits.enter(key as Key, () => gone.abort());
+  if (!entered.ok) return entered;
   reply.raw.once("close", () => gone.abort());
-  return gate.approvals.wait(approval, key?.id ?? "", seconds * 1000, gone.signal);
+  try {
+    return good(await gate.approvals.wait(approval, seconds * 1000, gone.signal));
+  } finally {
+    entered.value();
+  }
 }
 
 /** Handles POST /approvals/{id}/approve. */

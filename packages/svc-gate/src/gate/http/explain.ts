@@ -51,7 +51,7 @@ function probing(name: string): string {
 /** Charges the gate's rate and takes a place: compiling a contract takes time. */
 function enter({ service, tenant }: RouteCall): Result<() => void, Refusal> {
   const charged = service.explainRates.charge({ id: tenant ?? "", tenant, rate: null });
-  if (charged?.ok !== false) return service.explaining.enter(tenant ?? "");
+  if (charged?.ok !== false) return service.explaining.enter({ id: "", tenant });
   const sentence = `this gate explains ${limits.explainsPerSecond} calls a second, or ${limits.explainsBurst} at once`;
   return bad({ ...refuse("rate-limited", sentence), retrySeconds: charged.nextSeconds });
 }

@@ -4,6 +4,8 @@ import type { Key } from "../keys/keys.ts";
 import type { Service } from "../service/service.ts";
 import type { Gate } from "../service/gate.ts";
 import { answerCheck } from "./check.ts";
+import { keep } from "./connection.ts";
+import type { Connections } from "./connections.ts";
 import { beginExchange, type Exchange } from "./exchange.ts";
 import { refusalForBody, refusalForHead } from "./head.ts";
 import { noKey, refusalForLoad, refusalForRate } from "./key-refusals.ts";
@@ -13,8 +15,7 @@ export interface PlainCheckOptions {
   readonly service: Service;
   readonly basePath: string;
   readonly outlet: RefusalOutlet;
-  /** Called for a connection that has shown a good key. */
-  readonly onKey: (request: IncomingMessage) => void;
+  readonly connections: Connections;
 }
 
 /**
@@ -33,12 +34,12 @@ export class PlainChecks {
 
   /** @returns false if the check is not plain; then Fastify must handle it */
   handle(request: IncomingMessage, response: ServerResponse): boolean {
-    const { service, onKey, outlet } = this.#options;
+    const { service, connections, outlet } = this.#options;
     const tenant = tenantOf(request, this.#options);
     if (tenant === undefined || !isPlain(request)) return false;
     const key = service.keys.find(request.headers.authorization);
     if (key === undefined || key.tenant !== tenant || !key.scopes.has("check")) return false;
-    onKey(request);
+    connections.shows(request.socket, key);
     const exchange = beginExchange(request, response);
     exchange.key = key;
     exchange.tenant = tenant ?? undefined;
@@ -96,6 +97,7 @@ interface ArrivedCheck {
 
 function answer(check: ArrivedCheck): void {
   const { service, exchange, outlet } = check;
+  keep(exchange);
   decided(check).then(
     (answered) => {
       if (answered.ok) sendText(exchange, 200, answered.value, "application/json; charset=utf-8");

@@ -1,7 +1,8 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
 import type { Logger } from "pino";
 import { limits, refusals, refuse, type Refusal, type RefusalCode } from "../../wire/mod.ts";
+import { awaitsAnswer, connectionOf, letGo, type Stream } from "./connection.ts";
+import { destroySoon } from "./connections.ts";
 import { isFramingLost, headTooLarge } from "./head.ts";
 import type { RefusalLog } from "./refusal-log.ts";
 import type { GateObserver } from "../telemetry/observer.ts";
@@ -49,8 +50,8 @@ const authzenCodes: Partial<Record<RefusalCode, RefusalCode>> = {
 };
 
 /**
- * Sends a refusal as problem details (RFC 9457) and logs it. The rest of the body is read and dropped, within the time
- * limit of a request. So the sender sees the refusal and not a connection reset.
+ * Sends a refusal as problem details (RFC 9457) and logs it. The rest of the body is read and dropped for a short time. So
+ * the sender sees the refusal and not a connection reset.
  *
  * @returns false if the refusal waits until the rate of refusals allows it
  */
@@ -61,7 +62,8 @@ export function sendRefusal(exchange: Exchange, refusal: Refusal, outlet: Refusa
   if (status === 503 || status === 429) headers["retry-after"] = String(refusal.retrySeconds ?? 1);
   if (refusal.allow !== undefined) headers["allow"] = refusal.allow;
   if (refusal.code === "stopping" || isFramingLost(request)) headers["connection"] = "close";
-  if (!request.complete) answeredEarly.add(request.socket);
+  if (!request.complete) connectionOf(request.socket).refusedEarly = true;
+  letGo(exchange);
   noteRefusal(exchange, refusal, outlet);
   const send = (): boolean => sendText(exchange, status, problemText(refusal), problemType, true);
   if (refusal.code === "stopping") return send();
@@ -85,13 +87,8 @@ const problemType = "application/problem+json; charset=utf-8";
  *
  * @returns false if the connection was closed meanwhile
  */
-export function sendText(
-  { response, headers }: Exchange,
-  status: number,
-  text: string,
-  type: string,
-  isFresh = false,
-): boolean {
+export function sendText(exchange: Exchange, status: number, text: string, type: string, isFresh = false): boolean {
+  const { response, headers } = exchange;
   if (response.destroyed) return false;
   headers["content-type"] = type;
   if (isFresh) headers["cache-control"] = "no-store";
@@ -99,31 +96,6 @@ export function sendText(
   response.writeHead(status, headers);
   response.end(text);
   return true;
-}
-
-/** Connections that got an answer before their request was complete. They get no second answer. */
-const answeredEarly = new WeakSet<object>();
-
-/** The number of pending answers of each connection, and its last request. */
-const owing = new WeakMap<object, { answers: number; last: IncomingMessage }>();
-
-/** Counts a request as pending until its answer is sent. */
-export function trackPendingResponse(request: IncomingMessage, response: ServerResponse): void {
-  const { socket } = request;
-  const owed = owing.get(socket) ?? { answers: 0, last: request };
-  owing.set(socket, owed);
-  owed.answers += 1;
-  owed.last = request;
-  response.once("close", () => (owed.answers -= 1));
-}
-
-/**
- * Returns true if a client would take an answer that is written now for the answer to an earlier request. An incomplete
- * last request does not count, because the refusal is its answer.
- */
-function hasPendingResponse(socket: object): boolean {
-  const owed = owing.get(socket);
-  return owed !== undefined && owed.answers > (owed.last.complete ? 0 : 1);
 }
 
 function problemText({ code, detail }: Refusal): string {
@@ -149,25 +121,17 @@ export function toRefusal(
   return refuse("ledger-unavailable", "the gate could not answer; see its log");
 }
 
-/** A connection whose data is not a request. */
-export interface BareSocket {
-  readonly writable: boolean;
-  readonly destroyed: boolean;
-  end(text: string): unknown;
-  destroy(): unknown;
-}
-
 /**
- * Answers data that is not a request, on the socket itself. If an earlier request waits, closes the socket without an
- * answer.
+ * Answers data that is not a request, on the socket itself, which then ends. If an earlier request waits, closes the socket
+ * without an answer.
  */
 export function refuseConnection(
   error: Error & { code?: string },
-  socket: BareSocket,
+  socket: Stream,
   { log, observer }: RefusalOutlet,
 ): void {
-  const mute = answeredEarly.has(socket) || hasPendingResponse(socket);
-  if (error.code === "ECONNRESET" || socket.destroyed || !socket.writable || mute) {
+  const isDeaf = error.code === "ECONNRESET" || socket.destroyed || !socket.writable;
+  if (isDeaf || !awaitsAnswer(connectionOf(socket))) {
     socket.destroy();
     return;
   }
@@ -184,6 +148,7 @@ export function refuseConnection(
     "Connection: close",
   ];
   socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
+  destroySoon(socket);
 }
 
 function connectionRefusal(code: string | undefined): Refusal {

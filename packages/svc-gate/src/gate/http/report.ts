@@ -12,7 +12,7 @@ export async function report({ gate, reply, request, service, tenant }: RouteCal
   if (reportRows === undefined) return refuseWith(reply, refuse("not-found", "this gate was started without reports"));
   const asked = readAsked(queryOf(request));
   if (!asked.ok) return refuseWith(reply, refuse("invalid-query", asked.problem));
-  const entered = service.reporting.enter(tenant ?? "");
+  const entered = service.reporting.enter({ id: "", tenant });
   if (!entered.ok) return refuseWith(reply, entered.problem);
   const gone = new AbortController();
   reply.raw.once("close", () => gone.abort());

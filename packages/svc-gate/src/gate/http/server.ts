@@ -2,7 +2,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import Fastify, { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { limits, quote, refuse, type Refusal } from "../../wire/mod.ts";
-import { boundConnections } from "./connections.ts";
+import { keep, type Stream } from "./connection.ts";
+import { Connections } from "./connections.ts";
 import { hasEscapedPath, refusalForBody, refusalForHead } from "./head.ts";
 import type { Key } from "../keys/keys.ts";
 import { exchangeOf, keyOf, type Exchange } from "./exchange.ts";
@@ -11,14 +12,7 @@ import type { ConsoleDoor } from "./door.ts";
 import { noKey, refusalForKind, refusalForLoad, refusalForRate } from "./key-refusals.ts";
 import { PlainChecks } from "./plain-check.ts";
 import { RefusalLog } from "./refusal-log.ts";
-import {
-  trackPendingResponse,
-  refuseConnection,
-  refuseWith,
-  toRefusal,
-  type BareSocket,
-  type RefusalOutlet,
-} from "./refusing.ts";
+import { refuseConnection, refuseWith, toRefusal, type RefusalOutlet } from "./refusing.ts";
 import type { Route } from "./route.ts";
 import { routes } from "./routes.ts";
 import type { Service } from "../service/service.ts";
@@ -28,8 +22,6 @@ import { requestId } from "../telemetry/requests.ts";
 export interface HttpOptions {
   readonly service: Service;
   readonly basePath: string;
-  /** The greatest number of open connections. */
-  readonly connections: number;
   readonly log: Logger;
   /** Undefined if the gate serves no console. */
   readonly console?: ConsoleDoor | undefined;
@@ -40,7 +32,7 @@ export interface HttpOptions {
  * Makes the HTTP server. It checks the key before the body, limits and strictly reads the body, and sends refusals as
  * problem details (RFC 9457). Connections are its only state.
  */
-export function makeServer({ service, basePath, connections, log, tls, console: door }: HttpOptions): FastifyInstance {
+export function makeServer({ service, basePath, log, tls, console: door }: HttpOptions): FastifyInstance {
   const outlet: RefusalOutlet = {
     observer: service.metrics,
     log: new RefusalLog(log),
@@ -51,8 +43,8 @@ export function makeServer({ service, basePath, connections, log, tls, console: 
     }),
   };
   const server = Fastify(serverOptions({ service, log, tls }, outlet)) as unknown as FastifyInstance;
-  const keyless = boundConnections(server.server, connections, log);
-  addKeyHooks(server, { service, basePath, keyless, door });
+  const connections = new Connections(server.server, service.connections, log);
+  addKeyHooks(server, { service, basePath, connections, door });
   server.decorateRequest("exchange", undefined);
   server.decorate("refusalOutlet", outlet);
   server.removeAllContentTypeParsers();
@@ -67,8 +59,7 @@ export function makeServer({ service, basePath, connections, log, tls, console: 
     addRoutes(server, service, basePath, "/console/api");
   }
   server.server.maxHeadersCount = 0; // their bytes are limited; the default would silently drop the last headers
-  const onKey = ({ socket }: IncomingMessage): void => keyless.delete(socket);
-  takeRequests(server, service, new PlainChecks({ service, basePath, outlet, onKey }));
+  takeRequests(server, service, connections, new PlainChecks({ service, basePath, outlet, connections }));
   return server;
 }
 
@@ -102,7 +93,7 @@ function serverOptions(
           ? noKey
           : unrouted(error, exchangeOf(request, reply), log),
       ),
-    clientErrorHandler: (error: Error, socket: BareSocket) => refuseConnection(error, socket, outlet),
+    clientErrorHandler: (error: Error, socket: Stream) => refuseConnection(error, socket, outlet),
     ...(tls === undefined ? { http } : { https: { ...tls, ...http, handshakeTimeout: limits.bodyTimeoutMs } }),
   } as Parameters<typeof Fastify>[0];
 }
@@ -110,12 +101,12 @@ function serverOptions(
 interface KeyHooks {
   readonly service: Service;
   readonly basePath: string;
-  readonly keyless: ReturnType<typeof boundConnections>;
+  readonly connections: Connections;
   readonly door: ConsoleDoor | undefined;
 }
 
 /** Looks up the key before the body is read, and once more before the handler if the key has changed. */
-function addKeyHooks(server: FastifyInstance, { service, basePath, keyless, door }: KeyHooks): void {
+function addKeyHooks(server: FastifyInstance, { service, basePath, connections, door }: KeyHooks): void {
   const { keys } = service;
   const begin = (
     request: FastifyRequest,
@@ -131,9 +122,7 @@ function addKeyHooks(server: FastifyInstance, { service, basePath, keyless, door
       (forEmergencies ? undefined : refusalForRate(exchange, service)) ??
       refusalBeforeBody(request, basePath) ??
       (scope === "check" ? refusalForLoad(exchange, service) : undefined);
-    // An earlier valid key on this connection may have been revoked since.
-    if (key === undefined) keyless.add(request.raw.socket);
-    else keyless.delete(request.raw.socket);
+    connections.shows(request.raw.socket, key);
     if (refusal !== undefined) return refuseWith(reply, refusal);
     reply.headers(exchange.headers);
     return undefined;
@@ -162,6 +151,7 @@ function addKeyHooks(server: FastifyInstance, { service, basePath, keyless, door
   server.addHook("preHandler", (request, reply, done) => {
     const { exchange } = request;
     if (request.method !== "POST" || exchange?.key === undefined) return done();
+    keep(exchange);
     if (exchange.session === undefined && keys.isUnchanged(exchange.key)) return done();
     exchange.key = exchange.credential();
     return exchange.key === undefined ? refuseWith(reply, noKey) : done();
@@ -236,7 +226,7 @@ function keepNothing(
 }
 
 /** Counts each request as pending, also if it never reaches a route, and gives it to the fast path or to Fastify. */
-function takeRequests(server: FastifyInstance, { keys }: Service, plain: PlainChecks): void {
+function takeRequests(server: FastifyInstance, { keys }: Service, connections: Connections, plain: PlainChecks): void {
   let isClosing = false; // Fastify then closes each connection after its answer.
   server.addHook("preClose", (done) => {
     isClosing = true;
@@ -244,16 +234,16 @@ function takeRequests(server: FastifyInstance, { keys }: Service, plain: PlainCh
   });
   server.server.removeAllListeners("request"); // Fastify's own listener is `routing`.
   server.server.on("request", (request: IncomingMessage, response: ServerResponse) => {
-    trackPendingResponse(request, response);
+    connections.began(request, response);
     if (isClosing || !plain.handle(request, response)) server.routing(request, response);
   });
   server.server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
-    trackPendingResponse(request, response);
+    connections.began(request, response);
     if (keys.find(request.headers.authorization) !== undefined) response.writeContinue();
     server.routing(request, response);
   });
   server.server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
-    trackPendingResponse(request, response);
+    connections.began(request, response);
     server.routing(request, response);
   });
 }

@@ -6,12 +6,11 @@ import { NoSuchFile } from "../errors.ts";
 import type { Gate, Reloaded } from "./gate.ts";
 import type { Notifier } from "../notify/notifier.ts";
 import type { Places } from "../admission/places.ts";
-import { streamPlaces } from "../events/streams.ts";
 import type { KeyRing } from "../keys/keys.ts";
 import { loadPolicySet, type OpenGate, type GateSource } from "./gate-source.ts";
 import { HookedCalls } from "./hooked-calls.ts";
 import type { Rates } from "../keys/rate.ts";
-import { explainPlaces, explainRates, reportPlaces } from "../admission/reading.ts";
+import { explainPlaces, explainRates, reportPlaces, streamPlaces, waitPlaces } from "../admission/reading.ts";
 import type { ContractTests, ServeHooks } from "../policy/hooks.ts";
 import type { Readings } from "../telemetry/exposition.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -36,6 +35,8 @@ export interface ServiceOptions {
   /** The tests that must pass before a reload takes effect. */
   readonly tests: ReloadTests | undefined;
   readonly metrics: Metrics;
+  /** The most connections at once. */
+  readonly connections: number;
   /** Undefined if no endpoint of webhooks is set. */
   readonly notifier?: Notifier | undefined;
   /** Undefined if no collector is set. */
@@ -51,8 +52,9 @@ export interface ServiceOptions {
 /** The gates of one process, for the root and the tenants, and the keys that open them. */
 export class Service {
   readonly #options: ServiceOptions;
-  /** The streams of events that are open. */
-  readonly streams: Places = streamPlaces();
+  /** The requests that wait for a person, and the streams of events that are open. */
+  readonly waits: Places;
+  readonly streams: Places;
   /** The explanations and reports that are being made, and the rate of explanations. */
   readonly explaining: Places = explainPlaces();
   readonly explainRates: Rates = explainRates();
@@ -64,6 +66,13 @@ export class Service {
 
   constructor(options: ServiceOptions) {
     this.#options = options;
+    this.waits = waitPlaces(options.connections);
+    this.streams = streamPlaces(options.connections);
+  }
+
+  /** The most connections at once. */
+  get connections(): number {
+    return this.#options.connections;
   }
 
   get keys(): KeyRing {

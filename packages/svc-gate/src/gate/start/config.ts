@@ -113,8 +113,8 @@ const entries = {
   connections: {
     variable: "SVC_CONNECTIONS",
     kind: "number",
-    fallback: "4096",
-    doc: "the most connections at once; beyond it, the gate closes connections that have not shown a valid key",
+    fallback: "5000",
+    doc: "the most connections at once; beyond it, the gate closes those without a valid key, or of a key with more than its share",
     read: countFrom(1),
   } as Entry<number>,
   refusedInputMax: {

@@ -121,7 +121,8 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
     if (first !== undefined) await recordFirstKey(root, first, log);
     const { notifier } = opened;
     const parts = { log, keys, root, rootSource, tenants, readSources, tests, metrics, notifier, traces, rates, hooks };
-    const service = new Service({ ...parts, publicUrl: config.publicUrl });
+    const { connections, publicUrl } = config;
+    const service = new Service({ ...parts, connections, publicUrl });
     const door = openConsole(config, { keys, log, ...hooks });
     const server = makeServer({ service, ...config, console: door, log, tls });
     const ops = await openOps(service, config, log);

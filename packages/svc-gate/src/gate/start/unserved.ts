@@ -97,9 +97,10 @@ async function askedOn<Value>(
     tests: undefined,
     traces: undefined,
     rates: new Rates({ fallback: () => undefined }),
+    connections: 1,
     readSources: () => Promise.resolve(good([])),
   });
-  const server = makeServer({ service, basePath: "", connections: 1, log, tls: undefined });
+  const server = makeServer({ service, basePath: "", log, tls: undefined });
   const operator = keys.makeOperatorKey();
   try {
     return await work(async ({ method, path, body, key = operator }) => {

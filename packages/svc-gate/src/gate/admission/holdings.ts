@@ -1,0 +1,56 @@
+/** Who holds something: a key of the root, whose tenant is null, or of a tenant. */
+export interface Holder {
+  readonly id: string;
+  readonly tenant: string | null;
+}
+
+/** What keys hold of something scarce, such as connections. Each operation but `pastShare` takes constant time. */
+export class Holdings<Item> {
+  readonly #holders = new Map<Item, Holder>();
+  /** By tenant and by the id of a key; each key's items from the oldest. */
+  readonly #tenants = new Map<string | null, Map<string, Set<Item>>>();
+
+  get size(): number {
+    return this.#holders.size;
+  }
+
+  /** The number of items of one key. */
+  of({ tenant, id }: Holder): number {
+    return this.#tenants.get(tenant)?.get(id)?.size ?? 0;
+  }
+
+  /** @param item one that nobody holds */
+  add(item: Item, holder: Holder): void {
+    const { tenant, id } = holder;
+    const keys = this.#tenants.getOrInsertComputed(tenant, () => new Map<string, Set<Item>>());
+    keys.getOrInsertComputed(id, () => new Set<Item>()).add(item);
+    this.#holders.set(item, holder);
+  }
+
+  delete(item: Item): void {
+    const holder = this.#holders.get(item);
+    if (holder === undefined) return;
+    this.#holders.delete(item);
+    const keys = this.#tenants.get(holder.tenant);
+    const items = keys?.get(holder.id);
+    items?.delete(item);
+    if (items?.size === 0) keys?.delete(holder.id);
+    if (keys?.size === 0) this.#tenants.delete(holder.tenant);
+  }
+
+  /**
+   * Returns the items of each key that holds more than its share of `max`, the greatest holder first. Tenants have equal
+   * shares, and so have the keys of one tenant. If more than `max` items are held, some key holds more than its share.
+   */
+  pastShare(max: number): readonly (readonly Item[])[] {
+    const past: Item[][] = [];
+    const ofTenant = max / this.#tenants.size;
+    for (const keys of this.#tenants.values()) {
+      const sets = [...keys.values()];
+      const held = sets.reduce((sum, { size }) => sum + size, 0);
+      if (held <= ofTenant) continue;
+      for (const items of sets) if (items.size > ofTenant / sets.length) past.push([...items]);
+    }
+    return past.toSorted((a, b) => b.length - a.length);
+  }
+}

@@ -1,0 +1,212 @@
+/**
+ * Goal: one key cannot keep the others out, however it holds its connections. Method: raw sockets that never close their
+ * own side fill a small gate in every way there is; then another key asks once on each of 25 connections of its own,
+ * and the gate never keeps more connections than its setting says.
+ * Positive control: each scenario fails on a gate with a planted defect.
+ */
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { runScenarios, startDesk, type Desk } from "../support/approvals.ts";
+import { control } from "../support/controls/control.ts";
+import { temporaryFolder } from "../support/gate.ts";
+import { fill, isOpen, type Line } from "../support/lines.ts";
+import type { Mutation } from "../support/mutation/mutate.ts";
+
+const max = 50;
+const call = '{"tool_name":"note.add","tool_input":{}}';
+const options = {
+  env: { SVC_CONNECTIONS: String(max) },
+  contract: `contract: notes
+tools:
+  note.add: { input: { type: object, additionalProperties: true }, otherwise: ALLOW }
+  mail.send: { input: { type: object, additionalProperties: true }, otherwise: ESCALATE }
+`,
+};
+
+/** Keys have no shares. */
+const noShares: Mutation = { within: "Holdings.pastShare", first: "return [];" };
+
+const portOf = ({ address }: Desk): number => Number(new URL(address).port);
+
+interface Sent {
+  readonly key: string;
+  readonly headers?: readonly string[];
+  readonly body?: string;
+}
+
+/** Writes a request whose connection stays open. */
+function request(line: string, { key, headers = [], body }: Sent): string {
+  const length = body === undefined ? [] : [`Content-Length: ${Buffer.byteLength(body)}`];
+  const all = ["Host: gate", `Authorization: Bearer ${key}`, "Content-Type: application/json", ...length, ...headers];
+  return `${line} HTTP/1.1\r\n${all.join("\r\n")}\r\n\r\n${body ?? ""}`;
+}
+
+const check = (key: string, body = call): string => request("POST /check", { key, body });
+
+async function keyOf(desk: Desk, body: object): Promise<string> {
+  const made = await desk.operates("/admin/keys", body);
+  assert.equal(made.status, 201, made.text);
+  return made.json.key;
+}
+
+/** Keys of an agent's host, of an agent and of a reader. */
+async function keysOf(desk: Desk): Promise<Readonly<Record<"agent" | "host" | "reader", string>>> {
+  return {
+    host: await keyOf(desk, { name: "host", kind: "host" }),
+    agent: await keyOf(desk, { name: "agent", scopes: ["check"] }),
+    reader: await keyOf(desk, { name: "reader", scopes: ["receipts", "rules"] }),
+  };
+}
+
+/** Lets another key ask once on each of 25 new connections, which stay open. */
+async function asksAnew(t: TestContext, desk: Desk, key: string, way: string): Promise<readonly Line[]> {
+  const lines = await fill(t, { port: portOf(desk), count: 25, bytes: check(key) });
+  const statuses = await Promise.all(lines.map((line) => line.status()));
+  assert.deepEqual([...new Set(statuses)], [200], way);
+  return lines;
+}
+
+/** Waits until no more connections are open than the setting says. */
+async function assertBounded(desk: Desk, lines: readonly Line[], way: string): Promise<void> {
+  const until = performance.now() + desk.patienceMs;
+  while (lines.filter(isOpen).length > max) {
+    assert.ok(performance.now() < until, `${way}: ${lines.filter(isOpen).length} are open`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+/** Fills the gate with connections that send these bytes and never end; asserts that another key is answered. */
+async function crowds(t: TestContext, desk: Desk, key: string, ways: Readonly<Record<string, string>>): Promise<void> {
+  for (const [way, bytes] of Object.entries(ways)) {
+    const lines = await fill(t, { port: portOf(desk), count: max + 10, bytes });
+    const all = [...lines, ...(await asksAnew(t, desk, key, way))];
+    await assertBounded(desk, all, way);
+    for (const { socket } of all) socket.destroy();
+  }
+}
+
+runScenarios("one key holds all connections that it gets, and another key is answered", [
+  {
+    rule: "requests whose body never ends",
+    options,
+    defect: noShares,
+    run: async (desk, t) => {
+      const { agent, host, reader } = await keysOf(desk);
+      const open = { headers: ["Content-Length: 2000"] };
+      await crowds(t, desk, agent, {
+        "a check of a host": request("POST /check", { key: host, ...open }),
+        "a hook": request("POST /hooks/codex", { key: host, ...open }),
+        chunks: request("POST /check", { key: host, headers: ["Transfer-Encoding: chunked"] }) + "1\r\n{\r\n",
+        "a read with a body": request("GET /rules", { key: reader, ...open }),
+        "a second request": check(host) + request("POST /check", { key: host, ...open }),
+        "a second head": `${check(host)}POST /che`,
+      });
+    },
+  },
+  {
+    rule: "requests that are refused",
+    options,
+    defect: noShares,
+    run: async (desk, t) => {
+      const { agent, host, reader } = await keysOf(desk);
+      const ways = {
+        "403": request("GET /receipts", { key: host }),
+        "403 before the body": request("POST /check", { key: reader, headers: ["Content-Length: 2000"] }),
+        "404": request("GET /nothing", { key: host }),
+        "404 of an escape": request("GET /%61", { key: host }),
+        "405": request("DELETE /check", { key: host }),
+        "413": request("POST /check", { key: host, headers: ["Content-Length: 999999"] }),
+        "415": request("POST /check", { key: host, headers: ["Content-Encoding: gzip", "Content-Length: 9"] }),
+        "400 of a body": check(host, "{"),
+        "400 of a head": request("POST /check", { key: host, headers: ["Host: again"] }),
+        "401 of a tenant": request("POST /t/acme/check", { key: host, body: call }),
+        "a wrong approval": request("GET /approvals/1-0000000000000000?wait=9", { key: host }),
+        "an expectation": request("POST /check", { key: host, headers: ["Content-Length: 9", "Expect: 100-continue"] }),
+      };
+      await crowds(t, desk, agent, ways);
+    },
+  },
+  {
+    rule: "idle connections after an answer",
+    options,
+    defect: noShares,
+    run: async (desk, t) => {
+      const { agent, host, reader } = await keysOf(desk);
+      await crowds(t, desk, agent, { "a check": check(host), "a read": request("GET /rules", { key: reader }) });
+    },
+  },
+  {
+    rule: "answers that nobody reads",
+    options,
+    defect: noShares,
+    run: async (desk, t) => {
+      const { agent, reader } = await keysOf(desk);
+      const text = "x".repeat(200_000);
+      const long = check(agent, JSON.stringify({ tool_name: "note.add", tool_input: { text } }));
+      const [writer] = await fill(t, { port: portOf(desk), count: 1, bytes: "" });
+      for (let n = 0; n < 20; n += 1) assert.equal(await writer?.ask(long), 200);
+      const lines = await fill(t, { port: portOf(desk), count: max + 10, bytes: "" });
+      for (const { socket } of lines) {
+        socket.pause();
+        socket.write(request("GET /receipts", { key: reader }));
+      }
+      const own = await asksAnew(t, desk, agent, "pages");
+      for (const { socket } of lines) socket.resume(); // A socket that does not read does not see its end either.
+      await assertBounded(desk, [...lines, ...own], "pages");
+    },
+  },
+  {
+    rule: "requests that wait for a person, and streams of events",
+    options,
+    defect: { within: "quarterOf", find: "connections / 4", put: "connections * 4" },
+    run: async (desk, t) => {
+      const { agent, host, reader } = await keysOf(desk);
+      const body = JSON.stringify({ tool_name: "mail.send", tool_input: {}, session_id: "s" });
+      const { approval } = await desk.asks(JSON.parse(body), host);
+      await crowds(t, desk, agent, {
+        waits: request(`GET /approvals/${approval.id}?wait=50`, { key: host }),
+        streams: request("GET /events", { key: reader }),
+      });
+    },
+  },
+]);
+
+/**
+ * Lets five keys of a tenant hold all connections, then a key of the root ask.
+ *
+ * @returns how many connections the tenant keeps
+ */
+async function tenantKeeps(t: TestContext, defects: readonly Mutation[]): Promise<number> {
+  const folder = temporaryFolder(t);
+  writeFileSync(join(folder, "tenants.yaml"), "tenants:\n  acme: { mandate: mandate.yaml }\n");
+  const env = { ...options.env, SVC_TENANTS: join(folder, "tenants.yaml") };
+  const desk = await startDesk(t, { ...options, folder, env, defects });
+  const agent = await keyOf(desk, { name: "agent", scopes: ["check"] });
+  const lines: Line[] = [];
+  for (let at = 0; at < 5; at += 1) {
+    const key = await keyOf(desk, { name: `acme-${at}`, scopes: ["check"], tenant: "acme" });
+    const bytes = request("POST /t/acme/check", { key, body: call });
+    lines.push(...(await fill(t, { port: portOf(desk), count: 12, bytes })));
+  }
+  const own: Line[] = [];
+  for (let n = 0; n < 20; n += 1) {
+    const [line] = await fill(t, { port: portOf(desk), count: 1, bytes: "" });
+    assert.equal(await line?.ask(check(agent)), 200);
+    own.push(line as Line);
+  }
+  await assertBounded(desk, [...lines, ...own], "a tenant");
+  assert.ok(own.every(isOpen), "its one key has less than the root's share");
+  return lines.filter(isOpen).length;
+}
+
+test("a tenant with many keys has one share, and keeps it", async (t) => {
+  const kept = await tenantKeeps(t, []);
+  assert.ok(kept >= 23 && kept <= 30, `${kept} connections`);
+});
+
+control("positive control: a tenant whose keys each have a whole share is noticed", async (t) => {
+  const shares: Mutation = { within: "Holdings.pastShare", find: "max / this.#tenants.size", put: "max" };
+  await assert.rejects(tenantKeeps(t, [shares]));
+});
