@@ -15,6 +15,7 @@ import { connect as connectTls } from "node:tls";
 import { Keyless, networkOf } from "../../packages/svc-gate/src/gate/http/keyless.ts";
 import { control } from "../support/controls/control.ts";
 import { exchange, key, requestText, startGate, temporaryFolder } from "../support/gate.ts";
+import { patienceMs } from "../support/patience.ts";
 import { fill, half, isOpen, keyed, Line, until } from "../support/lines.ts";
 
 test(
@@ -32,6 +33,7 @@ test(
     assert.equal(flood[24]?.text, "", "the oldest was closed for a new connection, before it timed out");
     await until(flood, 0);
     assert.match(flood.at(-1)?.text ?? "", /^HTTP\/1\.1 408 /);
+    assert.ok(await flood.at(-1)?.destroyed(patienceMs), "although its client does not end its side");
   },
 );
 

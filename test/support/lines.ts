@@ -6,7 +6,7 @@ import { atEnd, key, type Ending } from "./gate.ts";
 export const half = "POST /check HTTP/1.1\r\nHost: gate\r\nX-A: ";
 export const keyed = `GET /rules HTTP/1.1\r\nHost: gate\r\nAuthorization: Bearer ${key}\r\n\r\n`;
 
-/** A connection that stays open, and all bytes received on it. */
+/** A connection whose client never ends its own side, and all bytes received on it. */
 export class Line {
   readonly socket: Socket;
   text = "";
@@ -27,9 +27,18 @@ export class Line {
 
   /** The status of an answer that it awaits; undefined if it is closed instead. */
   async status(): Promise<number | undefined> {
-    while (!this.socket.destroyed && !this.text.includes("\r\n\r\n"))
-      await Promise.race([once(this.socket, "data"), once(this.socket, "close")]).catch(() => undefined);
+    while (isOpen(this) && !this.text.includes("\r\n\r\n")) await new Promise((resolve) => setTimeout(resolve, 2));
     return this.text === "" ? undefined : Number(/^HTTP\/1\.1 (\d+)/.exec(this.text)?.[1]);
+  }
+
+  /** Waits until the gate has destroyed its socket, and not only ended its side: the kernel then refuses bytes. */
+  async destroyed(patienceMs: number): Promise<boolean> {
+    const end = performance.now() + patienceMs;
+    while (!this.socket.destroyed && performance.now() < end) {
+      if (this.socket.readableEnded) this.socket.write("x");
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    return this.socket.destroyed;
   }
 }
 
@@ -45,7 +54,7 @@ export interface Filling {
 export async function fill(t: Ending, { port, count, bytes = half, from = "127.0.0.1" }: Filling): Promise<Line[]> {
   const lines: Line[] = [];
   for (let n = 0; n < count; n += 1) {
-    const socket = connect({ port, host: "127.0.0.1", localAddress: from });
+    const socket = connect({ port, host: "127.0.0.1", localAddress: from, allowHalfOpen: true });
     atEnd(t, () => socket.destroy());
     lines.push(new Line(socket));
     await once(socket, "connect");

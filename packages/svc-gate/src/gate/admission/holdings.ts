@@ -40,17 +40,36 @@ export class Holdings<Item> {
 
   /**
    * Returns the items of each key that holds more than its share of `max`, the greatest holder first. Tenants have equal
-   * shares, and so have the keys of one tenant. If more than `max` items are held, some key holds more than its share.
+   * shares, and so have the keys of one tenant; what one leaves of its share, the others have. If more than `max` items are
+   * held, some key holds more than its share.
    */
   pastShare(max: number): readonly (readonly Item[])[] {
     const past: Item[][] = [];
-    const ofTenant = max / this.#tenants.size;
-    for (const keys of this.#tenants.values()) {
-      const sets = [...keys.values()];
-      const held = sets.reduce((sum, { size }) => sum + size, 0);
+    const tenants = [...this.#tenants.values()].map((keys) => ({ keys: [...keys.values()], held: 0 }));
+    for (const tenant of tenants) tenant.held = tenant.keys.reduce((sum, { size }) => sum + size, 0);
+    const ofTenant = shareOf(
+      tenants.map(({ held }) => held),
+      max,
+    );
+    for (const { keys, held } of tenants) {
       if (held <= ofTenant) continue;
-      for (const items of sets) if (items.size > ofTenant / sets.length) past.push([...items]);
+      const ofKey = shareOf(
+        keys.map(({ size }) => size),
+        ofTenant,
+      );
+      for (const items of keys) if (items.size > ofKey) past.push([...items]);
     }
     return past.toSorted((a, b) => b.length - a.length);
   }
+}
+
+/** Returns how much each holder may hold, so that all together hold `max` and nobody could have more without harm to one with less. */
+function shareOf(held: readonly number[], max: number): number {
+  let [left, holders] = [max, held.length];
+  for (const size of held.toSorted((a, b) => a - b)) {
+    if (size * holders > left) return left / holders;
+    left -= size;
+    holders -= 1;
+  }
+  return Infinity;
 }

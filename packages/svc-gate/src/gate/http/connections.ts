@@ -30,9 +30,9 @@ const reserveMax = 128;
  * The client of a closed connection may try again.
  */
 export class Connections {
-  readonly #server: Server;
   readonly #max: number;
   readonly #reserve: number;
+  readonly #keyedMax: number;
   readonly #keyless: Keyless;
   readonly #keyed = new Holdings<Connection>();
   // Closed sockets are removed at the next sweep. With a listener for this on each socket, the garbage collector kept
@@ -46,9 +46,9 @@ export class Connections {
   readonly #closed = { keyless: 0, from: undefined as string | undefined, keyed: 0, keys: new Set<string>() };
 
   constructor(server: Server, max: number, log: Logger) {
-    this.#server = server;
     this.#max = max;
     this.#reserve = max === 1 ? 0 : Math.min(reserveMax, Math.ceil(max / 16));
+    this.#keyedMax = max - this.#reserve;
     this.#keyless = new Keyless(Math.max(shareMin, Math.ceil(max / 4)));
     server.on("connection", (socket: Socket) => {
       this.#opened(socket);
@@ -58,7 +58,7 @@ export class Connections {
       const peer = peerOf(socket);
       const bare = this.#shaking.get(peer);
       this.#shaking.delete(peer);
-      if (bare !== undefined) this.#keyless.delete(bare);
+      if (bare !== undefined) this.#forget(bare);
       this.#opened(socket);
     });
     const sweep = setInterval(() => this.#sweep(log), sweepMs).unref();
@@ -77,7 +77,7 @@ export class Connections {
       letGo({ request, response });
       connection.turn = this.#turn += 1;
       if (!request.complete) destroySoon(socket, () => !request.complete);
-      this.#boundKeyed();
+      this.#boundKeyed(this.#keyedMax, isIdle);
     });
   }
 
@@ -93,8 +93,8 @@ export class Connections {
     }
     this.#keyless.delete(socket);
     this.#keyed.add(connection, key);
-    if (this.#keyed.size > this.#max) this.#boundKeyed();
-    else if (this.#keyed.size > this.#max - this.#reserve) this.#lookSoon();
+    this.#boundKeyed(this.#max, isNotKept);
+    if (this.#keyed.size > this.#keyedMax) this.#lookSoon();
   }
 
   #opened(socket: Socket): void {
@@ -103,40 +103,51 @@ export class Connections {
     this.#lookSoon();
   }
 
-  /** Looks whether too many are open, after everything was read that has come until then. */
+  /** Looks soon whether too many are open. */
   #lookSoon(): void {
     if (this.#isLooking) return;
     this.#isLooking = true;
-    const look = (_error: Error | null, count: number): void => {
-      this.#isLooking = false;
-      // The server still counts what is closed here.
-      this.#boundKeyless(count - this.#boundKeyed());
-    };
-    setTimeout(() => setImmediate(() => this.#server.getConnections(look)), lookMs).unref();
+    setTimeout(() => {
+      const known = { added: this.#keyless.added, turn: this.#turn };
+      // Until then the server reads what has come on these connections.
+      setImmediate(() => this.#look(known));
+    }, lookMs).unref();
   }
 
-  /** Closes as many connections without a key as are open past the limit. Even if it is passed, they have the reserve. */
-  #boundKeyless(count: number): void {
-    for (let over = count - Math.max(this.#max, this.#keyed.size + this.#reserve); over > 0; over -= 1) {
-      const from = this.#keyless.closeOldest();
-      if (from === undefined) return;
-      this.#closed.keyless += 1;
-      this.#closed.from = from;
-    }
+  /** @param known what came after it stays open for now: connections without a key, and requests */
+  #look({ added, turn }: { readonly added: number; readonly turn: number }): void {
+    this.#isLooking = false;
+    this.#boundKeyed(this.#keyedMax, (each) => isIdle(each) || (isNotKept(each) && each.turn <= turn));
+    if (!this.#boundKeyless(added)) this.#lookSoon();
   }
 
   /**
-   * Closes connections of those keys that have more than their share, if the keys leave less than the reserve.
+   * Closes as many connections without a key as are open past the limit. Even if it is passed, they have the reserve.
    *
-   * @returns how many it closed; the rest is closed after their next answers
+   * @returns false if some are too new to be closed
    */
-  #boundKeyed(): number {
-    const max = this.#max - this.#reserve;
-    if (this.#keyed.size <= max) return 0;
+  #boundKeyless(added: number): boolean {
+    if (this.#open.size > this.#max) this.#forgetClosed();
+    for (let over = this.#open.size - Math.max(this.#max, this.#keyed.size + this.#reserve); over > 0; over -= 1) {
+      const from = this.#keyless.closeOldest(added);
+      if (from === undefined) return false;
+      this.#closed.keyless += 1;
+      this.#closed.from = from;
+    }
+    return true;
+  }
+
+  /**
+   * Closes connections of the keys that have more than their share of `max`, until all keys together have that many.
+   *
+   * @param mayClose connections for which it is false stay open
+   */
+  #boundKeyed(max: number, mayClose: (connection: Connection) => boolean): void {
+    if (this.#keyed.size <= max) return;
     this.#forgetClosed();
-    for (let closed = 0; ; closed += 1) {
-      const least = this.#keyed.size > max ? this.#leastMissed(max) : undefined;
-      if (least === undefined) return closed;
+    while (this.#keyed.size > max) {
+      const least = leastMissed(this.#keyed.pastShare(max).flat().filter(mayClose));
+      if (least === undefined) return;
       this.#closed.keyed += 1;
       this.#closed.keys.add(least.key?.name ?? "");
       this.#keyed.delete(least);
@@ -144,21 +155,14 @@ export class Connections {
     }
   }
 
-  /** The connection whose end does the least harm, of the keys with more than their share. */
-  #leastMissed(max: number): Connection | undefined {
-    let least: Connection | undefined;
-    for (const held of this.#keyed.pastShare(max))
-      for (const each of held) if (each.kept === 0 && (least === undefined || isLessMissed(each, least))) least = each;
-    return least;
+  #forgetClosed(): void {
+    for (const socket of this.#open) if (socket.destroyed) this.#forget(socket);
   }
 
-  #forgetClosed(): void {
-    for (const socket of this.#open) {
-      if (!socket.destroyed) continue;
-      this.#open.delete(socket);
-      this.#keyless.delete(socket);
-      this.#keyed.delete(connectionOf(socket));
-    }
+  #forget(socket: Socket): void {
+    this.#open.delete(socket);
+    this.#keyless.delete(socket);
+    this.#keyed.delete(connectionOf(socket));
   }
 
   #sweep(log: Logger): void {
@@ -191,10 +195,16 @@ export function destroySoon(socket: Stream, isStillDue: () => boolean = () => tr
   }, limits.lingerMs).unref();
 }
 
+const isIdle = ({ unanswered }: Connection): boolean => unanswered === 0;
+const isNotKept = ({ kept }: Connection): boolean => kept === 0;
+
 /** An idle connection is missed less than a busy one, and an older one less than a newer one. */
-function isLessMissed(one: Connection, other: Connection): boolean {
-  const [isIdle, isOtherIdle] = [one.unanswered === 0, other.unanswered === 0];
-  return isIdle === isOtherIdle ? one.turn < other.turn : isIdle;
+function leastMissed(connections: readonly Connection[]): Connection | undefined {
+  const idle = connections.filter(isIdle);
+  return (idle.length > 0 ? idle : connections).reduce<Connection | undefined>(
+    (least, each) => (least === undefined || each.turn < least.turn ? each : least),
+    undefined,
+  );
 }
 
 function peerOf({ remoteAddress, remotePort }: Socket): string {

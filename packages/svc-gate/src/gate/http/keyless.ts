@@ -17,7 +17,9 @@ interface Address {
 export class Keyless {
   /** If an address has more than this number, its connections are closed first. */
   readonly #share: number;
-  readonly #all = new Map<Socket, Address>();
+  readonly #all = new Map<Socket, { readonly address: Address; readonly order: number }>();
+  /** The number of connections that were ever added. */
+  added = 0;
   readonly #addresses = new Map<string, Address>();
   readonly #pastShare = new Set<Address>();
 
@@ -29,15 +31,17 @@ export class Keyless {
     const text = networkOf(socket.remoteAddress ?? "");
     const address = this.#addresses.get(text) ?? { text, sockets: new Set() };
     this.#addresses.set(text, address);
-    this.#all.set(socket, address);
+    this.added += 1;
+    this.#all.set(socket, { address, order: this.added });
     address.sockets.add(socket);
     if (address.sockets.size > this.#share) this.#pastShare.add(address);
   }
 
   /** Removes a connection that has shown a valid key or has closed. */
   delete(socket: Socket): void {
-    const address = this.#all.get(socket);
-    if (address === undefined) return;
+    const entry = this.#all.get(socket);
+    if (entry === undefined) return;
+    const { address } = entry;
     this.#all.delete(socket);
     address.sockets.delete(socket);
     if (address.sockets.size <= this.#share) this.#pastShare.delete(address);
@@ -47,17 +51,18 @@ export class Keyless {
   /**
    * Closes the oldest connection of an address that has more than its share, else the oldest of all.
    *
+   * @param known the value of `added` at some moment: connections that were added later stay open
    * @returns its address, or undefined if there was none to close
    */
-  closeOldest(): string | undefined {
+  closeOldest(known: number = Infinity): string | undefined {
     for (;;) {
       const socket = first(first(this.#pastShare.values())?.sockets.values() ?? this.#all.keys());
-      if (socket === undefined) return undefined;
-      const address = this.#all.get(socket)?.text;
+      const entry = socket && this.#all.get(socket);
+      if (socket === undefined || entry === undefined || entry.order > known) return undefined;
       const wasOpen = !socket.destroyed;
       socket.destroy();
       this.delete(socket);
-      if (wasOpen) return address;
+      if (wasOpen) return entry.address.text;
     }
   }
 }
