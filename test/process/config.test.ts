@@ -82,7 +82,7 @@ const cases: Readonly<Record<string, Case>> = {
     fallback: undefined,
     bad: ["fast", "200", "0/s"],
   },
-  SVC_CONNECTIONS: { field: "connections", value: "10", read: 10, fallback: 4096, bad: ["0", "ten"] },
+  SVC_CONNECTIONS: { field: "connections", value: "10", read: 10, fallback: 5000, bad: ["0", "ten"] },
   SVC_RETENTION_DAYS: {
     field: "retentionDays",
     value: "30",

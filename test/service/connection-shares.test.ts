@@ -1,7 +1,7 @@
 /**
  * Goal: one key cannot keep the others out, however it holds its connections. Method: raw sockets that never close their
  * own side fill a small gate in every way there is; then another key asks once on each of 20 connections of its own,
- * and the gate never keeps more connections than its setting says. What the gate refuses and ends, it destroys.
+ * and the gate never keeps more connections than its setting says. The gate destroys a connection that it refuses.
  * Positive control: each scenario fails on a gate with a planted defect.
  */
 import assert from "node:assert/strict";

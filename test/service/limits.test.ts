@@ -18,7 +18,16 @@ import {
 import { limits, parseCheckRequest, quote } from "../../packages/svc-gate/src/wire/mod.ts";
 import { startClockedGate } from "../support/clocked-gate.ts";
 import { sendAsPage, signIn, trySignIn } from "../support/console.ts";
-import { fading, lateBody, linePast, slowReader, valveBurst, valveFull, valveWait } from "../support/limits-of-load.ts";
+import {
+  fading,
+  lateBody,
+  linePast,
+  pipelined,
+  slowReader,
+  valveBurst,
+  valveFull,
+  valveWait,
+} from "../support/limits-of-load.ts";
 import {
   ask,
   check,
@@ -72,6 +81,7 @@ const atLimit: Readonly<Record<keyof typeof limits, (gate: Running, over: 0 | 1,
       return (await send(gate, requestText("POST /check HTTP/1.1", [json, "Transfer-Encoding: chunked"], "1\r\n{\r\n")))
         .status;
     },
+    pipelinedMax: (gate, over) => pipelined(gate, limits.pipelinedMax + over),
     lingerMs: (gate, over) => lateBody(gate, over === 0),
     headerBytesMax: async (gate, over) => {
       const [head = ""] = post(call, "X-Long: ").split(call);

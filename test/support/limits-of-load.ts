@@ -109,6 +109,10 @@ export async function slowReader(gate: Running, pauseMs: number): Promise<string
   return text === "0\r\n\r\n" ? undefined : "cut off";
 }
 
+function stayingOpen(request: string): string {
+  return request.replace("Connection: close", "Connection: keep-alive");
+}
+
 /**
  * Sends a request that is refused before its body is complete, then perhaps the rest of the body, and the next request. Returns "closed" if the
  * gate ends the connection, although its client keeps its own side open.
@@ -123,10 +127,23 @@ export async function lateBody(gate: Running, isSent: boolean): Promise<string |
     return answers() === requests;
   };
   const refused = requestText("POST /check HTTP/1.1", ["Content-Type: text/plain", "Content-Length: 4"], "{");
-  socket.write(refused.replace("Connection: close", "Connection: keep-alive"));
+  socket.write(stayingOpen(refused));
   await isAnswered(1);
   if (isSent) socket.write(`{}}${requestText("GET /health HTTP/1.1")}`);
   const isNextAnswered = await isAnswered(2);
   socket.destroy();
   return isNextAnswered ? undefined : "closed";
+}
+
+/** Sends so many requests at once on one connection. Returns "closed" if the gate closes it instead of answering all. */
+export async function pipelined(gate: Running, requests: number): Promise<string | undefined> {
+  const socket = connect(gate.port, "127.0.0.1");
+  let text = "";
+  socket.on("error", () => undefined).on("data", (piece) => (text += String(piece)));
+  const one = stayingOpen(requestText("GET /nothing HTTP/1.1"));
+  socket.write(one.repeat(requests));
+  const answers = (): number => text.split("HTTP/1.1 404").length - 1;
+  while (answers() < requests && !socket.destroyed) await new Promise((resolve) => setTimeout(resolve, 5));
+  socket.destroy();
+  return answers() === requests ? undefined : "closed";
 }

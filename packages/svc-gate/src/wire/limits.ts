@@ -29,6 +29,8 @@ export const limits = {
   answerTimeoutMs: 15_000,
   /** How long a connection stays open after a refusal that ends it: its sender can read the refusal. */
   lingerMs: 2000,
+  /** Requests on one connection that wait for answers. Few clients send a second one before the first answer. */
+  pipelinedMax: 32,
   /** Headers contain one key and little else. */
   headerBytesMax: 16_384,
   /**

@@ -31,9 +31,7 @@ function openDesk(): { readonly desk: ApprovalDesk; readonly read: number[] } {
 
 test("a request that begins to wait reads its own approval, and not those that others wait for", async () => {
   const { desk, read } = openDesk();
-  const waiting = Array.from({ length: 100 }, (_, at) =>
-    desk.wait(pending(at), 60_000, new AbortController().signal),
-  );
+  const waiting = Array.from({ length: 100 }, (_, at) => desk.wait(pending(at), 60_000, new AbortController().signal));
   assert.equal(desk.waiting, 100);
   assert.deepEqual(
     read,

@@ -40,7 +40,7 @@ export class Holdings<Item> {
 
   /**
    * Returns the items of each key that holds more than its share of `max`, the greatest holder first. Tenants have equal
-   * shares, and so have the keys of one tenant; what one leaves of its share, the others have. If more than `max` items are
+   * shares, and so have the keys of one tenant. If one does not use its share, the others have it. If more than `max` items are
    * held, some key holds more than its share.
    */
   pastShare(max: number): readonly (readonly Item[])[] {

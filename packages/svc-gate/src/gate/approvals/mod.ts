@@ -5,5 +5,5 @@
  *
  * Does not: serve routes or pages.
  *
- * Package: gate. May import: admission, keys, policy, request.
+ * Package: gate. May import: keys, policy, request.
  */

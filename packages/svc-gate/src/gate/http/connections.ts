@@ -20,8 +20,8 @@ const shareMin = 16;
 const reserveMax = 128;
 
 /**
- * The open connections of a server, about `max` at most. Of these, a reserve is for callers that have not shown a valid
- * key, such as a probe of /health, a browser before it signs in, and everybody who connects anew.
+ * The open connections of a server, about `max` at most. A part of them, the reserve, is for callers that have not shown a
+ * valid key, such as a probe of /health, a browser before it signs in, and new connections.
  *
  * At the limit a connection without a valid key is closed, the oldest first. A connection with a key is closed only for
  * one with another key, and only if its own key or tenant has more than an equal share: an idle one first, then one whose
@@ -65,10 +65,18 @@ export class Connections {
     server.once("close", () => clearInterval(sweep));
   }
 
-  /** Counts a request until its answer is sent. If its body is not complete then, the connection soon ends. */
-  began(request: IncomingMessage, response: ServerResponse): void {
+  /**
+   * Counts a request until its answer is sent. If its body is not complete then, the connection soon ends.
+   *
+   * @returns false if too many requests on the connection wait for answers; the connection is then closed
+   */
+  began(request: IncomingMessage, response: ServerResponse): boolean {
     const { socket } = request;
     const connection = connectionOf(socket);
+    if (connection.unanswered === limits.pipelinedMax) {
+      socket.destroy();
+      return false;
+    }
     connection.unanswered += 1;
     connection.last = request;
     connection.turn = this.#turn += 1;
@@ -79,12 +87,13 @@ export class Connections {
       if (!request.complete) destroySoon(socket, () => !request.complete);
       this.#boundKeyed(this.#keyedMax, isIdle);
     });
+    return true;
   }
 
   /** Notes which valid key a request has; undefined if it has none. An earlier key may have been revoked since. */
   shows(socket: Socket, key: Key | undefined): void {
     const connection = connectionOf(socket);
-    if (connection.key === key) return;
+    if (connection.key === key || !this.#open.has(socket)) return; // A command without a gate has no connection.
     connection.key = key;
     this.#keyed.delete(connection);
     if (key === undefined) {

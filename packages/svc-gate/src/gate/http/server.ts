@@ -234,17 +234,16 @@ function takeRequests(server: FastifyInstance, { keys }: Service, connections: C
   });
   server.server.removeAllListeners("request"); // Fastify's own listener is `routing`.
   server.server.on("request", (request: IncomingMessage, response: ServerResponse) => {
-    connections.began(request, response);
+    if (!connections.began(request, response)) return;
     if (isClosing || !plain.handle(request, response)) server.routing(request, response);
   });
   server.server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
-    connections.began(request, response);
+    if (!connections.began(request, response)) return;
     if (keys.find(request.headers.authorization) !== undefined) response.writeContinue();
     server.routing(request, response);
   });
   server.server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
-    connections.began(request, response);
-    server.routing(request, response);
+    if (connections.began(request, response)) server.routing(request, response);
   });
 }
 
