@@ -114,8 +114,8 @@ function stayingOpen(request: string): string {
 }
 
 /**
- * Sends a request that is refused before its body is complete, then perhaps the rest of the body, and the next request. Returns "closed" if the
- * gate ends the connection, although its client keeps its own side open.
+ * Sends a request that is refused before its body is complete, then perhaps the rest of the body, and the next request.
+ * Returns "closed" if the gate ends the connection, although its client keeps its own side open.
  */
 export async function lateBody(gate: Running, isSent: boolean): Promise<string | undefined> {
   const socket = connect({ port: gate.port, host: "127.0.0.1", allowHalfOpen: true });
