@@ -208,6 +208,62 @@ runScenarios("one key holds all connections that it gets, and another key is ans
   },
 ]);
 
+runScenarios("what the gate closes at the limit", [
+  {
+    rule: "each call that is decided is answered, also if one key asks on more connections than there are",
+    options,
+    defect: { within: "keep", find: "connection.isClosed", put: "false" },
+    run: async (desk, t) => {
+      const { agent } = await keysOf(desk);
+      const before = await desk.rows();
+      let answered = 0;
+      const loop = async (): Promise<void> => {
+        let line: Line | undefined;
+        for (let asked = 0; asked < 60; asked += 1) {
+          if (line === undefined || !isOpen(line)) [line] = await fill(t, { port: portOf(desk), count: 1, bytes: "" });
+          if ((await line?.ask(check(agent))) === 200) answered += 1;
+        }
+      };
+      await Promise.all(Array.from({ length: max + 10 }, loop));
+      assert.ok(answered > max, "positive control: most are answered");
+      assert.equal((await desk.rows()) - before, answered);
+    },
+  },
+  {
+    rule: "a stream whose client has left before it began leaves its place",
+    options: { ...options, env: { SVC_CONNECTIONS: "1000" } },
+    defect: [
+      { within: "placeAfter", first: "await new Promise((resolve) => setTimeout(resolve, 50));" },
+      { within: "events", find: "reply.raw.destroyed", put: "false" },
+    ],
+    run: async (desk, t) => {
+      const { host, reader } = await keysOf(desk);
+      await desk.asks({ tool_name: "mail.send", tool_input: {}, session_id: "s" }, host);
+      const [first] = await fill(t, {
+        port: portOf(desk),
+        count: 1,
+        bytes: request("GET /events?after=0", { key: reader }),
+      });
+      while (first !== undefined && !/^id: \S+$/m.test(first.text))
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      // The gate reads the ledger before it begins a stream after an event.
+      const stream = request(`GET /events?after=${/^id: (\S+)$/m.exec(first?.text ?? "")?.[1]}`, { key: reader });
+      for (let n = 0; n < 300; n += 1) {
+        const [line] = await fill(t, { port: portOf(desk), count: 1, bytes: stream });
+        await new Promise((resolve) => setTimeout(resolve, n % 3));
+        line?.socket.resetAndDestroy();
+      }
+      const until = performance.now() + desk.patienceMs;
+      for (;;) {
+        const [line] = await fill(t, { port: portOf(desk), count: 1, bytes: stream });
+        if ((await line?.status()) === 200) return;
+        assert.ok(performance.now() < until, "all places of the key stay taken");
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+    },
+  },
+]);
+
 /**
  * Lets five keys of a tenant hold all connections, then a key of the root ask.
  *

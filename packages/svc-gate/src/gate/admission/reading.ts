@@ -28,8 +28,9 @@ export function streamPlaces(connections: number): Places {
   });
 }
 
+/** A gate of one connection has no place for a request that stays open. */
 function quarterOf(connections: number): number {
-  return Math.ceil(connections / 4);
+  return connections === 1 ? 0 : Math.max(1, Math.floor(connections / 4));
 }
 
 /** The explanations that a process makes, by gate. */

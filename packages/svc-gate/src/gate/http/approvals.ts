@@ -131,6 +131,7 @@ export async function waitFor(
   const entered = service.waits.enter(key as Key, () => gone.abort());
   if (!entered.ok) return entered;
   reply.raw.once("close", () => gone.abort());
+  if (reply.raw.destroyed) gone.abort(); // It closed while the approval was read.
   try {
     return good(await gate.approvals.wait(approval, seconds * 1000, gone.signal));
   } finally {

@@ -11,8 +11,10 @@ export interface Connection {
   unanswered: number;
   /** Requests whose end would lose something: calls that are being decided, changes, waits and streams. */
   kept: number;
-  /** Its last request. */
+  /** Its last request; undefined after its answer, because it holds its body. */
   last: IncomingMessage | undefined;
+  /** Has the gate closed it for others? */
+  isClosed: boolean;
   /** Was a request on it refused before it was complete? */
   refusedEarly: boolean;
   /** When a request or an answer last began or ended on it, as a number that only grows. */
@@ -40,6 +42,7 @@ export function connectionOf(socket: Stream): Connection {
     unanswered: 0,
     kept: 0,
     last: undefined,
+    isClosed: false,
     refusedEarly: false,
     turn: 0,
     unreadSince: undefined,
@@ -50,11 +53,18 @@ export function connectionOf(socket: Stream): Connection {
 
 const kept = new WeakSet<ServerResponse>();
 
-/** Marks a request whose end would lose something. Its connection is not closed for another one until it is answered. */
-export function keep({ request, response }: Messages): void {
-  if (kept.has(response)) return;
+/**
+ * Marks a request whose end would lose something. Its connection is not closed for another one until it is answered.
+ *
+ * @returns false if the gate has closed the connection before: then nothing may be decided for the request
+ */
+export function keep({ request, response }: Messages): boolean {
+  const connection = connectionOf(request.socket);
+  if (connection.isClosed) return false;
+  if (kept.has(response)) return true;
   kept.add(response);
-  connectionOf(request.socket).kept += 1;
+  connection.kept += 1;
+  return true;
 }
 
 /** Takes the mark back: it is answered, or nothing is lost any more. */

@@ -10,14 +10,25 @@ import { Keyless } from "./keyless.ts";
 
 const sweepMs = 1000;
 
-/** New connections have this time to show a key, and short requests to end, before the gate closes any. */
-const lookMs = 10;
+/**
+ * New connections have about this time to show a key, and short requests to end, before the gate closes any. A handshake of
+ * TLS takes some round trips.
+ */
+const lookMs = 250;
+
+/** The least number of connections past the limit that makes the gate look at once. */
+const hurryMin = 64;
 
 /** The least number of connections that one address may have before they show a key, however small the bound is. */
 const shareMin = 16;
 
 /** The most connections that are reserved for callers without a key. */
 const reserveMax = 128;
+
+interface Known {
+  readonly added: number;
+  readonly turn: number;
+}
 
 /**
  * The open connections of a server, about `max` at most. A part of them, the reserve, is for callers that have not shown a
@@ -82,6 +93,7 @@ export class Connections {
     connection.turn = this.#turn += 1;
     response.once("close", () => {
       connection.unanswered -= 1;
+      if (request.complete && connection.last === request) connection.last = undefined;
       letGo({ request, response });
       connection.turn = this.#turn += 1;
       if (!request.complete) destroySoon(socket, () => !request.complete);
@@ -109,25 +121,31 @@ export class Connections {
   #opened(socket: Socket): void {
     this.#open.add(socket);
     this.#keyless.add(socket);
-    this.#lookSoon();
+    if (this.#open.size > this.#max + Math.max(hurryMin, this.#max / 4)) this.#look(this.#known);
+    else this.#lookSoon();
+  }
+
+  /** How many connections without a key have come, and how many requests have begun or ended. */
+  get #known(): Known {
+    return { added: this.#keyless.added, turn: this.#turn };
   }
 
   /** Looks soon whether too many are open. */
   #lookSoon(): void {
     if (this.#isLooking) return;
     this.#isLooking = true;
+    const known = this.#known;
     setTimeout(() => {
-      const known = { added: this.#keyless.added, turn: this.#turn };
-      // Until then the server reads what has come on these connections.
-      setImmediate(() => this.#look(known));
+      this.#isLooking = false;
+      this.#look(known);
     }, lookMs).unref();
   }
 
   /** @param known what came after it stays open for now: connections without a key, and requests */
-  #look({ added, turn }: { readonly added: number; readonly turn: number }): void {
-    this.#isLooking = false;
+  #look({ added, turn }: Known): void {
     this.#boundKeyed(this.#keyedMax, (each) => isIdle(each) || (isNotKept(each) && each.turn <= turn));
-    if (!this.#boundKeyless(added)) this.#lookSoon();
+    const isBound = this.#boundKeyless(added);
+    if (!isBound || this.#keyed.size > this.#keyedMax) this.#lookSoon();
   }
 
   /**
@@ -160,6 +178,7 @@ export class Connections {
       this.#closed.keyed += 1;
       this.#closed.keys.add(least.key?.name ?? "");
       this.#keyed.delete(least);
+      least.isClosed = true;
       least.socket.destroy();
     }
   }

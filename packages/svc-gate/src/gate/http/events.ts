@@ -31,6 +31,7 @@ export async function events(call: RouteCall): Promise<FastifyReply> {
   if (!entered.ok) return refuseWith(reply, entered.problem);
   keep(request.exchange as Exchange);
   reply.raw.once("close", () => gone.abort());
+  if (reply.raw.destroyed) gone.abort(); // It closed while the place was looked up.
   try {
     await gate.events.listen();
   } catch (error) {

@@ -97,7 +97,7 @@ interface ArrivedCheck {
 
 function answer(check: ArrivedCheck): void {
   const { service, exchange, outlet } = check;
-  keep(exchange);
+  if (!keep(exchange)) return;
   decided(check).then(
     (answered) => {
       if (answered.ok) sendText(exchange, 200, answered.value, "application/json; charset=utf-8");

@@ -16,6 +16,7 @@ export async function report({ gate, reply, request, service, tenant }: RouteCal
   if (!entered.ok) return refuseWith(reply, entered.problem);
   const gone = new AbortController();
   reply.raw.once("close", () => gone.abort());
+  if (reply.raw.destroyed) gone.abort();
   try {
     return await sendJson(reply, await reportRows(asked.value, await gate.history(), gone.signal));
   } catch (error) {

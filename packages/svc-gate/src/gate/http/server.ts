@@ -151,7 +151,7 @@ function addKeyHooks(server: FastifyInstance, { service, basePath, connections, 
   server.addHook("preHandler", (request, reply, done) => {
     const { exchange } = request;
     if (request.method !== "POST" || exchange?.key === undefined) return done();
-    keep(exchange);
+    if (!keep(exchange)) return void reply.hijack();
     if (exchange.session === undefined && keys.isUnchanged(exchange.key)) return done();
     exchange.key = exchange.credential();
     return exchange.key === undefined ? refuseWith(reply, noKey) : done();
