@@ -234,7 +234,7 @@ runScenarios("what the gate closes at the limit", [
     options: { ...options, env: { SVC_CONNECTIONS: "1000" } },
     defect: [
       { within: "placeAfter", first: "await new Promise((resolve) => setTimeout(resolve, 50));" },
-      { within: "events", find: "reply.raw.destroyed", put: "false" },
+      { within: "untilGone", find: "response.destroyed", put: "false" },
     ],
     run: async (desk, t) => {
       const { host, reader } = await keysOf(desk);

@@ -202,7 +202,7 @@ suite("the end and the query of GET /report", () => {
   });
 
   control("positive control: a gate that does not notice that the client left refuses the next report", async (t) => {
-    const deaf = { within: "report", module: "http/report", find: "gone.abort()", put: "undefined" };
+    const deaf = { within: "untilGone", first: "return new AbortController();" };
     const desk = await startDesk(t, { defects: [...slowly, deaf] });
     assert.equal((await leavesAndAsksAgain(desk, controlPatienceMs)).status, 503);
   });

@@ -24,7 +24,7 @@ import type { AskedDecision, Decided } from "../approvals/desk.ts";
 import { freeMembers } from "../approvals/grants.ts";
 import type { Key } from "../keys/keys.ts";
 import { isSentence, readMembers, sendJson, sentenceBytesMax } from "../request/body.ts";
-import { keep, letGo } from "./connection.ts";
+import { keep, letGo, untilGone } from "./connection.ts";
 import type { Exchange } from "./exchange.ts";
 import { readGrant } from "./grants.ts";
 import { badQuery, queryOf, waitProblem } from "./query.ts";
@@ -127,11 +127,9 @@ export async function waitFor(
   approval: Approval,
   seconds: number,
 ): Promise<Result<Approval, Refusal>> {
-  const gone = new AbortController();
+  const gone = untilGone(reply.raw);
   const entered = service.waits.enter(key as Key, () => gone.abort());
   if (!entered.ok) return entered;
-  reply.raw.once("close", () => gone.abort());
-  if (reply.raw.destroyed) gone.abort(); // It closed while the approval was read.
   try {
     return good(await gate.approvals.wait(approval, seconds * 1000, gone.signal));
   } finally {

@@ -83,3 +83,11 @@ export function awaitsAnswer({ last, refusedEarly, unanswered }: Connection): bo
   if (last === undefined || last.complete) return unanswered === 0;
   return unanswered === 1;
 }
+
+/** Aborts when the client of an answer has left, also if it had left before. */
+export function untilGone(response: ServerResponse): AbortController {
+  const gone = new AbortController();
+  response.once("close", () => gone.abort());
+  if (response.destroyed) gone.abort();
+  return gone;
+}

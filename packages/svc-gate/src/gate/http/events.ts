@@ -3,7 +3,7 @@ import type { FastifyReply } from "fastify";
 import { bad, good, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Key } from "../keys/keys.ts";
 import type { Gate } from "../service/gate.ts";
-import { keep, letGo } from "./connection.ts";
+import { keep, letGo, untilGone } from "./connection.ts";
 import { eventJson, readEventId, type EventPlace, type LedgerEvent } from "../events/event.ts";
 import type { Exchange } from "./exchange.ts";
 import { badQuery, queryOf } from "./query.ts";
@@ -25,13 +25,11 @@ export async function events(call: RouteCall): Promise<FastifyReply> {
   const after = request.headers["last-event-id"] ?? query.parameters.get("after") ?? undefined;
   const from = await placeAfter(gate, after === undefined ? undefined : String(after));
   if (!from.ok) return refuseWith(reply, from.problem);
-  const gone = new AbortController();
+  const gone = untilGone(reply.raw);
   // A client whose stream ends connects again, and begins after its last event.
   const entered = service.streams.enter(call.key as Key, () => gone.abort());
   if (!entered.ok) return refuseWith(reply, entered.problem);
   keep(request.exchange as Exchange);
-  reply.raw.once("close", () => gone.abort());
-  if (reply.raw.destroyed) gone.abort(); // It closed while the place was looked up.
   try {
     await gate.events.listen();
   } catch (error) {

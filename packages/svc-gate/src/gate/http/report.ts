@@ -2,6 +2,7 @@ import type { FastifyReply } from "fastify";
 import { bad, good, limits, refuse, type Result } from "../../wire/mod.ts";
 import type { AskedReport } from "../policy/hooks.ts";
 import { sendJson } from "../request/body.ts";
+import { untilGone } from "./connection.ts";
 import { badMoment, badNumber, badValue, queryOf, readPeriod, type Parameters, type Query } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
@@ -14,9 +15,7 @@ export async function report({ gate, reply, request, service, tenant }: RouteCal
   if (!asked.ok) return refuseWith(reply, refuse("invalid-query", asked.problem));
   const entered = service.reporting.enter({ id: "", tenant });
   if (!entered.ok) return refuseWith(reply, entered.problem);
-  const gone = new AbortController();
-  reply.raw.once("close", () => gone.abort());
-  if (reply.raw.destroyed) gone.abort();
+  const gone = untilGone(reply.raw);
   try {
     return await sendJson(reply, await reportRows(asked.value, await gate.history(), gone.signal));
   } catch (error) {
