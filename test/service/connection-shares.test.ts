@@ -230,6 +230,38 @@ runScenarios("what the gate closes at the limit", [
     },
   },
   {
+    rule: "if streams or waits take all their places, a key with less than its share gets one, and nothing is lost",
+    options: { ...options, env: { SVC_CONNECTIONS: "16" } },
+    defect: { within: "Places.enter", find: "oldest?.leave === undefined", put: "true" },
+    run: async (desk, t) => {
+      const { agent, host, reader } = await keysOf(desk);
+      const other = await keyOf(desk, { name: "other", scopes: ["receipts"] });
+      const opens = async (bytes: string): Promise<Line> => {
+        const [line] = await fill(t, { port: portOf(desk), count: 1, bytes });
+        return line as Line;
+      };
+      const streams: Line[] = [];
+      for (let n = 0; n < 4; n += 1) streams.push(await opens(request("GET /events?after=0", { key: reader })));
+      for (const line of streams) assert.equal(await line.status(), 200);
+      assert.equal(await (await opens(request("GET /events", { key: reader }))).status(), 503, "it has its share");
+      assert.equal(await (await opens(request("GET /events", { key: other }))).status(), 200);
+      assert.equal(await streams[0]?.finds(/(\r\n0\r\n\r\n)$/), "\r\n0\r\n\r\n", "its oldest has ended");
+      const parked = async (key: string): Promise<string> => {
+        const { approval } = await desk.asks({ tool_name: "mail.send", tool_input: {}, session_id: "s" }, key);
+        return request(`GET /approvals/${approval.id}?wait=50`, { key });
+      };
+      const waits: Line[] = [];
+      for (let n = 0; n < 4; n += 1) waits.push(await opens(await parked(host)));
+      assert.equal(await (await opens(await parked(host))).status(), 503, "it has its share");
+      await opens(await parked(agent));
+      assert.equal(
+        await waits[0]?.finds(/"status":"(\w+)"/),
+        "pending",
+        "its oldest is answered as if its time were over",
+      );
+    },
+  },
+  {
     rule: "a stream whose client has left before it began leaves its place",
     options: { ...options, env: { SVC_CONNECTIONS: "1000" } },
     defect: [
@@ -239,15 +271,11 @@ runScenarios("what the gate closes at the limit", [
     run: async (desk, t) => {
       const { host, reader } = await keysOf(desk);
       await desk.asks({ tool_name: "mail.send", tool_input: {}, session_id: "s" }, host);
-      const [first] = await fill(t, {
-        port: portOf(desk),
-        count: 1,
-        bytes: request("GET /events?after=0", { key: reader }),
-      });
-      while (first !== undefined && !/^id: \S+$/m.test(first.text))
-        await new Promise((resolve) => setTimeout(resolve, 5));
+      const fromStart = request("GET /events?after=0", { key: reader });
+      const [first] = await fill(t, { port: portOf(desk), count: 1, bytes: fromStart });
+      const id = await first?.finds(/^id: (\S+)$/m);
       // The gate reads the ledger before it begins a stream after an event.
-      const stream = request(`GET /events?after=${/^id: (\S+)$/m.exec(first?.text ?? "")?.[1]}`, { key: reader });
+      const stream = request(`GET /events?after=${id}`, { key: reader });
       for (let n = 0; n < 300; n += 1) {
         const [line] = await fill(t, { port: portOf(desk), count: 1, bytes: stream });
         await new Promise((resolve) => setTimeout(resolve, n % 3));

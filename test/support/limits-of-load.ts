@@ -3,6 +3,7 @@ import { Budget, AdmissionQueue, type QueuedCall } from "../../packages/svc-gate
 import { Valve } from "../../packages/svc-gate/src/gate/admission/valve.ts";
 import { limits } from "../../packages/svc-gate/src/wire/mod.ts";
 import { check, requestText, type Running } from "./gate.ts";
+import { Line } from "./lines.ts";
 
 // The limits of `limits.ts` that hold under load: each returns the error found past the limit, or undefined.
 
@@ -109,8 +110,12 @@ export async function slowReader(gate: Running, pauseMs: number): Promise<string
   return text === "0\r\n\r\n" ? undefined : "cut off";
 }
 
-function stayingOpen(request: string): string {
-  return request.replace("Connection: close", "Connection: keep-alive");
+/** Opens a connection on which requests can follow each other. */
+function openLine({ port }: Running): { readonly line: Line; readonly write: (request: string) => void } {
+  const line = new Line(connect({ port, host: "127.0.0.1", allowHalfOpen: true }));
+  const write = (text: string): void =>
+    void line.socket.write(text.replaceAll("Connection: close", "Connection: keep-alive"));
+  return { line, write };
 }
 
 /**
@@ -118,32 +123,20 @@ function stayingOpen(request: string): string {
  * Returns "closed" if the gate ends the connection, although its client keeps its own side open.
  */
 export async function lateBody(gate: Running, isSent: boolean): Promise<string | undefined> {
-  const socket = connect({ port: gate.port, host: "127.0.0.1", allowHalfOpen: true });
-  let text = "";
-  socket.on("error", () => undefined).on("data", (piece) => (text += String(piece)));
-  const isAnswered = async (requests: number): Promise<boolean> => {
-    const answers = (): number => text.split("HTTP/1.1 ").length - 1;
-    while (answers() < requests && !socket.readableEnded) await new Promise((resolve) => setTimeout(resolve, 5));
-    return answers() === requests;
-  };
-  const refused = requestText("POST /check HTTP/1.1", ["Content-Type: text/plain", "Content-Length: 4"], "{");
-  socket.write(stayingOpen(refused));
-  await isAnswered(1);
-  if (isSent) socket.write(`{}}${requestText("GET /health HTTP/1.1")}`);
-  const isNextAnswered = await isAnswered(2);
-  socket.destroy();
+  const { line, write } = openLine(gate);
+  write(requestText("POST /check HTTP/1.1", ["Content-Type: text/plain", "Content-Length: 4"], "{"));
+  await line.answers(1);
+  if (isSent) write(`{}}${requestText("GET /health HTTP/1.1")}`);
+  const isNextAnswered = await line.answers(2);
+  line.socket.destroy();
   return isNextAnswered ? undefined : "closed";
 }
 
 /** Sends so many requests at once on one connection. Returns "closed" if the gate closes it instead of answering all. */
 export async function pipelined(gate: Running, requests: number): Promise<string | undefined> {
-  const socket = connect(gate.port, "127.0.0.1");
-  let text = "";
-  socket.on("error", () => undefined).on("data", (piece) => (text += String(piece)));
-  const one = stayingOpen(requestText("GET /nothing HTTP/1.1"));
-  socket.write(one.repeat(requests));
-  const answers = (): number => text.split("HTTP/1.1 404").length - 1;
-  while (answers() < requests && !socket.destroyed) await new Promise((resolve) => setTimeout(resolve, 5));
-  socket.destroy();
-  return answers() === requests ? undefined : "closed";
+  const { line, write } = openLine(gate);
+  write(requestText("GET /nothing HTTP/1.1").repeat(requests));
+  const areAnswered = await line.answers(requests);
+  line.socket.destroy();
+  return areAnswered ? undefined : "closed";
 }

@@ -27,8 +27,21 @@ export class Line {
 
   /** The status of an answer that it awaits; undefined if it is closed instead. */
   async status(): Promise<number | undefined> {
-    while (isOpen(this) && !this.text.includes("\r\n\r\n")) await new Promise((resolve) => setTimeout(resolve, 2));
+    await this.answers(1);
     return this.text === "" ? undefined : Number(/^HTTP\/1\.1 (\d+)/.exec(this.text)?.[1]);
+  }
+
+  /** Waits for the heads of so many answers; returns false if it is closed before. */
+  async answers(count: number): Promise<boolean> {
+    const heads = (): number => this.text.split("\r\n\r\n").length - 1;
+    while (isOpen(this) && heads() < count) await new Promise((resolve) => setTimeout(resolve, 2));
+    return heads() >= count;
+  }
+
+  /** Waits until a part of its text matches; returns the first group, or undefined if it is closed before. */
+  async finds(pattern: RegExp): Promise<string | undefined> {
+    while (isOpen(this) && !pattern.test(this.text)) await new Promise((resolve) => setTimeout(resolve, 2));
+    return pattern.exec(this.text)?.[1];
   }
 
   /** Waits until the gate has destroyed its socket, and not only ended its side: the kernel then refuses bytes. */

@@ -45,16 +45,16 @@ export class Places {
     if (ofKey >= ofKeyMax) return full;
     const place: Place = { leave };
     places.add(place, key);
-    const [greatest = []] = all < max ? [] : places.pastShare(max);
-    const [oldest] = greatest;
-    if (all < max || (oldest?.leave !== undefined && !greatest.includes(place))) {
-      if (oldest !== undefined) {
-        places.delete(oldest);
-        oldest.leave?.();
+    if (all >= max) {
+      const [greatest = []] = places.pastShare(max);
+      const oldest = greatest.includes(place) ? undefined : greatest[0];
+      if (oldest?.leave === undefined) {
+        places.delete(place);
+        return full;
       }
-      return good(() => places.delete(place));
+      places.delete(oldest);
+      oldest.leave();
     }
-    places.delete(place);
-    return full;
+    return good(() => places.delete(place));
   }
 }

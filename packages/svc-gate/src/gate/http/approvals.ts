@@ -24,7 +24,7 @@ import type { AskedDecision, Decided } from "../approvals/desk.ts";
 import { freeMembers } from "../approvals/grants.ts";
 import type { Key } from "../keys/keys.ts";
 import { isSentence, readMembers, sendJson, sentenceBytesMax } from "../request/body.ts";
-import { keep, letGo, untilGone } from "./connection.ts";
+import { keep, untilGone } from "./connection.ts";
 import type { Exchange } from "./exchange.ts";
 import { readGrant } from "./grants.ts";
 import { badQuery, queryOf, waitProblem } from "./query.ts";
@@ -106,9 +106,7 @@ export async function showApproval(call: RouteCall): Promise<FastifyReply> {
     return refuseWith(reply, refuse("not-found", "no approval has this id"));
   let latest = approval;
   if (wait !== null && statusAt(approval, Date.now()) === "pending") {
-    keep(request.exchange as Exchange);
     const waited = await waitFor(call, approval, Number(wait));
-    letGo(request.exchange as Exchange);
     if (!waited.ok) return refuseWith(reply, waited.problem);
     latest = waited.value;
     // The key may have been revoked meanwhile.
@@ -123,13 +121,14 @@ export async function showApproval(call: RouteCall): Promise<FastifyReply> {
 
 /** Waits until the approval is decided, the time is over, the client has left, or another key needs the place. */
 export async function waitFor(
-  { gate, key, reply, service }: RouteCall,
+  { gate, key, reply, request, service }: RouteCall,
   approval: Approval,
   seconds: number,
 ): Promise<Result<Approval, Refusal>> {
   const gone = untilGone(reply.raw);
   const entered = service.waits.enter(key as Key, () => gone.abort());
   if (!entered.ok) return entered;
+  keep(request.exchange as Exchange);
   try {
     return good(await gate.approvals.wait(approval, seconds * 1000, gone.signal));
   } finally {

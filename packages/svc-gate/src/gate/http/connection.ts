@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { limits } from "../../wire/mod.ts";
 import type { Key } from "../keys/keys.ts";
 import type { Exchange } from "./exchange.ts";
 
@@ -82,6 +83,18 @@ export function awaitsAnswer({ last, refusedEarly, unanswered }: Connection): bo
   if (refusedEarly) return false;
   if (last === undefined || last.complete) return unanswered === 0;
   return unanswered === 1;
+}
+
+/**
+ * Destroys a socket some time after its last answer, whatever its client does. The client has this time to read the
+ * answer.
+ *
+ * @param isStillDue false if the socket may stay open after all
+ */
+export function destroySoon(socket: Stream, isStillDue: () => boolean = () => true): void {
+  setTimeout(() => {
+    if (isStillDue()) socket.destroy();
+  }, limits.lingerMs).unref();
 }
 
 /** Aborts when the client of an answer has left, also if it had left before. */

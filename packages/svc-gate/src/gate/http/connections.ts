@@ -5,7 +5,7 @@ import type { Logger } from "pino";
 import { limits } from "../../wire/mod.ts";
 import { Holdings } from "../admission/holdings.ts";
 import type { Key } from "../keys/keys.ts";
-import { connectionOf, letGo, type Connection, type Stream } from "./connection.ts";
+import { connectionOf, destroySoon, letGo, type Connection } from "./connection.ts";
 import { Keyless } from "./keyless.ts";
 
 const sweepMs = 1000;
@@ -209,18 +209,6 @@ export class Connections {
     this.#forgetClosed();
     for (const socket of this.#open) endUnread(socket);
   }
-}
-
-/**
- * Destroys a socket some time after its last answer, whatever its client does. The client has this time to read the
- * answer.
- *
- * @param isStillDue false if the socket may stay open after all
- */
-export function destroySoon(socket: Stream, isStillDue: () => boolean = () => true): void {
-  setTimeout(() => {
-    if (isStillDue()) socket.destroy();
-  }, limits.lingerMs).unref();
 }
 
 const isIdle = ({ unanswered }: Connection): boolean => unanswered === 0;

@@ -3,7 +3,7 @@ import type { FastifyReply } from "fastify";
 import { bad, good, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Key } from "../keys/keys.ts";
 import type { Gate } from "../service/gate.ts";
-import { keep, letGo, untilGone } from "./connection.ts";
+import { keep, untilGone } from "./connection.ts";
 import { eventJson, readEventId, type EventPlace, type LedgerEvent } from "../events/event.ts";
 import type { Exchange } from "./exchange.ts";
 import { badQuery, queryOf } from "./query.ts";
@@ -32,19 +32,15 @@ export async function events(call: RouteCall): Promise<FastifyReply> {
   keep(request.exchange as Exchange);
   try {
     await gate.events.listen();
-  } catch (error) {
-    entered.value();
-    letGo(request.exchange as Exchange);
-    throw error;
-  }
-  reply.hijack();
-  try {
-    await stream(call, from.value, gone.signal);
+    reply.hijack();
+    try {
+      await stream(call, from.value, gone.signal);
+    } finally {
+      gate.events.leave();
+      reply.raw.end();
+    }
   } finally {
-    gate.events.leave();
     entered.value();
-    letGo(request.exchange as Exchange);
-    reply.raw.end();
   }
   return reply;
 }

@@ -1,8 +1,7 @@
 import type { FastifyReply } from "fastify";
 import type { Logger } from "pino";
 import { limits, refusals, refuse, type Refusal, type RefusalCode } from "../../wire/mod.ts";
-import { awaitsAnswer, connectionOf, letGo, type Stream } from "./connection.ts";
-import { destroySoon } from "./connections.ts";
+import { awaitsAnswer, connectionOf, destroySoon, letGo, type Stream } from "./connection.ts";
 import { isFramingLost, headTooLarge } from "./head.ts";
 import type { RefusalLog } from "./refusal-log.ts";
 import type { GateObserver } from "../telemetry/observer.ts";
