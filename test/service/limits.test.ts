@@ -19,10 +19,10 @@ import { limits, parseCheckRequest, quote } from "../../packages/svc-gate/src/wi
 import { startClockedGate } from "../support/clocked-gate.ts";
 import { sendAsPage, signIn, trySignIn } from "../support/console.ts";
 import {
-  fading,
   lateBody,
-  linePast,
+  leftBySlowBatch,
   pipelined,
+  queuedWhileStuck,
   slowReader,
   valveBurst,
   valveFull,
@@ -90,12 +90,7 @@ const atLimit: Readonly<Record<keyof typeof limits, (gate: Running, over: 0 | 1,
       return code(jsonOf(send(gate, post(call, `X-Long: ${"x".repeat(room)}`))));
     },
     answerTimeoutMs: (gate, over) => slowReader(gate, over === 0 ? 1000 : limits.answerTimeoutMs + 3000),
-    lineCallsMin: async (_gate, over) =>
-      linePast({ msPerCall: 100, standing: true, calls: limits.lineCallsMin + over }),
-    lineBurstMs: async (_gate, over) => linePast({ msPerCall: 1, standing: false, calls: limits.lineBurstMs + over }),
-    lineStandingMs: async (_gate, over) =>
-      linePast({ msPerCall: 1 / 8, standing: true, calls: limits.lineStandingMs * 8 + over }),
-    lineBurstFadeMs: async (_gate, over) => fading(over),
+    queueCallsMin: async (_gate, over) => queuedWhileStuck(limits.queueCallsMin + over),
     refusalsPerSecond: async (_gate, over) => valveBurst(over),
     refusalWaitMs: async (_gate, over) => valveWait(over),
     refusalsWaitingMax: async (_gate, over) => valveFull(over),
@@ -132,11 +127,12 @@ const atLimit: Readonly<Record<keyof typeof limits, (gate: Running, over: 0 | 1,
     reportRowsMax: (gate, over) => code(ask(gate, `/report?last=${limits.reportRowsMax + over}`)),
     queueCallsMax: (gate, over, t) => queued(gate, t, { calls: limits.queueCallsMax - 1 + over, bytes: 0 }),
     queueBytesMax: (gate, over, t) => queued(gate, t, { calls: 1, bytes: limits.queueBytesMax + over }),
-    batchCallsMax: async (gate, over, t) => {
+    quickBatchCallsMax: async (gate, over, t) => {
       const begin = t.mock.method(gate.ledger, "begin");
-      await Promise.all(Array.from({ length: limits.batchCallsMax + over }, () => submit(gate, 0)));
+      await Promise.all(Array.from({ length: limits.quickBatchCallsMax + over }, () => submit(gate, 0)));
       return begin.mock.callCount() === 1 ? undefined : begin.mock.callCount();
     },
+    batchCallsMax: async (_gate, over) => leftBySlowBatch(limits.batchCallsMax + over),
     batchEventsMax: async (_gate, over, t) => {
       const gate = await startGate(t, { contracts: { "bag.yaml": bag } });
       const begin = t.mock.method(gate.ledger, "begin");
@@ -265,7 +261,7 @@ test(
     const shared = await startGate(t);
     const slow = ["bodyTimeoutMs", "answerTimeoutMs"];
     // Count the calls in the queue, because a gate that knows its pace also bounds the queue in time.
-    const alone = [...slow, "receiptsLimitDefault", "queueCallsMax", "queueBytesMax", "batchCallsMax"];
+    const alone = [...slow, "receiptsLimitDefault", "queueCallsMax", "queueBytesMax", "quickBatchCallsMax"];
     const waiting: Promise<void>[] = [];
     const names = Object.keys(limits) as (keyof typeof limits)[];
     for (const name of names.toSorted((a) => (slow.includes(a) ? -1 : 0))) {

@@ -9,44 +9,29 @@ import { Line } from "./lines.ts";
 
 const call: QueuedCall = { caller: { keyName: "a" }, bytes: 0 };
 
-interface Loaded {
-  readonly msPerCall: number;
-  /** Whether the load lasts; otherwise it is a burst that has just begun. */
-  readonly standing: boolean;
-  readonly calls: number;
-}
-
-/** Returns how many of this many calls find no room if each takes this long. */
-export function linePast({ msPerCall, standing, calls }: Loaded): number | undefined {
+/** Returns how many of this many calls find no room while a batch has run for longer than any may wait. */
+export function queuedWhileStuck(calls: number): number | undefined {
   let now = 0;
-  const queue = new AdmissionQueue<QueuedCall>(new Budget(), () => now);
-  for (let batch = 0; batch < (standing ? 500 : 2); batch += 1) {
-    for (let n = 0; n < 20; n += 1) queue.enqueue(call);
-    const taken = queue.takeBatch(20);
-    now += 20 * msPerCall;
-    queue.release(taken);
-  }
-  return refusedOf(queue, calls);
-}
-
-function refusedOf(queue: AdmissionQueue<QueuedCall>, calls: number): number | undefined {
+  const budget = new Budget();
+  const queue = new AdmissionQueue<QueuedCall>(budget, () => now);
+  queue.begin();
+  now += budget.waitMsMax + 1;
   let refused = 0;
   for (let n = 0; n < calls; n += 1) {
     if (queue.hasRoom("a", 0)) queue.enqueue(call);
     else refused += 1;
   }
-  return refused === 0 ? undefined : refused;
+  return refused || undefined;
 }
 
-/** An idle gate counts as loaded when four fifths of its remembered time is work: after ln 5 of the decay time. */
-export function fading(over: 0 | 1): number | undefined {
-  let now = 0;
-  const queue = new AdmissionQueue<QueuedCall>(new Budget(), () => now);
-  for (let n = 0; n < 300; n += 1) queue.enqueue(call);
-  const taken = queue.takeBatch(300);
-  now += limits.lineBurstFadeMs * Math.log(5) + (over === 0 ? -1 : 1);
-  queue.release(taken);
-  return refusedOf(queue, 2 * limits.lineCallsMin);
+/** Returns how many of this many calls the batch after a slow one leaves. */
+export function leftBySlowBatch(calls: number): number | undefined {
+  const queue = new AdmissionQueue<QueuedCall>(new Budget());
+  for (let n = 0; n < limits.quickBatchCallsMax; n += 1) queue.enqueue(call);
+  queue.release(queue.takeBatch(), true);
+  for (let n = 0; n < calls; n += 1) queue.enqueue(call);
+  queue.takeBatch();
+  return queue.waiting || undefined;
 }
 
 /** Makes so many refusals at once that the last one waits. */

@@ -33,32 +33,24 @@ export const limits = {
   pipelinedMax: 32,
   /** Headers contain one key and little else. */
   headerBytesMax: 16_384,
-  /**
-   * Calls that wait for a verdict: one second of work at the measured rate. A longer wait helps a caller less than a
-   * refusal.
-   */
+  /** Calls that wait for a verdict: bounds their memory. A default gate has fewer connections. */
   queueCallsMax: 10_000,
   /** The bodies of waiting calls, over all tenants of a process: bounds memory whatever the callers send. */
   queueBytesMax: 33_554_432,
   /** This many calls always fit in the queue: they share one batch, however long it takes. */
-  lineCallsMin: 64,
-  /** The longest wait in a queue, long enough for a burst. A longer wait helps a caller less than a refusal. */
-  lineBurstMs: 250,
-  /**
-   * The longest wait in a queue under lasting load. Without it every call would wait as long as the longest queue. 8
-   * and 12 refused calls of 256 connections that waited for each answer, and throughput at four times the load was not
-   * better.
-   */
-  lineStandingMs: 25,
-  /** The gate's measure of sustained load decays: after this time, work counts only one third. */
-  lineBurstFadeMs: 100,
+  queueCallsMin: 64,
   /** Refusals sent per second. A refusal costs as much as an answer; this many take a twentieth of the time. */
   refusalsPerSecond: 500,
   /** If there are more refusals than that, one waits at most this long: callers wait only a few seconds. */
   refusalWaitMs: 2000,
   /** Refusals that wait to be sent: two for each connection, at the default number of connections. */
   refusalsWaitingMax: 8192,
-  /** Rows decided together: they share one flush, and block the ledger's head for a bounded time. */
+  /**
+   * Rows decided together, while the store is quick. A ledger reads no more calls than fit in a batch from keys with their
+   * share of them: with 1,024 calls in memory each cost a third more.
+   */
+  quickBatchCallsMax: 128,
+  /** Rows decided together if they wait for the store: they share one flush, and block the ledger's head for a bounded time. */
   batchCallsMax: 512,
   /** Counter values read and updated by the calls of one batch: bounds its time if many calls remember many values. */
   batchEventsMax: 4096,

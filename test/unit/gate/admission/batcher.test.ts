@@ -42,6 +42,7 @@ function rigOf(ends: readonly ("after" | "before" | "done" | "fault")[], batchMa
       const calls = take(() => (seen += 1) <= batchMax);
       await setImmediate();
       if (end === "done") log.push(calls.map(({ name }) => name).join("+"));
+      return false;
     },
   });
   const submit = (name: string): void => {
@@ -63,7 +64,7 @@ suite("a batcher", () => {
     assert.equal(batcher.isIdle, false);
     await batcher.drain();
     assert.deepEqual(log, ["a", "b+c"]);
-    assert.deepEqual([batcher.isIdle, batcher.queued], [true, { calls: 0, bytes: 0 }]);
+    assert.deepEqual([batcher.isIdle, batcher.queued], [true, { calls: 0, bytes: 0, paused: 0 }]);
   });
 
   test("a call that does not fit waits for the next batch", async () => {
@@ -91,7 +92,7 @@ suite("a batcher", () => {
       await setImmediate();
       await batcher.drain();
       assert.deepEqual(log, ["a ledger-unavailable", "b ledger-unavailable"]);
-      assert.deepEqual(batcher.queued, { calls: 0, bytes: 0 });
+      assert.deepEqual(batcher.queued, { calls: 0, bytes: 0, paused: 0 });
     });
   }
 

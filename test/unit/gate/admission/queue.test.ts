@@ -1,13 +1,14 @@
 /**
  * Goal: the admission queue loses no call, keeps each key's order and takes one call of each key in turn. It refuses
- * keys above their share first, and it is bounded in calls, bytes and time. Method: random pushes and takes are
- * compared with a naive model; examples for each bound, with a clock that the test sets. Controls: a queue that drops
- * calls and one that is unfair.
+ * keys above their share first, and it is bounded in calls, bytes and time. Clients that wait for each answer are not
+ * refused, however many they are, unless the store is so slow that a call would wait too long. Method: random pushes and
+ * takes are compared with a naive model; connections of clients that wait are simulated, with a clock that the test sets;
+ * examples for each bound. Controls: a queue that drops calls, one that is unfair, and connections that ignore a pause.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { Budget, AdmissionQueue } from "../../../../packages/svc-gate/src/gate/admission/queue.ts";
+import { Budget, AdmissionQueue, resumeMs } from "../../../../packages/svc-gate/src/gate/admission/queue.ts";
 import { limits } from "../../../../packages/svc-gate/src/wire/mod.ts";
 import { control } from "../../../support/controls/control.ts";
 import { randomRuns } from "../../../support/random-test.ts";
@@ -30,7 +31,7 @@ type Queue = Pick<AdmissionQueue<Call>, "enqueue" | "takeBatch">;
 const steps = fc.array(
   fc.oneof(
     fc.record({ enqueue: fc.constantFrom("a", "b", "c", "d") }),
-    fc.record({ takeBatch: fc.integer({ min: 1, max: 9 }), fitting: fc.integer({ min: 0, max: 9 }) }),
+    fc.record({ fitting: fc.integer({ min: 0, max: 9 }) }),
   ),
   { maxLength: 300 },
 );
@@ -42,13 +43,13 @@ function play(queue: Queue, played: readonly object[]): { readonly lost: number;
   const waiting = new Map<string, number[]>();
   let isFair = true;
   let lost = 0;
-  const takeBatch = (max: number, fitting: number): readonly Call[] => {
+  const takeBatch = (fitting: number): readonly Call[] => {
     let seen = 0;
-    const { calls } = queue.takeBatch(max, () => (seen += 1) <= fitting);
+    const calls = queue.takeBatch(() => (seen += 1) <= fitting);
     for (const { caller, id } of calls) if (waiting.get(caller.keyName)?.shift() !== id) lost += 1;
     return calls;
   };
-  for (const step of played as readonly { enqueue?: string; takeBatch?: number; fitting?: number }[]) {
+  for (const step of played as readonly { enqueue?: string; fitting?: number }[]) {
     if (step.enqueue !== undefined) {
       const call = callOf(step.enqueue);
       queue.enqueue(call);
@@ -56,10 +57,10 @@ function play(queue: Queue, played: readonly object[]): { readonly lost: number;
       continue;
     }
     const before = new Map([...waiting].map(([name, ids]) => [name, ids.length]));
-    const calls = takeBatch(step.takeBatch ?? 1, step.fitting ?? 0);
+    const calls = takeBatch(step.fitting ?? 0);
     isFair &&= isEven(before, calls);
   }
-  takeBatch(Infinity, Infinity);
+  while (takeBatch(Infinity).length > 0);
   for (const ids of waiting.values()) lost += ids.length;
   return { lost, isFair };
 }
@@ -85,20 +86,20 @@ test("the queue loses no call, keeps the order of each key, and serves every key
 control("positive control: a queue that drops calls and a queue that is unfair are noticed", () => {
   const dropping = (queue: AdmissionQueue<Call>): Queue => ({
     enqueue: (call) => (call.id % 50 === 0 ? undefined : queue.enqueue(call)),
-    takeBatch: (max, fits) => queue.takeBatch(max, fits),
+    takeBatch: (fits) => queue.takeBatch(fits),
   });
   const asTheyCome = (): Queue => {
     const calls: Call[] = [];
     return {
       enqueue: (call) => void calls.push(call),
-      takeBatch: (max) => ({ calls: calls.splice(0, max), oldestAt: 0, wasIdle: false }),
+      takeBatch: (fits = () => true) => calls.splice(0, calls.findIndex((call) => !fits(call)) >>> 0),
     };
   };
   const played = "aaaaaaaabbbb"
     .repeat(9)
     .split("")
     .map((enqueue) => ({ enqueue }));
-  const steps9 = [...played, { takeBatch: 6, fitting: 6 }, ...played];
+  const steps9 = [...played, { fitting: 6 }, ...played];
   assert.ok(play(dropping(new AdmissionQueue<Call>(new Budget())), steps9).lost > 0);
   assert.equal(play(asTheyCome(), steps9).isFair, false);
 });
@@ -106,17 +107,17 @@ control("positive control: a queue that drops calls and a queue that is unfair a
 test("a batch ends before the first call that does not fit, and the next batch starts with it", () => {
   const queue = new AdmissionQueue<Call>(new Budget());
   for (const name of "aab") queue.enqueue(callOf(name));
-  assert.deepEqual(names(queue, 3, 2), "ab");
-  assert.deepEqual(names(queue, 3, 0), "");
-  assert.deepEqual(names(queue, 3, 3), "a");
+  assert.deepEqual(names(queue, 2), "ab");
+  assert.deepEqual(names(queue, 0), "");
+  assert.deepEqual(names(queue, 3), "a");
   assert.equal(queue.waiting, 0);
 });
 
-function names(queue: AdmissionQueue<Call>, max: number, fitting: number): string {
+function names(queue: AdmissionQueue<Call>, fitting: number): string {
   let seen = 0;
   return queue
-    .takeBatch(max, () => (seen += 1) <= fitting)
-    .calls.map(({ caller }) => caller.keyName)
+    .takeBatch(() => (seen += 1) <= fitting)
+    .map(({ caller }) => caller.keyName)
     .join("");
 }
 
@@ -130,7 +131,7 @@ function fill(queue: AdmissionQueue<Call>, keyName: string, bytes = 0): number {
 test("one key may fill the queue until another key asks for its share", () => {
   const queue = new AdmissionQueue<Call>(new Budget());
   assert.equal(fill(queue, "greedy"), limits.queueCallsMax);
-  queue.takeBatch(limits.batchCallsMax);
+  queue.takeBatch();
   const modest = fill(queue, "modest");
   assert.ok(modest > 0 && modest <= limits.queueCallsMax / 2, `${modest} calls`);
   assert.equal(queue.hasRoom("greedy", 0), false);
@@ -144,93 +145,206 @@ test("a key that holds more than its share is refused while a quarter is free fo
 });
 
 test("all lines of a process share one budget of bytes, and no queue excludes the others", () => {
-  const budget = new Budget(1000);
+  const budget = new Budget({ max: 1000 });
   const [one, other] = [new AdmissionQueue<Call>(budget), new AdmissionQueue<Call>(budget)];
   assert.equal(fill(one, "a", 100), 10);
   assert.equal(other.hasRoom("b", 1), false, "the budget is what may be held in all");
-  const batch = one.takeBatch(5);
+  let seen = 0;
+  const batch = one.takeBatch(() => (seen += 1) <= 5);
   assert.equal(other.hasRoom("b", 1), false, "what is being decided is held still");
-  one.release(batch);
+  one.release(batch, false);
   assert.equal(fill(other, "b", 100), 5);
   assert.equal(one.hasRoom("a", 1), false);
   one.abandon();
   assert.equal(budget.held, 500);
-  other.release(other.takeBatch(5));
+  other.release(other.takeBatch(), false);
   assert.deepEqual([budget.held, budget.holders, other.bytes], [0, 0, 0]);
 });
 
 test("a key with large bodies leaves room in the queue for a key with small bodies", () => {
-  const queue = new AdmissionQueue<Call>(new Budget(1000));
+  const queue = new AdmissionQueue<Call>(new Budget({ max: 1000 }));
   queue.enqueue(callOf("small", 10));
   assert.equal(fill(queue, "large", 100), 8);
   assert.ok(queue.hasRoom("small", 10));
 });
 
-/** Decides batches of a size, each in a given time, without pauses; returns how many calls may then be undecided. */
-function underLoad(
-  msPerCall: number,
-  calls: number,
-  forMs: number,
-): { readonly queue: AdmissionQueue<Call>; readonly room: number } {
-  let now = 0;
-  const queue = new AdmissionQueue<Call>(new Budget(), () => now);
-  for (let n = 0; n < calls; n += 1) queue.enqueue(callOf("a"));
-  while (now < forMs) {
-    const batch = queue.takeBatch(calls);
-    for (let n = 0; n < calls; n += 1) queue.enqueue(callOf("a"));
-    now += batch.calls.length * msPerCall;
-    queue.release(batch);
-  }
-  return { queue, room: calls + fill(queue, "a") };
+/** Connections whose clients send the next call after each answer. A refusal costs them half a second. */
+interface Clients {
+  readonly key: string;
+  readonly count: number;
+  /** Makes a new connection for each call. */
+  readonly anew?: boolean;
 }
 
-test("a burst may fill a long queue, but under constant load the queue is short", () => {
-  const about = (room: number, calls: number): void => assert.ok(Math.abs(room - calls) <= 1, `${room}, not ${calls}`);
-  about(underLoad(0.1, 10, 5).room, limits.lineBurstMs / 0.1);
-  about(underLoad(0.05, 10, 2000).room, limits.lineStandingMs / 0.05);
-  assert.equal(underLoad(10, 10, 2000).room, limits.lineCallsMin, "so few always find room");
-  const { queue } = underLoad(0.05, 10, 2000);
-  assert.ok(queue.hasRoom("other", 0), "another key finds room whoever filled the queue");
-  assert.ok(!queue.hasRoom("a", 0));
-});
+interface Store {
+  readonly flushMs: number;
+  readonly callMs: number;
+  readonly forMs: number;
+}
 
-test("the queue is longer if flushes are slow, because batches must then be large", () => {
-  const flushing = (flushMs: number): number => {
-    let now = 0;
-    const queue = new AdmissionQueue<Call>(new Budget(), () => now);
-    const decide = (calls: number): void => {
-      const batch = queue.takeBatch(calls);
-      now += flushMs + calls * 0.05;
-      queue.release(batch);
-    };
-    for (let n = 0; n < 200; n += 1) {
-      queue.enqueue(callOf("a"));
-      decide(1);
-      now += 5 * flushMs;
-    }
-    for (let n = 0; n < 400; n += 1) {
-      while (queue.waiting < 100) queue.enqueue(callOf("a"));
-      decide(50);
-    }
-    return queue.waiting + fill(queue, "a");
-  };
-  const perCallMs = 20 / 50 + 0.05;
-  assert.ok(flushing(20) > (4 * limits.lineStandingMs) / perCallMs, "a batch of its own would not fit otherwise");
-});
+interface Outcome {
+  answered: number;
+  refused: number;
+  /** Of the answered calls, after the first two seconds: the queue does not know the store before. */
+  longestMs: number;
+  /** Of one connection. */
+  fewest: number;
+}
 
-test("a key that asked for little may send a burst while another key fills the queue", () => {
+interface Connection {
+  readonly of: Clients;
+  readonly outcome: Outcome;
+  sentAt: number;
+  answered: number;
+}
+
+interface Simulated {
+  readonly outcomes: readonly Outcome[];
+  /** The most calls that were undecided at once, after the first second. */
+  readonly undecided: number;
+}
+
+/** Simulates the loop of a gate: half of a batch's time passes, the gate reads what has come, and the other half passes. */
+function simulate(clients: readonly Clients[], { flushMs, callMs, forMs }: Store, obeys = true): Simulated {
   let now = 0;
-  const queue = new AdmissionQueue<Call>(new Budget(), () => now);
-  const transaction = (small: number): void => {
-    for (let n = 0; n < small; n += 1) if (queue.hasRoom("small", 0)) queue.enqueue(callOf("small"));
-    fill(queue, "large");
-    const batch = queue.takeBatch(40);
-    now += 4;
-    queue.release(batch);
+  let most = 0;
+  let undecided = 0;
+  const queue = new AdmissionQueue<Call & { readonly connection: Connection }>(new Budget(), () => now);
+  const all = clients.map((of) => {
+    const outcome: Outcome = { answered: 0, refused: 0, longestMs: 0, fewest: Infinity };
+    return Array.from({ length: of.count }, (): Connection => {
+      return { of, outcome, sentAt: 0, answered: 0 };
+    });
+  });
+  const inNetwork = new Set(all.flat());
+  const read = (): void => {
+    for (const connection of inNetwork) {
+      const { of, outcome, sentAt } = connection;
+      if (sentAt > now) continue;
+      if (queue.hasRoom(of.key, 0)) {
+        inNetwork.delete(connection);
+        queue.enqueue({ ...callOf(of.key), connection });
+        undecided += 1;
+      } else {
+        outcome.refused += 1;
+        connection.sentAt = now + 500;
+      }
+    }
+    if (now > 1000) most = Math.max(most, undecided);
   };
-  for (let n = 0; n < 500; n += 1) transaction(6);
-  const room = fill(queue, "small");
-  assert.ok(room > 500, `${room}`);
-  for (let n = 0; n < 500; n += 1) transaction(1000);
-  assert.ok(fill(queue, "small") < 100);
+  read();
+  while (now < forMs) {
+    queue.begin();
+    const calls = queue.takeBatch();
+    const spentMs = flushMs + calls.length * callMs;
+    now += spentMs / 2;
+    read();
+    now += spentMs / 2;
+    queue.release(calls, flushMs > 2 * limits.quickBatchCallsMax * callMs);
+    undecided -= calls.length;
+    for (const { connection } of calls) {
+      const { of, outcome } = connection;
+      outcome.answered += 1;
+      if (connection.sentAt > 2000) outcome.longestMs = Math.max(outcome.longestMs, now - connection.sentAt);
+      connection.answered += 1;
+      connection.sentAt = now;
+      const resume = (): void => void inNetwork.add(connection);
+      const isPaused = of.anew !== true && queue.pause(of.key, resume);
+      if (!isPaused || !obeys) inNetwork.add(connection);
+    }
+    read();
+  }
+  for (const connections of all)
+    for (const { answered, outcome } of connections) outcome.fewest = Math.min(outcome.fewest, answered);
+  queue.endPauses();
+  return { outcomes: all.flatMap((of) => of[0]?.outcome ?? []), undecided: most };
+}
+
+const quick = { flushMs: 1, callMs: 0.1, forMs: 4000 };
+const slower = { flushMs: 50, callMs: 0.1, forMs: 10_000 };
+const slow = { flushMs: 400, callMs: 0.1, forMs: 20_000 };
+
+for (const count of [1, 64, 256, 1024, 4096])
+  test(`${count} connections that wait for each answer are not refused, and each gets answers`, () => {
+    const { outcomes, undecided } = simulate([{ key: "a", count }], quick);
+    const [{ refused, fewest } = { refused: 1, fewest: 0 }] = outcomes;
+    assert.equal(refused, 0);
+    assert.ok(fewest >= Math.floor(quick.forMs / (count * quick.callMs + 60)), `one got ${fewest}`);
+    assert.ok(undecided <= 3 * limits.quickBatchCallsMax, `${undecided} calls are undecided at once`);
+  });
+
+control("positive control: connections that are read in spite of a pause fill the memory", () => {
+  assert.ok(simulate([{ key: "a", count: 1024 }], quick, false).undecided > 3 * limits.quickBatchCallsMax);
+});
+
+test("a slow store gets refusals only from a wait of one second on, and its batches are full", () => {
+  for (const count of [64, 256, 512]) {
+    const { outcomes } = simulate([{ key: "a", count }], slow);
+    assert.equal(outcomes[0]?.refused, 0, `of ${count}`);
+  }
+  assert.equal(simulate([{ key: "a", count: 1500 }], slower).outcomes[0]?.refused, 0);
+  const { outcomes } = simulate([{ key: "a", count: 4096 }], slow);
+  const [{ refused, answered, longestMs } = { refused: 0, answered: 0, longestMs: Infinity }] = outcomes;
+  assert.ok(refused > 0, "4,096 calls would wait 3 s");
+  assert.ok(longestMs <= 1000 + 2 * (slow.flushMs + 60), `one waited ${longestMs} ms`);
+  const full = (slow.forMs / (slow.flushMs + limits.batchCallsMax * slow.callMs)) * limits.batchCallsMax;
+  assert.ok(answered > 0.9 * full, `${answered} answers of ${full}`);
+});
+
+for (const anew of [false, true])
+  test(`a key with few calls is answered beside one with many${anew ? ", on a new connection each" : ""}`, () => {
+    const few = { key: "few", count: 16 };
+    for (const store of [quick, slow]) {
+      const [modest] = simulate([few, { key: "many", count: 2048, anew }], store).outcomes;
+      assert.equal(modest?.refused, 0);
+      assert.ok((modest?.longestMs ?? Infinity) <= 3 * (store.flushMs + 60), `it waited ${modest?.longestMs} ms`);
+    }
+  });
+
+test("while a batch runs for longer than any may wait, only calls that share the next batch find room", () => {
+  let now = 0;
+  const queue = new AdmissionQueue<Call>(new Budget({ waitMsMax: 300 }), () => now);
+  queue.begin();
+  now = 300;
+  for (let n = 0; n < 2 * limits.queueCallsMin; n += 1) {
+    assert.ok(queue.hasRoom("a", 0));
+    queue.enqueue(callOf("a"));
+  }
+  now = 301;
+  assert.ok(!queue.hasRoom("a", 0));
+  assert.ok(queue.hasRoom("b", 0), "each key finds room for one");
+  queue.release([], false);
+  assert.ok(queue.hasRoom("a", 0), "nothing runs");
+});
+
+const unpaused = (): never => assert.fail("it was not paused");
+
+test("paused connections go on in their order, each once, whether or not a batch ends", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const queue = new AdmissionQueue<Call>(new Budget());
+  const resumed: number[] = [];
+  assert.ok(!queue.pause("a", unpaused), "nothing waits");
+  for (let n = 0; n < 2 * limits.quickBatchCallsMax; n += 1) queue.enqueue(callOf("a"));
+  for (let n = 0; n < 300; n += 1) assert.ok(queue.pause("a", () => void resumed.push(n)));
+  assert.ok(!queue.pause("b", unpaused), "another key has its share");
+  t.mock.timers.tick(resumeMs);
+  assert.deepEqual([resumed.length, queue.paused], [0, 300], "there is no room");
+  queue.release(queue.takeBatch(), false);
+  queue.release(queue.takeBatch(), false);
+  assert.equal(resumed.length, limits.quickBatchCallsMax, "none of them has sent a request");
+  t.mock.timers.tick(resumeMs);
+  t.mock.timers.tick(resumeMs);
+  assert.deepEqual(resumed, [...Array.from({ length: 300 }).keys()]);
+  assert.equal(queue.paused, 0);
+});
+
+test("at its end a queue reads all connections, and pauses none", () => {
+  const queue = new AdmissionQueue<Call>(new Budget());
+  for (let n = 0; n < limits.quickBatchCallsMax; n += 1) queue.enqueue(callOf("a"));
+  let resumed = 0;
+  assert.ok(queue.pause("a", () => (resumed += 1)));
+  assert.equal(queue.endPauses(), true);
+  assert.equal(queue.endPauses(), false);
+  assert.equal(resumed, 1);
+  assert.ok(!queue.pause("a", unpaused));
 });

@@ -21,7 +21,7 @@ import { control } from "../../../support/controls/control.ts";
 import { lintExposition, readExposition } from "../../../support/exposition.ts";
 
 const readings = {
-  queue: { calls: 3, bytes: 450 },
+  queue: { calls: 3, bytes: 450, paused: 2 },
   rows: 7,
   inForce: { contract: "c".repeat(64), mode: "enforce" },
   keys: 2,

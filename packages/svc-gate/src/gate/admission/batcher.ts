@@ -1,5 +1,6 @@
-import { bad, limits, refuse, type Refusal, type Result } from "../../wire/mod.ts";
-import { AdmissionQueue, type Batch, type Budget, type QueuedCall } from "./queue.ts";
+import { setTimeout } from "node:timers/promises";
+import { bad, refuse, type Refusal, type Result } from "../../wire/mod.ts";
+import { AdmissionQueue, resumeMs, type Budget, type QueuedCall } from "./queue.ts";
 
 /** Work inside a transaction: it ends the transaction. */
 export type Work<Transaction> = (transaction: Transaction) => Promise<void>;
@@ -21,12 +22,22 @@ export interface BatcherOptions<Call extends WaitingCall, Transaction> {
    * @throws a fault, after which the batcher does nothing more
    */
   readonly transact: (work: Work<Transaction>, anyClock: boolean) => Promise<Result<void, Refusal>>;
-  /** Takes the calls of one batch with `take`, then decides and answers them. */
-  readonly decide: (transaction: Transaction, take: TakeCalls<Call>) => Promise<void>;
+  /**
+   * Takes the calls of one batch with `take`, then decides and answers them.
+   *
+   * @returns true if they mostly waited for the store
+   */
+  readonly decide: (transaction: Transaction, take: TakeCalls<Call>) => Promise<boolean>;
 }
 
 /** Takes the next calls in their order, up to the first that does not fit. */
 export type TakeCalls<Call> = (fits: (call: Call) => boolean) => readonly Call[];
+
+export interface Queued {
+  readonly calls: number;
+  readonly bytes: number;
+  readonly paused: number;
+}
 
 interface WaitingWork<Transaction> {
   readonly work: Work<Transaction>;
@@ -86,12 +97,18 @@ export class Batcher<Call extends WaitingCall, Transaction> {
   refusalFor(keyName: string, bytes: number): Refusal | undefined {
     if (this.#stopping) return stopping;
     if (this.#queue.hasRoom(keyName, bytes)) return undefined;
-    return refuse("queue-full", `${this.#queue.waiting} calls are waiting; nothing was decided, ask again in a moment`);
+    const sentence = `${this.#queue.waiting} calls wait, so another would wait longer than SVC_QUEUE_MS, or their memory is full`;
+    return refuse("queue-full", `${sentence}; nothing was decided, ask again in a moment`);
   }
 
-  /** How many calls wait, and how many bytes their bodies hold. */
-  get queued(): { readonly calls: number; readonly bytes: number } {
-    return { calls: this.#queue.waiting, bytes: this.#queue.bytes };
+  /** Pauses a connection of a key; see `AdmissionQueue`. */
+  pause(keyName: string, resume: () => void): boolean {
+    return this.#queue.pause(keyName, resume);
+  }
+
+  /** How many calls wait, how many bytes their bodies hold, and how many connections are paused. */
+  get queued(): Queued {
+    return { calls: this.#queue.waiting, bytes: this.#queue.bytes, paused: this.#queue.paused };
   }
 
   /** Is nothing waiting, and nothing being decided? */
@@ -99,9 +116,10 @@ export class Batcher<Call extends WaitingCall, Transaction> {
     return !this.#running;
   }
 
-  /** Takes no more calls, and resolves when all waiting calls are answered. */
+  /** Takes no more calls, and resolves when all waiting calls are answered, and the requests of paused connections are read. */
   async drain(): Promise<void> {
     this.#stopping = true;
+    if (this.#queue.endPauses()) await setTimeout(resumeMs);
     if (this.#running) await Promise.race([this.failed, new Promise<void>((resolve) => this.#onIdle.push(resolve))]);
   }
 
@@ -114,10 +132,12 @@ export class Batcher<Call extends WaitingCall, Transaction> {
   async #run(): Promise<void> {
     while (this.#works.length + this.#queue.waiting > 0) {
       const [next] = this.#works;
+      this.#queue.begin();
       if (next === undefined) await this.#decideNext();
       else {
         const done = await this.#options.transact(next.work, next.anyClock);
         this.#works.shift();
+        this.#queue.release([], false);
         next.settle(done);
       }
     }
@@ -132,16 +152,18 @@ export class Batcher<Call extends WaitingCall, Transaction> {
   }
 
   async #decideNext(): Promise<void> {
-    const taken: Batch<Call>[] = [];
+    let taken: readonly Call[] | undefined;
+    let isStoreSlow = false;
     const take: TakeCalls<Call> = (fits) => {
-      const batch = this.#queue.takeBatch(limits.batchCallsMax, fits);
-      taken.push(batch);
-      return batch.calls;
+      taken = this.#queue.takeBatch(fits);
+      return taken;
     };
-    const done = await this.#options.transact((transaction) => this.#options.decide(transaction, take), false);
-    const [batch = this.#queue.takeBatch(limits.batchCallsMax)] = taken;
-    this.#queue.release(batch);
-    if (!done.ok) for (const { settle } of batch.calls) settle(done);
+    const done = await this.#options.transact(async (transaction) => {
+      isStoreSlow = await this.#options.decide(transaction, take);
+    }, false);
+    taken ??= this.#queue.takeBatch();
+    this.#queue.release(taken, isStoreSlow);
+    if (!done.ok) for (const { settle } of taken) settle(done);
   }
 }
 

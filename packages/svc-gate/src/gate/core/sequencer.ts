@@ -108,7 +108,7 @@ export class Sequencer {
     });
   }
 
-  async #decide(timed: TimedTransaction, take: TakeCalls<WaitingCheck>): Promise<void> {
+  async #decide(timed: TimedTransaction, take: TakeCalls<WaitingCheck>): Promise<boolean> {
     const { policy } = this;
     const planned: PlannedCall[] = [];
     let events = 0;
@@ -129,12 +129,16 @@ export class Sequencer {
     });
     const calls = wrong === undefined ? taken : taken.filter((call) => wrong?.includes(call) !== true);
     if (wrong !== undefined) refuseTools(wrong, policy);
-    if (calls.length === 0) return timed.transaction.abort();
+    const [first] = calls;
+    if (first === undefined) return timed.transaction.abort().then(() => false);
     const isPlain = calls.every(({ submission: { request } }) => request.callId === undefined);
     const settled = isPlain
       ? await this.#decideAll(timed, calls, planned)
       : await this.#decideOnce(timed, calls, planned);
     for (const [index, { settle }] of calls.entries()) settle(settled[index] as Result<SettledCheck, Refusal>);
+    const { queue, decide, commit } = first.submission.timings;
+    const quickBatchMs = ((decide - queue) / calls.length) * limits.quickBatchCallsMax;
+    return commit - decide > slowStore * quickBatchMs;
   }
 
   async #decideAll(
@@ -173,6 +177,9 @@ export class Sequencer {
     });
   }
 }
+
+/** A store is slow if it takes so many times as long as the decisions of a small batch. Then larger batches are worth it. */
+const slowStore = 8;
 
 /** Refuses calls whose keys do not cover their tools. */
 function refuseTools(calls: readonly WaitingCheck[], { policySet }: ActivePolicy): void {

@@ -14,6 +14,10 @@ export interface Connection {
   kept: number;
   /** Its last request; undefined after its answer, because it holds its body. */
   last: IncomingMessage | undefined;
+  /** Has it shown different keys? */
+  isOfMany: boolean;
+  /** Is its next request left in the network for now? */
+  isPaused: boolean;
   /** Has the gate closed it for others? */
   isClosed: boolean;
   /** Was a request on it refused before it was complete? */
@@ -43,6 +47,8 @@ export function connectionOf(socket: Stream): Connection {
     unanswered: 0,
     kept: 0,
     last: undefined,
+    isOfMany: false,
+    isPaused: false,
     isClosed: false,
     refusedEarly: false,
     turn: 0,

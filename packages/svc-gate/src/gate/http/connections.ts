@@ -51,13 +51,18 @@ export class Connections {
   readonly #open = new Set<Socket>();
   /** Connections during the TLS handshake. Requests name another socket, which is created after the handshake. */
   readonly #shaking = new Map<string, Socket>();
+  readonly #pause: (key: Key, resume: () => void) => boolean;
   #turn = 0;
   #isLooking = false;
   /** What was closed since the last sweep. */
   readonly #closed = { keyless: 0, from: undefined as string | undefined, keyed: 0, keys: new Set<string>() };
 
-  constructor(server: Server, max: number, log: Logger) {
+  /**
+   * @param pause pauses a connection of a key; false if its next request may be read now
+   */
+  constructor(server: Server, max: number, log: Logger, pause: (key: Key, resume: () => void) => boolean) {
     this.#max = max;
+    this.#pause = pause;
     this.#reserve = max === 1 ? 0 : Math.min(reserveMax, Math.ceil(max / 16));
     this.#keyedMax = max - this.#reserve;
     this.#keyless = new Keyless(Math.max(shareMin, Math.ceil(max / 4)));
@@ -97,15 +102,30 @@ export class Connections {
       letGo({ request, response });
       connection.turn = this.#turn += 1;
       if (!request.complete) destroySoon(socket, () => !request.complete);
+      else this.#readNext(connection, socket);
       this.#boundKeyed(this.#keyedMax, isIdle);
     });
     return true;
+  }
+
+  /** The next request of a connection is read when the gate can decide it. One of several keys, as a proxy has, is not paused. */
+  #readNext(connection: Connection, socket: Socket): void {
+    const { key, unanswered, isOfMany } = connection;
+    if (key === undefined || isOfMany || unanswered > 0 || !socket.writable) return;
+    const resume = (): void => {
+      connection.isPaused = false;
+      socket.resume();
+    };
+    if (!this.#pause(key, resume)) return;
+    connection.isPaused = true;
+    socket.pause();
   }
 
   /** Notes which valid key a request has; undefined if it has none. An earlier key may have been revoked since. */
   shows(socket: Socket, key: Key | undefined): void {
     const connection = connectionOf(socket);
     if (connection.key === key || !this.#open.has(socket)) return; // A command without a gate has no connection.
+    connection.isOfMany ||= connection.key !== undefined && connection.key.id !== key?.id;
     connection.key = key;
     this.#keyed.delete(connection);
     if (key === undefined) {
@@ -211,7 +231,7 @@ export class Connections {
   }
 }
 
-const isIdle = ({ unanswered }: Connection): boolean => unanswered === 0;
+const isIdle = ({ unanswered, isPaused }: Connection): boolean => unanswered === 0 && !isPaused;
 const isNotKept = ({ kept }: Connection): boolean => kept === 0;
 
 /** An idle connection is missed less than a busy one, and an older one less than a newer one. */

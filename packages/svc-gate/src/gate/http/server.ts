@@ -43,7 +43,12 @@ export function makeServer({ service, basePath, log, tls, console: door }: HttpO
     }),
   };
   const server = Fastify(serverOptions({ service, log, tls }, outlet)) as unknown as FastifyInstance;
-  const connections = new Connections(server.server, service.connections, log);
+  const connections = new Connections(
+    server.server,
+    service.connections,
+    log,
+    ({ tenant, name }, resume) => service.openGate(tenant)?.pause(name, resume) ?? false,
+  );
   addKeyHooks(server, { service, basePath, connections, door });
   server.decorateRequest("exchange", undefined);
   server.decorate("refusalOutlet", outlet);

@@ -21,6 +21,7 @@ import { Retention, type RetentionOptions } from "../erasure/retention.ts";
 import { pinReading, pinTrails } from "../anchoring/pin-standing.ts";
 import { completeStops } from "../policy/stops.ts";
 import { gateHistory, unavailable, type TimedTransaction } from "../policy/active-ledger.ts";
+import type { Queued } from "../admission/batcher.ts";
 import { Sequencer, type SequencerOptions } from "../core/sequencer.ts";
 import { signerEvent } from "../policy/signer-event.ts";
 import { activePolicy, agrees, type ActivePolicy } from "../policy/active-policy.ts";
@@ -406,6 +407,16 @@ export class Gate implements AdminEvents {
     return this.#sequencer.batcher.refusalFor(keyName, bytes);
   }
 
+  /**
+   * Pauses a connection of a key until there is room for its next check.
+   *
+   * @param resume reads its next request
+   * @returns false if that may be read now
+   */
+  pause(keyName: string, resume: () => void): boolean {
+    return this.#sequencer.batcher.pause(keyName, resume);
+  }
+
   /** Returns true if a check can be answered now: there is space for a receipt, and the clock is right. */
   async isServing(): Promise<boolean> {
     const { isShared, head } = this.#ledger;
@@ -432,8 +443,8 @@ export class Gate implements AdminEvents {
     return [...(pin === undefined ? [] : [pinReading(pin, this.rows)]), ...(this.anchors?.readings ?? [])];
   }
 
-  /** The number of waiting calls, and the bytes of their bodies. */
-  get queued(): { readonly calls: number; readonly bytes: number } {
+  /** The number of waiting calls, the bytes of their bodies, and the number of paused connections. */
+  get queued(): Queued {
     return this.#sequencer.batcher.queued;
   }
 

@@ -145,6 +145,7 @@ export class Service {
       queue: {
         calls: sum(gates.map(({ queued }) => queued.calls)),
         bytes: sum(gates.map(({ queued }) => queued.bytes)),
+        paused: sum(gates.map(({ queued }) => queued.paused)),
       },
       rows: sum(gates.map(({ rows }) => rows)),
       inForce: { contract, mode },

@@ -117,6 +117,13 @@ const entries = {
     doc: "the most connections at once; beyond it, the gate closes those without a valid key, or of a key with more than its share",
     read: countFrom(1),
   } as Entry<number>,
+  queueMs: {
+    variable: "SVC_QUEUE_MS",
+    kind: "number",
+    fallback: "1000",
+    doc: "a check is refused only if it would wait longer than this, in milliseconds, or if the memory for waiting bodies is full",
+    read: countFrom(1),
+  } as Entry<number>,
   refusedInputMax: {
     variable: "SVC_REFUSED_INPUT_MAX",
     kind: "size",

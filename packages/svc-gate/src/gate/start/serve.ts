@@ -199,7 +199,15 @@ async function openLedgers(config: Config, log: Logger): Promise<OpenLedgers> {
   });
   const deciders = new KeyDeciders();
   const notifier = endpoints && new Notifier({ endpoints, publicUrl: config.publicUrl, log, observer: metrics });
-  const shared = { log, observer: metrics, budget: new Budget(), refusedInputs, sites, deciders, notifier };
+  const shared = {
+    log,
+    observer: metrics,
+    budget: new Budget({ waitMsMax: config.queueMs }),
+    refusedInputs,
+    sites,
+    deciders,
+    notifier,
+  };
   const root = await openFrom(rootSource, shared).catch(async (error: unknown) => {
     await database?.close();
     throw error instanceof NoLedger ? noKey : error;

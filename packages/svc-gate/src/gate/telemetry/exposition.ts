@@ -10,7 +10,7 @@ import { deliveryOutcomes, reloadOutcomes } from "./observer.ts";
 /** Values that are read when the metrics are requested. */
 export interface Readings {
   /** The number of calls that wait for a verdict, and the bytes of their bodies. */
-  readonly queue: { readonly calls: number; readonly bytes: number };
+  readonly queue: { readonly calls: number; readonly bytes: number; readonly paused: number };
   /** The number of rows in open ledgers. */
   readonly rows: number;
   /** The policy of the root: the SHA-256 in hex of its contract's text, and its mode. Tenants have their own. */
@@ -159,6 +159,11 @@ function readingsRegistry({ queue, rows, inForce, keys, tenants, ready, waiting,
     new Gauge({ name, help, registers: [registry] }).set(value);
   gauge("svc_gate_queue_calls", "Calls that wait for a verdict.", queue.calls);
   gauge("svc_gate_queue_bytes", "Bytes of the bodies of calls that wait.", queue.bytes);
+  gauge(
+    "svc_gate_paused_connections",
+    "Connections whose next request is read when there is room for it.",
+    queue.paused,
+  );
   gauge("svc_gate_ledger_rows", "Rows in open ledgers.", rows);
   gauge("svc_gate_event_streams", "Streams of events that are open.", streams);
   gauge("svc_gate_keys", "Keys that are valid now.", keys);
