@@ -33,6 +33,8 @@ export interface Seen {
   /** Requests that were due while no connection was free: a caller's pool refuses them itself. */
   readonly unsent: number;
   readonly answered: number;
+  /** Requests sent in the measured time that were answered, also shortly after it. */
+  readonly served: number;
   readonly refused: Readonly<Record<string, number>>;
   readonly errors: number;
   readonly perSecond: number;
@@ -52,13 +54,14 @@ class Line {
   readonly #latencies: number[] = [];
   readonly #refusedLatencies: number[] = [];
   readonly #refused: Record<string, number> = {};
-  readonly #sentAt = new Map<Socket, number>();
+  readonly #sent = new Map<Socket, { readonly at: number; readonly isCounted: boolean }>();
   readonly hashes: string[] = [];
   #next = Math.floor(Math.random() * 256);
   #counting = false;
   #stopped = false;
   #due = 0;
   #offered = 0;
+  #served = 0;
   #unsent = 0;
   #errors = 0;
 
@@ -92,7 +95,7 @@ class Line {
     this.#sockets.delete(socket);
     if (this.#stopped) return;
     if (this.#counting) this.#errors += 1;
-    this.#sentAt.delete(socket);
+    this.#sent.delete(socket);
     const place = this.#free.indexOf(socket);
     if (place !== -1) this.#free.splice(place, 1);
     setTimeout(() => void this.#connectOne(), 100);
@@ -126,20 +129,21 @@ class Line {
   #send(socket: Socket): void {
     this.#next = (this.#next + 1) & 255;
     if (this.#counting) this.#offered += 1;
-    this.#sentAt.set(socket, performance.now());
+    this.#sent.set(socket, { at: performance.now(), isCounted: this.#counting });
     socket.write(this.#requests[this.#next] as Buffer);
   }
 
   #read(socket: Socket, chunk: Buffer): void {
     // An answer of the gate is one write, so it is complete if it ends with a brace.
     if (chunk[chunk.length - 1] !== 0x7d) return;
-    const sent = this.#sentAt.get(socket);
+    const sent = this.#sent.get(socket);
     if (sent === undefined) return;
-    this.#sentAt.delete(socket);
-    const ms = performance.now() - sent;
+    this.#sent.delete(socket);
+    const ms = performance.now() - sent.at;
     if (chunk[9] === 0x32) {
       const end = chunk.length - hashFromEnd;
       this.hashes.push(chunk.toString("latin1", end, end + 16));
+      if (sent.isCounted) this.#served += 1;
       if (this.#counting) this.#latencies.push(ms);
     } else if (this.#counting) {
       const status = chunk.toString("latin1", 9, 12);
@@ -153,10 +157,13 @@ class Line {
     this.#counting = true;
   }
 
-  stop(seconds: number): Seen {
+  stop(): void {
     this.#counting = false;
     this.#running = false;
     this.#stopped = true;
+  }
+
+  seen(seconds: number): Seen {
     const latencies = Float64Array.from(this.#latencies).toSorted();
     const refused = Float64Array.from(this.#refusedLatencies).toSorted();
     return {
@@ -164,6 +171,7 @@ class Line {
       offered: this.#offered + this.#unsent,
       unsent: this.#unsent,
       answered: latencies.length,
+      served: this.#served,
       refused: this.#refused,
       errors: this.#errors,
       perSecond: latencies.length / seconds,
@@ -215,13 +223,13 @@ async function run(flood: Flood): Promise<readonly Seen[]> {
       resolve();
     }, 1);
   });
-  const seen = lines.map((line) => line.stop(flood.seconds));
+  for (const line of lines) line.stop();
   await new Promise((resolve) => setTimeout(resolve, 300));
   for (const line of lines) {
     appendFileSync(flood.hashesFile, line.hashes.join(""));
     line.close();
   }
-  return seen;
+  return lines.map((line) => line.seen(flood.seconds));
 }
 
 if (import.meta.main) {

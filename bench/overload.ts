@@ -129,7 +129,7 @@ function ofBest(phases: readonly Phase[], name: string, of: Loaded["name"]): rea
 }
 
 function shareOf(seen: Seen | undefined): number {
-  return seen === undefined ? 0 : seen.answered / seen.offered;
+  return seen === undefined ? 0 : seen.served / seen.offered;
 }
 
 function rowOf(phases: readonly Phase[], name: string, of: Loaded["name"]): readonly (string | number)[][] {

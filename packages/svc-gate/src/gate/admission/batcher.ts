@@ -33,11 +33,8 @@ export interface BatcherOptions<Call extends WaitingCall, Transaction> {
 /** Takes the next calls in their order, up to the first that does not fit. */
 export type TakeCalls<Call> = (fits: (call: Call) => boolean) => readonly Call[];
 
-export interface Queued {
-  readonly calls: number;
-  readonly bytes: number;
-  readonly paused: number;
-}
+/** What callers may know of a batcher, and ask of it. */
+export type Admission = Pick<Batcher<never, never>, "pause" | "queued" | "refusalFor">;
 
 interface WaitingWork<Transaction> {
   readonly work: Work<Transaction>;
@@ -93,7 +90,7 @@ export class Batcher<Call extends WaitingCall, Transaction> {
     });
   }
 
-  /** Says why a call of that many bytes cannot wait in the queue now; undefined if it can. */
+  /** Says why a call of this key and of that many bytes cannot wait in the queue now; undefined if it can. */
   refusalFor(keyName: string, bytes: number): Refusal | undefined {
     if (this.#stopping) return stopping;
     if (this.#queue.hasRoom(keyName, bytes)) return undefined;
@@ -101,13 +98,18 @@ export class Batcher<Call extends WaitingCall, Transaction> {
     return refuse("queue-full", `${sentence}; nothing was decided, ask again in a moment`);
   }
 
-  /** Pauses a connection of a key; see `AdmissionQueue`. */
+  /**
+   * Pauses a connection of a key until there is room for its next check.
+   *
+   * @param resume reads its next request
+   * @returns false if that may be read now
+   */
   pause(keyName: string, resume: () => void): boolean {
     return this.#queue.pause(keyName, resume);
   }
 
   /** How many calls wait, how many bytes their bodies hold, and how many connections are paused. */
-  get queued(): Queued {
+  get queued(): { readonly calls: number; readonly bytes: number; readonly paused: number } {
     return { calls: this.#queue.waiting, bytes: this.#queue.bytes, paused: this.#queue.paused };
   }
 

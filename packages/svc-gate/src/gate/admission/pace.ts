@@ -1,7 +1,7 @@
 /** The batches that count. */
 const rememberedMax = 15;
 
-/** So many slow batches together are no accident. */
+/** If so many batches together were slow, the store is slow. */
 const togetherMin = 3;
 
 /**
@@ -13,7 +13,7 @@ export class Pace {
   #batchMs = 0;
   #runningSince: number | undefined;
 
-  /** Work begins that calls must wait for: a batch, or other work in its place. */
+  /** Work begins that calls wait for: a batch, or other work in its place. */
   begin(now: number): void {
     this.#runningSince = now;
   }
@@ -30,8 +30,8 @@ export class Pace {
   }
 
   /**
-   * How long the rest of what runs takes, and then so many batches. What runs for longer than a batch takes as long again:
-   * nobody knows better.
+   * Estimates how long the rest of what runs takes, and then so many batches. If it runs for longer than a batch, the rest is
+   * as long again, because nobody knows better.
    */
   waitMs(batches: number, now: number): number {
     const batchMs = this.#batchMs;

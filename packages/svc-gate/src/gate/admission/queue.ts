@@ -60,7 +60,7 @@ export class AdmissionQueue<Call extends QueuedCall> {
   #waiting = 0;
   #undecided = 0;
   #bytes = 0;
-  /** The calls of one batch, and how many are read ahead of it. */
+  /** The most calls of the next batch. */
   #batchMax: number = limits.quickBatchCallsMax;
   #paused = 0;
   #resuming: NodeJS.Timeout | undefined;
@@ -192,7 +192,7 @@ export class AdmissionQueue<Call extends QueuedCall> {
     const key = this.#keys.get(keyName);
     if (key === undefined || this.#isEnding) return false;
     const { undecided, paused } = key;
-    const hasRoom = this.#undecided < this.#batchMax || undecided < this.#readShare;
+    const hasRoom = this.#undecided < this.#readMax || undecided < this.#readShare;
     if ((hasRoom && paused.length === 0) || this.#isTooLong(key, paused.length)) return false;
     paused.push(resume);
     this.#paused += 1;
@@ -212,9 +212,14 @@ export class AdmissionQueue<Call extends QueuedCall> {
     return any;
   }
 
-  /** How many undecided calls each key may have before its connections are paused. */
+  /** How many undecided calls the gate has before it pauses connections. */
+  get #readMax(): number {
+    return this.#batchMax * readAhead;
+  }
+
+  /** How many of them each key may have. */
   get #readShare(): number {
-    return Math.max(1, this.#batchMax / this.#keys.size);
+    return Math.max(1, this.#readMax / this.#keys.size);
   }
 
   /**
@@ -230,7 +235,7 @@ export class AdmissionQueue<Call extends QueuedCall> {
   #resume(): void {
     if (this.#paused === 0) return;
     const share = this.#readShare;
-    let room = this.#batchMax - this.#undecided;
+    let room = this.#readMax - this.#undecided;
     for (const key of this.#keys.values()) {
       const { paused, undecided } = key;
       const count = this.#isEnding ? paused.length : Math.max(0, Math.ceil(share) - undecided, room);
@@ -287,6 +292,12 @@ export class AdmissionQueue<Call extends QueuedCall> {
 
 /** A key that never empties drops its taken calls in portions of this size. */
 const takenMax = 1024;
+
+/**
+ * A batch is decided while the next calls are read. With 1, a loop of 256 connections was answered 10 % less often; with 2, each
+ * call of a loop of 1,024 took a fifth more of the processor, because more calls survive the garbage collector.
+ */
+const readAhead = 1.25;
 
 /** How often paused connections are looked at between batches, in milliseconds. */
 export const resumeMs = 5;

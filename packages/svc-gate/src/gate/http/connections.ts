@@ -102,13 +102,16 @@ export class Connections {
       letGo({ request, response });
       connection.turn = this.#turn += 1;
       if (!request.complete) destroySoon(socket, () => !request.complete);
-      else this.#readNext(connection, socket);
+      else if (request.method === "POST") this.#readNext(connection, socket);
       this.#boundKeyed(this.#keyedMax, isIdle);
     });
     return true;
   }
 
-  /** The next request of a connection is read when the gate can decide it. One of several keys, as a proxy has, is not paused. */
+  /**
+   * Reads the next request of a connection that has sent a call, when the gate can decide it. A connection of several keys,
+   * as a proxy has, is not paused: the key of its next request is not known.
+   */
   #readNext(connection: Connection, socket: Socket): void {
     const { key, unanswered, isOfMany } = connection;
     if (key === undefined || isOfMany || unanswered > 0 || !socket.writable) return;

@@ -31,5 +31,5 @@ export function refusalForRate({ key, headers }: Exchange, { rates }: Service): 
 export function refusalForLoad({ key, request }: Exchange, service: Service): Refusal | undefined {
   if (key === undefined) return undefined;
   const bytes = Number(request.headers["content-length"] ?? 0);
-  return service.openGate(key.tenant)?.refusalFor(key.name, Math.min(bytes, limits.bodyBytesMax));
+  return service.openGate(key.tenant)?.admission.refusalFor(key.name, Math.min(bytes, limits.bodyBytesMax));
 }

@@ -47,7 +47,7 @@ export function makeServer({ service, basePath, log, tls, console: door }: HttpO
     server.server,
     service.connections,
     log,
-    ({ tenant, name }, resume) => service.openGate(tenant)?.pause(name, resume) ?? false,
+    ({ tenant, name }, resume) => service.openGate(tenant)?.admission.pause(name, resume) ?? false,
   );
   addKeyHooks(server, { service, basePath, connections, door });
   server.decorateRequest("exchange", undefined);

@@ -21,7 +21,7 @@ import { Retention, type RetentionOptions } from "../erasure/retention.ts";
 import { pinReading, pinTrails } from "../anchoring/pin-standing.ts";
 import { completeStops } from "../policy/stops.ts";
 import { gateHistory, unavailable, type TimedTransaction } from "../policy/active-ledger.ts";
-import type { Queued } from "../admission/batcher.ts";
+import type { Admission } from "../admission/batcher.ts";
 import { Sequencer, type SequencerOptions } from "../core/sequencer.ts";
 import { signerEvent } from "../policy/signer-event.ts";
 import { activePolicy, agrees, type ActivePolicy } from "../policy/active-policy.ts";
@@ -402,19 +402,9 @@ export class Gate implements AdminEvents {
     }
   }
 
-  /** Returns why a check of this key would be refused now, judged by its headers; undefined if it can be tried. */
-  refusalFor(keyName: string, bytes: number): Refusal | undefined {
-    return this.#sequencer.batcher.refusalFor(keyName, bytes);
-  }
-
-  /**
-   * Pauses a connection of a key until there is room for its next check.
-   *
-   * @param resume reads its next request
-   * @returns false if that may be read now
-   */
-  pause(keyName: string, resume: () => void): boolean {
-    return this.#sequencer.batcher.pause(keyName, resume);
+  /** The calls that wait for a verdict, and which more may. */
+  get admission(): Admission {
+    return this.#sequencer.batcher;
   }
 
   /** Returns true if a check can be answered now: there is space for a receipt, and the clock is right. */
@@ -428,7 +418,7 @@ export class Gate implements AdminEvents {
    * receipt stored. If only the pin is behind, checks are still answered, and the caller may choose another gate.
    */
   async unready(): Promise<string | undefined> {
-    const refusal = this.#sequencer.batcher.refusalFor("", 0);
+    const refusal = this.admission.refusalFor("", 0);
     if (refusal?.code === "stopping") return "the gate is stopping";
     if (refusal !== undefined) return "the queue is full";
     if (this.#sequencer.isSuperseded) return "a later version of the gate serves this ledger";
@@ -441,11 +431,6 @@ export class Gate implements AdminEvents {
   get anchorReadings(): readonly AnchorReading[] {
     const { pin } = this.#ledger;
     return [...(pin === undefined ? [] : [pinReading(pin, this.rows)]), ...(this.anchors?.readings ?? [])];
-  }
-
-  /** The number of waiting calls, the bytes of their bodies, and the number of paused connections. */
-  get queued(): Queued {
-    return this.#sequencer.batcher.queued;
   }
 
   /** Counts the approvals that wait for a person now. */

@@ -141,11 +141,12 @@ export class Service {
     const { contract, mode } = this.root.policy;
     const open = [...(this.tenants?.open.values() ?? [])].map(({ source }) => source.gate);
     const gates = [this.root, ...open];
+    const queued = gates.map(({ admission }) => admission.queued);
     return {
       queue: {
-        calls: sum(gates.map(({ queued }) => queued.calls)),
-        bytes: sum(gates.map(({ queued }) => queued.bytes)),
-        paused: sum(gates.map(({ queued }) => queued.paused)),
+        calls: sum(queued.map(({ calls }) => calls)),
+        bytes: sum(queued.map(({ bytes }) => bytes)),
+        paused: sum(queued.map(({ paused }) => paused)),
       },
       rows: sum(gates.map(({ rows }) => rows)),
       inForce: { contract, mode },

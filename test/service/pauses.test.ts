@@ -1,0 +1,202 @@
+/**
+ * Goal: many clients that wait for each answer are answered and not refused, and what they send fills no memory: the gate
+ * reads the next request of a connection when it can decide it. A call that would wait too long is refused, and only
+ * that. Method: a gate in this process whose batches go on when the test says so, and raw connections. Controls: a gate
+ * that pauses no connection, and one that pauses all.
+ */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import type { Gate } from "../../packages/svc-gate/src/gate/service/gate.ts";
+import { limits } from "../../packages/svc-gate/src/wire/mod.ts";
+import { control } from "../support/controls/control.ts";
+import { ask, atEnd, hold, key, post, send, startGate, submit, type Running } from "../support/gate.ts";
+import { fill, type Line } from "../support/lines.ts";
+
+const closing = post('{"tool_name":"note.add","tool_input":{}}');
+/** A call on a connection that stays open. */
+const call = closing.replace("Connection: close\r\n", "");
+const count = 3 * limits.quickBatchCallsMax;
+
+/** Makes each batch wait for the ledger until the test lets it go on. */
+function stepping(gate: Running, t: TestContext): { readonly next: () => Promise<void>; readonly all: () => void } {
+  const held: (() => void)[] = [];
+  let isFree = false;
+  const begin = gate.ledger.begin.bind(gate.ledger);
+  t.mock.method(gate.ledger, "begin", async () => {
+    if (!isFree) await new Promise<void>((resolve) => held.push(resolve));
+    return begin();
+  });
+  const next = async (): Promise<void> => {
+    await becomes(() => held.length > 0);
+    held.shift()?.();
+  };
+  const all = (): void => {
+    isFree = true;
+    for (const release of held.splice(0)) release();
+  };
+  return { next, all };
+}
+
+/** The test holds a batch for longer than a batch takes, and no call is refused for that. */
+function stopClock(t: TestContext): void {
+  const at = performance.now();
+  t.mock.method(performance, "now", () => at);
+}
+
+async function becomes(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 2));
+}
+
+interface Crowd {
+  readonly gate: Running;
+  readonly lines: readonly Line[];
+  /** Those that have an answer, and have sent a second call. */
+  readonly answered: readonly Line[];
+  readonly batches: ReturnType<typeof stepping>;
+  /** Of a key that reads metrics. */
+  readonly authorization: string;
+}
+
+/** Sends a call on each connection, and again on each that the first batch has answered. */
+async function crowd(t: TestContext, pause?: Gate["admission"]["pause"]): Promise<Crowd> {
+  const gate = await startGate(t);
+  const authorization = `Bearer ${await keyFor(gate, '{"name":"prometheus","scopes":["metrics"]}')}`;
+  stopClock(t);
+  if (pause !== undefined) t.mock.method(gate.gate.admission, "pause", pause);
+  const batches = stepping(gate, t);
+  atEnd(t, batches.all);
+  const lines = await fill(t, { port: gate.port, count, bytes: call });
+  await becomes(() => gate.gate.admission.queued.calls === count);
+  await batches.next();
+  const isAnswered = ({ text }: Line): boolean => text.startsWith("HTTP/1.1 200");
+  await becomes(() => lines.filter(isAnswered).length === limits.quickBatchCallsMax);
+  const answered = lines.filter(isAnswered);
+  for (const line of answered) {
+    line.text = "";
+    line.socket.write(call);
+  }
+  // What is written is read in the next turn of the event loop, unless it is paused.
+  for (let n = 0; n < 3; n += 1) assert.equal((await ask(gate, "/health")).status, 200);
+  return { gate, lines, answered, batches, authorization };
+}
+
+async function keyFor(gate: Running, body: string): Promise<string> {
+  const operator = JSON.parse(readFileSync(join(gate.folder, "data", "operator.json"), "utf8")) as {
+    readonly key: string;
+  };
+  const headers = { "content-type": "application/json", authorization: `Bearer ${operator.key}` };
+  return (await ask(gate, "/admin/keys", { method: "POST", headers, body })).json.key;
+}
+
+async function statuses(lines: readonly Line[]): Promise<readonly (number | undefined)[]> {
+  return [...new Set(await Promise.all(lines.map((line) => line.status())))];
+}
+
+suite("connections of a key with many undecided calls", () => {
+  test("their next calls are not read before there is room, and all are answered", async (t) => {
+    const { gate, lines, answered, batches, authorization } = await crowd(t);
+    assert.deepEqual(
+      [gate.gate.admission.queued.calls, gate.gate.admission.queued.paused],
+      [count - answered.length, answered.length],
+      "nothing more is read",
+    );
+    const rows = gate.ledger.head.seq;
+    const metrics = await ask(gate, "/metrics", { headers: { authorization } });
+    assert.match(metrics.text, /^svc_gate_paused_connections 128$/m);
+    batches.all();
+    assert.deepEqual(await statuses(lines), [200]);
+    assert.equal(gate.ledger.head.seq, rows + count);
+    assert.equal(gate.gate.admission.queued.paused, 0);
+  });
+
+  control("positive control: a gate that pauses no connection reads everything", async (t) => {
+    const { gate, batches } = await crowd(t, () => false);
+    assert.equal(gate.gate.admission.queued.calls, count);
+    batches.all();
+  });
+
+  test("a stop reads them: each call is answered, or refused because the gate stops", async (t) => {
+    const { gate, lines, answered, batches } = await crowd(t);
+    const stopped = gate.stop();
+    assert.deepEqual(await statuses(answered), [503]);
+    assert.match(answered[0]?.text ?? "", /"code":"stopping"/);
+    batches.all();
+    assert.deepEqual(await statuses(lines.filter((line) => !answered.includes(line))), [200]);
+    await stopped;
+  });
+
+  control("positive control: connections that are never read again are noticed at a stop", async (t) => {
+    const { gate, answered, batches } = await crowd(t, () => true);
+    batches.all();
+    await gate.stop();
+    assert.deepEqual(await statuses(answered), [undefined]);
+  });
+
+  test("a connection that carries the calls of several keys is not paused", async (t) => {
+    const gate = await startGate(t);
+    stopClock(t);
+    const other = call.replace(key, await keyFor(gate, '{"name":"other","scopes":["check"]}'));
+    const [proxy] = await fill(t, { port: gate.port, count: 1, bytes: "" });
+    assert.equal(await proxy?.ask(other), 200);
+    const batches = stepping(gate, t);
+    atEnd(t, batches.all);
+    const before = proxy?.ask(call);
+    await becomes(() => gate.gate.admission.queued.calls === 1);
+    const lines = await fill(t, { port: gate.port, count, bytes: call });
+    await becomes(() => gate.gate.admission.queued.calls === count + 1);
+    await batches.next();
+    assert.equal(await before, 200);
+    await becomes(() => gate.gate.admission.queued.paused === limits.quickBatchCallsMax - 1);
+    const { calls } = gate.gate.admission.queued;
+    const after = proxy?.ask(call);
+    await becomes(() => gate.gate.admission.queued.calls === calls + 1);
+    batches.all();
+    assert.equal(await after, 200);
+    assert.deepEqual(await statuses(lines), [200]);
+  });
+});
+
+suite("a store that is slow", () => {
+  test("calls are refused from a wait of SVC_QUEUE_MS on, and not before; admitted calls are answered", async (t) => {
+    const gate = await startGate(t, { env: { SVC_QUEUE_MS: "700" } });
+    let at = performance.now();
+    t.mock.method(performance, "now", () => at);
+    const release = hold(gate, t);
+    const admitted = Array.from({ length: 2 * limits.queueCallsMin }, () => submit(gate, 0));
+    await release.begun;
+    at += 700;
+    admitted.push(submit(gate, 0));
+    at += 1;
+    const refused = await send(gate, closing);
+    assert.equal(refused.status, 503);
+    assert.match(refused.body, /"code":"queue-full".*another would wait longer than SVC_QUEUE_MS/);
+    admitted.push(submit(gate, 0, "another"));
+    release.go();
+    assert.ok((await Promise.all(admitted)).every(({ ok }) => ok));
+    assert.equal((await send(gate, closing)).status, 200, "nothing waits any more");
+  });
+
+  for (const isSlow of [true, false])
+    test(`after a ${isSlow ? "slow" : "quick"} full batch the next one takes ${isSlow ? "512" : "128"} calls`, async (t) => {
+      const gate = await startGate(t);
+      const begin = gate.ledger.begin.bind(gate.ledger);
+      let at = performance.now();
+      t.mock.method(performance, "now", () => (at += 0.01));
+      const begun = t.mock.method(gate.ledger, "begin", async () => {
+        const transaction = await begin();
+        const commit = transaction.commit.bind(transaction);
+        t.mock.method(transaction, "commit", async (...args: Parameters<typeof commit>) => {
+          if (isSlow) at += 100;
+          return commit(...args);
+        });
+        return transaction;
+      });
+      const burst = (calls: number): Promise<unknown> =>
+        Promise.all(Array.from({ length: calls }, () => submit(gate, 0)));
+      await burst(limits.quickBatchCallsMax);
+      await burst(limits.batchCallsMax);
+      assert.equal(begun.mock.callCount(), isSlow ? 2 : 1 + limits.batchCallsMax / limits.quickBatchCallsMax);
+    });
+});
