@@ -44,6 +44,7 @@ const timings: CheckTimings = {
   parse: 101,
   prepare: 103,
   queue: 106,
+  looked: 106,
   decide: 110,
   commit: 115,
   answer: 121,

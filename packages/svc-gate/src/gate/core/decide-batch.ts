@@ -90,6 +90,7 @@ export async function decideBatch(
   // Both are awaited together, so that no failure of one is left unhandled while the other runs.
   if (transaction.hasApprovals) await Promise.all([looked, judging.open(planned)]);
   else await looked;
+  const lookedAt = performance.now();
   const ahead = transaction.head.seq - first; // A row before the checks ends approvals whose time is over.
   const decisions = planned.map((call, index) => decideCall(judging, call, index, options));
   if (planned.some(isIdentified)) recordAnswers(timed, planned, decisions, first + ahead + 1);
@@ -100,6 +101,7 @@ export async function decideBatch(
   options.observer?.flushed(planned.length, committed - decided);
   for (const each of timings) {
     each.queue = begun;
+    each.looked = lookedAt;
     each.decide = decided;
     each.commit = committed;
   }

@@ -136,9 +136,7 @@ export class Sequencer {
       ? await this.#decideAll(timed, calls, planned)
       : await this.#decideOnce(timed, calls, planned);
     for (const [index, { settle }] of calls.entries()) settle(settled[index] as Result<SettledCheck, Refusal>);
-    const { queue, decide, commit } = first.submission.timings;
-    const quickBatchMs = ((decide - queue) / calls.length) * limits.quickBatchCallsMax;
-    return commit - decide > slowStore * quickBatchMs;
+    return isStoreSlow(first.submission.timings, calls.length);
   }
 
   async #decideAll(
@@ -178,8 +176,11 @@ export class Sequencer {
   }
 }
 
-/** A store is slow if it takes so many times as long as the decisions of a small batch. Then larger batches are worth it. */
-const slowStore = 8;
+/** Would the batch have taken most of its time for the store even if it had been small? Then larger batches are worth it. */
+function isStoreSlow({ queue, looked, decide, commit }: CheckTimings, calls: number): boolean {
+  const quickMs = ((decide - looked) / calls) * limits.quickBatchCallsMax;
+  return looked - queue + (commit - decide) > 8 * quickMs;
+}
 
 /** Refuses calls whose keys do not cover their tools. */
 function refuseTools(calls: readonly WaitingCheck[], { policySet }: ActivePolicy): void {

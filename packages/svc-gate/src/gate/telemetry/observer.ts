@@ -15,6 +15,8 @@ export interface CheckTimings {
   parse: number;
   prepare: number;
   queue: number;
+  /** In the stage `decide`: when the store had read what the decisions need. */
+  looked: number;
   decide: number;
   commit: number;
   answer: number;
@@ -23,7 +25,7 @@ export interface CheckTimings {
 /** Begins the timings of a check whose body has arrived. */
 export function beginTimings(): CheckTimings {
   const began = performance.now();
-  return { began, parse: began, prepare: 0, queue: 0, decide: 0, commit: 0, answer: 0 };
+  return { began, parse: began, prepare: 0, queue: 0, looked: 0, decide: 0, commit: 0, answer: 0 };
 }
 
 /** The public part of an answered check, without its arguments. */
