@@ -267,7 +267,7 @@ class Pair {
     const target = { rows: [[seq, seq]] as const };
     const erased = await this.gate.erase({ target, parts: [step.part], reason: "a person asked" }, "ada");
     if (!erased.ok) return `the gate refused to erase: ${erased.problem.detail}`;
-    this.#model.erase(of, this.#now);
+    this.#model.erase(of, this.#now, step.part);
     this.#count("erase");
     return undefined;
   }

@@ -68,12 +68,14 @@ type Event =
     }
   | { readonly kind: "cancel"; readonly at: number; readonly of: number }
   | { readonly kind: "expire"; readonly at: number; readonly of: number }
-  | { readonly kind: "erase"; readonly at: number; readonly of: number };
+  | { readonly kind: "erase"; readonly at: number; readonly of: number; readonly part: string };
 
 /** What an approval is, as its events say. */
 interface State {
   readonly check: Check;
   readonly opening: Opening;
+  /** Null also after its call was erased. */
+  session: string | null;
   status: Status;
   useBy: number | null;
   votes: string[];
@@ -142,7 +144,9 @@ export class ApprovalsModel {
     for (const event of this.#events) {
       if (event.kind === "check") this.#follow(states, event);
       else if (event.kind === "erase") {
-        if (states.get(event.of)?.status !== "denied") states.delete(event.of);
+        const state = states.get(event.of);
+        if (state?.status !== "denied") states.delete(event.of);
+        else if (event.part === "call") state.session = null;
       } else {
         const state = states.get(event.of);
         if (state === undefined) continue;
@@ -174,6 +178,7 @@ export class ApprovalsModel {
     states.set(n, {
       check,
       opening,
+      session: check.call.session,
       status: "pending",
       useBy: null,
       votes: [],
@@ -424,7 +429,7 @@ export class ApprovalsModel {
     if ("person" in by) {
       if (this.voters.get(by.person)?.isActive !== true) return { code: "not-an-approver" };
       if (!this.#mayDecide(by.person, state)) return { code: "not-an-approver" };
-    } else if (by.session !== state.check.call.session) return { code: "not-found" };
+    } else if (by.session !== state.session) return { code: "not-found" };
     if (state.status === "cancelled") return this.#decided(of, false);
     if (!isOpen(state) || isDue(state, at)) return { code: "approval-closed" };
     this.#events.push({ kind: "cancel", at, of });
@@ -432,8 +437,8 @@ export class ApprovalsModel {
   }
 
   /** Erases a part of the row of a check. */
-  erase(of: number, at: number): void {
-    this.#events.push({ kind: "erase", at, of });
+  erase(of: number, at: number, part: string): void {
+    this.#events.push({ kind: "erase", at, of, part });
   }
 }
 
