@@ -133,6 +133,12 @@ const atLimit: Readonly<Record<keyof typeof limits, (gate: Running, over: 0 | 1,
       return begin.mock.callCount() === 1 ? undefined : begin.mock.callCount();
     },
     batchCallsMax: async (_gate, over) => leftBySlowBatch(limits.batchCallsMax + over),
+    batchBytesMax: async (gate, over, t) => {
+      const begin = t.mock.method(gate.ledger, "begin");
+      const half = limits.batchBytesMax / 2;
+      await Promise.all([submit(gate, half), submit(gate, half + over)]);
+      return begin.mock.callCount() === 1 ? undefined : begin.mock.callCount();
+    },
     batchEventsMax: async (_gate, over, t) => {
       const gate = await startGate(t, { contracts: { "bag.yaml": bag } });
       const begin = t.mock.method(gate.ledger, "begin");
@@ -261,7 +267,14 @@ test(
     const shared = await startGate(t);
     const slow = ["bodyTimeoutMs", "answerTimeoutMs"];
     // Count the calls in the queue, because a gate that knows its pace also bounds the queue in time.
-    const alone = [...slow, "receiptsLimitDefault", "queueCallsMax", "queueBytesMax", "quickBatchCallsMax"];
+    const alone = [
+      ...slow,
+      "receiptsLimitDefault",
+      "queueCallsMax",
+      "queueBytesMax",
+      "quickBatchCallsMax",
+      "batchBytesMax",
+    ];
     const waiting: Promise<void>[] = [];
     const names = Object.keys(limits) as (keyof typeof limits)[];
     for (const name of names.toSorted((a) => (slow.includes(a) ? -1 : 0))) {

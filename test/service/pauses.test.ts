@@ -41,12 +41,16 @@ function stepping(gate: Running, t: TestContext): { readonly next: () => Promise
 
 /** The test holds a batch for longer than a batch takes, and no call is refused for that. */
 function stopClock(t: TestContext): void {
-  const at = performance.now();
+  const at = Math.ceil(performance.now());
   t.mock.method(performance, "now", () => at);
 }
 
 async function becomes(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 2));
+  const until = Date.now() + 60_000;
+  while (!isSo()) {
+    assert.ok(Date.now() < until, `not so after a minute: ${isSo}`);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
 }
 
 interface Crowd {
@@ -113,17 +117,16 @@ suite("connections of a key with many undecided calls", () => {
 
   control("positive control: a gate that pauses no connection reads everything", async (t) => {
     const { gate, batches } = await crowd(t, () => false);
-    assert.equal(gate.gate.admission.queued.calls, count);
+    await becomes(() => gate.gate.admission.queued.calls === count);
     batches.all();
   });
 
-  test("a stop reads them: each call is answered, or refused because the gate stops", async (t) => {
-    const { gate, lines, answered, batches } = await crowd(t);
+  test("a stop reads them, and all are answered", async (t) => {
+    const { gate, lines, batches } = await crowd(t);
     const stopped = gate.stop();
-    assert.deepEqual(await statuses(answered), [503]);
-    assert.match(answered[0]?.text ?? "", /"code":"stopping"/);
+    await becomes(() => gate.gate.admission.queued.calls === count);
     batches.all();
-    assert.deepEqual(await statuses(lines.filter((line) => !answered.includes(line))), [200]);
+    assert.deepEqual(await statuses(lines), [200]);
     await stopped;
   });
 
@@ -161,7 +164,7 @@ suite("connections of a key with many undecided calls", () => {
 suite("a store that is slow", () => {
   test("calls are refused from a wait of SVC_QUEUE_MS on, and not before; admitted calls are answered", async (t) => {
     const gate = await startGate(t, { env: { SVC_QUEUE_MS: "700" } });
-    let at = performance.now();
+    let at = Math.ceil(performance.now());
     t.mock.method(performance, "now", () => at);
     const release = hold(gate, t);
     const admitted = Array.from({ length: 2 * limits.queueCallsMin }, () => submit(gate, 0));

@@ -28,7 +28,7 @@ export function queuedWhileStuck(calls: number): number | undefined {
 export function leftBySlowBatch(calls: number): number | undefined {
   const queue = new AdmissionQueue<QueuedCall>(new Budget());
   for (let n = 0; n < limits.quickBatchCallsMax; n += 1) queue.enqueue(call);
-  queue.release(queue.takeBatch(), true);
+  queue.release(queue.takeBatch(), { decideMs: 1, storeMs: 100 });
   for (let n = 0; n < calls; n += 1) queue.enqueue(call);
   queue.takeBatch();
   return queue.waiting || undefined;

@@ -33,11 +33,11 @@ export const limits = {
   pipelinedMax: 32,
   /** Headers contain one key and little else. */
   headerBytesMax: 16_384,
-  /** Calls that wait for a verdict: bounds their memory. A default gate has fewer connections. */
+  /** Calls that wait for a verdict: bounds their memory, where each has more than its body. */
   queueCallsMax: 10_000,
   /** The bodies of waiting calls, over all tenants of a process: bounds memory whatever the callers send. */
   queueBytesMax: 33_554_432,
-  /** This many calls always fit in the queue: they share one batch, however long it takes. */
+  /** A call with fewer before it is never refused for its wait: they share one batch, however long that takes. */
   queueCallsMin: 64,
   /** Refusals sent per second. A refusal costs as much as an answer; this many take a twentieth of the time. */
   refusalsPerSecond: 500,
@@ -54,6 +54,8 @@ export const limits = {
   batchCallsMax: 512,
   /** Counter values read and updated by the calls of one batch: bounds its time if many calls remember many values. */
   batchEventsMax: 4096,
+  /** The bodies of one batch: a call of 256 KiB takes as long as 50 small ones, and a key with small ones waits for it. */
+  batchBytesMax: 2_097_152,
   /** How long an exact repeat of a check gets the recorded answer: longer than any client retries a lost answer. */
   repeatWithinMs: 600_000,
   /** How long one request may wait for a decision: below the time after which most clients and proxies give up. */

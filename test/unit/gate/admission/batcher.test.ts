@@ -42,7 +42,7 @@ function rigOf(ends: readonly ("after" | "before" | "done" | "fault")[], batchMa
       const calls = take(() => (seen += 1) <= batchMax);
       await setImmediate();
       if (end === "done") log.push(calls.map(({ name }) => name).join("+"));
-      return false;
+      return undefined;
     },
   });
   const submit = (name: string): void => {

@@ -1,6 +1,6 @@
-import { setTimeout } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as after } from "node:timers/promises";
 import { bad, refuse, type Refusal, type Result } from "../../wire/mod.ts";
-import { AdmissionQueue, resumeMs, type Budget, type QueuedCall } from "./queue.ts";
+import { AdmissionQueue, type BatchTimes, type Budget, type QueuedCall } from "./queue.ts";
 
 /** Work inside a transaction: it ends the transaction. */
 export type Work<Transaction> = (transaction: Transaction) => Promise<void>;
@@ -25,16 +25,16 @@ export interface BatcherOptions<Call extends WaitingCall, Transaction> {
   /**
    * Takes the calls of one batch with `take`, then decides and answers them.
    *
-   * @returns true if they mostly waited for the store
+   * @returns how long that took; undefined if no call was decided
    */
-  readonly decide: (transaction: Transaction, take: TakeCalls<Call>) => Promise<boolean>;
+  readonly decide: (transaction: Transaction, take: TakeCalls<Call>) => Promise<BatchTimes | undefined>;
 }
 
 /** Takes the next calls in their order, up to the first that does not fit. */
 export type TakeCalls<Call> = (fits: (call: Call) => boolean) => readonly Call[];
 
 /** What callers may know of a batcher, and ask of it. */
-export type Admission = Pick<Batcher<never, never>, "pause" | "queued" | "refusalFor">;
+export type Admission = Pick<Batcher<never, never>, "endPauses" | "pause" | "queued" | "refusalFor">;
 
 interface WaitingWork<Transaction> {
   readonly work: Work<Transaction>;
@@ -94,7 +94,7 @@ export class Batcher<Call extends WaitingCall, Transaction> {
   refusalFor(keyName: string, bytes: number): Refusal | undefined {
     if (this.#stopping) return stopping;
     if (this.#queue.hasRoom(keyName, bytes)) return undefined;
-    const sentence = `${this.#queue.waiting} calls wait, so another would wait longer than SVC_QUEUE_MS, or their memory is full`;
+    const sentence = `${this.#queue.waiting} calls wait: another would wait longer than SVC_QUEUE_MS, or find no memory`;
     return refuse("queue-full", `${sentence}; nothing was decided, ask again in a moment`);
   }
 
@@ -118,10 +118,20 @@ export class Batcher<Call extends WaitingCall, Transaction> {
     return !this.#running;
   }
 
-  /** Takes no more calls, and resolves when all waiting calls are answered, and the requests of paused connections are read. */
+  /**
+   * Pauses no connection from now on.
+   *
+   * @returns what waits until the requests of those that were paused are read; undefined if none was
+   */
+  endPauses(): Promise<void> | undefined {
+    return this.#queue.endPauses() ? after(readMs).then(() => nextTurn()) : undefined;
+  }
+
+  /** Takes no more calls but those of paused connections, and resolves when all waiting calls are answered. */
   async drain(): Promise<void> {
+    const reading = this.endPauses();
+    if (reading !== undefined) await reading;
     this.#stopping = true;
-    if (this.#queue.endPauses()) await setTimeout(resumeMs);
     if (this.#running) await Promise.race([this.failed, new Promise<void>((resolve) => this.#onIdle.push(resolve))]);
   }
 
@@ -139,7 +149,7 @@ export class Batcher<Call extends WaitingCall, Transaction> {
       else {
         const done = await this.#options.transact(next.work, next.anyClock);
         this.#works.shift();
-        this.#queue.release([], false);
+        this.#queue.release([]);
         next.settle(done);
       }
     }
@@ -155,18 +165,24 @@ export class Batcher<Call extends WaitingCall, Transaction> {
 
   async #decideNext(): Promise<void> {
     let taken: readonly Call[] | undefined;
-    let isStoreSlow = false;
+    let times: BatchTimes | undefined;
+    const since = performance.now();
     const take: TakeCalls<Call> = (fits) => {
       taken = this.#queue.takeBatch(fits);
       return taken;
     };
     const done = await this.#options.transact(async (transaction) => {
-      isStoreSlow = await this.#options.decide(transaction, take);
+      const beginMs = performance.now() - since;
+      const found = await this.#options.decide(transaction, take);
+      times = found && { ...found, storeMs: found.storeMs + beginMs };
     }, false);
     taken ??= this.#queue.takeBatch();
-    this.#queue.release(taken, isStoreSlow);
+    this.#queue.release(taken, times);
     if (!done.ok) for (const { settle } of taken) settle(done);
   }
 }
+
+/** The event loop reads what a connection has received in its next turn. */
+const readMs = 5;
 
 const stopping = refuse("stopping", "the gate is stopping; ask again in a moment");

@@ -9,6 +9,18 @@ export interface QueuedCall {
   readonly bytes: number;
 }
 
+/** How long a batch took for its decisions, and how long it waited for the store. */
+export interface BatchTimes {
+  readonly decideMs: number;
+  readonly storeMs: number;
+}
+
+interface Paused {
+  readonly at: number;
+  /** Reads its next request. */
+  readonly resume: () => void;
+}
+
 /** What a key has in the queue. */
 interface KeyQueue<Call> {
   readonly name: string;
@@ -18,8 +30,11 @@ interface KeyQueue<Call> {
   /** The number of calls that wait or are being decided. */
   undecided: number;
   bytes: number;
-  /** Reads the next request of each of its paused connections, in the order of their answers. */
-  readonly paused: (() => void)[];
+  /** The last batch that had calls of it, and how many; infinitely many if those were its last. */
+  batch: number;
+  part: number;
+  /** Its paused connections, in the order of their answers. */
+  readonly paused: Paused[];
 }
 
 /** The bounds of waiting, over all queues of the process. */
@@ -60,10 +75,16 @@ export class AdmissionQueue<Call extends QueuedCall> {
   #waiting = 0;
   #undecided = 0;
   #bytes = 0;
+  /** The number of batches so far. */
+  #batch = 0;
+  /** The last one of them that left calls, or had as many as a batch may have. */
+  #fullBatch = 0;
   /** The most calls of the next batch. */
   #batchMax: number = limits.quickBatchCallsMax;
   #paused = 0;
   #resuming: NodeJS.Timeout | undefined;
+  /** How often in a row nothing was undecided when paused connections were looked at. */
+  #idleLooks = 0;
   #isEnding = false;
 
   /** @param now a monotonic clock in milliseconds */
@@ -105,18 +126,19 @@ export class AdmissionQueue<Call extends QueuedCall> {
   }
 
   /**
-   * Estimates how long the next call of a key waits for its answer. Its place in each batch is what the others leave, or an
-   * equal share if that is more.
+   * Estimates how long the next call of a key waits for its answer. If the last batch was full and has left calls of the key,
+   * the next ones have as many of them; else the other keys have one call before each of its own.
    *
    * @param own the calls of its key before it, also those that paused connections may have sent
-   * @param more batches that it lets go first
+   * @param more the number of batches that go first
    */
   #waitMs(key: KeyQueue<Call> | undefined, own: number, more = 0): number {
     const keys = this.#keys.size + (key === undefined ? 1 : 0);
-    if (own * keys < limits.queueCallsMin) return 0;
-    const others = this.#undecided + this.#paused - (key?.undecided ?? 0) - (key?.paused.length ?? 0);
-    const inBatch = Math.max(this.#batchMax / keys, this.#batchMax - others);
-    return this.#pace.waitMs(Math.floor(own / inBatch) + 1 + more, this.#now());
+    const before = Math.min(this.#waiting + this.#paused, own * keys + keys - 1);
+    if (before < limits.queueCallsMin) return 0;
+    const part = key !== undefined && key.batch === this.#fullBatch ? key.part : Infinity;
+    const batches = part === Infinity ? before / this.#batchMax : own / part;
+    return this.#pace.waitMs(Math.floor(batches) + 1 + more, this.#now());
   }
 
   /** Adds a call. Call `hasRoom` first. */
@@ -130,6 +152,7 @@ export class AdmissionQueue<Call extends QueuedCall> {
     this.#hold(bytes);
     this.#undecided += 1;
     this.#waiting += 1;
+    this.#pace.arrived();
   }
 
   /** Work begins that calls must wait for: a batch, or other work in its place. */
@@ -145,6 +168,7 @@ export class AdmissionQueue<Call extends QueuedCall> {
   takeBatch(fits: (call: Call) => boolean = () => true): readonly Call[] {
     const ring = this.#ring;
     const calls: Call[] = [];
+    this.#batch += 1;
     while (calls.length < this.#batchMax && ring.length > 0) {
       if (this.#turn >= ring.length) this.#turn = 0;
       const key = ring[this.#turn] as KeyQueue<Call>;
@@ -152,11 +176,14 @@ export class AdmissionQueue<Call extends QueuedCall> {
       if (!fits(call)) break;
       calls.push(call);
       key.head += 1;
+      key.part = key.batch === this.#batch ? key.part + 1 : 1;
+      key.batch = this.#batch;
       this.#waiting -= 1;
       if (key.head === key.calls.length) this.#emptied(key);
       else this.#turn += 1;
       if (key.head === takenMax) forgetTaken(key);
     }
+    if (calls.length === this.#batchMax || ring.length > 0) this.#fullBatch = this.#batch;
     return calls;
   }
 
@@ -164,13 +191,15 @@ export class AdmissionQueue<Call extends QueuedCall> {
    * What ran has ended. The calls of a batch are decided or refused: frees their room.
    *
    * @param calls those of the batch; empty if it was other work
-   * @param isStoreSlow true if the batch mostly waited for the store; if it was full, the next ones may be large
+   * @param times of the batch, if any of its calls was decided. If a full one waited for the store most of the time, the next
+   *   ones may be large
    */
-  release(calls: readonly Call[], isStoreSlow: boolean): void {
-    this.#pace.end(this.#now(), calls.length > 0);
-    if (calls.length === 0) return;
-    if (calls.length >= limits.quickBatchCallsMax)
-      this.#batchMax = isStoreSlow ? limits.batchCallsMax : limits.quickBatchCallsMax;
+  release(calls: readonly Call[], times?: BatchTimes): void {
+    if (times !== undefined && calls.length >= limits.quickBatchCallsMax) {
+      const quickMs = (times.decideMs / calls.length) * limits.quickBatchCallsMax;
+      this.#batchMax = times.storeMs > slowStore * quickMs ? limits.batchCallsMax : limits.quickBatchCallsMax;
+    }
+    this.#pace.end(this.#now(), calls.length, this.#batchMax);
     for (const { caller, bytes } of calls) {
       const key = this.#keyOf(caller.keyName);
       key.undecided -= 1;
@@ -194,7 +223,7 @@ export class AdmissionQueue<Call extends QueuedCall> {
     const { undecided, paused } = key;
     const hasRoom = this.#undecided < this.#readMax || undecided < this.#readShare;
     if ((hasRoom && paused.length === 0) || this.#isTooLong(key, paused.length)) return false;
-    paused.push(resume);
+    paused.push({ at: this.#now(), resume });
     this.#paused += 1;
     this.#resumeSoon();
     return true;
@@ -214,7 +243,7 @@ export class AdmissionQueue<Call extends QueuedCall> {
 
   /** How many undecided calls the gate has before it pauses connections. */
   get #readMax(): number {
-    return this.#batchMax * readAhead;
+    return this.#batchMax * (this.#batchMax === limits.batchCallsMax ? slowReadAhead : readAhead);
   }
 
   /** How many of them each key may have. */
@@ -232,18 +261,25 @@ export class AdmissionQueue<Call extends QueuedCall> {
     return this.#waitMs(key, waitingOf(key) + paused, 1) > this.#budget.waitMsMax;
   }
 
+  /**
+   * Reads on from the connections of each key that has less than its share. A key may also have calls that no pause stops, such
+   * as those on new connections, so a pause ends in any case before a call would be refused for its wait.
+   */
   #resume(): void {
     if (this.#paused === 0) return;
+    const isIdle = this.#isEnding || this.#idleLooks > 1;
     const share = this.#readShare;
+    const since = this.#now() - this.#budget.waitMsMax / 2;
     let room = this.#readMax - this.#undecided;
     for (const key of this.#keys.values()) {
       const { paused, undecided } = key;
-      const count = this.#isEnding ? paused.length : Math.max(0, Math.ceil(share) - undecided, room);
+      let count = isIdle ? paused.length : Math.ceil(Math.max(0, share - undecided, room));
+      while (count < paused.length && (paused[count] as Paused).at < since) count += 1;
       const resumed = paused.splice(0, count);
-      while (paused.length > 0 && this.#isTooLong(key, paused.length)) resumed.push(paused.pop() as () => void);
+      while (paused.length > 0 && this.#isTooLong(key, paused.length)) resumed.push(paused.pop() as Paused);
       this.#paused -= resumed.length;
       room -= resumed.length;
-      for (const resume of resumed) resume();
+      for (const { resume } of resumed) resume();
       this.#forgetIdle(key);
     }
   }
@@ -252,6 +288,7 @@ export class AdmissionQueue<Call extends QueuedCall> {
   #resumeSoon(): void {
     this.#resuming ??= setTimeout(() => {
       this.#resuming = undefined;
+      this.#idleLooks = this.#undecided === 0 ? this.#idleLooks + 1 : 0;
       this.#resume();
       if (this.#paused > 0) this.#resumeSoon();
     }, resumeMs).unref();
@@ -269,7 +306,7 @@ export class AdmissionQueue<Call extends QueuedCall> {
 
   #keyOf(name: string): KeyQueue<Call> {
     return this.#keys.getOrInsertComputed(name, () => {
-      return { name, calls: [], head: 0, undecided: 0, bytes: 0, paused: [] };
+      return { name, calls: [], head: 0, undecided: 0, bytes: 0, batch: 0, part: Infinity, paused: [] };
     });
   }
 
@@ -277,6 +314,7 @@ export class AdmissionQueue<Call extends QueuedCall> {
   #emptied(key: KeyQueue<Call>): void {
     key.calls = [];
     key.head = 0;
+    if (key.paused.length === 0) key.part = Infinity;
     this.#ring.splice(this.#turn, 1);
   }
 
@@ -298,6 +336,12 @@ const takenMax = 1024;
  * call of a loop of 1,024 took a fifth more of the processor, because more calls survive the garbage collector.
  */
 const readAhead = 1.25;
+
+/** If the store is slow, the processor is not the limit, and with 1.25 every second batch was half empty. */
+const slowReadAhead = 2;
+
+/** A store is slow if it takes so many times as long as the decisions of a small batch. Then larger batches are worth it. */
+const slowStore = 8;
 
 /** How often paused connections are looked at between batches, in milliseconds. */
 export const resumeMs = 5;

@@ -3,7 +3,7 @@ import { bad, good, limits, quote, refuse, type CheckRequest, type Refusal, type
 import { nobody, type Deciders } from "../approvals/deciders.ts";
 import { endDue } from "../approvals/judged-batch.ts";
 import { Batcher, type TakeCalls, type WaitingCall } from "../admission/batcher.ts";
-import { Budget } from "../admission/queue.ts";
+import { Budget, type BatchTimes } from "../admission/queue.ts";
 import type { CheckTimings } from "../telemetry/observer.ts";
 import { ActiveLedger, type ActiveLedgerOptions, type TimedTransaction } from "../policy/active-ledger.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
@@ -108,10 +108,11 @@ export class Sequencer {
     });
   }
 
-  async #decide(timed: TimedTransaction, take: TakeCalls<WaitingCheck>): Promise<boolean> {
+  async #decide(timed: TimedTransaction, take: TakeCalls<WaitingCheck>): Promise<BatchTimes | undefined> {
     const { policy } = this;
     const planned: PlannedCall[] = [];
     let events = 0;
+    let bytes = 0;
     let wrong: WaitingCheck[] | undefined;
     const taken = take((call) => {
       const { prepared, submission } = call;
@@ -123,20 +124,24 @@ export class Sequencer {
       }
       const next = planCall(current, timed.at);
       events += eventsOf(next);
-      if (planned.length > 0 && events > limits.batchEventsMax) return false;
+      bytes += submission.context.bytes;
+      if (planned.length > 0 && (events > limits.batchEventsMax || bytes > limits.batchBytesMax)) return false;
       planned.push(next);
       return true;
     });
     const calls = wrong === undefined ? taken : taken.filter((call) => wrong?.includes(call) !== true);
     if (wrong !== undefined) refuseTools(wrong, policy);
-    const [first] = calls;
-    if (first === undefined) return timed.transaction.abort().then(() => false);
+    if (calls.length === 0) {
+      await timed.transaction.abort();
+      return undefined;
+    }
     const isPlain = calls.every(({ submission: { request } }) => request.callId === undefined);
     const settled = isPlain
       ? await this.#decideAll(timed, calls, planned)
       : await this.#decideOnce(timed, calls, planned);
     for (const [index, { settle }] of calls.entries()) settle(settled[index] as Result<SettledCheck, Refusal>);
-    return isStoreSlow(first.submission.timings, calls.length);
+    const decided = calls.find(({ submission }) => submission.timings.commit > 0)?.submission.timings;
+    return decided && timesOf(decided);
   }
 
   async #decideAll(
@@ -176,10 +181,8 @@ export class Sequencer {
   }
 }
 
-/** Would the batch have taken most of its time for the store even if it had been small? Then larger batches are worth it. */
-function isStoreSlow({ queue, looked, decide, commit }: CheckTimings, calls: number): boolean {
-  const quickMs = ((decide - looked) / calls) * limits.quickBatchCallsMax;
-  return looked - queue + (commit - decide) > 8 * quickMs;
+function timesOf({ queue, looked, decide, commit }: CheckTimings): BatchTimes {
+  return { decideMs: decide - looked, storeMs: looked - queue + (commit - decide) };
 }
 
 /** Refuses calls whose keys do not cover their tools. */

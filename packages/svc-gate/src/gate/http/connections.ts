@@ -36,7 +36,7 @@ interface Known {
  *
  * At the limit a connection without a valid key is closed, the oldest first. A connection with a key is closed only for
  * one with another key, and only if its own key or tenant has more than an equal share: an idle one first, then one whose
- * request is incomplete or only reads. A connection is never closed while it waits for the answer to a call or a change.
+ * request is incomplete or only reads. A connection is never closed while a call or a change that was read on it waits.
  *
  * The client of a closed connection may try again.
  */

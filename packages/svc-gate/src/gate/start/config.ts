@@ -121,7 +121,7 @@ const entries = {
     variable: "SVC_QUEUE_MS",
     kind: "number",
     fallback: "1000",
-    doc: "a check is refused only if it would wait longer than this, in milliseconds, or if the memory for waiting bodies is full",
+    doc: "a check is refused only if it would wait longer than this, in milliseconds, or if the memory for waiting calls is full",
     read: countFrom(1),
   } as Entry<number>,
   refusedInputMax: {
