@@ -5,13 +5,27 @@
  * that pauses no connection, and one that pauses all.
  */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
+import { AdmissionQueue } from "../../packages/svc-gate/src/gate/admission/queue.ts";
 import type { Gate } from "../../packages/svc-gate/src/gate/service/gate.ts";
+import { Service } from "../../packages/svc-gate/src/gate/service/service.ts";
 import { limits } from "../../packages/svc-gate/src/wire/mod.ts";
 import { control } from "../support/controls/control.ts";
-import { ask, atEnd, hold, key, post, send, startGate, submit, type Running } from "../support/gate.ts";
+import {
+  ask,
+  atEnd,
+  hold,
+  key,
+  post,
+  send,
+  startGate,
+  submit,
+  temporaryFolder,
+  writeContracts,
+  type Running,
+} from "../support/gate.ts";
 import { fill, type Line } from "../support/lines.ts";
 
 const closing = post('{"tool_name":"note.add","tool_input":{}}');
@@ -48,7 +62,7 @@ function stopClock(t: TestContext): void {
 async function becomes(isSo: () => boolean): Promise<void> {
   const until = Date.now() + 60_000;
   while (!isSo()) {
-    assert.ok(Date.now() < until, `not so after a minute: ${isSo}`);
+    assert.ok(Date.now() < until, `not so after a minute: ${String(isSo)}`);
     await new Promise((resolve) => setTimeout(resolve, 2));
   }
 }
@@ -159,6 +173,39 @@ suite("connections of a key with many undecided calls", () => {
     assert.equal(await after, 200);
     assert.deepEqual(await statuses(lines), [200]);
   });
+});
+
+/** Pauses a connection at a tenant, sends a call on it and stops the gate; returns the status of its answer. */
+async function askedAtStop(t: TestContext): Promise<number | undefined> {
+  const folder = temporaryFolder(t);
+  writeContracts(folder, {});
+  const tenants = join(folder, "tenants.yaml");
+  writeFileSync(tenants, "tenants:\n  acme: { mandate: mandate.yaml }\n");
+  const gate = await startGate(t, { folder, flags: { tenants } });
+  const own = await keyFor(gate, '{"name":"acme","tenant":"acme","scopes":["check"]}');
+  const paused: (() => void)[] = [];
+  t.mock.method(AdmissionQueue.prototype, "pause", (_key: string, resume: () => void) => paused.push(resume) > 0);
+  t.mock.method(AdmissionQueue.prototype, "endPauses", () => {
+    const resumed = paused.splice(0);
+    for (const resume of resumed) resume();
+    return resumed.length > 0;
+  });
+  const [line] = await fill(t, { port: gate.port, count: 1, bytes: "" });
+  const ofTenant = call.replace("/check", "/t/acme/check").replace(key, own);
+  assert.equal(await line?.ask(ofTenant), 200);
+  await becomes(() => paused.length === 1);
+  const status = line?.ask(ofTenant);
+  await gate.stop();
+  return status;
+}
+
+test("a stop also reads the paused connections of tenants", async (t) => {
+  assert.equal(await askedAtStop(t), 200);
+});
+
+control("positive control: a stop that only ends the pauses of the root is noticed", async (t) => {
+  t.mock.method(Service.prototype, "drain", async () => undefined);
+  assert.equal(await askedAtStop(t), undefined);
 });
 
 suite("a store that is slow", () => {

@@ -143,14 +143,12 @@ export class ApprovalsModel {
     const states = new Map<number, State>();
     for (const event of this.#events) {
       if (event.kind === "check") this.#follow(states, event);
-      else if (event.kind === "erase") {
-        const state = states.get(event.of);
-        if (state?.status !== "denied") states.delete(event.of);
-        else if (event.part === "call") state.session = null;
-      } else {
+      else {
         const state = states.get(event.of);
         if (state === undefined) continue;
         if (event.kind === "cancel") state.status = "cancelled";
+        else if (event.kind === "erase" && state.status !== "denied") states.delete(event.of);
+        else if (event.kind === "erase") state.session = event.part === "call" ? null : state.session;
         else if (event.kind === "expire") state.status = "expired";
         else if (event.decision === "deny") {
           state.status = "denied";
@@ -436,7 +434,6 @@ export class ApprovalsModel {
     return this.#decided(of, true);
   }
 
-  /** Erases a part of the row of a check. */
   erase(of: number, at: number, part: string): void {
     this.#events.push({ kind: "erase", at, of, part });
   }
@@ -492,9 +489,7 @@ function isSame(shown: readonly Cause[], now: readonly Cause[]): boolean {
 
 function isNoRisk({ opening, askings, check }: State, { causes, shown }: Opening, at: number): boolean {
   const { shown: before } = opening;
-  const own = askings.filter(
-    ({ at: then, call }) => call.wallet === check.call.wallet && then > at - 10 * minute,
-  ).length;
+  const own = askings.filter(({ at: on, call }) => call.wallet === check.call.wallet && on > at - 10 * minute).length;
   return causes.every((cause) => {
     if (cause.readsTries && shown.tries - own > before.tries) return false;
     if (cause.pinsTag && shown.tag !== before.tag) return false;

@@ -118,19 +118,14 @@ export class Batcher<Call extends WaitingCall, Transaction> {
     return !this.#running;
   }
 
-  /**
-   * Pauses no connection from now on.
-   *
-   * @returns what waits until the requests of those that were paused are read; undefined if none was
-   */
-  endPauses(): Promise<void> | undefined {
-    return this.#queue.endPauses() ? after(readMs).then(() => nextTurn()) : undefined;
+  /** Pauses no connection from now on, and resolves when the requests of those that were paused are read. */
+  async endPauses(): Promise<void> {
+    if (this.#queue.endPauses()) await haveBeenRead();
   }
 
   /** Takes no more calls but those of paused connections, and resolves when all waiting calls are answered. */
   async drain(): Promise<void> {
-    const reading = this.endPauses();
-    if (reading !== undefined) await reading;
+    if (this.#queue.endPauses()) await haveBeenRead();
     this.#stopping = true;
     if (this.#running) await Promise.race([this.failed, new Promise<void>((resolve) => this.#onIdle.push(resolve))]);
   }
@@ -182,7 +177,10 @@ export class Batcher<Call extends WaitingCall, Transaction> {
   }
 }
 
-/** The event loop reads what a connection has received in its next turn. */
-const readMs = 5;
+/** Resolves when the event loop has read what connections have received. */
+async function haveBeenRead(): Promise<void> {
+  await after(5);
+  await nextTurn();
+}
 
 const stopping = refuse("stopping", "the gate is stopping; ask again in a moment");

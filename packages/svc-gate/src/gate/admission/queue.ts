@@ -82,7 +82,7 @@ export class AdmissionQueue<Call extends QueuedCall> {
   /** The most calls of the next batch. */
   #batchMax: number = limits.quickBatchCallsMax;
   #paused = 0;
-  #resuming: NodeJS.Timeout | undefined;
+  #willResume = false;
   /** How often in a row nothing was undecided when paused connections were looked at. */
   #idleLooks = 0;
   #isEnding = false;
@@ -191,11 +191,11 @@ export class AdmissionQueue<Call extends QueuedCall> {
    * What ran has ended. The calls of a batch are decided or refused: frees their room.
    *
    * @param calls those of the batch; empty if it was other work
-   * @param times of the batch, if any of its calls was decided. If a full one waited for the store most of the time, the next
-   *   ones may be large
+   * @param times of the batch, if any of its calls was decided. If it waited for the store most of the time, the next one may be
+   *   large
    */
   release(calls: readonly Call[], times?: BatchTimes): void {
-    if (times !== undefined && calls.length >= limits.quickBatchCallsMax) {
+    if (times !== undefined) {
       const quickMs = (times.decideMs / calls.length) * limits.quickBatchCallsMax;
       this.#batchMax = times.storeMs > slowStore * quickMs ? limits.batchCallsMax : limits.quickBatchCallsMax;
     }
@@ -286,8 +286,10 @@ export class AdmissionQueue<Call extends QueuedCall> {
 
   /** A connection that is read may have no request, so its key cannot wait for the end of a batch. */
   #resumeSoon(): void {
-    this.#resuming ??= setTimeout(() => {
-      this.#resuming = undefined;
+    if (this.#willResume) return;
+    this.#willResume = true;
+    setTimeout(() => {
+      this.#willResume = false;
       this.#idleLooks = this.#undecided === 0 ? this.#idleLooks + 1 : 0;
       this.#resume();
       if (this.#paused > 0) this.#resumeSoon();

@@ -160,6 +160,12 @@ export class Service {
     };
   }
 
+  /** Reads the requests of all paused connections; then the root takes no more checks, and answers those that wait. */
+  async drain(): Promise<void> {
+    for (const { source } of this.tenants?.open.values() ?? []) await source.gate.admission.endPauses();
+    await this.root.drain();
+  }
+
   /** Runs an operator's work on the gate of the root (null) or of a tenant. Opens the tenant for it. */
   workOn<Value>(
     tenant: string | null,

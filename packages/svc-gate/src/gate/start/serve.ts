@@ -152,8 +152,7 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
       failed: root.gate.failed,
       reload: (by) => service.reloadAll(by),
       stop: async () => {
-        await Promise.all([...(tenants?.open.values() ?? [])].map(({ source }) => source.gate.admission.endPauses()));
-        await root.gate.drain();
+        await service.drain();
         const patience = setTimeout(() => server.server.closeAllConnections(), stopPatienceMs);
         await server.close();
         clearTimeout(patience);
