@@ -30,8 +30,9 @@ interface KeyQueue<Call> {
   /** The number of calls that wait or are being decided. */
   undecided: number;
   bytes: number;
-  /** The last batch that had calls of it, and how many; infinitely many if those were its last. */
+  /** The last batch that had calls of it. */
   batch: number;
+  /** How many that batch had; infinitely many if it left none. */
   part: number;
   /** Its paused connections, in the order of their answers. */
   readonly paused: Paused[];
@@ -77,7 +78,7 @@ export class AdmissionQueue<Call extends QueuedCall> {
   #bytes = 0;
   /** The number of batches so far. */
   #batch = 0;
-  /** The last one of them that left calls, or had as many as a batch may have. */
+  /** The last one, if it left calls, or had as many as a batch may have; else 0. */
   #fullBatch = 0;
   /** The most calls of the next batch. */
   #batchMax: number = limits.quickBatchCallsMax;
@@ -108,7 +109,7 @@ export class AdmissionQueue<Call extends QueuedCall> {
     return this.#bytes;
   }
 
-  /** Returns true if the queue has room for another call of this key. The length of the body is enough to know. */
+  /** Returns true if the queue has room for another call of this key. The length of its body is known before the body itself. */
   hasRoom(keyName: string, bytes: number): boolean {
     const key = this.#keys.get(keyName);
     const { held, holders, max, waitMsMax } = this.#budget;
@@ -183,7 +184,7 @@ export class AdmissionQueue<Call extends QueuedCall> {
       else this.#turn += 1;
       if (key.head === takenMax) forgetTaken(key);
     }
-    if (calls.length === this.#batchMax || ring.length > 0) this.#fullBatch = this.#batch;
+    this.#fullBatch = calls.length === this.#batchMax || ring.length > 0 ? this.#batch : 0;
     return calls;
   }
 
