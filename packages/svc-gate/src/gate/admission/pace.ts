@@ -21,7 +21,10 @@ interface Ended {
  */
 export class Pace {
   readonly #lately: Ended[] = [];
-  #batchMs = 0;
+  /** Undefined until somebody asks for it: most batches end while nobody waits. */
+  #batchMs: number | undefined = 0;
+  /** The most calls of the next batch. */
+  #nextMax = Infinity;
   /** The longest batch since the last idle time. */
   #longestMs = 0;
   #runningSince: number | undefined;
@@ -53,11 +56,12 @@ export class Pace {
     if (calls === 0) return;
     if (this.#lately.push({ ms, calls, isCalm: this.#arrived <= 2 * calls }) > rememberedMax) this.#lately.shift();
     this.#longestMs = Math.max(this.#longestMs, ms);
-    this.#batchMs = this.#estimate(nextMax);
+    this.#batchMs = undefined;
+    this.#nextMax = nextMax;
   }
 
-  #estimate(nextMax: number): number {
-    const times = this.#lately.map(({ ms, calls }) => ms * Math.min(1, nextMax / calls));
+  #estimate(): number {
+    const times = this.#lately.map(({ ms, calls }) => ms * Math.min(1, this.#nextMax / calls));
     const last = times.slice(-togetherMin);
     const isCalm = this.#lately.slice(-togetherMin).every((batch) => batch.isCalm);
     const ascending = times.toSorted((a, b) => a - b);
@@ -72,7 +76,7 @@ export class Pace {
    */
   waitMs(batches: number, now: number): number {
     const isIdle = this.#runningSince === undefined && now - this.#endedAt > idleMs;
-    const batchMs = isIdle ? 0 : Math.min(this.#batchMs, this.#longestMs);
+    const batchMs = isIdle ? 0 : Math.min((this.#batchMs ??= this.#estimate()), this.#longestMs);
     const runningMs = now - (this.#runningSince ?? now);
     const restMs = this.#runningSince !== undefined && runningMs < batchMs ? batchMs - runningMs : runningMs;
     return restMs + batches * batchMs;
