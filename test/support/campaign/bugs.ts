@@ -15,9 +15,9 @@ export const planted = {
     { within: "PostgresTransaction.#end.isKept", value: "false" },
     {
       within: "Batcher.#decideNext",
-      find: "this.#queue.release(batch);",
+      find: "this.#queue.release(taken, times);",
       put: `$found
-      const again = (transaction) => this.#options.decide(transaction, (fits) => batch.calls.filter(fits));
+      const again = (transaction) => this.#options.decide(transaction, (fits) => taken.filter(fits));
       if (!done.ok && taken.length > 0 && (await this.#options.transact(again, false)).ok) return;`,
     },
   ],
