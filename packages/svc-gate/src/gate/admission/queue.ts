@@ -308,9 +308,13 @@ export class AdmissionQueue<Call extends QueuedCall> {
   }
 
   #keyOf(name: string): KeyQueue<Call> {
-    return this.#keys.getOrInsertComputed(name, () => {
-      return { name, calls: [], head: 0, undecided: 0, bytes: 0, batch: 0, part: Infinity, paused: [] };
-    });
+    return this.#keys.get(name) ?? this.#newKey(name);
+  }
+
+  #newKey(name: string): KeyQueue<Call> {
+    const key = { name, calls: [], head: 0, undecided: 0, bytes: 0, batch: 0, part: Infinity, paused: [] };
+    this.#keys.set(name, key);
+    return key;
   }
 
   /** Removes the key from the ring; the next key moves to its index. */
