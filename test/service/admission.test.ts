@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { test, type TestContext } from "node:test";
+import { test } from "node:test";
 import { limits } from "../../packages/svc-gate/src/wire/mod.ts";
 import {
   ask,
@@ -23,19 +23,13 @@ import {
   writeContracts,
   type Running,
 } from "../support/gate.ts";
+import { standingClock } from "../support/standing-clock.ts";
 
 const call = { tool_name: "note.add", tool_input: {} };
 
-/** Installs a clock that only the test moves, so that the bucket of a rate limit never refills in between. */
-function standingClock(t: TestContext): { readonly pass: (ms: number) => void } {
-  let at = performance.now();
-  t.mock.method(performance, "now", () => at);
-  return { pass: (ms) => void (at += ms) };
-}
-
 test("answers to a key with a rate show the rate, and 429 says when to retry", async (t) => {
   const gate = await startGate(t, { flags: { rate: "1/s burst 3" } });
-  const clock = standingClock(t);
+  const clock = standingClock(t); // The bucket of a rate limit never refills in between.
   const first = await check(gate, call);
   assert.equal(first.status, 200);
   assert.equal(first.headers.get("ratelimit-policy"), '"key";q=3;w=3');

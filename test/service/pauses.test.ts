@@ -27,6 +27,7 @@ import {
   type Running,
 } from "../support/gate.ts";
 import { fill, type Line } from "../support/lines.ts";
+import { standingClock } from "../support/standing-clock.ts";
 
 const closing = post('{"tool_name":"note.add","tool_input":{}}');
 /** A call on a connection that stays open. */
@@ -53,12 +54,6 @@ function stepping(gate: Running, t: TestContext): { readonly next: () => Promise
   return { next, all };
 }
 
-/** The test holds a batch for longer than a batch takes, and no call is refused for that. */
-function stopClock(t: TestContext): void {
-  const at = Math.ceil(performance.now());
-  t.mock.method(performance, "now", () => at);
-}
-
 async function becomes(isSo: () => boolean): Promise<void> {
   const until = Date.now() + 60_000;
   while (!isSo()) {
@@ -81,7 +76,7 @@ interface Crowd {
 async function crowd(t: TestContext, pause?: Gate["admission"]["pause"]): Promise<Crowd> {
   const gate = await startGate(t);
   const authorization = `Bearer ${await keyFor(gate, '{"name":"prometheus","scopes":["metrics"]}')}`;
-  stopClock(t);
+  standingClock(t); // The test holds a batch for longer than one takes, and no call is refused for that.
   if (pause !== undefined) t.mock.method(gate.gate.admission, "pause", pause);
   const batches = stepping(gate, t);
   atEnd(t, batches.all);
@@ -153,7 +148,7 @@ suite("connections of a key with many undecided calls", () => {
 
   test("a connection that carries the calls of several keys is not paused", async (t) => {
     const gate = await startGate(t);
-    stopClock(t);
+    standingClock(t);
     const other = call.replace(key, await keyFor(gate, '{"name":"other","scopes":["check"]}'));
     const [proxy] = await fill(t, { port: gate.port, count: 1, bytes: "" });
     assert.equal(await proxy?.ask(other), 200);
@@ -211,14 +206,13 @@ control("positive control: a stop that only ends the pauses of the root is notic
 suite("a store that is slow", () => {
   test("calls are refused from a wait of SVC_QUEUE_MS on, and not before; admitted calls are answered", async (t) => {
     const gate = await startGate(t, { env: { SVC_QUEUE_MS: "700" } });
-    let at = Math.ceil(performance.now());
-    t.mock.method(performance, "now", () => at);
+    const clock = standingClock(t);
     const release = hold(gate, t);
     const admitted = Array.from({ length: 2 * limits.queueCallsMin }, () => submit(gate, 0));
     await release.begun;
-    at += 700;
+    clock.pass(700);
     admitted.push(submit(gate, 0));
-    at += 1;
+    clock.pass(1);
     const refused = await send(gate, closing);
     assert.equal(refused.status, 503);
     assert.match(refused.body, /"code":"queue-full".*another would wait longer than SVC_QUEUE_MS/);
