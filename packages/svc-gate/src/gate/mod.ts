@@ -44,4 +44,4 @@ export { type OfflinePlace } from "./admin/offline.ts";
 export { filesReadableHere } from "./settings/gate-files.ts";
 export { readOperatorFile } from "./start/operator-file.ts";
 export { resetCounters, resumeAfterRestore, type Resumed, type ResumedCounter } from "./admin/resume.ts";
-export type { AskedExplanation, AskedReport, GateHistory, ServeHooks } from "./policy/hooks.ts";
+export type { AskedExplanation, AskedReport, GateHistory, NextTurn, ServeHooks } from "./policy/hooks.ts";

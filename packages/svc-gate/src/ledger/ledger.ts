@@ -18,6 +18,7 @@ import type {
   WaitingApprovals,
   EventPosition,
 } from "./store/store.ts";
+import type { InTurn } from "./store/steps.ts";
 import type { Approval, Grant, Stops } from "../approvals/mod.ts";
 import { readApprovals } from "./entry/approval-rows.ts";
 import { Standing } from "./standing.ts";
@@ -82,6 +83,9 @@ export interface SignedHead {
   /** The signed checkpoint. */
   readonly checkpoint: string;
 }
+
+/** Receipts that become text in one slice. */
+const receiptsOfSlice = 32;
 
 /** The open ledger. One transaction at a time adds to it. */
 export class Ledger {
@@ -338,11 +342,15 @@ export class Ledger {
     await this.#store.keepCounter({ ...counter, digest }, effects);
   }
 
-  /** Yields rows, newest first, as the JSON texts of GET /receipts, in slices. */
+  /** Yields rows, newest first, as the JSON texts of GET /receipts, in slices of about a millisecond. */
   async *receipts(query: ReceiptQuery): AsyncGenerator<readonly { readonly seq: number; readonly json: string }[]> {
     for await (const slice of this.#store.read(await rowQuery(this.#store, query))) {
       const outcomes = await this.#outcomesOf(slice);
-      yield slice.map((row) => ({ seq: row.seq, json: receiptJson(row, outcomes.get(row.seq)) }));
+      if (slice.length === 0) yield [];
+      for (let from = 0; from < slice.length; from += receiptsOfSlice)
+        yield slice
+          .slice(from, from + receiptsOfSlice)
+          .map((row) => ({ seq: row.seq, json: receiptJson(row, outcomes.get(row.seq)) }));
     }
   }
 
@@ -417,9 +425,9 @@ export class Ledger {
   }
 
   /** Verifies the whole chain during normal work, and compares it with the last certain row. */
-  async verify(): Promise<LedgerCheck> {
+  async verify(inTurn?: InTurn): Promise<LedgerCheck> {
     const { seq, hash: expected } = this.#certain;
-    const check = await this.#store.verify(1, [{ seq, hash: expected, by: "gate that wrote it" }]);
+    const check = await this.#store.verify(1, [{ seq, hash: expected, by: "gate that wrote it" }], inTurn);
     return { ...check, anchored: this.#parts.isAnchored ? { seq: this.pin?.seq ?? seq, by: "head pin" } : undefined };
   }
 

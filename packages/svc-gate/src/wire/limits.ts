@@ -73,10 +73,17 @@ export const limits = {
   /** Explanations of one gate: compiling a contract takes up to half a second of a processor. */
   explainsPerSecond: 2,
   explainsBurst: 20,
-  /** Explanations that a process makes at once, each in a thread of its own. */
+  /** Explanations that a process makes at once, each in a thread of its own, with up to 256 MB. Fewer on few processors. */
   explainsMax: 4,
   /** Rows of one report: a few seconds of reading. The command `svc-gate report` has no such limit. */
   reportRowsMax: 100_000,
-  /** Reports that a process makes at once: one for each gate, and few, because they take turns with the checks. */
-  reportsMax: 4,
+  /** Short reads, such as a page of receipts, that run at once for a key. Others wait, so a few slices are in memory. */
+  readsOfKeyMax: 2,
+  readsOfTenantMax: 4,
+  /** Long reads, such as a report. They have places of their own, so that no short read waits for minutes. */
+  longReadsOfKeyMax: 1,
+  longReadsOfTenantMax: 2,
+  /** Reads that wait for a place: a waiting request takes some kilobytes. */
+  readsWaitingOfKeyMax: 256,
+  readsWaitingMax: 2048,
 } as const;

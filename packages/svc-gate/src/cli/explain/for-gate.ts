@@ -1,16 +1,21 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
-import type { AskedExplanation, GateHistory } from "../../gate/mod.ts";
+import type { AskedExplanation, GateHistory, NextTurn } from "../../gate/mod.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import { rowOf } from "../history.ts";
 import type { ExplainJob } from "./job.ts";
+import { pausing } from "./pausing.ts";
 import { callOf, readCheck, receiptExplained } from "./receipt.ts";
 
 /** Explains a call or a receipt for POST /explain. It writes nothing. */
-export async function explainForGate(asked: AskedExplanation, history: GateHistory): Promise<Result<string, Refusal>> {
+export async function explainForGate(
+  asked: AskedExplanation,
+  history: GateHistory,
+  next: NextTurn,
+): Promise<Result<string, Refusal>> {
   const job =
     typeof asked.of === "string" ? good(jobOfCall(asked, asked.of)) : await jobOfReceipt(asked, asked.of, history);
-  return job.ok ? inThread(job.value) : job;
+  return job.ok ? inThread(job.value, next) : job;
 }
 
 function jobOfCall({ counters, inForce, key, under }: AskedExplanation, body: string): ExplainJob {
@@ -40,45 +45,72 @@ async function jobOfReceipt(
   return good({ ...its, call: { ...call, mode: inForce.mode }, contract });
 }
 
-const threadMs = 10_000;
+/** How long a thread may work: for a contract of the gate, which somebody has put in force, and for a pasted one. */
+const workMsMax = { rules: 10_000, pasted: 5000 } as const;
 const threadMegabytes = 256;
 /** How long a thread waits for the next explanation. Starting one takes longer than most explanations. */
 const idleMs = 60_000;
 
-/** A thread that waits, and what ends it. */
-let idle: { readonly worker: Worker; readonly ending: NodeJS.Timeout } | undefined;
+interface Thread {
+  readonly worker: Worker;
+  /** A cell that is 0 while the thread pauses. */
+  readonly mayGoOn: Int32Array<SharedArrayBuffer>;
+}
 
-/** Compiling and deciding take up to a second for the largest contracts. In a thread they delay no check. */
-async function inThread(job: ExplainJob): Promise<Result<string, Refusal>> {
-  const worker = takeThread();
-  const signal = AbortSignal.timeout(threadMs);
+/** A thread that waits, and what ends it. */
+let idle: (Thread & { readonly ending: NodeJS.Timeout }) | undefined;
+
+/**
+ * Compiling and deciding take up to a second for the largest contracts. In a thread they delay no check while a processor is
+ * free. If none is, the thread pauses after each slice, and others have their turn.
+ */
+async function inThread(job: ExplainJob, next: NextTurn): Promise<Result<string, Refusal>> {
+  const thread = takeThread();
+  const { worker, mayGoOn } = thread;
+  const workMs = "pasted" in job.contract ? workMsMax.pasted : workMsMax.rules;
+  let signal = AbortSignal.timeout(workMs);
   try {
-    const answered = once(worker, "message", { signal });
     worker.postMessage(job, []);
-    const [answer] = (await answered) as [Result<string, Refusal>];
-    await giveBack(worker);
-    return answer;
+    for (let leftMs = workMs; ;) {
+      const since = performance.now();
+      const [said] = (await once(worker, "message", { signal })) as [Result<string, Refusal> | typeof pausing];
+      if (said !== pausing) {
+        await giveBack(thread);
+        return said;
+      }
+      leftMs -= performance.now() - since;
+      await next();
+      signal = AbortSignal.timeout(Math.max(0, Math.ceil(leftMs)));
+      Atomics.store(mayGoOn, 0, 1);
+      Atomics.notify(mayGoOn, 0);
+    }
   } catch (error) {
     await worker.terminate();
     const { code } = error as NodeJS.ErrnoException;
     if (!signal.aborted && code !== "ERR_WORKER_OUT_OF_MEMORY") throw error;
     return bad(
-      refuse("contract-refused", `an explanation must take at most ${threadMs / 1000} s and ${threadMegabytes} MB`),
+      refuse("contract-refused", `an explanation must take at most ${workMs / 1000} s and ${threadMegabytes} MB`),
     );
   }
 }
 
-function takeThread(): Worker {
-  const resourceLimits = { maxOldGenerationSizeMb: threadMegabytes };
-  const worker = idle?.worker ?? new Worker(new URL("./thread.ts", import.meta.url), { resourceLimits });
-  clearTimeout(idle?.ending);
+function takeThread(): Thread {
+  if (idle === undefined) {
+    const mayGoOn = new Int32Array(new SharedArrayBuffer(4));
+    const resourceLimits = { maxOldGenerationSizeMb: threadMegabytes };
+    const module = new URL("./thread.ts", import.meta.url);
+    return { worker: new Worker(module, { resourceLimits, workerData: mayGoOn }), mayGoOn };
+  }
+  const { ending, ...thread } = idle;
+  clearTimeout(ending);
   idle = undefined;
-  worker.ref();
-  return worker;
+  thread.worker.ref();
+  return thread;
 }
 
 /** At most one thread waits. It does not keep the process alive. */
-async function giveBack(worker: Worker): Promise<void> {
+async function giveBack(thread: Thread): Promise<void> {
+  const { worker } = thread;
   if (idle !== undefined) {
     await worker.terminate();
     return;
@@ -88,5 +120,5 @@ async function giveBack(worker: Worker): Promise<void> {
     idle = undefined;
     void worker.terminate();
   };
-  idle = { worker, ending: setTimeout(end, idleMs).unref() };
+  idle = { ...thread, ending: setTimeout(end, idleMs).unref() };
 }

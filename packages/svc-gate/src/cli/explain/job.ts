@@ -17,10 +17,17 @@ export interface ExplainJob {
   readonly receipt: (ReceiptExplained & { readonly rules: string }) | undefined;
 }
 
-/** Compiles a contract, decides the call and explains the decision as JSON. */
-export async function explainJob({ call, contract, given, receipt }: ExplainJob): Promise<Result<string, Refusal>> {
+/**
+ * Compiles a contract, decides the call and explains the decision as JSON.
+ *
+ * @param passed called after each tool of a contract
+ */
+export async function explainJob(
+  { call, contract, given, receipt }: ExplainJob,
+  passed?: () => void,
+): Promise<Result<string, Refusal>> {
   const trace = new EvaluationTrace();
-  const compiled = await compile(contract, { probe: trace.probe });
+  const compiled = await compile(contract, { probe: trace.probe, passed });
   if (!compiled.ok) return compiled;
   const unknown = unknownCounter(given, compiled.value);
   if (unknown !== undefined) return bad(refuse("invalid-request", unknown));
@@ -30,7 +37,7 @@ export async function explainJob({ call, contract, given, receipt }: ExplainJob)
       ? givenValues(given, "0")
       : isRecorded
         ? recordedValues(receipt)
-        : await otherValues(call, receipt, given);
+        : await otherValues(call, receipt, given, passed);
   const explained = explainCall(compiled.value, call, trace, valueOf, receipt);
   return explained.ok
     ? good(JSON.stringify(explainedJson(explained.value)))
@@ -64,9 +71,10 @@ async function otherValues(
   call: Call,
   receipt: NonNullable<ExplainJob["receipt"]>,
   given: ReadonlyMap<string, string>,
+  passed: (() => void) | undefined,
 ): Promise<ValueOf> {
   const known = new Map<string, string | undefined>();
-  const compiled = await compile({ rules: receipt.rules });
+  const compiled = await compile({ rules: receipt.rules }, { passed });
   const evaluation = compiled.ok ? evaluate(compiled.value, call, recordedValues(receipt)) : undefined;
   if (evaluation?.ok === true)
     for (const { lookup, value } of evaluation.value.counters) if (lookup !== undefined) known.set(idOf(lookup), value);

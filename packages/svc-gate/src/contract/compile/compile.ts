@@ -47,6 +47,8 @@ export interface PolicySet {
 export interface CompileOptions {
   /** Observes the value of each part of each condition. */
   readonly probe?: Probe;
+  /** Called after each tool, so that a compilation in a thread can pause. */
+  readonly passed?: (() => void) | undefined;
 }
 
 /** Loads the parsers that a contract calls. Until then a call of one is an error, so the verdict is BLOCK. */
@@ -270,6 +272,7 @@ class ContractCompiler {
   readonly held = new Map<string, Counter>();
   readonly calls = new Set<ContractFunction>();
   readonly #probe: Probe | undefined;
+  readonly #passed: (() => void) | undefined;
   readonly #document: ContractDocument;
   readonly #report: Report;
   readonly #budget = newBudget();
@@ -284,9 +287,10 @@ class ContractCompiler {
     document: ContractDocument,
     mandate: MandateDocument | undefined,
     report: Report,
-    { probe }: CompileOptions,
+    { passed, probe }: CompileOptions,
   ) {
     this.#probe = probe;
+    this.#passed = passed;
     this.#mandate = mandate;
     this.#document = document;
     this.#report = report;
@@ -302,7 +306,9 @@ class ContractCompiler {
 
   tools(): readonly ToolPlan[] {
     // A tool holds amounts under a part that only another tool reads, so all expressions are checked before any plan.
-    const plans = [...this.#document.tools.keys()].map((tool) => this.#tool(tool)).map((planned) => planned());
+    const passed = <Value>(value: Value): Value => (this.#passed?.(), value);
+    const planned = [...this.#document.tools.keys()].map((tool) => passed(this.#tool(tool)));
+    const plans = planned.map((plan) => passed(plan()));
     if (this.#report.size === 0) this.#checkUnusedLets();
     return plans;
   }

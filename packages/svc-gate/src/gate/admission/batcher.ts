@@ -45,7 +45,8 @@ interface WaitingWork<Transaction> {
 
 /**
  * Turns a queue of calls into batches, each in a transaction of its own. All calls that arrive during one transaction share
- * the next. Exclusive work has a transaction for itself and goes first.
+ * the next. Exclusive work has a transaction for itself, between two batches. If both wait, they take turns, so that callers
+ * that ask for much of it delay no check for longer than one work.
  */
 export class Batcher<Call extends WaitingCall, Transaction> {
   readonly #options: BatcherOptions<Call, Transaction>;
@@ -70,6 +71,7 @@ export class Batcher<Call extends WaitingCall, Transaction> {
 
   /** Puts a call into the queue, or refuses it if the queue is full or the gate is stopping. */
   submit(call: Call): void {
+    if (this.#hasFailed) return; // No caller gets an answer.
     const refusal = this.refusalFor(call.caller.keyName, call.bytes);
     if (refusal !== undefined) return call.settle(bad(refusal));
     this.#queue.enqueue(call);
@@ -137,15 +139,19 @@ export class Batcher<Call extends WaitingCall, Transaction> {
   }
 
   async #run(): Promise<void> {
+    let isBatchNext = false;
     while (this.#works.length + this.#queue.waiting > 0) {
       const [next] = this.#works;
       this.#queue.begin();
-      if (next === undefined) await this.#decideNext();
-      else {
+      if (next === undefined || (isBatchNext && this.#queue.waiting > 0)) {
+        await this.#decideNext();
+        isBatchNext = false;
+      } else {
         const done = await this.#options.transact(next.work, next.anyClock);
         this.#works.shift();
         this.#queue.release([]);
         next.settle(done);
+        isBatchNext = true;
       }
     }
     this.#running = false;

@@ -4,7 +4,7 @@ export interface Holder {
   readonly tenant: string | null;
 }
 
-/** What keys hold of something scarce, such as connections. Each operation but `pastShare` takes constant time. */
+/** What keys hold of something scarce, such as connections. Adding, counting for a key and deleting take constant time. */
 export class Holdings<Item> {
   readonly #holders = new Map<Item, Holder>();
   /** By tenant and by the id of a key; each key's items from the oldest. */
@@ -17,6 +17,29 @@ export class Holdings<Item> {
   /** The number of items of one key. */
   of({ tenant, id }: Holder): number {
     return this.#tenants.get(tenant)?.get(id)?.size ?? 0;
+  }
+
+  /** The number of items of all keys of one tenant. */
+  ofTenant(tenant: string | null): number {
+    const keys = [...(this.#tenants.get(tenant)?.values() ?? [])];
+    return keys.reduce((sum, { size }) => sum + size, 0);
+  }
+
+  /** The number of keys that hold something. */
+  get holders(): number {
+    return [...this.#tenants.values()].reduce((sum, { size }) => sum + size, 0);
+  }
+
+  /** All items. */
+  get all(): readonly Item[] {
+    return [...this.#holders.keys()];
+  }
+
+  /** The oldest item of each key. */
+  get oldest(): readonly Item[] {
+    return [...this.#tenants.values()].flatMap((keys) =>
+      [...keys.values()].flatMap((items) => [...items.values().take(1)]),
+    );
   }
 
   /** @param item one that nobody holds */

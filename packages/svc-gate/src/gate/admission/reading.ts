@@ -33,27 +33,6 @@ function quarterOf(connections: number): number {
   return connections === 1 ? 0 : Math.max(1, Math.floor(connections / 4));
 }
 
-/** The explanations that a process makes, by gate. */
-export function explainPlaces(): Places {
-  return new Places({
-    ofKeyMax: limits.explainsMax,
-    max: limits.explainsMax,
-    refusal: (_ofGate, all) => `${all} explanations are being made: ask again soon`,
-  });
-}
-
-/** The reports that a process makes, by gate. */
-export function reportPlaces(): Places {
-  return new Places({
-    ofKeyMax: 1,
-    max: limits.reportsMax,
-    refusal: (ofGate, all) =>
-      ofGate > 0
-        ? "a report of this gate is being made: ask again soon"
-        : `${all} reports are being made: ask again soon`,
-  });
-}
-
 /**
  * The rate of explanations, by gate.
  *

@@ -42,6 +42,13 @@ export interface Preview {
   readonly of: number;
 }
 
+/** Work that takes turns with other work. */
+interface InSlices {
+  run<Value>(work: () => Promise<Value>): Promise<Value>;
+  /** Lets others go on, if that is due. Within `run` only. */
+  next(): Promise<void> | undefined;
+}
+
 export interface GrantDeskOptions {
   readonly ledger: Pick<Ledger, "find" | "grants" | "head" | "keyDigest" | "rowsAt">;
   readonly deciders: Deciders;
@@ -61,16 +68,21 @@ export class GrantDesk {
     this.#options = options;
   }
 
-  /** The grants in force, and those that need more persons. */
-  async list(at: number): Promise<readonly ShownGrant[]> {
-    const { ledger } = this.#options;
-    const grants = (await ledger.grants()).filter(({ until }) => at < until);
-    const sources = await ledger.rowsAt([...new Set(grants.map(({ source }) => source))]);
-    return grants.map((grant) => ({
-      grant,
-      quorum: this.#quorum(grant, at),
-      source: sources.find(({ seq }) => seq === grant.source),
-    }));
+  /** Yields the grants in force, and those that need more persons. */
+  async *list(at: number): AsyncGenerator<ShownGrant> {
+    for (const grant of await this.#options.ledger.grants()) if (at < grant.until) yield this.#shown(grant, at);
+  }
+
+  /** One of them, by its row. */
+  async find(row: number, at: number): Promise<ShownGrant | undefined> {
+    const grants = await this.#options.ledger.grants();
+    const found = grants.find((grant) => grant.row === row && at < grant.until);
+    return found && this.#shown(found, at);
+  }
+
+  async #shown(grant: Grant, at: number): Promise<ShownGrant> {
+    const [source] = await this.#options.ledger.rowsAt([grant.source]);
+    return { grant, quorum: this.#quorum(grant, at), source };
   }
 
   #quorum(grant: Grant, now: number): Quorum {
@@ -90,8 +102,12 @@ export class GrantDesk {
     });
   }
 
-  /** Says what a grant would have let through. It writes nothing. */
-  async preview(key: string, from: GrantSource, asked: AskedGrant): Promise<Result<Preview, Refusal>> {
+  /**
+   * Says what a grant would have let through. It writes nothing.
+   *
+   * @param read reads the calls in a turn of its own
+   */
+  async preview(key: string, from: GrantSource, asked: AskedGrant, read: InSlices): Promise<Result<Preview, Refusal>> {
     const found: Result<GrantBody, Refusal>[] = [];
     const done = await this.#options.exclusive(async (timed) => {
       found.push(await this.#bodyOf(timed, key, from, asked));
@@ -99,7 +115,7 @@ export class GrantDesk {
     });
     const [body = bad(refuse("not-found", noSuchApproval))] = found;
     if (!done.ok) return done;
-    return body.ok ? good(await this.#covered(body.value)) : body;
+    return body.ok ? good(await read.run(() => this.#covered(body.value, read))) : body;
   }
 
   async #bodyOf(
@@ -127,13 +143,16 @@ export class GrantDesk {
     return grantBodyIn(transaction, { approval, row: opening }, asked, by, this.#options.policy());
   }
 
-  async #covered(body: GrantBody): Promise<Preview> {
+  async #covered(body: GrantBody, read: InSlices): Promise<Preview> {
     const { ledger } = this.#options;
     const { key, tool } = body;
     const rows: StoredRow[] = [];
     const from = Math.max(1, ledger.head.seq - previewRowsMax);
     const query = { before: Number.MAX_SAFE_INTEGER, from, limit: previewMax, checks: true, tool };
-    for await (const slice of ledger.find({ ...query, leafHas: [`"key":${JSON.stringify(key)}`] })) rows.push(...slice);
+    for await (const slice of ledger.find({ ...query, leafHas: [`"key":${JSON.stringify(key)}`] })) {
+      rows.push(...slice);
+      await read.next();
+    }
     const repeated = rows.flatMap(({ evidence }) => askOf(evidence)?.approval ?? []);
     const [source, ...asking] = await ledger.rowsAt([...new Set([body.source, ...repeated])]);
     const digest = (text: string): string => ledger.keyDigest(text);
@@ -149,6 +168,7 @@ export class GrantDesk {
       if (amounts === undefined) continue;
       grant = withUse(grant, amounts);
       covered.push(row.seq);
+      await read.next();
     }
     return { covered, of: rows.length };
   }

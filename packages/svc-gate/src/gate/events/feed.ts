@@ -1,7 +1,7 @@
 import { endsAt, type Approval } from "../../approvals/mod.ts";
 import type { Ledger } from "../../ledger/mod.ts";
 import { isAfter, reminderOf, remindsAt, type EventPlace, type LedgerEvent, type Subject } from "./event.ts";
-import { EventLog } from "./event-log.ts";
+import { EventLog, type FoundEvents } from "./event-log.ts";
 
 export interface EventFeedOptions {
   readonly ledger: Pick<Ledger, "approvals" | "find" | "head" | "isShared" | "signedSize">;
@@ -12,6 +12,9 @@ export interface EventFeedOptions {
   /** Milliseconds since the epoch. */
   readonly now?: () => number;
 }
+
+/** Passes on what it gets, and may make it wait for its turn. */
+export type Replay = (found: AsyncIterable<FoundEvents>) => AsyncIterable<FoundEvents>;
 
 /** How often a gate looks for its own new rows. */
 const lookEveryMs = 100;
@@ -226,17 +229,20 @@ export class EventFeed {
   /**
    * Yields the events after a place, also those that come later, until the signal aborts or the gate closes. After a
    * pause it yields undefined, so that the reader can say that it is still there. Between `listen` and `leave` only.
+   *
+   * @param replay reads the events of rows that are in the ledger already; by default as fast as it can
    */
   async *follow(
     from: EventPlace,
     pauseMs: number,
     signal: AbortSignal,
+    replay: Replay = (found) => found,
   ): AsyncGenerator<LedgerEvent | undefined, void, undefined> {
     let place = from;
     while (!this.#isOver(signal)) {
       for (let through = -1; through !== this.#through;) {
         through = this.#through;
-        for await (const found of this.log.after(place, through)) {
+        for await (const found of replay(this.log.after(place, through))) {
           for (const event of found.events) {
             yield event;
             if (this.#isOver(signal)) return;

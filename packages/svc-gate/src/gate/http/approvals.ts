@@ -22,14 +22,16 @@ import {
 } from "../../wire/mod.ts";
 import type { AskedDecision, Decided } from "../approvals/desk.ts";
 import { freeMembers } from "../approvals/grants.ts";
+import type { Read } from "../admission/reads.ts";
 import type { Key } from "../keys/keys.ts";
 import { isSentence, readMembers, sendJson, sentenceBytesMax } from "../request/body.ts";
 import { keep, untilGone } from "./connection.ts";
 import type { Exchange } from "./exchange.ts";
 import { readGrant } from "./grants.ts";
 import { badQuery, queryOf, waitProblem } from "./query.ts";
+import { inPlace } from "./reading.ts";
 import { refuseWith } from "./refusing.ts";
-import type { RouteCall } from "./route.ts";
+import type { ReadCall, RouteCall } from "./route.ts";
 
 const listMax = 100;
 const decisionsMax = 50;
@@ -37,8 +39,8 @@ const dayMs = 86_400_000;
 const denialMsMax = 90 * dayMs;
 
 /** Handles GET /approvals: newest first, without inputs and facts. */
-export async function listApprovals(call: RouteCall): Promise<FastifyReply> {
-  const { gate, reply, request } = call;
+export async function listApprovals(call: ReadCall): Promise<FastifyReply> {
+  const { gate, read: reading, reply, request } = call;
   const query = queryOf(request);
   const parameters = ["state", "tool_name", "session_id", "key", "rule", "mine", "before", "limit"];
   const read = badQuery(query, parameters) ?? problemOf(query.parameters);
@@ -72,10 +74,13 @@ export async function listApprovals(call: RouteCall): Promise<FastifyReply> {
       if (tests.every((test) => test(approval))) found.push(approval);
     }
     isEnd = slice.length < listMax && found.length < limit;
+    await reading.next();
   }
-  const approvals = await Promise.all(
-    found.map(async (approval) => summaryOf(call, approval, await rowOf(call, approval))),
-  );
+  const approvals: string[] = [];
+  for (const approval of found) {
+    approvals.push(summaryOf(call, approval, await rowOf(call, approval)));
+    await reading.next();
+  }
   const next = isEnd || found.length < limit ? null : before;
   return sendJson(reply, `{"approvals":[${approvals.join(",")}],"next":${JSON.stringify(next)}}`);
 }
@@ -94,29 +99,39 @@ function problemOf(query: URLSearchParams): string | undefined {
 }
 
 /** Handles GET /approvals/{id}: the whole call, as the person must see it. With `wait`, answers when it changes. */
-export async function showApproval(call: RouteCall): Promise<FastifyReply> {
-  const { gate, reply, request } = call;
+export async function showApproval(call: RouteCall): Promise<unknown> {
+  const { reply, request } = call;
   const query = queryOf(request);
   const wait = query.parameters.get("wait");
   const problem = badQuery(query, ["wait"]) ?? (wait === null ? undefined : waitProblem(wait));
   if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
-  const approval = await gate.approvals.find(idOf(call));
+  return inPlace(call, "short", (read) => show(call, read, wait === null ? 0 : Number(wait)));
+}
+
+/** While it waits for a person it reads nothing, so others have its place. */
+async function show(call: RouteCall, read: Read, waitSeconds: number): Promise<FastifyReply> {
+  const { gate, reply, request } = call;
+  const approval = await read.run(() => gate.approvals.find(idOf(call)));
   const mine = approval !== undefined && approval.key === nameOf(call) && call.key?.scopes.has("check") === true;
   if (approval === undefined || !(mine || mayRead(call, approval, Date.now())))
     return refuseWith(reply, refuse("not-found", "no approval has this id"));
   let latest = approval;
-  if (wait !== null && statusAt(approval, Date.now()) === "pending") {
-    const waited = await waitFor(call, approval, Number(wait));
+  if (waitSeconds > 0 && statusAt(approval, Date.now()) === "pending") {
+    read.leave();
+    const waited = await waitFor(call, approval, waitSeconds);
     if (!waited.ok) return refuseWith(reply, waited.problem);
     latest = waited.value;
     // The key may have been revoked meanwhile.
     if (call.key !== undefined && request.exchange?.credential()?.id !== call.key.id)
       return refuseWith(reply, refuse("unauthorized", "the key was revoked while the request waited"));
     if (statusAt(latest, Date.now()) === "pending") reply.header("retry-after", "1");
+    await read.again();
   }
-  const row = await rowOf(call, latest);
   if (mine && !mayRead(call, latest, Date.now())) return sendJson(reply, briefOf(call, latest));
-  return sendJson(reply, detailOf(call, latest, row, await sameCalls(call, latest)));
+  const detail = await read.run(async () =>
+    detailOf(call, latest, await rowOf(call, latest), await sameCalls(call, latest)),
+  );
+  return sendJson(reply, detail);
 }
 
 /** Waits until the approval is decided, the time is over, the client has left, or another key needs the place. */

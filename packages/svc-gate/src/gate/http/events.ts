@@ -1,12 +1,15 @@
 import { once } from "node:events";
 import type { FastifyReply } from "fastify";
 import { bad, good, refuse, type Refusal, type Result } from "../../wire/mod.ts";
+import type { Read } from "../admission/reads.ts";
+import type { Replay } from "../events/feed.ts";
 import type { Key } from "../keys/keys.ts";
 import type { Gate } from "../service/gate.ts";
 import { keep, untilGone } from "./connection.ts";
 import { eventJson, readEventId, type EventPlace, type LedgerEvent } from "../events/event.ts";
 import type { Exchange } from "./exchange.ts";
 import { badQuery, queryOf } from "./query.ts";
+import { inPlace } from "./reading.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
 
@@ -16,14 +19,20 @@ const heartbeatMs = 15_000;
 const reconnectMs = 1000;
 
 /** Handles GET /events: what the ledger's rows say, as server-sent events, until the client leaves. */
-export async function events(call: RouteCall): Promise<FastifyReply> {
-  const { gate, reply, request, service } = call;
+export async function events(call: RouteCall): Promise<unknown> {
+  const { reply, request } = call;
   const query = queryOf(request);
   const problem = badQuery(query, ["after"]);
   if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
   // A client that connects again repeats its first query, and the header has the later place.
   const after = request.headers["last-event-id"] ?? query.parameters.get("after") ?? undefined;
-  const from = await placeAfter(gate, after === undefined ? undefined : String(after));
+  return inPlace(call, "long", (read) => follow(call, read, after === undefined ? undefined : String(after)));
+}
+
+/** @param read has a place until the stream has the events so far */
+async function follow(call: RouteCall, read: Read, after: string | undefined): Promise<FastifyReply> {
+  const { gate, reply, request, service } = call;
+  const from = await read.run(() => placeAfter(gate, after));
   if (!from.ok) return refuseWith(reply, from.problem);
   const gone = untilGone(reply.raw);
   // A client whose stream ends connects again, and begins after its last event.
@@ -34,7 +43,7 @@ export async function events(call: RouteCall): Promise<FastifyReply> {
     await gate.events.listen();
     reply.hijack();
     try {
-      await stream(call, from.value, gone.signal);
+      await stream(call, read, from.value, gone.signal);
     } finally {
       gate.events.leave();
       reply.raw.end();
@@ -67,7 +76,7 @@ async function placeAfter(gate: Gate, text: string | undefined): Promise<Result<
   );
 }
 
-async function stream(call: RouteCall, from: EventPlace, signal: AbortSignal): Promise<void> {
+async function stream(call: RouteCall, read: Read, from: EventPlace, signal: AbortSignal): Promise<void> {
   const { gate, reply, request } = call;
   const { raw } = reply;
   const { headers } = request.exchange as Exchange;
@@ -78,7 +87,8 @@ async function stream(call: RouteCall, from: EventPlace, signal: AbortSignal): P
     "x-accel-buffering": "no",
   });
   raw.write(`retry: ${reconnectMs}\n\n`);
-  for await (const event of gate.events.follow(from, heartbeatMs, signal)) {
+  const replay: Replay = (found) => read.through(found);
+  for await (const event of gate.events.follow(from, heartbeatMs, signal, replay)) {
     const key = keyNow(call);
     if (key === undefined) return;
     if (event !== undefined && !maySee(call, key, event)) continue;

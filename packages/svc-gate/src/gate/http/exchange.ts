@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { TLSSocket } from "node:tls";
 import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Read } from "../admission/reads.ts";
 import type { Key } from "../keys/keys.ts";
 import type { Session } from "../console/sessions.ts";
 import { requestId, traceIdOf } from "../telemetry/requests.ts";
@@ -22,6 +23,8 @@ export interface Exchange {
   session: Session | undefined;
   /** The tenant in the path; undefined if the path has none. */
   tenant: string | undefined;
+  /** The read that answers it, once it has a place. */
+  read: Read | undefined;
   /** The trace of a check with a known key. Later log lines and refusals belong to it. */
   trace: Trace | undefined;
 }
@@ -44,6 +47,7 @@ export function beginExchange(request: IncomingMessage, response: ServerResponse
     credential: nobody,
     session: undefined,
     tenant: undefined,
+    read: undefined,
     trace: undefined,
   };
 }

@@ -1,4 +1,3 @@
-import type { FastifyReply } from "fastify";
 import {
   bad,
   good,
@@ -15,32 +14,33 @@ import {
 import type { AskedExplanation } from "../policy/hooks.ts";
 import { readDocument, sendJson } from "../request/body.ts";
 import { plainDecimal } from "./outcomes.ts";
+import { inPlace } from "./reading.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
 
 /** Handles POST /explain: how the verdict on a call or a receipt is reached. It records and counts nothing. */
-export async function explain(call: RouteCall): Promise<FastifyReply> {
+export async function explain(call: RouteCall): Promise<unknown> {
   const { gate, key, reply, request, service } = call;
   const { explain: explainCall } = service.hooks;
   if (explainCall === undefined)
     return refuseWith(reply, refuse("not-found", "this gate was started without explanations"));
-  const body = readDocument(request.body, ["call", "receipt", "contract", "under", "counters"]);
-  const asked = body.ok ? readAsked(body.value) : body;
+  const asked = await service.reads.turns.run(() => readAsked(request.body));
   if (!asked.ok) return refuseWith(reply, asked.problem);
   if (typeof asked.value.of === "number" && key?.scopes.has("receipts") !== true)
     return refuseWith(reply, refuse("forbidden", `the key ${quote(key?.name ?? "")} lacks the scope "receipts"`));
   if (key?.scopes.has("check") === true && !key.scopes.has("receipts"))
     return refuseWith(reply, refuse("forbidden", probing(key.name)));
-  const entered = enter(call);
-  if (!entered.ok) return refuseWith(reply, entered.problem);
-  try {
-    const { policySet, mode } = gate.policy;
-    const inForce = { text: policySet.text, mode };
-    const explained = await explainCall({ ...asked.value, key: key?.name ?? "", inForce }, await gate.history());
-    return explained.ok ? await sendJson(reply, explained.value) : refuseWith(reply, explained.problem);
-  } finally {
-    entered.value();
-  }
+  const refused = charge(call);
+  if (refused !== undefined) return refuseWith(reply, refused);
+  return inPlace(call, "explanation", (read) =>
+    read.run(async () => {
+      const { policySet, mode } = gate.policy;
+      const inForce = { text: policySet.text, mode };
+      const wanted = { ...asked.value, key: key?.name ?? "", inForce };
+      const explained = await explainCall(wanted, await gate.history(), () => read.next());
+      return explained.ok ? sendJson(reply, explained.value) : refuseWith(reply, explained.problem);
+    }),
+  );
 }
 
 /** An agent could try out calls until one passes. A key with `receipts` sees the counters anyway. */
@@ -48,17 +48,20 @@ function probing(name: string): string {
   return `the key ${quote(name)} checks calls, so it needs the scope "receipts" too: use a key without "check"`;
 }
 
-/** Charges the gate's rate and takes a place: compiling a contract takes time. */
-function enter({ service, tenant }: RouteCall): Result<() => void, Refusal> {
+/** Charges the gate's rate: compiling a contract takes time. */
+function charge({ service, tenant }: RouteCall): Refusal | undefined {
   const charged = service.explainRates.charge({ id: tenant ?? "", tenant, rate: null });
-  if (charged?.ok !== false) return service.explaining.enter({ id: "", tenant });
+  if (charged?.ok !== false) return undefined;
   const sentence = `this gate explains ${limits.explainsPerSecond} calls a second, or ${limits.explainsBurst} at once`;
-  return bad({ ...refuse("rate-limited", sentence), retrySeconds: charged.nextSeconds });
+  return { ...refuse("rate-limited", sentence), retrySeconds: charged.nextSeconds };
 }
 
 type Asked = Omit<AskedExplanation, "inForce" | "key">;
 
-function readAsked(document: JsonDocument): Result<Asked, Refusal> {
+function readAsked(body: unknown): Result<Asked, Refusal> {
+  const read = readDocument(body, ["call", "receipt", "contract", "under", "counters"]);
+  if (!read.ok) return read;
+  const document = read.value;
   const { members } = document;
   if (members.has("call") === members.has("receipt"))
     return bad(invalid('the body must have either "call", the body of a POST /check, or "receipt", a number'));

@@ -15,26 +15,32 @@ import { grantJson, type GrantDecided, type GrantSource, type ShownGrant } from 
 import type { AskedGrant } from "../approvals/grants.ts";
 import { readMembers, sendJson } from "../request/body.ts";
 import { badQuery, queryOf } from "./query.ts";
+import { inPlace } from "./reading.ts";
 import { refuseWith } from "./refusing.ts";
-import type { RouteCall } from "./route.ts";
+import type { ReadCall, RouteCall } from "./route.ts";
 
 const grantMembers = ["until", "uses", "any_session", "pins", "free", "amounts"];
 const pinsMax = 32;
 
 /** Handles GET /grants: the grants in force, and those that need more persons. */
-export async function listGrants({ gate, key, reply, request }: RouteCall): Promise<FastifyReply> {
+export async function listGrants({ gate, key, read, reply, request }: ReadCall): Promise<FastifyReply> {
   const problem = badQuery(queryOf(request), []);
   if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
   const now = Date.now();
   const all = key?.scopes.has("receipts") === true;
   const mayRead = ({ grant }: ShownGrant): boolean =>
     all || gate.approvals.mayDecide(key?.name ?? "", { asking: grant }, now);
-  const grants = (await gate.grants.list(now)).filter(mayRead);
-  return sendJson(reply, JSON.stringify({ grants: grants.map(grantJson) }));
+  const grants: string[] = [];
+  for await (const shown of gate.grants.list(now)) {
+    if (mayRead(shown)) grants.push(JSON.stringify(grantJson(shown)));
+    await read.next();
+  }
+  return sendJson(reply, `{"grants":[${grants.join(",")}]}`);
 }
 
 /** Handles POST /grants. With `preview` it only says what the grant would have let through. */
-export async function createGrant({ gate, key, reply, request }: RouteCall): Promise<FastifyReply> {
+export async function createGrant(call: RouteCall): Promise<unknown> {
+  const { gate, key, reply, request } = call;
   const body = readMembers(request.body, ["approval", "hash", "preview", ...grantMembers]);
   if (!body.ok) return refuseWith(reply, body.problem);
   const source = sourceOf(body.value);
@@ -45,12 +51,13 @@ export async function createGrant({ gate, key, reply, request }: RouteCall): Pro
   if (typeof preview !== "boolean") return refuseWith(reply, invalid('"preview" must be true or false'));
   const { name } = key as Key;
   const desk = gate.grants;
-  if (preview) {
-    const previewed = await desk.preview(name, source.value, asked.value);
-    if (!previewed.ok) return refuseWith(reply, previewed.problem);
-    const { covered, of } = previewed.value;
-    return sendJson(reply, JSON.stringify({ covers: covered.length, of, receipts: covered }));
-  }
+  if (preview)
+    return inPlace(call, "short", async (read) => {
+      const previewed = await desk.preview(name, source.value, asked.value, read);
+      if (!previewed.ok) return refuseWith(reply, previewed.problem);
+      const { covered, of } = previewed.value;
+      return sendJson(reply, JSON.stringify({ covers: covered.length, of, receipts: covered }));
+    });
   const made = await desk.create(name, source.value, asked.value);
   if (!made.ok) return refuseWith(reply, made.problem);
   return sendJson(reply.code(201), JSON.stringify(await boundJson(gate, made.value)));
@@ -83,7 +90,7 @@ async function boundJson(
   { grants }: RouteCall["gate"],
   made: GrantDecided,
 ): Promise<Readonly<Record<string, unknown>>> {
-  const shown = (await grants.list(Date.now())).find(({ grant }) => grant.row === made.grant.row);
+  const shown = await grants.find(made.grant.row, Date.now());
   return { ...decidedJson(made), free: shown === undefined ? [] : grantJson(shown)["free"] };
 }
 

@@ -6,7 +6,7 @@ import { bad, good, isMode, isVerdict, limits, refuse, utf8Bytes, type Result } 
 import { sendJson } from "../request/body.ts";
 import { badMoment, badNumber, badValue, queryOf, readPeriod, type Parameters } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
-import type { RouteCall } from "./route.ts";
+import type { ReadCall } from "./route.ts";
 
 /** `missing` means that no outcome of the call was reported. */
 const outcomes: readonly string[] = [...outcomeRows.outcomeStatuses, "missing"];
@@ -30,12 +30,13 @@ const parameters: Parameters = {
   until: badMoment,
 };
 
-export function receipts({ gate, request, reply }: RouteCall): FastifyReply {
+export function receipts({ gate, read: reading, request, reply }: ReadCall): FastifyReply {
   const call = queryOf(request);
   const problem = badValue(call, parameters);
   const read: Result<ReceiptQuery, string> = problem === undefined ? readQuery(call.parameters) : bad(problem);
   if (!read.ok) return refuseWith(reply, refuse("invalid-query", read.problem));
-  return sendJson(reply, Readable.from(pageText(gate.receipts(read.value), read.value.limit)));
+  const page = pageText(reading.through(gate.receipts(read.value)), read.value.limit);
+  return sendJson(reply, Readable.from(page, { objectMode: false }));
 }
 
 function readQuery(query: URLSearchParams): Result<ReceiptQuery, string> {

@@ -2,28 +2,17 @@ import type { FastifyReply } from "fastify";
 import { bad, good, limits, refuse, type Result } from "../../wire/mod.ts";
 import type { AskedReport } from "../policy/hooks.ts";
 import { sendJson } from "../request/body.ts";
-import { untilGone } from "./connection.ts";
 import { badMoment, badNumber, badValue, queryOf, readPeriod, type Parameters, type Query } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
-import type { RouteCall } from "./route.ts";
+import type { ReadCall } from "./route.ts";
 
 /** Handles GET /report: what `svc-gate report --json` prints for the gate's own ledger. */
-export async function report({ gate, reply, request, service, tenant }: RouteCall): Promise<FastifyReply> {
+export async function report({ gate, read, reply, request, service }: ReadCall): Promise<FastifyReply> {
   const { report: reportRows } = service.hooks;
   if (reportRows === undefined) return refuseWith(reply, refuse("not-found", "this gate was started without reports"));
   const asked = readAsked(queryOf(request));
   if (!asked.ok) return refuseWith(reply, refuse("invalid-query", asked.problem));
-  const entered = service.reporting.enter({ id: "", tenant });
-  if (!entered.ok) return refuseWith(reply, entered.problem);
-  const gone = untilGone(reply.raw);
-  try {
-    return await sendJson(reply, await reportRows(asked.value, await gate.history(), gone.signal));
-  } catch (error) {
-    if (!gone.signal.aborted) throw error;
-    return reply.hijack(); // Nobody waits for the answer.
-  } finally {
-    entered.value();
-  }
+  return sendJson(reply, await reportRows(asked.value, await gate.history(), () => read.next()));
 }
 
 const parameters: Parameters = {

@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Gate } from "../service/gate.ts";
 import type { Key, Scope } from "../keys/keys.ts";
 import type { Service } from "../service/service.ts";
+import type { Read, ReadKind } from "../admission/reads.ts";
 
 /** One request. */
 export interface RouteCall {
@@ -15,6 +16,11 @@ export interface RouteCall {
   readonly reply: FastifyReply;
 }
 
+/** A request of a route that reads. It has a place. */
+export interface ReadCall extends RouteCall {
+  readonly read: Read;
+}
+
 /**
  * A request of an administrator who may have to repair a tenant whose gate cannot be opened. It has no gate, so that a
  * handler cannot take the root's for the tenant's: it opens the right one with `service.workOn`.
@@ -24,8 +30,9 @@ export type CallWithoutGate = Omit<RouteCall, "gate">;
 /** One route. Each route except /health needs a key; a test checks that. */
 export type Route = RouteForm &
   (
-    | { readonly withoutGate?: never; readonly handle: (call: RouteCall) => unknown }
-    | { readonly withoutGate: true; readonly handle: (call: CallWithoutGate) => unknown }
+    | { readonly reads: ReadKind; readonly withoutGate?: never; readonly handle: (call: ReadCall) => unknown }
+    | { readonly reads?: never; readonly withoutGate?: never; readonly handle: (call: RouteCall) => unknown }
+    | { readonly reads?: ReadKind; readonly withoutGate: true; readonly handle: (call: CallWithoutGate) => unknown }
   );
 
 interface RouteForm {
@@ -34,6 +41,10 @@ interface RouteForm {
   readonly scope: Scope | undefined;
   /** Other scopes that also open it. */
   readonly orScopes?: readonly Scope[];
+  /** A read that mostly waits for others, so it has a place, but its handler runs in no turn. */
+  readonly isApart?: true;
+  /** A read whose handler itself takes a place, and turns. */
+  readonly readsItself?: ReadKind;
   /** A key of an agent's host opens it too. The handler shows such a key only its own calls. */
   readonly forHosts?: true;
   /** The route speaks another standard's language, which knows fewer statuses. */

@@ -18,7 +18,7 @@ import { checkpoint, tile } from "./log.ts";
 import { receipts } from "./receipts.ts";
 import { refuseWith } from "./refusing.ts";
 import { report } from "./report.ts";
-import type { RouteCall, Route } from "./route.ts";
+import type { ReadCall, RouteCall, Route } from "./route.ts";
 import { answerCheck } from "./check.ts";
 import { claudeCode } from "../dialects/claude-code.ts";
 import { codex } from "../dialects/codex.ts";
@@ -71,20 +71,28 @@ export const routes: readonly Route[] = [
     handle: configuration,
   },
   { method: "GET", path: "/health", scope: undefined, handle: health },
-  { method: "GET", path: "/rules", scope: "rules", handle: rules },
-  { method: "POST", path: "/explain", scope: "rules", handle: explain },
-  { method: "GET", path: "/receipts", scope: "receipts", handle: receipts },
-  { method: "GET", path: "/receipts/:seq", scope: "receipts", handle: receipt },
-  { method: "GET", path: "/report", scope: "receipts", handle: report },
-  { method: "GET", path: "/ledger/verify", scope: "receipts", handle: verify },
-  { method: "GET", path: "/checkpoint", scope: "receipts", orScopes: ["metrics"], handle: checkpoint },
-  { method: "GET", path: "/tile/*", scope: "receipts", handle: tile },
-  { method: "GET", path: "/metrics", scope: "metrics", ofRoot: true, handle: metrics },
+  { method: "GET", path: "/rules", reads: "short", scope: "rules", handle: rules },
+  { method: "POST", path: "/explain", readsItself: "explanation", scope: "rules", handle: explain },
+  { method: "GET", path: "/receipts", reads: "short", scope: "receipts", handle: receipts },
+  { method: "GET", path: "/receipts/:seq", reads: "short", scope: "receipts", handle: receipt },
+  { method: "GET", path: "/report", reads: "long", scope: "receipts", handle: report },
+  { method: "GET", path: "/ledger/verify", reads: "long", isApart: true, scope: "receipts", handle: verify },
+  { method: "GET", path: "/checkpoint", reads: "short", scope: "receipts", orScopes: ["metrics"], handle: checkpoint },
+  { method: "GET", path: "/tile/*", reads: "short", scope: "receipts", handle: tile },
+  { method: "GET", path: "/metrics", reads: "short", isApart: true, scope: "metrics", ofRoot: true, handle: metrics },
   { method: "GET", path: "/ready", scope: "metrics", ofRoot: true, handle: ready },
-  { method: "GET", path: "/approvals", scope: "approve", orScopes: ["receipts"], handle: listApprovals },
+  {
+    method: "GET",
+    path: "/approvals",
+    reads: "short",
+    scope: "approve",
+    orScopes: ["receipts"],
+    handle: listApprovals,
+  },
   {
     method: "GET",
     path: "/approvals/:id",
+    readsItself: "short",
     scope: "approve",
     orScopes: ["receipts", "check"],
     forHosts: true,
@@ -94,11 +102,11 @@ export const routes: readonly Route[] = [
   { method: "POST", path: "/approvals/:id/deny", scope: "approve", handle: deny },
   { method: "POST", path: "/approvals/:id/cancel", scope: "approve", orScopes: ["check"], handle: cancel },
   { method: "POST", path: "/approvals/decide", scope: "approve", handle: decideMany },
-  { method: "GET", path: "/grants", scope: "approve", orScopes: ["receipts"], handle: listGrants },
-  { method: "POST", path: "/grants", scope: "approve", handle: createGrant },
+  { method: "GET", path: "/grants", reads: "short", scope: "approve", orScopes: ["receipts"], handle: listGrants },
+  { method: "POST", path: "/grants", readsItself: "short", scope: "approve", handle: createGrant },
   { method: "POST", path: "/grants/:id/approve", scope: "approve", handle: approveGrant },
   { method: "POST", path: "/grants/:id/revoke", scope: "approve", handle: revokeGrant },
-  { method: "GET", path: "/events", scope: "receipts", orScopes: ["approve"], handle: events },
+  { method: "GET", path: "/events", readsItself: "long", scope: "receipts", orScopes: ["approve"], handle: events },
   {
     method: "POST",
     path: "/outcomes",
@@ -107,7 +115,15 @@ export const routes: readonly Route[] = [
     forHosts: true,
     handle: reportOutcome,
   },
-  { method: "GET", path: "/stop", scope: "admin", orScopes: ["receipts", "approve"], handle: showStops },
+  {
+    method: "GET",
+    path: "/stop",
+    reads: "short",
+    isApart: true,
+    scope: "admin",
+    orScopes: ["receipts", "approve"],
+    handle: showStops,
+  },
   {
     method: "POST",
     path: "/admin/stop",
@@ -120,14 +136,38 @@ export const routes: readonly Route[] = [
   { method: "POST", path: "/admin/stop/lift", scope: "admin", withoutGate: true, handle: lift },
   { method: "POST", path: "/admin/reload", scope: "admin", withoutGate: true, handle: reload },
   { method: "POST", path: "/admin/erase", scope: "admin", withoutGate: true, handle: erase },
-  { method: "GET", path: "/admin/keys", scope: "admin", withoutGate: true, handle: list },
+  {
+    method: "GET",
+    path: "/admin/keys",
+    reads: "short",
+    isApart: true,
+    scope: "admin",
+    withoutGate: true,
+    handle: list,
+  },
   { method: "POST", path: "/admin/keys", scope: "admin", withoutGate: true, handle: create },
   { method: "POST", path: "/admin/keys/:name/rotate", scope: "admin", withoutGate: true, handle: rotate },
   { method: "POST", path: "/admin/keys/:name/revoke", scope: "admin", withoutGate: true, handle: revoke },
   { method: "POST", path: "/admin/keys/:name/update", scope: "admin", withoutGate: true, handle: update },
-  { method: "GET", path: "/admin/persons", scope: "admin", withoutGate: true, handle: showPersons },
+  {
+    method: "GET",
+    path: "/admin/persons",
+    reads: "short",
+    isApart: true,
+    scope: "admin",
+    withoutGate: true,
+    handle: showPersons,
+  },
   { method: "POST", path: "/admin/persons", scope: "admin", withoutGate: true, handle: createPerson },
-  { method: "GET", path: "/admin/notify", scope: "admin", withoutGate: true, handle: showEndpoints },
+  {
+    method: "GET",
+    path: "/admin/notify",
+    reads: "short",
+    isApart: true,
+    scope: "admin",
+    withoutGate: true,
+    handle: showEndpoints,
+  },
   { method: "POST", path: "/admin/notify/replay", scope: "admin", withoutGate: true, handle: replay },
 ];
 
@@ -175,7 +215,7 @@ async function rules({ gate, request, reply }: RouteCall): Promise<FastifyReply>
   return reply.header("content-type", "text/plain; charset=utf-8").send(text);
 }
 
-async function receipt({ gate, request, reply }: RouteCall): Promise<FastifyReply> {
+async function receipt({ gate, request, reply }: ReadCall): Promise<FastifyReply> {
   const { seq } = request.params as { readonly seq: string };
   if (!/^[1-9][0-9]{0,15}$/.test(seq))
     return refuseWith(reply, refuse("not-found", "a receipt's number must be a whole number from 1"));

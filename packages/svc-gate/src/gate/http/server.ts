@@ -13,6 +13,7 @@ import { noKey, refusalForKind, refusalForLoad, refusalForRate } from "./key-ref
 import { PlainChecks } from "./plain-check.ts";
 import { RefusalLog } from "./refusal-log.ts";
 import { refuseConnection, refuseWith, toRefusal, type RefusalOutlet } from "./refusing.ts";
+import { answer, endRead } from "./reading.ts";
 import type { Route } from "./route.ts";
 import { routes } from "./routes.ts";
 import type { Service } from "../service/service.ts";
@@ -190,30 +191,31 @@ const consoleHeaders = { "cross-origin-resource-policy": "same-origin", "x-conte
 function addRoutes(server: FastifyInstance, service: Service, basePath: string, below: "" | "/console/api"): void {
   const { tenants } = service;
   const access: RouteConfig = below === "" ? {} : { console: "session" };
-  const noStore = below === "" ? {} : { onSend: keepNothing };
   for (const route of routes) {
     const { method, path, scope, orScopes, forHosts, forEmergencies, dialect, ofRoot = false } = route;
     if (dialect !== undefined && below !== "") continue; // No page of the console speaks it.
+    const isRead = (route.reads ?? route.readsItself) !== undefined;
+    const onSend = [...(below === "" ? [] : [keepNothing]), ...(isRead ? [endRead] : [])];
     const config: RouteConfig = { scope, orScopes, forHosts, forEmergencies, dialect, ...access };
     const handleAtRoot = (request: FastifyRequest, reply: FastifyReply): unknown =>
-      route.handle({ service, gate: service.root, tenant: null, key: keyOf(request), request, reply });
-    server.route({ method, url: basePath + below + path, config, ...noStore, handler: handleAtRoot });
+      answer(route, { service, gate: service.root, tenant: null, key: keyOf(request), request, reply });
+    server.route({ method, url: basePath + below + path, config, onSend, handler: handleAtRoot });
     if (tenants === undefined || ofRoot) continue;
     server.route({
       method,
       url: `${basePath}/t/:tenant${below}${path}`,
       config,
-      ...noStore,
+      onSend,
       handler: async (request, reply) => {
         const { tenant } = request.params as { readonly tenant: string };
         const key = keyOf(request);
         // /health: anyone else gets the same answer as for a tenant that does not exist.
         if (key === undefined || (scope === undefined && key.tenant !== tenant)) return handleAtRoot(request, reply);
         const call = { service, tenant, key, request, reply };
-        if (route.withoutGate === true && tenants.has(tenant)) return route.handle(call);
+        if (route.withoutGate === true && tenants.has(tenant)) return answer(route, call);
         const gate = await tenants.gateFor(tenant, reply.raw);
         if (!gate.ok) return refuseWith(reply, gate.problem);
-        return route.handle({ ...call, gate: gate.value });
+        return answer(route, { ...call, gate: gate.value });
       },
     });
   }

@@ -4,13 +4,13 @@ import type { AnchoredCheck } from "../anchoring/mod.ts";
 import { sendJson } from "../request/body.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
-import type { RouteCall } from "./route.ts";
+import type { ReadCall } from "./route.ts";
 
 /** Handles GET /ledger/verify. */
-export async function verify({ gate, request, reply }: RouteCall): Promise<FastifyReply> {
+export async function verify({ gate, read, request, reply }: ReadCall): Promise<FastifyReply> {
   const problem = badQuery(queryOf(request), []);
   if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
-  return sendJson(reply, JSON.stringify(checkJson(await gate.verify())));
+  return sendJson(reply, JSON.stringify(checkJson(await gate.verify(read.turns))));
 }
 
 function checkJson(check: AnchoredCheck): object {

@@ -128,7 +128,6 @@ export async function gateHistory(ledger: Ledger, { contract, policySet }: Activ
   const isInForce = (digest: string): boolean => digest === contract;
   return {
     rows: await ledger.signedSize(),
-    lastRow: () => ledger.head.seq,
     scan: (from) => ledger.rows(from),
     firstSince: (at) => ledger.firstSince(at),
     contractText: async (digest) => (isInForce(digest) ? policySet.text : ledger.contractText(digest)),

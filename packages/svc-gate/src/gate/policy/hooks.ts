@@ -17,17 +17,26 @@ export interface ServeHooks {
 /** Runs the tests of contracts before the contracts are put in force; returns the failures, or undefined. */
 export type ContractTests = (path: string) => Promise<string | undefined>;
 
-/** Explains how a verdict is reached; returns the JSON of the answer. It records and counts nothing. */
-export type ExplainCall = (asked: AskedExplanation, history: GateHistory) => Promise<Result<string, Refusal>>;
+/**
+ * Explains how a verdict is reached; returns the JSON of the answer. It records and counts nothing.
+ *
+ * @param next called while it works, so that others have their turn; if it returns a promise, that is awaited
+ */
+export type ExplainCall = (
+  asked: AskedExplanation,
+  history: GateHistory,
+  next: NextTurn,
+) => Promise<Result<string, Refusal>>;
 
-/** @returns the JSON of the report; rejects after the signal */
-export type ReportRows = (asked: AskedReport, history: GateHistory, signal: AbortSignal) => Promise<string>;
+/** Lets others have their turn; undefined if that is not due. */
+export type NextTurn = () => Promise<void> | undefined;
+
+/** @returns the JSON of the report. It calls `next` after each row */
+export type ReportRows = (asked: AskedReport, history: GateHistory, next: NextTurn) => Promise<string>;
 
 /** A gate's rows, through the last one when they were asked for. */
 export interface GateHistory {
   readonly rows: number;
-  /** The number of the last row now. */
-  readonly lastRow: () => number;
   /** Oldest first, in slices. It may give later rows too. */
   scan(from: number): AsyncIterable<readonly StoredRow[]>;
   /** The first row that is not before a time, in milliseconds since the epoch. */

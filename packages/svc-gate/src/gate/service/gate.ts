@@ -21,6 +21,7 @@ import { Retention, type RetentionOptions } from "../erasure/retention.ts";
 import { pinReading, pinTrails } from "../anchoring/pin-standing.ts";
 import { completeStops } from "../policy/stops.ts";
 import { gateHistory, unavailable, type TimedTransaction } from "../policy/active-ledger.ts";
+import type { Turns } from "../admission/turns.ts";
 import type { Admission } from "../admission/batcher.ts";
 import { Sequencer, type SequencerOptions } from "../core/sequencer.ts";
 import { signerEvent } from "../policy/signer-event.ts";
@@ -468,11 +469,15 @@ export class Gate implements AdminEvents {
   /**
    * Verifies the chain and compares it with all anchors. One verification runs at a time; calls that come meanwhile get
    * the result of the next.
+   *
+   * @param turns the walk takes each slice in one of these; by default it does not pause
    */
-  verify(): Promise<AnchoredCheck> {
+  verify(turns?: Turns): Promise<AnchoredCheck> {
     this.#nextWalk ??= this.#walk.then(() => {
       this.#nextWalk = undefined;
-      const walk = this.#ledger.verify().then((check) => compareWithAnchors(check, this.#options.anchors));
+      const walk = this.#ledger
+        .verify(turns && ((slice) => turns.run(slice)))
+        .then((check) => compareWithAnchors(check, this.#options.anchors));
       this.#walk = walk.catch(() => undefined);
       return walk;
     });

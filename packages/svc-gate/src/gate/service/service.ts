@@ -6,11 +6,13 @@ import { NoSuchFile } from "../errors.ts";
 import type { Gate, Reloaded } from "./gate.ts";
 import type { Notifier } from "../notify/notifier.ts";
 import type { Places } from "../admission/places.ts";
+import type { Budget } from "../admission/queue.ts";
 import type { KeyRing } from "../keys/keys.ts";
 import { loadPolicySet, type OpenGate, type GateSource } from "./gate-source.ts";
 import { HookedCalls } from "./hooked-calls.ts";
 import type { Rates } from "../keys/rate.ts";
-import { explainPlaces, explainRates, reportPlaces, streamPlaces, waitPlaces } from "../admission/reading.ts";
+import { explainRates, streamPlaces, waitPlaces } from "../admission/reading.ts";
+import { Reads } from "../admission/reads.ts";
 import type { ContractTests, ServeHooks } from "../policy/hooks.ts";
 import type { Readings } from "../telemetry/exposition.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -37,6 +39,8 @@ export interface ServiceOptions {
   readonly metrics: Metrics;
   /** The most connections at once. */
   readonly connections: number;
+  /** The memory that waiting checks hold. While they hold some, reads wait. */
+  readonly budget?: Pick<Budget, "held">;
   /** Undefined if no endpoint of webhooks is set. */
   readonly notifier?: Notifier | undefined;
   /** Undefined if no collector is set. */
@@ -55,10 +59,9 @@ export class Service {
   /** The requests that wait for a person, and the streams of events that are open. */
   readonly waits: Places;
   readonly streams: Places;
-  /** The explanations and reports that are being made, and the rate of explanations. */
-  readonly explaining: Places = explainPlaces();
+  /** The requests that read. */
+  readonly reads: Reads;
   readonly explainRates: Rates = explainRates();
-  readonly reporting: Places = reportPlaces();
   /** The calls of hosts that were let through, to report what became of them. */
   readonly hookedCalls: HookedCalls = new HookedCalls();
   /** One reload at a time. */
@@ -68,6 +71,7 @@ export class Service {
     this.#options = options;
     this.waits = waitPlaces(options.connections);
     this.streams = streamPlaces(options.connections);
+    this.reads = new Reads(() => (options.budget?.held ?? 0) > 0);
   }
 
   /** The most connections at once. */
@@ -160,8 +164,12 @@ export class Service {
     };
   }
 
-  /** Reads the requests of all paused connections; then the root takes no more checks, and answers those that wait. */
+  /**
+   * Refuses the reads that wait for a place, and reads the requests of all paused connections. Then the root takes no more
+   * checks, and answers those that wait.
+   */
   async drain(): Promise<void> {
+    this.reads.close();
     for (const { source } of this.tenants?.open.values() ?? []) await source.gate.admission.endPauses();
     await this.root.drain();
   }

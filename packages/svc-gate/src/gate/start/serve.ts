@@ -119,8 +119,22 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
     });
     const begun = await root.begin();
     if (first !== undefined) await recordFirstKey(root, first, log);
-    const { notifier } = opened;
-    const parts = { log, keys, root, rootSource, tenants, readSources, tests, metrics, notifier, traces, rates, hooks };
+    const { budget, notifier } = opened;
+    const parts = {
+      log,
+      keys,
+      root,
+      rootSource,
+      tenants,
+      readSources,
+      tests,
+      metrics,
+      notifier,
+      budget,
+      traces,
+      rates,
+      hooks,
+    };
     const { connections, publicUrl } = config;
     const service = new Service({ ...parts, connections, publicUrl });
     const door = openConsole(config, { keys, log, ...hooks });
@@ -178,6 +192,7 @@ interface OpenLedgers extends OpenTenants {
   readonly metrics: Metrics;
   readonly deciders: KeyDeciders;
   readonly notifier: Notifier | undefined;
+  readonly budget: Budget;
   readonly close: () => Promise<void>;
 }
 
@@ -199,10 +214,11 @@ async function openLedgers(config: Config, log: Logger): Promise<OpenLedgers> {
   });
   const deciders = new KeyDeciders();
   const notifier = endpoints && new Notifier({ endpoints, publicUrl: config.publicUrl, log, observer: metrics });
+  const budget = new Budget({ waitMsMax: config.queueMs });
   const shared = {
     log,
     observer: metrics,
-    budget: new Budget({ waitMsMax: config.queueMs }),
+    budget,
     refusedInputs,
     sites,
     deciders,
@@ -220,7 +236,7 @@ async function openLedgers(config: Config, log: Logger): Promise<OpenLedgers> {
     await database?.close();
   };
   const tenantsAtStart = entries.value.length;
-  return { ...opened, database, root, rootSource, tenantsAtStart, metrics, deciders, notifier, close };
+  return { ...opened, database, root, rootSource, tenantsAtStart, metrics, deciders, notifier, budget, close };
 }
 
 interface OpenTenants {

@@ -1,3 +1,4 @@
+import type { InTurn } from "./steps.ts";
 import type { Broken, KeptApproval, StoredApproval, StoredOutcome, StoredRow } from "../entry/row.ts";
 import type { Erasure } from "../entry/erasure.ts";
 import type { StoredRepeat } from "../entry/repeat.ts";
@@ -332,8 +333,12 @@ export interface LedgerStore {
   read(query: RowQuery): AsyncIterable<readonly StoredRow[]>;
   /** The shared ledger's last signed head; undefined before the first, or if one gate owns the ledger. */
   checkpoint(): Promise<string | undefined>;
-  /** Walks the chain from a row on, while others read and write. The ledger must contain the anchored rows unchanged. */
-  verify(from: number, anchors: readonly Anchor[]): Promise<Verification>;
+  /**
+   * Walks the chain from a row on, while others read and write. The ledger must contain the anchored rows unchanged.
+   *
+   * @param inTurn runs each slice of a long walk; by default at once
+   */
+  verify(from: number, anchors: readonly Anchor[], inTurn?: InTurn): Promise<Verification>;
   /**
    * Removes erased data from the database's files and its log. Must not be called during a transaction. Batches continue.
    *

@@ -8,6 +8,7 @@ import { headRow, ledgerSeal, readCounters, storedRow } from "./rows.ts";
 import { beginOn, connect, explained, readOne, rollBack, send } from "./session.ts";
 import { ask, commit, readRows, type BoundStatement } from "./sql.ts";
 import { PostgresTransaction } from "./transaction.ts";
+import { inSteps, type InTurn } from "../steps.ts";
 import { verifyPostgres } from "./verify.ts";
 import type { KeptCounters } from "../running-totals.ts";
 import { LedgerRefused, NoLedger, NotKept } from "../../errors.ts";
@@ -239,14 +240,15 @@ class PostgresStore implements LedgerStore {
     return headRow(head?.[0] ?? []).checkpoint ?? undefined;
   }
 
-  async verify(from: number, anchors: readonly Anchor[]): Promise<Verification> {
+  async verify(from: number, anchors: readonly Anchor[], inTurn?: InTurn): Promise<Verification> {
     const walk = { ledger: this.#ledger, from, anchors };
     const [head] = await this.#read(ask("readHead", this.#ledger));
     const last = headRow(head?.[0] ?? []).seq;
     if (!(last - from > tailRows)) return verifyPostgres((...asked) => this.#read(...asked), walk);
     const walker = new Caller(new Worker(new URL("./walker.ts", import.meta.url)));
     try {
-      return await walker.call("verify", this.#pools.config, walk);
+      await walker.call("begin", this.#pools.config, walk);
+      return await inSteps<Verification>(() => walker.call("goOn"), inTurn);
     } finally {
       await walker.end();
     }

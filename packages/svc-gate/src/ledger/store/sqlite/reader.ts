@@ -3,6 +3,7 @@ import { leafHash } from "../../entry/leaf.ts";
 import { serveOpened } from "../calls.ts";
 import { blockBits, explain, openForReading, readCounters, readMeta } from "./file.ts";
 import { walkStore } from "../../history/walk.ts";
+import { Steps, type Pause } from "../steps.ts";
 import { structureProblem } from "./structure.ts";
 import { listApprovals, openHoldsIn, waitingApprovals } from "./approval-tables.ts";
 import { lastOutcomes, takenAmounts } from "./outcome-tables.ts";
@@ -48,6 +49,8 @@ class Reader {
   readonly #folder: string;
   readonly #database: DatabaseSync;
   readonly #upwards: StatementSync;
+  readonly #walks = new Map<number, Steps<Verification>>();
+  #begun = 0;
 
   constructor(folder: string, database: DatabaseSync) {
     this.#folder = folder;
@@ -156,8 +159,22 @@ class Reader {
   }
 
   /** Walks from a row to the last row. The thread answers other calls between slices. */
-  verify(from: number, anchors: readonly Anchor[]): Promise<Verification> {
-    return walkStore(new SqliteWalk(this.#database, false), { from, anchors });
+  verify(from: number, anchors: readonly Anchor[], pause?: Pause): Promise<Verification> {
+    return walkStore(new SqliteWalk(this.#database, false, pause), { from, anchors });
+  }
+
+  /** Begins such a walk. @returns its number, for `goOn` */
+  beginWalk(from: number, anchors: readonly Anchor[]): number {
+    this.#begun += 1;
+    this.#walks.set(this.#begun, new Steps((pause) => this.verify(from, anchors, pause)));
+    return this.#begun;
+  }
+
+  /** Walks for some milliseconds. @returns undefined if the walk has not ended */
+  async goOn(walk: number): Promise<{ readonly result: Verification } | undefined> {
+    const ended = await this.#walks.get(walk)?.next();
+    if (ended !== undefined) this.#walks.delete(walk);
+    return ended;
   }
 
   /** Walks only the leaves and their tree: order, links and hashes, but not the evidence and the counters. */
@@ -267,6 +284,8 @@ serveOpened(
     structure: (reader: Reader) => reader.structure(),
     contractText: (reader: Reader, digest: string) => reader.contractText(digest),
     verify: (reader: Reader, from: number, anchors: readonly Anchor[]) => reader.verify(from, anchors),
+    beginWalk: (reader: Reader, from: number, anchors: readonly Anchor[]) => reader.beginWalk(from, anchors),
+    goOn: (reader: Reader, walk: number) => reader.goOn(walk),
     verifyChain: (reader: Reader, anchors: readonly Anchor[]) => reader.verifyChain(anchors),
   },
 );

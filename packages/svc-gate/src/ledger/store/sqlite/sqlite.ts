@@ -26,6 +26,7 @@ import { NoLedger } from "../../errors.ts";
 import type { DueApprovals } from "./approval-tables.ts";
 import { changeColumns, type Broken, type StoredRow, type KeptApproval } from "../../entry/row.ts";
 import { packRows } from "./packed-rows.ts";
+import { inSteps, type InTurn } from "../steps.ts";
 import { Threads, type Remote } from "../threads.ts";
 
 /** Threads that many ledgers share. */
@@ -190,8 +191,11 @@ class SqliteStore implements LedgerStore {
     }
   }
 
-  verify(from: number, anchors: readonly Anchor[]): Promise<Verification> {
-    return this.#ask("verify", from, anchors);
+  verify(from: number, anchors: readonly Anchor[], inTurn?: InTurn): Promise<Verification> {
+    return this.#reading(async (reader) => {
+      const walk = await reader.call<number>("beginWalk", from, anchors);
+      return inSteps<Verification>(() => reader.call("goOn", walk), inTurn);
+    });
   }
 
   async close(): Promise<void> {
@@ -200,14 +204,17 @@ class SqliteStore implements LedgerStore {
     await this.#writer.end();
   }
 
+  #ask<Value>(name: string, ...args: readonly unknown[]): Promise<Value> {
+    return this.#reading((reader) => reader.call(name, ...args));
+  }
+
   /** The reading thread starts with a read. After an idle time it rests or ends, which frees its memory. */
-  async #ask<Value>(name: string, ...args: readonly unknown[]): Promise<Value> {
+  async #reading<Value>(read: (reader: Remote) => Promise<Value>): Promise<Value> {
     clearTimeout(this.#idle);
     this.#asking += 1;
     try {
       if ((await this.#reader)?.hasEnded === true) this.#reader = undefined;
-      const reader = await this.#reading();
-      return await reader.call<Value>(name, ...args);
+      return await read(await this.#startedReader());
     } finally {
       this.#asking -= 1;
       if (this.#asking === 0) this.#idle = setTimeout(() => void this.#endReader(), idleMs).unref();
@@ -215,7 +222,7 @@ class SqliteStore implements LedgerStore {
   }
 
   /** If the thread does not start, the next read tries again. */
-  #reading(): Promise<Remote> {
+  #startedReader(): Promise<Remote> {
     this.#reader ??= startReader({ readers: this.#readers }, this.#folder).catch((error: unknown) => {
       this.#reader = undefined;
       throw error;

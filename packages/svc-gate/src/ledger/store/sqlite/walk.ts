@@ -23,6 +23,7 @@ import type { TabledTaken } from "../../history/outcome-walk.ts";
 import { BrokenHere, type StoreReader, type Walked, type WalkedRow, type WalkedSlice } from "../../history/walk.ts";
 import type { TreeNode } from "../../tree/merkle.ts";
 import { wrongNode, type Levels } from "../../tree/walk.ts";
+import type { Pause } from "../steps.ts";
 import type { Verification } from "../store.ts";
 import { LedgerRefused } from "../../errors.ts";
 import { readCounters, readMeta } from "./file.ts";
@@ -85,6 +86,7 @@ export function unreadable(error: unknown, seq: number): Broken {
 export class SqliteWalk implements StoreReader {
   readonly #database: DatabaseSync;
   readonly #leavesAlone: boolean;
+  readonly #pause: Pause;
   readonly #statements = new Map<string, StatementSync>();
   #count: number;
   #digest: ((text: string) => string) | undefined;
@@ -92,9 +94,11 @@ export class SqliteWalk implements StoreReader {
   /** The row that the walk reads, or whose data the walk reads. */
   #at = 1;
 
-  constructor(database: DatabaseSync, leavesAlone: boolean) {
+  /** @param pause called before each slice; by default the thread answers other calls then */
+  constructor(database: DatabaseSync, leavesAlone: boolean, pause: Pause = () => setImmediate()) {
     this.#database = database;
     this.#leavesAlone = leavesAlone;
+    this.#pause = pause;
     this.#count = leavesAlone ? walkLeaves : walkRows;
   }
 
@@ -139,7 +143,7 @@ export class SqliteWalk implements StoreReader {
   }
 
   async next(from: number): Promise<WalkedSlice> {
-    await setImmediate(); // The thread answers other calls between slices.
+    await this.#pause();
     this.#at = from;
     const found = this.#stored(from === 1 ? Number.MIN_SAFE_INTEGER : from, this.#count);
     const stray = found.findIndex((each) => !isRow(each, this.#leavesAlone));
@@ -224,7 +228,7 @@ export class SqliteWalk implements StoreReader {
   }
 
   async tally(after: EventKey | undefined, through: number): Promise<EventTally> {
-    await setImmediate();
+    await this.#pause();
     const [end] = this.#ask(
       `SELECT counter, key, at, seq FROM effects ${between(after, undefined)}
        ORDER BY counter, key, at, seq LIMIT 1 OFFSET ${sliceEvents - 1}`,
@@ -295,7 +299,7 @@ export class SqliteWalk implements StoreReader {
   }
 
   async approvalRows(after: number): Promise<readonly (Pick<StoredRow, "seq"> & Partial<StoredRow>)[]> {
-    await setImmediate();
+    await this.#pause();
     this.#at = after;
     const sql = `SELECT approvals.seq, leaf, evidence, session, tool, verdict FROM approvals LEFT JOIN receipts USING (seq)
       WHERE approvals.seq > ? ORDER BY approvals.seq LIMIT ${sliceRows}`;
@@ -317,7 +321,7 @@ export class SqliteWalk implements StoreReader {
   }
 
   async outcomesAfter(row: number): Promise<readonly StoredOutcome[]> {
-    await setImmediate();
+    await this.#pause();
     const sql = `SELECT seq, outcome, status FROM outcomes WHERE seq > ? ORDER BY seq LIMIT ${sliceRows}`;
     return this.#ask(sql, row).map(outcomeOf);
   }
@@ -328,7 +332,7 @@ export class SqliteWalk implements StoreReader {
   }
 
   async takenAfter(key: EventKey | undefined): Promise<readonly TabledTaken[]> {
-    await setImmediate();
+    await this.#pause();
     const sql = `SELECT ${takenColumns} FROM withdrawals ${between(key, undefined)}
       ORDER BY counter, key, at, seq LIMIT ${sliceRows}`;
     return this.#ask(sql, ...(key ?? [])).map((row) => this.#reading(() => takenOf(row)));

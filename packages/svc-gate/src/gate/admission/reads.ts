@@ -1,0 +1,149 @@
+import { availableParallelism } from "node:os";
+import { good, limits, type Refusal, type Result } from "../../wire/mod.ts";
+import type { Holder } from "./holdings.ts";
+import { Line, type Ticket } from "./line.ts";
+import { Turns, type Turn } from "./turns.ts";
+
+/** What a request reads: some rows, much of a ledger, or a contract that a thread must compile. */
+export type ReadKind = "explanation" | "long" | "short";
+
+/** How long a read keeps its place while its client does not take what was read, in milliseconds. */
+const stalledMs = 1000;
+
+/** The requests of a process that read. Checks go first. */
+export class Reads {
+  readonly turns: Turns;
+  readonly lines: Readonly<Record<ReadKind, Line>>;
+
+  /** @param checksWait says whether a check waits or is being decided */
+  constructor(checksWait: () => boolean, processors: number = availableParallelism()) {
+    const spare = Math.max(1, processors - 1);
+    const explanations = Math.min(limits.explainsMax, spare);
+    this.turns = new Turns(checksWait, spare);
+    this.lines = {
+      short: new Line({ ofKeyMax: limits.readsOfKeyMax, ofTenantMax: limits.readsOfTenantMax }),
+      long: new Line({ ofKeyMax: limits.longReadsOfKeyMax, ofTenantMax: limits.longReadsOfTenantMax }),
+      explanation: new Line({ ofKeyMax: explanations, ofTenantMax: explanations, max: explanations }),
+    };
+  }
+
+  /**
+   * Waits for a place.
+   *
+   * @param signal aborts when the client has left
+   */
+  async enter(kind: ReadKind, holder: Holder, signal: AbortSignal): Promise<Result<Read, Refusal>> {
+    const line = this.lines[kind];
+    const entered = await line.enter(holder, signal);
+    if (!entered.ok) return entered;
+    const read = new Read(this.turns, line, entered.value, signal);
+    if (signal.aborted) read.leave();
+    return good(read);
+  }
+
+  /** Refuses the reads that wait for a place. */
+  close(): void {
+    for (const line of Object.values(this.lines)) line.close();
+  }
+}
+
+/** One request that reads, in slices. */
+export class Read {
+  /** Those of the process, for work that takes its turns itself. */
+  readonly turns: Turns;
+  readonly #line: Line;
+  readonly #ticket: Ticket;
+  readonly #signal: AbortSignal;
+  #hasPlace = true;
+  #isStreamed = false;
+  #turn: Turn | undefined;
+
+  constructor(turns: Turns, line: Line, ticket: Ticket, signal: AbortSignal) {
+    this.turns = turns;
+    this.#line = line;
+    this.#ticket = ticket;
+    this.#signal = signal;
+    signal.addEventListener("abort", () => this.leave(), { once: true });
+  }
+
+  /** True if nobody waits for the answer. */
+  get isGone(): boolean {
+    return this.#signal.aborted;
+  }
+
+  /** Reads in a turn. Work of more than a millisecond calls `next` at times. */
+  async run<Value>(work: () => Promise<Value> | Value): Promise<Value> {
+    this.#turn = await this.turns.begin();
+    try {
+      return await work();
+    } finally {
+      this.#endTurn();
+    }
+  }
+
+  /** Lets others go on if the slice has worked long enough; rejects if the client has left. Within `run` only. */
+  next(): Promise<void> | undefined {
+    return this.#turn?.isOver === true ? this.#nextTurn() : undefined;
+  }
+
+  async #nextTurn(): Promise<void> {
+    this.#endTurn();
+    this.#turn = await this.turns.begin();
+    this.#signal.throwIfAborted();
+  }
+
+  #endTurn(): void {
+    this.#turn?.end();
+    this.#turn = undefined;
+  }
+
+  /**
+   * Yields what a source yields, each item made in a turn. It has a place until the end, but not while its client does not
+   * take an item.
+   */
+  through<Item>(source: AsyncIterable<Item>): AsyncGenerator<Item> {
+    this.#isStreamed = true;
+    return this.#through(source);
+  }
+
+  async *#through<Item>(source: AsyncIterable<Item>): AsyncGenerator<Item> {
+    const items = source[Symbol.asyncIterator]();
+    try {
+      for (;;) {
+        await this.again();
+        if (this.isGone) return;
+        const item = await this.turns.run(() => items.next());
+        if (item.done === true) return;
+        const stalled = setTimeout(() => this.leave(), stalledMs).unref();
+        try {
+          yield item.value;
+        } finally {
+          clearTimeout(stalled);
+        }
+      }
+    } finally {
+      this.leave();
+      await items.return?.();
+    }
+  }
+
+  /** Waits for a place again, after `leave`. */
+  async again(): Promise<void> {
+    if (this.#hasPlace) return;
+    await this.#line.again(this.#ticket, this.#signal);
+    this.#hasPlace = true;
+  }
+
+  /** The answer is made, but for what `through` yields. Others go on while it is sent. */
+  end(): void {
+    this.#endTurn();
+    if (!this.#isStreamed) this.leave();
+  }
+
+  /** Gives its place back. */
+  leave(): void {
+    if (!this.#hasPlace) return;
+    this.#hasPlace = false;
+    this.#line.leave(this.#ticket);
+  }
+}
