@@ -21,6 +21,7 @@ import type { Gate, Reloaded } from "../service/gate.ts";
 import { makeServer, type HttpOptions } from "../http/server.ts";
 import { readFirstKeyDigest, KeyRing, loadFirstKey, recordFirstKey, type FirstKey } from "../keys/keys.ts";
 import { KeyDeciders } from "../approvals/deciders.ts";
+import type { Reads } from "../admission/reads.ts";
 import { Budget } from "../admission/queue.ts";
 import { openOperatorDoor } from "./operator-file.ts";
 import { openFilesWarning } from "../settings/gate-files.ts";
@@ -50,6 +51,8 @@ export interface Serving {
   /** The gate of the root. */
   readonly gate: Gate;
   readonly ledger: Ledger;
+  /** The requests that read. */
+  readonly reads: Reads;
   readonly contracts: readonly string[];
   readonly tenants: number;
   readonly made: FirstKey["made"];
@@ -158,6 +161,7 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
       console: door && consoleUrl(config, address),
       gate: root.gate,
       ledger: root.ledger,
+      reads: service.reads,
       contracts: root.gate.policy.policySet.contracts,
       tenants: opened.tenantsAtStart,
       made: first?.made,

@@ -1,0 +1,159 @@
+/**
+ * Goal: a key with many reads delays only its own. Method: examples, and random arrivals and ends on a line, which a model
+ * follows that looks at all who wait. Positive control: lines whose bounds are not kept, or whose order is that of arrival.
+ */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { setImmediate } from "node:timers/promises";
+import fc from "fast-check";
+import type { Holder } from "../../../../packages/svc-gate/src/gate/admission/holdings.ts";
+import { Line, type LineOptions, type Ticket } from "../../../../packages/svc-gate/src/gate/admission/line.ts";
+import type { Refusal, Result } from "../../../../packages/svc-gate/src/wire/mod.ts";
+import { control } from "../../../support/controls/control.ts";
+import { randomRuns } from "../../../support/random-test.ts";
+
+const never = new AbortController().signal;
+const small: LineOptions = { ofKeyMax: 2, ofTenantMax: 3, max: 5 };
+
+interface Asked {
+  readonly holder: Holder;
+  readonly gone: AbortController;
+  /** Undefined while it waits. */
+  result?: Result<Ticket, Refusal>;
+}
+
+/** Asks for a place. */
+function ask(line: Line, holder: Holder): Asked {
+  const asked: Asked = { holder, gone: new AbortController() };
+  void line.enter(holder, asked.gone.signal).then((result) => (asked.result = result));
+  return asked;
+}
+
+/** What happens on a line: a key asks, or the read with this number among those that run or wait ends. */
+type Step = { readonly asks: Holder } | { readonly ends: number };
+
+const holders = fc.record({
+  tenant: fc.constantFrom(null, "acme", "beta"),
+  id: fc.constantFrom("a", "b", "c"),
+});
+const steps = fc.array(fc.oneof(fc.record({ asks: holders }), fc.record({ ends: fc.nat(30) })), { maxLength: 60 });
+
+/** Who has a place, and who waits, by number of arrival. The place goes to the least served tenant, then key, then arrival. */
+class Model {
+  readonly #options: LineOptions;
+  readonly placed = new Map<number, Holder>();
+  readonly waiting = new Map<number, Holder>();
+
+  constructor(options: LineOptions) {
+    this.#options = options;
+  }
+
+  asks(number: number, holder: Holder): void {
+    this.waiting.set(number, holder);
+    this.#fill();
+  }
+
+  ends(number: number): void {
+    this.placed.delete(number);
+    this.waiting.delete(number);
+    this.#fill();
+  }
+
+  #count(like: (holder: Holder) => boolean): number {
+    return [...this.placed.values()].filter(like).length;
+  }
+
+  #fill(): void {
+    const { ofKeyMax, ofTenantMax, max = Infinity } = this.#options;
+    const served = [...this.waiting].map(([number, holder]) => {
+      const ofTenant = this.#count(({ tenant }) => tenant === holder.tenant);
+      const ofKey = this.#count(({ tenant, id }) => tenant === holder.tenant && id === holder.id);
+      return { number, holder, ofTenant, ofKey };
+    });
+    const [next] = served
+      .filter(({ ofTenant, ofKey }) => ofKey < ofKeyMax && ofTenant < ofTenantMax && this.placed.size < max)
+      .toSorted((a, b) => a.ofTenant - b.ofTenant || a.ofKey - b.ofKey || a.number - b.number);
+    if (next === undefined) return;
+    this.waiting.delete(next.number);
+    this.placed.set(next.number, next.holder);
+    this.#fill();
+  }
+}
+
+/** Runs steps on a line and on the model. Returns true if the same reads have places after each. */
+async function agrees(line: Line, options: LineOptions, all: readonly Step[]): Promise<boolean> {
+  const model = new Model(options);
+  const reads: Asked[] = [];
+  for (const step of all) {
+    if ("asks" in step) model.asks(reads.push(ask(line, step.asks)) - 1, step.asks);
+    else {
+      const open = [...model.placed.keys(), ...model.waiting.keys()];
+      const number = open[step.ends % Math.max(1, open.length)];
+      const read = number === undefined ? undefined : reads[number];
+      if (number === undefined || read === undefined) continue;
+      if (model.placed.has(number) && read.result?.ok === true) line.leave(read.result.value);
+      else read.gone.abort();
+      model.ends(number);
+    }
+    await setImmediate();
+    const placed = reads.flatMap(({ result, gone }, at) => (result?.ok === true && !gone.signal.aborted ? [at] : []));
+    const ended = placed.filter((at) => !model.placed.has(at) && !model.waiting.has(at));
+    const running = placed.filter((at) => !ended.includes(at));
+    if (JSON.stringify(running) !== JSON.stringify([...model.placed.keys()].toSorted((a, b) => a - b))) return false;
+  }
+  return true;
+}
+
+suite("a line", () => {
+  test("gives each place to the tenant and the key with the fewest, as a model does", async (t) => {
+    await fc.assert(
+      fc.asyncProperty(steps, (all) => agrees(new Line(small), small, all)),
+      randomRuns(t, 300),
+    );
+  });
+
+  control("positive control: a line with another bound than the model's is noticed", async (t) => {
+    for (const wrong of [{ ofKeyMax: 3 }, { ofTenantMax: 4 }, { max: 6 }]) {
+      const all = fc.asyncProperty(steps, (each) => agrees(new Line({ ...small, ...wrong }), small, each));
+      assert.equal((await fc.check(all, randomRuns(t, 2000))).failed, true, JSON.stringify(wrong));
+    }
+  });
+
+  test("a read that gave its place back goes on before later ones of its key", async () => {
+    const line = new Line({ ofKeyMax: 1, ofTenantMax: 1 });
+    const key = { tenant: null, id: "a" };
+    const [first, second] = [ask(line, key), ask(line, key)];
+    await setImmediate();
+    const ticket = first.result?.ok === true ? first.result.value : assert.fail();
+    line.leave(ticket);
+    await setImmediate();
+    assert.equal(second.result?.ok, true);
+    let isBack = false;
+    void line.again(ticket, never).then(() => (isBack = true));
+    const third = ask(line, key);
+    await setImmediate();
+    assert.equal(isBack, false, "the second one has the place");
+    line.leave(second.result.value);
+    await setImmediate();
+    assert.deepEqual([isBack, third.result], [true, undefined]);
+  });
+
+  test("at a stop, those who wait are refused, but a read that has begun goes on", async () => {
+    const line = new Line({ ofKeyMax: 1, ofTenantMax: 1 });
+    const key = { tenant: null, id: "a" };
+    const [first, second] = [ask(line, key), ask(line, key)];
+    await setImmediate();
+    const ticket = first.result?.ok === true ? first.result.value : assert.fail();
+    line.leave(ticket);
+    await setImmediate();
+    const back = line.again(ticket, never);
+    const third = ask(line, key);
+    line.close();
+    const fourth = ask(line, key);
+    await setImmediate();
+    for (const { result } of [third, fourth]) assert.equal(result?.ok === false && result.problem.code, "stopping");
+    line.leave(second.result?.ok === true ? second.result.value : assert.fail());
+    await back;
+    assert.equal(line.waiting, 0);
+  });
+});

@@ -1,0 +1,131 @@
+/**
+ * Goal: while checks wait, reads rest; and no load stops them for good. Method: slices on turns whose checks the test
+ * begins and ends, on a clock that stands still.
+ */
+import assert from "node:assert/strict";
+import { suite, test, type TestContext } from "node:test";
+import { setImmediate, setTimeout } from "node:timers/promises";
+import { Turns } from "../../../../packages/svc-gate/src/gate/admission/turns.ts";
+import { Reads } from "../../../../packages/svc-gate/src/gate/admission/reads.ts";
+import { eventually } from "../../../support/patience.ts";
+import { standingClock } from "../../../support/standing-clock.ts";
+
+/** Lets everything happen that needs no time. */
+async function settle(): Promise<void> {
+  for (let n = 0; n < 20; n += 1) await setImmediate();
+}
+
+interface Rig {
+  readonly turns: Turns;
+  readonly load: { isWaiting: boolean };
+  readonly pass: (ms: number) => void;
+  /** Lets the turns look three times whether checks wait. */
+  readonly looks: () => Promise<void>;
+}
+
+/** Turns on a clock that only the test moves. */
+function rigOf(t: TestContext): Rig {
+  const { pass } = standingClock(t);
+  const load = { isWaiting: false };
+  let looked = 0;
+  const turns = new Turns(() => {
+    looked += 1;
+    return load.isWaiting;
+  }, 1);
+  const looks = async (): Promise<void> => {
+    const until = looked + 3;
+    while (looked < until) await setTimeout(1);
+  };
+  return { turns, load, pass, looks };
+}
+
+/** Claims a turn. Returns a function that says if it has come. */
+function claim(turns: Turns): () => boolean {
+  let hasBegun = false;
+  void turns.begin().then(() => (hasBegun = true));
+  return () => hasBegun;
+}
+
+suite("turns", () => {
+  test("only so many slices run at once, in the order of their claims", async () => {
+    const turns = new Turns(() => false, 2);
+    const [log, running] = [[] as number[], new Set<number>()];
+    const slices = Array.from({ length: 6 }, async (_, number) => {
+      const turn = await turns.begin();
+      running.add(number);
+      log.push(number);
+      assert.ok(running.size <= 2);
+      await setImmediate();
+      running.delete(number);
+      turn.end();
+    });
+    await Promise.all(slices);
+    assert.deepEqual([log, turns.begun], [[0, 1, 2, 3, 4, 5], 6]);
+  });
+
+  test("after a slice the gate takes what has come, so no slice begins before a check that came meanwhile", async (t) => {
+    const { turns, load, looks, pass } = rigOf(t);
+    const first = await turns.begin();
+    pass(5);
+    const arrives = setImmediate().then(() => (load.isWaiting = true));
+    first.end();
+    const hasBegun = claim(turns);
+    await arrives;
+    await looks();
+    assert.equal(hasBegun(), false);
+    load.isWaiting = false;
+    await eventually("the next slice", hasBegun);
+  });
+
+  test("while a check waits, the next slice waits: four times as long as the one before at most", async (t) => {
+    const { turns, load, looks, pass } = rigOf(t);
+    const first = await turns.begin();
+    pass(5);
+    load.isWaiting = true;
+    first.end();
+    const hasBegun = claim(turns);
+    await looks();
+    pass(19);
+    await looks();
+    assert.equal(hasBegun(), false);
+    pass(1);
+    await eventually("the next slice, because reads go on under any load", hasBegun);
+  });
+
+  test("the next slice begins as soon as no check waits", async (t) => {
+    const { turns, load, looks, pass } = rigOf(t);
+    const first = await turns.begin();
+    pass(5);
+    load.isWaiting = true;
+    first.end();
+    const hasBegun = claim(turns);
+    await looks();
+    assert.equal(hasBegun(), false);
+    load.isWaiting = false;
+    await eventually("the next slice", hasBegun);
+  });
+
+  test("a slice is over after a millisecond, and without checks the next one begins at once", async (t) => {
+    const { turns, pass } = rigOf(t);
+    const turn = await turns.begin();
+    assert.equal(turn.isOver, false);
+    pass(1);
+    assert.equal(turn.isOver, true);
+    turn.end();
+    const hasBegun = claim(turns);
+    await settle();
+    assert.equal(hasBegun(), true);
+  });
+});
+
+test("a processor stays free of explanations, and of slices", async () => {
+  const running = async (processors: number): Promise<number> => {
+    const reads = new Reads(() => false, processors);
+    let count = 0;
+    for (let n = 0; n < 10; n += 1)
+      void reads.enter("explanation", { tenant: `t${n}`, id: "k" }, new AbortController().signal).then(() => (count += 1));
+    await settle();
+    return count;
+  };
+  assert.deepEqual(await Promise.all([1, 2, 3, 4, 64].map(running)), [1, 1, 2, 3, 4]);
+});
