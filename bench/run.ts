@@ -14,6 +14,7 @@ import { benchPairs } from "./pairs.ts";
 import { benchPeers } from "./peers/measure.ts";
 import { machine } from "./report.ts";
 import { benchProof } from "./proof.ts";
+import { benchReads } from "./reads.ts";
 import { benchReplicas } from "./replicas.ts";
 import { benchReplay } from "./replay.ts";
 import { benchScale } from "./scale.ts";
@@ -38,6 +39,7 @@ const benches: Readonly<Record<string, () => Promise<void>>> = {
   pairs: benchPairs,
   peers: benchPeers,
   proof: benchProof,
+  reads: benchReads,
   replay: benchReplay,
   replicas: benchReplicas,
   scale: benchScale,

@@ -6,15 +6,11 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { compileContracts } from "../../packages/svc-gate/src/contract/mod.ts";
 import type { Places } from "../../packages/svc-gate/src/gate/admission/places.ts";
-import {
-  explainPlaces,
-  explainRates,
-  reportPlaces,
-  streamPlaces,
-  waitPlaces,
-} from "../../packages/svc-gate/src/gate/admission/reading.ts";
+import { explainRates, streamPlaces, waitPlaces } from "../../packages/svc-gate/src/gate/admission/reading.ts";
+import { Reads, type ReadKind } from "../../packages/svc-gate/src/gate/admission/reads.ts";
 import { limits, parseCheckRequest, quote } from "../../packages/svc-gate/src/wire/mod.ts";
 import { startClockedGate } from "../support/clocked-gate.ts";
 import { sendAsPage, signIn, trySignIn } from "../support/console.ts";
@@ -122,8 +118,20 @@ const atLimit: Readonly<Record<keyof typeof limits, (gate: Running, over: 0 | 1,
     explainsBurst: async (_gate, over) => explained(limits.explainsBurst + over, 0),
     // A second after the whole burst, as many tokens are back.
     explainsPerSecond: async (_gate, over) => explained(limits.explainsPerSecond + over, limits.explainsBurst),
-    explainsMax: async (_gate, over) => entered(explainPlaces(), limits.explainsMax + over, () => "one gate"),
-    reportsMax: async (_gate, over) => entered(reportPlaces(), limits.reportsMax + over, (at) => `gate ${at}`),
+    explainsMax: (_gate, over) => read("explanation", limits.explainsMax + over, (at) => `t${at}/k`),
+    readsOfKeyMax: (_gate, over) => read("short", limits.readsOfKeyMax + over, () => "t/k"),
+    readsOfTenantMax: (_gate, over) => read("short", limits.readsOfTenantMax + over, (at) => `t/k${at}`),
+    longReadsOfKeyMax: (_gate, over) => read("long", limits.longReadsOfKeyMax + over, () => "t/k"),
+    longReadsOfTenantMax: (_gate, over) => read("long", limits.longReadsOfTenantMax + over, (at) => `t/k${at}`),
+    readsWaitingOfKeyMax: async (_gate, over) => {
+      const waiting = limits.readsOfKeyMax + limits.readsWaitingOfKeyMax;
+      return notWaiting(await read("short", waiting + over, () => "t/k"));
+    },
+    // Four reads have places. Then each of 16 keys has less than its own most.
+    readsWaitingMax: async (_gate, over) => {
+      const waiting = limits.readsOfTenantMax + limits.readsWaitingMax;
+      return notWaiting(await read("short", waiting + over, (at) => `t/k${at % 16}`));
+    },
     reportRowsMax: (gate, over) => code(ask(gate, `/report?last=${limits.reportRowsMax + over}`)),
     queueCallsMax: (gate, over, t) => queued(gate, t, { calls: limits.queueCallsMax - 1 + over, bytes: 0 }),
     queueBytesMax: (gate, over, t) => queued(gate, t, { calls: 1, bytes: limits.queueBytesMax + over }),
@@ -164,6 +172,23 @@ function evaluated(gate: Running, evaluations: number): Promise<Answer> {
 function entered(places: Places, count: number, keyOf: (at: number) => string): string | undefined {
   const last = Array.from({ length: count }, (_, at) => places.enter({ id: keyOf(at), tenant: null })).at(-1);
   return last?.ok === false ? last.problem.code : undefined;
+}
+
+/** Asks for so many places of reads. Returns what became of the last: it waits, or the code of its refusal. */
+async function read(kind: ReadKind, count: number, keyOf: (at: number) => string): Promise<string | undefined> {
+  const reads = new Reads(() => false, 64);
+  let last: string | undefined = "waits";
+  for (let at = 0; at < count; at += 1) {
+    const [tenant = "", id = ""] = keyOf(at).split("/");
+    const entered = reads.enter(kind, { tenant, id }, new AbortController().signal);
+    if (at === count - 1) void entered.then((result) => (last = result.ok ? undefined : result.problem.code));
+  }
+  await nextTurn();
+  return last;
+}
+
+function notWaiting(found: string | undefined): string | undefined {
+  return found === "waits" ? undefined : found;
 }
 
 /** Makes a key that decides calls, so that a sign-in to the console needs no code. */

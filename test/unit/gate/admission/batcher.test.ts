@@ -74,8 +74,8 @@ suite("a batcher", () => {
     assert.deepEqual(log, ["a+b", "c+d", "e"]);
   });
 
-  test("exclusive work goes before the calls that wait, and reports why it was not done", async () => {
-    const { batcher, log, submit } = rigOf(["done", "before"]);
+  test("exclusive work goes before the calls that wait for the first batch, and reports why it was not done", async () => {
+    const { batcher, log, submit } = rigOf(["done", "done", "before"]);
     submit("a");
     const work = async (): Promise<void> => void log.push("work");
     const [done, refused] = await Promise.all([batcher.exclusive(work), batcher.exclusive(work)]);
@@ -117,5 +117,28 @@ suite("a batcher", () => {
     await drained;
     assert.deepEqual(log, ["b stopping", "a"]);
     assert.equal(work.ok, false);
+  });
+
+  test("exclusive work and batches take turns, so that neither waits for more than one of the other", async () => {
+    const { batcher, log, submit } = rigOf([], 1);
+    const works = ["w1", "w2", "w3"].map((name) =>
+      batcher.exclusive(async () => {
+        log.push(name);
+        submit(`during ${name}`);
+      }),
+    );
+    for (const name of ["a", "b"]) submit(name);
+    await Promise.all(works);
+    await batcher.drain();
+    assert.deepEqual(log.slice(0, 6), ["w1", "a", "w2", "b", "w3", "during w1"]);
+  });
+
+  test("after a fault, a call that comes holds no memory", async () => {
+    const { batcher, log, submit } = rigOf(["fault"]);
+    batcher.failed.catch(() => undefined);
+    submit("a");
+    await assert.rejects(batcher.failed, /the disk failed/);
+    submit("b");
+    assert.deepEqual([log, batcher.queued.bytes], [[], 0]);
   });
 });

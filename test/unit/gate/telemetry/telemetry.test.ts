@@ -22,6 +22,7 @@ import { lintExposition, readExposition } from "../../../support/exposition.ts";
 
 const readings = {
   queue: { calls: 3, bytes: 450, paused: 2 },
+  waitingReads: 4,
   rows: 7,
   inForce: { contract: "c".repeat(64), mode: "enforce" },
   keys: 2,

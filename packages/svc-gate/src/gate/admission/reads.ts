@@ -41,6 +41,11 @@ export class Reads {
     return good(read);
   }
 
+  /** How many reads wait for a place. */
+  get waiting(): number {
+    return Object.values(this.lines).reduce((total, { waiting }) => total + waiting, 0);
+  }
+
   /** Refuses the reads that wait for a place. */
   close(): void {
     for (const line of Object.values(this.lines)) line.close();

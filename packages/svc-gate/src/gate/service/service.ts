@@ -152,6 +152,7 @@ export class Service {
         bytes: sum(queued.map(({ bytes }) => bytes)),
         paused: sum(queued.map(({ paused }) => paused)),
       },
+      waitingReads: this.reads.waiting,
       rows: sum(gates.map(({ rows }) => rows)),
       inForce: { contract, mode },
       keys: this.keys.live,

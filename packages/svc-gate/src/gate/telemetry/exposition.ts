@@ -11,6 +11,8 @@ import { deliveryOutcomes, reloadOutcomes } from "./observer.ts";
 export interface Readings {
   /** The number of calls that wait for a verdict, and the bytes of their bodies. */
   readonly queue: { readonly calls: number; readonly bytes: number; readonly paused: number };
+  /** The reads that wait for a place. */
+  readonly waitingReads: number;
   /** The number of rows in open ledgers. */
   readonly rows: number;
   /** The policy of the root: the SHA-256 in hex of its contract's text, and its mode. Tenants have their own. */
@@ -153,7 +155,8 @@ function showAnswers(counts: CheckCounts, registry: Registry): void {
   for (const { count, verdict, mode } of counts.entries()) answers.inc({ verdict, mode }, count);
 }
 
-function readingsRegistry({ queue, rows, inForce, keys, tenants, ready, waiting, streams }: Readings): Registry {
+function readingsRegistry(readings: Readings): Registry {
+  const { queue, rows, inForce, keys, tenants, ready, waiting, waitingReads, streams } = readings;
   const registry = new Registry();
   const gauge = (name: string, help: string, value: number): void =>
     new Gauge({ name, help, registers: [registry] }).set(value);
@@ -164,6 +167,7 @@ function readingsRegistry({ queue, rows, inForce, keys, tenants, ready, waiting,
     "Connections whose next request is read when there is room for it.",
     queue.paused,
   );
+  gauge("svc_gate_waiting_reads", "Requests that read, and wait for a place.", waitingReads);
   gauge("svc_gate_ledger_rows", "Rows in open ledgers.", rows);
   gauge("svc_gate_event_streams", "Streams of events that are open.", streams);
   gauge("svc_gate_keys", "Keys that are valid now.", keys);

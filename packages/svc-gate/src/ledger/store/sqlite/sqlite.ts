@@ -59,6 +59,9 @@ export async function openSqlite(options: OpenOptions, threads: SqliteThreads = 
 
 const nothing: Promise<readonly (string | undefined)[]> = Promise.resolve([]);
 
+/** Rows that a search reads at once. Larger answers live long enough to be kept as old, and resident memory grows. */
+const readRows = 128;
+
 /** A ledger without a read for this long gives its reading thread back. */
 const idleMs = 5000;
 
@@ -184,7 +187,11 @@ class SqliteStore implements LedgerStore {
     const { from = 1 } = query;
     let { before, limit } = query;
     while (limit > 0 && before > from) {
-      const { rows, next }: RowSlice = await this.#ask("read", { ...query, before, limit });
+      const { rows, next }: RowSlice = await this.#ask("read", {
+        ...query,
+        before,
+        limit: Math.min(limit, readRows),
+      });
       yield rows;
       limit -= rows.length;
       before = next;

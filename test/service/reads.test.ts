@@ -1,0 +1,233 @@
+/**
+ * Goal: reads delay no check, and a key with many reads delays only its own. Method: gates over HTTP. For each route, the
+ * test takes all places or all turns, and looks if its requests wait; a table in spec/api.md must say the same. Positive
+ * controls: requests that wait for nothing, and gates whose places and turns have no bound.
+ */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import type { ReadKind } from "../../packages/svc-gate/src/gate/admission/reads.ts";
+import type { Turn } from "../../packages/svc-gate/src/gate/admission/turns.ts";
+import { routes } from "../../packages/svc-gate/src/gate/http/routes.ts";
+import type { Route } from "../../packages/svc-gate/src/gate/http/route.ts";
+import { limits } from "../../packages/svc-gate/src/wire/mod.ts";
+import { small, startDesk, type Desk } from "../support/approvals.ts";
+import { control } from "../support/controls/control.ts";
+import { ask, check, root, startGate, type Answer, type Running } from "../support/gate.ts";
+import { eventually } from "../support/patience.ts";
+
+const call = '{"tool_name":"note.add","tool_input":{}}';
+const never = new AbortController().signal;
+
+/** A request of each route that reads, and the status of its answer. */
+const requests: Readonly<Record<string, { readonly path?: string; readonly body?: object; readonly status?: number }>> =
+  {
+    "GET /rules": {},
+    "POST /explain": { body: { call: { tool_name: "note.add", tool_input: {} } } },
+    "GET /receipts": {},
+    "GET /receipts/:seq": { path: "/receipts/1" },
+    "GET /report": {},
+    "GET /ledger/verify": {},
+    "GET /checkpoint": {},
+    "GET /tile/*": { path: "/tile/entries/000.p/1" },
+    "GET /metrics": {},
+    "GET /approvals": {},
+    "GET /approvals/:id": { path: "/approvals/1-0123456789abcdef", status: 404 },
+    "GET /grants": {},
+    "POST /grants": {
+      body: { approval: "1-0123456789abcdef", hash: "0".repeat(64), preview: true, uses: 1 },
+      status: 404,
+    },
+    "GET /events": { path: "/events?after=0" },
+    "GET /stop": {},
+    "GET /admin/keys": { status: 200 },
+    "GET /admin/persons": {},
+    "GET /admin/notify": {},
+  };
+
+const nameOf = ({ method, path }: Route): string => `${method} ${path}`;
+const kindOf = ({ reads, readsItself }: Route): ReadKind | undefined => reads ?? readsItself;
+
+/** Sends the request of a route. */
+async function send(gate: Running, name: string, keys: Keys): Promise<number> {
+  const [method = "", route = ""] = name.split(" ");
+  const { path = route, body } = requests[name] ?? {};
+  const own = route.startsWith("/admin/") ? keys.operator : keys.reader;
+  const headers = { authorization: `Bearer ${own}`, ...(body && { "content-type": "application/json" }) };
+  const gone = new AbortController();
+  const text = body === undefined ? {} : { body: JSON.stringify(body) };
+  const { status } = await fetch(`${gate.address}${path}`, { method, headers, ...text, signal: gone.signal });
+  gone.abort(); // A stream of events does not end by itself.
+  return status;
+}
+
+interface Keys {
+  readonly operator: string;
+  /** Opens the routes that read. */
+  readonly reader: string;
+}
+
+/** Makes a key for the routes that read. */
+async function makeKeys(gate: Running): Promise<Keys> {
+  const operator = JSON.parse(readFileSync(join(gate.folder, "data", "operator.json"), "utf8")).key as string;
+  const headers = { authorization: `Bearer ${operator}`, "content-type": "application/json" };
+  const post = (path: string, body: object): Promise<Answer> =>
+    ask(gate, path, { method: "POST", headers, body: JSON.stringify(body) });
+  await post("/admin/persons", { name: "anna" });
+  const scopes = ["rules", "receipts", "metrics", "approve"];
+  const { json } = await post("/admin/keys", { name: "reader", scopes, person: "anna" });
+  return { operator, reader: json.key as string };
+}
+
+/** Takes all places of the root. Returns a function that gives them back. */
+async function holdPlaces(gate: Running, kind: ReadKind): Promise<() => void> {
+  const places = { short: limits.readsOfTenantMax, long: limits.longReadsOfTenantMax, explanation: 1 }[kind];
+  const reads = Array.from({ length: places }, (_, n) => gate.reads.enter(kind, { tenant: null, id: `k${n}` }, never));
+  const entered = await Promise.all(reads);
+  return () => entered.forEach((each) => each.ok && each.value.leave());
+}
+
+suite("every route", () => {
+  const reading = routes.filter((route) => kindOf(route) !== undefined);
+
+  test("that is a GET reads in a place, or is known to answer from memory", () => {
+    const others = routes.filter((route) => route.method === "GET" && kindOf(route) === undefined);
+    const small = [
+      "/.well-known/authzen-configuration",
+      "/.well-known/authzen-configuration/t/:tenant",
+      "/health",
+      "/ready",
+    ];
+    assert.deepEqual(others.map(({ path }) => path).toSorted(), small.toSorted());
+    assert.deepEqual(reading.map(nameOf).toSorted(), Object.keys(requests).toSorted());
+  });
+
+  test("that reads waits for a place, and everything else does not", async (t) => {
+    const gate = await startGate(t);
+    const keys = await makeKeys(gate);
+    await check(gate, call);
+    for (const route of reading) {
+      const name = nameOf(route);
+      const kind = kindOf(route) as ReadKind;
+      const line = gate.reads.lines[kind];
+      const leave = await holdPlaces(gate, kind);
+      const answered = send(gate, name, keys);
+      await eventually(`${name} waits`, () => line.waiting === 1);
+      assert.equal((await check(gate, call)).status, 200, "positive control: a check does not wait");
+      assert.equal((await ask(gate, "/health")).status, 200, "positive control: nor does /health");
+      leave();
+      assert.equal(await answered, requests[name]?.status ?? 200, name);
+      const again = await holdPlaces(gate, kind);
+      again();
+      assert.equal(line.waiting, 0, `${name} has given its place back`);
+    }
+  });
+
+  test("that reads more than memory waits for its turn, and gives it back", async (t) => {
+    const gate = await startGate(t);
+    const keys = await makeKeys(gate);
+    await check(gate, call);
+    const { turns } = gate.reads;
+    const atOnce = Math.max(1, availableParallelism() - 1);
+    // POST /grants reads only about a call that waits for a person.
+    for (const route of reading.filter(({ method, path }) => method !== "POST" || path !== "/grants")) {
+      const name = nameOf(route);
+      const held: Turn[] = [];
+      for (let n = 0; n < atOnce; n += 1) held.push(await turns.begin());
+      const before = turns.begun;
+      const answered = send(gate, name, keys);
+      const isApart = route.isApart === true && route.path !== "/ledger/verify";
+      if (isApart) assert.equal(await answered, 200, `positive control: ${name} has no turn`);
+      for (const turn of held) turn.end();
+      assert.equal(await answered, requests[name]?.status ?? 200, name);
+      if (!isApart) assert.ok(turns.begun > before, name);
+    }
+  });
+});
+
+test("a slice of a page has at most 32 receipts", async (t) => {
+  const gate = await startGate(t);
+  for (let n = 0; n < 100; n += 1) await check(gate, call);
+  const slices = async (limit: number): Promise<number> => {
+    const before = gate.reads.turns.begun;
+    assert.equal((await ask(gate, `/receipts?limit=${limit}`)).json.receipts.length, limit);
+    return gate.reads.turns.begun - before;
+  };
+  const one = await slices(32);
+  assert.deepEqual([await slices(64), await slices(100)], [one + 1, one + 3]);
+});
+
+/** Rows of one table of spec/api.md. */
+function tableRows(): readonly (readonly string[])[] {
+  const text = /^## Reads$([\s\S]*?)^## /m.exec(readFileSync(join(root, "spec", "api.md"), "utf8"))?.[1] ?? "";
+  return text
+    .split("\n")
+    .filter((line) => /^\| (?:GET|POST) /.test(line))
+    .map((line) =>
+      line
+        .split("|")
+        .map((cell) => cell.trim())
+        .slice(1, -1),
+    );
+}
+
+test("the table in spec/api.md has each route with its places", () => {
+  const places: Readonly<Record<ReadKind | "none", readonly string[]>> = {
+    short: [String(limits.readsOfKeyMax), String(limits.readsOfTenantMax)],
+    long: [String(limits.longReadsOfKeyMax), String(limits.longReadsOfTenantMax)],
+    explanation: ["max(1, processors - 1)", "the same, for all tenants"],
+    none: ["", ""],
+  };
+  const expected = routes.map((route) => {
+    const path = route.path.replaceAll(/:(\w+)/g, "{$1}").replace("*", "{path}");
+    return [`${route.method} ${path}`, ...places[kindOf(route) ?? "none"]];
+  });
+  const rows = tableRows();
+  const found = rows.flatMap(([names = "", ofKey = "", ofTenant = ""]) =>
+    names.split(", ").map((name, at) => {
+      const [method = ""] = names.split(" ");
+      return [at === 0 ? name : `${method} ${name}`, ofKey, ofTenant];
+    }),
+  );
+  const sorted = (all: readonly (readonly string[])[]): readonly string[] =>
+    all.map((row) => row.join(" | ")).toSorted();
+  assert.deepEqual(sorted(found), sorted(expected));
+  for (const row of rows) assert.notEqual(row[3], "", `${row[0]} has a slice`);
+});
+
+/** Sends sixty pages of receipts at once, and one check after the other. Returns how many checks are answered before all pages. */
+async function checksBesidePages(desk: Desk): Promise<number> {
+  const asked = { ...small, tool_input: { amount: 1, to: "x".repeat(300) } };
+  const fill = async (): Promise<void> => {
+    for (let n = 0; n < 50; n += 1) await desk.asks(asked);
+  };
+  await Promise.all(Array.from({ length: 20 }, fill));
+  let isReading = true;
+  const page = async (): Promise<void> => {
+    assert.equal((await ask(desk, "/receipts?limit=1000")).json.receipts.length, 1000);
+  };
+  const pages = Promise.all(Array.from({ length: 60 }, page)).then(() => (isReading = false));
+  let checks = 0;
+  for (; isReading; checks += 1) await desk.asks(asked);
+  await pages;
+  return checks;
+}
+
+suite("beside sixty pages of a thousand receipts", () => {
+  test("checks are answered one after the other", async (t) => {
+    const checks = await checksBesidePages(await startDesk(t));
+    assert.ok(checks > 40, `${checks} checks`);
+  });
+
+  control("positive control: without bounds, checks wait for the pages", async (t) => {
+    const defects = [
+      { within: "Line.#hasPlace", first: "return true;" },
+      { within: "Turns.begin", find: "this.#free > 0", put: "true" },
+      { within: "receiptsOfSlice", value: "1000" },
+    ];
+    const checks = await checksBesidePages(await startDesk(t, { defects }));
+    assert.ok(checks <= 40, `${checks} checks`);
+  });
+});
