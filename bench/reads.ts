@@ -107,11 +107,11 @@ function readPages(url: string, key: string): Promise<number> {
 
 /** Checks at the root, one every 10 ms, while the pages are read; without pages for two seconds. */
 async function measure({ name, server }: Loaded, beside: string, url?: string, key = ""): Promise<Checks> {
-  let isOver = false;
+  const state = { isOver: false };
   const work = url === undefined ? setTimeout(2000).then(() => 0) : readPages(url, key);
-  const ending = work.finally(() => (isOver = true));
+  const ending = work.finally(() => (state.isOver = true));
   const times: number[] = [];
-  for (let n = 0; !isOver; n += 1) {
+  for (let n = 0; !state.isOver; n += 1) {
     const since = performance.now();
     await check(server, n);
     times.push(performance.now() - since);

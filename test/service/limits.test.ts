@@ -180,8 +180,8 @@ async function read(kind: ReadKind, count: number, keyOf: (at: number) => string
   let last: string | undefined = "waits";
   for (let at = 0; at < count; at += 1) {
     const [tenant = "", id = ""] = keyOf(at).split("/");
-    const entered = reads.enter(kind, { tenant, id }, new AbortController().signal);
-    if (at === count - 1) void entered.then((result) => (last = result.ok ? undefined : result.problem.code));
+    const placed = reads.enter(kind, { tenant, id }, new AbortController().signal);
+    if (at === count - 1) void placed.then((result) => (last = result.ok ? undefined : result.problem.code));
   }
   await nextTurn();
   return last;

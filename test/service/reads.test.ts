@@ -94,13 +94,13 @@ suite("every route", () => {
 
   test("that is a GET reads in a place, or is known to answer from memory", () => {
     const others = routes.filter((route) => route.method === "GET" && kindOf(route) === undefined);
-    const small = [
+    const known = [
       "/.well-known/authzen-configuration",
       "/.well-known/authzen-configuration/t/:tenant",
       "/health",
       "/ready",
     ];
-    assert.deepEqual(others.map(({ path }) => path).toSorted(), small.toSorted());
+    assert.deepEqual(others.map(({ path }) => path).toSorted(), known);
     assert.deepEqual(reading.map(nameOf).toSorted(), Object.keys(requests).toSorted());
   });
 
@@ -204,13 +204,13 @@ async function checksBesidePages(desk: Desk): Promise<number> {
     for (let n = 0; n < 50; n += 1) await desk.asks(asked);
   };
   await Promise.all(Array.from({ length: 20 }, fill));
-  let isReading = true;
+  const state = { isReading: true };
   const page = async (): Promise<void> => {
     assert.equal((await ask(desk, "/receipts?limit=1000")).json.receipts.length, 1000);
   };
-  const pages = Promise.all(Array.from({ length: 60 }, page)).then(() => (isReading = false));
+  const pages = Promise.all(Array.from({ length: 60 }, page)).then(() => (state.isReading = false));
   let checks = 0;
-  for (; isReading; checks += 1) await desk.asks(asked);
+  for (; state.isReading; checks += 1) await desk.asks(asked);
   await pages;
   return checks;
 }

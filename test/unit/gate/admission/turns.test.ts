@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
-import { setImmediate, setTimeout } from "node:timers/promises";
+import { setImmediate } from "node:timers/promises";
 import { Turns } from "../../../../packages/svc-gate/src/gate/admission/turns.ts";
 import { Reads } from "../../../../packages/svc-gate/src/gate/admission/reads.ts";
 import { eventually } from "../../../support/patience.ts";
@@ -20,21 +20,21 @@ interface Rig {
   readonly load: { isWaiting: boolean };
   readonly pass: (ms: number) => void;
   /** Lets the turns look three times whether checks wait. */
-  readonly looks: () => Promise<void>;
+  readonly looks: () => Promise<unknown>;
 }
 
 /** Turns on a clock that only the test moves. */
 function rigOf(t: TestContext): Rig {
   const { pass } = standingClock(t);
   const load = { isWaiting: false };
-  let looked = 0;
+  let left = 0;
   const turns = new Turns(() => {
-    looked += 1;
+    left -= 1;
     return load.isWaiting;
   }, 1);
-  const looks = async (): Promise<void> => {
-    const until = looked + 3;
-    while (looked < until) await setTimeout(1);
+  const looks = (): Promise<boolean> => {
+    left = 3;
+    return eventually("three looks", () => left <= 0);
   };
   return { turns, load, pass, looks };
 }

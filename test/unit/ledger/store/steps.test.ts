@@ -1,6 +1,6 @@
 /**
  * Goal: work in steps gives the result of the work, and does nothing between two steps. Method: work that pauses, on a clock
- * that stands still. Positive control: work without time between its pauses takes one step.
+ * that stands still. Work without time between its pauses takes one step.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
@@ -29,7 +29,7 @@ suite("work in steps", () => {
     assert.deepEqual(await steps.next(), { result: "done" });
   });
 
-  test("positive control: quick work does not pause", async (t) => {
+  test("does not pause if it is quick", async (t) => {
     standingClock(t);
     const steps = new Steps(async (pause) => {
       for (let n = 0; n < 100; n += 1) await pause();

@@ -271,8 +271,7 @@ class ContractCompiler {
   /** By name: the parts of counters that parked calls hold, if an expression reads them. */
   readonly held = new Map<string, Counter>();
   readonly calls = new Set<ContractFunction>();
-  readonly #probe: Probe | undefined;
-  readonly #passed: (() => void) | undefined;
+  readonly #options: CompileOptions;
   readonly #document: ContractDocument;
   readonly #report: Report;
   readonly #budget = newBudget();
@@ -287,10 +286,9 @@ class ContractCompiler {
     document: ContractDocument,
     mandate: MandateDocument | undefined,
     report: Report,
-    { passed, probe }: CompileOptions,
+    options: CompileOptions,
   ) {
-    this.#probe = probe;
-    this.#passed = passed;
+    this.#options = options;
     this.#mandate = mandate;
     this.#document = document;
     this.#report = report;
@@ -306,9 +304,7 @@ class ContractCompiler {
 
   tools(): readonly ToolPlan[] {
     // A tool holds amounts under a part that only another tool reads, so all expressions are checked before any plan.
-    const passed = <Value>(value: Value): Value => (this.#passed?.(), value);
-    const planned = [...this.#document.tools.keys()].map((tool) => passed(this.#tool(tool)));
-    const plans = planned.map((plan) => passed(plan()));
+    const plans = [...this.#document.tools.keys()].map((tool) => this.#tool(tool)).map((planned) => planned());
     if (this.#report.size === 0) this.#checkUnusedLets();
     return plans;
   }
@@ -408,6 +404,7 @@ class ContractCompiler {
 
   /** @returns makes the plan, once the expressions of all tools are checked */
   #tool(tool: string): () => ToolPlan {
+    this.#options.passed?.();
     const document = this.#document.tools.get(tool);
     const input =
       document?.input === undefined ? undefined : readSchema(document.input, "input", this.#budget, this.#report);
@@ -420,7 +417,7 @@ class ContractCompiler {
       lets: this.#document.lets,
       used: this.#used,
       calls: this.calls,
-      probe: this.#probe,
+      probe: this.#options.probe,
       budget: this.#budget,
       report: this.#report,
     };

@@ -1,7 +1,8 @@
 /**
- * Which requests may wait: the queue, batches, places of open requests and reports, the valve of refusals.
+ * Which requests may wait: the queue and batches of calls, places of open requests, lines and turns of reads, the valve of
+ * refusals.
  *
- * Promises: waiting calls use bounded memory. A request that finds no place does not wait for one.
+ * Promises: what waits uses bounded memory. Reads go on under any load, but calls go first.
  *
  * Does not: decide calls.
  *

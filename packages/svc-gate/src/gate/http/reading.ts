@@ -10,12 +10,12 @@ import type { CallWithoutGate, ReadCall, Route, RouteCall } from "./route.ts";
 /**
  * Answers a request that reads, once it has a place.
  *
- * @param answer gets the read. Its place is free when the answer is made, or when the client has left
+ * @param work gets the read. Its place is free when the answer is made, or when the client has left
  */
 export async function inPlace(
   { key, reply, request, service }: CallWithoutGate,
   kind: ReadKind,
-  answer: (read: Read) => unknown,
+  work: (read: Read) => unknown,
 ): Promise<unknown> {
   const exchange = request.exchange as Exchange;
   const gone = untilGone(reply.raw);
@@ -28,7 +28,7 @@ export async function inPlace(
     if (read.isGone) return reply.hijack();
     if (exchange.credential()?.id !== key?.id)
       return refuseWith(reply, refuse("unauthorized", "the key was revoked while the request waited"));
-    return await answer(read);
+    return await work(read);
   } catch (error) {
     if (!read.isGone) throw error;
     return reply.hijack(); // Nobody waits for the answer.

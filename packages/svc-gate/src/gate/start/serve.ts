@@ -1,8 +1,5 @@
-import { once } from "node:events";
 import { readFile } from "node:fs/promises";
-import { createServer, type AddressInfo, type Server } from "node:net";
 import { createSecureContext } from "node:tls";
-import type { FastifyInstance } from "fastify";
 import pino, { type Logger } from "pino";
 import {
   dataFolder,
@@ -23,9 +20,9 @@ import { readFirstKeyDigest, KeyRing, loadFirstKey, recordFirstKey, type FirstKe
 import { KeyDeciders } from "../approvals/deciders.ts";
 import type { Reads } from "../admission/reads.ts";
 import { Budget } from "../admission/queue.ts";
+import { listen, openOps, requireFreePorts } from "./listen.ts";
 import { openOperatorDoor } from "./operator-file.ts";
 import { openFilesWarning } from "../settings/gate-files.ts";
-import { makeOpsServer } from "../http/ops.ts";
 import { openFrom, type OpenedGate, type OpenGate, type GateSource, type SharedParts } from "../service/gate-source.ts";
 import { StartRefused } from "../errors.ts";
 import { Rates } from "../keys/rate.ts";
@@ -112,7 +109,7 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
   const tls = await readTls(config);
   const traces = await openTracesIfAsked(log);
   const opened = await openLedgers(config, log);
-  const { root, rootSource, tenants, readSources, metrics, database, close } = opened;
+  const { root, rootSource, tenants, readSources, metrics, database, notifier, budget, close } = opened;
   try {
     const { keys, first } = await openKeys(config, root, tenants, log);
     opened.deciders.use(keys);
@@ -122,24 +119,9 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
     });
     const begun = await root.begin();
     if (first !== undefined) await recordFirstKey(root, first, log);
-    const { budget, notifier } = opened;
-    const parts = {
-      log,
-      keys,
-      root,
-      rootSource,
-      tenants,
-      readSources,
-      tests,
-      metrics,
-      notifier,
-      budget,
-      traces,
-      rates,
-      hooks,
-    };
+    const parts = { log, keys, root, rootSource, tenants, readSources, tests, metrics, notifier, traces, rates, hooks };
     const { connections, publicUrl } = config;
-    const service = new Service({ ...parts, connections, publicUrl });
+    const service = new Service({ ...parts, budget, connections, publicUrl });
     const door = openConsole(config, { keys, log, ...hooks });
     const server = makeServer({ service, ...config, console: door, log, tls });
     const ops = await openOps(service, config, log);
@@ -345,21 +327,6 @@ async function openTracesIfAsked(log: Logger): Promise<Traces | undefined> {
   return traces.value;
 }
 
-interface OpsListener {
-  readonly address: string;
-  close(): Promise<void>;
-}
-
-async function openOps(service: Service, config: Config, log: Logger): Promise<OpsListener | undefined> {
-  const { opsHost: host, opsPort: port } = config;
-  if (port === undefined) return undefined;
-  const server = makeOpsServer(service, host, log);
-  await server.listen({ host, port }).catch((error: unknown) => {
-    throw cannotListen(error, opsListener(host, port));
-  });
-  return { address: addressOf(server, "http"), close: () => server.close() };
-}
-
 function placeOfRoot(config: Config, database: Database | undefined): GateSource {
   const { accept, apiKey, mandate, mode, modeSetting } = config;
   return {
@@ -441,71 +408,4 @@ async function readPem(variable: string, file: string): Promise<Buffer> {
       `${variable} names ${file}, which cannot be read (${(error as NodeJS.ErrnoException).code})`,
     );
   }
-}
-
-async function listen(server: FastifyInstance, { host, port, basePath, tlsCert }: Config): Promise<string> {
-  const listener = mainListener(host, port);
-  await server.listen({ host: listener.host, port }).catch((error: unknown) => {
-    throw cannotListen(error, listener);
-  });
-  return addressOf(server, tlsCert === undefined ? "http" : "https") + basePath;
-}
-
-/** The address of a listener, and the variables that set it, for messages. */
-interface Listener {
-  readonly host: string;
-  readonly port: number;
-  readonly variables: readonly [host: string, port: string];
-}
-
-/** For a name with two addresses the framework would open a second server without our limits. */
-function mainListener(host: string, port: number): Listener {
-  return { host: host === "localhost" ? "127.0.0.1" : host, port, variables: ["SVC_HOST", "SVC_PORT"] };
-}
-
-function opsListener(host: string, port: number): Listener {
-  return { host, port, variables: ["SVC_OPS_HOST", "SVC_OPS_PORT"] };
-}
-
-/**
- * Listens on each port and closes it again. So a start that cannot listen fails before it changes anything.
- *
- * @throws {StartRefused}
- */
-async function requireFreePorts({ host, port, opsHost, opsPort }: Config): Promise<void> {
-  const listeners = [mainListener(host, port), ...(opsPort === undefined ? [] : [opsListener(opsHost, opsPort)])];
-  const probes: Server[] = [];
-  try {
-    for (const listener of listeners) {
-      const probe = createServer();
-      const listening = once(probe, "listening");
-      probe.listen({ host: listener.host, port: listener.port, exclusive: true });
-      await listening.catch((error: unknown) => {
-        throw cannotListen(error, listener);
-      });
-      probes.push(probe); // Both stay open until all were tried, because two listeners may have the same port.
-    }
-  } finally {
-    await Promise.all(probes.map((probe) => new Promise((resolve) => probe.close(resolve))));
-  }
-}
-
-function cannotListen(error: unknown, { host, port, variables: [hostVariable, portVariable] }: Listener): unknown {
-  const { code } = error as NodeJS.ErrnoException;
-  if (code === "EADDRINUSE")
-    return new StartRefused(
-      `port ${port} on ${host} is in use: stop what listens there, or choose another with ${portVariable}`,
-    );
-  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
-    return new StartRefused(`${host} is not an address of this machine: choose another with ${hostVariable}`);
-  if (code === "EACCES")
-    return new StartRefused(
-      `this user lacks the permission to listen on port ${port}: choose a port above 1023 with ${portVariable}`,
-    );
-  return error;
-}
-
-function addressOf(server: FastifyInstance, scheme: "http" | "https"): string {
-  const { address, family, port } = server.server.address() as AddressInfo;
-  return `${scheme}://${family === "IPv6" ? `[${address}]` : address}:${port}`;
 }
