@@ -15,8 +15,11 @@ import { ask, check, startGate, temporaryFolder, type Answer } from "../support/
 import { eventually } from "../support/patience.ts";
 
 /** A tool whose pattern takes some milliseconds to compile. */
-const tool = (n: number): string =>
-  `{ input: { type: object, additionalProperties: false, properties: { a: { type: string, pattern: "^(a|b|c${n}){1,50}x{1,50}[a-z0-9]{1,200}$" } } }, otherwise: ALLOW }`;
+const tool = (n: number): string => {
+  const pattern = `"^(a|b|c${n}){1,50}x{1,50}[a-z0-9]{1,200}$"`;
+  const input = `{ type: object, additionalProperties: false, properties: { a: { type: string, pattern: ${pattern} } } }`;
+  return `{ input: ${input}, otherwise: ALLOW }`;
+};
 
 function explains({ address }: Pick<Desk, "address">, body: object | string, own?: string): Promise<Answer> {
   const headers: Record<string, string> = { "content-type": "application/json" };

@@ -9,7 +9,7 @@ import { test, type TestContext } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { compileContracts } from "../../packages/svc-gate/src/contract/mod.ts";
 import type { Places } from "../../packages/svc-gate/src/gate/admission/places.ts";
-import { explainRates, streamPlaces, waitPlaces } from "../../packages/svc-gate/src/gate/admission/reading.ts";
+import { explainRates, streamPlaces, waitPlaces } from "../../packages/svc-gate/src/gate/admission/open-requests.ts";
 import { Reads, type ReadKind } from "../../packages/svc-gate/src/gate/admission/reads.ts";
 import { limits, parseCheckRequest, quote } from "../../packages/svc-gate/src/wire/mod.ts";
 import { startClockedGate } from "../support/clocked-gate.ts";

@@ -11,7 +11,7 @@ import type { KeyRing } from "../keys/keys.ts";
 import { loadPolicySet, type OpenGate, type GateSource } from "./gate-source.ts";
 import { HookedCalls } from "./hooked-calls.ts";
 import type { Rates } from "../keys/rate.ts";
-import { explainRates, streamPlaces, waitPlaces } from "../admission/reading.ts";
+import { explainRates, streamPlaces, waitPlaces } from "../admission/open-requests.ts";
 import { Reads } from "../admission/reads.ts";
 import type { ContractTests, ServeHooks } from "../policy/hooks.ts";
 import type { Readings } from "../telemetry/exposition.ts";
