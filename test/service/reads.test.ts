@@ -15,7 +15,7 @@ import type { Route } from "../../packages/svc-gate/src/gate/http/route.ts";
 import { limits } from "../../packages/svc-gate/src/wire/mod.ts";
 import { small, startDesk, type Desk } from "../support/approvals.ts";
 import { control } from "../support/controls/control.ts";
-import { ask, check, root, startGate, type Answer, type Running } from "../support/gate.ts";
+import { ask, check, root, startGate, submit, type Answer, type Running } from "../support/gate.ts";
 import { eventually } from "../support/patience.ts";
 
 const call = '{"tool_name":"note.add","tool_input":{}}';
@@ -157,6 +157,23 @@ test("a slice of a page has at most 32 receipts", async (t) => {
   };
   const one = await slices(32);
   assert.deepEqual([await slices(64), await slices(100)], [one + 1, one + 3]);
+});
+
+test("a verification pauses, and ends although rows come faster than it walks", async (t) => {
+  const gate = await startGate(t);
+  const calls = async (count: number): Promise<void> => {
+    await Promise.all(Array.from({ length: count }, () => submit(gate, 0)));
+  };
+  for (let n = 0; n < 4; n += 1) await calls(500);
+  let slices = 0;
+  const found = await gate.ledger.verify(async (slice) => {
+    slices += 1;
+    assert.ok(slices < 50, "it does not pause for rows that come meanwhile");
+    await calls(900);
+    return slice();
+  });
+  assert.equal(found.broken, undefined);
+  assert.ok(slices > 1 && found.rows > 2000 + 900, `${slices} slices, ${found.rows} rows`);
 });
 
 /** Rows of one table of spec/api.md. */

@@ -22,6 +22,7 @@ import type { TabledTaken } from "../../history/outcome-walk.ts";
 import { walkStore, type StoreReader, type Walked, type WalkedSlice } from "../../history/walk.ts";
 import type { TreeNode } from "../../tree/merkle.ts";
 import { wrongNode, type Levels, type TreeWalk, type Anchor } from "../../tree/walk.ts";
+import type { Pause } from "../steps.ts";
 import type { Verification } from "../store.ts";
 import {
   frontierOf,
@@ -47,9 +48,17 @@ export interface PostgresWalk {
   readonly anchors: readonly Anchor[];
 }
 
-/** Walks a ledger from a row on, while others read and write. */
-export function verifyPostgres(read: Read, { ledger, ...options }: PostgresWalk): Promise<Verification> {
-  return walkStore(new PostgresReader(read, ledger), options);
+/**
+ * Walks a ledger from a row on, while others read and write.
+ *
+ * @param pause called before each slice
+ */
+export function verifyPostgres(
+  read: Read,
+  { ledger, ...options }: PostgresWalk,
+  pause: Pause = () => Promise.resolve(),
+): Promise<Verification> {
+  return walkStore(new PostgresReader(read, ledger, pause), options);
 }
 
 const firstKey: EventKey = [-(2 ** 31), Buffer.alloc(0), Number.MIN_SAFE_INTEGER, Number.MIN_SAFE_INTEGER];
@@ -58,13 +67,17 @@ const lastKey: EventKey = [2 ** 31 - 1, Buffer.alloc(64, 255), Number.MAX_SAFE_I
 class PostgresReader implements StoreReader {
   readonly #read: Read;
   readonly #ledger: string;
+  readonly #pause: Pause;
+  /** The last row at the beginning of the walk. */
+  #rows = 0;
   /** The ledger's own row, read before the latest rows. */
   #head: HeadRow = headRow([]);
   #digest: (text: string) => string = keyDigester("");
 
-  constructor(read: Read, ledger: string) {
+  constructor(read: Read, ledger: string, pause: Pause) {
     this.#read = read;
     this.#ledger = ledger;
+    this.#pause = pause;
   }
 
   async #ask(name: Parameters<typeof ask>[0], ...values: readonly unknown[]): Promise<readonly (readonly unknown[])[]> {
@@ -79,7 +92,8 @@ class PostgresReader implements StoreReader {
     this.#digest = keyDigester(secret);
     if (checksum !== ledgerSeal(this.#ledger, log, secret))
       return { seq: 1, problem: "the ledger's description is not as it was", expected, found: "another" };
-    return { log, rows: headRow(head).seq };
+    this.#rows = headRow(head).seq;
+    return { log, rows: this.#rows };
   }
 
   async last(): Promise<number> {
@@ -89,6 +103,7 @@ class PostgresReader implements StoreReader {
 
   /** Reads the head before the rows, so that no row up to the head may be missing. */
   async next(from: number): Promise<WalkedSlice> {
+    if (from <= this.#rows) await this.#pause(); // If it paused for rows that come meanwhile, it might never reach the last one.
     const lowest = from === 1 ? Number.MIN_SAFE_INTEGER : from;
     const scan = ask("scan", this.#ledger, lowest, slice.rows, slice.characters);
     const asked = [ask("readHead", this.#ledger), scan, ask("counters", this.#ledger)];
@@ -161,6 +176,7 @@ class PostgresReader implements StoreReader {
   }
 
   async tally(after: EventKey = firstKey, through: number): Promise<EventTally> {
+    await this.#pause();
     const [end] = await this.#ask("walkedEnd", ...after, sliceEvents - 1);
     const to = end && keyOf(end);
     const [row] = await this.#ask("walkedTally", ...after, ...(to ?? lastKey), through);
@@ -214,6 +230,7 @@ class PostgresReader implements StoreReader {
   }
 
   async approvalRows(after: number): Promise<readonly (Pick<StoredRow, "seq"> & Partial<StoredRow>)[]> {
+    await this.#pause();
     const rows = await this.#ask("walkedApprovalRows", after, sliceRows);
     return rows.map((columns) => (columns[1] === null ? { seq: Number(columns[0]) } : storedRow(columns)));
   }
@@ -228,6 +245,7 @@ class PostgresReader implements StoreReader {
   }
 
   async outcomesAfter(row: number): Promise<readonly StoredOutcome[]> {
+    await this.#pause();
     return (await this.#ask("walkedOutcomes", row, sliceRows)).map(storedOutcomeOf);
   }
 
@@ -237,6 +255,7 @@ class PostgresReader implements StoreReader {
   }
 
   async takenAfter(key: EventKey = firstKey): Promise<readonly TabledTaken[]> {
+    await this.#pause();
     return (await this.#ask("walkedTaken", ...key, sliceRows)).map(takenOf);
   }
 

@@ -21,10 +21,7 @@ serveCalls({
 async function verify(config: ClientConfig, walk: PostgresWalk, pause: Pause): Promise<Verification> {
   const pool = makePool({ ...config, ...patience }, 1);
   try {
-    return await verifyPostgres(async (...asked) => {
-      await pause();
-      return readOne(pool, walk.ledger, ...asked);
-    }, walk);
+    return await verifyPostgres((...asked) => readOne(pool, walk.ledger, ...asked), walk, pause);
   } finally {
     await pool.end();
   }

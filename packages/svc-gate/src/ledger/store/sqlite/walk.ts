@@ -91,6 +91,8 @@ export class SqliteWalk implements StoreReader {
   #count: number;
   #digest: ((text: string) => string) | undefined;
   #counters: { readonly version: unknown; readonly counters: Counters } | undefined;
+  /** The last row at the beginning of the walk. */
+  #rows = 0;
   /** The row that the walk reads, or whose data the walk reads. */
   #at = 1;
 
@@ -127,10 +129,8 @@ export class SqliteWalk implements StoreReader {
     try {
       const log = readMeta(this.#database)?.log ?? "";
       // If the last row cannot be read, the walk reports it later.
-      return {
-        log,
-        rows: await this.last().catch((error: unknown) => (error instanceof BrokenHere ? 0 : fail(error))),
-      };
+      this.#rows = await this.last().catch((error: unknown) => (error instanceof BrokenHere ? 0 : fail(error)));
+      return { log, rows: this.#rows };
     } catch (error) {
       if (!(error instanceof LedgerRefused)) throw error;
       const expected = "the description that it was made with";
@@ -143,7 +143,8 @@ export class SqliteWalk implements StoreReader {
   }
 
   async next(from: number): Promise<WalkedSlice> {
-    await this.#pause();
+    // If it paused for rows that come meanwhile, it might never reach the last one.
+    await (from <= this.#rows ? this.#pause() : setImmediate());
     this.#at = from;
     const found = this.#stored(from === 1 ? Number.MIN_SAFE_INTEGER : from, this.#count);
     const stray = found.findIndex((each) => !isRow(each, this.#leavesAlone));
