@@ -20,6 +20,8 @@ import { eventually } from "../support/patience.ts";
 
 const call = '{"tool_name":"note.add","tool_input":{}}';
 const never = new AbortController().signal;
+/** How many slices run at once. */
+const spare = Math.max(1, availableParallelism() - 1);
 
 /** A request of each route that reads, and the status of its answer. */
 const requests: Readonly<Record<string, { readonly path?: string; readonly body?: object; readonly status?: number }>> =
@@ -83,7 +85,10 @@ async function makeKeys(gate: Running): Promise<Keys> {
 
 /** Takes all places of the root. Returns a function that gives them back. */
 async function holdPlaces(gate: Running, kind: ReadKind): Promise<() => void> {
-  const places = { short: limits.readsOfTenantMax, long: limits.longReadsOfTenantMax, explanation: 1 }[kind];
+  const { readsOfTenantMax, longReadsOfTenantMax } = limits;
+  const places = { short: readsOfTenantMax, long: longReadsOfTenantMax, replay: readsOfTenantMax, explanation: 1 }[
+    kind
+  ];
   const reads = Array.from({ length: places }, (_, n) => gate.reads.enter(kind, { tenant: null, id: `k${n}` }, never));
   const entered = await Promise.all(reads);
   return () => entered.forEach((each) => each.ok && each.value.leave());
@@ -130,12 +135,11 @@ suite("every route", () => {
     const keys = await makeKeys(gate);
     await check(gate, call);
     const { turns } = gate.reads;
-    const atOnce = Math.max(1, availableParallelism() - 1);
     // POST /grants reads only about a call that waits for a person.
     for (const route of reading.filter(({ method, path }) => method !== "POST" || path !== "/grants")) {
       const name = nameOf(route);
       const held: Turn[] = [];
-      for (let n = 0; n < atOnce; n += 1) held.push(await turns.begin());
+      for (let n = 0; n < spare; n += 1) held.push(await turns.begin());
       const before = turns.begun;
       const answered = send(gate, name, keys);
       const isApart = route.isApart === true && route.path !== "/ledger/verify";
@@ -194,6 +198,7 @@ test("the table in spec/api.md has each route with its places", () => {
   const places: Readonly<Record<ReadKind | "none", readonly string[]>> = {
     short: [String(limits.readsOfKeyMax), String(limits.readsOfTenantMax)],
     long: [String(limits.longReadsOfKeyMax), String(limits.longReadsOfTenantMax)],
+    replay: [String(limits.longReadsOfKeyMax), String(limits.readsOfTenantMax)],
     explanation: ["max(1, processors - 1)", "the same, for all tenants"],
     none: ["", ""],
   };

@@ -56,7 +56,7 @@ export class Line {
       return bad(
         refuse("too-many-waiting", `${ofKey} reads of this key and ${waiting.size} in all wait: ask again soon`),
       );
-    if (this.#isClosed) return bad(stopping);
+    if (this.#isClosed && !this.#hasPlace(holder)) return bad(stopping);
     const ticket = { holder, number: (this.#tickets += 1) };
     const refusal = await this.#wait(ticket, signal);
     return refusal === undefined ? good(ticket) : bad(refusal);
@@ -89,7 +89,7 @@ export class Line {
     }
   }
 
-  /** Refuses the requests that wait and those that come. */
+  /** Refuses the requests that wait, from now on. */
   close(): void {
     this.#isClosed = true;
     for (const waiting of this.#waiting.all) this.#settle(waiting, stopping);

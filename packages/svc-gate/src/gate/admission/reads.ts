@@ -4,8 +4,11 @@ import type { Holder } from "./holdings.ts";
 import { Line, type Ticket } from "./line.ts";
 import { Turns, type Turn } from "./turns.ts";
 
-/** What a request reads: some rows, much of a ledger, or a contract that a thread must compile. */
-export type ReadKind = "explanation" | "long" | "short";
+/**
+ * What a request reads: some rows, much of a ledger, the events that a stream has missed, or a contract that a thread must
+ * compile.
+ */
+export type ReadKind = "explanation" | "long" | "replay" | "short";
 
 /** How long a read keeps its place while its client does not take what was read, in milliseconds. */
 const stalledMs = 1000;
@@ -23,6 +26,8 @@ export class Reads {
     this.lines = {
       short: new Line({ ofKeyMax: limits.readsOfKeyMax, ofTenantMax: limits.readsOfTenantMax }),
       long: new Line({ ofKeyMax: limits.longReadsOfKeyMax, ofTenantMax: limits.longReadsOfTenantMax }),
+      // A stream waits neither for reports nor for pages: the inbox of the console is as new as its stream.
+      replay: new Line({ ofKeyMax: limits.longReadsOfKeyMax, ofTenantMax: limits.readsOfTenantMax }),
       explanation: new Line({ ofKeyMax: explanations, ofTenantMax: explanations, max: explanations }),
     };
   }

@@ -26,7 +26,7 @@ export async function events(call: RouteCall): Promise<unknown> {
   if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
   // A client that connects again repeats its first query, and the header has the later place.
   const after = request.headers["last-event-id"] ?? query.parameters.get("after") ?? undefined;
-  return inPlace(call, "long", (read) => follow(call, read, after === undefined ? undefined : String(after)));
+  return inPlace(call, "replay", (read) => follow(call, read, after === undefined ? undefined : String(after)));
 }
 
 /** @param read has a place until the stream has the events so far */

@@ -106,7 +106,7 @@ export const routes: readonly Route[] = [
   { method: "POST", path: "/grants", readsItself: "short", scope: "approve", handle: createGrant },
   { method: "POST", path: "/grants/:id/approve", scope: "approve", handle: approveGrant },
   { method: "POST", path: "/grants/:id/revoke", scope: "approve", handle: revokeGrant },
-  { method: "GET", path: "/events", readsItself: "long", scope: "receipts", orScopes: ["approve"], handle: events },
+  { method: "GET", path: "/events", readsItself: "replay", scope: "receipts", orScopes: ["approve"], handle: events },
   {
     method: "POST",
     path: "/outcomes",
