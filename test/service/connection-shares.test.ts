@@ -10,10 +10,11 @@ import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { runScenarios, startDesk, type Desk } from "../support/approvals.ts";
 import { control } from "../support/controls/control.ts";
-import { temporaryFolder } from "../support/gate.ts";
+import { ask, temporaryFolder } from "../support/gate.ts";
 import { limits } from "../../packages/svc-gate/src/wire/mod.ts";
 import { fill, isOpen, type Line } from "../support/lines.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
+import { eventually } from "../support/patience.ts";
 
 const max = 50;
 const call = '{"tool_name":"note.add","tool_input":{}}';
@@ -78,10 +79,21 @@ async function assertBounded(desk: Desk, lines: readonly Line[], way: string): P
   }
 }
 
+/** Waits until each read has a place, or waits for a person. Before that, its connection may be closed for others. */
+async function noReadWaits(desk: Desk, scraper: string): Promise<void> {
+  const headers = { authorization: `Bearer ${scraper}` };
+  const isTrue = async (): Promise<boolean> =>
+    /^svc_gate_waiting_reads 0$/m.test((await ask(desk, "/metrics", { headers })).text);
+  await eventually("no read waits for a place", isTrue, desk.patienceMs);
+}
+
 /** Fills the gate with connections that send these bytes and never end; asserts that another key is answered. */
 async function crowds(t: TestContext, desk: Desk, key: string, ways: Readonly<Record<string, string>>): Promise<void> {
+  const scraper = await keyOf(desk, { name: "scraper", scopes: ["metrics"] });
   for (const [way, bytes] of Object.entries(ways)) {
     const lines = await fill(t, { port: portOf(desk), count: max + 10, bytes });
+    await assertBounded(desk, lines, way);
+    await noReadWaits(desk, scraper);
     const all = [...lines, ...(await asksAnew(t, desk, key, way))];
     await assertBounded(desk, all, way);
     for (const { socket } of all) socket.destroy();
