@@ -79,6 +79,11 @@ runScenarios("votes and their comments", [
       assert.ok(!shown.text.includes("4711"), shown.text);
       assert.ok(!(await ask(desk, "/approvals", { headers })).text.includes("4711"));
     },
-    defect: { within: "showApproval", find: "mine && !mayRead(call, latest, Date.now())", put: "false" },
+    defect: {
+      within: "show",
+      module: "http/approvals",
+      find: "mine && !mayRead(call, latest, Date.now())",
+      put: "false",
+    },
   },
 ]);

@@ -481,7 +481,8 @@ const scenarios: readonly Scenario[] = [
       assert.equal(await desk.rows(), before);
     },
     defect: {
-      within: "showApproval",
+      within: "show",
+      module: "http/approvals",
       first: `
         if (call.key?.scopes.has("approve")) {
           const hash = (await call.gate.approvals.find(idOf(call)))?.hash ?? "";

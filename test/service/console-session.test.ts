@@ -280,7 +280,8 @@ runScenarios("a session of the console", [
       assert.ok(!answer.text.includes("anna"));
     },
     defect: {
-      within: "showApproval",
+      within: "show",
+      module: "http/approvals",
       find: "call.key !== undefined && request.exchange?.credential()?.id !== call.key.id",
       put: "false",
     },
