@@ -5,14 +5,12 @@
  */
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
-import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { explainCommand } from "../../packages/svc-gate/src/cli/explain/command.ts";
 import { limits } from "../../packages/svc-gate/src/wire/mod.ts";
 import { approved, large, naming, payments, runScenarios, small, startDesk, type Desk } from "../support/approvals.ts";
 import { ask, check, startGate, temporaryFolder, type Answer } from "../support/gate.ts";
-import { eventually } from "../support/patience.ts";
 
 /** A tool whose pattern takes some milliseconds to compile. */
 const tool = (n: number): string => {
@@ -254,25 +252,18 @@ suite("POST /explain refuses", () => {
     }
   });
 
-  test("no explanation for a pause: its thread waits for a turn, and the wait is not work", async (t) => {
-    const tools = Array.from({ length: 300 }, (_, n) => `  t${n}: ${tool(n)}\n`).join("");
-    const gate = await startGate(t);
-    const { turns } = gate.reads;
-    const explaining = explains(gate, { call: small, contract: `contract: big\ntools:\n${tools}` });
-    const before = turns.begun;
-    await eventually("the thread works in slices", () => turns.begun > before + 3);
-    // Whoever has all turns stops the thread.
-    const held = await Promise.all(
-      Array.from({ length: Math.max(1, availableParallelism() - 1) }, () => turns.begin()),
-    );
-    const { begun } = turns;
-    let isDone = false;
-    void explaining.then(() => (isDone = true));
-    for (let n = 0; n < 20; n += 1) await check(gate, small);
-    assert.deepEqual([isDone, turns.begun], [false, begun]);
-    for (const turn of held) turn.end();
-    assert.equal((await explaining).status, 200);
-    assert.ok(turns.begun > begun, "positive control: it goes on");
+  test("no explanation for the pauses of its thread, which are not work", async (t) => {
+    const tools = Array.from({ length: 150 }, (_, n) => `  t${n}: ${tool(n)}\n`).join("");
+    const desk = await startDesk(t, {
+      defects: [
+        { within: "Turns.rest", first: "await setTimeout(200);" },
+        { within: "workMsMax", find: "5000", put: "4000" },
+      ],
+    });
+    const since = performance.now();
+    const { status, text } = await explains(desk, { call: small, contract: `contract: big\ntools:\n${tools}` });
+    assert.equal(status, 200, text);
+    assert.ok(performance.now() - since > 4000, "positive control: it paused for longer than it may work");
   });
 
   test("every body if the gate was started without explanations", async (t) => {

@@ -84,8 +84,9 @@ export interface SignedHead {
   readonly checkpoint: string;
 }
 
-/** Receipts that become text in one slice. */
+/** Receipts that become text in one slice, and their characters. */
 const receiptsOfSlice = 32;
+const charactersOfSlice = 200_000;
 
 /** The open ledger. One transaction at a time adds to it. */
 export class Ledger {
@@ -347,10 +348,8 @@ export class Ledger {
     for await (const slice of this.#store.read(await rowQuery(this.#store, query))) {
       const outcomes = await this.#outcomesOf(slice);
       if (slice.length === 0) yield [];
-      for (let from = 0; from < slice.length; from += receiptsOfSlice)
-        yield slice
-          .slice(from, from + receiptsOfSlice)
-          .map((row) => ({ seq: row.seq, json: receiptJson(row, outcomes.get(row.seq)) }));
+      for (const part of partsOf(slice))
+        yield part.map((row) => ({ seq: row.seq, json: receiptJson(row, outcomes.get(row.seq)) }));
     }
   }
 
@@ -462,4 +461,17 @@ function changeOf({ leaf, evidence }: StoredRow): readonly Change[] {
   if (seq === undefined || at === undefined || act === undefined || act === null || body === undefined) return [];
   if (typeof mode !== "string" || !isMode(mode) || engine === undefined) return [];
   return [{ seq, at, by: key ?? "", act, body, contract: (contract ?? "").replace(/^sha256:/, ""), mode, engine }];
+}
+
+function* partsOf(rows: readonly StoredRow[]): Generator<readonly StoredRow[]> {
+  let part: StoredRow[] = [];
+  let characters = 0;
+  for (const row of rows) {
+    part.push(row);
+    characters += row.leaf.length + row.evidence.length;
+    if (part.length < receiptsOfSlice && characters < charactersOfSlice) continue;
+    yield part;
+    [part, characters] = [[], 0];
+  }
+  if (part.length > 0) yield part;
 }

@@ -38,11 +38,16 @@ const holders = fc.record({
 });
 const steps = fc.array(fc.oneof(fc.record({ asks: holders }), fc.record({ ends: fc.nat(30) })), { maxLength: 60 });
 
-/** Who has a place, and who waits, by number of arrival. The place goes to the least served tenant, then key, then arrival. */
+/**
+ * Who has a place, and who waits, by number of arrival. The place goes to the tenant with the fewest, then to the one whose
+ * last place is longest ago; the same for its keys; then by arrival.
+ */
 class Model {
   readonly #options: LineOptions;
   readonly placed = new Map<number, Holder>();
   readonly waiting = new Map<number, Holder>();
+  /** All who got a place, in order. */
+  readonly #log: Holder[] = [];
 
   constructor(options: LineOptions) {
     this.#options = options;
@@ -68,14 +73,24 @@ class Model {
     const served = [...this.waiting].map(([number, holder]) => {
       const ofTenant = this.#count(({ tenant }) => tenant === holder.tenant);
       const ofKey = this.#count(({ tenant, id }) => tenant === holder.tenant && id === holder.id);
-      return { number, holder, ofTenant, ofKey };
+      const tenantAt = this.#log.findLastIndex(({ tenant }) => tenant === holder.tenant);
+      const keyAt = this.#log.findLastIndex(({ tenant, id }) => tenant === holder.tenant && id === holder.id);
+      return { number, holder, ofTenant, tenantAt, ofKey, keyAt };
     });
     const [next] = served
       .filter(({ ofTenant, ofKey }) => ofKey < ofKeyMax && ofTenant < ofTenantMax && this.placed.size < max)
-      .toSorted((a, b) => a.ofTenant - b.ofTenant || a.ofKey - b.ofKey || a.number - b.number);
+      .toSorted(
+        (a, b) =>
+          a.ofTenant - b.ofTenant ||
+          a.tenantAt - b.tenantAt ||
+          a.ofKey - b.ofKey ||
+          a.keyAt - b.keyAt ||
+          a.number - b.number,
+      );
     if (next === undefined) return;
     this.waiting.delete(next.number);
     this.placed.set(next.number, next.holder);
+    this.#log.push(next.holder);
     this.#fill();
   }
 }
@@ -117,6 +132,17 @@ suite("a line", () => {
       const all = fc.asyncProperty(steps, (each) => agrees(new Line({ ...small, ...wrong }), small, each));
       assert.equal((await fc.check(all, randomRuns(t, 2000))).failed, true, JSON.stringify(wrong));
     }
+  });
+
+  test("a key that comes late has the next place, however many reads of other keys wait", async () => {
+    const line = new Line({ ofKeyMax: 1, ofTenantMax: 2 });
+    const many = ["a", "b"].flatMap((id) => Array.from({ length: 20 }, () => ask(line, { tenant: null, id })));
+    await setImmediate();
+    const late = ask(line, { tenant: null, id: "c" });
+    const [first] = many;
+    line.leave(first?.result?.ok === true ? first.result.value : assert.fail());
+    await setImmediate();
+    assert.equal(late.result?.ok, true);
   });
 
   test("a read that gave its place back goes on before later ones of its key", async () => {

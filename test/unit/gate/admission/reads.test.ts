@@ -129,6 +129,8 @@ suite("a read", () => {
     await assert.rejects(long, { name: "AbortError" });
     await other;
     assert.deepEqual(log, ["long", "other", "long"]);
+    assert.equal(await isFree(reads), false, "its handler has not ended");
+    read.end();
     assert.equal(await isFree(reads), true);
   });
 });

@@ -31,7 +31,7 @@ function rigOf(t: TestContext): Rig {
   const turns = new Turns(() => {
     left -= 1;
     return load.isWaiting;
-  }, 1);
+  });
   const looks = (): Promise<boolean> => {
     left = 3;
     return eventually("three looks", () => left <= 0);
@@ -47,14 +47,14 @@ function claim(turns: Turns): () => boolean {
 }
 
 suite("turns", () => {
-  test("only so many slices run at once, in the order of their claims", async () => {
-    const turns = new Turns(() => false, 2);
+  test("one slice runs at a time, in the order of their claims", async () => {
+    const turns = new Turns(() => false);
     const [log, running] = [[] as number[], new Set<number>()];
     const slices = Array.from({ length: 6 }, async (_, number) => {
       const turn = await turns.begin();
       running.add(number);
       log.push(number);
-      assert.ok(running.size <= 2);
+      assert.equal(running.size, 1);
       await setImmediate();
       running.delete(number);
       turn.end();
@@ -92,6 +92,21 @@ suite("turns", () => {
     await eventually("the next slice, because reads go on under any load", hasBegun);
   });
 
+  test("a slice that took long has mostly waited, so the next one waits at most 80 milliseconds", async (t) => {
+    const { turns, load, looks, pass } = rigOf(t);
+    const first = await turns.begin();
+    pass(30_000);
+    load.isWaiting = true;
+    first.end();
+    const hasBegun = claim(turns);
+    await looks();
+    pass(79);
+    await looks();
+    assert.equal(hasBegun(), false);
+    pass(1);
+    await eventually("the next slice", hasBegun);
+  });
+
   test("the next slice begins as soon as no check waits", async (t) => {
     const { turns, load, looks, pass } = rigOf(t);
     const first = await turns.begin();
@@ -118,7 +133,7 @@ suite("turns", () => {
   });
 });
 
-test("a processor stays free of explanations, and of slices", async () => {
+test("a processor stays free of explanations", async () => {
   const running = async (processors: number): Promise<number> => {
     const reads = new Reads(() => false, processors);
     let count = 0;

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
-import type { AskedExplanation, GateHistory, NextTurn } from "../../gate/mod.ts";
+import type { AskedExplanation, GateHistory } from "../../gate/mod.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import { rowOf } from "../history.ts";
 import type { ExplainJob } from "./job.ts";
@@ -11,11 +11,11 @@ import { callOf, readCheck, receiptExplained } from "./receipt.ts";
 export async function explainForGate(
   asked: AskedExplanation,
   history: GateHistory,
-  next: NextTurn,
+  rest: Rest,
 ): Promise<Result<string, Refusal>> {
   const job =
     typeof asked.of === "string" ? good(jobOfCall(asked, asked.of)) : await jobOfReceipt(asked, asked.of, history);
-  return job.ok ? inThread(job.value, next) : job;
+  return job.ok ? inThread(job.value, rest) : job;
 }
 
 function jobOfCall({ counters, inForce, key, under }: AskedExplanation, body: string): ExplainJob {
@@ -51,6 +51,9 @@ const threadMegabytes = 256;
 /** How long a thread waits for the next explanation. Starting one takes longer than most explanations. */
 const idleMs = 60_000;
 
+/** Waits after so many milliseconds of work, while checks go first. */
+type Rest = (workedMs: number) => Promise<void>;
+
 interface Thread {
   readonly worker: Worker;
   /** A cell that is 0 while the thread pauses. */
@@ -64,7 +67,7 @@ let idle: (Thread & { readonly ending: NodeJS.Timeout }) | undefined;
  * Compiling and deciding take up to a second for the largest contracts. In a thread they delay no check while a processor is
  * free. If none is, the thread pauses after each slice, and others have their turn.
  */
-async function inThread(job: ExplainJob, next: NextTurn): Promise<Result<string, Refusal>> {
+async function inThread(job: ExplainJob, rest: Rest): Promise<Result<string, Refusal>> {
   const thread = takeThread();
   const { worker, mayGoOn } = thread;
   const workMs = "pasted" in job.contract ? workMsMax.pasted : workMsMax.rules;
@@ -78,8 +81,9 @@ async function inThread(job: ExplainJob, next: NextTurn): Promise<Result<string,
         await giveBack(thread);
         return said;
       }
-      leftMs -= performance.now() - since;
-      await next();
+      const workedMs = performance.now() - since;
+      leftMs -= workedMs;
+      await rest(workedMs);
       signal = AbortSignal.timeout(Math.max(0, Math.ceil(leftMs)));
       Atomics.store(mayGoOn, 0, 1);
       Atomics.notify(mayGoOn, 0);
@@ -99,7 +103,9 @@ function takeThread(): Thread {
     const mayGoOn = new Int32Array(new SharedArrayBuffer(4));
     const resourceLimits = { maxOldGenerationSizeMb: threadMegabytes };
     const module = new URL("./thread.ts", import.meta.url);
-    return { worker: new Worker(module, { resourceLimits, workerData: mayGoOn }), mayGoOn };
+    const worker = new Worker(module, { resourceLimits, workerData: mayGoOn });
+    worker.on("error", () => undefined); // It may run out of memory while nobody waits for it any more.
+    return { worker, mayGoOn };
   }
   const { ending, ...thread } = idle;
   clearTimeout(ending);

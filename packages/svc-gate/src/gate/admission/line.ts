@@ -12,7 +12,7 @@ export interface LineOptions {
 /** A place in a line, or the claim to one. */
 export interface Ticket {
   readonly holder: Holder;
-  /** Tickets of equal right go in this order. */
+  /** Those of one key go in this order. */
   readonly number: number;
 }
 
@@ -23,13 +23,18 @@ interface Waiting {
 }
 
 /**
- * Requests that wait for one of few places. The next place goes to the tenant that has the fewest, and to its key that has
- * the fewest. So a key with many requests delays only its own.
+ * Requests that wait for one of few places. The next place goes to the tenant that has the fewest, among equals to the one
+ * that has waited longest for one; and so to one of its keys. So a key with many requests delays only its own.
  */
 export class Line {
   readonly #options: LineOptions;
   readonly #placed = new Holdings<Ticket>();
   readonly #waiting = new Holdings<Waiting>();
+  /** Those that have given their place back for a while. */
+  readonly #returning = new Holdings<Waiting>();
+  /** When each tenant and each key last got a place, as a number that only grows. */
+  readonly #served = new Map<string, number>();
+  #places = 0;
   #tickets = 0;
   #isClosed = false;
 
@@ -58,33 +63,60 @@ export class Line {
       );
     if (this.#isClosed && !this.#hasPlace(holder)) return bad(stopping);
     const ticket = { holder, number: (this.#tickets += 1) };
-    const refusal = await this.#wait(ticket, signal);
+    const refusal = await this.#wait(this.#waiting, ticket, signal);
     return refusal === undefined ? good(ticket) : bad(refusal);
   }
 
-  /** Waits for a place for a ticket that has given its place back. It is not refused. */
+  /** Waits for a place for a ticket that has given its place back. It is not refused, and later ones of its key wait for it. */
   async again(ticket: Ticket, signal: AbortSignal): Promise<void> {
-    while ((await this.#wait(ticket, signal)) !== undefined);
+    await this.#wait(this.#returning, ticket, signal);
   }
 
-  #wait(ticket: Ticket, signal: AbortSignal): Promise<Refusal | undefined> {
+  /** Do requests of other keys wait? */
+  isWanted({ tenant, id }: Holder): boolean {
+    return this.#candidates.some(({ ticket: { holder } }) => holder.tenant !== tenant || holder.id !== id);
+  }
+
+  get #candidates(): readonly Waiting[] {
+    return [...this.#returning.oldest, ...this.#waiting.oldest];
+  }
+
+  #wait(among: Holdings<Waiting>, ticket: Ticket, signal: AbortSignal): Promise<Refusal | undefined> {
     if (signal.aborted) return Promise.resolve(undefined);
     if (this.#hasPlace(ticket.holder)) {
-      this.#placed.add(ticket, ticket.holder);
+      this.#place(ticket);
       return Promise.resolve(undefined);
     }
     return new Promise((settle) => {
-      const waiting: Waiting = { ticket, settle };
-      this.#waiting.add(waiting, ticket.holder);
-      signal.addEventListener("abort", () => this.#settle(waiting), { once: true });
+      const leave = (): void => this.#settle(waiting);
+      const waiting: Waiting = {
+        ticket,
+        settle: (refusal) => {
+          signal.removeEventListener("abort", leave);
+          settle(refusal);
+        },
+      };
+      among.add(waiting, ticket.holder);
+      signal.addEventListener("abort", leave, { once: true });
     });
+  }
+
+  #place(ticket: Ticket): void {
+    const { tenant, id } = ticket.holder;
+    this.#placed.add(ticket, ticket.holder);
+    this.#places += 1;
+    for (const served of [[tenant], [tenant, id]]) this.#served.set(JSON.stringify(served), this.#places);
+  }
+
+  #servedAt(...of: readonly (string | null)[]): number {
+    return this.#served.get(JSON.stringify(of)) ?? 0;
   }
 
   /** Gives a place back. A ticket without one changes nothing. */
   leave(ticket: Ticket): void {
     this.#placed.delete(ticket);
     for (let next = this.#next(); next !== undefined; next = this.#next()) {
-      this.#placed.add(next.ticket, next.ticket.holder);
+      this.#place(next.ticket);
       this.#settle(next);
     }
   }
@@ -97,6 +129,7 @@ export class Line {
 
   #settle(waiting: Waiting, refusal?: Refusal): void {
     this.#waiting.delete(waiting);
+    this.#returning.delete(waiting);
     waiting.settle(refusal);
   }
 
@@ -107,7 +140,7 @@ export class Line {
   }
 
   #next(): Waiting | undefined {
-    const candidates = this.#waiting.oldest.filter(({ ticket }) => this.#hasPlace(ticket.holder));
+    const candidates = this.#candidates.filter(({ ticket }) => this.#hasPlace(ticket.holder));
     return candidates.reduce<Waiting | undefined>(
       (first, each) => (first === undefined || this.#isBefore(each.ticket, first.ticket) ? each : first),
       undefined,
@@ -115,10 +148,17 @@ export class Line {
   }
 
   #isBefore(a: Ticket, b: Ticket): boolean {
+    const [ofA, ofB] = [this.#rank(a), this.#rank(b)];
+    const at = ofA.findIndex((value, index) => value !== ofB[index]);
+    return at !== -1 && (ofA[at] as number) < (ofB[at] as number);
+  }
+
+  /** The places of its tenant, and when that last got one; the same of its key; its number. */
+  #rank({ holder, number }: Ticket): readonly number[] {
+    const { tenant, id } = holder;
     const placed = this.#placed;
-    const ofTenant = placed.ofTenant(a.holder.tenant) - placed.ofTenant(b.holder.tenant);
-    const ofKey = placed.of(a.holder) - placed.of(b.holder);
-    return (ofTenant || ofKey || a.number - b.number) < 0;
+    const ofTenant = [placed.ofTenant(tenant), this.#servedAt(tenant)];
+    return [...ofTenant, placed.of(holder), this.#servedAt(tenant, id), number];
   }
 }
 

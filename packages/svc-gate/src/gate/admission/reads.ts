@@ -10,8 +10,11 @@ import { Turns, type Turn } from "./turns.ts";
  */
 export type ReadKind = "explanation" | "long" | "replay" | "short";
 
-/** How long a read keeps its place while its client does not take what was read, in milliseconds. */
-const stalledMs = 1000;
+/**
+ * How long a read keeps its place while its client does not take what was read, and also while it does, if reads of other
+ * keys wait; in milliseconds.
+ */
+const placeMs = 1000;
 
 /** The requests of a process that read. Checks go first. */
 export class Reads {
@@ -20,9 +23,8 @@ export class Reads {
 
   /** @param checksWait says whether a check waits or is being decided */
   constructor(checksWait: () => boolean, processors: number = availableParallelism()) {
-    const spare = Math.max(1, processors - 1);
-    const explanations = Math.min(limits.explainsMax, spare);
-    this.turns = new Turns(checksWait, spare);
+    const explanations = Math.min(limits.explainsMax, Math.max(1, processors - 1));
+    this.turns = new Turns(checksWait);
     this.lines = {
       short: new Line({ ofKeyMax: limits.readsOfKeyMax, ofTenantMax: limits.readsOfTenantMax }),
       long: new Line({ ofKeyMax: limits.longReadsOfKeyMax, ofTenantMax: limits.longReadsOfTenantMax }),
@@ -65,6 +67,7 @@ export class Read {
   readonly #ticket: Ticket;
   readonly #signal: AbortSignal;
   #hasPlace = true;
+  #placedAt = performance.now();
   #isStreamed = false;
   #turn: Turn | undefined;
 
@@ -73,7 +76,8 @@ export class Read {
     this.#line = line;
     this.#ticket = ticket;
     this.#signal = signal;
-    signal.addEventListener("abort", () => this.leave(), { once: true });
+    // Before its handler has ended, it may still read for a client that has left.
+    signal.addEventListener("abort", () => this.#isStreamed && this.leave(), { once: true });
   }
 
   /** True if nobody waits for the answer. */
@@ -85,10 +89,17 @@ export class Read {
   async run<Value>(work: () => Promise<Value> | Value): Promise<Value> {
     this.#turn = await this.turns.begin();
     try {
+      this.#signal.throwIfAborted();
       return await work();
     } finally {
       this.#endTurn();
     }
+  }
+
+  /** Rests after work of another thread; rejects if the client has left. Not within `run`. */
+  async rest(workedMs: number): Promise<void> {
+    await this.turns.rest(workedMs);
+    this.#signal.throwIfAborted();
   }
 
   /** Lets others go on if the slice has worked long enough; rejects if the client has left. Within `run` only. */
@@ -108,8 +119,8 @@ export class Read {
   }
 
   /**
-   * Yields what a source yields, each item made in a turn. It has a place until the end, but not while its client does not
-   * take an item.
+   * Yields what a source yields, each item made in a turn. It has a place until the end, but not while its client takes
+   * nothing; and if others want it, for a second at a time.
    */
   through<Item>(source: AsyncIterable<Item>): AsyncGenerator<Item> {
     this.#isStreamed = true;
@@ -120,11 +131,12 @@ export class Read {
     const items = source[Symbol.asyncIterator]();
     try {
       for (;;) {
+        if (performance.now() - this.#placedAt > placeMs && this.#line.isWanted(this.#ticket.holder)) this.leave();
         await this.again();
         if (this.isGone) return;
         const item = await this.turns.run(() => items.next());
         if (item.done === true) return;
-        const stalled = setTimeout(() => this.leave(), stalledMs).unref();
+        const stalled = setTimeout(() => this.leave(), placeMs).unref();
         try {
           yield item.value;
         } finally {
@@ -142,6 +154,7 @@ export class Read {
     if (this.#hasPlace) return;
     await this.#line.again(this.#ticket, this.#signal);
     this.#hasPlace = true;
+    this.#placedAt = performance.now();
   }
 
   /** The answer is made, but for what `through` yields. Others go on while it is sent. */

@@ -4,25 +4,23 @@ import { setImmediate, setTimeout } from "node:timers/promises";
 const sliceMs = 1;
 /** While checks wait, reads rest so many times as long as a slice has worked. */
 const restFactor = 4;
+/** A slice that took longer has mostly waited, for a database or for another thread, in milliseconds. */
+const mostWorkMs = 20;
 
 /**
- * The slices of all reads of a process. Few run at once. After each slice the gate takes the requests that have come, and
- * while checks wait, no slice begins: but at most four times as long as the slice before has worked, so that reads go on
- * under any load.
+ * The slices of all reads of a process. They run one after the other, because most of their work is in one thread. After each
+ * the gate takes the requests that have come, and while checks wait, no slice begins: but at most four times as long as the
+ * slice before has worked, so that reads go on under any load.
  */
 export class Turns {
   readonly #checksWait: () => boolean;
   readonly #waiting: (() => void)[] = [];
-  #free: number;
+  #isFree = true;
   #begun = 0;
 
-  /**
-   * @param checksWait says whether a check waits or is being decided
-   * @param atOnce how many slices run at once
-   */
-  constructor(checksWait: () => boolean, atOnce: number) {
+  /** @param checksWait says whether a check waits or is being decided */
+  constructor(checksWait: () => boolean) {
     this.#checksWait = checksWait;
-    this.#free = atOnce;
   }
 
   /** The number of slices so far. */
@@ -32,7 +30,7 @@ export class Turns {
 
   /** Waits for the next turn. Call `end` after the slice. */
   async begin(): Promise<Turn> {
-    if (this.#free > 0) this.#free -= 1;
+    if (this.#isFree) this.#isFree = false;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
     this.#begun += 1;
     return new Turn((workedMs) => void this.#passOn(workedMs));
@@ -48,12 +46,17 @@ export class Turns {
     }
   }
 
-  async #passOn(workedMs: number): Promise<void> {
+  /** Rests after work, so that checks go first. Work of another thread rests without a turn. */
+  async rest(workedMs: number): Promise<void> {
     await setImmediate(); // The gate takes the requests that have come.
-    const until = performance.now() + workedMs * restFactor;
+    const until = performance.now() + Math.min(workedMs, mostWorkMs) * restFactor;
     while (this.#checksWait() && performance.now() < until) await setTimeout(1);
+  }
+
+  async #passOn(workedMs: number): Promise<void> {
+    await this.rest(workedMs);
     const next = this.#waiting.shift();
-    if (next === undefined) this.#free += 1;
+    if (next === undefined) this.#isFree = true;
     else next();
   }
 }

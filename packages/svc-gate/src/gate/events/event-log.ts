@@ -36,7 +36,15 @@ export class EventLog {
     const first = Math.max(1, place.index === Infinity ? place.row + 1 : place.row);
     for (let from = first; from <= through; from += windowRows) {
       const to = Math.min(through, from + windowRows - 1);
-      for (const row of await this.#candidates(from, to)) {
+      const numbers: number[] = [];
+      for (const search of searches) {
+        const query = { ...search, from, before: to + 1, limit: Number.MAX_SAFE_INTEGER };
+        for await (const rows of this.#ledger.find(query)) {
+          for (const { seq } of rows) numbers.push(seq);
+          yield { events: [], through: from - 1 }; // A reader that takes turns pauses here.
+        }
+      }
+      for (const row of numbers.toSorted((a, b) => a - b)) {
         const events = (await this.at(row)).filter((event) => event.place !== null && isAfter(event.place, place));
         yield { events, through: row };
       }
@@ -61,15 +69,6 @@ export class EventLog {
   async has({ row, digits }: EventId): Promise<boolean> {
     const found = await this.#row(row);
     return found !== undefined && leafHash(found.leaf).startsWith(digits);
-  }
-
-  async #candidates(from: number, to: number): Promise<readonly number[]> {
-    const numbers: number[] = [];
-    for (const search of searches) {
-      const query = { ...search, from, before: to + 1, limit: Number.MAX_SAFE_INTEGER };
-      for await (const rows of this.#ledger.find(query)) for (const { seq } of rows) numbers.push(seq);
-    }
-    return numbers.toSorted((a, b) => a - b);
   }
 
   async #row(number: number): Promise<StoredRow | undefined> {

@@ -24,23 +24,21 @@ export async function explain(call: RouteCall): Promise<unknown> {
   const { explain: explainCall } = service.hooks;
   if (explainCall === undefined)
     return refuseWith(reply, refuse("not-found", "this gate was started without explanations"));
-  const asked = await service.reads.turns.run(() => readAsked(request.body));
-  if (!asked.ok) return refuseWith(reply, asked.problem);
-  if (typeof asked.value.of === "number" && key?.scopes.has("receipts") !== true)
-    return refuseWith(reply, refuse("forbidden", `the key ${quote(key?.name ?? "")} lacks the scope "receipts"`));
   if (key?.scopes.has("check") === true && !key.scopes.has("receipts"))
     return refuseWith(reply, refuse("forbidden", probing(key.name)));
   const refused = charge(call);
   if (refused !== undefined) return refuseWith(reply, refused);
-  return inPlace(call, "explanation", (read) =>
-    read.run(async () => {
-      const { policySet, mode } = gate.policy;
-      const inForce = { text: policySet.text, mode };
-      const wanted = { ...asked.value, key: key?.name ?? "", inForce };
-      const explained = await explainCall(wanted, await gate.history(), () => read.next());
-      return explained.ok ? sendJson(reply, explained.value) : refuseWith(reply, explained.problem);
-    }),
-  );
+  return inPlace(call, "explanation", async (read) => {
+    const asked = await read.run(() => readAsked(request.body));
+    if (!asked.ok) return refuseWith(reply, asked.problem);
+    if (typeof asked.value.of === "number" && key?.scopes.has("receipts") !== true)
+      return refuseWith(reply, refuse("forbidden", `the key ${quote(key?.name ?? "")} lacks the scope "receipts"`));
+    const { policySet, mode } = gate.policy;
+    const inForce = { text: policySet.text, mode };
+    const wanted = { ...asked.value, key: key?.name ?? "", inForce };
+    const explained = await explainCall(wanted, await gate.history(), (workedMs) => read.rest(workedMs));
+    return explained.ok ? sendJson(reply, explained.value) : refuseWith(reply, explained.problem);
+  });
 }
 
 /** An agent could try out calls until one passes. A key with `receipts` sees the counters anyway. */

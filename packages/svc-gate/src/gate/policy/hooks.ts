@@ -20,12 +20,12 @@ export type ContractTests = (path: string) => Promise<string | undefined>;
 /**
  * Explains how a verdict is reached; returns the JSON of the answer. It records and counts nothing.
  *
- * @param next called while it works, so that others have their turn; if it returns a promise, that is awaited
+ * @param rest called while it pauses, with the milliseconds that it has worked since the last pause: checks go first
  */
 export type ExplainCall = (
   asked: AskedExplanation,
   history: GateHistory,
-  next: NextTurn,
+  rest: (workedMs: number) => Promise<void>,
 ) => Promise<Result<string, Refusal>>;
 
 /** Lets others have their turn; undefined if that is not due. */

@@ -172,8 +172,11 @@ class Reader {
 
   /** Walks for some milliseconds. @returns undefined if the walk has not ended */
   async goOn(walk: number): Promise<{ readonly result: Verification } | undefined> {
-    const ended = await this.#walks.get(walk)?.next();
-    if (ended !== undefined) this.#walks.delete(walk);
+    const steps = this.#walks.get(walk);
+    if (steps === undefined) throw new Error("the walk has ended");
+    this.#walks.delete(walk);
+    const ended = await steps.next();
+    if (ended === undefined) this.#walks.set(walk, steps);
     return ended;
   }
 
