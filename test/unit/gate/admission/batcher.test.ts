@@ -133,6 +133,22 @@ suite("a batcher", () => {
     assert.deepEqual(log.slice(0, 6), ["w1", "a", "w2", "b", "w3", "during w1"]);
   });
 
+  test("urgent work goes before other work and the next batch, but not before what runs", async () => {
+    const { batcher, log, submit } = rigOf([], 1);
+    const work = (name: string, isUrgent = false): Promise<unknown> =>
+      batcher.exclusive(async () => void log.push(name), false, isUrgent);
+    const first = batcher.exclusive(async () => {
+      log.push("w1");
+      void work("stop 1", true);
+      void work("stop 2", true);
+    });
+    const works = [first, work("w2"), work("w3")];
+    submit("a");
+    await Promise.all(works);
+    await batcher.drain();
+    assert.deepEqual(log, ["w1", "stop 1", "stop 2", "a", "w2", "w3"]);
+  });
+
   test("after a fault, a call that comes holds no memory", async () => {
     const { batcher, log, submit } = rigOf(["fault"]);
     batcher.failed.catch(() => undefined);

@@ -39,6 +39,7 @@ export type Admission = Pick<Batcher<never, never>, "endPauses" | "pause" | "que
 interface WaitingWork<Transaction> {
   readonly work: Work<Transaction>;
   readonly anyClock: boolean;
+  readonly isUrgent: boolean;
   readonly settle: (result: Result<void, Refusal>) => void;
   readonly reject: (fault: unknown) => void;
 }
@@ -56,6 +57,8 @@ export class Batcher<Call extends WaitingCall, Transaction> {
   readonly #queue: AdmissionQueue<Call>;
   #works: WaitingWork<Transaction>[] = [];
   #running = false;
+  /** Does the first work run? */
+  #isWorking = false;
   #hasFailed = false;
   #stopping = false;
   #onIdle: (() => void)[] = [];
@@ -81,13 +84,17 @@ export class Batcher<Call extends WaitingCall, Transaction> {
   /**
    * Runs work in a transaction of its own, between two batches.
    *
+   * @param isUrgent it goes before other work, and before the next batch
    * @throws the fault that ended the batcher, so that no caller waits forever
    */
-  exclusive(work: Work<Transaction>, anyClock = false): Promise<Result<void, Refusal>> {
+  exclusive(work: Work<Transaction>, anyClock = false, isUrgent = false): Promise<Result<void, Refusal>> {
     if (this.#stopping) return Promise.resolve(bad(stopping));
     if (this.#hasFailed) return this.failed;
     return new Promise((settle, reject) => {
-      this.#works.push({ work, anyClock, settle, reject });
+      const running = this.#isWorking ? 1 : 0;
+      const urgent = this.#works.findLastIndex((each) => each.isUrgent) + 1;
+      const at = isUrgent ? Math.max(running, urgent) : this.#works.length;
+      this.#works.splice(at, 0, { work, anyClock, isUrgent, settle, reject });
       this.#wake();
     });
   }
@@ -143,12 +150,14 @@ export class Batcher<Call extends WaitingCall, Transaction> {
     while (this.#works.length + this.#queue.waiting > 0) {
       const [next] = this.#works;
       this.#queue.begin();
-      if (next === undefined || (isBatchNext && this.#queue.waiting > 0)) {
+      if (next === undefined || (isBatchNext && !next.isUrgent && this.#queue.waiting > 0)) {
         await this.#decideNext();
         isBatchNext = false;
       } else {
+        this.#isWorking = true;
         const done = await this.#options.transact(next.work, next.anyClock);
         this.#works.shift();
+        this.#isWorking = false;
         this.#queue.release([]);
         next.settle(done);
         isBatchNext = true;

@@ -211,21 +211,25 @@ export class Gate implements AdminEvents {
     return this.#put({ ...wanted, mayWeaken: wanted.setting === undefined }, by);
   }
 
-  /** Appends a row for an administrative event that does not change the policy. */
+  /** Appends a row for an administrative event that does not change the policy. It is urgent: it may be a stop. */
   async appendAdminEvent(makeEvent: MakeAdminEvent): Promise<Result<Durable<Receipt>, Refusal>> {
     let found: Result<Durable<Receipt>, Refusal> | undefined;
-    const done = await this.#sequencer.batcher.exclusive(async ({ transaction, at }) => {
-      const act = await makeEvent(transaction, at);
-      if (!act.ok) {
-        found = act;
-        return transaction.abort();
-      }
-      const { contract, mode } = this.policy;
-      const events = [...(act.value.first ?? []), act.value];
-      const changed = events.flatMap((event) => transaction.change({ ...event, at, contract, mode }));
-      found = good((await transaction.commit()).at(-1) as Durable<Receipt>);
-      this.approvals.changed(changed);
-    });
+    const done = await this.#sequencer.batcher.exclusive(
+      async ({ transaction, at }) => {
+        const act = await makeEvent(transaction, at);
+        if (!act.ok) {
+          found = act;
+          return transaction.abort();
+        }
+        const { contract, mode } = this.policy;
+        const events = [...(act.value.first ?? []), act.value];
+        const changed = events.flatMap((event) => transaction.change({ ...event, at, contract, mode }));
+        found = good((await transaction.commit()).at(-1) as Durable<Receipt>);
+        this.approvals.changed(changed);
+      },
+      false,
+      true,
+    );
     return done.ok ? (found as NonNullable<typeof found>) : done;
   }
 
