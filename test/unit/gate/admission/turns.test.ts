@@ -46,6 +46,17 @@ function claim(turns: Turns): () => boolean {
   return () => hasBegun;
 }
 
+/** Ends a slice of so many milliseconds while a check waits, and claims the next turn. Returns whether that has come. */
+async function claimAfter({ turns, load, looks, pass }: Rig, workedMs: number): Promise<() => boolean> {
+  const first = await turns.begin();
+  pass(workedMs);
+  load.isWaiting = true;
+  first.end();
+  const hasBegun = claim(turns);
+  await looks();
+  return hasBegun;
+}
+
 suite("turns", () => {
   test("one slice runs at a time, in the order of their claims", async () => {
     const turns = new Turns(() => false);
@@ -78,45 +89,30 @@ suite("turns", () => {
   });
 
   test("while a check waits, the next slice waits: four times as long as the one before at most", async (t) => {
-    const { turns, load, looks, pass } = rigOf(t);
-    const first = await turns.begin();
-    pass(5);
-    load.isWaiting = true;
-    first.end();
-    const hasBegun = claim(turns);
-    await looks();
-    pass(19);
-    await looks();
+    const rig = rigOf(t);
+    const hasBegun = await claimAfter(rig, 5);
+    rig.pass(19);
+    await rig.looks();
     assert.equal(hasBegun(), false);
-    pass(1);
+    rig.pass(1);
     await eventually("the next slice, because reads go on under any load", hasBegun);
   });
 
   test("a slice that took long has mostly waited, so the next one waits at most 80 milliseconds", async (t) => {
-    const { turns, load, looks, pass } = rigOf(t);
-    const first = await turns.begin();
-    pass(30_000);
-    load.isWaiting = true;
-    first.end();
-    const hasBegun = claim(turns);
-    await looks();
-    pass(79);
-    await looks();
+    const rig = rigOf(t);
+    const hasBegun = await claimAfter(rig, 30_000);
+    rig.pass(79);
+    await rig.looks();
     assert.equal(hasBegun(), false);
-    pass(1);
+    rig.pass(1);
     await eventually("the next slice", hasBegun);
   });
 
   test("the next slice begins as soon as no check waits", async (t) => {
-    const { turns, load, looks, pass } = rigOf(t);
-    const first = await turns.begin();
-    pass(5);
-    load.isWaiting = true;
-    first.end();
-    const hasBegun = claim(turns);
-    await looks();
+    const rig = rigOf(t);
+    const hasBegun = await claimAfter(rig, 5);
     assert.equal(hasBegun(), false);
-    load.isWaiting = false;
+    rig.load.isWaiting = false;
     await eventually("the next slice", hasBegun);
   });
 

@@ -7,15 +7,15 @@ const sliceMs = 2;
 
 const port = parentPort;
 if (port === null) throw new Error("this module is for a worker thread");
-const maySlice = workerData as Int32Array<SharedArrayBuffer>;
+const mayGoOn = workerData as Int32Array<SharedArrayBuffer>;
 
 port.on("message", async (job: ExplainJob) => {
   let since = performance.now();
   const passed = (): void => {
     if (performance.now() - since < sliceMs) return;
-    Atomics.store(maySlice, 0, 0);
+    Atomics.store(mayGoOn, 0, 0);
     port.postMessage(pausing);
-    Atomics.wait(maySlice, 0, 0);
+    Atomics.wait(mayGoOn, 0, 0);
     since = performance.now();
   };
   port.postMessage(await explainJob(job, passed));

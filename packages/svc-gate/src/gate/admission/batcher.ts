@@ -198,4 +198,5 @@ async function haveBeenRead(): Promise<void> {
   await nextTurn();
 }
 
-const stopping = refuse("stopping", "the gate is stopping; ask again in a moment");
+/** The refusal of everything that a gate which stops does not begin any more. */
+export const stopping: Refusal = refuse("stopping", "the gate is stopping; ask again in a moment");

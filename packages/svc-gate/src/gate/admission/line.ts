@@ -1,4 +1,5 @@
 import { bad, good, limits, refuse, type Refusal, type Result } from "../../wire/mod.ts";
+import { stopping } from "./batcher.ts";
 import { Holdings, type Holder } from "./holdings.ts";
 
 /** How many requests have a place at once. */
@@ -161,5 +162,3 @@ export class Line {
     return [...ofTenant, placed.of(holder), this.#servedAt(tenant, id), number];
   }
 }
-
-const stopping = refuse("stopping", "the gate is stopping; ask again in a moment");

@@ -10,7 +10,7 @@ import type { CallWithoutGate, ReadCall, Route, RouteCall } from "./route.ts";
 /**
  * Answers a request that reads, once it has a place.
  *
- * @param work gets the read. Its place is free when the answer is made, or when the client has left
+ * @param work gets the read. Its place is free when the answer is made. If the client has left, it is free when this has ended
  */
 export async function inPlace(
   { key, reply, request, service }: CallWithoutGate,
