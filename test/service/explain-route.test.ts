@@ -190,6 +190,9 @@ runScenarios("POST /explain", [
   },
 ]);
 
+/** Two seconds without work. */
+const sleeps = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2000)";
+
 suite("POST /explain refuses", () => {
   test("a body with other members, or with members that exclude each other", async (t) => {
     const desk = await startDesk(t);
@@ -235,6 +238,7 @@ suite("POST /explain refuses", () => {
     const desk = await startDesk(t, {
       defects: [
         { within: "explainJob", first: 'if (call.body.includes("slow")) for (;;);' },
+        { within: "explainJob", first: `if (call.body.includes("sleepy")) ${sleeps};` },
         { within: "workMsMax", find: "10_000", put: "3000" },
         { within: "workMsMax", find: "5000", put: "1000" },
       ],
@@ -250,6 +254,9 @@ suite("POST /explain refuses", () => {
       assert.deepEqual([status, json.code, json.detail], [422, "contract-refused", sentence]);
       assert.equal((await explains(desk, { receipt: receipt.seq })).status, 200, "positive control: a later one");
     }
+    // A thread that waits for a processor does not work.
+    const slept = await explains(desk, { call: { ...small, session_id: "sleepy" }, contract: payments });
+    assert.equal(slept.status, 200, slept.text);
   });
 
   test("no explanation for the pauses of its thread, which are not work", async (t) => {

@@ -180,7 +180,7 @@ async function read(kind: ReadKind, count: number, keyOf: (at: number) => string
   let last: string | undefined = "waits";
   for (let at = 0; at < count; at += 1) {
     const [tenant = "", id = ""] = keyOf(at).split("/");
-    const placed = reads.enter(kind, { tenant, id }, new AbortController().signal);
+    const placed = reads.enter(kind, { tenant, id }, new AbortController());
     if (at === count - 1) void placed.then((result) => (last = result.ok ? undefined : result.problem.code));
   }
   await nextTurn();

@@ -18,7 +18,7 @@ import { ask, check, root, startGate, submit, type Answer, type Running } from "
 import { eventually } from "../support/patience.ts";
 
 const call = '{"tool_name":"note.add","tool_input":{}}';
-const never = new AbortController().signal;
+const never = new AbortController();
 
 /** A request of each route that reads, and the status of its answer. */
 const requests: Readonly<Record<string, { readonly path?: string; readonly body?: object; readonly status?: number }>> =
@@ -156,6 +156,35 @@ test("a slice of a page has at most 32 receipts", async (t) => {
   };
   const one = await slices(32);
   assert.deepEqual([await slices(64), await slices(100)], [one + 1, one + 3]);
+});
+
+test("a slice that reads approvals has at most 16, however large their calls are", async (t) => {
+  const contract =
+    "contract: pay\ntools: { pay: { input: { type: object, additionalProperties: true }, otherwise: ESCALATE } }\nrules: []\n";
+  const open = "approvals: { open: { key: 100, session: 25, ledger: 100 } }";
+  const gate = await startGate(t, {
+    contracts: { "pay.yaml": contract },
+    mandate: `mandate: pay\ncontracts: [contracts/pay.yaml]\n${open}\n`,
+  });
+  const keys = await makeKeys(gate);
+  let path = "";
+  for (let n = 0; n < 64; n += 1) {
+    const asked = { tool_name: "pay", tool_input: { n, text: "x".repeat(100_000) }, session_id: `s${n % 8}` };
+    const { json } = await check(gate, asked);
+    path = `/approvals/${json.approval.id}`;
+  }
+  const slices = async (of: string): Promise<number> => {
+    const before = gate.reads.turns.begun;
+    const { status, text } = await ask(gate, of, { headers: { authorization: `Bearer ${keys.reader}` } });
+    assert.equal(status, 200, text);
+    return gate.reads.turns.begun - before;
+  };
+  const one = await slices("/approvals?limit=1");
+  assert.ok(one <= 3, `positive control: ${one} slices for one approval`);
+  for (const page of [path, "/approvals?limit=64"]) {
+    const found = await slices(page);
+    assert.ok(found > 64 / 16, `${page}: ${found} slices`);
+  }
 });
 
 test("a verification pauses, and ends although rows come faster than it walks", async (t) => {

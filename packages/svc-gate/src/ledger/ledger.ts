@@ -20,7 +20,6 @@ import type {
 } from "./store/store.ts";
 import type { InTurn } from "./store/steps.ts";
 import type { Approval, Grant, Stops } from "../approvals/mod.ts";
-import { readApprovals } from "./entry/approval-rows.ts";
 import { Standing } from "./standing.ts";
 import { keyDigester } from "./key-digests.ts";
 import { changeColumns, type StoredRow, type StoredOutcome } from "./entry/row.ts";
@@ -399,8 +398,8 @@ export class Ledger {
   }
 
   /** Approvals, newest first. */
-  async approvals(query: ApprovalQuery): Promise<readonly Approval[]> {
-    return readApprovals(await this.#store.history.approvals(query));
+  approvals(query: ApprovalQuery): Promise<readonly Approval[]> {
+    return this.#store.history.approvals(query);
   }
 
   /** Yields stored rows, newest first, in slices. */

@@ -47,4 +47,5 @@ export { missingCheckpoint, otherSigningKey } from "./history/folder-check.ts";
 export { readPin, type PinReading } from "./history/pin.ts";
 export { firstSince, type ReceiptQuery } from "./history/query.ts";
 export type { ApprovalQuery, EventPosition, InForce, KeptCounter, Scrubbed, StoredEffect } from "./store/store.ts";
+export type { InTurn } from "./store/steps.ts";
 export { flushFile, flushFolder, makeFolders, replaceFile } from "./files/durable-file.ts";

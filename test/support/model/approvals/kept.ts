@@ -63,6 +63,17 @@ export const kept: readonly { readonly name: string; readonly steps: readonly St
       uses(0),
     ],
   },
+  {
+    name: "an approval in assist mode, whose call comes with a fact that another rule of the tool pins",
+    steps: [
+      { do: "reload", terms: 0, mode: "assist" },
+      { do: "key", person: "gus", isActive: true, groups: ["board"] },
+      asks({ to: "nobody" }),
+      decides(0, "approve", "call", "gus"),
+      decides(0, "approve"),
+      uses(0, { tag: "b" }),
+    ],
+  },
 ];
 
 /** Acts on one approval, of which every order must leave the counters as a recount finds them. */

@@ -37,6 +37,7 @@ interface Opening {
   readonly needs: readonly Need[];
   readonly decideBy: number;
   readonly useWithinMs: number;
+  readonly pinsTag: boolean; // a softened BLOCK pins what any rule of the tool pins
   readonly shown: { readonly tries: number; readonly price: number | undefined; readonly tag: string | undefined };
 }
 
@@ -239,6 +240,7 @@ export class ApprovalsModel {
       needs: isSoftened ? needsOfSend : causes.map(({ need }) => need),
       decideBy: at + (isSoftened ? 30 * minute : Math.min(...causes.map(({ decideWithinMs }) => decideWithinMs))),
       useWithinMs: Math.min(...causes.map(({ useWithinMs }) => useWithinMs)),
+      pinsTag: isSoftened || causes.some((each) => each.pinsTag),
       shown: {
         tries: values.tries,
         price: call.price === undefined ? undefined : Number(call.price),
@@ -380,9 +382,7 @@ export class ApprovalsModel {
     return group === null || this.voters.get(person)?.groups.includes(group) === true;
   }
 
-  #mayDecide(person: string, { opening }: State): boolean {
-    return opening.needs.some(({ by }) => this.#isIn(person, by));
-  }
+  #mayDecide = (person: string, { opening }: State): boolean => opening.needs.some(({ by }) => this.#isIn(person, by));
 
   /** A person's decision about the approval that a check opened. */
   decide(
@@ -487,12 +487,12 @@ function isSame(shown: readonly Cause[], now: readonly Cause[]): boolean {
   return textOf(shown) === textOf(now);
 }
 
-function isNoRisk({ opening, askings, check }: State, { causes, shown }: Opening, at: number): boolean {
+function isNoRisk({ opening, askings, check }: State, { causes, pinsTag, shown }: Opening, at: number): boolean {
   const { shown: before } = opening;
   const own = askings.filter(({ at: on, call }) => call.wallet === check.call.wallet && on > at - 10 * minute).length;
+  if (pinsTag && shown.tag !== before.tag) return false;
   return causes.every((cause) => {
     if (cause.readsTries && shown.tries - own > before.tries) return false;
-    if (cause.pinsTag && shown.tag !== before.tag) return false;
     if (!cause.readsPrice) return true;
     if (shown.price === undefined || before.price === undefined) return shown.price === before.price;
     return Math.abs(shown.price - before.price) <= cause.drift;

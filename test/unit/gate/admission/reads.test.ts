@@ -12,8 +12,8 @@ import { standingClock } from "../../../support/standing-clock.ts";
 
 const key = { tenant: null, id: "k" };
 
-async function enter(reads: Reads, signal = new AbortController().signal): Promise<Read> {
-  const entered = await reads.enter("long", key, signal);
+async function enter(reads: Reads, gone = new AbortController()): Promise<Read> {
+  const entered = await reads.enter("long", key, gone);
   return entered.ok ? entered.value : assert.fail(entered.problem.detail);
 }
 
@@ -21,7 +21,7 @@ async function enter(reads: Reads, signal = new AbortController().signal): Promi
 async function isFree(reads: Reads): Promise<boolean> {
   let isDone = false;
   const gone = new AbortController();
-  void reads.enter("long", key, gone.signal).then(async (entered) => {
+  void reads.enter("long", key, gone).then(async (entered) => {
     if (!entered.ok || gone.signal.aborted) return;
     await entered.value.run(() => (isDone = true));
     entered.value.leave();
@@ -76,7 +76,7 @@ suite("a read", () => {
     test(`whose client leaves ${when} gives its place back`, async () => {
       const reads = new Reads(() => false, 1);
       const gone = new AbortController();
-      const read = await enter(reads, gone.signal);
+      const read = await enter(reads, gone);
       const items = read.through(numbers());
       read.end();
       await leaves(items);
@@ -89,9 +89,9 @@ suite("a read", () => {
     const reads = new Reads(() => false, 1);
     const first = await enter(reads);
     const gone = new AbortController();
-    const second = enter(reads, gone.signal);
+    const second = enter(reads, gone);
     gone.abort();
-    assert.equal((await second).isGone, true);
+    assert.equal((await second).signal.aborted, true);
     first.leave();
     assert.equal(await isFree(reads), true);
   });
@@ -115,7 +115,7 @@ suite("a read", () => {
     const { pass } = standingClock(t);
     const reads = new Reads(() => false, 1);
     const gone = new AbortController();
-    const read = await enter(reads, gone.signal);
+    const read = await enter(reads, gone);
     const log: string[] = [];
     const long = read.run(async () => {
       for (let n = 0; n < 3; n += 1) {

@@ -134,9 +134,7 @@ test("a processor stays free of explanations", async () => {
     const reads = new Reads(() => false, processors);
     let count = 0;
     for (let n = 0; n < 10; n += 1)
-      void reads
-        .enter("explanation", { tenant: `t${n}`, id: "k" }, new AbortController().signal)
-        .then(() => (count += 1));
+      void reads.enter("explanation", { tenant: `t${n}`, id: "k" }, new AbortController()).then(() => (count += 1));
     await settle();
     return count;
   };

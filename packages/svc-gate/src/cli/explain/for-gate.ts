@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { setTimeout } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import type { AskedExplanation, GateHistory } from "../../gate/mod.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../wire/mod.ts";
@@ -50,6 +51,8 @@ const workMsMax = { rules: 10_000, pasted: 5000 } as const;
 const threadMegabytes = 256;
 /** How long a thread waits for the next explanation. Starting one takes longer than most explanations. */
 const idleMs = 60_000;
+/** The least time between two looks at what a thread has worked. */
+const lookMs = 100;
 
 /** Waits after so many milliseconds of work, while checks go first. */
 type Rest = (workedMs: number) => Promise<void>;
@@ -68,23 +71,21 @@ let idle: (Thread & { readonly ending: NodeJS.Timeout }) | undefined;
  * free. If none is, the thread pauses after each slice, and others have their turn.
  */
 async function inThread(job: ExplainJob, rest: Rest): Promise<Result<string, Refusal>> {
-  const thread = takeThread();
+  const thread = await takeThread();
   const { worker, mayGoOn } = thread;
   const workMs = "pasted" in job.contract ? workMsMax.pasted : workMsMax.rules;
-  let signal = AbortSignal.timeout(workMs);
+  const ended = new AbortController();
+  const signal = worked(worker, workMs, ended.signal);
   try {
     worker.postMessage(job, []);
-    for (let leftMs = workMs; ;) {
+    for (;;) {
       const since = performance.now();
       const [said] = (await once(worker, "message", { signal })) as [Result<string, Refusal> | typeof pausing];
       if (said !== pausing) {
         await giveBack(thread);
         return said;
       }
-      const workedMs = performance.now() - since;
-      leftMs -= workedMs;
-      await rest(workedMs);
-      signal = AbortSignal.timeout(Math.max(0, Math.ceil(leftMs)));
+      await rest(performance.now() - since);
       Atomics.store(mayGoOn, 0, 1);
       Atomics.notify(mayGoOn, 0);
     }
@@ -95,23 +96,49 @@ async function inThread(job: ExplainJob, rest: Rest): Promise<Result<string, Ref
     return bad(
       refuse("contract-refused", `an explanation must take at most ${workMs / 1000} s and ${threadMegabytes} MB`),
     );
+  } finally {
+    ended.abort();
   }
 }
 
-function takeThread(): Thread {
+/** Aborts when a thread has worked so long. While it waits for its turn or for a processor, it does not work. */
+function worked(worker: Worker, workMs: number, ended: AbortSignal): AbortSignal {
+  const over = new AbortController();
+  const look = async (): Promise<void> => {
+    const before = await workedMs(worker);
+    for (let leftMs = workMs; leftMs > 0; leftMs = workMs - ((await workedMs(worker)) - before))
+      await setTimeout(Math.max(leftMs, lookMs), undefined, { signal: ended, ref: false });
+    over.abort();
+  };
+  look().catch(() => undefined); // The thread has ended, or the explanation.
+  return over.signal;
+}
+
+async function workedMs(worker: Worker): Promise<number> {
+  const { system, user } = await worker.cpuUsage();
+  return (system + user) / 1000;
+}
+
+async function takeThread(): Promise<Thread> {
   if (idle === undefined) {
     const mayGoOn = new Int32Array(new SharedArrayBuffer(4));
     const resourceLimits = { maxOldGenerationSizeMb: threadMegabytes };
     const module = new URL("./thread.ts", import.meta.url);
     const worker = new Worker(module, { resourceLimits, workerData: mayGoOn });
     worker.on("error", () => undefined); // It may run out of memory while nobody waits for it any more.
+    worker.once("exit", () => idle?.worker === worker && dropIdle());
+    await once(worker, "online");
     return { worker, mayGoOn };
   }
-  const { ending, ...thread } = idle;
-  clearTimeout(ending);
-  idle = undefined;
+  const thread = idle;
+  dropIdle();
   thread.worker.ref();
   return thread;
+}
+
+function dropIdle(): void {
+  clearTimeout(idle?.ending);
+  idle = undefined;
 }
 
 /** At most one thread waits. It does not keep the process alive. */
@@ -123,8 +150,8 @@ async function giveBack(thread: Thread): Promise<void> {
   }
   worker.unref();
   const end = (): void => {
-    idle = undefined;
+    dropIdle();
     void worker.terminate();
   };
-  idle = { ...thread, ending: setTimeout(end, idleMs).unref() };
+  idle = { ...thread, ending: globalThis.setTimeout(end, idleMs).unref() };
 }

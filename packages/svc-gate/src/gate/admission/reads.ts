@@ -37,14 +37,14 @@ export class Reads {
   /**
    * Waits for a place.
    *
-   * @param signal aborts when the client has left
+   * @param gone aborts when the client has left
    */
-  async enter(kind: ReadKind, holder: Holder, signal: AbortSignal): Promise<Result<Read, Refusal>> {
+  async enter(kind: ReadKind, holder: Holder, gone: AbortController): Promise<Result<Read, Refusal>> {
     const line = this.lines[kind];
-    const entered = await line.enter(holder, signal);
+    const entered = await line.enter(holder, gone.signal);
     if (!entered.ok) return entered;
-    const read = new Read(this.turns, line, entered.value, signal);
-    if (signal.aborted) read.leave();
+    const read = new Read(this.turns, line, entered.value, gone);
+    if (gone.signal.aborted) read.leave();
     return good(read);
   }
 
@@ -65,31 +65,36 @@ export class Read {
   readonly turns: Turns;
   readonly #line: Line;
   readonly #ticket: Ticket;
-  readonly #signal: AbortSignal;
+  readonly #gone: AbortController;
   #hasPlace = true;
   #placedAt = performance.now();
   #isStreamed = false;
   #turn: Turn | undefined;
 
-  constructor(turns: Turns, line: Line, ticket: Ticket, signal: AbortSignal) {
+  constructor(turns: Turns, line: Line, ticket: Ticket, gone: AbortController) {
     this.turns = turns;
     this.#line = line;
     this.#ticket = ticket;
-    this.#signal = signal;
+    this.#gone = gone;
     // Before its handler has ended, it may still read for a client that has left.
-    signal.addEventListener("abort", () => this.#isStreamed && this.leave(), { once: true });
+    this.signal.addEventListener("abort", () => this.#isStreamed && this.leave(), { once: true });
   }
 
-  /** True if nobody waits for the answer. */
-  get isGone(): boolean {
-    return this.#signal.aborted;
+  /** Aborts when nobody waits for the answer any more. */
+  get signal(): AbortSignal {
+    return this.#gone.signal;
+  }
+
+  /** Ends it as if its client had left. */
+  abandon(): void {
+    this.#gone.abort();
   }
 
   /** Reads in a turn. Work of more than a millisecond calls `next` at times. */
   async run<Value>(work: () => Promise<Value> | Value): Promise<Value> {
     this.#turn = await this.turns.begin();
     try {
-      this.#signal.throwIfAborted();
+      this.signal.throwIfAborted();
       return await work();
     } finally {
       this.#endTurn();
@@ -99,7 +104,7 @@ export class Read {
   /** Rests after work of another thread; rejects if the client has left. Not within `run`. */
   async rest(workedMs: number): Promise<void> {
     await this.turns.rest(workedMs);
-    this.#signal.throwIfAborted();
+    this.signal.throwIfAborted();
   }
 
   /** Lets others go on if the slice has worked long enough; rejects if the client has left. Within `run` only. */
@@ -110,7 +115,7 @@ export class Read {
   async #nextTurn(): Promise<void> {
     this.#endTurn();
     this.#turn = await this.turns.begin();
-    this.#signal.throwIfAborted();
+    this.signal.throwIfAborted();
   }
 
   #endTurn(): void {
@@ -133,7 +138,7 @@ export class Read {
       for (;;) {
         if (performance.now() - this.#placedAt > placeMs && this.#line.isWanted(this.#ticket.holder)) this.leave();
         await this.again();
-        if (this.isGone) return;
+        if (this.signal.aborted) return;
         const item = await this.turns.run(() => items.next());
         if (item.done === true) return;
         const stalled = setTimeout(() => this.leave(), placeMs).unref();
@@ -152,7 +157,7 @@ export class Read {
   /** Waits for a place again, after `leave`. */
   async again(): Promise<void> {
     if (this.#hasPlace) return;
-    await this.#line.again(this.#ticket, this.#signal);
+    await this.#line.again(this.#ticket, this.signal);
     this.#hasPlace = true;
     this.#placedAt = performance.now();
   }

@@ -1,5 +1,5 @@
 import { endsAt, type Approval } from "../../approvals/mod.ts";
-import type { Ledger } from "../../ledger/mod.ts";
+import type { InTurn, Ledger } from "../../ledger/mod.ts";
 import { isAfter, reminderOf, remindsAt, type EventPlace, type LedgerEvent, type Subject } from "./event.ts";
 import { EventLog, type FoundEvents } from "./event-log.ts";
 
@@ -22,8 +22,9 @@ const lookEveryMs = 100;
 const endEveryMs = 1000;
 /** The latest events, for listeners that have read all earlier ones. */
 const recentMax = 1024;
-/** Approvals that are read at once. */
-const pageMax = 500;
+/** Approvals that a slice reads. */
+const sliceMax = 16;
+const openStatuses = ["pending", "approved"];
 
 /** An approval that waits for a person or for its call. */
 interface OpenApproval {
@@ -88,9 +89,9 @@ export class EventFeed {
   }
 
   /** Begins to read new rows. Call `leave` once afterwards. */
-  async listen(): Promise<void> {
+  async listen(inTurn: InTurn = (slice) => slice()): Promise<void> {
     this.#listeners += 1;
-    this.#starting ??= this.#start();
+    this.#starting ??= this.#start(inTurn);
     try {
       await this.#starting;
     } catch (error) {
@@ -112,17 +113,17 @@ export class EventFeed {
     this.#wake();
   }
 
-  async #start(): Promise<void> {
+  async #start(inTurn: InTurn): Promise<void> {
     const { ledger, askEveryMs } = this.#options;
     const timer = setInterval(() => void this.look(), ledger.isShared ? askEveryMs : lookEveryMs).unref();
     this.#timer = timer;
     this.#open.clear();
     this.#through = await this.#head();
     for (let before = Number.MAX_SAFE_INTEGER; ;) {
-      const page = await ledger.approvals({ before, limit: pageMax, statuses: ["pending", "approved"] });
-      for (const approval of page) this.#hold(approval);
-      before = page.at(-1)?.row ?? 0;
-      if (page.length < pageMax) break;
+      const slice = await inTurn(() => ledger.approvals({ before, limit: sliceMax, statuses: openStatuses }));
+      for (const approval of slice) this.#hold(approval);
+      before = slice.at(-1)?.row ?? 0;
+      if (slice.length < sliceMax) break;
     }
     this.#isStarted = true;
   }

@@ -6,9 +6,11 @@ import {
   statuses,
   statusAt,
   type Approval,
+  type Denial,
   type Status,
 } from "../../approvals/mod.ts";
-import { grantRows, parseLeaf, partText, readCall } from "../../ledger/entry/mod.ts";
+import { grantRows, parseLeaf, partText, readCall, type StoredRow } from "../../ledger/entry/mod.ts";
+import type { ApprovalQuery } from "../../ledger/mod.ts";
 import {
   bad,
   good,
@@ -34,9 +36,11 @@ import { refuseWith } from "./refusing.ts";
 import type { ReadCall, RouteCall } from "./route.ts";
 
 const listMax = 100;
+/** Approvals that a slice reads, each with a row of at most some 256 KiB. */
+const sliceMax = 16;
+const openOrExpired = ["pending", "approved", "expired"] as const;
 const decisionsMax = 50;
-const dayMs = 86_400_000;
-const denialMsMax = 90 * dayMs;
+const denialMsMax = 90 * 86_400_000;
 
 /** Handles GET /approvals: newest first, without inputs and facts. */
 export async function listApprovals(call: ReadCall): Promise<FastifyReply> {
@@ -57,32 +61,26 @@ export async function listApprovals(call: ReadCall): Promise<FastifyReply> {
     (approval) => mayRead(call, approval, now),
   ];
   const found: Approval[] = [];
-  let before = Number(text("before") ?? Number.MAX_SAFE_INTEGER);
-  let isEnd = false;
-  while (found.length < limit && !isEnd) {
-    const slice = await gate.approvals.list({
-      before,
-      limit: listMax,
-      // A time may have ended before a row says so, so an expired approval may still be kept as open.
-      statuses: state === undefined ? undefined : state === "expired" ? ["pending", "approved", "expired"] : [state],
-      key: text("key"),
-      session: text("session_id"),
-    });
-    for (const approval of slice) {
-      if (found.length === limit) break;
-      before = approval.row;
-      if (tests.every((test) => test(approval))) found.push(approval);
-    }
-    isEnd = slice.length < listMax && found.length < limit;
-    await reading.next();
+  const asked = {
+    before: Number(text("before") ?? Number.MAX_SAFE_INTEGER),
+    limit: Infinity,
+    // A time may have ended before a row says so, so an expired approval may still be kept as open.
+    statuses: state === undefined ? undefined : state === "expired" ? openOrExpired : [state],
+    key: text("key"),
+    session: text("session_id"),
+  };
+  for await (const approval of newestFirst(call, reading, asked)) {
+    if (tests.every((test) => test(approval))) found.push(approval);
+    if (found.length === limit) break;
   }
   const approvals: string[] = [];
   for (const approval of found) {
-    approvals.push(summaryOf(call, approval, await rowOf(call, approval)));
+    const row = await gate.rowAt(approval.row);
+    approvals.push(objectText([...standing(call, approval), ...described(call, approval, row)]));
     await reading.next();
   }
-  const next = isEnd || found.length < limit ? null : before;
-  return sendJson(reply, `{"approvals":[${approvals.join(",")}],"next":${JSON.stringify(next)}}`);
+  const next = found.length < limit ? undefined : found.at(-1)?.row;
+  return sendJson(reply, `{"approvals":[${approvals.join(",")}],"next":${next ?? null}}`);
 }
 
 function problemOf(query: URLSearchParams): string | undefined {
@@ -127,10 +125,11 @@ async function show(call: RouteCall, read: Read, waitSeconds: number): Promise<F
     if (statusAt(latest, Date.now()) === "pending") reply.header("retry-after", "1");
     await read.again();
   }
-  if (mine && !mayRead(call, latest, Date.now())) return sendJson(reply, briefOf(call, latest));
-  const detail = await read.run(async () =>
-    detailOf(call, latest, await rowOf(call, latest), await sameCalls(call, latest)),
-  );
+  if (mine && !mayRead(call, latest, Date.now())) return sendJson(reply, objectText(standing(call, latest)));
+  const detail = await read.run(async () => {
+    const others = await sameCalls(call, read, latest);
+    return detailOf(call, latest, await gate.rowAt(latest.row), others);
+  });
   return sendJson(reply, detail);
 }
 
@@ -152,14 +151,10 @@ export async function waitFor(
 }
 
 /** Handles POST /approvals/{id}/approve. */
-export function approve(call: RouteCall): Promise<FastifyReply> {
-  return decideOne(call, "approve");
-}
+export const approve = (call: RouteCall): Promise<FastifyReply> => decideOne(call, "approve");
 
 /** Handles POST /approvals/{id}/deny. */
-export function deny(call: RouteCall): Promise<FastifyReply> {
-  return decideOne(call, "deny");
-}
+export const deny = (call: RouteCall): Promise<FastifyReply> => decideOne(call, "deny");
 
 async function decideOne(call: RouteCall, decision: AskedDecision["decision"]): Promise<FastifyReply> {
   const { gate, reply, request } = call;
@@ -268,15 +263,6 @@ function idOf({ request }: RouteCall): string {
   return (request.params as { readonly id: string }).id;
 }
 
-interface ShownRow {
-  readonly leaf: string;
-  readonly evidence: string;
-}
-
-async function rowOf({ gate }: RouteCall, { row }: Approval): Promise<ShownRow | undefined> {
-  return gate.rowAt(row);
-}
-
 /** The member `approval` of the answer to the check that asked. */
 function standing({ gate }: RouteCall, approval: Approval): readonly (readonly [string, unknown])[] {
   const at = Date.now();
@@ -295,23 +281,15 @@ function standing({ gate }: RouteCall, approval: Approval): readonly (readonly [
   ];
 }
 
-function briefOf(call: RouteCall, approval: Approval): string {
-  return objectText(standing(call, approval));
-}
-
-function summaryOf(call: RouteCall, approval: Approval, row: ShownRow | undefined): string {
-  return objectText([...standing(call, approval), ...described(call, approval, row)]);
-}
-
 function described(
   call: RouteCall,
   approval: Approval,
-  row: ShownRow | undefined,
+  row: StoredRow | undefined,
 ): readonly (readonly [string, unknown])[] {
   const { asking, asked, key, session, tool, votes, denial, hash } = approval;
-  const reason = row === undefined ? undefined : partText(row.evidence, "reason");
   const leaf = row && parseLeaf(row.leaf);
   const alias = leaf && readCall(leaf, row.evidence)?.alias;
+  const no = denial === null ? [] : [{ ...said("deny", denial), until: denial.until, scope: denial.scope }];
   return [
     ["receipt", approval.row],
     ["hash", hash],
@@ -320,7 +298,7 @@ function described(
     ...(alias === undefined ? [] : [["sent_as", alias] as const]),
     ["session_id", session],
     ["key", key],
-    ["reason", new Raw(reason ?? "null")],
+    ["reason", new Raw((row && partText(row.evidence, "reason")) ?? "null")],
     ["rules", Object.keys(asking.causes)],
     ["groups", asking.needs],
     ["batch", asking.batch],
@@ -328,54 +306,50 @@ function described(
     ["call", asking.attach.slice(0, 16)],
     ["amounts", amountsOf(call, approval, row)],
     ["may_decide", call.gate.approvals.mayDecide(nameOf(call), approval, Date.now())],
-    [
-      "decisions",
-      [
-        ...votes.map(({ at, person, row: seq, comment }) => ({
-          decision: "approve",
-          person,
-          at,
-          receipt: seq,
-          comment,
-        })),
-        ...(denial === null
-          ? []
-          : [
-              {
-                decision: "deny",
-                person: denial.person,
-                at: denial.at,
-                receipt: denial.row,
-                comment: denial.comment,
-                until: denial.until,
-                scope: denial.scope,
-              },
-            ]),
-      ],
-    ],
+    ["decisions", [...votes.map((vote) => said("approve", vote)), ...no]],
     ["closed", approval.closed],
     ["successor", approval.successor],
   ];
 }
 
-/** Among the latest questions of the key, the others about the same call, and in which parts each differs. */
-async function sameCalls(call: RouteCall, approval: Approval): Promise<readonly object[]> {
-  const at = Date.now();
-  const { key, row } = approval;
-  const asked = { before: Number.MAX_SAFE_INTEGER, limit: listMax, key };
-  const others = await call.gate.approvals.list({ ...asked, statuses: ["pending", "approved", "expired"] });
-  return others
-    .filter((each) => each.row !== row && each.asking.attach === approval.asking.attach && mayRead(call, each, at))
-    .map((each) => ({
-      id: approvalId(each.row, each.hash),
-      status: statusAt(each, at),
-      session_id: each.session,
-      differs: each.asking.binding === approval.asking.binding ? [] : differences(approval, each),
-      approved: each.useBy !== null,
-    }));
+function said(
+  decision: AskedDecision["decision"],
+  { at, comment, person, row: receipt }: Approval["votes"][number] | Denial,
+): object {
+  return { decision, person, at, receipt, comment };
 }
 
-function detailOf(call: RouteCall, approval: Approval, row: ShownRow | undefined, others: readonly object[]): string {
+/** Among the latest questions of the key, the others about the same call, and in which parts each differs. */
+async function sameCalls(call: RouteCall, read: Read, approval: Approval): Promise<readonly object[]> {
+  const at = Date.now();
+  const { asking, key, row } = approval;
+  const asked = { before: Number.MAX_SAFE_INTEGER, limit: listMax, key, statuses: openOrExpired };
+  const found: object[] = [];
+  for await (const each of newestFirst(call, read, asked))
+    if (each.row !== row && each.asking.attach === asking.attach && mayRead(call, each, at))
+      found.push({
+        id: approvalId(each.row, each.hash),
+        status: statusAt(each, at),
+        session_id: each.session,
+        differs: each.asking.binding === asking.binding ? [] : differences(approval, each),
+        approved: each.useBy !== null,
+      });
+  return found;
+}
+
+/** Reads approvals in slices. */
+async function* newestFirst({ gate }: RouteCall, read: Read, query: ApprovalQuery): AsyncGenerator<Approval> {
+  for (let { before, limit } = query; limit > 0;) {
+    const slice = await gate.approvals.list({ ...query, before, limit: Math.min(limit, sliceMax) });
+    yield* slice;
+    if (slice.length < sliceMax) return;
+    limit -= slice.length;
+    before = slice.at(-1)?.row ?? 0;
+    await read.next();
+  }
+}
+
+function detailOf(call: RouteCall, approval: Approval, row: StoredRow | undefined, others: readonly object[]): string {
   const part = (name: "input" | "outcome" | "platform"): string =>
     row === undefined ? "null" : (partText(row.evidence, name) ?? "null");
   const outcome = JSON.parse(part("outcome")) as { readonly counters?: unknown } | null;
@@ -404,7 +378,7 @@ function detailOf(call: RouteCall, approval: Approval, row: ShownRow | undefined
 function amountsOf(
   { gate }: RouteCall,
   { tool }: Approval,
-  row: ShownRow | undefined,
+  row: StoredRow | undefined,
 ): Readonly<Record<string, string>> {
   const writers = gate.policy.policySet.tools.get(tool)?.writers ?? [];
   const members = [...new Set(writers.flatMap(({ counter }) => counter.sumOf ?? []))].toSorted();
@@ -413,7 +387,7 @@ function amountsOf(
 }
 
 /** What a grant made from the call may be at most; false if the rules permit none. */
-function offerOf({ asking: { grants } }: Approval, row: ShownRow | undefined): unknown {
+function offerOf({ asking: { grants } }: Approval, row: StoredRow | undefined): unknown {
   if (grants === undefined || row === undefined) return false;
   const { at_most: ms, most = [], least = [], ...offer } = grants;
   return { at_most_ms: ms, ...offer, most, least, free: freeMembers(grantRows.recordedCall(row), grants) };

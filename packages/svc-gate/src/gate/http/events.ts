@@ -5,7 +5,7 @@ import type { Read } from "../admission/reads.ts";
 import type { Replay } from "../events/feed.ts";
 import type { Key } from "../keys/keys.ts";
 import type { Gate } from "../service/gate.ts";
-import { keep, untilGone } from "./connection.ts";
+import { keep } from "./connection.ts";
 import { eventJson, readEventId, type EventPlace, type LedgerEvent } from "../events/event.ts";
 import type { Exchange } from "./exchange.ts";
 import { badQuery, queryOf } from "./query.ts";
@@ -34,16 +34,15 @@ async function follow(call: RouteCall, read: Read, after: string | undefined): P
   const { gate, reply, request, service } = call;
   const from = await read.run(() => placeAfter(gate, after));
   if (!from.ok) return refuseWith(reply, from.problem);
-  const gone = untilGone(reply.raw);
   // A client whose stream ends connects again, and begins after its last event.
-  const entered = service.streams.enter(call.key as Key, () => gone.abort());
+  const entered = service.streams.enter(call.key as Key, () => read.abandon());
   if (!entered.ok) return refuseWith(reply, entered.problem);
   keep(request.exchange as Exchange);
   try {
-    await gate.events.listen();
+    await gate.events.listen((slice) => read.turns.run(slice));
     reply.hijack();
     try {
-      await stream(call, read, from.value, gone.signal);
+      await stream(call, read, from.value);
     } finally {
       gate.events.leave();
       reply.raw.end();
@@ -76,7 +75,7 @@ async function placeAfter(gate: Gate, text: string | undefined): Promise<Result<
   );
 }
 
-async function stream(call: RouteCall, read: Read, from: EventPlace, signal: AbortSignal): Promise<void> {
+async function stream(call: RouteCall, read: Read, from: EventPlace): Promise<void> {
   const { gate, reply, request } = call;
   const { raw } = reply;
   const { headers } = request.exchange as Exchange;
@@ -88,12 +87,12 @@ async function stream(call: RouteCall, read: Read, from: EventPlace, signal: Abo
   });
   raw.write(`retry: ${reconnectMs}\n\n`);
   const replay: Replay = (found) => read.through(found);
-  for await (const event of gate.events.follow(from, heartbeatMs, signal, replay)) {
+  for await (const event of gate.events.follow(from, heartbeatMs, read.signal, replay)) {
     const key = keyNow(call);
     if (key === undefined) return;
     if (event !== undefined && !maySee(call, key, event)) continue;
     // A reader that takes nothing for some seconds is closed, as with every other answer. It resumes by its last id.
-    if (!raw.write(event === undefined ? ": still here\n\n" : frameOf(event))) await drained(raw, signal);
+    if (!raw.write(event === undefined ? ": still here\n\n" : frameOf(event))) await drained(raw, read.signal);
   }
 }
 

@@ -19,18 +19,18 @@ export async function inPlace(
 ): Promise<unknown> {
   const exchange = request.exchange as Exchange;
   const gone = untilGone(reply.raw);
-  const entered = await service.reads.enter(kind, key as Key, gone.signal);
+  const entered = await service.reads.enter(kind, key as Key, gone);
   if (!entered.ok) return refuseWith(reply, entered.problem);
   const read = entered.value;
   exchange.read = read;
   letGo(exchange); // If the connection is needed for a call, nothing of a read is lost.
   try {
-    if (read.isGone) return reply.hijack();
+    if (read.signal.aborted) return reply.hijack();
     if (exchange.credential()?.id !== key?.id)
       return refuseWith(reply, refuse("unauthorized", "the key was revoked while the request waited"));
     return await work(read);
   } catch (error) {
-    if (!read.isGone) throw error;
+    if (!read.signal.aborted || error !== read.signal.reason) throw error;
     return reply.hijack(); // Nobody waits for the answer.
   } finally {
     read.end();

@@ -1,3 +1,4 @@
+import type { Approval } from "../../approvals/mod.ts";
 import type { InTurn } from "./steps.ts";
 import type { Broken, KeptApproval, StoredApproval, StoredOutcome, StoredRow } from "../entry/row.ts";
 import type { Erasure } from "../entry/erasure.ts";
@@ -367,7 +368,7 @@ export interface HistoryReader {
   /** The leaves of at most `count` rows from a row on. */
   leaves(from: number, count: number): Promise<readonly string[]>;
   /** Approvals, newest first. */
-  approvals(query: ApprovalQuery): Promise<readonly KeptApproval[]>;
+  approvals(query: ApprovalQuery): Promise<readonly Approval[]>;
   /** Reads the last outcomes of calls by the rows of their checks. */
   outcomes(rows: readonly number[]): Promise<readonly StoredOutcome[]>;
   /** Reads the amounts that outcomes took back, for each query. */

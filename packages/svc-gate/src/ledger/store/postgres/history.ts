@@ -1,4 +1,5 @@
 import type { Pool } from "pg";
+import { readApprovals } from "../../entry/approval-rows.ts";
 import { leafHash } from "../../entry/leaf.ts";
 import { keptApproval } from "./approvals.ts";
 import { readCounters, storedOutcomeOf, storedRow, takenFor } from "./rows.ts";
@@ -56,7 +57,7 @@ export function historyOf(reads: Pool, ledger: string): HistoryReader {
     approvals: async ({ before, limit, statuses, key, session, rows: numbers }) => {
       const filters = [statuses ?? null, key ?? null, session ?? null, numbers ?? null];
       const [rows = []] = await read(ask("listApprovals", ledger, before, ...filters, limit));
-      return rows.map(keptApproval);
+      return readApprovals(rows.map(keptApproval));
     },
     outcomes: async (numbers) => {
       const [rows = []] = await read(ask("outcomesOf", ledger, [...numbers]));

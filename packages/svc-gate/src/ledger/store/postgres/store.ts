@@ -8,7 +8,7 @@ import { headRow, ledgerSeal, readCounters, storedRow } from "./rows.ts";
 import { beginOn, connect, explained, readOne, rollBack, send } from "./session.ts";
 import { ask, commit, readRows, type BoundStatement } from "./sql.ts";
 import { PostgresTransaction } from "./transaction.ts";
-import { inSteps, type InTurn } from "../steps.ts";
+import { inSteps, Steps, type InTurn } from "../steps.ts";
 import { verifyPostgres } from "./verify.ts";
 import type { KeptCounters } from "../running-totals.ts";
 import { LedgerRefused, NoLedger, NotKept } from "../../errors.ts";
@@ -244,7 +244,10 @@ class PostgresStore implements LedgerStore {
     const walk = { ledger: this.#ledger, from, anchors };
     const [head] = await this.#read(ask("readHead", this.#ledger));
     const last = headRow(head?.[0] ?? []).seq;
-    if (!(last - from > tailRows)) return verifyPostgres((...asked) => this.#read(...asked), walk);
+    if (!(last - from > tailRows)) {
+      const steps = new Steps((pause) => verifyPostgres((...asked) => this.#read(...asked), walk, pause));
+      return inSteps(() => steps.next(), inTurn);
+    }
     const walker = new Caller(new Worker(new URL("./walker.ts", import.meta.url)));
     try {
       await walker.call("begin", this.#pools.config, walk);

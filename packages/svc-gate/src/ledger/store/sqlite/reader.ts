@@ -22,14 +22,15 @@ import {
   type Verification,
   type WaitingApprovals,
 } from "../store.ts";
+import type { Approval } from "../../../approvals/mod.ts";
 import type { Anchor } from "../../tree/walk.ts";
 import { LedgerRefused } from "../../errors.ts";
+import { readApprovals } from "../../entry/approval-rows.ts";
 import {
   changeColumns,
   resultVerdict,
   type Broken,
   type StoredRow,
-  type KeptApproval,
   type StoredOutcome,
 } from "../../entry/row.ts";
 
@@ -199,8 +200,9 @@ class Reader {
     }
   }
 
-  approvals(query: ApprovalQuery): readonly KeptApproval[] {
-    return listApprovals(this.#database, query);
+  /** Without the calls, which are much larger. */
+  approvals(query: ApprovalQuery): readonly Approval[] {
+    return readApprovals(listApprovals(this.#database, query));
   }
 
   outcomes(rows: readonly number[]): readonly StoredOutcome[] {

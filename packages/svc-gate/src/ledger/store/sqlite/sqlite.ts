@@ -220,7 +220,8 @@ class SqliteStore implements LedgerStore {
     clearTimeout(this.#idle);
     this.#asking += 1;
     try {
-      if ((await this.#reader)?.hasEnded === true) this.#reader = undefined;
+      const reader = this.#reader;
+      if ((await reader)?.hasEnded === true && this.#reader === reader) this.#reader = undefined;
       return await read(await this.#startedReader());
     } finally {
       this.#asking -= 1;
