@@ -3,10 +3,11 @@
  * against a gate with a planted defect.
  */
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { suite, test } from "node:test";
+import type { Replay } from "../../packages/svc-gate/src/gate/events/feed.ts";
 import { large, naming, payments, runScenarios, startDesk, type Desk } from "../support/approvals.ts";
 import { openStream, type Stream, type StreamedEvent } from "../support/events.ts";
-import { ask, key as agent } from "../support/gate.ts";
+import { ask, check as checkAt, key as agent, startGate } from "../support/gate.ts";
 import { eventually } from "../support/patience.ts";
 
 const small = { ...large, tool_input: { amount: 1, to: "anna" } };
@@ -292,4 +293,52 @@ test("a stream ends when the gate stops, and its place is free again when the cl
   const stream = await openStream(desk, receiptsOf(desk));
   await desk.stop();
   await stream.ends();
+});
+
+suite("a stream that reads the past while calls come", () => {
+  for (const [arriving, replays] of [
+    [1, 1],
+    [1100, 2], // more than the gate keeps in memory
+  ] as const)
+    test(`reads it ${replays === 1 ? "once" : "twice"} if ${arriving} come meanwhile, and misses nothing`, async (t) => {
+      const open = { key: 9000, session: 2000, ledger: 9000 };
+      const gate = await startGate(t, {
+        contracts: { "pay.yaml": payments.replaceAll("> 2500", "> 25000000") },
+        mandate: `mandate: pay\ncontracts: [contracts/pay.yaml]\napprovals: { open: ${JSON.stringify(open)} }\n`,
+      });
+      let calls = 0;
+      const park = async (count: number): Promise<void> => {
+        const parked = Array.from({ length: count }, () => {
+          calls += 1;
+          return checkAt(gate, { ...large, session_id: `s${calls}`, platform_state: { wallet: `w${calls}` } });
+        });
+        for (const { json, text } of await Promise.all(parked)) assert.equal(json.approval?.new, true, text);
+      };
+      await park(3);
+      const feed = gate.gate.events;
+      await feed.listen();
+      let begun = 0;
+      const replay: Replay = async function* (found) {
+        begun += 1;
+        for await (const each of found) {
+          if (begun > 2) return; // It would never end.
+          if (calls === 3) for (let left = arriving; left > 0; left -= 100) await park(Math.min(100, left));
+          await feed.look();
+          yield each;
+        }
+      };
+      const read = async (by?: Replay): Promise<readonly string[]> => {
+        const ids: string[] = [];
+        for await (const event of feed.follow({ row: 0, index: Infinity }, 50, new AbortController().signal, by)) {
+          if (event === undefined) break;
+          ids.push(event.id);
+        }
+        return ids;
+      };
+      const found = await read(replay);
+      assert.equal(begun, replays);
+      assert.ok(found.length >= calls && calls === 3 + arriving, `${found.length} events, ${calls} calls`);
+      assert.deepEqual(found, await read(), "positive control: all events, each once, after the calls");
+      feed.leave();
+    });
 });

@@ -10,6 +10,7 @@ import { suite, test, type TestContext } from "node:test";
 import { Worker } from "node:worker_threads";
 import { command } from "../support/command.ts";
 import { ask, check, exchange, key, startGate, temporaryFolder, type Answer, type Running } from "../support/gate.ts";
+import { eventually } from "../support/patience.ts";
 
 const contract = (verdict: string): string => `contract: desk
 tools:
@@ -346,3 +347,18 @@ function requestOf(method: string, path: string, bearer: string, body: string): 
 function plain(answer = ""): string {
   return answer.replace(/^(date|x-request-id): .*$/gim, "$1");
 }
+
+test("a stop answers the waits of a tenant and ends its streams", async (t) => {
+  const gate = await startTenants(t, { acme: { text: contract("ESCALATE") } });
+  const bearer = await keyOf(gate, "acme");
+  const { json } = await checkAt(gate, "acme", bearer);
+  const headers = { authorization: `Bearer ${bearer}` };
+  const stream = await fetch(`${gate.address}/t/acme/events`, { headers });
+  const before = gate.reads.turns.begun;
+  const waited = askAt(gate, "acme", `/approvals/${json.approval.id}?wait=50`, bearer);
+  await eventually("it waits", () => gate.reads.turns.begun > before);
+  await gate.stop();
+  assert.match(await stream.text(), /^retry: /, "not cut off");
+  const answer = await waited;
+  assert.deepEqual([answer.status, answer.json.status], [200, "pending"]);
+});

@@ -116,6 +116,7 @@ export class Line {
   /** Gives a place back. A ticket without one changes nothing. */
   leave(ticket: Ticket): void {
     this.#placed.delete(ticket);
+    if (this.#placed.size + this.#waiting.size + this.#returning.size === 0) this.#served.clear();
     for (let next = this.#next(); next !== undefined; next = this.#next()) {
       this.#place(next.ticket);
       this.#settle(next);

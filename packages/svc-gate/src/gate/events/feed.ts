@@ -241,29 +241,29 @@ export class EventFeed {
   ): AsyncGenerator<LedgerEvent | undefined, void, undefined> {
     let place = from;
     while (!this.#isOver(signal)) {
-      for (let through = -1; through !== this.#through;) {
-        through = this.#through;
-        for await (const found of replay(this.log.after(place, through))) {
-          for (const event of found.events) {
-            yield event;
-            if (this.#isOver(signal)) return;
-          }
-          place = { row: found.through, index: Infinity };
-        }
-      }
-      // No event can come between the comparison above and this line.
+      // The rows that come while the replay runs have their events among the recent ones, from here on.
       let next = this.#dropped + this.#recent.length;
-      for (const reminder of this.reminders()) yield reminder;
+      for await (const found of replay(this.log.after(place, this.#through))) {
+        for (const event of found.events) {
+          yield event;
+          if (this.#isOver(signal)) return;
+        }
+        place = { row: found.through, index: Infinity };
+      }
+      let hasReminded = false;
       while (next >= this.#dropped && !this.#isOver(signal)) {
         const event = this.#recent[next - this.#dropped];
-        if (event === undefined) {
+        if (event === undefined && hasReminded) {
           if (!(await this.wait(pauseMs, signal))) yield undefined;
-          continue;
+        } else if (event === undefined) {
+          hasReminded = true;
+          yield* this.reminders();
+        } else {
+          next += 1;
+          if (event.place === null ? !hasReminded : !isAfter(event.place, place)) continue;
+          yield event;
+          place = event.place ?? place;
         }
-        next += 1;
-        if (event.place !== null && !isAfter(event.place, place)) continue;
-        yield event;
-        place = event.place ?? place;
       }
     }
   }

@@ -26,13 +26,15 @@ export interface ReadCall extends RouteCall {
  * handler cannot take the root's for the tenant's: it opens the right one with `service.workOn`.
  */
 export type CallWithoutGate = Omit<RouteCall, "gate">;
+export type ReadWithoutGate = Omit<ReadCall, "gate">;
 
 /** One route. Each route except /health needs a key; a test checks that. */
 export type Route = RouteForm &
   (
     | { readonly reads: ReadKind; readonly withoutGate?: never; readonly handle: (call: ReadCall) => unknown }
     | { readonly reads?: never; readonly withoutGate?: never; readonly handle: (call: RouteCall) => unknown }
-    | { readonly reads?: ReadKind; readonly withoutGate: true; readonly handle: (call: CallWithoutGate) => unknown }
+    | { readonly reads: ReadKind; readonly withoutGate: true; readonly handle: (call: ReadWithoutGate) => unknown }
+    | { readonly reads?: never; readonly withoutGate: true; readonly handle: (call: CallWithoutGate) => unknown }
   );
 
 interface RouteForm {

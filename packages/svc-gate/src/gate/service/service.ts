@@ -166,12 +166,17 @@ export class Service {
   }
 
   /**
-   * Refuses the reads that wait for a place, and reads the requests of all paused connections. Then the root takes no more
-   * checks, and answers those that wait.
+   * Refuses the reads that wait for a place, and reads the requests of all paused connections. Ends waits and streams. Then
+   * the root takes no more checks, and answers those that wait.
    */
   async drain(): Promise<void> {
     this.reads.close();
-    for (const { source } of this.tenants?.open.values() ?? []) await source.gate.admission.endPauses();
+    for (const { source } of this.tenants?.open.values() ?? []) {
+      const { admission, approvals, events } = source.gate;
+      await admission.endPauses();
+      approvals.close();
+      events.close();
+    }
     await this.root.drain();
   }
 

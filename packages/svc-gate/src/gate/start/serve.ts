@@ -153,9 +153,7 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
       reload: (by) => service.reloadAll(by),
       stop: async () => {
         await service.drain();
-        const patience = setTimeout(() => server.server.closeAllConnections(), stopPatienceMs);
-        await server.close();
-        clearTimeout(patience);
+        await closeServer(server);
         clearInterval(refreshing);
         await operator.close();
         await keys.close();
@@ -168,6 +166,15 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
     await close();
     throw error;
   }
+}
+
+/** Waits until every answer is sent. A client that keeps its connection open after that is not waited for. */
+async function closeServer(server: ReturnType<typeof makeServer>): Promise<void> {
+  const patience = setTimeout(() => server.server.closeAllConnections(), stopPatienceMs);
+  const idle = setInterval(() => server.server.closeIdleConnections(), 50);
+  await server.close();
+  clearInterval(idle);
+  clearTimeout(patience);
 }
 
 interface OpenLedgers extends OpenTenants {

@@ -26,13 +26,7 @@ import type { Approval } from "../../../approvals/mod.ts";
 import type { Anchor } from "../../tree/walk.ts";
 import { LedgerRefused } from "../../errors.ts";
 import { readApprovals } from "../../entry/approval-rows.ts";
-import {
-  changeColumns,
-  resultVerdict,
-  type Broken,
-  type StoredRow,
-  type StoredOutcome,
-} from "../../entry/row.ts";
+import { changeColumns, resultVerdict, type Broken, type StoredRow, type StoredOutcome } from "../../entry/row.ts";
 
 /** Rows of one slice of a long read: a few milliseconds, so that the log can be copied into the file between slices. */
 const sliceRows = 512;
