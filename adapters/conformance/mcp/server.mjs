@@ -4,6 +4,7 @@
  */
 import { createServer } from "node:http";
 import { Readable } from "node:stream";
+import { setTimeout } from "node:timers/promises";
 import { createMcpHandler, fromJsonSchema, inputRequired, McpServer } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 
@@ -27,6 +28,10 @@ function makeServer() {
     confirm,
   );
   server.registerTool("sample", { description: "Asks the model.", inputSchema: object({}) }, sample);
+  server.registerTool("seen", { description: "Says that a step was seen.", inputSchema: object({}) }, () => {
+    seen.resolve();
+    return { content: [] };
+  });
   server.registerTool("steps", { description: "Reports progress.", inputSchema: object({ count: number }) }, steps);
   server.registerTool("wait", { description: "Waits until it is cancelled.", inputSchema: object({}) }, wait);
   server.registerResource("open", "file:///open", { mimeType: "text/plain" }, () => ({
@@ -56,13 +61,18 @@ function sample(_, { mcpReq }) {
   return inputRequired({ inputRequests: { text: inputRequired.createMessage({ messages, maxTokens: 10 }) } });
 }
 
+/** How long a step waits until its client has seen it. */
+const stepMs = 5000;
+let seen = Promise.withResolvers();
+
+/** Both clients lose progress that comes together with the result, so each step waits for a call of `seen`. */
 async function steps({ count }, { mcpReq }) {
   const progressToken = mcpReq["_meta"]?.progressToken;
   for (let progress = 1; progress <= count; progress += 1) {
-    if (progressToken !== undefined)
-      await mcpReq.notify({ method: "notifications/progress", params: { progressToken, progress, total: count } });
-    // Both clients lose progress that comes together with the result.
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    if (progressToken === undefined) continue;
+    seen = Promise.withResolvers();
+    await mcpReq.notify({ method: "notifications/progress", params: { progressToken, progress, total: count } });
+    await Promise.race([seen.promise, setTimeout(stepMs, undefined, { ref: false })]);
   }
   return { content: [{ type: "text", text: `${count} steps` }] };
 }

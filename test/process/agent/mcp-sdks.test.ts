@@ -44,6 +44,10 @@ async function seesSecond(sdk: SdkClient, generation: Generation): Promise<Seen>
   const { client } = sdk;
   const call = caller(sdk, generation);
   const progress: unknown[] = [];
+  const onprogress = (step: unknown): void => {
+    progress.push(step);
+    void call("seen");
+  };
   const stop = new AbortController();
   const waiting = call("wait", {}, { signal: stop.signal });
   await pause(300);
@@ -54,7 +58,7 @@ async function seesSecond(sdk: SdkClient, generation: Generation): Promise<Seen>
     tools: await settled(client.listTools()),
     add: await call("add", { a: 1, b: 2 }),
     wrong: await call("add", { a: "one" }),
-    steps: await call("steps", { count: 3 }, { onprogress: (step: unknown) => progress.push(step) }),
+    steps: await call("steps", { count: 3 }, { onprogress }),
     progress,
     confirm: await call("confirm", { what: "this" }),
     sample: await call("sample", {}),
