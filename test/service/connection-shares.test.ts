@@ -276,7 +276,18 @@ runScenarios("what the gate closes at the limit", [
   {
     rule: "a stream whose client has left before it began leaves its place",
     options: { ...options, env: { SVC_CONNECTIONS: "1000" } },
-    defect: { within: "untilGone", first: "return new AbortController();" },
+    defect: [
+      { within: "placeAfter", first: "await new Promise((resolve) => setTimeout(resolve, 50));" },
+      {
+        within: "stream",
+        module: "http/events",
+        find: "gate.events.follow(from, heartbeatMs, read.signal, replay)",
+        put: "gate.events.follow(from, heartbeatMs, read.signal.aborted ? new AbortController().signal : read.signal)",
+      },
+      // Without these, most of the clients would have left in line.
+      { within: "Line.#hasPlace", first: "return true;" },
+      { within: "Turns.begin", first: "this.#isFree = true;" },
+    ],
     run: async (desk, t) => {
       const { host, reader } = await keysOf(desk);
       await desk.asks({ tool_name: "mail.send", tool_input: {}, session_id: "s" }, host);

@@ -114,6 +114,16 @@ export interface Call {
   readonly isTurned?: boolean;
 }
 
+/** Calls with the same text share a denial. */
+export function attachText({ key, tool, amount, to, note }: Call): string {
+  return JSON.stringify([key, tool, Number(amount), to, tool === "pay.send" ? null : (note ?? null)]);
+}
+
+/** Calls with the same text share an approval: also the session, the spelling of numbers and the subject. */
+export function bindingText({ key, session, tool, amount, to, note, wallet }: Call): string {
+  return JSON.stringify([key, session, tool, amount, to, tool === "pay.send" ? [wallet] : [note ?? null]]);
+}
+
 /** The counters' values before a call; only pay.send has rules that read them. */
 export interface Values {
   readonly spent: number;

@@ -3,6 +3,8 @@
  * everything again from the list for every answer. It shares no code with the gate.
  */
 import {
+  attachText,
+  bindingText,
   judge,
   needsOfSend,
   room,
@@ -37,7 +39,8 @@ interface Opening {
   readonly needs: readonly Need[];
   readonly decideBy: number;
   readonly useWithinMs: number;
-  readonly pinsTag: boolean; // a softened BLOCK pins what any rule of the tool pins
+  /** A BLOCK that assist mode softened pins what any rule of the tool pins. */
+  readonly pinsTag: boolean;
   readonly shown: { readonly tries: number; readonly price: number | undefined; readonly tag: string | undefined };
 }
 
@@ -240,7 +243,7 @@ export class ApprovalsModel {
       needs: isSoftened ? needsOfSend : causes.map(({ need }) => need),
       decideBy: at + (isSoftened ? 30 * minute : Math.min(...causes.map(({ decideWithinMs }) => decideWithinMs))),
       useWithinMs: Math.min(...causes.map(({ useWithinMs }) => useWithinMs)),
-      pinsTag: isSoftened || causes.some((each) => each.pinsTag),
+      pinsTag: isSoftened || causes.some((cause) => cause.pinsTag),
       shown: {
         tries: values.tries,
         price: call.price === undefined ? undefined : Number(call.price),
@@ -382,7 +385,9 @@ export class ApprovalsModel {
     return group === null || this.voters.get(person)?.groups.includes(group) === true;
   }
 
-  #mayDecide = (person: string, { opening }: State): boolean => opening.needs.some(({ by }) => this.#isIn(person, by));
+  #mayDecide(person: string, { opening }: State): boolean {
+    return opening.needs.some(({ by }) => this.#isIn(person, by));
+  }
 
   /** A person's decision about the approval that a check opened. */
   decide(
@@ -470,16 +475,6 @@ function isDue(state: State, at: number): boolean {
 /** The rule that decided: the first of the causes. */
 function ruleOf({ causes }: Opening): string {
   return causes[0]?.rule ?? "";
-}
-
-/** Calls with the same text share a denial. */
-function attachText({ key, tool, amount, to, note }: Call): string {
-  return JSON.stringify([key, tool, Number(amount), to, tool === "pay.send" ? null : (note ?? null)]);
-}
-
-/** Calls with the same text share an approval: also the session, the spelling of numbers and the subject. */
-function bindingText({ key, session, tool, amount, to, note, wallet }: Call): string {
-  return JSON.stringify([key, session, tool, amount, to, tool === "pay.send" ? [wallet] : [note ?? null]]);
 }
 
 function isSame(shown: readonly Cause[], now: readonly Cause[]): boolean {

@@ -136,7 +136,7 @@ suite("a batcher", () => {
   test("urgent work goes before other work and the next batch, but not before what runs", async () => {
     const { batcher, log, submit } = rigOf([], 1);
     const work = (name: string, isUrgent = false): Promise<unknown> =>
-      batcher.exclusive(async () => void log.push(name), false, isUrgent);
+      batcher.exclusive(async () => void log.push(name), { isUrgent });
     const first = batcher.exclusive(async () => {
       log.push("w1");
       void work("stop 1", true);

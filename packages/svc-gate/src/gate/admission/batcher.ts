@@ -87,7 +87,10 @@ export class Batcher<Call extends WaitingCall, Transaction> {
    * @param isUrgent it goes before other work, and before the next batch
    * @throws the fault that ended the batcher, so that no caller waits forever
    */
-  exclusive(work: Work<Transaction>, anyClock = false, isUrgent = false): Promise<Result<void, Refusal>> {
+  exclusive(
+    work: Work<Transaction>,
+    { anyClock = false, isUrgent = false }: { readonly anyClock?: boolean; readonly isUrgent?: boolean } = {},
+  ): Promise<Result<void, Refusal>> {
     if (this.#stopping) return Promise.resolve(bad(stopping));
     if (this.#hasFailed) return this.failed;
     return new Promise((settle, reject) => {

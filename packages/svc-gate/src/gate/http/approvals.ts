@@ -289,7 +289,7 @@ function described(
   const { asking, asked, key, session, tool, votes, denial, hash } = approval;
   const leaf = row && parseLeaf(row.leaf);
   const alias = leaf && readCall(leaf, row.evidence)?.alias;
-  const no = denial === null ? [] : [{ ...said("deny", denial), until: denial.until, scope: denial.scope }];
+  const denials = denial === null ? [] : [{ ...said("deny", denial), until: denial.until, scope: denial.scope }];
   return [
     ["receipt", approval.row],
     ["hash", hash],
@@ -306,7 +306,7 @@ function described(
     ["call", asking.attach.slice(0, 16)],
     ["amounts", amountsOf(call, approval, row)],
     ["may_decide", call.gate.approvals.mayDecide(nameOf(call), approval, Date.now())],
-    ["decisions", [...votes.map((vote) => said("approve", vote)), ...no]],
+    ["decisions", [...votes.map((vote) => said("approve", vote)), ...denials]],
     ["closed", approval.closed],
     ["successor", approval.successor],
   ];

@@ -214,22 +214,19 @@ export class Gate implements AdminEvents {
   /** Appends a row for an administrative event that does not change the policy. It is urgent: it may be a stop. */
   async appendAdminEvent(makeEvent: MakeAdminEvent): Promise<Result<Durable<Receipt>, Refusal>> {
     let found: Result<Durable<Receipt>, Refusal> | undefined;
-    const done = await this.#sequencer.batcher.exclusive(
-      async ({ transaction, at }) => {
-        const act = await makeEvent(transaction, at);
-        if (!act.ok) {
-          found = act;
-          return transaction.abort();
-        }
-        const { contract, mode } = this.policy;
-        const events = [...(act.value.first ?? []), act.value];
-        const changed = events.flatMap((event) => transaction.change({ ...event, at, contract, mode }));
-        found = good((await transaction.commit()).at(-1) as Durable<Receipt>);
-        this.approvals.changed(changed);
-      },
-      false,
-      true,
-    );
+    const record = async ({ transaction, at }: TimedTransaction): Promise<void> => {
+      const act = await makeEvent(transaction, at);
+      if (!act.ok) {
+        found = act;
+        return transaction.abort();
+      }
+      const { contract, mode } = this.policy;
+      const events = [...(act.value.first ?? []), act.value];
+      const changed = events.flatMap((event) => transaction.change({ ...event, at, contract, mode }));
+      found = good((await transaction.commit()).at(-1) as Durable<Receipt>);
+      this.approvals.changed(changed);
+    };
+    const done = await this.#sequencer.batcher.exclusive(record, { isUrgent: true });
     return done.ok ? (found as NonNullable<typeof found>) : done;
   }
 
@@ -246,7 +243,7 @@ export class Gate implements AdminEvents {
 
   /** Waits until every batch that began before has ended. The next one follows the root's stops. */
   passHead(anyClock = false): Promise<Result<void, Refusal>> {
-    return this.#sequencer.batcher.exclusive(({ transaction }) => transaction.abort(), anyClock);
+    return this.#sequencer.batcher.exclusive(({ transaction }) => transaction.abort(), { anyClock });
   }
 
   /** Erases parts of receipts, between batches; see docs/guides/erasure.md. */
@@ -256,10 +253,11 @@ export class Gate implements AdminEvents {
 
   async #scrub(rewrite: boolean): Promise<Scrubbed> {
     let left: Scrubbed = "later";
-    await this.#sequencer.batcher.exclusive(async ({ transaction }) => {
+    const scrub = async ({ transaction }: TimedTransaction): Promise<void> => {
       await transaction.abort();
       left = await this.#ledger.scrub(rewrite);
-    }, true);
+    };
+    await this.#sequencer.batcher.exclusive(scrub, { anyClock: true });
     return left;
   }
 
@@ -314,7 +312,7 @@ export class Gate implements AdminEvents {
       weaker = weakerRefusal(transaction, { mode, setting, mayWeaken }, this.#inForceHere, "start");
       return transaction.abort();
     };
-    const looked = await this.#sequencer.batcher.exclusive(look, true);
+    const looked = await this.#sequencer.batcher.exclusive(look, { anyClock: true });
     if (!looked.ok) return looked;
     // This check comes before any row. The row of a rotated key would stop gates that do not have that key.
     if (weaker !== undefined && keepsStricterMode !== true) return bad(weaker);
@@ -341,12 +339,13 @@ export class Gate implements AdminEvents {
     const { to } = change;
     const prepared = await this.#prepare(this.policy.policySet); // The row names a contract, so the contract's text is stored first.
     if (!prepared.ok) return prepared;
-    return this.#sequencer.batcher.exclusive(async ({ transaction, at }) => {
+    const sign = async ({ transaction, at }: TimedTransaction): Promise<void> => {
       if (transaction.signer === to) return transaction.abort();
       const { contract, mode } = this.policy;
       transaction.change({ ...signerEvent(change, "start"), at, contract, mode });
       await transaction.commit(undefined, to);
-    }, true);
+    };
+    return this.#sequencer.batcher.exclusive(sign, { anyClock: true });
   }
 
   /**
@@ -389,7 +388,7 @@ export class Gate implements AdminEvents {
       this.approvals.changed(ended);
       outcome = good({ changed, before, now: next, folded, receipt });
     };
-    const done = await this.#sequencer.batcher.exclusive(put, anyClock);
+    const done = await this.#sequencer.batcher.exclusive(put, { anyClock });
     return done.ok ? (outcome as NonNullable<typeof outcome>) : done;
   }
 
