@@ -1,7 +1,7 @@
 /**
  * Goal: every random test can be repeated from a line of its output. Method: read the syntax trees of all sources of
  * tests. A random test takes its seed by `seedOf` and prints it, or gives `randomRuns` to fast-check. A test with a fixed
- * seed needs neither.
+ * seed needs neither. A test also fails by chance if it wants a text absent that a random hash can contain.
  */
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
@@ -10,7 +10,9 @@ import { parseSync, Visitor } from "oxc-parser";
 import { control } from "../support/controls/control.ts";
 
 /** Every source of chance has one of these words; a file without them is not parsed. */
-const words = /\bfc\.|\bMath\.random\b|SEED|\bseedOf\b|\bDice\b|\bChance\b/;
+const words = /\bfc\.|\bMath\.random\b|SEED|\bseedOf\b|\bDice\b|\bChance\b|\bdoesNotMatch\b|!.+\.includes\(/;
+/** A text that a hash of 64 digits contains now and then. */
+const chanceText = /^[0-9a-f]{1,5}$/;
 /** The only file that draws a seed. */
 const source = "test/support/random-test.ts";
 
@@ -29,7 +31,16 @@ function faultsOf(path: string, text: string): readonly string[] {
       const isSeeded = /\brandomRuns\(|\bseed\b|^runs$/.test(shown);
       if (/^fc\.(?:assert|check|sample)$/.test(name) && !isSeeded)
         report(start, `${name}: give it randomRuns(t, cases)`);
+      const absent = name === "assert.doesNotMatch" ? shown.replaceAll(/^\/|\/[a-z]*$/g, "").split("|") : [];
+      if (absent.some((each) => chanceText.test(each))) report(start, "a random hash can contain this text");
       if (name === "Math.random") report(start, "Math.random: take a seed by seedOf(variable)");
+    },
+    UnaryExpression({ start, operator, argument }) {
+      if (operator !== "!" || argument.type !== "CallExpression") return;
+      const [wanted] = argument.arguments;
+      const isSearch = text.slice(argument.callee.start, argument.callee.end).endsWith(".includes");
+      if (isSearch && wanted?.type === "Literal" && chanceText.test(String(wanted.value)))
+        report(start, "a random hash can contain this text");
     },
     MemberExpression({ start, end }) {
       if (/^process\.env\["\w*SEED"\]$/.test(text.slice(start, end))) report(start, "read the variable by seedOf");
@@ -53,6 +64,8 @@ const bad: readonly (readonly [text: string, fault: RegExp])[] = [
   ['const seed = Number(process.env["A_SEED"] ?? 1);', /read the variable by seedOf/],
   ["const dice = new Dice(Date.now());", /take the seed by seedOf/],
   ["const chance = new Chance(seed);", /take the seed by seedOf/],
+  ["assert.doesNotMatch(text, /anna|1200/);", /a random hash can/],
+  ['assert.ok(!text.includes("4711"));', /a random hash can/],
   ['const seed = seedOf("A_SEED");', /does not print its seed/],
 ];
 
@@ -62,6 +75,7 @@ const good: readonly string[] = [
   "fc.check(property, runs);",
   'const text = "Math.random()";',
   "const chance = new Chance(7);",
+  'assert.doesNotMatch(text, /anna|1200\\.5/); assert.ok(!text.includes("invoice") && text.includes("4711"));',
   'const seed = seedOf("A_SEED"); test("a", (t) => printSeed(t, { cases: 1, seed, variable: "A_SEED" }), new Dice(seed));',
 ];
 

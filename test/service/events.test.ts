@@ -228,7 +228,7 @@ runScenarios("streams of events", [
       await desk.decides("anna", parked.approval.id, "deny", { comment: "secret-comment" });
       await stream.next("approval.decided");
       const text = JSON.stringify(stream.events);
-      assert.doesNotMatch(text, /secret|1200|large payment/);
+      assert.doesNotMatch(text, /secret|1200\.5|large payment/);
       for (const { data } of stream.events.slice(-2))
         assert.deepEqual(
           Object.keys(data).filter((name) => !["decide_by", "until"].includes(name)),
