@@ -6,6 +6,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { visible } from "../../packages/svc-gate/src/wire/mod.ts";
+import { visible as visibleForAgent } from "../../packages/agent/src/mcp/visible.ts";
 import {
   approved,
   large,
@@ -125,7 +126,16 @@ suite("C4: hidden characters on a card", () => {
     return found;
   };
   test("every code point that a reader does not see is an escape", () => {
-    assert.deepEqual(missed(visible), []);
+    for (const show of [visible, visibleForAgent]) assert.deepEqual(missed(show), []);
+  });
+  test("marks that would paint over other lines are escapes, and words keep theirs", () => {
+    for (const mark of ["\u0301", "\u0323", "\u0489", "\u20dd"])
+      for (const show of [visible, visibleForAgent]) {
+        assert.doesNotMatch(show(`a${mark.repeat(300)}b`), /\p{M}{5}/u);
+        assert.equal(show(`a${mark.repeat(4)}b`), `a${mark.repeat(4)}b`);
+        assert.doesNotMatch(show("\u1000\u1039".repeat(40)), /(?:\u1039\u1000){3}/u);
+        assert.equal(show("\u179f\u17d2\u178f\u17d2\u179a"), "\u179f\u17d2\u178f\u17d2\u179a");
+      }
   });
   control("positive control: escapes of control characters alone are noticed", () => {
     assert.ok(missed((text) => text.replace(/\p{Cc}/u, "")).includes("200b"));

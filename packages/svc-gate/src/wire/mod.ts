@@ -16,7 +16,7 @@ export { limits } from "./limits.ts";
 export { isPartOf, memberBelow, overlaps, pathNames, readPath } from "./member-path.ts";
 export { looksLike, nearest } from "./nearest.ts";
 export { addDecimals, Decimal, decimalText, misreadAs, parseNumber } from "./number.ts";
-export { quote, quoteAscii, visible } from "./quote.ts";
+export { hiddenPattern, marksPattern, quote, quoteAscii, visible } from "./quote.ts";
 export { refusals, refuse, type Refusal, type RefusalCode } from "./refusals.ts";
 export { parseCheckRequest, typeName, utf8Bytes, type CheckRequest } from "./request.ts";
 export { bad, good, type Result } from "./result.ts";
