@@ -175,6 +175,8 @@ test("openapi.json describes the answers that the gate gives", async (t) => {
   add("/rules", "get", await ask(gate, "/rules", { headers: { authorization: "" } }));
   add("/rules", "get", await ask(gate, "/rules?contract=sha256:1"));
   add("/rules", "get", await ask(gate, `/rules?contract=sha256:${"0".repeat(64)}`));
+  for (const query of ["", "?tool=note.add", "?tool=lost", "?tools=note.add"])
+    add("/rules/example", "get", await ask(gate, `/rules/example${query}`));
   for (const query of ["", "?limit=1", "?limit=0", "?verdict=BLOCK"])
     add("/receipts", "get", await ask(gate, `/receipts${query}`));
   for (const seq of [1, 2, 3]) add("/receipts/{seq}", "get", await ask(gate, `/receipts/${seq}`));
@@ -207,6 +209,9 @@ test("openapi.json describes the answers that the gate gives", async (t) => {
     "/access/v1/evaluation 400",
     "/access/v1/evaluations 200",
     "/rules 304",
+    "/rules/example 200",
+    "/rules/example 400",
+    "/rules/example 404",
     "/receipts/{seq} 404",
     "/explain 200",
     "/explain 404",

@@ -77,6 +77,22 @@ runScenarios("POST /explain", [
     defect: { within: "explainJob", find: 'givenValues(given, "0")', put: 'givenValues(given, "5")' },
   },
   {
+    rule: "a person starts from a call of a tool in force, which the gate explains",
+    run: async (desk) => {
+      const { tools, call } = (await ask(desk, "/rules/example")).json;
+      assert.deepEqual([tools[0], tools.includes(large.tool_name)], [call.tool_name, true]);
+      const chosen = (await ask(desk, `/rules/example?tool=${large.tool_name}`)).json;
+      assert.deepEqual([chosen.tools, chosen.call.tool_name], [tools, large.tool_name]);
+      for (const each of [call, chosen.call]) {
+        const { status, json } = await explains(desk, { call: each });
+        assert.deepEqual([status, json.mismatch], [200, null]);
+      }
+      const unknown = await ask(desk, "/rules/example?tool=lost");
+      assert.deepEqual([unknown.status, unknown.json.code], [404, "not-found"]);
+    },
+    defect: { within: "rulesExample", find: "exampleCall(documents, tool)", put: "new Map()" },
+  },
+  {
     rule: "an explanation adds no row and changes no counter",
     run: async (desk) => {
       await desk.asks(small);

@@ -114,6 +114,7 @@ const opened: Readonly<Record<string, boolean>> = {
   "GET /.well-known/authzen-configuration": false,
   "GET /.well-known/authzen-configuration/t/:tenant": false,
   "GET /rules": false,
+  "GET /rules/example": false,
   "POST /explain": false,
   "GET /receipts": false,
   "GET /receipts/:seq": false,

@@ -24,6 +24,7 @@ const never = new AbortController();
 const requests: Readonly<Record<string, { readonly path?: string; readonly body?: object; readonly status?: number }>> =
   {
     "GET /rules": {},
+    "GET /rules/example": {},
     "POST /explain": { body: { call: { tool_name: "note.add", tool_input: {} } } },
     "GET /receipts": {},
     "GET /receipts/:seq": { path: "/receipts/1" },

@@ -1,4 +1,4 @@
-import type { Decision, Observation } from "../../contract/mod.ts";
+import type { Decision } from "../../contract/mod.ts";
 import type { Canonical } from "../../wire/mod.ts";
 
 /**
@@ -20,6 +20,6 @@ export function outcomeOf(
   };
 }
 
-function observationJson({ reason, rule, verdict }: Observation): Canonical {
+function observationJson({ reason, rule, verdict }: Decision["observed"][number]): Canonical {
   return { reason: reason.replace(/^Svc: /, ""), rule, verdict };
 }

@@ -13,12 +13,12 @@ import { explain } from "./explain.ts";
 import { sendHealth, sendMetrics, sendReadiness } from "./ops.ts";
 import { reportOutcome } from "./outcomes.ts";
 import { approveGrant, createGrant, listGrants, revokeGrant } from "./grants.ts";
-import { badQuery, queryOf } from "./query.ts";
 import { checkpoint, tile } from "./log.ts";
 import { receipts } from "./receipts.ts";
 import { refuseWith } from "./refusing.ts";
 import { report } from "./report.ts";
 import type { ReadCall, RouteCall, Route } from "./route.ts";
+import { rules, rulesExample } from "./rules.ts";
 import { answerCheck } from "./check.ts";
 import { claudeCode } from "../dialects/claude-code.ts";
 import { codex } from "../dialects/codex.ts";
@@ -72,6 +72,7 @@ export const routes: readonly Route[] = [
   },
   { method: "GET", path: "/health", scope: undefined, handle: health },
   { method: "GET", path: "/rules", reads: "short", scope: "rules", handle: rules },
+  { method: "GET", path: "/rules/example", reads: "short", scope: "rules", handle: rulesExample },
   { method: "POST", path: "/explain", readsItself: "explanation", scope: "rules", handle: explain },
   { method: "GET", path: "/receipts", reads: "short", scope: "receipts", handle: receipts },
   { method: "GET", path: "/receipts/:seq", reads: "short", scope: "receipts", handle: receipt },
@@ -176,26 +177,6 @@ function metrics({ service, reply }: RouteCall): Promise<FastifyReply> {
 
 function ready({ service, reply }: RouteCall): Promise<FastifyReply> {
   return sendReadiness(service.root, reply);
-}
-
-/** Handles GET /rules: returns the contracts in force, or with `contract` those of a receipt. */
-async function rules({ gate, request, reply }: RouteCall): Promise<FastifyReply> {
-  const query = queryOf(request);
-  const named = query.parameters.get("contract");
-  const problem =
-    badQuery(query, ["contract"]) ??
-    (named === null || /^sha256:[0-9a-f]{64}$/.test(named)
-      ? undefined
-      : '"contract" must be the value from a receipt, `sha256:` and 64 hex digits');
-  if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
-  const digest = named?.slice("sha256:".length) ?? gate.policy.contract;
-  const text = await gate.rules(digest);
-  if (text === undefined) return refuseWith(reply, refuse("not-found", "no receipt was decided under this contract"));
-  const etag = `"${digest}"`;
-  reply.header("etag", etag).header("cache-control", "no-cache");
-  const known = request.headers["if-none-match"]?.split(",").map((tag) => tag.trim().replace(/^W\//, "")) ?? [];
-  if (known.includes(etag) || known.includes("*")) return reply.code(304).send();
-  return reply.header("content-type", "text/plain; charset=utf-8").send(text);
 }
 
 async function receipt({ gate, request, reply }: ReadCall): Promise<FastifyReply> {
