@@ -46,7 +46,7 @@ export async function openStream(
     let text = "";
     const decoder = new TextDecoder();
     for await (const piece of response.body ?? []) {
-      text += decoder.decode(piece as Uint8Array, { stream: true });
+      text += decoder.decode(piece, { stream: true });
       const frames = text.split("\n\n");
       text = frames.pop() ?? "";
       for (const frame of frames) {

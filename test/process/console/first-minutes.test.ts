@@ -41,7 +41,7 @@ suite("the first minutes with the console", () => {
     const { json } = await ask(gate, "/receipts", { headers: { authorization: `Bearer ${key}` } });
     assert.deepEqual(
       json.receipts.map((receipt: { readonly session_id: string }) => receipt.session_id),
-      ["first-steps"],
+      ["example"],
     );
     await page.goto(`${gate.address}/console`);
     await page.getByText("keys create anna-laptop").waitFor();

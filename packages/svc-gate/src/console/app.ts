@@ -2,6 +2,7 @@ import { Component, h, type ComponentChildren, type JSX } from "preact";
 import { useCallback, useEffect, useState } from "preact/hooks";
 import type { Session } from "./answers.ts";
 import { askConsole, keepPageSecret, onRefused, pageSecret, type Problem } from "./gate.ts";
+import { later } from "./later.ts";
 import { isLive, listen, onStatus, startLive, stopLive } from "./live.ts";
 import { Loading, ProblemNote, Title } from "./parts.ts";
 import { go, link, useRoute, type Route } from "./route.ts";
@@ -118,38 +119,69 @@ function Shell({ session, onEnded }: ShellProps): JSX.Element {
 function Side({ session, path, onEnded }: ShellProps & { readonly path: string }): JSX.Element {
   const isHere = (place: string): boolean =>
     place === "/" ? path === "/" || path.startsWith("/approvals") : path.startsWith(place);
+  // On a narrow screen the header is one line, and a button opens the rest of it.
+  const [isOpen, setOpen] = useState(false);
+  useEffect(() => setOpen(false), [path]);
   return h(
     "header",
-    { class: "side-bar" },
+    { class: isOpen ? "side-bar open" : "side-bar" },
     h(
       "p",
       { class: "brand" },
       "svc-gate",
       session.tenant !== null && h("span", { class: "quiet" }, " ", h(Text, { of: session.tenant })),
     ),
+    h(Status, { session }),
     h(
-      "nav",
-      { "aria-label": "Pages" },
+      "button",
+      {
+        type: "button",
+        class: "small",
+        "aria-expanded": isOpen,
+        "aria-controls": "menu",
+        onClick: () => setOpen(!isOpen),
+      },
+      "Menu",
+    ),
+    h(
+      "div",
+      { class: "menu", id: "menu" },
       h(
-        "ul",
-        null,
-        placesOf(session).map(([place, label]) =>
-          h(
-            "li",
-            { key: place },
-            h("a", { href: link(place), "aria-current": isHere(place) ? "page" : undefined }, label),
+        "nav",
+        { "aria-label": "Pages" },
+        h(
+          "ul",
+          null,
+          placesOf(session).map(([place, label]) =>
+            h(
+              "li",
+              { key: place },
+              h("a", { href: link(place), "aria-current": isHere(place) ? "page" : undefined }, label),
+            ),
           ),
         ),
       ),
+      h(Who, { session, onEnded }),
     ),
-    h(Who, { session, onEnded }),
+  );
+}
+
+/** The gate's mode, and whether the page hears of its events. */
+function Status({ session }: { readonly session: Session }): JSX.Element {
+  const [, setTick] = useState(0);
+  useEffect(() => onStatus(() => setTick((tick) => tick + 1)), []);
+  return h(
+    "p",
+    { class: "status" },
+    h("span", { class: `mode ${session.mode}` }, session.mode),
+    " ",
+    mayHearEvents(session) &&
+      h("span", { class: isLive ? "live" : "live lost", role: "status" }, isLive ? "live" : "not live"),
   );
 }
 
 function Who({ session, onEnded }: ShellProps): JSX.Element {
-  const [, setTick] = useState(0);
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
-  useEffect(() => onStatus(() => setTick((tick) => tick + 1)), []);
   const end = async (all: boolean): Promise<void> => {
     const answer = await askConsole("/session/end", { body: JSON.stringify({ all }) });
     // The other sessions go on, so the person must know. This browser forgets its own session in any case.
@@ -160,14 +192,6 @@ function Who({ session, onEnded }: ShellProps): JSX.Element {
   return h(
     "div",
     { class: "who" },
-    h(
-      "p",
-      null,
-      h("span", { class: `mode ${session.mode}` }, session.mode),
-      " ",
-      mayHearEvents(session) &&
-        h("span", { class: isLive ? "live" : "live lost", role: "status" }, isLive ? "live" : "not live"),
-    ),
     h(
       "p",
       null,
@@ -215,56 +239,27 @@ class Guard extends Component<{ readonly children?: ComponentChildren }, { reado
   }
 }
 
-type PageModule = { readonly default: unknown };
-type AnyPage = (props: Readonly<Record<string, unknown>>) => JSX.Element;
-
-interface Found {
-  readonly load: () => Promise<PageModule>;
-  readonly props: Readonly<Record<string, unknown>>;
-}
-
-/** The page of an address. Only the inbox is loaded with the console itself. */
-function pageOf({ path }: Route, session: Session): Found | undefined {
-  const [, approval] = /^\/approvals\/(apr_[1-9][0-9]*_[0-9a-f]{32})$/.exec(path) ?? [];
-  if (approval !== undefined)
-    return { load: () => import("./pages/approval.ts"), props: { id: approval, session, key: approval } };
-  const [, seq] = /^\/receipts\/([1-9][0-9]*)$/.exec(path) ?? [];
-  if (seq !== undefined)
-    return { load: () => import("./pages/receipt.ts"), props: { seq: Number(seq), session, key: seq } };
-  const load = loaders[path];
-  return load && { load, props: { session, key: path } };
-}
-
-const loaders: Readonly<Record<string, () => Promise<PageModule>>> = {
-  "/receipts": () => import("./pages/receipts.ts"),
-  "/rollout": () => import("./pages/rollout.ts"),
-  "/explain": () => import("./pages/explain.ts"),
-  "/contract": () => import("./pages/contract.ts"),
-  "/ledger": () => import("./pages/ledger.ts"),
-  "/access": () => import("./pages/access.ts"),
+/** Only the inbox is loaded with the console itself. */
+const ApprovalPage = later(() => import("./pages/approval.ts"));
+const ReceiptPage = later(() => import("./pages/receipt.ts"));
+const pages: Readonly<Record<string, (props: { readonly session: Session }) => JSX.Element>> = {
+  "/": Inbox,
+  "/receipts": later(() => import("./pages/receipts.ts")),
+  "/rollout": later(() => import("./pages/rollout.ts")),
+  "/explain": later(() => import("./pages/explain.ts")),
+  "/contract": later(() => import("./pages/contract.ts")),
+  "/ledger": later(() => import("./pages/ledger.ts")),
+  "/access": later(() => import("./pages/access.ts")),
 };
 
-/** The page of a path, or a sentence that says why it is not there. */
-type Shown = { readonly path: string; readonly page: AnyPage } | string;
-
-function Page({ session, route }: { readonly session: Session; readonly route: Route }): JSX.Element {
-  const [loaded, setLoaded] = useState<Shown | undefined>(undefined);
-  const found = pageOf(route, session);
-  useEffect(() => {
-    if (found === undefined) return undefined;
-    let isGone = false;
-    const show = (what: Shown): void => (isGone ? undefined : setLoaded(what));
-    found.load().then(
-      (module) => show({ path: route.path, page: module.default as AnyPage }),
-      () => show("This page cannot be loaded: the gate was changed or does not answer. Load the page again."),
-    );
-    return () => {
-      isGone = true;
-    };
-  }, [route.path]);
-  if (route.path === "/") return homeOf(session) === "/" ? h(Inbox, { session }) : h(Loading, {});
-  if (found === undefined)
-    return h("div", null, h(Title, { text: "No such page" }), h("p", null, h("a", { href: link("/") }, "Inbox")));
-  if (typeof loaded === "string") return h("p", { class: "problem", role: "alert" }, loaded);
-  return loaded?.path === route.path ? h(loaded.page, found.props) : h(Loading, {});
+/** The page of an address. */
+function Page({ session, route: { path } }: { readonly session: Session; readonly route: Route }): JSX.Element {
+  const [, id] = /^\/approvals\/(apr_[1-9][0-9]*_[0-9a-f]{32})$/.exec(path) ?? [];
+  if (id !== undefined) return h(ApprovalPage, { key: id, id, session });
+  const [, seq] = /^\/receipts\/([1-9][0-9]*)$/.exec(path) ?? [];
+  if (seq !== undefined) return h(ReceiptPage, { key: seq, seq: Number(seq), session });
+  if (path === "/" && homeOf(session) !== "/") return h(Loading, {});
+  const page = pages[path];
+  if (page !== undefined) return h(page, { key: path, session });
+  return h("div", null, h(Title, { text: "No such page" }), h("p", null, h("a", { href: link("/") }, "Inbox")));
 }

@@ -1,4 +1,4 @@
-import { Decimal, readJson, type Json, type JsonObject } from "../wire/mod.ts";
+import { jsonText, memberBelow, readJson, type Json, type JsonObject } from "../wire/mod.ts";
 import type { Receipt } from "./answers.ts";
 
 /** The text of a part of a receipt's evidence, such as `input`; undefined if it was erased. */
@@ -21,26 +21,66 @@ export function bytesOf(text: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(binary, (letter) => letter.charCodeAt(0));
 }
 
-export interface Difference {
-  /** Such as `input.lines[2].amount`. */
-  readonly path: string;
-  /** The texts of the values; undefined if absent. */
-  readonly before: string | undefined;
-  readonly now: string | undefined;
+/** Where a value is in a call: the names of members and the places in lists that lead to it. */
+export type Path = readonly (number | string)[];
+
+/** A member of two inputs. A value is undefined where the input does not have the member. */
+export interface Compared {
+  readonly place: Place | undefined;
+  readonly before: Json | undefined;
+  readonly now: Json | undefined;
+  readonly isSame: boolean;
 }
 
-/** Compares the texts of two inputs, member by member. */
-export function differences(before: string, now: string): readonly Difference[] {
-  const [one, other] = [leavesOf(before, "input"), leavesOf(now, "input")];
-  const paths = new Set([...other.keys(), ...one.keys()]);
-  return [...paths]
-    .filter((path) => one.get(path) !== other.get(path))
-    .map((path) => ({ path, before: one.get(path), now: other.get(path) }));
+/** A path from its end: many values of a large input share the beginning of their paths. */
+interface Place {
+  readonly within: Place | undefined;
+  readonly step: number | string;
+}
+
+/** Compares two values member by member. Objects and lists that both have are compared by what is in them. */
+export function compared(before: Json, now: Json): readonly Compared[] {
+  const found: Compared[] = [];
+  const visit = (one: Json | undefined, other: Json | undefined, within: Place | undefined): void => {
+    if (isObject(one) && isObject(other))
+      for (const name of new Set([...other.keys(), ...one.keys()]))
+        visit(one.get(name), other.get(name), { within, step: name });
+    else if (isList(one) && isList(other))
+      for (let at = 0; at < Math.max(one.length, other.length); at += 1)
+        visit(one[at], other[at], { within, step: at });
+    else found.push({ place: within, before: one, now: other, isSame: one === other || textOf(one) === textOf(other) });
+  };
+  visit(before, now, undefined);
+  return found;
+}
+
+/** The path of a place. */
+export function pathOf(place: Place | undefined): Path {
+  return place === undefined ? [] : [...pathOf(place.within), place.step];
+}
+
+function isObject(value: Json | undefined): value is JsonObject {
+  return value instanceof Map;
+}
+
+function isList(value: Json | undefined): value is readonly Json[] {
+  return Array.isArray(value);
+}
+
+function textOf(value: Json | undefined): string | undefined {
+  return value === undefined ? undefined : jsonText(value);
+}
+
+/** Such as `lines[2].amount`. A name that is not a word is in quotes, so no two paths have the same text. */
+export function pathText(path: Path): string {
+  const below = (text: string, step: number | string): string =>
+    typeof step === "number" ? `${text}[${step}]` : memberBelow(text, step);
+  return path.reduce<string>(below, "").replace(/^\./, "");
 }
 
 /**
- * Compares what the answer shows of a receipt with the leaf, which is hashed, and the parts that the leaf commits to. A
- * part that was erased proves nothing, so it is left out.
+ * Compares what the answer shows of a receipt with the leaf, which is hashed, and the parts that the leaf commits to. Of
+ * a part that was erased the answer must show nothing.
  *
  * @param raw the texts of `tool_input` and `platform_state` in the answer
  */
@@ -48,40 +88,60 @@ export function isShownTruly(receipt: Receipt, raw: Readonly<Record<string, stri
   const leaf = JSON.parse(receipt.leaf) as Readonly<Record<string, unknown>>;
   const call = partOf(receipt, "call");
   const said = JSON.parse(call ?? "{}") as Readonly<Record<string, unknown>>;
-  const reason = partOf(receipt, "reason");
-  const judged = receipt.tool ?? receipt.tool_name ?? null;
+  const judged = call === undefined ? undefined : (leaf["tool"] ?? said["tool_name"]);
+  const reason: unknown = JSON.parse(partOf(receipt, "reason") ?? "null");
   const ofLeaf = ["at", "seq", "act", "verdict", "answered", "mode", "rule", "contract", "key"] as const;
   return (
     ofLeaf.every((name) => (receipt[name] ?? null) === (leaf[name] ?? null)) &&
-    (call === undefined || judged === (leaf["tool"] ?? said["tool_name"] ?? null)) &&
-    (call === undefined ||
-      (["tool_name", "session_id"] as const).every((name) => (receipt[name] ?? null) === (said[name] ?? null))) &&
-    (reason === undefined || JSON.stringify(receipt.reason ?? null) === JSON.stringify(JSON.parse(reason))) &&
+    (["tool_name", "session_id", "key_kind"] as const).every(
+      (name) => (receipt[name] ?? null) === (said[name] ?? null),
+    ) &&
+    (receipt.tool ?? receipt.tool_name ?? null) === (judged ?? null) &&
+    JSON.stringify(receipt.reason ?? null) === JSON.stringify(reason) &&
     isPartShown(receipt, "input", raw["tool_input"]) &&
     isPartShown(receipt, "platform", raw["platform_state"])
   );
 }
 
-/** A sensitive member is a part of its own: it is put back before the texts are compared. */
 function isPartShown(receipt: Receipt, name: "input" | "platform", shown = "null"): boolean {
-  const part = partOf(receipt, name);
-  if (part === undefined || part === shown) return true;
-  const [expected, found] = [leavesOf(part, name), leavesOf(shown, name)];
-  for (const [member, text] of membersOf(receipt, name)) {
-    for (const leaves of [expected, ...(text === undefined ? [found] : [])])
-      for (const path of leaves.keys()) if (isBelow(path, member)) leaves.delete(path);
-    if (text !== undefined) visit(valueOf(text), member, expected);
-  }
-  return expected.size === found.size && [...expected].every(([path, text]) => found.get(path) === text);
+  const recorded = recordedOf(receipt, name);
+  // An input that was not kept whole is a list, and no input is one.
+  if (recorded === undefined || isList(recorded.value)) return shown === "null";
+  return compared(recorded.value, readValue(shown)).every(({ isSame }) => isSame);
 }
 
-function isBelow(path: string, member: string): boolean {
-  return path === member || path.startsWith(`${member}.`) || path.startsWith(`${member}[`);
+/** What a receipt has of an input or of facts. */
+export interface Recorded {
+  /** A list if the input was not kept whole. A sensitive member that was erased has a reference in its place. */
+  readonly value: Json;
+  /** The sensitive members that were erased. */
+  readonly erased: readonly Path[];
+}
+
+/** Returns an input or facts with its sensitive members, which are parts of their own; undefined if it was erased. */
+export function recordedOf(receipt: Pick<Receipt, "evidence">, name: "input" | "platform"): Recorded | undefined {
+  const part = partOf(receipt, name);
+  if (part === undefined) return undefined;
+  let value = readValue(part);
+  const erased: Path[] = [];
+  for (const [member, text] of membersOf(receipt, name)) {
+    const [, ...path] = member.split(".");
+    if (text === undefined) erased.push(path);
+    else value = withMember(value, path, readValue(text));
+  }
+  return { value, erased };
+}
+
+/** The value with another value of one of its members. */
+function withMember(value: Json, [name = "", ...rest]: readonly string[], member: Json): Json {
+  if (!isObject(value)) return value;
+  const inner = rest.length === 0 ? member : withMember(value.get(name) ?? null, rest, member);
+  return new Map(value).set(name, inner);
 }
 
 /** The sensitive members with the texts of their values; undefined if erased. */
 function membersOf(
-  { evidence }: Receipt,
+  { evidence }: Pick<Receipt, "evidence">,
   root: string,
 ): readonly (readonly [name: string, text: string | undefined])[] {
   return evidence.slice(fixedParts).flatMap((part) => {
@@ -102,28 +162,9 @@ export function memberName(part: string): string {
   return name;
 }
 
-function valueOf(text: string): Json {
+/** The value of a JSON text, whose numbers keep their characters. A text that is not JSON is shown, and equals none. */
+export function readValue(text: string): Json {
   const read = readJson(`{"value":${text}}`);
-  return read.ok ? (read.value.members.get("value") ?? null) : null;
-}
-
-function leavesOf(text: string, root: string): Map<string, string> {
-  const found = new Map<string, string>();
-  const read = readJson(text);
-  if (read.ok) visit(read.value.members, root, found);
-  return found;
-}
-
-function visit(value: Json, path: string, found: Map<string, string>): void {
-  if (value instanceof Map && value.size > 0)
-    for (const [name, member] of value as JsonObject) visit(member, `${path}.${name}`, found);
-  else if (Array.isArray(value) && value.length > 0)
-    for (const [at, item] of (value as readonly Json[]).entries()) visit(item, `${path}[${at}]`, found);
-  else found.set(path, scalarText(value));
-}
-
-function scalarText(value: Json): string {
-  if (value instanceof Decimal) return value.text;
-  if (value instanceof Map) return "{}";
-  return JSON.stringify(value);
+  const isOne = read.ok && read.value.members.size === 1;
+  return isOne ? (read.value.members.get("value") ?? null) : new Map([["this is not JSON", text]]);
 }

@@ -1,5 +1,6 @@
 import { h, type JSX } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
+import { jsonText } from "../../wire/mod.ts";
 import type { ApprovalDetail, Need, Receipt, ReceiptPage, SameCall, Session } from "../answers.ts";
 import { queryText } from "../gate.ts";
 import { listen, missed } from "../live.ts";
@@ -20,8 +21,8 @@ import {
 import { link, useRoute } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
 import { Ago, Countdown, Moment } from "../time.ts";
-import { CallText } from "../tree.ts";
-import { differences, partOf } from "../evidence.ts";
+import { CallText, isCallShownWhole } from "../tree.ts";
+import { compared, pathOf, pathText, readValue, recordedOf, type Path, type Recorded } from "../evidence.ts";
 import { Decide } from "./decide.ts";
 import { RulesOf } from "./rules.ts";
 
@@ -52,6 +53,7 @@ export default function ApprovalPage({ id, session }: ApprovalProps): JSX.Elemen
   }, [waitsForMore, again]);
   if (problem !== undefined) return h("div", null, h(Title, { text: "Approval" }), h(ProblemNote, { of: problem }));
   if (value === undefined) return h("div", null, h(Title, { text: "Approval" }), h(Loading, null));
+  const { tool_input: input = "null", platform_state: facts = "null" } = raw;
   return h(
     "article",
     { class: "approval" },
@@ -68,9 +70,21 @@ export default function ApprovalPage({ id, session }: ApprovalProps): JSX.Elemen
       h(
         "div",
         { class: "main" },
-        h(Call, { approval: value, raw }),
-        h(GrantsFrom, { receipt: value.receipt }),
-        h(Decide, { approval: value, session, opens: query.has("decide"), onDecided: () => again(true) }),
+        h(Input, { approval: value, text: input }),
+        // The buttons keep to the window's lower edge as soon as a reader comes to the end of the input.
+        h(
+          "div",
+          { class: "deciding" },
+          h(PlatformFacts, { approval: value, text: facts }),
+          h(GrantsFrom, { receipt: value.receipt }),
+          h(Decide, {
+            approval: value,
+            isShownWhole: isCallShownWhole(input) && isCallShownWhole(facts),
+            session,
+            opens: query.has("decide"),
+            onDecided: () => again(true),
+          }),
+        ),
       ),
       h(
         "div",
@@ -80,7 +94,7 @@ export default function ApprovalPage({ id, session }: ApprovalProps): JSX.Elemen
         h(Votes, { approval: value }),
         h(SameCalls, { of: value.same_call }),
         h(RulesOf, { seq: value.receipt, fallback: value.rules }),
-        h(LastFive, { approval: value, input: raw["tool_input"] ?? "null" }),
+        h(LastFive, { approval: value, input }),
         h(Timeline, { approval: value }),
       ),
     ),
@@ -89,37 +103,27 @@ export default function ApprovalPage({ id, session }: ApprovalProps): JSX.Elemen
 
 interface CallProps {
   readonly approval: ApprovalDetail;
-  readonly raw: Readonly<Record<string, string>>;
+  /** The JSON text of the input or of the facts; `null` if there is none. */
+  readonly text: string;
 }
 
-function Call({ approval, raw }: CallProps): JSX.Element {
-  const { may_differ: mayDiffer, at, sent_as: alias } = approval;
-  const facts = raw["platform_state"] ?? "null";
+function Input({ approval: { may_differ: mayDiffer, sent_as: alias }, text }: CallProps): JSX.Element {
   return h(
-    "div",
-    null,
-    h(
-      Panel,
-      { title: "What the agent asked" },
-      alias !== undefined && h("p", { class: "quiet" }, "It sent the tool as ", h(Text, { of: alias }), "."),
-      h(CallText, { text: raw["tool_input"] ?? "null", label: "Input of the call", root: "input", mayDiffer }),
-    ),
-    h(
-      Panel,
-      {
-        title: "Facts from the platform",
-        more: h(
-          "span",
-          { class: "quiet" },
-          h(FactsSource, { kind: approval.key_kind }),
-          " when the agent asked, ",
-          h(Ago, { at }),
-        ),
-      },
-      facts === "null"
-        ? h("p", { class: "quiet" }, "The platform sent no facts.")
-        : h(CallText, { text: facts, label: "Facts", root: "platform" }),
-    ),
+    Panel,
+    { title: "What the agent asked" },
+    alias !== undefined && h("p", { class: "quiet" }, "It sent the tool as ", h(Text, { of: alias }), "."),
+    h(CallText, { text, label: "Input of the call", root: "input", mayDiffer }),
+  );
+}
+
+function PlatformFacts({ approval: { at, key_kind: kind }, text }: CallProps): JSX.Element {
+  const source = h("span", { class: "quiet" }, h(FactsSource, { kind }), " when the agent asked, ", h(Ago, { at }));
+  return h(
+    Panel,
+    { title: "Facts from the platform", more: source },
+    text === "null"
+      ? h("p", { class: "quiet" }, "The platform sent no facts.")
+      : h(CallText, { text, label: "Facts", root: "platform" }),
   );
 }
 
@@ -263,7 +267,7 @@ function GrantsFrom({ receipt }: { readonly receipt: number }): JSX.Element | nu
   );
 }
 
-/** The difference to the last five calls of the same tool by the same key. */
+/** The last five calls of the same tool by the same key, each with the members that differ from this call. */
 function LastFive({ approval, input }: { readonly approval: ApprovalDetail; readonly input: string }): JSX.Element {
   const { tool_name: tool, key, receipt } = approval;
   const { value, problem } = useAnswer<ReceiptPage>(
@@ -277,48 +281,83 @@ function LastFive({ approval, input }: { readonly approval: ApprovalDetail; read
     value !== undefined &&
       calls.length === 0 &&
       h("p", { class: "quiet" }, "This key has not called this tool before."),
-    h(
-      "ul",
-      { class: "like" },
-      calls.map((call) => h(Like, { key: call.seq, call, input })),
-    ),
+    calls.length > 0 &&
+      h(
+        "table",
+        { class: "like" },
+        h("caption", { class: "quiet" }, "Bold: not the same as in this call."),
+        h("thead", null, h("tr", null, h("th", { scope: "col" }, "Answer"), h("th", { scope: "col" }, "Input"))),
+        h(
+          "tbody",
+          null,
+          calls.map((call) => h(Like, { key: call.seq, call, input })),
+        ),
+      ),
   );
 }
 
 function Like({ call, input }: { readonly call: Receipt; readonly input: string }): JSX.Element {
-  const theirs = partOf(call, "input");
-  const found = theirs === undefined ? undefined : differences(theirs, input);
   return h(
-    "li",
+    "tr",
     null,
-    h(Verdict, { of: call.answered ?? "" }),
-    " ",
-    h("a", { href: link(`/receipts/${call.seq}`) }, `receipt ${call.seq}`),
-    ", ",
-    h(Ago, { at: call.at }),
-    found === undefined
-      ? h("p", { class: "quiet" }, "Its input was erased.")
-      : found.length === 0
-        ? h("p", { class: "quiet" }, "The same input.")
-        : h(
-            "ul",
-            { class: "differences" },
-            found
-              .slice(0, 8)
-              .map(({ path, before, now }) =>
-                h(
-                  "li",
-                  { key: path },
-                  h("span", { class: "name" }, h(Text, { of: path })),
-                  " ",
-                  h("del", null, h(Text, { of: before ?? "absent" })),
-                  " ",
-                  h("ins", null, h(Text, { of: now ?? "absent" })),
-                ),
-              ),
-            found.length > 8 && h("li", { class: "quiet" }, `and ${found.length - 8} more`),
-          ),
+    h(
+      "td",
+      null,
+      h(Verdict, { of: call.answered ?? "" }),
+      h("a", { href: link(`/receipts/${call.seq}`) }, `receipt ${call.seq}`),
+      h(Ago, { at: call.at }),
+    ),
+    h("td", null, h(LikeInput, { call, input })),
   );
+}
+
+const likeMembers = 6;
+const likeCharacters = 40;
+
+function LikeInput({ call, input }: { readonly call: Receipt; readonly input: string }): JSX.Element {
+  const theirs = useMemo(() => recordedOf(call, "input"), [call]);
+  const members = useMemo(
+    () => (theirs === undefined ? [] : compared(theirs.value, readValue(input))),
+    [theirs, input],
+  );
+  if (theirs === undefined) return h("p", { class: "quiet" }, "Its input was erased.");
+  if (Array.isArray(theirs.value)) return h("p", { class: "quiet" }, "Its input was not kept whole.");
+  const others = members.filter(({ isSame }) => !isSame);
+  if (others.length === 0) return h("p", { class: "quiet" }, "The same input.");
+  const first = [...others, ...members.filter(({ isSame }) => isSame)].slice(0, likeMembers);
+  return h(
+    "ul",
+    null,
+    first.map(({ place, before, isSame }) => {
+      const path = pathOf(place);
+      const name = pathText(path);
+      const value = isErased(theirs, path) ? "was erased" : before === undefined ? "is absent" : cut(jsonText(before));
+      return h(
+        "li",
+        { key: name, class: isSame ? "same" : "other" },
+        h(Text, { of: cut(name) }),
+        " ",
+        h(Text, { of: value }),
+      );
+    }),
+    members.length > first.length && h("li", { class: "same" }, restText(others.length, members.length)),
+  );
+}
+
+function isErased({ erased }: Recorded, path: Path): boolean {
+  return erased.some((each) => each.every((step, at) => path[at] === step));
+}
+
+function restText(others: number, all: number): string {
+  const more = Math.max(0, others - likeMembers);
+  const same = all - Math.max(others, likeMembers);
+  const parts = [...(more > 0 ? [`${more} more differ`] : []), ...(same > 0 ? [`${same} more are the same`] : [])];
+  return parts.join(", ");
+}
+
+function cut(text: string): string {
+  const characters = Array.from(text.slice(0, 2 * likeCharacters + 2));
+  return characters.length > likeCharacters ? `${characters.slice(0, likeCharacters).join("")}…` : text;
 }
 
 function Timeline({ approval }: { readonly approval: ApprovalDetail }): JSX.Element {

@@ -4,7 +4,7 @@ import type { Approval, ApprovalDetail } from "../answers.ts";
 import { ask, type Problem } from "../gate.ts";
 import { callMembers, Dialog, FactsSource, Loading, ProblemNote, useAnswer } from "../parts.ts";
 import { reasonText, Text } from "../text.ts";
-import { CallText } from "../tree.ts";
+import { callRoom, CallText, isCallShownWhole, opensText } from "../tree.ts";
 import { Comment, denialsText, noReason } from "./comment.ts";
 
 interface BatchProps {
@@ -15,11 +15,12 @@ interface BatchProps {
 const decisionsMax = 50;
 
 /** Every whole call of a selection, then one confirmation that says how many. All are decided, or none. */
-export function BatchDialog({ approvals, onClose }: BatchProps): JSX.Element {
+export default function BatchDialog({ approvals, onClose }: BatchProps): JSX.Element {
   const [comment, setComment] = useState("");
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const [isBusy, setBusy] = useState(false);
-  const [loaded, setLoaded] = useState<ReadonlySet<string>>(new Set());
+  /** The loaded calls, and whether the dialog shows them whole. */
+  const [loaded, setLoaded] = useState<ReadonlyMap<string, boolean>>(new Map());
   const [listed] = useState(approvals.slice(0, decisionsMax));
   const count = listed.length;
   const isComplete = listed.every(({ id }) => loaded.has(id));
@@ -46,7 +47,12 @@ export function BatchDialog({ approvals, onClose }: BatchProps): JSX.Element {
       "ol",
       { class: "batch" },
       listed.map((approval) =>
-        h(Whole, { key: approval.id, approval, onLoaded: () => setLoaded((old) => new Set(old).add(approval.id)) }),
+        h(Whole, {
+          key: approval.id,
+          approval,
+          room: callRoom / count,
+          onLoaded: (isWhole) => setLoaded((old) => new Map(old).set(approval.id, isWhole)),
+        }),
       ),
     ),
     h(
@@ -54,6 +60,7 @@ export function BatchDialog({ approvals, onClose }: BatchProps): JSX.Element {
       { class: "decide" },
       h(Comment, { id: "batch-comment", value: comment, onText: setComment }),
       h("p", { class: "quiet" }, denialsText),
+      [...loaded.values()].includes(false) && h("p", { class: "note" }, opensText),
       problem !== undefined && h(ProblemNote, { of: problem }),
       h(
         "div",
@@ -73,13 +80,20 @@ export function BatchDialog({ approvals, onClose }: BatchProps): JSX.Element {
   );
 }
 
-function Whole({ approval, onLoaded }: { readonly approval: Approval; readonly onLoaded: () => void }): JSX.Element {
+interface WholeProps {
+  readonly approval: Approval;
+  /** The most elements of its input, and of its facts. */
+  readonly room: number;
+  readonly onLoaded: (isWhole: boolean) => void;
+}
+
+function Whole({ approval, room, onLoaded }: WholeProps): JSX.Element {
   const { value, raw, problem } = useAnswer<ApprovalDetail>(`/approvals/${approval.id}`, callMembers);
   const isLoaded = value !== undefined;
   const { tool_name: tool } = approval;
-  const facts = raw["platform_state"] ?? "null";
+  const { tool_input: input = "null", platform_state: facts = "null" } = raw;
   useEffect(() => {
-    if (isLoaded) onLoaded();
+    if (isLoaded) onLoaded(isCallShownWhole(input, room) && isCallShownWhole(facts, room));
   }, [isLoaded]);
   return h(
     "li",
@@ -94,16 +108,17 @@ function Whole({ approval, onLoaded }: { readonly approval: Approval; readonly o
     value === undefined && problem === undefined && h(Loading, {}),
     value !== undefined &&
       h(CallText, {
-        text: raw["tool_input"] ?? "null",
+        text: input,
         label: `Input of ${tool}`,
         root: "input",
         mayDiffer: value.may_differ,
+        room,
       }),
     value !== undefined &&
       facts !== "null" &&
       h("h4", null, "Facts from the platform ", h(FactsSource, { kind: value.key_kind })),
     value !== undefined &&
       facts !== "null" &&
-      h(CallText, { text: facts, label: `Facts for ${tool}`, root: "platform" }),
+      h(CallText, { text: facts, label: `Facts for ${tool}`, root: "platform", room }),
   );
 }

@@ -1,4 +1,4 @@
-import { h, type JSX } from "preact";
+import { Fragment, h, type JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ApprovalDetail, Session } from "../answers.ts";
 import { Button, Choice } from "../fields.ts";
@@ -6,10 +6,13 @@ import { ask, gateNow, type Problem } from "../gate.ts";
 import { Panel, ProblemNote } from "../parts.ts";
 import { momentText } from "../time.ts";
 import { Comment, denialsText, noReason } from "./comment.ts";
+import { opensText } from "../tree.ts";
 import { GrantForm, readGrantForm, type GrantFields } from "./grant-form.ts";
 
 interface DecideProps {
   readonly approval: ApprovalDetail;
+  /** False if a person must open parts of the call to read them. */
+  readonly isShownWhole: boolean;
   readonly session: Session;
   /** True if the person came here to decide. */
   readonly opens: boolean;
@@ -19,7 +22,7 @@ interface DecideProps {
 type Decision = "approve" | "deny";
 
 /** The decision on a call, or why this person cannot decide it. */
-export function Decide({ approval, session, opens, onDecided }: DecideProps): JSX.Element {
+export function Decide({ approval, isShownWhole, session, opens, onDecided }: DecideProps): JSX.Element {
   const [said, setSaid] = useState("");
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const send = async (decision: Decision, body: string): Promise<boolean> => {
@@ -33,7 +36,7 @@ export function Decide({ approval, session, opens, onDecided }: DecideProps): JS
   const isOpen = status === "pending" || status === "approved";
   const note = problem !== undefined && h(ProblemNote, { of: problem });
   if (isOpen && mayDecide)
-    return h(DecideForm, { approval, session, opens, said, note, onProblem: setProblem, onSend: send });
+    return h(DecideForm, { approval, isShownWhole, session, opens, said, note, onProblem: setProblem, onSend: send });
   const text = !isOpen
     ? (closedTexts[status] ?? status)
     : status === "approved"
@@ -76,7 +79,8 @@ function useDraft(id: string): readonly [comment: string, setComment: (text: str
 }
 
 /** One sentence that says what approving does, and two buttons of one size. No button is the default, and no key decides. */
-function DecideForm({ approval, session, opens, said, note, onProblem, onSend }: DecideFormProps): JSX.Element {
+function DecideForm(props: DecideFormProps): JSX.Element {
+  const { approval, isShownWhole, session, opens, said, note, onProblem, onSend } = props;
   const [comment, setComment] = useDraft(approval.id);
   const [scope, setScope] = useState("call");
   const [hours, setHours] = useState("24");
@@ -97,40 +101,50 @@ function DecideForm({ approval, session, opens, said, note, onProblem, onSend }:
     setComment("");
     setGrant(undefined);
   };
+  const deny = (): Promise<void> => {
+    // The person sees where the words of a denial are missing.
+    if (comment.trim() === "") form.current?.querySelector("textarea")?.focus();
+    return send("deny");
+  };
   const isMine = hasVoted(approval, session);
   const isGiven = isMine || approval.status === "approved";
   const offer = approval.grants_allowed;
   return h(
-    "section",
-    { class: "panel decide", ref: form, "aria-labelledby": "decide-title" },
+    Fragment,
+    null,
     h(
-      "header",
-      null,
-      h("h2", { id: "decide-title", tabIndex: -1 }, isMine ? "You approved this call" : "Your decision"),
-    ),
-    h("p", { class: "does", role: "status" }, said, isGiven ? approvedText(approval) : effectText(approval)),
-    h(Comment, { id: "comment", value: comment, onText: setComment }),
-    h(
-      "div",
-      { class: "fields" },
-      h(Choice, { id: "scope", label: "A denial is for", value: scope, onText: setScope, choices: scopes }),
-      h(Choice, { id: "hours", label: "The denial holds for", value: hours, onText: setHours, choices: lengths }),
-    ),
-    h("p", { class: "quiet" }, denialsText),
-    offer !== false && !isGiven && h(GrantForm, { approval, offer, fields: grant, onChange: setGrant }),
-    note,
-    h(
-      "div",
-      { class: "two" },
-      h(Button, { kind: "deny", isOff: isBusy, onPress: () => send("deny") }, isGiven ? "Take it back: deny" : "Deny"),
+      "section",
+      { class: "panel decide", ref: form, "aria-labelledby": "decide-title" },
       h(
-        Button,
-        {
-          kind: "approve",
-          isOff: isBusy || isGiven,
-          onPress: () => send("approve"),
-        },
-        grant === undefined ? "Approve this call" : "Approve, and grant",
+        "header",
+        null,
+        h("h2", { id: "decide-title", tabIndex: -1 }, isMine ? "You approved this call" : "Your decision"),
+      ),
+      h(Comment, { id: "comment", value: comment, onText: setComment }),
+      h(
+        "div",
+        { class: "fields" },
+        h(Choice, { id: "scope", label: "A denial is for", value: scope, onText: setScope, choices: scopes }),
+        h(Choice, { id: "hours", label: "The denial holds for", value: hours, onText: setHours, choices: lengths }),
+      ),
+      h("p", { class: "quiet" }, denialsText),
+      offer !== false && !isGiven && h(GrantForm, { approval, offer, fields: grant, onChange: setGrant }),
+    ),
+    h(
+      "section",
+      { class: "panel verdict", "aria-label": "Deny or approve" },
+      h("p", { role: "status" }, said, isGiven ? approvedText(approval) : effectText(approval)),
+      !isShownWhole && h("p", { class: "note" }, opensText),
+      note,
+      h(
+        "div",
+        { class: "two" },
+        h(Button, { kind: "deny", isOff: isBusy, onPress: deny }, isGiven ? "Take it back: deny" : "Deny"),
+        h(
+          Button,
+          { kind: "approve", isOff: isBusy || isGiven, onPress: () => send("approve") },
+          grant === undefined ? "Approve this call" : "Approve, and grant",
+        ),
       ),
     ),
   );

@@ -2,45 +2,25 @@ import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { readJson } from "../../wire/mod.ts";
 import type { Explained, Receipt } from "../answers.ts";
-import { Area, Button } from "../fields.ts";
+import { useExample } from "../example.ts";
+import { Area, Button, Choice } from "../fields.ts";
 import { ask, sentence, type Problem } from "../gate.ts";
 import { callMembers, Empty, Panel, Title, Verdict } from "../parts.ts";
+import { prettyText } from "../pretty.ts";
 import { useRoute } from "../route.ts";
-import { reasonText, Text } from "../text.ts";
+import { reasonText, SourceText, Text } from "../text.ts";
 import { RuleList } from "./rules.ts";
-
-const example = `{
-  "tool_name": "payment.send",
-  "tool_input": { "amount": 12.5, "currency": "USD", "payee_address": "shop.example", "offer_expires_epoch": 4102444800 },
-  "platform_state": { "monthly_spend_usd": 0, "approved_payees": ["shop.example"], "now_epoch": 1767225600 }
-}`;
 
 /** Decides a call that is typed here, under the contract in force or one that is pasted. Nothing is recorded. */
 export default function ExplainPage(): JSX.Element {
   const { query } = useRoute();
-  const [call, setCall] = useState(example);
+  const [tool, setTool] = useState("");
   const [contract, setContract] = useState("");
   const [counters, setCounters] = useState("");
-  const [explained, setExplained] = useState<Explained | undefined>(undefined);
-  const [problem, setProblem] = useState<Problem | undefined>(undefined);
-  const [isBusy, setBusy] = useState(false);
+  const { explained, problem, isBusy, explain } = useExplanation();
   const receipt = query.get("receipt") ?? "";
-  useEffect(() => {
-    if (/^[1-9][0-9]*$/.test(receipt))
-      void callOf(receipt).then((text) => (text === undefined ? undefined : setCall(text)));
-  }, [receipt]);
-  const send = async (): Promise<void> => {
-    const fault = faultIn(call, "The call") ?? faultIn(counters, "The values of counters");
-    if (fault !== undefined) {
-      setExplained(undefined);
-      return setProblem(fault);
-    }
-    setBusy(true);
-    const answer = await ask<Explained>("/explain", { body: bodyOf(call, contract, counters) });
-    setBusy(false);
-    setProblem(answer.ok ? undefined : answer.problem);
-    setExplained(answer.ok ? answer.value : undefined);
-  };
+  const hasReceipt = /^[1-9][0-9]*$/.test(receipt);
+  const { call, setCall, tools } = useCall(tool === "" && hasReceipt ? receipt : undefined, tool);
   return h(
     "div",
     null,
@@ -55,6 +35,16 @@ export default function ExplainPage(): JSX.Element {
         h(
           Panel,
           { title: "The call" },
+          h(Choice, {
+            id: "tool",
+            label: "Begin with a call of",
+            value: tool === "" && !hasReceipt ? (tools[0] ?? "") : tool,
+            onText: setTool,
+            choices: [
+              ...(hasReceipt ? [["", `receipt ${receipt}`] as const] : []),
+              ...tools.map((name) => [name, name] as const),
+            ],
+          }),
           h(Area, { id: "call", label: "The body of a check", rows: 10, value: call, onText: setCall, isCode: true }),
           h(Area, {
             id: "contract",
@@ -72,7 +62,11 @@ export default function ExplainPage(): JSX.Element {
             onText: setCounters,
             isCode: true,
           }),
-          h(Button, { kind: "primary", isOff: isBusy, onPress: send }, isBusy ? "Explaining …" : "Explain"),
+          h(
+            Button,
+            { kind: "primary", isOff: isBusy, onPress: () => explain(call, contract, counters) },
+            isBusy ? "Explaining …" : "Explain",
+          ),
         ),
       ),
       h(Result, { explained, problem }),
@@ -80,16 +74,63 @@ export default function ExplainPage(): JSX.Element {
   );
 }
 
-interface ResultProps {
+interface Call {
+  /** The body of a check. */
+  readonly call: string;
+  readonly setCall: (text: string) => void;
+  /** The tools of the contracts in force. */
+  readonly tools: readonly string[];
+}
+
+/** The call that a person changes. It starts from a receipt, or from a call of a tool. */
+function useCall(receipt: string | undefined, tool: string): Call {
+  const [call, setCall] = useState("");
+  const { tools, call: example } = useExample(tool);
+  useEffect(() => {
+    let isGone = false;
+    const show = (text: string | undefined): void => (isGone || text === undefined ? undefined : setCall(text));
+    if (receipt === undefined) show(example);
+    else void callOf(receipt).then(show);
+    return () => {
+      isGone = true;
+    };
+  }, [receipt, example]);
+  return { call, setCall, tools };
+}
+
+interface Explanation {
   readonly explained: Explained | undefined;
   readonly problem: Problem | undefined;
 }
 
-function Result({ explained, problem }: ResultProps): JSX.Element {
+interface Explaining extends Explanation {
+  readonly isBusy: boolean;
+  /** Explains the body of a check. Empty texts are the contract in force, and counters that are 0. */
+  readonly explain: (call: string, contract: string, counters: string) => Promise<void>;
+}
+
+function useExplanation(): Explaining {
+  const [{ explained, problem }, setExplanation] = useState<Explanation>({ explained: undefined, problem: undefined });
+  const [isBusy, setBusy] = useState(false);
+  const explain = async (call: string, contract: string, counters: string): Promise<void> => {
+    const fault = faultIn(call, "The call") ?? faultIn(counters, "The values of counters");
+    if (fault !== undefined) return setExplanation({ explained: undefined, problem: fault });
+    setBusy(true);
+    const answer = await ask<Explained>("/explain", { body: bodyOf(call, contract, counters) });
+    setBusy(false);
+    setExplanation({
+      explained: answer.ok ? answer.value : undefined,
+      problem: answer.ok ? undefined : answer.problem,
+    });
+  };
+  return { explained, problem, isBusy, explain };
+}
+
+function Result({ explained, problem }: Explanation): JSX.Element {
   return h(
     "div",
     { class: "side wide" },
-    problem !== undefined && h("pre", { class: "problem", role: "alert" }, h(Text, { of: problem.detail })),
+    problem !== undefined && h("pre", { class: "problem", role: "alert" }, h(SourceText, { of: problem.detail })),
     explained === undefined &&
       problem === undefined &&
       h(Empty, { title: "The result appears here" }, h("p", null, "Each rule with the values of its operands.")),
@@ -117,12 +158,12 @@ async function callOf(seq: string): Promise<string | undefined> {
   if (!answer.ok || answer.raw["tool_input"] === undefined) return undefined;
   const { tool_name: tool, session_id: session } = answer.value;
   const members = [
-    `  "tool_name": ${JSON.stringify(tool ?? "")}`,
-    `  "tool_input": ${answer.raw["tool_input"]}`,
-    ...(typeof session === "string" ? [`  "session_id": ${JSON.stringify(session)}`] : []),
-    `  "platform_state": ${answer.raw["platform_state"] ?? "null"}`,
+    `"tool_name":${JSON.stringify(tool ?? "")}`,
+    `"tool_input":${answer.raw["tool_input"]}`,
+    ...(typeof session === "string" ? [`"session_id":${JSON.stringify(session)}`] : []),
+    `"platform_state":${answer.raw["platform_state"] ?? "null"}`,
   ];
-  return `{\n${members.join(",\n")}\n}`;
+  return prettyText(`{${members.join(",")}}`);
 }
 
 /** The first mistake in a field, with its place in that field: the gate would name its place in the whole body. */

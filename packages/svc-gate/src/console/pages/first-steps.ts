@@ -1,6 +1,7 @@
 import { h, type ComponentChildren, type JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { ReceiptPage, Session } from "../answers.ts";
+import { useExample } from "../example.ts";
 import { Area } from "../fields.ts";
 import { ask, type Problem } from "../gate.ts";
 import { Command, Empty, ProblemNote, useAnswer, Verdict } from "../parts.ts";
@@ -8,7 +9,7 @@ import { link } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
 
 /** An empty inbox: on a new gate it shows what to do next, else what would appear here. */
-export function FirstSteps({ session }: { readonly session: Session }): JSX.Element {
+export default function FirstSteps({ session }: { readonly session: Session }): JSX.Element {
   const mayRead = session.scopes.includes("receipts");
   const { value, again } = useAnswer<ReceiptPage>(mayRead ? "/receipts?limit=1" : undefined);
   const isNew = value?.receipts.length === 0;
@@ -84,13 +85,6 @@ function Step({ title, isDone, children }: StepProps): JSX.Element {
   );
 }
 
-const example = `{
-  "tool_name": "payment.send",
-  "tool_input": { "amount": 12.5, "currency": "USD", "payee_address": "shop.example", "offer_expires_epoch": 4102444800 },
-  "session_id": "first-steps",
-  "platform_state": { "monthly_spend_usd": 0, "approved_payees": ["shop.example"], "now_epoch": 1767225600 }
-}`;
-
 interface Checked {
   readonly verdict: string;
   readonly reason: string;
@@ -98,7 +92,9 @@ interface Checked {
 }
 
 function SendCheck({ session, onSent }: { readonly session: Session; readonly onSent: () => void }): JSX.Element {
-  const [body, setBody] = useState(example);
+  const { call } = useExample("", session.scopes.includes("rules"));
+  const [body, setBody] = useState('{\n  "tool_name": "",\n  "tool_input": {}\n}');
+  useEffect(() => (call === undefined ? undefined : setBody(call)), [call]);
   const [checked, setChecked] = useState<Checked | undefined>(undefined);
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const send = async (): Promise<void> => {

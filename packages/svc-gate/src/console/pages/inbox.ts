@@ -2,14 +2,16 @@ import { h, type JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Approval, Session } from "../answers.ts";
 import { ask, queryText, type Problem } from "../gate.ts";
+import { later } from "../later.ts";
 import { listen } from "../live.ts";
 import { Empty, Loading, ProblemNote, State, Title } from "../parts.ts";
 import { go, link, setQuery, useRoute } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
 import { Ago, Countdown } from "../time.ts";
-import { FirstSteps } from "./first-steps.ts";
-import { BatchDialog } from "./batch.ts";
 import { KeysHelp } from "./keys-help.ts";
+
+const BatchDialog = later(() => import("./batch.ts"));
+const FirstSteps = later(() => import("./first-steps.ts"));
 
 const shows = [
   ["", "Waiting"],

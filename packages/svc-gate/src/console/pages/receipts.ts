@@ -151,7 +151,7 @@ function Line({ receipt }: { readonly receipt: Receipt }): JSX.Element {
       "td",
       null,
       typeof answered === "string" ? h(Verdict, { of: answered }) : "",
-      verdict !== answered && typeof verdict === "string" && h("span", { class: "quiet" }, ` the rules say ${verdict}`),
+      verdict !== answered && typeof verdict === "string" && h("small", null, `the rules say ${verdict}`),
     ),
     h(
       "td",

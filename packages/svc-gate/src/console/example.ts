@@ -1,0 +1,20 @@
+import { queryText } from "./gate.ts";
+import { useAnswer } from "./parts.ts";
+import { prettyText } from "./pretty.ts";
+
+export interface Example {
+  /** The tools of the contracts in force. */
+  readonly tools: readonly string[];
+  /** The body of a check from which a person can start; undefined before the answer, and if there is no tool. */
+  readonly call: string | undefined;
+}
+
+/** Loads a call of a tool in force; of the first one if the name is empty. A key without the scope `rules` gets none. */
+export function useExample(tool: string, mayRead = true): Example {
+  const { value, raw } = useAnswer<Pick<Example, "tools">>(
+    mayRead ? `/rules/example${queryText({ tool })}` : undefined,
+    ["call"],
+  );
+  const call = raw["call"] === undefined || raw["call"] === "null" ? undefined : prettyText(raw["call"]);
+  return { tools: value?.tools ?? [], call };
+}
