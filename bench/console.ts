@@ -19,7 +19,8 @@ const slowdown = 4;
 
 /**
  * Measures the console: the size of its files, the time from sign-in to an inbox with 200 approvals on a slow processor,
- * a page of receipts in a large ledger, and checks beside 50 open consoles.
+ * a page of receipts in a large ledger, the pages of calls that an agent made to be slow, and checks beside 50 open
+ * consoles.
  */
 export async function benchConsole(): Promise<void> {
   const sizes = await fileSizes();
@@ -37,7 +38,8 @@ export async function benchConsole(): Promise<void> {
     const { without, beside } = await besideStreams(gate, { rounds, seconds, open });
     await escalate(gate, operator);
     const inbox = await inboxTimes(gate, await makePerson(gate, operator, "cleo"));
-    report({ sizes, pages, without, beside, inbox });
+    const calls = await callTimes(gate, await makePerson(gate, operator, "dora"), await hostileCalls(gate, operator));
+    report({ sizes, pages, without, beside, inbox, calls });
   } finally {
     gate.child.kill("SIGKILL");
     rmSync(folder, { recursive: true, force: true });
@@ -130,28 +132,87 @@ async function escalate(gate: Server, operator: string): Promise<void> {
   const names = ["agent-a", "agent-b", "agent-c"];
   const made = await Promise.all(names.map((name) => post(gate, operator, "/admin/keys", { name, scopes: ["check"] })));
   const keys = made.map((each) => (each as { readonly key: string }).key);
-  for (let at = 0; at < approvals; at += 1) {
-    const call = {
-      tool_name: "payment.send",
-      tool_input: {
-        amount: 5 + at / 100,
-        currency: "USD",
-        payee_address: "shop.example",
-        offer_expires_epoch: 4_102_444_800,
-      },
-      session_id: `run-${Math.floor(at / 4)}`,
-      platform_state: { monthly_spend_usd: 0, approved_payees: ["shop.example"], now_epoch: 1_767_225_600 },
-    };
-    await post(gate, keys[at % keys.length] ?? "", "/check", call);
+  for (let at = 0; at < approvals; at += 1)
+    await post(gate, keys[at % keys.length] ?? "", "/check", callOf(at, `run-${Math.floor(at / 4)}`));
+}
+
+function callOf(at: number, session: string, more: object = {}): object {
+  return {
+    tool_name: "payment.send",
+    tool_input: {
+      amount: 5 + at / 100,
+      currency: "USD",
+      payee_address: "shop.example",
+      offer_expires_epoch: 4_102_444_800,
+      ...more,
+    },
+    session_id: session,
+    platform_state: { monthly_spend_usd: 0, approved_payees: ["shop.example"], now_epoch: 1_767_225_600 },
+  };
+}
+
+/** Texts of nearly 256 KiB that would make a page slow, if it showed them whole or had an element for each character. */
+const hostile: Readonly<Record<string, string>> = {
+  "60,000 hidden characters": "\u200b".repeat(60_000),
+  "hidden characters between letters": "a\u200b".repeat(60_000),
+  "combining marks": "\u0301".repeat(120_000),
+  "one long word": "x".repeat(250_000),
+  "letters from right to left": "a\u05d0".repeat(80_000),
+};
+
+/** Asks the calls, and after each a harmless one of the same key. Returns their approvals by what is in their texts. */
+async function hostileCalls(gate: Server, operator: string): Promise<ReadonlyMap<string, string>> {
+  const calls = new Map<string, string>();
+  for (const [at, [name, text]] of Object.entries(hostile).entries()) {
+    const made = await post(gate, operator, "/admin/keys", { name: `agent-${at}`, scopes: ["check"] });
+    const { key } = made as { readonly key: string };
+    for (const [about, merchant] of [
+      [name, text],
+      [`the call after ${name}`, "shop"],
+    ] as const) {
+      const answer = await post(gate, key, "/check", callOf(at, `hostile-${at}`, { merchant }));
+      calls.set(about, (answer as { readonly approval: { readonly id: string } }).approval.id);
+    }
   }
+  return calls;
+}
+
+/** Milliseconds from the address of a call's page until it has its buttons, by what is in the call. */
+async function callTimes(
+  { url }: Server,
+  key: string,
+  calls: ReadonlyMap<string, string>,
+): Promise<ReadonlyMap<string, readonly number[]>> {
+  const times = new Map<string, number[]>([...calls.keys()].map((name) => [name, []]));
+  const browser = await launch();
+  try {
+    const page = await (await browser.newContext()).newPage();
+    await page.goto(`${url}/console`);
+    await page.fill("#key", key);
+    await page.click("button[type=submit]");
+    await page.locator("#title").waitFor();
+    for (let turn = 0; turn <= rounds; turn += 1)
+      for (const [name, id] of calls) {
+        const began = performance.now();
+        await page.goto(`${url}/console/approvals/${id}`);
+        await page.getByRole("button", { name: "Deny", exact: true }).waitFor();
+        await page.evaluate("new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))");
+        if (turn > 0) times.get(name)?.push(performance.now() - began);
+      }
+    return times;
+  } finally {
+    await browser.close();
+  }
+}
+
+async function launch(): Promise<Browser> {
+  const executablePath = await chromium.executablePath();
+  return browsers.launch({ executablePath, args: ["--no-sandbox", "--headless=shell"] });
 }
 
 /** Milliseconds from the press of "Sign in" to an inbox with all approvals that takes the next key. */
 async function inboxTimes({ url }: Server, key: string): Promise<readonly number[]> {
-  const browser = await browsers.launch({
-    executablePath: await chromium.executablePath(),
-    args: ["--no-sandbox", "--headless=shell"],
-  });
+  const browser = await launch();
   try {
     const times: number[] = [];
     for (let turn = 0; turn <= rounds; turn += 1) {
@@ -197,9 +258,10 @@ interface Found {
   readonly sizes: Sizes;
   readonly pages: readonly number[];
   readonly inbox: readonly number[];
+  readonly calls: ReadonlyMap<string, readonly number[]>;
 }
 
-function report({ sizes, pages, without, beside, inbox }: Found): void {
+function report({ sizes, pages, without, beside, inbox, calls }: Found): void {
   const cpu = (side: readonly Load[]): number => median(side.map(({ cpuMicros }) => cpuMicros));
   const perSecond = (side: readonly Load[]): number => median(side.map((each) => each.perSecond));
   console.log(`\n${rows} rows, ${rounds} rounds; medians with their 95 % intervals`);
@@ -213,6 +275,7 @@ function report({ sizes, pages, without, beside, inbox }: Found): void {
       `sign-in to an inbox with ${approvals} approvals, processor slowed ${slowdown} times, ms`,
       shown(medianInterval(inbox)),
     ],
+    ...[...calls].map(([name, times]) => [`the page of ${name}, ms`, shown(medianInterval(times))]),
     ["checks/s without consoles", shown(medianInterval(without.map((each) => each.perSecond)))],
     [`checks/s with ${consoles} consoles`, shown(medianInterval(beside.map((each) => each.perSecond)))],
     ["processor time for each check without, \u00b5s", round(cpu(without))],
@@ -223,6 +286,7 @@ function report({ sizes, pages, without, beside, inbox }: Found): void {
     all_bytes: atMost(sizes.all, 90_000),
     receipts_page_ms: atMost(Math.max(...pages), 100),
     inbox_ms: atMost(median(inbox), 1000),
+    slowest_call_ms: atMost(Math.max(...[...calls.values()].map(median)), 1000),
     checks_with_over_without: atLeast(perSecond(beside) / perSecond(without), 0.97),
     checks_for_each_processor_second_with_over_without: atLeast(cpu(without) / cpu(beside), 0.97),
   });
