@@ -264,7 +264,9 @@ async function assertUncut(t: TestContext, defect?: Defect): Promise<void> {
   for (const name of wide) await check(desk, { tool_name: name, tool_input: {}, session_id: name });
   await anna.page.setViewportSize({ width: 1280, height: 844 });
   await anna.opens("/receipts");
-  const over = await anna.page.evaluate(`document.querySelector(".receipts").getBoundingClientRect().right - innerWidth`);
+  const over = await anna.page.evaluate(
+    `document.querySelector(".receipts").getBoundingClientRect().right - innerWidth`,
+  );
   assert.ok(Number(over) <= 0, `${String(over)} pixels outside the window`);
 }
 
