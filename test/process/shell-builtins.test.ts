@@ -74,7 +74,7 @@ const grammar = [
   "[[ V=1 -eq 1 ]]",
   "[[ -v a[V=1] ]]; a=(1 2); [[ -v a[V=1] ]]",
   ": {V}</dev/null",
-  "coproc V { :; }",
+  "coproc V { cat; }", // cat waits for its input: bash unsets V when the process has ended
 ];
 
 /** These set no variable whose name a text chooses. `source` and `.` read a file, which the record names. */
