@@ -5,7 +5,7 @@ import { prettyText } from "./pretty.ts";
 export interface Example {
   /** The tools of the contracts in force. */
   readonly tools: readonly string[];
-  /** The body of a check from which a person can start; undefined before the answer, and if there is no tool. */
+  /** The body of a check from which a person can start; undefined before the answer, and without a tool. */
   readonly call: string | undefined;
 }
 
