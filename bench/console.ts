@@ -2,9 +2,9 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { request, type ClientRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import chromium from "@sparticuz/chromium";
-import { chromium as browsers, type Browser } from "playwright-core";
+import type { Browser } from "playwright-core";
 import { consoleAssets } from "../packages/svc-gate/src/gate/console/assets.ts";
+import { launchChromium } from "../test/support/chromium.ts";
 import { besideStreams, openStream } from "./beside.ts";
 import { gateSettings, start, type Load, type Server } from "./check.ts";
 import { fillElsewhere } from "./fill.ts";
@@ -184,7 +184,7 @@ async function callTimes(
   calls: ReadonlyMap<string, string>,
 ): Promise<ReadonlyMap<string, readonly number[]>> {
   const times = new Map<string, number[]>([...calls.keys()].map((name) => [name, []]));
-  const browser = await launch();
+  const browser = await launchChromium();
   try {
     const page = await (await browser.newContext()).newPage();
     await page.goto(`${url}/console`);
@@ -205,14 +205,9 @@ async function callTimes(
   }
 }
 
-async function launch(): Promise<Browser> {
-  const executablePath = await chromium.executablePath();
-  return browsers.launch({ executablePath, args: ["--no-sandbox", "--headless=shell"] });
-}
-
 /** Milliseconds from the press of "Sign in" to an inbox with all approvals that takes the next key. */
 async function inboxTimes({ url }: Server, key: string): Promise<readonly number[]> {
-  const browser = await launch();
+  const browser = await launchChromium();
   try {
     const times: number[] = [];
     for (let turn = 0; turn <= rounds; turn += 1) {

@@ -24,11 +24,11 @@ export function bytesOf(text: string): Uint8Array<ArrayBuffer> {
 /** Where a value is in a call: the names of members and the places in lists that lead to it. */
 export type Path = readonly (number | string)[];
 
-/** A member of two inputs. A value is undefined where the input does not have the member. */
+/** A member of two inputs. */
 export interface Compared {
   readonly place: Place | undefined;
+  /** Undefined if only the second input has the member. */
   readonly before: Json | undefined;
-  readonly now: Json | undefined;
   readonly isSame: boolean;
 }
 
@@ -48,7 +48,7 @@ export function compared(before: Json, now: Json): readonly Compared[] {
     else if (isList(one) && isList(other))
       for (let at = 0; at < Math.max(one.length, other.length); at += 1)
         visit(one[at], other[at], { within, step: at });
-    else found.push({ place: within, before: one, now: other, isSame: one === other || textOf(one) === textOf(other) });
+    else found.push({ place: within, before: one, isSame: one === other || textOf(one) === textOf(other) });
   };
   visit(before, now, undefined);
   return found;

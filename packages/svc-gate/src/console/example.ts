@@ -1,3 +1,4 @@
+import { useMemo } from "preact/hooks";
 import { queryText } from "./gate.ts";
 import { useAnswer } from "./parts.ts";
 import { prettyText } from "./pretty.ts";
@@ -15,6 +16,7 @@ export function useExample(tool: string, mayRead = true): Example {
     mayRead ? `/rules/example${queryText({ tool })}` : undefined,
     ["call"],
   );
-  const call = raw["call"] === undefined || raw["call"] === "null" ? undefined : prettyText(raw["call"]);
+  const { call: text = "null" } = raw;
+  const call = useMemo(() => (text === "null" ? undefined : prettyText(text)), [text]);
   return { tools: value?.tools ?? [], call };
 }

@@ -53,7 +53,7 @@ export function SourceText({ of }: { readonly of: string }): JSX.Element {
   const lines = of.split("\n").map((line) => shown(piecesOf(line).map(withBlanks)));
   return h(
     "span",
-    { class: "lines" },
+    null,
     lines.flatMap((line) => [line, "\n"]),
   );
 }

@@ -103,7 +103,7 @@ function fill(call: JsonObject, room: number, roomOfOne: number): View {
       if (at > 0 && used + cost > end) break;
       used += cost;
       isWhole &&= isShownWhole(name) && (typeof value !== "string" || isShownWhole(value));
-      if (entriesOf(value).length > 0) containers.push(value);
+      if (hasEntries(value)) containers.push(value);
     }
     if (at === entries.length) continue;
     shown.set(container, at);
@@ -114,6 +114,10 @@ function fill(call: JsonObject, room: number, roomOfOne: number): View {
 
 /** A line, its name, its value and a note. */
 const elementsOfEntry = 5;
+
+function hasEntries(value: Json): boolean {
+  return value instanceof Map ? value.size > 0 : Array.isArray(value) && value.length > 0;
+}
 
 function entriesOf(value: Json): readonly (readonly [name: string, value: Json])[] {
   if (value instanceof Map) return [...(value as JsonObject)];
@@ -163,8 +167,7 @@ function Entry({ name, value, level, children, ...rest }: EntryProps): JSX.Eleme
   const quotes = plainName.test(name) ? "" : '"';
   const depth = level > indentsMax && h("span", { class: "note" }, `level ${level} `);
   const label = h("span", { class: "name" }, depth, quotes, h(Text, { of: name }), quotes, leftwardNote(name));
-  if (entriesOf(value).length > 0)
-    return h("li", null, label, children, h(Entries, { of: value, level: level + 1, ...rest }));
+  if (hasEntries(value)) return h("li", null, label, children, h(Entries, { of: value, level: level + 1, ...rest }));
   return h("li", { class: "leaf" }, label, h(Scalar, { of: value }), children);
 }
 

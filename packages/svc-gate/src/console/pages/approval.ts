@@ -1,6 +1,6 @@
 import { h, type JSX } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
-import { jsonText } from "../../wire/mod.ts";
+import { jsonText, type Json } from "../../wire/mod.ts";
 import type { ApprovalDetail, Need, Receipt, ReceiptPage, SameCall, Session } from "../answers.ts";
 import { queryText } from "../gate.ts";
 import { listen, missed } from "../live.ts";
@@ -274,6 +274,7 @@ function LastFive({ approval, input }: { readonly approval: ApprovalDetail; read
     `/receipts${queryText({ tool_name: tool, key, before: receipt, limit: 5 })}`,
   );
   const calls = value?.receipts ?? [];
+  const now = useMemo(() => readValue(input), [input]);
   return h(
     Panel,
     { title: "The last five calls of this tool" },
@@ -290,13 +291,20 @@ function LastFive({ approval, input }: { readonly approval: ApprovalDetail; read
         h(
           "tbody",
           null,
-          calls.map((call) => h(Like, { key: call.seq, call, input })),
+          calls.map((call) => h(Like, { key: call.seq, call, now })),
         ),
       ),
   );
 }
 
-function Like({ call, input }: { readonly call: Receipt; readonly input: string }): JSX.Element {
+interface LikeProps {
+  /** An earlier call. */
+  readonly call: Receipt;
+  /** The input of this call. */
+  readonly now: Json;
+}
+
+function Like({ call, now }: LikeProps): JSX.Element {
   return h(
     "tr",
     null,
@@ -307,19 +315,16 @@ function Like({ call, input }: { readonly call: Receipt; readonly input: string 
       h("a", { href: link(`/receipts/${call.seq}`) }, `receipt ${call.seq}`),
       h(Ago, { at: call.at }),
     ),
-    h("td", null, h(LikeInput, { call, input })),
+    h("td", null, h(LikeInput, { call, now })),
   );
 }
 
 const likeMembers = 6;
 const likeCharacters = 40;
 
-function LikeInput({ call, input }: { readonly call: Receipt; readonly input: string }): JSX.Element {
+function LikeInput({ call, now }: LikeProps): JSX.Element {
   const theirs = useMemo(() => recordedOf(call, "input"), [call]);
-  const members = useMemo(
-    () => (theirs === undefined ? [] : compared(theirs.value, readValue(input))),
-    [theirs, input],
-  );
+  const members = useMemo(() => (theirs === undefined ? [] : compared(theirs.value, now)), [theirs, now]);
   if (theirs === undefined) return h("p", { class: "quiet" }, "Its input was erased.");
   if (Array.isArray(theirs.value)) return h("p", { class: "quiet" }, "Its input was not kept whole.");
   const others = members.filter(({ isSame }) => !isSame);

@@ -3,6 +3,7 @@ import type { ContractDocument } from "../text/document.ts";
 import { compilePattern } from "../value/pattern.ts";
 import { toJson, type YamlMap, type YamlNode } from "../text/yaml.ts";
 import { definitionIn } from "./read.ts";
+import { isOfType, jsonTypes } from "./schema.ts";
 
 /**
  * Returns a call of a tool from which a person can start: the body of a POST /check. Its input and facts have the
@@ -39,7 +40,7 @@ function valueOf(schema: YamlNode, root: YamlNode): Json {
   const types = listed(at("type")).map((type) => (type.kind === "scalar" ? type.text : ""));
   const given = [at("const"), ...listed(at("examples")), at("default"), ...listed(at("enum"))]
     .flatMap((each) => (each === undefined ? [] : [toJson(each)]))
-    .find((value) => types.length === 0 || typesOf(value).some((type) => types.includes(type)));
+    .find((value) => types.length === 0 || jsonTypes.some((type) => types.includes(type) && isOfType(type, value)));
   if (given !== undefined) return given;
   const [branch] = listed(at("anyOf"));
   if (branch !== undefined) return valueOf(branch, root);
@@ -63,15 +64,6 @@ function valueOf(schema: YamlNode, root: YamlNode): Json {
 /** The items of a list, or a value alone. */
 function listed(node: YamlNode | undefined): readonly YamlNode[] {
   return node === undefined ? [] : node.kind === "list" ? node.items : [node];
-}
-
-/** The types of a value as a schema names them. */
-function typesOf(value: Json): readonly string[] {
-  if (value === null) return ["null"];
-  if (Array.isArray(value)) return ["array"];
-  if (value instanceof Map) return ["object"];
-  if (value instanceof Decimal) return ["number"];
-  return typeof value === "number" ? ["number", "integer"] : [typeof value];
 }
 
 /** The first of some usual texts that the schema allows; else the first one, which a person corrects. */
