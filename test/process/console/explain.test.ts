@@ -94,6 +94,21 @@ suite("the page Explain", () => {
     await holds(otto, "pay.legal");
   });
 
+  test("keeps what a person types before the example has come, until another tool is chosen", async (t) => {
+    const [, otto] = await start(t);
+    await otto.page.route("**/rules/example*", async (route) => {
+      await otto.page.locator("#call").fill("typed");
+      await route.continue();
+    });
+    await otto.opens("/explain");
+    const choice = otto.page.getByLabel("Begin with a call of");
+    await choice.locator("option").first().waitFor({ state: "attached" });
+    assert.equal(await otto.page.locator("#call").inputValue(), "typed");
+    await otto.page.unroute("**/rules/example*");
+    await choice.selectOption("pay.legal");
+    await holds(otto, '"tool_name": "pay.legal"');
+  });
+
   test("shows the compiler's diagnostics as they are", (t) => diagnostics(t));
 
   control("positive control: a diagnostic in one line is noticed", async (t) => {

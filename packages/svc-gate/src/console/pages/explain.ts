@@ -20,7 +20,7 @@ export default function ExplainPage(): JSX.Element {
   const { explained, problem, isBusy, explain } = useExplanation();
   const receipt = query.get("receipt") ?? "";
   const hasReceipt = /^[1-9][0-9]*$/.test(receipt);
-  const { call, setCall, tools } = useCall(tool === "" && hasReceipt ? receipt : undefined, tool);
+  const { call, setTyped, tools } = useCall(tool === "" && hasReceipt ? receipt : undefined, tool);
   return h(
     "div",
     null,
@@ -39,13 +39,16 @@ export default function ExplainPage(): JSX.Element {
             id: "tool",
             label: "Begin with a call of",
             value: tool === "" && !hasReceipt ? (tools[0] ?? "") : tool,
-            onText: setTool,
+            onText: (name) => {
+              setTool(name);
+              setTyped(undefined);
+            },
             choices: [
               ...(hasReceipt ? [["", `receipt ${receipt}`] as const] : []),
               ...tools.map((name) => [name, name] as const),
             ],
           }),
-          h(Area, { id: "call", label: "The body of a check", rows: 10, value: call, onText: setCall, isCode: true }),
+          h(Area, { id: "call", label: "The body of a check", rows: 10, value: call, onText: setTyped, isCode: true }),
           h(Area, {
             id: "contract",
             label: "A contract to try, in YAML (empty: the one in force)",
@@ -77,25 +80,21 @@ export default function ExplainPage(): JSX.Element {
 interface Call {
   /** The body of a check. */
   readonly call: string;
-  readonly setCall: (text: string) => void;
+  /** Replaces the call by what a person types; undefined goes back to where it started. */
+  readonly setTyped: (text: string | undefined) => void;
   /** The tools of the contracts in force. */
   readonly tools: readonly string[];
 }
 
 /** The call that a person changes. It starts from a receipt, or from a call of a tool. */
 function useCall(receipt: string | undefined, tool: string): Call {
-  const [call, setCall] = useState("");
+  const [typed, setTyped] = useState<string | undefined>(undefined);
+  const [recorded, setRecorded] = useState<string | undefined>(undefined);
   const { tools, call: example } = useExample(tool);
   useEffect(() => {
-    let isGone = false;
-    const show = (text: string | undefined): void => (isGone || text === undefined ? undefined : setCall(text));
-    if (receipt === undefined) show(example);
-    else void callOf(receipt).then(show);
-    return () => {
-      isGone = true;
-    };
-  }, [receipt, example]);
-  return { call, setCall, tools };
+    if (receipt !== undefined) void callOf(receipt).then(setRecorded);
+  }, [receipt]);
+  return { call: typed ?? (receipt === undefined ? example : recorded) ?? "", setTyped, tools };
 }
 
 interface Explanation {

@@ -1,5 +1,5 @@
 import { h, type ComponentChildren, type JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { ReceiptPage, Session } from "../answers.ts";
 import { useExample } from "../example.ts";
 import { Area } from "../fields.ts";
@@ -85,6 +85,8 @@ function Step({ title, isDone, children }: StepProps): JSX.Element {
   );
 }
 
+const emptyCall = '{\n  "tool_name": "",\n  "tool_input": {}\n}';
+
 interface Checked {
   readonly verdict: string;
   readonly reason: string;
@@ -93,8 +95,8 @@ interface Checked {
 
 function SendCheck({ session, onSent }: { readonly session: Session; readonly onSent: () => void }): JSX.Element {
   const { call } = useExample("", session.scopes.includes("rules"));
-  const [body, setBody] = useState('{\n  "tool_name": "",\n  "tool_input": {}\n}');
-  useEffect(() => (call === undefined ? undefined : setBody(call)), [call]);
+  const [typed, setTyped] = useState<string | undefined>(undefined);
+  const body = typed ?? call ?? emptyCall;
   const [checked, setChecked] = useState<Checked | undefined>(undefined);
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const send = async (): Promise<void> => {
@@ -118,7 +120,7 @@ function SendCheck({ session, onSent }: { readonly session: Session; readonly on
       null,
       "The gate observes: it records its verdict and lets every call through. Send a check as an agent would:",
     ),
-    h(Area, { id: "first-check", label: "The body of a check", rows: 7, value: body, onText: setBody, isCode: true }),
+    h(Area, { id: "first-check", label: "The body of a check", rows: 7, value: body, onText: setTyped, isCode: true }),
     h("button", { type: "button", class: "primary", onClick: () => void send() }, "Send the check"),
     problem !== undefined && h(ProblemNote, { of: problem }),
     checked !== undefined &&
