@@ -3,12 +3,13 @@
  * made-up calls, whose time this program sets, and a real browser opens the pages as anna and as an administrator.
  */
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Browser, Page } from "playwright-core";
 import { launchChromium } from "../test/support/chromium.ts";
 import { key, startGate, temporaryFolder, type Running } from "../test/support/gate.ts";
-import { palettePng, type Picture } from "./screenshots/png.ts";
+import { palettePng } from "../test/support/png.ts";
 import { agents, tellStory, type StoryGate } from "./screenshots/story.ts";
 
 /** A picture: its file, the page, who looks at it, and what that person does first. */
@@ -24,6 +25,8 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const images = join(root, "docs", "images");
 const size = { width: 1280, height: 860 };
 const end = Date.UTC(2026, 10, 20, 14, 30);
+/** The moment that each picture shows, a little after all that is done for it. */
+const shown = end + 30_000;
 const calls = Number(process.env["SCREENSHOT_CALLS"] ?? 3000);
 
 const real = { now: Date.now, monotonic: performance.now.bind(performance) };
@@ -47,10 +50,13 @@ async function main(): Promise<void> {
   const story = storyGate(gate, keys);
   await makeKeys(gate, story, keys);
   await tellStory(story, { end, calls });
+  await closeWhatEnds(story);
+  sendShownTime();
   const browser = await launchChromium();
   endings.push(() => browser.close());
   mkdirSync(images, { recursive: true });
   for (const shot of await shots(story)) {
+    setTime(end);
     const bytes = await take(browser, gate, keys, shot);
     writeFileSync(join(images, `${shot.name}.png`), bytes);
     console.log(`docs/images/${shot.name}.png  ${Math.round(bytes.length / 1000)} kB`);
@@ -59,6 +65,28 @@ async function main(): Promise<void> {
 
 function setTime(at: number): void {
   offset = at - real.now();
+}
+
+/** The gate closes approvals whose time is over before it decides the next check. */
+async function closeWhatEnds({ send }: StoryGate): Promise<void> {
+  setTime(shown - 2000);
+  await send("support-bot", "/check", {
+    tool_name: "mail.send",
+    tool_input: { to: "tom@mail.example", subject: "Your refund", body: "Dear tom, a person looks at it ..." },
+    session_id: "ticket-5477",
+    platform_state: { customer: "tom", paid_usd: 900, country: "DE" },
+  });
+}
+
+/** Each answer has the time that the pictures show: Node sends that of the machine, and pages correct their clocks by it. */
+function sendShownTime(): void {
+  const { prototype } = ServerResponse;
+  const writeHead = Reflect.get(prototype, "writeHead") as (...head: unknown[]) => unknown;
+  const own = function (this: ServerResponse, ...head: unknown[]): unknown {
+    this.setHeader("date", new Date(shown).toUTCString());
+    return Reflect.apply(writeHead, this, head);
+  };
+  Reflect.set(prototype, "writeHead", own);
 }
 
 /** Starts the gate on a contract that changes once, so that the page of contracts has a change to show. */
@@ -148,8 +176,7 @@ async function take(browser: Browser, gate: Running, keys: ReadonlyMap<string, s
     locale: "en-GB",
     timezoneId: "UTC",
   });
-  // The page's clock runs on from the moment of this call, which the browser takes from this process: a changed clock too.
-  await context.clock.install({ time: Date.now() + offset });
+  await context.clock.setFixedTime(shown);
   const page = await context.newPage();
   await page.goto(`${gate.address}/console`);
   await page.getByLabel("Your key").fill(keys.get(who) ?? "");
@@ -162,14 +189,15 @@ async function take(browser: Browser, gate: Running, keys: ReadonlyMap<string, s
   await page.getByText("live", { exact: true }).waitFor();
   await page.waitForTimeout(300);
   const taken = await page.screenshot();
+  const text = await page.locator("body").innerText();
   if (process.env["SCREENSHOT_WHOLE"] !== undefined)
     writeFileSync(join(process.env["SCREENSHOT_WHOLE"], `${shot.name}.png`), await page.screenshot({ fullPage: true }));
   await context.close();
-  return palettePng(await pixelsOf(browser, taken));
+  return palettePng({ ...size, rgba: await pixelsOf(browser, taken), text });
 }
 
 /** The browser decodes its own picture, so no other decoder is needed. */
-async function pixelsOf(browser: Browser, png: Buffer): Promise<Picture> {
+async function pixelsOf(browser: Browser, png: Buffer): Promise<Buffer> {
   const page = await browser.newPage();
   const text = await page.evaluate<string>(`(async () => {
     const bytes = Uint8Array.from(atob("${png.toString("base64")}"), (letter) => letter.charCodeAt(0));
@@ -183,5 +211,5 @@ async function pixelsOf(browser: Browser, png: Buffer): Promise<Picture> {
     return btoa(text);
   })()`);
   await page.close();
-  return { ...size, rgba: Buffer.from(text, "base64") };
+  return Buffer.from(text, "base64");
 }

@@ -116,6 +116,30 @@ const changes: readonly (readonly [what: string, defect: Mutation, complaint: Re
   ],
 ];
 
+/** Each bar has the colour of the verdict beside it, and the bars of a verdict have one pattern. */
+async function bars(t: TestContext, defect?: Mutation): Promise<void> {
+  const desk = await startConsole(t);
+  await fill(desk);
+  const anna = await openBrowser(t, desk);
+  if (defect !== undefined) await plant(anna, "pages/rollout", defect);
+  await anna.signIn(keyOf(desk, "anna"));
+  await anna.opens("/rollout");
+  const found = await anna.page.evaluate<readonly { verdict: string; colour: string; background: string }[]>(
+    `[...document.querySelectorAll(".shares tr:has(.badge)")].map((row) => ({
+      verdict: row.querySelector(".badge").textContent,
+      colour: getComputedStyle(row.querySelector(".badge")).color,
+      background: getComputedStyle(row.querySelector(".portion > span")).background,
+    }))`,
+  );
+  const patterns = new Map(found.map(({ verdict, background }) => [verdict, background]));
+  assert.ok(patterns.has("BLOCK") && patterns.has("ESCALATE"), [...patterns.keys()].join());
+  assert.equal(new Set(patterns.values()).size, patterns.size);
+  for (const { verdict, colour, background } of found) {
+    assert.ok(background.includes(colour), `${verdict}: ${background}`);
+    assert.equal(background, patterns.get(verdict));
+  }
+}
+
 suite("reading in the console", () => {
   test("no link of any page changes a row", async (t) => {
     const { seen, rows } = await crawl(t);
@@ -227,6 +251,11 @@ suite("reading in the console", () => {
     const shown = [0, 1, 2].map((at) => columns.reduce((all, row) => all + (row[at] ?? 0), 0));
     assert.deepEqual(shown, [sums.ALLOW, sums.ESCALATE, sums.BLOCK]);
     assert.ok(sums.ALLOW > 0 && sums.ESCALATE > 0 && sums.BLOCK > 0, JSON.stringify(sums));
+  });
+
+  test("a bar has its verdict's colour and pattern", (t) => bars(t));
+  control("positive control: bars of one colour are noticed", async (t) => {
+    await assert.rejects(bars(t, { within: "Bar", first: 'of = "ALLOW";' }), assert.AssertionError);
   });
 
   test("explain shows the values of operands and records nothing", async (t) => {

@@ -50,7 +50,8 @@ function useNow(near?: number): number {
 export function Ago({ at }: { readonly at: number }): JSX.Element {
   const now = useNow(at);
   const { unit, count } = span(at - now);
-  return h("time", { dateTime: new Date(at).toISOString(), title: absolute.format(at) }, relative.format(count, unit));
+  const text = count === 0 ? "now" : relative.format(count, unit);
+  return h("time", { dateTime: new Date(at).toISOString(), title: absolute.format(at) }, text);
 }
 
 /** A moment with date and time. */

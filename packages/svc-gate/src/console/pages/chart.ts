@@ -111,7 +111,7 @@ function optionsOf(lines: readonly Line[], width: number): uPlot.Options {
     width,
     height,
     cursor: { y: false },
-    legend: { live: false },
+    legend: { live: false, markers: { dash: (_plot, at) => patternOf(lines[at - 1]?.dash) } },
     scales: { y: { range: (_plot, _low, high) => [0, Math.max(1, high)] } },
     axes: [
       { ...axis, space: tickSpace, values: timesOf },
@@ -129,6 +129,12 @@ function optionsOf(lines: readonly Line[], width: number): uPlot.Options {
       })),
     ],
   };
+}
+
+/** The style of a line's border in the legend. */
+function patternOf(dash: Line["dash"]): string {
+  const [length = Infinity] = dash ?? [];
+  return length === Infinity ? "solid" : length > 3 ? "dashed" : "dotted";
 }
 
 /** A canvas knows no custom properties, so an element says which colour one has now. */

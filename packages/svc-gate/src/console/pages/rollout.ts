@@ -139,8 +139,8 @@ function verdictLines(slices: readonly Slice[]): readonly Line[] {
 
 function decisionLines(slices: readonly Slice[]): readonly Line[] {
   return [
-    { label: "opened", colour: "--escalate", values: slices.map(({ approvals }) => approvals.opened) },
-    { label: "approved", colour: "--allow", dash: [6, 4], values: slices.map(({ approvals }) => approvals.approved) },
+    { label: "opened", colour: "--escalate", dash: [6, 4], values: slices.map(({ approvals }) => approvals.opened) },
+    { label: "approved", colour: "--allow", values: slices.map(({ approvals }) => approvals.approved) },
     { label: "denied", colour: "--block", dash: [2, 3], values: slices.map(({ approvals }) => approvals.denied) },
     { label: "expired", colour: "--quiet", dash: [1, 4], values: slices.map(({ approvals }) => approvals.expired) },
   ];
@@ -165,9 +165,9 @@ function Money({ name, times, end, slices }: MoneyProps): JSX.Element {
     const of = (what: "held" | "released" | "used"): number[] =>
       slices.map(({ counters }) => Number(counters[name]?.[what] ?? 0));
     return [
-      { label: "held", colour: "--escalate", values: of("held") },
-      { label: "given back", colour: "--quiet", dash: [2, 3], values: of("released") },
-      { label: "counted", colour: "--allow", dash: [6, 4], values: of("used") },
+      { label: "held", colour: "--escalate", dash: [6, 4], values: of("held") },
+      { label: "given back", colour: "--quiet", dash: [1, 4], values: of("released") },
+      { label: "counted", colour: "--allow", values: of("used") },
     ];
   }, [name, slices]);
   return h(Panel, { title: `Amounts: ${name}` }, h(Chart, { title: name, times, end, lines }));
@@ -209,19 +209,19 @@ function Shares({ title, lines }: { readonly title: string; readonly lines: read
                 key !== "" && h("span", { class: "quiet" }, " of key ", h(Text, { of: key })),
               ),
               h("td", null, verdict !== "" && h(Verdict, { of: verdict })),
-              h(
-                "td",
-                null,
-                h("meter", { min: 0, max: most, value: count, "aria-hidden": "true" }),
-                " ",
-                count.toLocaleString(),
-              ),
+              h("td", null, h(Bar, { share: count / most, of: verdict }), " ", count.toLocaleString()),
             ),
           ),
       ),
     ),
     lines.length > shareRows && h("p", { class: "quiet" }, `and ${lines.length - shareRows} more`),
   );
+}
+
+/** A length beside its number, in the colour and with the pattern of a verdict. */
+function Bar({ share, of = "" }: { readonly share: number; readonly of?: string }): JSX.Element {
+  const bar = h("span", { style: { width: `${share * 100}%` } });
+  return h("span", { class: "portion", "data-verdict": of, "aria-hidden": "true" }, bar);
 }
 
 function Decided({ rules }: { readonly rules: readonly DecidedRule[] }): JSX.Element {
@@ -307,13 +307,7 @@ function Outcomes({ report }: { readonly report: Report }): JSX.Element {
             "tr",
             { key: name },
             h("th", { scope: "row" }, name),
-            h(
-              "td",
-              null,
-              h("meter", { min: 0, max: Math.max(1, all), value: count, "aria-hidden": "true" }),
-              " ",
-              count.toLocaleString(),
-            ),
+            h("td", null, h(Bar, { share: count / Math.max(1, all) }), " ", count.toLocaleString()),
           ),
         ),
       ),

@@ -1,17 +1,23 @@
-import { crc32, deflateSync } from "node:zlib";
+import { crc32, deflateSync, inflateSync } from "node:zlib";
 
-/** Pixels of a picture, four bytes each: red, green, blue, alpha. */
 export interface Picture {
   readonly width: number;
   readonly height: number;
+  /** The pixels, four bytes each: red, green, blue, alpha. */
   readonly rgba: Uint8Array;
+  /** What a person reads in the picture. The file keeps it, so that a test can read it too. */
+  readonly text: string;
 }
 
 const coloursMax = 256;
 const frequentMax = 96;
 
+const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+/** The keyword, then: compressed, by zlib, without a language and a translated keyword (section 11.3.3.4). */
+const textHead = Buffer.from("Description\0\u0001\0\0\0", "latin1");
+
 /** Writes a PNG with a palette (PNG specification, sections 5 and 11.2.2): a third of the size of one with all colours. */
-export function palettePng({ width, height, rgba }: Picture): Buffer {
+export function palettePng({ width, height, rgba, text }: Picture): Buffer {
   const pixels = Uint32Array.from({ length: width * height }, (_, at) => colourAt(rgba, at * 4));
   const palette = coloursOf(pixels);
   const indexes = new Map(palette.map((colour, at) => [colour, at]));
@@ -26,14 +32,23 @@ export function palettePng({ width, height, rgba }: Picture): Buffer {
   head.writeUInt32BE(height, 4);
   head.set([8, 3, 0, 0, 0], 8);
   const colours = Buffer.from(palette.flatMap(channels));
-  const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+  const description = Buffer.concat([textHead, deflateSync(text, { level: 9 })]);
   return Buffer.concat([
     signature,
     chunk("IHDR", head),
+    chunk("iTXt", description),
     chunk("PLTE", colours),
     chunk("IDAT", deflateSync(rows, { level: 9, memLevel: 9 })),
     chunk("IEND", Buffer.alloc(0)),
   ]);
+}
+
+/** Returns the text that `palettePng` wrote into a picture; undefined if the picture has none. */
+export function textOfPng(png: Buffer): string | undefined {
+  const at = png.indexOf(Buffer.concat([Buffer.from("iTXt", "latin1"), textHead]));
+  if (at < 0) return undefined;
+  const data = png.subarray(at + 4, at + 4 + png.readUInt32BE(at - 4));
+  return inflateSync(data.subarray(textHead.length)).toString();
 }
 
 function colourAt(rgba: Uint8Array, at: number): number {
