@@ -5,12 +5,22 @@
 import assert from "node:assert/strict";
 import { chmodSync } from "node:fs";
 import { join } from "node:path";
+import { text as bodyOf } from "node:stream/consumers";
 import { test } from "node:test";
 import { readOidc } from "../../packages/svc-gate/src/gate/console/oidc/settings.ts";
-import { sendAsPage } from "../support/console.ts";
+import type { Desk } from "../support/approvals.ts";
+import { sendAsPage, type ConsoleAnswer } from "../support/console.ts";
 import { finish, startGate, temporaryFolder } from "../support/gate.ts";
 import { assertRefused, runOidcRules, signedIn, type OidcRule } from "../support/oidc-desk.ts";
-import { oidcFile, returnToGate, signInWith, visitProvider, type TestProvider } from "../support/oidc.ts";
+import {
+  oidcFile,
+  returnToGate,
+  signInWith,
+  visitProvider,
+  type Returned,
+  type TestProvider,
+} from "../support/oidc.ts";
+import { eventually } from "../support/patience.ts";
 
 const rules: readonly OidcRule[] = [
   {
@@ -109,16 +119,157 @@ const rules: readonly OidcRule[] = [
     defect: { within: "groupsMax", module: "console/oidc/provider", value: "100" },
   },
   {
-    rule: "one address begins at most 30 sign-ins at once",
+    rule: "strangers at the address of a person, such as that of a proxy, stop no sign-in",
     run: async (desk) => {
-      const begun = await Promise.all(Array.from({ length: 45 }, () => sendAsPage(desk, "/oidc", { body: {} })));
-      const refused = begun.filter(({ status }) => status === 503);
-      assert.ok(refused.length >= 5 && refused.length <= 15, `${refused.length} of 45`);
-      assertRefused(refused[0] ?? assert.fail(), /too many persons sign in/, "provider-unavailable");
+      const many = async (number: number, act: () => Promise<ConsoleAnswer>): Promise<readonly ConsoleAnswer[]> =>
+        Promise.all(Array.from({ length: number }, act));
+      const begun = await many(100, () => sendAsPage(desk, "/oidc", { body: {} }));
+      assert.deepEqual(
+        begun.filter(({ status }) => status !== 200),
+        [],
+      );
+      for (const { json } of begun) {
+        const { location, flow } = json as { readonly location: string; readonly flow: string };
+        const state = new URL(location).searchParams.get("state") ?? "";
+        for (const [given, answer] of [
+          [flow, `?code=wrong&state=${state}`],
+          [flow, "?code=wrong"],
+          ["forged", `?code=wrong&state=${state}`],
+        ] as const)
+          assertRefused(await returnToGate(desk, { flow: given, answer }), /./);
+      }
+      const strangers = many(100, () => sendAsPage(desk, "/oidc", { body: {} }));
+      await signedIn(desk);
+      await strangers;
     },
-    defect: { within: "OidcSignIn.#charge", first: "return true;" },
+    defect: {
+      within: "OidcSignIn.finish",
+      first: "if ((this.count = (this.count ?? 0) + 1) > 100) return bad(tooMany);",
+    },
+  },
+  {
+    rule: "a sign-in waits while the provider redeems 32 others",
+    run: async (desk, provider) => {
+      const returned = await Promise.all(Array.from({ length: 40 }, () => visitProvider(desk, "subject of anna")));
+      const held = holdTokens(provider);
+      const strangers = Promise.all(returned.map((each) => returnToGate(desk, each)));
+      let most = 0;
+      for (let ended = 0; ended < 8; ended += 1) {
+        await eventually("32 sign-ins at the provider", () => held.length >= 32 + ended);
+        most = Math.max(most, held.length - ended);
+        held[ended]?.refuse();
+      }
+      provider.intercept = undefined;
+      for (const { refuse } of held) refuse();
+      await strangers;
+      assert.equal(most, 32);
+    },
+    defect: { within: "redeemedMax", value: "1000" },
+  },
+  {
+    rule: "strangers of one network do not hold up the sign-in of a person from another",
+    run: async (desk, provider) => {
+      const own = await visitProvider(desk, "subject of bob");
+      assert.ok(await isSoonServed(desk, provider, own, "127.0.0.2"));
+    },
+    defect: { within: "OidcSignIn.#inTurn", find: "{ id: network, tenant: null }", put: '{ id: "", tenant: null }' },
+  },
+  {
+    rule: "a browser in which a person has signed in before goes before strangers who have its address",
+    run: async (desk, provider) => {
+      const { known } = (await signedIn(desk, "subject of bob")).signedIn.json;
+      const own = await visitProvider(desk, "subject of bob");
+      assert.ok(await isSoonServed(desk, provider, { ...own, known }));
+      const another = await visitProvider(desk, "subject of bob");
+      assert.ok(!(await isSoonServed(desk, provider, { ...another, known: own.flow })));
+    },
+    defect: {
+      within: "OidcSignIn.#inTurn",
+      find: "browser !== undefined && this.#now() < browser.until",
+      put: "false",
+    },
+  },
+  {
+    rule: "what a known browser has opens nothing",
+    run: async (desk) => {
+      const { known } = (await signedIn(desk)).signedIn.json;
+      const { flow, answer } = await visitProvider(desk, "subject of anna");
+      assertRefused(await returnToGate(desk, { flow: known, answer }), /began elsewhere/);
+      assert.equal((await returnToGate(desk, { flow, answer, known: "forged" })).status, 200);
+    },
+    defect: [
+      { within: "knownIn", first: "return base;" },
+      { within: "OidcSignIn.#take", find: "now >= until || this.#taken.has(state)", put: "false" },
+      { within: "OidcSignIn.#redeem", find: "read.value.settings.issuer !== flow.issuer", put: "false" },
+      {
+        within: "Provider.account",
+        find: "this.#client.authorizationCodeGrant($config, $at, $checks)",
+        put: "({ access_token: '', claims: () => ({ sub: 'subject of anna', iat: 0, groups: [] }) })",
+      },
+    ],
+  },
+  {
+    rule: "a provider that fails is asked once a second, however many persons try",
+    run: async (desk, provider) => {
+      let asked = 0;
+      provider.intercept = (_request, response) => {
+        asked += 1;
+        response.writeHead(500).end();
+        return true;
+      };
+      const begun: ConsoleAnswer[] = [];
+      const since = performance.now();
+      for (let n = 0; n < 50; n += 1) begun.push(await sendAsPage(desk, "/oidc", { body: {} }));
+      const seconds = (performance.now() - since) / 1000;
+      assert.ok(begun.every(({ json }) => json.code === "provider-unavailable"));
+      assert.ok(asked >= 1 && asked <= seconds + 1, `${asked} in ${seconds} s`);
+      provider.intercept = undefined;
+      const begins = async (): Promise<boolean> => (await sendAsPage(desk, "/oidc", { body: {} })).status === 200;
+      await eventually("a provider that answers again", begins);
+      await signedIn(desk);
+    },
+    defect: { within: "OidcSignIn.#provider", find: "this.#now() + sharedMs", put: "0" },
   },
 ];
+
+interface HeldToken {
+  readonly code: string | null;
+  readonly refuse: () => void;
+}
+
+/** Keeps every code that the gate redeems, until the test refuses it. */
+function holdTokens(provider: TestProvider): readonly HeldToken[] {
+  const held: HeldToken[] = [];
+  provider.intercept = (request, response) => {
+    if (request.url !== "/token") return false;
+    const refuse = (): void => {
+      if (!response.headersSent) response.writeHead(400).end('{"error":"invalid_grant"}');
+    };
+    void bodyOf(request).then((body) => held.push({ code: new URLSearchParams(body).get("code"), refuse }));
+    return true;
+  };
+  return held;
+}
+
+/** Asks whether a person goes before most of 72 strangers, who came earlier and wait for the provider. */
+async function isSoonServed(desk: Desk, provider: TestProvider, own: Returned, from?: string): Promise<boolean> {
+  const returned = await Promise.all(Array.from({ length: 72 }, () => visitProvider(desk, "subject of anna")));
+  const code = new URLSearchParams(own.answer).get("code");
+  const held = holdTokens(provider);
+  const strangers = Promise.all(returned.map((each) => returnToGate(desk, each)));
+  await eventually("32 sign-ins at the provider", () => held.length >= 32);
+  const person = sendAsPage(desk, "/session", { body: { oidc: own }, ...(from !== undefined && { from }) });
+  // Forty strangers came before, and each end of another lets one of those that wait go on.
+  for (let ended = 0; ended < 12; ended += 1) {
+    held[ended]?.refuse();
+    await eventually("the next in the line", () => held.length > 32 + ended);
+  }
+  const isServed = held.some((each) => each.code === code);
+  provider.intercept = undefined;
+  for (const { refuse } of held) refuse();
+  await Promise.all([strangers, person]);
+  return isServed;
+}
 
 /** Changes what the provider says about itself. */
 function discovering(change: (known: Readonly<Record<string, unknown>>) => object): TestProvider["intercept"] {

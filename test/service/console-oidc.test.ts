@@ -8,11 +8,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Seal } from "../../packages/svc-gate/src/gate/console/seal.ts";
 import { large, type Desk } from "../support/approvals.ts";
-import { cookieIn, sendAsPage } from "../support/console.ts";
+import { cookieIn, sendAsPage, type ConsoleAnswer } from "../support/console.ts";
 import { ask } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { assertRefused, runOidcRules, signedIn, type OidcRule } from "../support/oidc-desk.ts";
-import { oidcFile, otherKey, returnToGate, signInWith, visitProvider } from "../support/oidc.ts";
+import { eventually } from "../support/patience.ts";
+import { clientId, oidcFile, otherKey, returnToGate, signInWith, visitProvider } from "../support/oidc.ts";
 
 /** A gate that reads the ID token and checks nothing. */
 const uncheckedToken: Mutation = {
@@ -71,7 +72,7 @@ const rules: readonly OidcRule[] = [
         /no key is mapped to the subject "a \\"stranger\\"" of http:\/\/127\.0\.0\.1:\d+: an admin/,
       );
     },
-    defect: { within: "OidcSignIn.#keyOf", find: "person.subject === subject", put: "true" },
+    defect: { within: "OidcSignIn.#personOf", find: "person.subject === subject", put: "true" },
   },
   {
     rule: "a person who was added to the file signs in without a restart of the gate",
@@ -82,10 +83,99 @@ const rules: readonly OidcRule[] = [
       await signedIn(desk);
     },
     defect: {
-      within: "OidcSignIn.#settings",
+      within: "OidcSignIn.#readSettings",
       find: "await readOidc(this.#parts.file)",
       put: "await (this.once ??= readOidc(this.#parts.file))",
     },
+  },
+  {
+    rule: "a person who was removed from the file a moment ago is refused",
+    run: async (desk, provider) => {
+      const returned = await visitProvider(desk, "subject of anna");
+      await signedIn(desk, "subject of bob"); // The gate has just read the file.
+      oidcFile(desk.folder, provider, { persons: [] });
+      assertRefused(await returnToGate(desk, returned), /no key is mapped/);
+    },
+    defect: { within: "OidcSignIn.#redeem", find: "this.#readSettings()", put: "this.#settings()" },
+  },
+  {
+    rule: "a person whom one provider confirmed is not looked up in a file that names another one meanwhile",
+    run: async (desk, provider) => {
+      const during = async (change: object): Promise<ConsoleAnswer> => {
+        provider.forge = (claims) => {
+          oidcFile(desk.folder, provider, change);
+          return claims;
+        };
+        return signInWith(desk, "subject of anna");
+      };
+      assertRefused(await during({ issuer: "https://another.example" }), /began elsewhere/);
+      oidcFile(desk.folder, provider);
+      await eventually(
+        "the old file again",
+        async () => (await sendAsPage(desk, "/oidc", { body: {} })).status === 200,
+      );
+      assert.equal((await during({})).status, 200);
+    },
+    defect: { within: "OidcSignIn.#redeem", find: "now.value.by === read.value.by", put: "true" },
+  },
+  {
+    rule: "a flow whose answer was refused is not used up: the person loads the page again",
+    run: async (desk) => {
+      const { flow, answer } = await visitProvider(desk, "subject of anna");
+      const wrong = answer.replace(/code=[^&]*/, "code=wrong");
+      assertRefused(await returnToGate(desk, { flow, answer: wrong }), /\(invalid_grant\)/);
+      assert.equal((await returnToGate(desk, { flow, answer })).status, 200);
+    },
+    defect: { within: "OidcSignIn.finish", find: "this.#taken.delete(flow.state)", put: "0" },
+  },
+  {
+    rule: "an ID token of another client, or from the future, is refused, and the person reads why",
+    run: async (desk, provider) => {
+      const seconds = Math.floor(Date.now() / 1000);
+      const forged = async (claims: object): Promise<ConsoleAnswer> => {
+        provider.forge = (known) => ({ ...known, ...claims });
+        return signInWith(desk, "subject of anna");
+      };
+      for (const azp of ["another", "", null, ["the-gate"], 7])
+        assertRefused(await forged({ azp }), /made the ID token for another client \(azp\)/);
+      for (const iat of [seconds + 120, 9_999_999_999, 1e300])
+        assertRefused(await forged({ iat }), /from the future \(iat\): compare the provider's clock/);
+      for (const claims of [{ azp: clientId }, { azp: clientId, aud: [clientId, "another"] }, { iat: seconds + 20 }])
+        assert.equal((await forged(claims)).status, 200, JSON.stringify(claims));
+    },
+    defect: { within: "faultInToken", find: "azp !== clientId", put: "false" },
+  },
+  {
+    rule: "a clock of the provider that is far ahead is noticed",
+    run: async (desk, provider) => {
+      provider.forge = (known) => ({ ...known, iat: 9_999_999_999 });
+      assertRefused(await signInWith(desk, "subject of anna"), /from the future/);
+    },
+    defect: { within: "clockAheadMax", value: "Infinity" },
+  },
+  {
+    rule: "groups that are not texts are refused",
+    run: async (desk, provider) => {
+      for (const groups of [
+        [["finance"]],
+        [1, null, true],
+        ["finance", { name: "legal" }],
+        { finance: true },
+        7,
+        true,
+      ]) {
+        provider.forge = (known) => ({ ...known, groups });
+        assertRefused(await signInWith(desk, "subject of anna"), /"groups" is not a list of names of groups/);
+      }
+      for (const [groups, shown] of [
+        ["finance", ["finance", "oidc:finance"]],
+        [[], ["finance"]],
+      ]) {
+        provider.forge = (known) => ({ ...known, groups });
+        assert.deepEqual((await signInWith(desk, "subject of anna")).json.groups, shown);
+      }
+    },
+    defect: { within: "groupsIn", find: 'typeof each !== "string"', put: "false" },
   },
   {
     rule: "a group of the provider counts in a decision, and does not count after a sign-in without it",
@@ -192,7 +282,7 @@ const rules: readonly OidcRule[] = [
       assert.equal((await returnToGate(desk, returned)).status, 200);
       assertRefused(await returnToGate(desk, returned), /was used already/);
     },
-    defect: { within: "OidcSignIn.#spend", find: "this.#spent.has(state)", put: "false" },
+    defect: { within: "OidcSignIn.#take", find: "this.#taken.has(state)", put: "false" },
   },
   {
     rule: "a flow ends after ten minutes",
@@ -203,7 +293,7 @@ const rules: readonly OidcRule[] = [
         /ten minutes ago/,
       );
     },
-    defect: { within: "OidcSignIn.finish", find: "this.#now() >= flow.until", put: "false" },
+    defect: { within: "OidcSignIn.#take", find: "now >= until", put: "false" },
   },
   {
     rule: "a flow that the gate did not seal opens nothing",
@@ -233,8 +323,8 @@ const rules: readonly OidcRule[] = [
       },
       {
         within: "OidcSignIn.finish",
-        find: "this.#parts.seal.open(sealed, place.base)",
-        put: 'this.#parts.seal.open(sealed, "")',
+        find: "seal.open(returned.flow, place.base)",
+        put: 'seal.open(returned.flow, "")',
       },
     ],
   },
@@ -251,7 +341,7 @@ const rules: readonly OidcRule[] = [
       assert.match(cookieIn(answer) ?? "", /^svc-\d+-acme=/);
       assertRefused(await signInWith(desk, "subject of anna"), /no key is mapped/);
     },
-    defect: { within: "OidcSignIn.#keyOf", find: "person.tenant === tenant", put: "true" },
+    defect: { within: "OidcSignIn.#personOf", find: "person.tenant === tenant", put: "true" },
   },
   {
     rule: "a key that cannot decide calls gets no session this way, and no code of the terminal helps",
@@ -266,8 +356,8 @@ const rules: readonly OidcRule[] = [
       assertRefused(withCode, /"oidc" must be alone/, "invalid-request");
     },
     defect: [
-      { within: "OidcSignIn.#keyOf", find: "keys.voter(of, this.#now()) === undefined", put: "false" },
-      { within: "OidcSignIn.#keyOf", find: "keys.voter(of, this.#now()) && $digest", put: "$digest" },
+      { within: "OidcSignIn.#personOf", find: "keys.voter(of, this.#now()) === undefined", put: "false" },
+      { within: "OidcSignIn.#personOf", find: "keys.voter(of, this.#now()) && $digest", put: "$digest" },
     ],
   },
   {

@@ -20,6 +20,8 @@ export interface ConsoleRequest {
   readonly headers?: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** An object is sent as JSON. */
   readonly body?: object | string;
+  /** The address of this machine that sends it, such as 127.0.0.2. */
+  readonly from?: string;
 }
 
 /** A page that has signed in. Call it with a path below the console, such as `/api/approvals` or `/session`. */
@@ -96,7 +98,7 @@ export function sendAsPage(
 export function sendPlain(
   { address }: Reached,
   path: string,
-  { method, headers = {}, body }: ConsoleRequest = {},
+  { method, headers = {}, body, from }: ConsoleRequest = {},
 ): Promise<ConsoleAnswer> {
   const { hostname, port, pathname } = new URL(address);
   const text = typeof body === "object" ? JSON.stringify(body) : body;
@@ -104,6 +106,7 @@ export function sendPlain(
   const options = {
     host: hostname.replace(/^\[(.*)\]$/, "$1"),
     port,
+    ...(from !== undefined && { localAddress: from }),
     path: pathname.replace(/\/$/, "") + path, // a URL would resolve `..`
     method: method ?? (text === undefined ? "GET" : "POST"),
     headers: {

@@ -157,6 +157,8 @@ export interface Returned {
   readonly flow: string;
   /** The query of the page's address. */
   readonly answer: string;
+  /** What the browser got with an earlier session. */
+  readonly known?: string;
 }
 
 /** Begins a sign-in at the gate, and signs a subject in at the provider. */

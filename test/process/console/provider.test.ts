@@ -1,7 +1,7 @@
 /**
- * Goal: a person signs in with a provider of OpenID Connect by one button, and the browser keeps nothing of it. Method: a
- * real browser at a gate and a provider on this machine. Positive control: a page that leaves the provider's answer in
- * its address, and keeps the flow.
+ * Goal: a person signs in with a provider of OpenID Connect by one button. The browser keeps nothing of it but the text
+ * that lets it go before strangers the next time. Method: a real browser at a gate and a provider on this machine.
+ * Positive controls: a page that leaves the provider's answer in its address, keeps the flow, or does not send that text.
  */
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
@@ -35,6 +35,14 @@ async function signsIn(
   await page.getByText("with anna-laptop").waitFor();
   assert.equal(page.url(), `${desk.address}/console`);
   assert.equal(await page.evaluate("sessionStorage.length"), 0);
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByRole("button", { name: "Sign in with the test" }).waitFor();
+  await person.context.clearCookies(); // The provider asks again who it is.
+  const asked = page.waitForRequest((request) => request.postData()?.startsWith('{"oidc":') === true);
+  await visits(person, "subject of anna");
+  await page.getByText("with anna-laptop").waitFor();
+  const { known } = JSON.parse((await asked).postData() ?? "").oidc;
+  assert.match(String(known), /^[\w-]{50,}$/, "the text of a known browser");
 }
 
 suite("the console with a provider of OpenID Connect", () => {
@@ -48,5 +56,10 @@ suite("the console with a provider of OpenID Connect", () => {
     const find = "sessionStorage.removeItem(stored)";
     const stays = signsIn(t, (person) => plant(person, "provider", { within: "finishSignIn", find, put: "0" }));
     await assert.rejects(stays, /1 !== 0/);
+  });
+  control("positive control: a page that does not say that its browser is known is noticed", async (t) => {
+    const find = "localStorage.getItem(storedKnown)";
+    const silent = signsIn(t, (person) => plant(person, "provider", { within: "finishSignIn", find, put: "null" }));
+    await assert.rejects(silent, /the text of a known browser/);
   });
 });

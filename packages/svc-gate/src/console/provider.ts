@@ -8,10 +8,15 @@ const callback = "/oidc/callback";
 /** The sealed beginning of a sign-in. No other port of this host can read it, as it could read a cookie. */
 const stored = `svc-gate ${base} sign-in`;
 
+/** Lets this browser go before strangers when a person signs in again. */
+const storedKnown = `svc-gate ${base} known`;
+
 /** An open session. */
 export interface Opened extends Session {
   /** The page's own secret. */
   readonly session: string;
+  /** For the next sign-in with the provider. */
+  readonly known?: string;
 }
 
 /**
@@ -34,7 +39,11 @@ export async function finishSignIn(): Promise<Answer<Opened> | undefined> {
   const flow = sessionStorage.getItem(stored) ?? "";
   sessionStorage.removeItem(stored);
   go("/", { replace: true }); // The browser's history does not keep the answer.
-  const opened = await askConsole<Opened>("/session", { body: JSON.stringify({ oidc: { flow, answer } }) });
-  if (opened.ok) keepPageSecret(opened.value.session);
+  const known = localStorage.getItem(storedKnown) ?? undefined;
+  const opened = await askConsole<Opened>("/session", { body: JSON.stringify({ oidc: { flow, answer, known } }) });
+  if (opened.ok) {
+    keepPageSecret(opened.value.session);
+    localStorage.setItem(storedKnown, opened.value.known ?? "");
+  }
   return opened;
 }

@@ -8,6 +8,10 @@ export interface LineOptions {
   readonly ofTenantMax: number;
   /** Of all tenants. */
   readonly max?: number;
+  /** How many requests of one key may wait. */
+  readonly waitingOfKeyMax?: number;
+  /** Makes the refusal of a request from the numbers of those that wait: of its key, and all. */
+  readonly refusal?: (ofKey: number, all: number) => Refusal;
 }
 
 /** A place in a line, or the claim to one. */
@@ -56,12 +60,10 @@ export class Line {
    */
   async enter(holder: Holder, signal: AbortSignal): Promise<Result<Ticket, Refusal>> {
     const waiting = this.#waiting;
+    const { waitingOfKeyMax = limits.readsWaitingOfKeyMax, refusal: full = tooManyReads } = this.#options;
     const ofKey = waiting.of(holder);
     const isFull = waiting.size >= limits.readsWaitingMax && ofKey >= limits.readsWaitingMax / (waiting.holders + 1);
-    if (ofKey >= limits.readsWaitingOfKeyMax || isFull)
-      return bad(
-        refuse("too-many-waiting", `${ofKey} reads of this key and ${waiting.size} in all wait: ask again soon`),
-      );
+    if (ofKey >= waitingOfKeyMax || isFull) return bad(full(ofKey, waiting.size));
     if (this.#isClosed && !this.#hasPlace(holder)) return bad(stopping);
     const ticket = { holder, number: (this.#tickets += 1) };
     const refusal = await this.#wait(this.#waiting, ticket, signal);
@@ -106,11 +108,12 @@ export class Line {
     const { tenant, id } = ticket.holder;
     this.#placed.add(ticket, ticket.holder);
     this.#places += 1;
-    for (const served of [[tenant], [tenant, id]]) this.#served.set(JSON.stringify(served), this.#places);
+    if (this.#served.size > servedMax) this.#served.clear();
+    for (const name of [nameOf(tenant), nameOf(tenant, id)]) this.#served.set(name, this.#places);
   }
 
-  #servedAt(...of: readonly (string | null)[]): number {
-    return this.#served.get(JSON.stringify(of)) ?? 0;
+  #servedAt(...of: Parameters<typeof nameOf>): number {
+    return this.#served.get(nameOf(...of)) ?? 0;
   }
 
   /** Gives a place back. A ticket without one changes nothing. */
@@ -142,24 +145,41 @@ export class Line {
   }
 
   #next(): Waiting | undefined {
-    const candidates = this.#candidates.filter(({ ticket }) => this.#hasPlace(ticket.holder));
-    return candidates.reduce<Waiting | undefined>(
-      (first, each) => (first === undefined || this.#isBefore(each.ticket, first.ticket) ? each : first),
-      undefined,
-    );
-  }
-
-  #isBefore(a: Ticket, b: Ticket): boolean {
-    const [ofA, ofB] = [this.#rank(a), this.#rank(b)];
-    const at = ofA.findIndex((value, index) => value !== ofB[index]);
-    return at !== -1 && (ofA[at] as number) < (ofB[at] as number);
-  }
-
-  /** The places of its tenant, and when that last got one; the same of its key; its number. */
-  #rank({ holder, number }: Ticket): readonly number[] {
-    const { tenant, id } = holder;
     const placed = this.#placed;
-    const ofTenant = [placed.ofTenant(tenant), this.#servedAt(tenant)];
-    return [...ofTenant, placed.of(holder), this.#servedAt(tenant, id), number];
+    const { ofKeyMax, ofTenantMax, max = Infinity } = this.#options;
+    if (placed.size >= max) return undefined;
+    const first: { waiting?: Waiting; rank: readonly number[] } = { rank: [] };
+    for (const [tenant, waiting] of Map.groupBy(this.#candidates, ({ ticket }) => ticket.holder.tenant)) {
+      const ofTenant = placed.ofTenant(tenant);
+      if (ofTenant >= ofTenantMax) continue;
+      const servedTenant = this.#servedAt(tenant);
+      for (const each of waiting) {
+        const { holder, number } = each.ticket;
+        const ofKey = placed.of(holder);
+        const rank = [ofTenant, servedTenant, ofKey, this.#servedAt(tenant, holder.id), number];
+        if (ofKey < ofKeyMax && (first.waiting === undefined || isBefore(rank, first.rank)))
+          Object.assign(first, { waiting: each, rank });
+      }
+    }
+    return first.waiting;
   }
+}
+
+/** Past so many names, the line forgets who was served when: then some may wait a little longer once. */
+const servedMax = 10_000;
+
+/** A tenant, or one of its keys. An id of a tenant has no line break. */
+function nameOf(tenant: string | null, id?: string): string {
+  const of = tenant === null ? "root" : `tenant ${tenant}`;
+  return id === undefined ? of : `${of}\n${id}`;
+}
+
+/** Those with the smaller numbers go first: the places of a tenant, when it last got one, the same of a key, the number. */
+function isBefore(rank: readonly number[], other: readonly number[]): boolean {
+  const at = rank.findIndex((value, index) => value !== other[index]);
+  return at !== -1 && (rank[at] ?? 0) < (other[at] ?? 0);
+}
+
+function tooManyReads(ofKey: number, all: number): Refusal {
+  return refuse("too-many-waiting", `${ofKey} reads of this key and ${all} in all wait: ask again soon`);
 }

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from "fastify";
-import { bad, good, limits, refuse, type JsonObject, type Refusal, type Result } from "../../wire/mod.ts";
+import { bad, good, limits, refuse, type Json, type JsonObject, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Service } from "../service/service.ts";
 import type { Key } from "../keys/keys.ts";
 import { tenantId } from "../settings/tenants-file.ts";
@@ -9,6 +9,7 @@ import { pageHeaders, pageText } from "../console/page.ts";
 import { sessionIdleMs, sessionMs, type Session } from "../console/sessions.ts";
 import { readMembers, sendJson } from "../request/body.ts";
 import { noSuchTenant } from "../service/tenants.ts";
+import { untilGone } from "./connection.ts";
 import { exchangeOf, type Exchange } from "./exchange.ts";
 import { refuseWith } from "./refusing.ts";
 
@@ -87,25 +88,30 @@ async function sendAsset(request: FastifyRequest, reply: FastifyReply): Promise<
 async function signIn(request: FastifyRequest, reply: FastifyReply, door: ConsoleDoor): Promise<FastifyReply> {
   const body = readMembers(request.body, ["key", "code", "oidc"]);
   if (!body.ok) return refuseWith(reply, body.problem);
-  const signed = await signInWith(body.value, request, door);
+  const signed = await signInWith(body.value, request, untilGone(reply.raw).signal, door);
   if (!signed.ok) return refuseWith(reply, signed.problem);
-  const { cookie, key: opened, pageSecret, session } = signed.value;
+  const { cookie, key: opened, known, pageSecret, session } = signed.value;
   reply.header("set-cookie", cookie);
-  return sendJson(reply, JSON.stringify({ session: pageSecret, ...sessionJson(opened, session) }));
+  return sendJson(reply, JSON.stringify({ session: pageSecret, known, ...sessionJson(opened, session) }));
 }
 
 async function signInWith(
   members: JsonObject,
   request: FastifyRequest,
+  signal: AbortSignal,
   door: ConsoleDoor,
 ): Promise<Result<SignedIn, Refusal>> {
   const tenant = tenantIn(request);
   const oidc = members.get("oidc");
   if (oidc !== undefined) {
-    const [flow, answer] = oidc instanceof Map ? [oidc.get("flow"), oidc.get("answer")] : [];
-    if (members.size === 1 && typeof flow === "string" && typeof answer === "string")
-      return door.finishOidc(request.raw, { tenant, flow, answer });
-    return bad(refuse("invalid-request", '"oidc" must be alone, with the strings "flow" and "answer"'));
+    const [flow, answer, known] = ["flow", "answer", "known"].map((name) =>
+      oidc instanceof Map ? (oidc.get(name) as Json | undefined) : undefined,
+    );
+    const isText = typeof flow === "string" && typeof answer === "string";
+    if (members.size === 1 && isText && (known === undefined || typeof known === "string"))
+      return door.finishOidc(request.raw, { tenant, flow, answer, known, signal });
+    const wanted = 'the strings "flow" and "answer", and "known" if the browser has it';
+    return bad(refuse("invalid-request", `"oidc" must be alone, with ${wanted}`));
   }
   const [key, code = ""] = ["key", "code"].map((name) => members.get(name));
   if (typeof key === "string" && typeof code === "string") return door.signIn(request.raw, { tenant, key, code });

@@ -6,7 +6,7 @@ import { Rates } from "../keys/rate.ts";
 import { refusalForKind } from "./key-refusals.ts";
 import { networkOf } from "./keyless.ts";
 import type { FirstCode } from "../console/first-code.ts";
-import type { BegunSignIn, ConsolePlace, OidcSignIn } from "../console/oidc/sign-in.ts";
+import type { BegunSignIn, ConsolePlace, OidcSignIn, ReturnedSignIn } from "../console/oidc/sign-in.ts";
 import type { OwnNames } from "../console/own-names.ts";
 import { sessionMs, type Session, type Sessions } from "../console/sessions.ts";
 
@@ -35,6 +35,8 @@ export interface SignedIn {
   readonly session: Session;
   readonly pageSecret: string;
   readonly cookie: string;
+  /** For the browser's next sign-in with the provider, after one with it. */
+  readonly known?: string;
 }
 
 /** Decides which requests of browsers have a session. It keeps none: each replica reads the same sealed cookie. */
@@ -119,16 +121,17 @@ export class ConsoleDoor {
   /** Opens a session for the key of a person who comes back from the provider. Only a key that decides calls has one. */
   async finishOidc(
     request: IncomingMessage,
-    { tenant, flow, answer }: { readonly tenant: string | null; readonly flow: string; readonly answer: string },
+    { tenant, ...returned }: ReturnedSignIn & { readonly tenant: string | null },
   ): Promise<Result<SignedIn, Refusal>> {
     const { keys, oidc } = this.#parts;
-    const digest = (await oidc?.finish(this.#placeOf(request, tenant), flow, answer)) ?? bad(noProvider);
-    if (!digest.ok) return digest;
-    const key = keys.findDigest(digest.value);
+    const confirmed = (await oidc?.finish(this.#placeOf(request, tenant), returned)) ?? bad(noProvider);
+    if (!confirmed.ok) return confirmed;
+    const { digest, known } = confirmed.value;
+    const key = keys.findDigest(digest);
     if (key === undefined) return bad(wrongKey);
     const refusal = this.#charge(key);
     if (refusal !== undefined) return bad(refusal);
-    return good(await this.#open(request, tenant, { key, digest: digest.value }));
+    return good({ ...(await this.#open(request, tenant, { key, digest })), known });
   }
 
   #charge(key: Key): Refusal | undefined {

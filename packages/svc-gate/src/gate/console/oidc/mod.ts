@@ -5,5 +5,5 @@
  *
  * Does not: give scopes. The provider states only groups of the key's person.
  *
- * Package: console. May import: console, keys, settings.
+ * Package: console. May import: admission, console, keys, settings.
  */

@@ -1,4 +1,4 @@
-import type { ClientAuth, Configuration } from "openid-client";
+import type { ClientAuth, Configuration, IDToken } from "openid-client";
 import { bad, good, quote, refuse, type Refusal, type Result } from "../../../wire/mod.ts";
 import { askProvider, askSeconds } from "./ask.ts";
 import { isGroupName, isSafe, type OidcSettings } from "./settings.ts";
@@ -24,6 +24,9 @@ type Client = typeof import("openid-client");
 
 /** A key has at most as many other groups. */
 const groupsMax = 16;
+
+/** How far the provider's clock may be ahead of this one, in seconds. */
+const clockAheadMax = 60;
 
 /** A provider of OpenID Connect: the code flow with PKCE. */
 export class Provider {
@@ -73,7 +76,7 @@ export class Provider {
   }
 
   /**
-   * Redeems the code of an answer, and checks the ID token: its signature, issuer, audience, nonce and times.
+   * Redeems the code of an answer, and checks the ID token: its signature, issuer, audience, client, nonce and times.
    *
    * @param answer the query with which the browser came back
    */
@@ -88,6 +91,8 @@ export class Provider {
       });
       const claims = tokens.claims();
       if (claims === undefined) return bad(refuse("sign-in-refused", "the provider's answer has no ID token"));
+      const fault = faultInToken(claims, this.#settings);
+      if (fault !== undefined) return bad(refuse("sign-in-refused", fault));
       const { groupsClaim } = this.#settings;
       const asks = claims[groupsClaim] === undefined && this.#config.serverMetadata().userinfo_endpoint !== undefined;
       const stated = asks
@@ -109,12 +114,22 @@ function authenticationOf(client: Client, { clientSecret }: OidcSettings): Clien
   };
 }
 
+/** What `openid-client` leaves to its caller (OpenID Connect Core, section 3.1.3.7, steps 5 and 10). */
+function faultInToken({ azp, iat }: IDToken, { clientId }: OidcSettings): string | undefined {
+  if (azp !== undefined && azp !== clientId)
+    return "the provider made the ID token for another client (azp): sign in again";
+  if (iat <= Date.now() / 1000 + clockAheadMax) return undefined;
+  return "the ID token is from the future (iat): compare the provider's clock with the gate's";
+}
+
 function groupsIn(stated: unknown, { groups, groupsClaim }: OidcSettings): Result<readonly string[], Refusal> {
   const list = typeof stated === "string" ? [stated] : (stated ?? []);
-  if (!Array.isArray(list))
-    return bad(refuse("sign-in-refused", `the provider's claim ${quote(groupsClaim)} is not a list of groups`));
-  const names = list.flatMap((each) => {
-    const name = groups === undefined ? String(each) : groups.get(String(each));
+  if (!Array.isArray(list) || list.some((each) => typeof each !== "string"))
+    return bad(
+      refuse("sign-in-refused", `the provider's claim ${quote(groupsClaim)} is not a list of names of groups`),
+    );
+  const names = (list as readonly string[]).flatMap((each) => {
+    const name = groups === undefined ? each : groups.get(each);
     return name !== undefined && isGroupName(name) ? [name] : [];
   });
   const found = [...new Set(names)];

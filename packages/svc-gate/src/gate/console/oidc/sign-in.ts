@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { bad, good, quote, refuse, type Refusal, type Result } from "../../../wire/mod.ts";
-import { Rates } from "../../keys/rate.ts";
+import { bad, good, limits, quote, refuse, type Refusal, type Result } from "../../../wire/mod.ts";
+import { Line } from "../../admission/line.ts";
 import type { KeyRing } from "../../keys/keys.ts";
 import type { Seal } from "../seal.ts";
 import { Provider, type Account, type Flow } from "./provider.ts";
@@ -25,7 +25,7 @@ export interface ConsolePlace {
   readonly base: string;
   /** Null is the root. */
   readonly tenant: string | null;
-  /** The network of the browser, for the rate. */
+  /** The network of the browser: each has its turn. */
   readonly network: string;
 }
 
@@ -34,6 +34,26 @@ export interface BegunSignIn {
   /** The provider's page. */
   readonly location: string;
   readonly flow: string;
+}
+
+/** What a page posts when the browser came back from the provider. */
+export interface ReturnedSignIn {
+  /** The flow that `begin` gave to the page. */
+  readonly flow: string;
+  /** The query with which the browser came back, such as `?code=...&state=...`. */
+  readonly answer: string;
+  /** What the browser got with its last session, if it had one. */
+  readonly known: string | undefined;
+  /** Aborts if nobody waits for the session any more. */
+  readonly signal: AbortSignal;
+}
+
+/** A person whom the provider has confirmed. */
+export interface ConfirmedPerson {
+  /** SHA-256 in hex of the person's key. */
+  readonly digest: string;
+  /** Lets this browser go before strangers at the next sign-in, and opens nothing. */
+  readonly known: string;
 }
 
 interface SealedFlow extends Flow {
@@ -47,15 +67,38 @@ interface Discovered {
   /** The settings that it is for. */
   readonly by: string;
   /** Milliseconds since the epoch. */
-  readonly until: number;
+  until: number;
   readonly provider: Promise<Result<Provider, Refusal>>;
+}
+
+/** The file of SVC_OIDC, as it was read. */
+interface ReadSettings {
+  readonly settings: OidcSettings;
+  /** All but the persons, as a text to compare. */
+  readonly by: string;
+}
+
+interface SharedRead {
+  /** Milliseconds since the epoch. */
+  readonly until: number;
+  readonly settings: Promise<Result<ReadSettings, Refusal>>;
+}
+
+/** A browser in which a person has signed in. */
+interface KnownBrowser {
+  /** The name of the person's key. */
+  readonly key: string;
+  /** Milliseconds since the epoch. */
+  readonly until: number;
 }
 
 const flowMs = 600_000;
 const discoveryMs = 3_600_000;
-const rate = { perSecond: 2, burst: 30 };
-/** Flows that were used, and could be used again until their time is over. */
-const spentMax = 10_000;
+/** One read of the file, or one failure of the provider, answers everybody for so long. */
+const sharedMs = 1000;
+/** Sign-ins whose code the provider redeems at once. */
+const redeemedMax = 32;
+const knownMs = 90 * 86_400_000;
 
 /**
  * Signs persons in with a provider of OpenID Connect. A person gets the session of the key that the file maps them to.
@@ -63,13 +106,25 @@ const spentMax = 10_000;
  * A cookie would go to every port of a host. So the flow is not in a cookie but in the storage of the page's origin, and
  * the page itself sends the provider's answer. Another server on this host gets neither, and a link with the answer of
  * somebody else opens nothing.
+ *
+ * Strangers can do all of it except sign in at the provider, and behind a proxy they have the address of persons. So a
+ * beginning is cheap, a failed sign-in leaves nothing, and those that ask the provider wait in a line. Browsers in which
+ * a person has signed in before and all others take turns there, and so do persons, and networks.
  */
 export class OidcSignIn {
   readonly #parts: OidcParts;
   readonly #now: () => number;
-  readonly #rates = new Rates({ fallback: () => rate });
-  readonly #spent = new Map<string, number>();
+  readonly #line = new Line({
+    ofKeyMax: redeemedMax,
+    ofTenantMax: redeemedMax,
+    max: redeemedMax,
+    waitingOfKeyMax: limits.readsWaitingMax,
+    refusal: () => tooMany,
+  });
+  /** The states of flows that are being redeemed or have opened a session, with the time until which they are kept. */
+  readonly #taken = new Map<string, number>();
   #discovered: Discovered | undefined;
+  #read: SharedRead | undefined;
 
   constructor(parts: OidcParts) {
     this.#parts = parts;
@@ -78,22 +133,21 @@ export class OidcSignIn {
 
   /** The name on the page's button; undefined if the file cannot be used now. */
   async name(): Promise<string | undefined> {
-    const settings = await this.#settings();
-    return settings.ok ? settings.value.name : undefined;
+    const read = await this.#settings();
+    return read.ok ? read.value.settings.name : undefined;
   }
 
   async begin(place: ConsolePlace): Promise<Result<BegunSignIn, Refusal>> {
-    if (!this.#charge(place)) return bad(tooMany);
-    const settings = await this.#settings();
-    if (!settings.ok) return settings;
-    const provider = await this.#provider(settings.value);
+    const read = await this.#settings();
+    if (!read.ok) return read;
+    const provider = await this.#provider(read.value);
     if (!provider.ok) return provider;
     const flow: SealedFlow = {
       state: random(),
       nonce: random(),
       verifier: random(),
       redirect: `${place.origin}${place.base}/oidc/callback`,
-      issuer: settings.value.issuer,
+      issuer: read.value.settings.issuer,
       until: this.#now() + flowMs,
     };
     const location = await provider.value.address(flow);
@@ -101,47 +155,66 @@ export class OidcSignIn {
     return good({ location: location.value.href, flow: await this.#parts.seal.close(flow, place.base) });
   }
 
-  /**
-   * Redeems the provider's answer.
-   *
-   * @param sealed the flow that `begin` gave to the page
-   * @param answer the query with which the browser came back, such as `?code=...&state=...`
-   * @returns SHA-256 in hex of the person's key
-   */
-  async finish(place: ConsolePlace, sealed: string, answer: string): Promise<Result<string, Refusal>> {
-    const flow = (await this.#parts.seal.open(sealed, place.base)) as SealedFlow | undefined;
-    if (flow === undefined || this.#now() >= flow.until) return bad(noFlow);
-    if (!this.#charge(place)) return bad(tooMany);
-    const settings = await this.#settings();
-    if (!settings.ok) return settings;
-    if (settings.value.issuer !== flow.issuer || !this.#spend(flow)) return bad(noFlow);
-    const provider = await this.#provider(settings.value);
-    if (!provider.ok) return provider;
-    const account = await provider.value.account(flow, new URLSearchParams(answer));
-    return account.ok ? this.#keyOf(account.value, settings.value, place) : account;
+  /** Redeems the provider's answer. */
+  async finish(place: ConsolePlace, returned: ReturnedSignIn): Promise<Result<ConfirmedPerson, Refusal>> {
+    const { seal } = this.#parts;
+    const flow = (await seal.open(returned.flow, place.base)) as SealedFlow | undefined;
+    if (flow === undefined || !this.#take(flow)) return bad(noFlow);
+    const person = await this.#inTurn(place, returned, () => this.#redeem(place, flow, returned.answer));
+    if (!person.ok) this.#taken.delete(flow.state);
+    return person;
   }
 
-  #charge({ network }: ConsolePlace): boolean {
-    return this.#rates.charge({ id: network, tenant: null, rate })?.ok === true;
-  }
-
-  /** A provider redeems a code once. In case one does not, this process takes no flow twice. */
-  #spend({ state, until }: SealedFlow): boolean {
+  /** A provider redeems a code once. In case one does not, this process opens one session with a flow. */
+  #take({ state, until }: SealedFlow): boolean {
     const now = this.#now();
-    for (const [each, end] of this.#spent) if (end <= now) this.#spent.delete(each);
-    if (this.#spent.has(state) || this.#spent.size >= spentMax) return false;
-    this.#spent.set(state, until);
+    for (const [each, end] of this.#taken) {
+      if (end > now) break;
+      this.#taken.delete(each);
+    }
+    if (now >= until || this.#taken.has(state)) return false;
+    this.#taken.set(state, now + flowMs);
     return true;
   }
 
-  async #keyOf(
+  async #inTurn<Value>(
+    { network, base }: ConsolePlace,
+    { known = "", signal }: ReturnedSignIn,
+    work: () => Promise<Result<Value, Refusal>>,
+  ): Promise<Result<Value, Refusal>> {
+    const browser = (await this.#parts.seal.open(known, knownIn(base))) as KnownBrowser | undefined;
+    const isKnown = browser !== undefined && this.#now() < browser.until;
+    const holder = isKnown ? { id: `${base} ${browser.key}`, tenant: "known" } : { id: network, tenant: null };
+    const ticket = await this.#line.enter(holder, signal);
+    if (!ticket.ok) return ticket;
+    try {
+      return signal.aborted ? bad(noFlow) : await work();
+    } finally {
+      this.#line.leave(ticket.value);
+    }
+  }
+
+  async #redeem(place: ConsolePlace, flow: SealedFlow, answer: string): Promise<Result<ConfirmedPerson, Refusal>> {
+    const read = await this.#settings();
+    if (!read.ok) return read;
+    if (read.value.settings.issuer !== flow.issuer) return bad(noFlow);
+    const provider = await this.#provider(read.value);
+    if (!provider.ok) return provider;
+    const account = await provider.value.account(flow, new URLSearchParams(answer));
+    if (!account.ok) return account;
+    const now = await this.#readSettings(); // An administrator may have just removed the person, or changed the provider.
+    if (!now.ok) return now;
+    return now.value.by === read.value.by ? this.#personOf(account.value, now.value.settings, place) : bad(noFlow);
+  }
+
+  async #personOf(
     { subject, groups }: Account,
     { issuer, persons }: OidcSettings,
-    { tenant }: ConsolePlace,
-  ): Promise<Result<string, Refusal>> {
+    { tenant, base }: ConsolePlace,
+  ): Promise<Result<ConfirmedPerson, Refusal>> {
     const mapped = persons.find((person) => person.subject === subject && person.tenant === tenant);
     if (mapped === undefined) return bad(notMapped(subject, issuer));
-    const { keys } = this.#parts;
+    const { keys, seal } = this.#parts;
     const of = { name: mapped.key, tenant };
     await keys.catchUp(); // Another gate may have just revoked the key.
     if (keys.voter(of, this.#now()) === undefined) return bad(noApprover(mapped.key));
@@ -149,30 +222,46 @@ export class OidcSignIn {
     if (!stated.ok) return stated;
     // Recording took time, and the key may have been revoked meanwhile.
     const digest = keys.voter(of, this.#now()) && keys.standing(of)?.record.digest;
-    return typeof digest === "string" ? good(digest) : bad(noApprover(mapped.key));
+    if (typeof digest !== "string") return bad(noApprover(mapped.key));
+    const browser: KnownBrowser = { key: mapped.key, until: this.#now() + knownMs };
+    return good({ digest, known: await seal.close(browser, knownIn(base)) });
   }
 
-  async #settings(): Promise<Result<OidcSettings, Refusal>> {
+  #settings(): Promise<Result<ReadSettings, Refusal>> {
+    const now = this.#now();
+    if (this.#read === undefined || now >= this.#read.until)
+      this.#read = { until: now + sharedMs, settings: this.#readSettings() };
+    return this.#read.settings;
+  }
+
+  async #readSettings(): Promise<Result<ReadSettings, Refusal>> {
     const settings = await readOidc(this.#parts.file);
-    if (settings.ok) return settings;
+    if (settings.ok) {
+      const { persons: _persons, ...others } = settings.value;
+      return good({ settings: settings.value, by: JSON.stringify({ ...others, groups: [...(others.groups ?? [])] }) });
+    }
     this.#parts.warn(settings.problem);
     return bad(unreadable);
   }
 
-  /** The provider's description is kept for an hour, unless reading it failed. */
-  async #provider({ persons, ...settings }: OidcSettings): Promise<Result<Provider, Refusal>> {
-    const by = JSON.stringify({ ...settings, groups: [...(settings.groups ?? [])] });
+  /** The provider's description is kept for an hour. */
+  async #provider({ settings, by }: ReadSettings): Promise<Result<Provider, Refusal>> {
     const now = this.#now();
-    const known = this.#discovered;
+    const found = this.#discovered;
     const discovered =
-      known?.by === by && now < known.until
-        ? known
-        : { by, until: now + discoveryMs, provider: Provider.discover({ persons, ...settings }) };
+      found?.by === by && now < found.until
+        ? found
+        : { by, until: now + discoveryMs, provider: Provider.discover(settings) };
     this.#discovered = discovered;
     const provider = await discovered.provider;
-    if (!provider.ok && this.#discovered === discovered) this.#discovered = undefined;
+    if (!provider.ok) discovered.until = Math.min(discovered.until, this.#now() + sharedMs);
     return provider;
   }
+}
+
+/** A flow is sealed for another scope, so neither can be given as the other. */
+function knownIn(base: string): string {
+  return `${base} known`;
 }
 
 function random(): string {
