@@ -10,9 +10,9 @@
 #
 # Your own contracts: mount them, and name the mandate with -e SVC_MANDATE=/contracts/mandate.yaml.
 
-ARG NODE=26.10.0
+ARG NODE=26.10.0-slim
 
-FROM node:${NODE}-slim AS modules
+FROM node:${NODE} AS modules
 WORKDIR /app
 COPY package.json package-lock.json ./
 COPY packages/svc-gate/package.json packages/svc-gate/
@@ -21,7 +21,7 @@ COPY packages/agent/package.json packages/agent/
 # The optional packages are runtimes for machines with an older Node: the image has the right one.
 RUN npm ci --workspace=packages/svc-gate --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
 
-FROM node:${NODE}-slim
+FROM node:${NODE}
 LABEL org.opencontainers.image.title="svc-gate" \
       org.opencontainers.image.description="The action gate: may this AI agent's tool call run?" \
       org.opencontainers.image.version="1.0.0" \

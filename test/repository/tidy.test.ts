@@ -170,7 +170,7 @@ function wrongArrow(path: string, specifier: string): string[] {
 
 /** The files by which other modules may enter a module, beside `mod.ts`. */
 const otherDoors: Readonly<Record<string, readonly string[]>> = {
-  contract: ["ir.ts"],
+  contract: ["ir.ts", "functions/net/mod.ts"],
   ledger: ["errors.ts", "entry/mod.ts", "tree/mod.ts", "signing/mod.ts", "export/mod.ts"],
   gate: ["errors.ts", "version.ts", "policy/mod.ts", "start/mod.ts"],
   cli: ["contract-files.ts"],

@@ -13,6 +13,7 @@ import pino from "pino";
 import { Webhook } from "standardwebhooks";
 import { listCommand, replayCommand } from "../../packages/svc-gate/src/cli/notify.ts";
 import { readEndpoints, type Endpoint } from "../../packages/svc-gate/src/gate/notify/endpoints.ts";
+import { resolveHost } from "../../packages/svc-gate/src/gate/notify/address.ts";
 import { messageOf, signedHeaders } from "../../packages/svc-gate/src/gate/notify/message.ts";
 import { post } from "../../packages/svc-gate/src/gate/notify/send.ts";
 import { Sender } from "../../packages/svc-gate/src/gate/notify/sender.ts";
@@ -239,6 +240,34 @@ suite("a server is called only where the file says", () => {
     assert.deepEqual(await sent(t, { url: named }, once127), { ok: true, value: undefined });
     assert.equal(times, 1);
     assert.match(receiver.received[0]?.headers["host"] ?? "", /^hooks\.example:/);
+  });
+
+  test("addresses inside a cloud are refused, although they look public, and their neighbours are not", async () => {
+    const isTaken = async (address: string): Promise<boolean> =>
+      (await resolveHost(new URL(`https://${address.includes(":") ? `[${address}]` : address}/`), false)).ok;
+    const inside = ["168.63.129.16", "161.26.0.10", "161.26.255.255", "166.8.0.1", "166.11.255.255"];
+    inside.push("34.118.226.7", "34.126.0.1", "199.36.153.4", "199.36.153.11", "2001:4860:8040::1");
+    inside.push("2600:2d00:0:4::1", "2600:2d00:2:1000::1", "2600:2d00:2:2000::1", "2600:2d00:0:3::1");
+    const special = [
+      "192.31.196.1",
+      "192.52.193.1",
+      "192.175.48.1",
+      "2620:4f:8000::1",
+      "100.100.100.200",
+      "192.0.0.192",
+    ];
+    for (const address of [...inside, ...special, "fd00:ec2::254"]) assert.ok(!(await isTaken(address)), address);
+    const beside = ["168.63.129.15", "168.63.129.17", "161.25.255.255", "161.27.0.0", "166.7.255.255", "166.12.0.0"];
+    beside.push(
+      "34.118.223.255",
+      "34.118.240.0",
+      "34.126.64.0",
+      "199.36.153.3",
+      "199.36.153.12",
+      "2001:4860:4860::8888",
+    );
+    beside.push("2600:2d00:0:5::1", "2600:2d00:0:1::1", "2600:2d00:2:3000::1");
+    for (const address of [...beside, "93.184.216.34", "2606:4700::1111"]) assert.ok(await isTaken(address), address);
   });
 
   test("a redirect is not followed, a slow server is left, and a large answer is not read", async (t) => {

@@ -19,7 +19,8 @@ export const addressFunctions: readonly ContractFunction[] = [
     result: recordOf({ version: size, text: string, public: boolean }),
     doc:
       "An IP address: `version` (4 or 6), `text` (its shortest spelling), `public` (routed on the internet: not private, " +
-      "local, shared or reserved). Short, octal and hexadecimal IPv4, zones, and IPv6 that contains an IPv4 address are errors.",
+      "local, shared, reserved or inside a cloud). Short, octal and hexadecimal IPv4, zones, and IPv6 that contains an " +
+      "IPv4 address are errors.",
     examples: [
       ['ip("10.1.2.3").public', "false"],
       ['ip("2606:4700:0:0::1111").text', '"2606:4700::1111"'],
@@ -72,10 +73,40 @@ export function spellIpv6(address: IPv6): string {
   return address.toRFC5952String();
 }
 
+/** Networks in public space that only machines inside a cloud reach, as the clouds' own pages name them. */
+const insideClouds: readonly string[] = [
+  "168.63.129.16/32", // Azure: the host's agent
+  "161.26.0.0/16", // IBM Cloud: infrastructure
+  "166.8.0.0/14", // IBM Cloud: services
+  "34.118.224.0/20", // Google: services in a cluster
+  "2600:2d00:0:4::/64",
+  "34.126.0.0/18", // Google: interfaces for machines inside
+  "2001:4860:8040::/42",
+  "199.36.153.4/30",
+  "199.36.153.8/30",
+  "2600:2d00:2:1000::/56",
+  "2600:2d00:2:2000::/56",
+  "2600:2d00:0:2::/63", // Google: routers
+];
+
+let cloudNetworks: [IPv4 | IPv6, number][] | undefined;
+
 /** Is the address routed on the internet? IPv6 outside 2000::/3 is not allocated yet, so the answer is false. */
 export function isPublic(address: IPv4 | IPv6): boolean {
   if (address.range() !== "unicast") return false;
+  const { parseCIDR, subnetMatch } = ipaddr.use();
+  cloudNetworks ??= insideClouds.map((network) => parseCIDR(network));
+  if (subnetMatch(address, { cloud: cloudNetworks }, "none") === "cloud") return false;
   return address.kind() === "ipv4" || ((address as IPv6).parts[0] ?? 0) >> 13 === 1;
+}
+
+/**
+ * Is the text an address that is routed on the internet? An address that is in another one, as in `::ffff:10.0.0.1`, is not.
+ * Wait for `loadAddresses` first.
+ */
+export function isPublicText(text: string): boolean {
+  const { isValid, parse } = ipaddr.use();
+  return isValid(text) && isPublic(parse(text));
 }
 
 export function isPlainIpv4(text: string): boolean {

@@ -7,3 +7,4 @@
  *
  * Package: readers. May import: core, value.
  */
+export { isPublicText, loadAddresses } from "./address.ts";
