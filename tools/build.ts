@@ -1,12 +1,14 @@
 /**
- * Makes `dist/`: each package as `npm pack` takes it. Node does not read types below `node_modules`, so each source
- * becomes a JavaScript module at the same lines and columns, with blanks in place of its types. Files that a package's
- * `files` names and its folder lacks are copied from the root of this repository.
+ * Makes each package as `npm pack` takes it, in `dist/`: `node tools/build.ts [--to FOLDER] [NAME ...]`. Node does not
+ * read types below `node_modules`, so each source becomes a JavaScript module at the same lines and columns, with blanks
+ * in place of its types. Files that a package's `files` names and its folder lacks are copied from the root of this
+ * repository.
  */
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
-import { dirname, join, relative, resolve, sep } from "node:path";
+import { basename, dirname, join, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
 
 interface Package {
   readonly name: string;
@@ -19,16 +21,18 @@ interface Package {
 }
 
 const root = fileURLToPath(new URL("..", import.meta.url));
+const all = ["svc-gate", "workbench", "agent"];
+const { values, positionals: wanted } = parseArgs({ allowPositionals: true, options: { to: { type: "string" } } });
 
-const packages: readonly Package[] = ["svc-gate", "workbench", "agent"].map((name) => {
+const packages: readonly Package[] = all.map((name) => {
   const folder = join(root, "packages", name);
   const manifest: Pick<Package, "name" | "files" | "exports"> = JSON.parse(
     readFileSync(join(folder, "package.json"), "utf8"),
   );
-  return { ...manifest, folder, target: join(root, "dist", name) };
+  return { ...manifest, folder, target: join(values.to ?? join(root, "dist"), name) };
 });
 
-for (const each of packages) {
+for (const each of packages.filter(({ folder }) => wanted.length === 0 || wanted.includes(basename(folder)))) {
   rmSync(each.target, { recursive: true, force: true });
   for (const path of ["package.json", "LICENSE", ...each.files.filter((file) => file !== "dist")]) {
     const own = join(each.folder, path);

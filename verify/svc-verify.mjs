@@ -6,7 +6,7 @@
  *     node svc-verify.mjs ROW.tlog-proof --key VKEY  one row, and that it is in the signed tree
  *
  * VKEY is the log's public key as you got it from its owner, not out of the folder. It may be repeated; so may
- * --witness VKEY, whose cosignatures are counted. --chain leaves out evidence and contracts. Only Node 18 is needed.
+ * --witness VKEY, whose cosignatures are counted. --chain leaves out evidence and contracts. Only Node 18.14 is needed.
  * spec/export.md has the format and each code. Exit code 0: valid. 1: broken. 2: wrong arguments.
  */
 import { isUtf8 } from "node:buffer";

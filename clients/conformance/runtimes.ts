@@ -67,7 +67,7 @@ export function pythonOf(minor: number): string | undefined {
 }
 
 /** Finds the package of that Node: in `nodes/`, or in the folder that SVC_TEST_NODES names. */
-function nodeOf(major: number): string | undefined {
+export function nodeOf(major: number): string | undefined {
   const folders = [file("nodes/node_modules"), process.env["SVC_TEST_NODES"]].filter((folder) => folder !== undefined);
   const programs = folders.map((folder) => join(folder, `node${major}`, "bin", "node"));
   return programs.find((program) => existsSync(program) && spawnSync(program, ["--version"]).status === 0);

@@ -263,12 +263,13 @@ export class SvcGate {
       stop.abort();
     }, timeoutMs);
     signal?.addEventListener("abort", end);
+    const cut = cutBy(stop.signal);
     try {
       await eventsSeen();
       if (signal?.aborted) stop.abort();
-      const response = await fetch(url, { ...request, signal: stop.signal });
+      const response = await Promise.race([fetch(url, { ...request, signal: stop.signal }), cut]);
       if (response.status !== 200 && !whole) return { status: response.status };
-      const body = bodyOf(response, limit);
+      const body = Promise.race([bodyOf(response, limit), cut]);
       if (response.status === 200) return { status: 200, ...(await body) };
       return { status: response.status, ...(await body.catch(() => ({ unreadable: "it broke" }))) };
     } catch (error) {
@@ -335,6 +336,13 @@ function pause(ms, signal) {
     signal?.addEventListener("abort", end);
     if (signal?.aborted) end();
   });
+}
+
+/** Only rejects, and when the signal is aborted: the first Nodes with `fetch` leave the reader of an aborted body waiting. */
+function cutBy(signal) {
+  const cut = new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  cut.catch(() => {}); // it may come after the answer
+  return cut;
 }
 
 /** After one whole turn of the event loop, the client knows whether the gate has closed a connection meanwhile. */

@@ -3,11 +3,9 @@ import { spawn } from "node:child_process";
 import { createServer, type Server } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { compiled, root } from "./gate.ts";
+import { agentProgram } from "./agent-program.ts";
 import type { Mutation } from "./mutation/mutate.ts";
-import { mutatedEnvironment, preload } from "./mutation/sources.ts";
 
 export interface AgentRun {
   readonly code: number | string;
@@ -27,15 +25,13 @@ export interface AgentOptions {
   readonly defects?: readonly Mutation[];
 }
 
-const program = join(root, "packages", "agent", "bin", "svc-gate.mjs");
-
 /** Runs `svc-gate` of the agent's package to its end, without this process's variables. */
 export async function runAgent(words: readonly string[], options: AgentOptions = {}): Promise<AgentRun> {
   const { stdin = "", env = {}, cwd, uid, wrapper = [], defects = [] } = options;
-  const imports = defects.length > 0 ? ["--import", preload] : [];
-  const [command = "", ...all] = [...wrapper, process.execPath, ...imports, program, ...words];
+  const program = agentProgram(defects);
+  const [command = "", ...all] = [...wrapper, ...program.command, ...words];
   const child = spawn(command, all, {
-    env: { PATH: process.env["PATH"] ?? "", ...compiled, ...mutatedEnvironment(defects), ...env },
+    env: { PATH: process.env["PATH"] ?? "", ...program.env, ...env },
     ...(cwd === undefined ? {} : { cwd }),
     ...(uid === undefined ? {} : { uid, gid: uid }),
   });

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Driver, Host, HostCase, HostPlace } from "../case.ts";
 import { installed } from "../hosts.ts";
-import { noHandoffs, pythonIn } from "./library.ts";
+import { frameworkNode, noHandoffs, pythonIn } from "./library.ts";
 import { writeProject } from "./project.ts";
 import { openWorker, program } from "./worker.ts";
 
@@ -26,7 +26,7 @@ const typescript: Driver = {
   tools,
   missing: () => (existsSync(sdk()) ? undefined : "the SDK is not installed: run npm run hosts"),
   excuse,
-  open: (place) => started([process.execPath, program("claude-agent-sdk.mjs"), join(sdk(), "sdk.mjs")], place),
+  open: (place) => started([frameworkNode, program("claude-agent-sdk.mjs"), join(sdk(), "sdk.mjs")], place),
 };
 
 const pythonSdk: Driver = {

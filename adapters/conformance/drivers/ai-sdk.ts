@@ -1,6 +1,6 @@
 /** Drives the Vercel AI SDK 5, 6 and 7. */
 import type { Driver } from "../case.ts";
-import { excuseOf, javascriptIn, toolsOf } from "./library.ts";
+import { excuseOf, frameworkNode, javascriptIn, toolsOf } from "./library.ts";
 import { openWorker, program } from "./worker.ts";
 
 const packageIn = { 5: "ai-5", 6: "ai-6", 7: "ai" } as const;
@@ -15,6 +15,6 @@ export const aiSdk: readonly Driver[] = ([7, 6, 5] as const).map((major) => {
     tools: toolsOf({ agent: "worker", web: "web_search", mcp: "pay" }),
     missing,
     excuse: (one) => (major === 5 && one.onEscalate === "park" ? "the SDK 5 cannot park a call" : excuseOf(one)),
-    open: (place) => openWorker([process.execPath, program("ai-sdk.mjs"), String(major), folder], place),
+    open: (place) => openWorker([frameworkNode, program("ai-sdk.mjs"), String(major), folder], place),
   };
 });

@@ -1,6 +1,6 @@
 /** Drives Google's Agent Development Kit for Python and for JavaScript. */
 import type { Driver, HostCase } from "../case.ts";
-import { excuseOf, javascriptIn, pythonIn, toolsOf } from "./library.ts";
+import { excuseOf, frameworkNode, javascriptIn, pythonIn, toolsOf } from "./library.ts";
 import { openWorker, program } from "./worker.ts";
 
 const python = pythonIn("libraries/python", "google-adk");
@@ -25,7 +25,7 @@ export const googleAdk: readonly Driver[] = [
     excuse: (one) => (one.onEscalate === "park" ? notParked : excuse(one)),
     version: javascript.version,
     missing: javascript.missing,
-    open: (place) => openWorker([process.execPath, program("google-adk.mjs"), javascript.folder], place),
+    open: (place) => openWorker([frameworkNode, program("google-adk.mjs"), javascript.folder], place),
   },
   {
     ...both,

@@ -1,6 +1,6 @@
 /** Drives LangChain, and a graph of LangGraph with its ToolNode, in JavaScript and Python. */
 import type { Driver } from "../case.ts";
-import { excuseOf, javascriptIn, pythonIn, toolsOf } from "./library.ts";
+import { excuseOf, frameworkNode, javascriptIn, pythonIn, toolsOf } from "./library.ts";
 import { openWorker, program } from "./worker.ts";
 
 const inVenv = "libraries/langchain";
@@ -16,7 +16,7 @@ const inJavaScript: readonly Driver[] = (["LangChain", "LangGraph"] as const).ma
     tools: toolsOf({ agent: "worker", web: "web_search", mcp: "pay" }),
     missing,
     excuse: excuseOf,
-    open: (place) => openWorker([process.execPath, program("langchain.mjs"), kind, folder], place),
+    open: (place) => openWorker([frameworkNode, program("langchain.mjs"), kind, folder], place),
   };
 });
 

@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Driver, HostCase, HookKind } from "../case.ts";
+import { nodeOf } from "../../../clients/conformance/runtimes.ts";
 import { installed } from "../hosts.ts";
 
 export const noHandoffs = "a sub-agent is a tool here: it does not take the conversation over";
@@ -52,6 +53,9 @@ export interface JavaScript extends Pick<Driver, "version" | "missing"> {
   /** The folder with the packages. */
   readonly folder: string;
 }
+
+/** The oldest Node that all frameworks support, if npm brings it for this platform. */
+export const frameworkNode: string = nodeOf(22) ?? process.execPath;
 
 /** Returns the folder of the JavaScript frameworks. Its version is that of the named package. */
 export function javascriptIn(name: string): JavaScript {

@@ -1,6 +1,6 @@
 /** Drives Mastra. */
 import type { Driver } from "../case.ts";
-import { excuseOf, javascriptIn, toolsOf } from "./library.ts";
+import { excuseOf, frameworkNode, javascriptIn, toolsOf } from "./library.ts";
 import { openWorker, program } from "./worker.ts";
 
 const { folder, version, missing } = javascriptIn("@mastra/core");
@@ -13,5 +13,5 @@ export const mastra: Driver = {
   tools: toolsOf({ agent: "worker", web: "web_search", mcp: "kit_pay" }),
   missing,
   excuse: excuseOf,
-  open: (place) => openWorker([process.execPath, program("mastra.mjs"), folder], place),
+  open: (place) => openWorker([frameworkNode, program("mastra.mjs"), folder], place),
 };

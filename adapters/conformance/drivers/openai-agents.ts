@@ -1,6 +1,6 @@
 /** Drives the OpenAI Agents SDK, in JavaScript and in Python. */
 import type { Driver } from "../case.ts";
-import { excuseOf, javascriptIn, pythonIn, toolsOf } from "./library.ts";
+import { excuseOf, frameworkNode, javascriptIn, pythonIn, toolsOf } from "./library.ts";
 import { openWorker, program } from "./worker.ts";
 
 const page = "openai-agents.md";
@@ -22,7 +22,7 @@ export const openaiAgents: readonly Driver[] = [
     inputOf,
     missing: javascript.missing,
     excuse: (one) => (one.variant === "handoff" ? undefined : excuseOf(one)),
-    open: (place) => openWorker([process.execPath, program("openai-agents.mjs"), javascript.folder], place),
+    open: (place) => openWorker([frameworkNode, program("openai-agents.mjs"), javascript.folder], place),
   },
   {
     name: "OpenAI Agents SDK, Python",

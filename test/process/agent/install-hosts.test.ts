@@ -12,6 +12,7 @@ import { once } from "node:events";
 import { suite, test, type TestContext } from "node:test";
 import { guardedCommand } from "../../../packages/agent/src/install/shell.ts";
 import { runAgent, type AgentRun } from "../../support/agent.ts";
+import { agentNode } from "../../support/agent-program.ts";
 import { control } from "../../support/controls/control.ts";
 import { key, startGate, temporaryFolder } from "../../support/gate.ts";
 import { sentencesOf } from "../../support/sentences.ts";
@@ -162,11 +163,7 @@ suite("svc-gate hook install for other hosts", { concurrency: 2 }, () => {
       const allowed = await shell(command, host.input, home.folder);
       assert.equal(allowed.status, 0, allowed.stderr);
       assert.match(allowed.stdout, host.allowed);
-      assertRefused(
-        host,
-        await shell(command.replace(process.execPath, "/nonexistent"), host.input, home.folder),
-        "no Node",
-      );
+      assertRefused(host, await shell(command.replace(agentNode, "/nonexistent"), host.input, home.folder), "no Node");
       writeFileSync(home.key, "wrong-key-wrong-key", { mode: 0o600 });
       assertRefused(host, await shell(command, host.input, home.folder), "a wrong key");
       writeFileSync(home.key, key, { mode: 0o600 });

@@ -15,8 +15,8 @@ import { setTimeout as pause } from "node:timers/promises";
 import { startDesk, type Desk } from "../approvals.ts";
 import { ask, atEnd, key, temporaryFolder } from "../gate.ts";
 import type { Mutation } from "../mutation/mutate.ts";
-import { mutatedEnvironment, preload } from "../mutation/sources.ts";
-import { agentBin, bank, runAgent } from "./proxy.ts";
+import { agentProgram } from "../agent-program.ts";
+import { bank, runAgent } from "./proxy.ts";
 import { proxyKey, startListener } from "./sdk.ts";
 import { eventually } from "../patience.ts";
 
@@ -134,13 +134,11 @@ async function startBench(
   const env = { SVC_MCP_UPSTREAM_KEY: upstreamKey };
   const { code, output } = await runAgent(t, ["mcp", "accept", "--yes", ...own], env);
   assert.equal(code, 0, output);
-  const listening = await startListener(t, ["--import", preload, agentBin, "mcp", ...own, "--port", "0", ...flags], {
-    ...env,
-    SVC_URL: desk.address,
-    SVC_KEY: key,
-    SVC_MCP_KEY: proxyKey,
-    ...mutatedEnvironment(mutations),
-  });
+  const { command, env: planted } = agentProgram(mutations);
+  const [node, ...first] = command;
+  const keys = { SVC_URL: desk.address, SVC_KEY: key, SVC_MCP_KEY: proxyKey };
+  const words = [...first, "mcp", ...own, "--port", "0", ...flags];
+  const listening = await startListener(t, words, { ...env, ...planted, ...keys }, node);
   seen.length = 0;
   const port = Number(new URL(listening.address).port);
   const request: Bench["ask"] = (method, path, headers, body) =>

@@ -8,11 +8,10 @@ import type { Readable, Writable } from "node:stream";
 import type { TestContext } from "node:test";
 import { startDesk, type Desk } from "../approvals.ts";
 import { ask, atEnd, compiled, key, root, temporaryFolder } from "../gate.ts";
+import { agentProgram } from "../agent-program.ts";
 import type { Mutation } from "../mutation/mutate.ts";
-import { mutatedEnvironment, preload } from "../mutation/sources.ts";
 import { patienceMs } from "../patience.ts";
 
-export const agentBin: string = join(root, "packages", "agent", "bin", "svc-gate.mjs");
 export const rawServer: string = join(root, "test", "support", "mcp", "raw-server.ts");
 
 const any = "{ type: object, additionalProperties: true }";
@@ -151,14 +150,14 @@ export async function startProxy(t: TestContext, options: ProxyOptions = {}): Pr
     const project = flags.filter((flag) => flag === "--project");
     writeFileSync(lockFile, await acceptedLock(t, ["--name", "bank", ...project, ...channels, ...command(accepted)]));
   }
-  const child = spawnAgent(t, ["mcp", ...name, ...flags, ...command(words)], {
+  const own = {
     SVC_URL: options.url ?? desk.address,
     SVC_KEY: key,
     SVC_TIMEOUT: String(patienceMs / 1000),
     MCP_WITNESS: file,
     ...env,
-    ...mutatedEnvironment(mutations),
-  });
+  };
+  const child = spawnAgent(t, ["mcp", ...name, ...flags, ...command(words)], own, mutations);
   const client = lineClient(child, options.patienceMs ?? patienceMs);
   const witness = (): readonly any[] => {
     const lines = existsSync(file) ? readFileSync(file, "utf8").split("\n") : [];
@@ -209,10 +208,13 @@ export function spawnAgent(
   t: TestContext,
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
+  mutations: readonly Mutation[] = [],
 ): AgentProcess {
   const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:SVC_|NODE_)/.test(name)));
-  const child = spawn(process.execPath, ["--import", preload, agentBin, ...args], {
-    env: { ...inherited, ...compiled, ...env },
+  const { command, env: planted } = agentProgram(mutations);
+  const [program, ...first] = command;
+  const child = spawn(program, [...first, ...args], {
+    env: { ...inherited, ...compiled, ...planted, ...env },
     stdio: ["pipe", "pipe", "pipe"],
   });
   const closed = new Promise((resolve) => child.on("close", resolve));
@@ -229,8 +231,9 @@ export async function runAgent(
   t: TestContext,
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
+  mutations: readonly Mutation[] = [],
 ): Promise<{ readonly code: number | null; readonly output: string }> {
-  const child = spawnAgent(t, args, env);
+  const child = spawnAgent(t, args, env, mutations);
   child.stdin.end();
   let output = "";
   child.stdout.on("data", (piece) => (output += String(piece)));

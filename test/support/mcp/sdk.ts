@@ -9,7 +9,8 @@ import type { TestContext } from "node:test";
 import { pathToFileURL } from "node:url";
 import { channels } from "../../../packages/agent/src/mcp/channels.ts";
 import { atEnd, compiled, key, root, temporaryFolder } from "../gate.ts";
-import { agentBin, runAgent } from "./proxy.ts";
+import { agentProgram } from "../agent-program.ts";
+import { runAgent } from "./proxy.ts";
 
 const folder = join(root, "adapters", "conformance", "mcp");
 export const sdkServer: string = join(folder, "server.mjs");
@@ -37,7 +38,12 @@ async function load(specifier: string): Promise<any> {
 export type Generation = "v1" | "v2 legacy" | "v2 auto";
 
 export type Reach =
-  | { readonly command: readonly string[]; readonly env?: Readonly<Record<string, string>> }
+  | {
+      readonly command: readonly string[];
+      /** The Node that runs it; by default the present one. */
+      readonly node?: string;
+      readonly env?: Readonly<Record<string, string>>;
+    }
   | { readonly address: string; readonly headers?: Readonly<Record<string, string>> };
 
 export interface SdkClient {
@@ -61,7 +67,7 @@ export async function connect(t: TestContext, generation: Generation, reach: Rea
   const transport =
     "command" in reach
       ? new (await load(stdio)).StdioClientTransport({
-          command: process.execPath,
+          command: reach.node ?? process.execPath,
           args: reach.command,
           env: { PATH: process.env["PATH"] ?? "", ...compiled, ...reach.env },
           stderr: "ignore",
@@ -93,13 +99,14 @@ async function handle(client: any, isFirst: boolean, logs: unknown[]): Promise<v
   client.setNotificationHandler(types.LoggingMessageNotificationSchema, log);
 }
 
-/** Starts a program that prints the address on which it listens. */
+/** Starts a program of Node that prints the address on which it listens. */
 export async function startListener(
   t: TestContext,
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
+  node: string = process.execPath,
 ): Promise<{ readonly address: string; readonly output: () => string }> {
-  const child = spawn(process.execPath, args, {
+  const child = spawn(node, args, {
     env: { PATH: process.env["PATH"] ?? "", ...compiled, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -160,7 +167,8 @@ export async function throughProxy(
   assert.equal(code, 0, output);
   const own = ["mcp", "--name", name, "--pins", pins, ...flags];
   const env = { SVC_URL: gate, SVC_KEY: key, SVC_MCP_KEY: proxyKey };
-  if ("command" in reach) return { command: [agentBin, ...own, ...target], env };
-  const { address } = await startListener(t, [agentBin, ...own, ...target, "--port", "0"], env);
+  const [node, ...first] = agentProgram().command;
+  if ("command" in reach) return { node, command: [...first, ...own, ...target], env };
+  const { address } = await startListener(t, [...first, ...own, ...target, "--port", "0"], env, node);
   return { address, headers: { authorization: `Bearer ${proxyKey}` } };
 }

@@ -31,12 +31,8 @@ export interface Copies {
 export function copiesOf(agent: DoctorHost, files: readonly SettingsFile[], redirection: Redirection): Copies {
   const ofUser = new Set(agent.files());
   const copies = files.map(({ path, text }) => ({ path, text: agent.redirected(text, redirection) }));
-  const groups = Map.groupBy(copies, (file) =>
-    isOfMachine(agent, file) ? "machine" : ofUser.has(file.path) ? "user" : "project",
-  );
-  return {
-    machine: groups.get("machine") ?? [],
-    user: groups.get("user") ?? [],
-    project: groups.get("project") ?? [],
-  };
+  const writerOf = (file: SettingsFile): keyof Copies =>
+    isOfMachine(agent, file) ? "machine" : ofUser.has(file.path) ? "user" : "project";
+  const of = (writer: keyof Copies): readonly SettingsFile[] => copies.filter((file) => writerOf(file) === writer);
+  return { machine: of("machine"), user: of("user"), project: of("project") };
 }

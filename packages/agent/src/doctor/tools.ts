@@ -99,8 +99,10 @@ function offeredIn(model: ScriptedModel): readonly OfferedTool[] {
 function namedAtGate(tools: readonly OfferedTool[], { atGate = (tool) => tool }: DoctorHost): readonly object[] {
   const named = tools.map((tool) => ({ tool, found: atGate(tool) }));
   const left = named.flatMap(({ tool, found }) => (typeof found === "string" ? [{ name: tool.name, why: found }] : []));
-  for (const [why, group] of Map.groupBy(left, (each) => each.why))
-    say(`left out, because ${why}: ${group.map(({ name }) => name).join(", ")}`);
+  for (const why of new Set(left.map((each) => each.why))) {
+    const names = left.filter((each) => each.why === why).map(({ name }) => name);
+    say(`left out, because ${why}: ${names.join(", ")}`);
+  }
   return named.flatMap(({ found }) => {
     if (typeof found === "string") return [];
     const { name, description, schema } = found;

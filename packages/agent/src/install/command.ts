@@ -2,7 +2,7 @@
  * `svc-gate hook install`: write or print the safest configuration of an agent host, show the changes first, and undo
  * them.
  */
-import { hash } from "node:crypto";
+import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
@@ -214,7 +214,7 @@ function permissionBitsOf({ scope }: Values): number {
 
 /** The file that keeps the earlier settings of one file: a variable may name another at the next start. */
 function record(file: string, { agent }: Values): string {
-  const name = hash("sha256", file, "hex").slice(0, 16);
+  const name = createHash("sha256").update(file).digest("hex").slice(0, 16);
   return join(homedir(), ".config", "svc-gate", `${agent}.${name}.install.json`);
 }
 
