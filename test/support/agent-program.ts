@@ -3,17 +3,16 @@
  * than Linux on x64 it is the present Node). With a planted defect, the sources run on the present Node.
  */
 import { execFileSync } from "node:child_process";
-import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { nodeOf } from "../../clients/conformance/runtimes.ts";
 import { compiled, root } from "./gate.ts";
 import type { Mutation } from "./mutation/mutate.ts";
 import { mutatedEnvironment, preload } from "./mutation/sources.ts";
 
-const promised = join(root, "clients/conformance/nodes/node_modules/node20/bin/node");
-
 /** The Node that runs the package. */
-export const agentNode: string = existsSync(promised) ? promised : process.execPath;
+export const agentNode: string = nodeOf(20) ?? process.execPath;
 
 let built: string | undefined;
 
@@ -37,10 +36,8 @@ export interface AgentProgram {
 }
 
 export function agentProgram(defects: readonly Mutation[] = []): AgentProgram {
-  if (defects.length === 0) return { command: [agentNode, agentBin()], env: {} };
+  const env = { ...compiled, ...mutatedEnvironment(defects) };
+  if (defects.length === 0) return { command: [agentNode, agentBin()], env };
   const source = join(root, "packages", "agent", "bin", "svc-gate.mjs");
-  return {
-    command: [process.execPath, "--import", preload, source],
-    env: { ...compiled, ...mutatedEnvironment(defects) },
-  };
+  return { command: [process.execPath, "--import", preload, source], env };
 }

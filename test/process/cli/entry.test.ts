@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { nodeOf } from "../../../clients/conformance/runtimes.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -17,8 +18,8 @@ const { version } = JSON.parse(readFileSync(path("packages/svc-gate/package.json
 // Goal: users of an older Node still get the gate. Method: the entry itself, under each installed runtime.
 for (const major of [20, 22, 24]) {
   test(`svc-gate runs under Node ${major}, on the runtime that the package brings`, (t) => {
-    const runtime = path(`clients/conformance/nodes/node_modules/node${major}/bin/node`);
-    if (!existsSync(runtime)) return t.skip(`there is no Node ${major} for this platform`);
+    const runtime = nodeOf(major);
+    if (runtime === undefined) return t.skip(`there is no Node ${major} for this platform`);
     const { stdout, stderr, status } = spawnSync(runtime, [path("bin/svc-gate.mjs"), "version"], { encoding: "utf8" });
     assert.deepEqual({ stdout, stderr, status }, { stdout: `${version}\n`, stderr: "", status: 0 });
   });

@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import type { TestContext } from "node:test";
 import { startDesk, type Desk } from "../approvals.ts";
-import { ask, atEnd, compiled, key, root, temporaryFolder } from "../gate.ts";
+import { ask, atEnd, key, root, temporaryFolder } from "../gate.ts";
 import { agentProgram } from "../agent-program.ts";
 import type { Mutation } from "../mutation/mutate.ts";
 import { patienceMs } from "../patience.ts";
@@ -214,7 +214,7 @@ export function spawnAgent(
   const { command, env: planted } = agentProgram(mutations);
   const [program, ...first] = command;
   const child = spawn(program, [...first, ...args], {
-    env: { ...inherited, ...compiled, ...planted, ...env },
+    env: { ...inherited, ...planted, ...env },
     stdio: ["pipe", "pipe", "pipe"],
   });
   const closed = new Promise((resolve) => child.on("close", resolve));

@@ -4,11 +4,17 @@ export interface Holder {
   readonly tenant: string | null;
 }
 
-/** What keys hold of something scarce, such as connections. Adding, counting for a key and deleting take constant time. */
+interface OfTenant<Item> {
+  /** By the id of a key; each key's items from the oldest. */
+  readonly keys: Map<string, Set<Item>>;
+  /** The number of items of all keys. */
+  held: number;
+}
+
+/** What keys hold of something scarce, such as connections. Adding, counting and deleting take constant time. */
 export class Holdings<Item> {
   readonly #holders = new Map<Item, Holder>();
-  /** By tenant and by the id of a key; each key's items from the oldest. */
-  readonly #tenants = new Map<string | null, Map<string, Set<Item>>>();
+  readonly #tenants = new Map<string | null, OfTenant<Item>>();
 
   get size(): number {
     return this.#holders.size;
@@ -16,18 +22,17 @@ export class Holdings<Item> {
 
   /** The number of items of one key. */
   of({ tenant, id }: Holder): number {
-    return this.#tenants.get(tenant)?.get(id)?.size ?? 0;
+    return this.#tenants.get(tenant)?.keys.get(id)?.size ?? 0;
   }
 
   /** The number of items of all keys of one tenant. */
   ofTenant(tenant: string | null): number {
-    const keys = [...(this.#tenants.get(tenant)?.values() ?? [])];
-    return keys.reduce((sum, { size }) => sum + size, 0);
+    return this.#tenants.get(tenant)?.held ?? 0;
   }
 
   /** The number of keys that hold something. */
   get holders(): number {
-    return [...this.#tenants.values()].reduce((sum, { size }) => sum + size, 0);
+    return [...this.#tenants.values()].reduce((sum, { keys }) => sum + keys.size, 0);
   }
 
   /** All items. */
@@ -37,7 +42,7 @@ export class Holdings<Item> {
 
   /** The oldest item of each key. */
   get oldest(): readonly Item[] {
-    return [...this.#tenants.values()].flatMap((keys) =>
+    return [...this.#tenants.values()].flatMap(({ keys }) =>
       [...keys.values()].flatMap((items) => [...items.values().take(1)]),
     );
   }
@@ -45,8 +50,9 @@ export class Holdings<Item> {
   /** @param item one that nobody holds */
   add(item: Item, holder: Holder): void {
     const { tenant, id } = holder;
-    const keys = this.#tenants.getOrInsertComputed(tenant, () => new Map<string, Set<Item>>());
-    keys.getOrInsertComputed(id, () => new Set<Item>()).add(item);
+    const of = this.#tenants.getOrInsertComputed(tenant, () => ({ keys: new Map<string, Set<Item>>(), held: 0 }));
+    of.keys.getOrInsertComputed(id, () => new Set<Item>()).add(item);
+    of.held += 1;
     this.#holders.set(item, holder);
   }
 
@@ -54,11 +60,13 @@ export class Holdings<Item> {
     const holder = this.#holders.get(item);
     if (holder === undefined) return;
     this.#holders.delete(item);
-    const keys = this.#tenants.get(holder.tenant);
-    const items = keys?.get(holder.id);
-    items?.delete(item);
-    if (items?.size === 0) keys?.delete(holder.id);
-    if (keys?.size === 0) this.#tenants.delete(holder.tenant);
+    const of = this.#tenants.get(holder.tenant);
+    const items = of?.keys.get(holder.id);
+    if (of === undefined || items === undefined) return;
+    items.delete(item);
+    of.held -= 1;
+    if (items.size === 0) of.keys.delete(holder.id);
+    if (of.held === 0) this.#tenants.delete(holder.tenant);
   }
 
   /**
@@ -68,8 +76,7 @@ export class Holdings<Item> {
    */
   pastShare(max: number): readonly (readonly Item[])[] {
     const past: Item[][] = [];
-    const tenants = [...this.#tenants.values()].map((keys) => ({ keys: [...keys.values()], held: 0 }));
-    for (const tenant of tenants) tenant.held = tenant.keys.reduce((sum, { size }) => sum + size, 0);
+    const tenants = [...this.#tenants.values()].map(({ keys, held }) => ({ keys: [...keys.values()], held }));
     const ofTenant = shareOf(
       tenants.map(({ held }) => held),
       max,

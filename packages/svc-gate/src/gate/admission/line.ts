@@ -141,27 +141,24 @@ export class Line {
   #hasPlace(holder: Holder): boolean {
     const { ofKeyMax, ofTenantMax, max = Infinity } = this.#options;
     const placed = this.#placed;
-    return placed.of(holder) < ofKeyMax && placed.ofTenant(holder.tenant) < ofTenantMax && placed.size < max;
+    return placed.size < max && placed.ofTenant(holder.tenant) < ofTenantMax && placed.of(holder) < ofKeyMax;
   }
 
   #next(): Waiting | undefined {
-    const placed = this.#placed;
-    const { ofKeyMax, ofTenantMax, max = Infinity } = this.#options;
-    if (placed.size >= max) return undefined;
-    const first: { waiting?: Waiting; rank: readonly number[] } = { rank: [] };
-    for (const [tenant, waiting] of Map.groupBy(this.#candidates, ({ ticket }) => ticket.holder.tenant)) {
-      const ofTenant = placed.ofTenant(tenant);
-      if (ofTenant >= ofTenantMax) continue;
-      const servedTenant = this.#servedAt(tenant);
-      for (const each of waiting) {
-        const { holder, number } = each.ticket;
-        const ofKey = placed.of(holder);
-        const rank = [ofTenant, servedTenant, ofKey, this.#servedAt(tenant, holder.id), number];
-        if (ofKey < ofKeyMax && (first.waiting === undefined || isBefore(rank, first.rank)))
-          Object.assign(first, { waiting: each, rank });
-      }
+    let [first, least]: [Waiting | undefined, readonly number[]] = [undefined, []];
+    for (const each of this.#candidates) {
+      if (!this.#hasPlace(each.ticket.holder)) continue;
+      const rank = this.#rank(each.ticket);
+      if (first === undefined || isBefore(rank, least)) [first, least] = [each, rank];
     }
-    return first.waiting;
+    return first;
+  }
+
+  /** The places of its tenant, and when that last got one; the same of its key; its number. */
+  #rank({ holder, number }: Ticket): readonly number[] {
+    const { tenant, id } = holder;
+    const placed = this.#placed;
+    return [placed.ofTenant(tenant), this.#servedAt(tenant), placed.of(holder), this.#servedAt(tenant, id), number];
   }
 }
 
@@ -174,7 +171,6 @@ function nameOf(tenant: string | null, id?: string): string {
   return id === undefined ? of : `${of}\n${id}`;
 }
 
-/** Those with the smaller numbers go first: the places of a tenant, when it last got one, the same of a key, the number. */
 function isBefore(rank: readonly number[], other: readonly number[]): boolean {
   const at = rank.findIndex((value, index) => value !== other[index]);
   return at !== -1 && (rank[at] ?? 0) < (other[at] ?? 0);

@@ -177,18 +177,18 @@ export class OidcSignIn {
     return true;
   }
 
-  async #inTurn<Value>(
+  async #inTurn(
     { network, base }: ConsolePlace,
     { known = "", signal }: ReturnedSignIn,
-    work: () => Promise<Result<Value, Refusal>>,
-  ): Promise<Result<Value, Refusal>> {
+    redeem: () => Promise<Result<ConfirmedPerson, Refusal>>,
+  ): Promise<Result<ConfirmedPerson, Refusal>> {
     const browser = (await this.#parts.seal.open(known, knownIn(base))) as KnownBrowser | undefined;
     const isKnown = browser !== undefined && this.#now() < browser.until;
     const holder = isKnown ? { id: `${base} ${browser.key}`, tenant: "known" } : { id: network, tenant: null };
     const ticket = await this.#line.enter(holder, signal);
     if (!ticket.ok) return ticket;
     try {
-      return signal.aborted ? bad(noFlow) : await work();
+      return signal.aborted ? bad(noFlow) : await redeem();
     } finally {
       this.#line.leave(ticket.value);
     }
