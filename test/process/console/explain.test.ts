@@ -96,8 +96,9 @@ suite("the page Explain", () => {
 
   test("keeps what a person types before the example has come, until another tool is chosen", async (t) => {
     const [, otto] = await start(t);
+    let typed: Promise<void> | undefined; // Two requests at once would type into each other.
     await otto.page.route("**/rules/example*", async (route) => {
-      await otto.page.locator("#call").fill("typed");
+      await (typed ??= otto.page.locator("#call").fill("typed"));
       await route.continue();
     });
     await otto.opens("/explain");
