@@ -32,7 +32,11 @@ const timesMax = 9;
  */
 const shortLengths = [4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 50, 62, 78, 97, 121, 151, 189, 236];
 
-/** Returns a text for which the work takes too long; undefined if its time grows no faster than its length. */
+/**
+ * Returns a text for which the work takes too long; undefined if its time grows no faster than its length. With a bound
+ * on nesting, the time grows faster up to the bound and with the length beyond it: this is linear too. So growth counts
+ * only if it goes on at 4 times the length, or if the work refuses so long a text.
+ */
 export function growthOf(
   work: (text: string) => void,
   hostile: Hostile,
@@ -45,10 +49,13 @@ export function growthOf(
   if (shortLengths.some((size) => isOver(size, leastMs))) return { hostile, times: Infinity };
   if (isOver(length / 4, 50 * leastMs)) return { hostile, times: Infinity };
   if (!isOver(length, leastMs)) return undefined;
-  const [quarter, whole] = [textOf(hostile, length / 4), textOf(hostile, length)];
-  const ratio = (): number => processorTimeOf(work, whole) / processorTimeOf(work, quarter);
+  const timeAt = (size: number): number => processorTimeOf(work, textOf(hostile, size));
+  const ratio = (): number => timeAt(length) / timeAt(length / 4);
   const times = Math.min(ratio(), ratio());
-  return times > timesMax ? { hostile, times } : undefined;
+  if (times <= timesMax) return undefined;
+  const later = timeAt(4 * length) / timeAt(length);
+  const isRefused = later < 1;
+  return isRefused || later > timesMax ? { hostile, times } : undefined;
 }
 
 function textOf({ before, pump, after }: Hostile, length: number): string {

@@ -390,6 +390,17 @@ suite("time to read a text", () => {
     );
   });
 
+  control("positive control: a time that grows up to a bound is linear, one that goes on to grow is not", () => {
+    const within = (depthMax: number) => (text: string) => {
+      let sum = 0;
+      for (let step = 0; step < 40 * text.length * Math.min(text.length, depthMax); step += 1) sum += step;
+      assert.ok(sum > 0);
+    };
+    const found = (depthMax: number): boolean =>
+      growthOf(within(depthMax), { before: "", pump: "a", after: "" }, { length: 1024, leastMs: 5 }) !== undefined;
+    assert.deepEqual([found(1024), found(Infinity)], [false, true]);
+  });
+
   test("no function needs more than linear time for a text", (t) => {
     printSeed(t, { cases: readers.length, seed, variable: "SVC_GROWTH_SEED" });
     const found = readers.flatMap(({ name, run, language: { pieces, places, length } }) =>
