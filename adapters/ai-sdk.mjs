@@ -10,19 +10,19 @@
  *
  * Types and promises: ai-sdk.d.mts. The rules for all adapters: README.md.
  */
-import { gateName, guardOf, SvcGateRefusal } from "./guard.mjs";
+import { gateName, guardOf, nameProblem, SvcGateRefusal } from "./guard.mjs";
 
 export function guarded(tools, { server, ...settings }) {
   const guard = guardOf(settings, { ways: ["refuse", "wait", "park"] });
   const parks = settings.onEscalate === "park";
   const named = Object.entries(tools).map(([key, tool]) => ({ key, tool, name: gateName(key, server) }));
-  const problems = named.flatMap(problemsOf);
+  const problems = named.flatMap((each) => problemsOf(each, server));
   if (problems.length > 0) throw new TypeError(`svc-gate cannot guard these tools: ${problems.join("; ")}`);
   return Object.fromEntries(named.map(({ key, tool, name }) => [key, guardedTool(tool, { name, guard, parks })]));
 }
 
-function problemsOf({ key, tool, name }) {
-  if (name === undefined) return [`${key} has a dot, which only tools of MCP servers may have`];
+function problemsOf({ key, tool, name }, server) {
+  if (name === undefined) return [nameProblem(key, server)];
   if (typeof tool.execute === "function") return [];
   return [`${key} has no execute function, so the provider or another program runs it`];
 }

@@ -10,7 +10,7 @@
  *
  * Types and promises: google-adk.d.mts. The rules for all adapters: README.md.
  */
-import { gateName, guardOf } from "./guard.mjs";
+import { gateName, guardOf, nameProblem } from "./guard.mjs";
 
 const brand = (name) => Symbol.for(`google.adk.${name}`);
 const known = new WeakSet();
@@ -25,7 +25,9 @@ const isToolset = (tool) => tool?.[brand("baseToolset")] === true;
 
 function problemsOf(tool) {
   if (tool?.[brand("baseTool")] !== true && !isToolset(tool)) return [`${tool?.name} is a node of a workflow`];
-  return tool[brand("agentTool")] === true ? unguardedIn(tool.agent) : [];
+  const isNamed = isToolset(tool) || tool.mcpTool !== undefined || gateName(tool.name) !== undefined;
+  const problems = isNamed ? [] : [nameProblem(tool.name)];
+  return tool[brand("agentTool")] === true ? [...problems, ...unguardedIn(tool.agent)] : problems;
 }
 
 function guardedToolset(toolset, guard) {

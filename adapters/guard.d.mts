@@ -128,3 +128,6 @@ export declare class SvcGateRefusal extends Error {
  * Undefined if the tool has no name, or a name that could be mistaken for a server's tool.
  */
 export declare function gateName(tool: string, server?: string): string | undefined;
+
+/** Returns why `gateName` has no name for these, and what to do: a tool's name without a dot, and `aliases` in the contract. */
+export declare function nameProblem(tool: string, server?: string): string;

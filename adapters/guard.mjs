@@ -142,6 +142,14 @@ export function gateName(tool, server) {
   return `${escaped(server)}.${escaped(tool)}`;
 }
 
+export function nameProblem(tool, server) {
+  if (typeof tool !== "string" || tool === "") return "a tool has no name";
+  if (server !== undefined) return `the server of ${tool} has no name`;
+  const alias = tool.replaceAll(".", "_");
+  const advice = `name it ${alias}, and write \`aliases: [${alias}]\` below ${tool} in the contract`;
+  return `${tool} has a dot, as only tools of MCP servers do: ${advice}`;
+}
+
 function escaped(part) {
   const percent = (byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
   return part.replaceAll(/__+|[^A-Za-z0-9_-]/gu, (text) =>

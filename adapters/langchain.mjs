@@ -9,7 +9,7 @@
  *
  * Types and promises: langchain.d.mts. The rules for all adapters: README.md.
  */
-import { gateName, guardOf } from "./guard.mjs";
+import { gateName, guardOf, nameProblem } from "./guard.mjs";
 
 /** The method of a tool that gets the parsed arguments, and LangGraph's internal state of the running task. */
 const [method, notes, saver] = ["_call", "__pregel_scratchpad", "__pregel_checkpointer"];
@@ -19,18 +19,18 @@ export function guarded(tools, { server, interrupt, ...settings }) {
   if (settings.onEscalate === "park" && typeof interrupt !== "function")
     throw new TypeError("onEscalate park needs the setting interrupt: the function of @langchain/langgraph");
   const named = tools.map((tool) => ({ tool, name: gateName(tool.name, server) }));
-  const problems = named.flatMap(problemsOf);
+  const problems = named.flatMap((each) => problemsOf(each, server));
   if (problems.length > 0) throw new TypeError(`svc-gate cannot guard these tools: ${problems.join("; ")}`);
   return named.map(({ tool, name }) => guardedTool({ tool, name, guard, interrupt }));
 }
 
-function problemsOf({ tool, name }) {
+function problemsOf({ tool, name }, server) {
   const shown = tool.name ?? tool.type;
   if (typeof tool[method] !== "function")
     return [`${shown} is not a tool of LangChain: the provider or a graph runs it`];
   if (ownersOf(tool, "invoke") > 1)
     return [`${shown} has an invoke of its own, which could act before the gate is asked`];
-  return name === undefined ? [`${shown} has a dot, which only tools of MCP servers may have`] : [];
+  return name === undefined ? [nameProblem(tool.name, server)] : [];
 }
 
 /** Counts the classes of the tool that define this member. In the framework only StructuredTool defines `invoke`. */

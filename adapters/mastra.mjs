@@ -9,14 +9,14 @@
  *
  * Types and promises: mastra.d.mts. The rules for all adapters: README.md.
  */
-import { gateName, guardOf } from "./guard.mjs";
+import { gateName, guardOf, nameProblem } from "./guard.mjs";
 
 const notFinal = "Svc: the tool's schema would change the arguments after the gate's verdict; the action is blocked.";
 
 export function guarded(tools, { server, ...settings }) {
   const guard = guardOf(settings, { ways: ["refuse", "wait", "park"] });
   const named = Object.entries(tools).map(([key, tool]) => ({ key, tool, name: nameOf(key, server) }));
-  const problems = named.flatMap(problemsOf);
+  const problems = named.flatMap((each) => problemsOf(each, server));
   if (problems.length > 0) throw new TypeError(`svc-gate cannot guard these tools: ${problems.join("; ")}`);
   return Object.fromEntries(named.map(({ key, tool, name }) => [key, guardedTool(tool, name, guard)]));
 }
@@ -28,8 +28,9 @@ function nameOf(key, server) {
   return key.startsWith(prefix) ? gateName(key.slice(prefix.length), server) : undefined;
 }
 
-function problemsOf({ key, tool, name }) {
-  if (name === undefined) return [`${key} is not a name of this program's or this server's tools`];
+function problemsOf({ key, tool, name }, server) {
+  if (name === undefined)
+    return [server === undefined ? nameProblem(key) : `${key} is not a name of a tool of the server ${server}`];
   if (typeof tool.execute === "function") return [];
   return [`${key} has no execute function, so the provider or another program runs it`];
 }

@@ -10,7 +10,7 @@
  *
  * Types and promises: openai-agents.d.mts. The rules for all adapters: README.md.
  */
-import { gateName, guardOf, SvcGateRefusal } from "./guard.mjs";
+import { gateName, guardOf, nameProblem, SvcGateRefusal } from "./guard.mjs";
 
 /** Agents and tools that are guarded already. */
 const known = new WeakSet();
@@ -59,8 +59,8 @@ function problemsOfTool(tool) {
     return [`${name} is a tool of type ${type}, which does not run as a function of this program`];
   if (typeof tool.on === "function") return [`${name} hides its agent: call asTool on a guarded agent`];
   const symbols = Object.getOwnPropertySymbols(tool).map(({ description }) => description);
-  if (gateName(name) === undefined || symbols.includes("functionToolNamespace")) return [`${name} is in a namespace`];
-  return [];
+  if (symbols.includes("functionToolNamespace")) return [`${name} is in a namespace`];
+  return gateName(name) === undefined ? [nameProblem(name)] : [];
 }
 
 function guardedAgent(agent, place) {

@@ -17,7 +17,7 @@ from agent_framework import ChatContext, ChatMiddleware, Content, FunctionInvoca
 # The framework's own policy middleware uses these names. If a version lacks them, this module cannot be imported.
 from agent_framework._tools import _SECURITY_ARGUMENTS_SNAPSHOT_CONTEXT_KEY, _argument_authority_token
 from pydantic_core import to_jsonable_python
-from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name, with_defaults
+from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name, name_problem, with_defaults
 
 __all__ = ["GuardedCall", "gate_middleware"]
 
@@ -110,4 +110,7 @@ def _problems_of(tool: Any) -> list[str]:
     if not isinstance(tool, FunctionTool):
         kind = tool.get("type") if isinstance(tool, dict) else type(tool).__name__
         return ["the provider runs %s" % kind]
-    return ["another program runs %s" % tool.name] if tool.declaration_only else []
+    if tool.declaration_only:
+        return ["another program runs %s" % tool.name]
+    is_own = "_mcp_remote_name" not in (tool.additional_properties or {})
+    return [name_problem(tool.name)] if is_own and gate_name(tool.name) is None else []

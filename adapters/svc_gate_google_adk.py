@@ -19,7 +19,7 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.function_tool import FunctionTool
-from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name, plain, with_defaults
+from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name, name_problem, plain, with_defaults
 
 __all__ = ["GatePlugin", "GuardedCall"]
 
@@ -116,6 +116,8 @@ def _problems_of(agent: Any) -> list[str]:
 
 
 def _problems_of_tool(tool: Any) -> list[str]:
+    if isinstance(tool, BaseTool) and getattr(tool, "raw_mcp_tool", None) is None and gate_name(tool.name) is None:
+        return [name_problem(tool.name)]
     is_blind = isinstance(tool, AgentTool) and not tool.include_plugins
     return ["the agent in the tool %s runs without plugins" % tool.name] if is_blind else []
 

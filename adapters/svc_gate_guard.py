@@ -17,7 +17,7 @@ import re
 import threading
 from typing import Any, Awaitable, Callable, Generator, Iterable, Optional, TypeVar, Union
 
-__all__ = ["Guard", "GuardedCall", "Judgement", "gate_name", "plain", "with_defaults"]
+__all__ = ["Guard", "GuardedCall", "Judgement", "gate_name", "name_problem", "plain", "with_defaults"]
 
 _ADAPTER_FAILED = "Svc: the adapter itself failed; the action is blocked."
 _FACTS_FAILED = "Svc: the facts about this call could not be read; the action is blocked."
@@ -245,6 +245,17 @@ def gate_name(tool: Any, server: Optional[str] = None) -> Optional[str]:
     if not isinstance(server, str) or not server:
         return None
     return "%s.%s" % (_escaped(server), _escaped(tool))
+
+
+def name_problem(tool: Any, server: Optional[str] = None) -> str:
+    """Why ``gate_name`` has no name for these, and what to do: a tool's name without a dot, and ``aliases`` in the contract."""
+    if not isinstance(tool, str) or not tool:
+        return "a tool has no name"
+    if server is not None:
+        return "the server of %s has no name" % tool
+    alias = tool.replace(".", "_")
+    advice = "name it %s, and write `aliases: [%s]` below %s in the contract" % (alias, alias, tool)
+    return "%s has a dot, as only tools of MCP servers do: %s" % (tool, advice)
 
 
 def plain(value: Any) -> Any:

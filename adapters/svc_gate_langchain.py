@@ -20,7 +20,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.tools import tool as tool_of
 from langchain_core.tools.base import _get_runnable_config_param
 from langgraph.types import interrupt
-from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name, plain
+from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name, name_problem, plain
 
 __all__ = ["guarded"]
 
@@ -60,7 +60,7 @@ def _problem_of(tool: Any, server: Optional[str]) -> Optional[str]:
     for way in ("run", "arun", "invoke", "ainvoke"):
         if not getattr(kind, way).__module__.startswith("langchain_core."):
             return "%s has a method %s of its own, which may run it without a check" % (tool.name, way)
-    return "%s has a dot, which only tools of MCP servers may have" % tool.name if gate_name(tool.name, server) is None else None
+    return name_problem(tool.name, server) if gate_name(tool.name, server) is None else None
 
 
 def _guarded_tool(tool: BaseTool, name: Optional[str], guard: Guard) -> BaseTool:

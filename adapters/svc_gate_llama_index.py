@@ -18,7 +18,7 @@ from llama_index.core.agent.workflow.base_agent import BaseWorkflowAgent
 from llama_index.core.tools import BaseTool, FunctionTool, ToolOutput
 from llama_index.core.workflow import Context, HumanResponseEvent, InputRequiredEvent
 from pydantic_core import to_jsonable_python
-from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name, with_defaults
+from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name, name_problem, with_defaults
 
 __all__ = ["GuardedCall", "guarded"]
 
@@ -73,9 +73,10 @@ def _guarding(get_tools: Callable[..., Any], guard: Guard, names: _Names) -> Cal
 
 def _guarded(tool: Any, guard: Guard, names: _Names) -> FunctionTool:
     """Returns a tool that asks the gate and then runs ``tool``."""
+    problems = _name_problems_of(tool, names)
+    if problems:
+        raise ValueError("svc-gate cannot guard this agent: " + "; ".join(problems))
     name = names[id(tool)][1] if id(tool) in names else gate_name(tool.metadata.name)
-    if name is None or (_is_mcp(tool) and id(tool) not in names):
-        raise ValueError("svc-gate cannot guard this agent: " + _NO_SERVER % tool.metadata.name)
     context_name = getattr(tool, "ctx_param_name", None)
 
     async def ask(svc_gate_context: Context, **arguments: Any) -> ToolOutput:
@@ -135,9 +136,18 @@ def _problems_of(agent: Any, names: _Names) -> list[str]:
         return ["%s is guarded already" % agent.name]
     if isinstance(agent, CodeActAgent):
         return ["%s writes code that calls tools" % agent.name]
-    problems = [_NO_SERVER % tool.metadata.name for tool in agent.tools or [] if _is_mcp(tool) and id(tool) not in names]
+    problems = [problem for tool in agent.tools or [] for problem in _name_problems_of(tool, names)]
     settings = {**vars(agent.llm), **(getattr(agent.llm, "additional_kwargs", None) or {})}
     return problems + ["the provider may run tools by the model's setting %s" % key for key in _PROVIDED if settings.get(key)]
+
+
+def _name_problems_of(tool: Any, names: _Names) -> list[str]:
+    shown = getattr(getattr(tool, "metadata", None), "name", getattr(tool, "__name__", None))
+    if id(tool) in names:
+        return [] if names[id(tool)][1] is not None else ["the server of %s has no name" % shown]
+    if _is_mcp(tool):
+        return [_NO_SERVER % shown]
+    return [name_problem(shown)] if gate_name(shown) is None else []
 
 
 def _is_mcp(tool: Any) -> bool:

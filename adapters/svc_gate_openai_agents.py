@@ -20,7 +20,7 @@ import weakref
 from typing import Any, Callable, Literal, NoReturn, Optional
 
 from agents import Agent, FunctionTool, Handoff, handoff
-from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name
+from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name, name_problem
 
 __all__ = ["GuardedCall", "SvcGateRefusal", "guarded"]
 
@@ -100,8 +100,10 @@ def _problems_of_tool(tool: Any) -> list[str]:
     if not isinstance(tool, FunctionTool):
         kind = type(tool).__name__
         return ["%s is a tool of type %s, which does not run as a function of this program" % (tool.name, kind)]
-    if gate_name(tool.name) is None or tool._tool_namespace is not None:
+    if tool._tool_namespace is not None:
         return ["%s is in a namespace" % tool.name]
+    if gate_name(tool.name) is None:
+        return [name_problem(tool.name)]
     if tool._is_agent_tool and not isinstance(tool._agent_instance, _GuardedAgent):
         return ["%s runs an agent that is not guarded: call as_tool on a guarded agent" % tool.name]
     return []

@@ -18,7 +18,7 @@ from pydantic_ai import ApprovalRequired, RunContext
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from pydantic_ai.exceptions import ToolFailed, UserError
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
-from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name, plain
+from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name, name_problem, plain
 
 __all__ = ["GateCapability", "GuardedCall"]
 
@@ -86,7 +86,9 @@ class _Guarded(WrapperToolset[Any]):
     async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]) -> Any:
         known = _name_of(name, self.wrapped, tool)
         if known is None:
-            raise ToolFailed("Svc: the framework does not say which MCP server has the tool; the action is blocked.")
+            is_own = not _is_mcp(self.wrapped) and gate_name(_called.get()) is None
+            why = name_problem(_called.get()) if is_own else "the framework does not say which MCP server has the tool"
+            raise ToolFailed("Svc: %s; the action is blocked." % why)
         call = GuardedCall(known, plain(tool_args), ctx)
         return await self.guard.run(call, lambda: self.wrapped.call_tool(name, tool_args, ctx, tool), _refuse)
 

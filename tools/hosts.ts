@@ -1,6 +1,6 @@
 /**
- * `npm run hosts [-- --newest]`: runs the conformance kit against the agent hosts of the lock file, and writes
- * docs/hosts/README.md. With `--newest` it installs the newest versions into a temporary folder, and prints what it found.
+ * `npm run hosts [-- --newest]`: runs the conformance kit against the agent hosts of the lock file, and writes README.md and
+ * results.md of docs/hosts. With `--newest` it installs the newest versions into a temporary folder, and prints what it found.
  * It exits with 1 if a case fails that is not listed as open.
  */
 import { spawnSync } from "node:child_process";
@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { folders, installed } from "../adapters/conformance/hosts.ts";
 import { runHost } from "../adapters/conformance/kit.ts";
-import { pageOf, surprises, type HostRun } from "../adapters/conformance/page.ts";
+import { pages, surprises, type HostRun } from "../adapters/conformance/page.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const { values } = parseArgs({ options: { newest: { type: "boolean", default: false } } });
@@ -33,8 +33,9 @@ try {
   const problems = found.flatMap(surprises);
   for (const problem of problems) console.error(problem);
   if (problems.length > 0) process.exitCode = 1;
-  if (values.newest) console.log(pageOf(found));
-  else writeFileSync(join(root, "docs", "hosts", "README.md"), pageOf(found));
+  for (const [name, pageOf] of Object.entries(pages))
+    if (values.newest) console.log(pageOf(found));
+    else writeFileSync(join(root, "docs", "hosts", name), pageOf(found));
 } finally {
   for (const each of ends) await each();
 }

@@ -1,4 +1,7 @@
-/** Writes docs/hosts/README.md from what the kit found. Each line about a host begins with the host's name. */
+/**
+ * Writes two pages of docs/hosts from what the kit found: README.md with one line for each host, and results.md with all cases.
+ * Each line about a host begins with the host's name.
+ */
 import type { Driver } from "./case.ts";
 import { cases } from "./cases.ts";
 import type { CaseRun } from "./kit.ts";
@@ -35,21 +38,38 @@ const head = `# Agent hosts
 | LiteLLM in front of a model | instead, a check where the tools run | [litellm.md](litellm.md) |
 | your own code that runs tool calls | the client, where your code runs them | [the clients](../../spec/client.md) |
 
-## What was tested
+## What holds
 
-This page says in which cases an agent host runs only the calls that the gate allows. A test runs each released host with a scripted model
-and a real gate. It fails if its results differ from this page. \`npm run hosts\` writes the page. With \`-- --newest\` the command runs the
-newest versions instead, and prints the results.
-
-A case is *closed* if nothing ran that the gate did not allow. It is *open* if another call ran, or if the run ended too early. The
-reasons are below. The tools write a file when they run. The test compares that file, the results that the model saw, and the gate's
-receipts.
+A test runs each released host with a scripted model and a real gate, in all cases that apply: errors of the gate and of the hook, hostile
+calls, approvals, files of a project. A case is *closed* if nothing ran that the gate did not allow. It is *open* if another call ran, or
+if the run ended too early. [Every case, and what closes an open one](results.md).
 `;
 
-/** Returns the page. */
-export function pageOf(hosts: readonly HostRun[]): string {
-  const titles = [...cases.map(({ id, title }) => `| ${id} | ${title} |`), `| G1 | ${lastTitle(hosts)} |`];
+const resultsHead = `# Results of each host, by case
+
+A test runs each released host with a scripted model and a real gate. It fails if its results differ from this page. \`npm run hosts\`
+writes this page and [the short one](README.md). With \`-- --newest\` the command runs the newest versions instead, and prints the results.
+
+The tools write a file when they run. The test compares that file, the results that the model saw, and the gate's receipts.
+`;
+
+/** The two pages, by their names in docs/hosts. */
+export const pages: Readonly<Record<string, (hosts: readonly HostRun[]) => string>> = {
+  "README.md": shortPage,
+  "results.md": resultsPage,
+};
+
+function shortPage(hosts: readonly HostRun[]): string {
   return `${head}
+| host | version | cases | open |
+|---|---|---|---|
+${hosts.map(shortRow).join("\n")}
+`;
+}
+
+function resultsPage(hosts: readonly HostRun[]): string {
+  const titles = [...cases.map(({ id, title }) => `| ${id} | ${title} |`), `| G1 | ${lastTitle(hosts)} |`];
+  return `${resultsHead}
 ## Results
 
 | host | version | closed | open | not applicable |
@@ -72,7 +92,7 @@ ${titles.join("\n")}
 `;
 }
 
-/** Returns what a page says about a host: its row of results, and the reasons with their cases. */
+/** Returns what the pages say about a host: its rows of results, and the reasons with their cases. */
 export function linesAbout(page: string, name: string): readonly string[] {
   return page.split("\n").flatMap((line) => {
     if (line.startsWith(`| [${name}](`)) return [line];
@@ -91,6 +111,14 @@ export function surprises({ driver, runs }: HostRun): readonly string[] {
   });
 }
 
+function shortRow({ driver, version, runs }: HostRun): string {
+  const tried = runs.filter(({ excuse }) => excuse === undefined);
+  const failed = tried.filter(({ problems }) => problems.length > 0);
+  const words = [...new Set(failed.map(({ id }) => open[driver.name]?.[id]?.words ?? id))].join("; ");
+  const counts = `${tried.length - failed.length} closed, ${failed.length} open`;
+  return `| [${driver.name}](${driver.page}) | ${version} | ${counts} | ${words} |`;
+}
+
 function row({ driver, version, runs }: HostRun): string {
   const ids = (wanted: (run: CaseRun) => boolean): string => idsOf(runs.filter(wanted));
   const closed = ids(({ problems, excuse }) => excuse === undefined && problems.length === 0);
@@ -99,7 +127,7 @@ function row({ driver, version, runs }: HostRun): string {
 }
 
 function openReason({ id, problems }: CaseRun, { name }: Driver): string | undefined {
-  return problems.length === 0 ? undefined : (open[name]?.[id] ?? "new, see the output of the test");
+  return problems.length === 0 ? undefined : (open[name]?.[id]?.why ?? "new, see the output of the test");
 }
 
 /** Returns a table with each reason once, for the hosts that share it with the same cases. */

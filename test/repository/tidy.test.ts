@@ -188,26 +188,49 @@ function ambient(files: readonly SourceText[]): string[] {
     .map(({ path }) => `${path} declares what the module does not have`);
 }
 
-/** Returns the targets of relative links in Markdown; code is not prose. */
+/** Returns Markdown without its code. */
+function proseOf(markdown: string): string {
+  return markdown.replaceAll(/^(`{3,}|~{3,})[\s\S]*?^\1/gm, "");
+}
+
+/** Returns the targets of links in Markdown that lead to a place in the repository. */
 function linksOf(markdown: string): string[] {
-  const prose = markdown.replaceAll(/^(`{3,}|~{3,})[\s\S]*?^\1/gm, "").replaceAll(/`[^`\n]*`/g, "");
+  const prose = proseOf(markdown).replaceAll(/`[^`\n]*`/g, "");
   const links = prose.matchAll(/\]\(\s*<?([^)\s>]+)>?(?:\s+"[^"]*")?\s*\)|^\[[^\]]+\]:\s*<?(\S+?)>?\s*$/gm);
   return [...links]
     .map(([, inline, reference]) => inline ?? reference ?? "")
-    .filter((target) => !/^(?:[a-z][a-z0-9+.-]*:|#)/i.test(target));
+    .filter((target) => !/^[a-z][a-z0-9+.-]*:/i.test(target));
+}
+
+/** Returns the anchors of a page's headings, as GitHub makes them. A title that comes again gets a number. */
+function anchorsOf(markdown: string): ReadonlySet<string> {
+  const anchors = new Set<string>();
+  for (const [, title = ""] of proseOf(markdown).matchAll(/^#{1,6} (.*?)(?: #+)?$/gm)) {
+    const text = title
+      .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+      .trim()
+      .toLowerCase();
+    const anchor = text.replaceAll(/[^\p{L}\p{N}\p{M}_\- ]/gu, "").replaceAll(" ", "-");
+    let free = anchor;
+    for (let count = 1; anchors.has(free); count += 1) free = `${anchor}-${count}`;
+    anchors.add(free);
+  }
+  return anchors;
 }
 
 function deadLinks(files: readonly SourceText[]): string[] {
-  const paths = files.map(({ path }) => path);
-  const known = new Set(paths.flatMap((path) => [path, ...foldersOf(path)]));
-  return files
-    .filter(({ path }) => path.endsWith(".md"))
-    .flatMap(({ path, text }) =>
-      linksOf(text)
-        .map((target) => target.replace(/[#?].*$/, ""))
-        .filter((target) => !known.has(posix.join(posix.dirname(path), decodeURI(target)).replace(/\/$/, "")))
-        .map((target) => `${path} links to ${target}, which is not there`),
-    );
+  const known = new Set(files.flatMap(({ path }) => [path, ...foldersOf(path)]));
+  const pages = files.filter(({ path }) => path.endsWith(".md"));
+  const anchors = new Map(pages.map(({ path, text }) => [path, anchorsOf(text)]));
+  return pages.flatMap(({ path, text }) =>
+    linksOf(text).flatMap((target) => {
+      const [place = "", anchor] = target.split("#");
+      const led = place === "" ? path : posix.join(posix.dirname(path), decodeURI(place)).replace(/\/$/, "");
+      if (!known.has(led)) return [`${path} links to ${target}, which is not there`];
+      const isThere = anchor === undefined || (anchors.get(led)?.has(decodeURI(anchor)) ?? true);
+      return isThere ? [] : [`${path} links to ${target}: that page has no such heading`];
+    }),
+  );
 }
 
 function foldersOf(path: string): string[] {
@@ -330,7 +353,7 @@ const checks: readonly {
     reported: 2,
   },
   {
-    title: "every relative Markdown link leads to a tracked file",
+    title: "every relative Markdown link leads to a tracked file, and to a heading of it",
     check: deadLinks,
     files: [
       ...tracked,
@@ -341,11 +364,15 @@ const checks: readonly {
     doctored: [
       {
         path: "README.md",
-        text: "[a](docs/a.md#part) [b](docs/) [c](https://example.com) [d](#here) [e](docs/lost.md)",
+        text: "# Here\n[a](docs/a.md#a-part) [b](docs/) [c](https://example.com) [d](#here) [e](docs/lost.md) [f](#there)",
       },
       { path: "docs/a.md", text: "[up](../README.md) `[code](lost.md)`\n```\n[code](lost.md)\n```\n[f]: ../lost.md\n" },
+      {
+        path: "docs/b.md",
+        text: "# A `part`?\n## Twice\n## Twice\n[a](#a-part) [b](#twice-1) [c](a.md#part) [d](b.md#twice-2)",
+      },
     ],
-    reported: 2,
+    reported: 6,
   },
 ];
 

@@ -5,12 +5,10 @@ import { join } from "node:path";
 import { suite, test } from "node:test";
 import type { Driver } from "../../adapters/conformance/case.ts";
 import { runHost } from "../../adapters/conformance/kit.ts";
-import { linesAbout, pageOf, surprises } from "../../adapters/conformance/page.ts";
+import { linesAbout, pages, surprises } from "../../adapters/conformance/page.ts";
 import { root } from "./gate.ts";
 
-const page = readFileSync(join(root, "docs", "hosts", "README.md"), "utf8");
-
-/** Runs each host through all its cases, and compares the results with docs/hosts/README.md. */
+/** Runs each host through all its cases, and compares the results with the pages of docs/hosts. */
 export function testHosts(drivers: readonly Driver[]): void {
   suite("agent hosts", { concurrency: 2 }, () => {
     for (const driver of drivers) {
@@ -22,7 +20,14 @@ export function testHosts(drivers: readonly Driver[]): void {
         assert.deepEqual(surprises(found), []);
         const unable = runs.find(({ excuse }) => excuse?.startsWith("this machine"))?.excuse;
         if (unable !== undefined) return t.diagnostic(`the page is not compared: ${unable}`);
-        assert.deepEqual(linesAbout(page, driver.name), linesAbout(pageOf([found]), driver.name), "run npm run hosts");
+        for (const [name, pageOf] of Object.entries(pages)) {
+          const page = readFileSync(join(root, "docs", "hosts", name), "utf8");
+          assert.deepEqual(
+            linesAbout(page, driver.name),
+            linesAbout(pageOf([found]), driver.name),
+            "run npm run hosts",
+          );
+        }
         return undefined;
       });
     }

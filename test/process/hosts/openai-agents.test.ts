@@ -102,6 +102,11 @@ suite("the adapter for JavaScript", { skip }, () => {
       /pay is in a namespace/,
     ],
     [
+      "a name with a dot",
+      () => ({ tools: [{ ...payTool([]), name: "refund.create" }] }),
+      /refund\.create has a dot.* write `aliases: \[refund_create\]` below refund\.create/,
+    ],
+    [
       "tools in the model's settings",
       () => ({ modelSettings: { providerData: { tools: [] } } }),
       /its model's settings/,
