@@ -158,6 +158,13 @@ suite("README.md", () => {
     for (const text of [walk, rollout]) assert.doesNotMatch(text, /SVC_MODE/);
   });
 
+  test("each row of the comparison has a date", () => {
+    const [, table = ""] = /^## Compared with others\n([\s\S]*)/m.exec(readme) ?? [];
+    const rows = table.split("\n").filter((line) => /^\| (?!\|)/.test(line));
+    assert.ok(rows.length >= 10);
+    for (const row of rows) assert.match(row, /\| \d{4}-\d{2}-\d{2} \|$/);
+  });
+
   test("README.md has at most 900 words outside code blocks", () => {
     const words = readme.replaceAll(/^```[\s\S]*?^```$/gm, "").split(/\s+/);
     assert.ok(words.length <= 900, `${words.length} words`);

@@ -120,7 +120,7 @@ function addReload(program: Command): void {
 function addNotify(program: Command): void {
   const notify = program
     .command("notify")
-    .description("show and repeat the webhooks of a serving gate")
+    .description("show and repeat webhooks")
     .helpCommand(false)
     .addHelpText(
       "after",
