@@ -248,8 +248,9 @@ function verifyFolder(folder, keys, chainOnly, found) {
     const holds = leaf.check === undefined || callers[leaf.check] === leaf.caller;
     need(holds, "result", row, "the row that it names is not an earlier check with its key and its tool");
     callers.push(leaf.kind === "check" ? once(leaf.caller) : "");
-    [prev, before, found.rows] = [leafHash(leaf.text), leaf.at, row];
+    [prev, before] = [leafHash(leaf.text), leaf.at];
     tree.add(prev);
+    found.rows = row;
     if (chainOnly) continue;
     if (leaf.contract !== "null" && !contracts.has(leaf.contract)) {
       const [isNamed, name] = [/^"sha256:[0-9a-f]{64}"$/.test(leaf.contract), leaf.contract.slice(8, -1)];

@@ -256,14 +256,15 @@ def verify_folder(folder, keys, chain_only, found):
             text = read(folder, f"contracts/{name}.txt", 2**24, "contract", row)
             need(sha256(text).hex() == name, "contract", row, "the contract's text is not what its name says")
             contracts.add(leaf["contract"])
+            found["contracts"] = len(contracts) - 1
         missing.append(check_evidence(line, leaf, row))
+        found["erased_parts"] += len(missing[row].split())
         if leaf["act"] == '"erase"':
             settle(missing, line, row)
         if is_lenient(leaf):
             lenient[row] = True
         if leaf["act"] == '"approval.use"':
             settle_uses(lenient, line, row)
-        found.update(contracts=len(contracts) - 1, erased_parts=found["erased_parts"] + len(missing[row].split()))
     node = tree.complete.pop() if tree.complete else sha256(b"")
     for left in reversed(tree.complete):
         node = sha256(b"\1" + left + node)

@@ -24,6 +24,9 @@ interface SharedScenario {
   readonly defect: Mutation;
 }
 
+/** Else the other gate hears of a reload by itself, perhaps before the scenario's next call. */
+const notFollowing: Mutation = { within: "followOthers", find: "lastRow !== followed", put: "false" };
+
 /** The contract after the alias `Pay` has moved to another tool, which lets its calls through. */
 const moved = movedPayments.replace("otherwise: ESCALATE", "otherwise: ALLOW");
 
@@ -136,7 +139,7 @@ function aliases(there: Databases): void {
         assert.equal((await ask(other, "/ledger/verify")).json.ok, true);
       });
       control(`positive control: a defect is noticed by "${rule}"`, async (t) => {
-        const given = { contract: aliasedPayments, defects: [defect] };
+        const given = { contract: aliasedPayments, defects: [defect, notFollowing] };
         const [one, other] = await twoDesks(t, await there.create(), given);
         await assert.rejects(() => run(one, other));
       });

@@ -11,11 +11,16 @@ import { Clock, systemTime } from "../../packages/svc-gate/src/gate/policy/clock
 import { loadContracts } from "../../packages/svc-gate/src/gate/policy/contracts.ts";
 import { Gate, type GateOptions } from "../../packages/svc-gate/src/gate/service/gate.ts";
 import { openLedger, openPostgres, type Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import type { Desk } from "../support/approvals.ts";
 import { command } from "../support/command.ts";
+import { control } from "../support/controls/control.ts";
 import { ask, desk, finish, key, spawnGate, temporaryFolder, writeContracts, type Spawned } from "../support/gate.ts";
 import { engine } from "../support/ledger-fixture.ts";
+import type { Mutation } from "../support/mutation/mutate.ts";
+import { controlPatienceMs, eventually } from "../support/patience.ts";
 import { sharedPostgres, type Databases } from "../support/databases.ts";
 import { sentencesOf } from "../support/sentences.ts";
+import { twoDesks } from "../support/two-desks.ts";
 
 const says = sentencesOf(import.meta.filename);
 
@@ -75,7 +80,28 @@ async function changesOf(gate: Spawned): Promise<readonly unknown[]> {
   return receipts.map(({ reason }: { readonly reason: string }) => reason);
 }
 
+const notFollowing: Mutation = { within: "followOthers", find: "lastRow !== followed", put: "false" };
+
+/** The modes that /health of both gates shows after a reload at the first one, without a call at the second. */
+async function shownAfterReload([one, other]: readonly [Desk, Desk], forMs?: number): Promise<void> {
+  const shown = async (): Promise<unknown> => (await ask(other, "/health")).json.mode;
+  assert.equal(await shown(), "enforce");
+  assert.equal((await one.operates("/admin/reload", { mode: "assist" })).status, 200);
+  await eventually("the other gate follows", async () => (await shown()) === "assist", forMs);
+}
+
 function modes(there: Databases): void {
+  suite("PostgreSQL: the mode at gates that no call reaches", () => {
+    test("/health shows the mode that another gate has put in force", async (t) => {
+      await shownAfterReload(await twoDesks(t, await there.create()));
+    });
+
+    control("positive control: a gate that follows only with its next call is noticed", async (t) => {
+      const desks = await twoDesks(t, await there.create(), { defects: [notFollowing] });
+      await assert.rejects(() => shownAfterReload(desks, controlPatienceMs), assert.AssertionError);
+    });
+  });
+
   suite("PostgreSQL: the mode at a start", () => {
     test(
       "a start with a stricter mode changes the mode of all gates and records a row",

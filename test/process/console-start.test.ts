@@ -6,7 +6,8 @@ import assert from "node:assert/strict";
 import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { readConfig, servesConsole } from "../../packages/svc-gate/src/gate/start/config.ts";
+import { readConfig } from "../../packages/svc-gate/src/gate/start/config.ts";
+import { noConsole } from "../../packages/svc-gate/src/gate/start/console-settings.ts";
 import { sendPlain, signIn, trySignIn } from "../support/console.ts";
 import { ask, desk, key, spawnGate, temporaryFolder, writeContracts, type Spawned } from "../support/gate.ts";
 import { eventually } from "../support/patience.ts";
@@ -45,7 +46,7 @@ test("the gate serves the console on loopback, and elsewhere only if asked and o
     const shown = JSON.stringify(environment);
     if (typeof serves === "boolean") {
       assert.ok(configured.ok, shown);
-      assert.equal(servesConsole(configured.value.config), serves, shown);
+      assert.equal(noConsole(configured.value.config) === undefined, serves, shown);
     } else {
       assert.ok(!configured.ok, shown);
       says(serves, configured.problem.join("\n"));

@@ -205,7 +205,8 @@ const scenarios: readonly Scenario[] = [
         assert.equal(await verdictOf(desk, small), "ALLOW");
       }
       const { status, json } = await desk.operates("/admin/stop/lift", { scope: { tools: ["Pay"] } });
-      assert.deepEqual([status, json.detail], [409, "no stop in force has this scope: GET /stop lists them"]);
+      const more = "`svc-gate stop --list` and GET /stop show those in force";
+      assert.deepEqual([status, json.detail], [409, `no stop in force has this scope: ${more}`]);
       await desk.operates("/admin/stop", { scope: { tools: ["Pay", "pay.legal"] }, why });
       const near = await desk.operates("/admin/stop/lift", { scope: { tools: ["Pay"] } });
       assert.match(near.json.detail, /these are, and each is lifted whole: every call of "Pay", "pay.legal"$/);

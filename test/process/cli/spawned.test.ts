@@ -74,7 +74,7 @@ function rowsOf({ desk, contract, call, receipt, waiting, own }: Place): Readonl
     "keys update": { words: ["anna-laptop", "--groups", "finance,legal"], stdout: /^anna, .*legal/ },
     "keys revoke": { words: ["ci"], stdout: /^revoked the key ci/ },
     "persons add": { words: ["dora"], stdout: /^dora is a person/ },
-    "persons list": { stdout: /^anna\nbob\ncleo\ndora\n$/ },
+    "persons list": { stdout: /\nanna +anna-laptop +finance,legal\n[^]*\ndora +- +-\n$/ },
     reload: { stdout: /^nothing has changed: / },
     erase: { words: [receipt, "--part", "input", ...why], stdout: /^erased \d+ parts? of 1 receipt/ },
     "notify list": { stdout: /^no endpoint gets the events/ },

@@ -253,6 +253,42 @@ suite("reading in the console", () => {
     assert.ok(sums.ALLOW > 0 && sums.ESCALATE > 0 && sums.BLOCK > 0, JSON.stringify(sums));
   });
 
+  test("a browser that cannot draw the charts shows their fault, and the rest of the page", async (t) => {
+    const desk = await startConsole(t);
+    await fill(desk);
+    const anna = await openBrowser(t, desk);
+    const { page, context } = anna;
+    anna.expects(/RangeError/);
+    // Browsers have such a language on machines without one. The library of the charts refuses it.
+    await context.addInitScript('Object.defineProperty(navigator, "language", { get: () => "en-US@posix" })');
+    await anna.signIn(keyOf(desk, "anna"));
+    await anna.opens("/rollout");
+    await page
+      .getByText(/This part cannot be loaded: RangeError/)
+      .first()
+      .waitFor();
+    await page.getByRole("heading", { name: "By rule" }).waitFor();
+    assert.equal(await page.locator("canvas").count(), 0);
+  });
+
+  test("every command on the pages begins as commands of this gate are typed", async (t) => {
+    const [desk, anna] = await start(t);
+    const { page } = anna;
+    const typed = await page.locator("html").getAttribute("data-command");
+    assert.ok(typed !== null && typed !== "");
+    const approval = await parks(desk, { amount: 1700 });
+    for (const path of ["/ledger", "/contract", `/approvals/${approval}`]) {
+      await anna.opens(path);
+      await page
+        .locator("code", { hasText: /reload|verify|explain/ })
+        .first()
+        .waitFor();
+      const texts = await page.locator("code", { hasText: /^(?:npm|npx|node|svc-gate) / }).allInnerTexts();
+      assert.ok(texts.length > 0, path);
+      for (const text of texts) assert.ok(text.startsWith(`${typed} `), text);
+    }
+  });
+
   test("a bar has its verdict's colour and pattern", (t) => bars(t));
   control("positive control: bars of one colour are noticed", async (t) => {
     await assert.rejects(bars(t, { within: "Bar", first: 'of = "ALLOW";' }), assert.AssertionError);

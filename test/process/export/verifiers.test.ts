@@ -141,6 +141,15 @@ suite("verifiers of exports", () => {
       assert.deepEqual(misjudged(command[0] ?? "", verifier, jobs), []);
     });
   }
+  test("both verifiers count the same rows, contracts and erased parts, up to a fault too", (t) => {
+    const [python, javascript] = (["python", "javascript"] as const).map((language) => {
+      const reports = judge(programOf(language) ?? "", join(root, verifiers[language]), jobs);
+      return reports?.map(({ rows, contracts, erased_parts }, at) => [jobs[at]?.name, rows, contracts, erased_parts]);
+    });
+    if (python === undefined || javascript === undefined) return t.skip("one of the programs is not here");
+    assert.ok(javascript.some(([, rows]) => Number(rows) > 0));
+    return assert.deepEqual(python, javascript);
+  });
   for (const name of absent) test(`${name} judges every vector correctly`, { skip: `${name} is not here` }, () => {});
 });
 

@@ -45,7 +45,8 @@ function inSources(place: RegExp, pattern: RegExp): boolean {
 function compiles(more: string, tool = ""): boolean {
   const usd = "required: [usd], properties: { usd: { type: number, minimum: 0 } }";
   const platform = "platform: { type: object, required: [zone], properties: { zone: { type: string } } }";
-  const text = `contract: c\n${platform}\ntools:\n  t:\n    input: { type: object, additionalProperties: false, ${usd} }\n    otherwise: ALLOW\n${tool}${more}\n`;
+  const input = `{ type: object, additionalProperties: false, ${usd} }`;
+  const text = `contract: c\n${platform}\ntools:\n  t:\n    input: ${input}\n    otherwise: ALLOW\n${tool}${more}\n`;
   return compileContracts([{ name: "c.yaml", text }]).ok;
 }
 

@@ -56,7 +56,8 @@ export interface McpOptions {
 }
 
 export async function mcp(words: readonly string[]): Promise<number> {
-  if (words[0] === "--help" || words[0] === "-h") {
+  const own = words.slice(0, words.includes("--") ? words.indexOf("--") : undefined);
+  if (own.includes("--help") || own.includes("-h")) {
     process.stdout.write(usage);
     return 0;
   }

@@ -102,8 +102,17 @@ export async function addPersonCommand(name: string, options: KeysOptions): Prom
 export async function listPersonsCommand(options: KeysOptions): Promise<Outcome> {
   const answer = await askGate({ ...options, tenant: undefined }, "GET", adminPath(undefined, "persons"));
   const persons = answer["persons"] as readonly string[];
-  const shownPersons = persons.length === 0 ? "no person may decide calls yet" : persons.map(visible).join("\n");
-  return { exitCode: 0, text: options.json ? JSON.stringify({ persons }) : shownPersons };
+  if (options.json) return { exitCode: 0, text: JSON.stringify({ persons }) };
+  if (persons.length === 0) return { exitCode: 0, text: "no person may decide calls yet" };
+  const keys = (await list({ ...options, tenant: undefined })).filter(
+    ({ state }) => state !== "revoked" && state !== "expired",
+  );
+  const rows = persons.map((person) => {
+    const own = keys.filter((key) => key.person === person);
+    const groups = new Set(own.flatMap((key) => key.groups));
+    return [person, own.map(idOf).join(",") || "-", [...groups].join(",") || "-"];
+  });
+  return { exitCode: 0, text: tableText([["person", "keys", "groups"], ...rows]) };
 }
 
 /** `svc-gate keys revoke` */
@@ -181,7 +190,10 @@ function tableOf(keys: readonly KeyJson[]): string {
     key.last_used ?? "-",
     key.owner ?? "-",
   ]);
-  const table = [headings, ...rows];
+  return tableText([headings, ...rows]);
+}
+
+function tableText(table: readonly (readonly string[])[]): string {
   const widths = table[0]?.map((_, column) => Math.max(...table.map((row) => visible(row[column] ?? "").length))) ?? [];
   return table
     .map((row) =>

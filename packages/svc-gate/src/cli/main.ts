@@ -14,10 +14,12 @@ import { addOperatorCommands } from "./usage/operator.ts";
  * @returns the exit code
  */
 export function main(args: readonly string[], given: Io): Promise<number> {
+  // `help keys create` is `keys create --help`.
+  const words = args[0] === "help" ? [...args.slice(1), "--help"] : args;
   return runWith(given, async () => {
     try {
-      const program = await programFor(args);
-      await program.parseAsync(args, { from: "user" });
+      const program = await programFor(words);
+      await program.parseAsync(words, { from: "user" });
       return Number(given.exitCode ?? 0);
     } catch (error) {
       if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
@@ -47,8 +49,22 @@ export async function programFor(args: readonly string[]): Promise<Command> {
   if (!program.commands.some((command) => command.name() === args[0]))
     await (await import("./other-packages.ts")).addCommandsOfOtherPackages(program, args);
   nameOwnHelp(program.commands, "svc-gate");
+  for (const command of program.commands)
+    for (const [heading, names] of helpGroups) if (names.includes(command.name())) command.helpGroup(heading);
   return program;
 }
+
+/** The order of the commands in the list that `--help` prints. */
+const helpGroups: readonly (readonly [heading: string, names: readonly string[]])[] = [
+  ["Run a gate:", ["serve", "init", "reload", "stop", "notify", "migrate"]],
+  [
+    "Write contracts:",
+    ["check", "test", "explain", "analyze", "diff", "fmt", "lsp", "import-tools", "schema", "replay", "report"],
+  ],
+  ["Keys and persons:", ["keys", "persons", "approvals", "grants"]],
+  ["The ledger:", ["verify", "prove", "export", "keygen", "backup", "restore", "resume", "erase"]],
+  ["Agents:", ["hook", "mcp", "doctor"]],
+];
 
 /** The settings are loaded for this command alone. Without them one option stands for all in the list of commands. */
 async function addServe(program: Command, [name]: readonly string[]): Promise<void> {

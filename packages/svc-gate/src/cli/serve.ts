@@ -81,7 +81,19 @@ function withoutSettings(): NodeJS.ProcessEnv {
 const testsMs = 120_000;
 
 function banner(serving: Serving): string {
-  const { address, console: page, ops, gate, ledger, contracts, tenants, made, modeChange, warnings } = serving;
+  const {
+    address,
+    console: page,
+    noConsole,
+    ops,
+    gate,
+    ledger,
+    contracts,
+    tenants,
+    made,
+    modeChange,
+    warnings,
+  } = serving;
   const { mode, contract } = gate.policy;
   const changed =
     modeChange &&
@@ -93,7 +105,7 @@ function banner(serving: Serving): string {
     `  contract  sha256:${contract}${contracts.length === 0 ? " (none: every tool is refused)" : ` (${contracts.join(", ")})`}`,
     `  ledger    ${ledger.name}, ${counted(ledger.head.seq, "row")}${ledger.isShared ? ", in the database" : ""}`,
     `  signed    by ${ledger.verifiers.map(({ text }) => text).join(", and by ")}`,
-    ...(page === undefined ? [] : [`  console   ${page}`]),
+    ...(page === undefined && noConsole === undefined ? [] : [`  console   ${page ?? `off: ${noConsole}`}`]),
     ...(ops === undefined ? [] : [`  watched   ${ops}/metrics and /ready, without a key`]),
     ...(tenants === 0 ? [] : [`  tenants   ${tenants}, under ${address}/t/{tenant}`]),
   ];

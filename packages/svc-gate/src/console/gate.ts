@@ -16,6 +16,14 @@ export type Answer<Value> =
 /** The texts of the members that the page must show with their characters as they were sent. */
 export type Raw = Readonly<Record<string, string>>;
 
+/** How this gate's commands are typed, such as `npx svc-gate`. */
+const typed: string = document.documentElement.dataset["command"] ?? "svc-gate";
+
+/** Returns a command of the gate as it is typed on the gate's machine. */
+export function commandText(words: string): string {
+  return `${typed} ${words}`;
+}
+
 /** The path of the console, such as `/t/acme/console`. */
 export const base: string = document.documentElement.dataset["base"] ?? "/console";
 

@@ -7,6 +7,7 @@ type Shows<Props> = (props: Props) => JSX.Element;
 /** Returns a component whose module is loaded when a page first shows it. The component is the module's default. */
 export function later<Props extends object>(load: () => Promise<{ readonly default: Shows<Props> }>): Shows<Props> {
   let loaded: Shows<Props> | undefined;
+  let fault: unknown;
   return function Later(props) {
     const [state, setState] = useState<"failed" | "loaded" | "loading">("loading");
     useEffect(() => {
@@ -15,12 +16,17 @@ export function later<Props extends object>(load: () => Promise<{ readonly defau
           loaded = module.default;
           setState("loaded");
         },
-        () => setState("failed"),
+        (error: unknown) => {
+          console.error(error);
+          fault = error;
+          setState("failed");
+        },
       );
     }, []);
     if (loaded !== undefined) return h(loaded, props);
     if (state === "loading") return h(Loading, {});
-    const sentence = "This page cannot be loaded: the gate was changed or does not answer. Load the page again.";
-    return h("p", { class: "problem", role: "alert" }, sentence);
+    // The browser rejects with a TypeError if a file does not come.
+    const why = fault instanceof TypeError ? "the gate was changed or does not answer" : String(fault);
+    return h("p", { class: "problem", role: "alert" }, `This part cannot be loaded: ${why}. Load the page again.`);
   };
 }

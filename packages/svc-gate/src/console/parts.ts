@@ -1,7 +1,7 @@
 import { h, type ComponentChildren, type JSX } from "preact";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { listen } from "./live.ts";
-import { ask, type Answer, type Problem, type Raw } from "./gate.ts";
+import { ask, commandText, type Answer, type Problem, type Raw } from "./gate.ts";
 import { Text } from "./text.ts";
 
 const shapes: Readonly<Record<string, string>> = {
@@ -93,7 +93,8 @@ export function Title({ text, count = 0, children }: TitleProps): JSX.Element {
 }
 
 /** A command with a button that copies it. */
-export function Command({ text }: { readonly text: string }): JSX.Element {
+export function Command({ text: words }: { readonly text: string }): JSX.Element {
+  const text = commandText(words);
   const [isCopied, setCopied] = useState(false);
   const copy = (): void => {
     void navigator.clipboard.writeText(text).then(

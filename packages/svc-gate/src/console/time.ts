@@ -4,6 +4,7 @@ import { gateNow } from "./gate.ts";
 
 const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const clockWithSeconds = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const dayAndClock = new Intl.DateTimeFormat(undefined, {
   month: "short",
   day: "numeric",
@@ -62,6 +63,11 @@ export function Moment({ at }: { readonly at: number }): JSX.Element {
 /** A moment in short: the time of today, else with the day. */
 export function momentText(at: number): string {
   return (Math.abs(at - Date.now()) < dayMs / 2 ? clock : dayAndClock).format(at);
+}
+
+/** A time with its seconds. */
+export function secondText(at: number): string {
+  return clockWithSeconds.format(at);
 }
 
 /** A day in short. */

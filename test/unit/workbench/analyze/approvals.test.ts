@@ -189,11 +189,23 @@ suite("open-subject", () => {
     rules: `${asks}, ${read(`platform.${name}`)}`,
     ...more,
   });
+  const texts = ["id", "email", "plan"].map((name) => `${name}: { type: string }`).join(", ");
+  const ofCustomer = (top: string): Parts => ({
+    platform: facts("customer", `object, required: [id, email, plan], properties: { ${texts} }`),
+    top,
+    rules: `${asks}, ${read("platform.customer.email")}`,
+  });
   const shows = asks.replace("reason: large", 'reason: "large for {platform.plan}"');
   const differs = asks.replace("input.usd > 100", '"input.user != platform.plan"');
   cases([
     ["a wallet", named("wallet"), ["open-subject: wallet"]],
     ["a user's id", named("user_id"), ["open-subject: user_id"]],
+    ["a customer's email beside the id of the subject", ofCustomer("subject: [platform.customer.id]\n"), []],
+    [
+      "a customer's email beside an id that nothing binds",
+      ofCustomer("subject: [platform.customer.plan]\n"),
+      ["open-subject: email"],
+    ],
     ["a customer's name in another spelling", named("customerName"), ["open-subject: customerName"]],
     ["the working folder", named("cwd"), ["open-subject: cwd"]],
     ["a property of a user", named("user_tier"), []],

@@ -85,7 +85,9 @@ export function createGrantCommand(id: string, options: CreateGrantOptions): Pro
       return { exitCode: 0, text: `would have covered ${String(covers)} of the last ${String(of)} calls` };
     }
     const made = (await grantsOf(gate, options)).filter((grant) => grant.id === answer.body["id"]);
-    return { exitCode: 0, text: made.flatMap(linesOf).join("\n") };
+    const waits =
+      shown.status === "pending" ? ["the call itself still waits: `svc-gate approvals approve` lets it run"] : [];
+    return { exitCode: 0, text: [...made.flatMap(linesOf), ...waits].join("\n") };
   });
 }
 

@@ -5,7 +5,7 @@ import { inputNotKept, otherKind, readRecorded, type Recorded } from "../replay/
 import type { ReceiptExplained } from "./explain-call.ts";
 
 const notDecided = {
-  change: "it records a change of keys or contracts",
+  change: "it records an act, such as a change of keys or contracts",
   result: "it records the result of a tool",
 } as const;
 

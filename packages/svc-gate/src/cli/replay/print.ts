@@ -53,6 +53,7 @@ export function comparisonText({ contract, counts, field, skipped }: ComparisonF
     ...(field === undefined ? [] : [group.sum]),
   ];
   const figures = { head, share };
+  const examples = [...counts.examples.values()].flat();
   const changes = sorted(counts.changes).map(([, change]) => [change.was, change.wouldBe, ...share(change)]);
   return [
     title,
@@ -62,9 +63,7 @@ export function comparisonText({ contract, counts, field, skipped }: ComparisonF
     ...groupsText("by rule", counts.byRule, figures),
     ...groupsText("by tool", counts.byTool, figures),
     ...groupsText("by session", counts.bySession, figures),
-    "",
-    "examples",
-    ...[...counts.examples.values()].flat().map(exampleText),
+    ...(examples.length === 0 ? [] : ["", "examples", ...examples.map(exampleText)]),
     ...skippedText(skipped),
   ].join("\n");
 }

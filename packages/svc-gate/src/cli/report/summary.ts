@@ -81,7 +81,8 @@ class Summary {
   /** Receipts that no gate writes in this form. */
   #unreadable = 0;
   #results = 0;
-  #changes = 0;
+  /** How often each act is in the rows. */
+  readonly #acts = new Map<string, number>();
   /** Rows that reset counters: each has weakened a limit. */
   readonly #resets: Reset[] = [];
   readonly #overTime: OverTime;
@@ -139,7 +140,8 @@ class Summary {
   }
 
   #addChange(row: RecordedRow): void {
-    this.#changes += 1;
+    const act = /^\{"act":"([^"]+)"/.exec(row.leaf)?.[1] ?? "another";
+    this.#acts.set(act, (this.#acts.get(act) ?? 0) + 1);
     this.#decided.addChange(row);
     this.#outcomes.addChange(row);
     const counters = [...resetIn(row).values()];
@@ -179,9 +181,7 @@ class Summary {
         ({ seq, counters, reason }) =>
           `row ${seq} reset ${visible(counters.join(", "))}: calls before it no longer count (${visible(reason)})`,
       ),
-      ...(this.#changes === 0
-        ? []
-        : [`${this.#changes} more record a change of keys or contracts, and contain no decision`]),
+      ...(this.#acts.size === 0 ? [] : [`acts, which contain no decision: ${this.#actsText}`]),
       ...(this.#results === 0 ? [] : [`${this.#results} more record the result of a tool, and contain no decision`]),
       ...table("verdicts", ["verdict", "mode", "answered", "receipts"], this.#verdicts),
       ...table("refused or held, by rule", ["rule", "verdict", "receipts"], this.#rules),
@@ -192,6 +192,11 @@ class Summary {
       ...this.#outcomes.text,
       ...this.#forecast.text,
     ].join("\n");
+  }
+
+  get #actsText(): string {
+    const counts = [...this.#acts].toSorted(([one], [other]) => (one < other ? -1 : 1));
+    return counts.map(([act, count]) => `${count} ${visible(act)}`).join(", ");
   }
 
   get json(): object {
@@ -209,7 +214,7 @@ class Summary {
       softened: this.#letThrough + this.#sentToPerson,
       erased: this.#erased,
       unreadable: this.#unreadable,
-      changes: this.#changes,
+      changes: this.#acts.values().reduce((sum, count) => sum + count, 0),
       resets: this.#resets,
       results: this.#results,
       verdicts: lines(this.#verdicts, "verdict", "mode", "answered"),

@@ -160,7 +160,7 @@ function Clocks({ approval }: { readonly approval: ApprovalDetail }): JSX.Elemen
 }
 
 function Asked({ approval }: { readonly approval: ApprovalDetail }): JSX.Element {
-  const { key, session_id: session, asked, receipt, mode, counters, groups, amounts } = approval;
+  const { key, session_id: session, asked, receipt, mode, counters, groups } = approval;
   return h(
     Panel,
     { title: "Who asked" },
@@ -181,7 +181,6 @@ function Asked({ approval }: { readonly approval: ApprovalDetail }): JSX.Element
         ["Receipt", h("a", { href: link(`/receipts/${receipt}`) }, String(receipt))],
         ["Mode", mode ?? "unknown"],
         ["Needs", groups.map(needText).join(", and ")],
-        ...Object.entries(amounts).map(([name, value]) => [name, value] as const),
         ...Object.entries(counters ?? {}).map(([name, value]) => [`${name}, before`, h(Text, { of: value })] as const),
       ],
     }),
@@ -389,6 +388,6 @@ function Timeline({ approval }: { readonly approval: ApprovalDetail }): JSX.Elem
         ),
       ),
     ),
-    h(Command, { text: `svc-gate explain --receipt ${approval.receipt}` }),
+    h(Command, { text: `explain --receipt ${approval.receipt}` }),
   );
 }

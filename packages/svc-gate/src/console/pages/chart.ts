@@ -1,7 +1,7 @@
 import { h, type JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import { dayText, momentText } from "../time.ts";
+import { dayText, momentText, secondText } from "../time.ts";
 
 export interface Line {
   readonly label: string;
@@ -23,7 +23,7 @@ interface ChartProps {
 const height = 180;
 
 /** A chart over time. A table below it has the same numbers, for those who cannot see the chart. */
-export function Chart({ title, times, end, lines }: ChartProps): JSX.Element {
+export default function Chart({ title, times, end, lines }: ChartProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const element = box.current;
@@ -91,12 +91,22 @@ function dataOf(times: readonly number[], end: number, lines: readonly Line[]): 
 
 /** Ticks need this room in pixels, because the words for a moment are longer in some languages. */
 const tickSpace = 84;
+const minuteMs = 60_000;
 const dayMs = 86_400_000;
 
 /** The words below the chart: days if it is longer than two, else times. */
 function timesOf(_plot: uPlot, seconds: readonly number[]): string[] {
   const isLong = ((seconds.at(-1) ?? 0) - (seconds[0] ?? 0)) * 1000 > 2 * dayMs;
-  return seconds.map((at) => (isLong ? dayText(at * 1000) : momentText(at * 1000)));
+  const isShort = ((seconds.at(-1) ?? 0) - (seconds[0] ?? 0)) * 1000 < 5 * minuteMs;
+  const text = isLong ? dayText : isShort ? secondText : momentText;
+  return seconds.map((at) => text(at * 1000));
+}
+
+/** The steps between the lines of a chart of counts, which has only whole calls. */
+const wholeSteps = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
+
+function isOfCounts(lines: readonly Line[]): boolean {
+  return lines.every(({ values }) => values.every((value) => Number.isInteger(value)));
 }
 
 const steps = uPlot.paths.stepped?.({ align: 1 }) ?? (() => null);
@@ -115,7 +125,7 @@ function optionsOf(lines: readonly Line[], width: number): uPlot.Options {
     scales: { y: { range: (_plot, _low, high) => [0, Math.max(1, high)] } },
     axes: [
       { ...axis, space: tickSpace, values: timesOf },
-      { ...axis, size: 56 },
+      { ...axis, size: 56, ...(isOfCounts(lines) && { incrs: wholeSteps }) },
     ],
     series: [
       {},

@@ -1,7 +1,7 @@
 import { h, type JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ReceiptPage, Receipt } from "../answers.ts";
-import { ask, queryText } from "../gate.ts";
+import { ask, commandText, queryText } from "../gate.ts";
 import { diffLines, type DiffLine } from "../lines.ts";
 import { Empty, Loading, Panel, ProblemNote, Title, useAnswer } from "../parts.ts";
 import { link, useRoute } from "../route.ts";
@@ -30,7 +30,7 @@ export default function ContractPage(): JSX.Element {
       "p",
       { class: "sentence" },
       "To change it, edit the files on the gate's machine and run ",
-      h("code", null, "svc-gate reload"),
+      h("code", null, commandText("reload")),
       ".",
     ),
     problem !== undefined && h(ProblemNote, { of: problem }),

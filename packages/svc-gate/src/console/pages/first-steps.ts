@@ -49,22 +49,22 @@ export default function FirstSteps({ session }: { readonly session: Session }): 
           h("a", { href: link("/explain") }, "Explain"),
           ", then put it in force:",
         ),
-        h(Command, { text: "npm run svc-gate -- reload" }),
+        h(Command, { text: "reload" }),
       ),
       h(
         Step,
         { title: "Make a key for a person who decides", isDone: session.approvers },
         h("p", null, "On the machine of the gate, add a person and make a key. Then sign in here with that key."),
-        h(Command, { text: "npm run svc-gate -- persons add anna" }),
+        h(Command, { text: "persons add anna" }),
         h(Command, {
-          text: `npm run svc-gate -- keys create anna-laptop --scopes approve,receipts,rules --person anna${of}`,
+          text: `keys create anna-laptop --scopes approve,receipts,rules --person anna${of}`,
         }),
       ),
       h(
         Step,
         { title: "Enforce", isDone: session.mode !== "observe" },
         h("p", null, "When the verdicts on the page ", h("a", { href: link("/rollout") }, "Rollout"), " are right:"),
-        h(Command, { text: "npm run svc-gate -- reload --mode enforce" }),
+        h(Command, { text: "reload --mode enforce" }),
       ),
     ),
   );

@@ -96,7 +96,7 @@ function Verify(): JSX.Element {
     problem !== undefined && h(ProblemNote, { of: problem }),
     check !== undefined && h(Verified, { check, at }),
     h("p", { class: "quiet" }, "A deep verification also decides every call again. Run it on the gate's machine:"),
-    h(Command, { text: "svc-gate verify --deep" }),
+    h(Command, { text: "verify --deep" }),
   );
 }
 

@@ -1,11 +1,13 @@
 import { h, type JSX } from "preact";
 import { useMemo } from "preact/hooks";
+import type { Session } from "../answers.ts";
 import { queryText } from "../gate.ts";
+import { later } from "../later.ts";
 import { Empty, Loading, Panel, ProblemNote, Title, useAnswer, Verdict } from "../parts.ts";
 import { link, useRoute } from "../route.ts";
 import { Text } from "../text.ts";
 import { lengthText, Moment } from "../time.ts";
-import { Chart, type Line } from "./chart.ts";
+import type { Line } from "./chart.ts";
 import type { DecidedRule, Report, Slice } from "./report.ts";
 
 const spans = [
@@ -16,8 +18,11 @@ const spans = [
 ] as const;
 const dayMs = 86_400_000;
 
+/** Apart, so that the rest of the page is there in a browser that cannot draw the charts. */
+const Chart = later(() => import("./chart.ts"));
+
 /** The report as a page: what the rules did, and what persons had to decide. */
-export default function Rollout(): JSX.Element {
+export default function Rollout({ session }: { readonly session: Session }): JSX.Element {
   const { query } = useRoute();
   const days = query.get("days") ?? "";
   const since = useMemo(
@@ -56,11 +61,11 @@ export default function Rollout(): JSX.Element {
         { title: "No receipts in this time" },
         h("p", null, "Charts of verdicts, rules and decisions appear here after the first checks."),
       ),
-    value !== undefined && value.receipts > 0 && h(Found, { report: value }),
+    value !== undefined && value.receipts > 0 && h(Found, { report: value, mode: session.mode }),
   );
 }
 
-function Found({ report }: { readonly report: Report }): JSX.Element {
+function Found({ report, mode }: { readonly report: Report; readonly mode: string }): JSX.Element {
   const { receipts, from, to, softened, over_time: slices } = report;
   const times = useMemo(() => slices.map((slice) => slice.from), [slices]);
   const end = slices.at(-1)?.to ?? to;
@@ -115,7 +120,7 @@ function Found({ report }: { readonly report: Report }): JSX.Element {
       }),
       h(Decided, { rules: report.approvals }),
       h(Outcomes, { report }),
-      h(Forecast, { report }),
+      h(Forecast, { report, mode }),
     ),
   );
 }
@@ -315,12 +320,12 @@ function Outcomes({ report }: { readonly report: Report }): JSX.Element {
   );
 }
 
-function Forecast({ report }: { readonly report: Report }): JSX.Element | null {
+function Forecast({ report, mode }: { readonly report: Report; readonly mode: string }): JSX.Element | null {
   const { approvals, per_day: perDay, days, largest_hour: hour, by_rule: rules } = report.forecast;
   if (approvals === 0) return null;
   return h(
     Panel,
-    { title: "If the gate enforced" },
+    { title: mode === "enforce" ? "If it had enforced all the time" : "If the gate enforced" },
     h(
       "p",
       null,

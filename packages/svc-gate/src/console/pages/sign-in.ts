@@ -64,6 +64,11 @@ export function SignIn({ hasEnded, onOpened }: SignInProps): JSX.Element {
         value: key,
         onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => setKey(currentTarget.value),
       }),
+      h(
+        "p",
+        { class: "quiet" },
+        "The key of a person who decides. On a new gate: the text of the file first-key in its data folder.",
+      ),
       needsCode && h("label", { for: "code" }, "The code that the gate's terminal shows"),
       needsCode &&
         h("input", {

@@ -14,6 +14,14 @@ export const pageHeaders: Readonly<Record<string, string>> = {
   "x-frame-options": "DENY",
 };
 
+/** How a person types a command of this gate on its machine: as it was started itself. */
+export function typedCommand({ env, argv }: Pick<NodeJS.Process, "argv" | "env"> = process): string {
+  if (env["npm_package_name"] === "svc-gate-repository") return "npm run -s svc-gate --";
+  const program = argv[1] ?? "";
+  if (/[\\/]node_modules[\\/]/.test(program)) return "npx svc-gate";
+  return program.endsWith("svc-gate.mjs") ? "node bin/svc-gate.mjs" : "svc-gate";
+}
+
 /**
  * The console's only page. Its scripts show the rest.
  *
@@ -23,7 +31,7 @@ export const pageHeaders: Readonly<Record<string, string>> = {
 export function pageText(base: string, files: string, { first }: Assets): string {
   const preloads = first.map((name) => `<link rel="modulepreload" href="${files}/${name}">`).join("\n");
   return `<!doctype html>
-<html lang="en" data-base="${base}">
+<html lang="en" data-base="${base}" data-command="${typedCommand()}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -36,7 +44,7 @@ ${preloads}
 </head>
 <body>
 <div id="app"></div>
-<noscript>The console needs JavaScript. Without it, use the command svc-gate approvals.</noscript>
+<noscript>The console needs JavaScript. Without it, use the command ${typedCommand()} approvals.</noscript>
 </body>
 </html>
 `;

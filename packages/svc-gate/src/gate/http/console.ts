@@ -32,6 +32,9 @@ export function addConsole(server: FastifyInstance, { door, service, basePath }:
     server.route({ method, url, config: { console: access }, bodyLimit: limits.signInBodyBytesMax, handler });
   };
   add("GET", `${files}/:digest/*`, "page", sendAsset);
+  add("GET", basePath === "" ? "/" : basePath, "page", (_request, reply) =>
+    reply.header("cache-control", "no-store").redirect(`${basePath}/console`),
+  );
   const prefixes = service.tenants === undefined ? [""] : ["", "/t/:tenant"];
   for (const prefix of prefixes) {
     const at = `${basePath}${prefix}/console`;

@@ -7,6 +7,11 @@ import type { Gate } from "../service/gate.ts";
 import { isLoopback } from "../settings/loopback.ts";
 import type { Service } from "../service/service.ts";
 
+/** The framework's own log, without its line about listening: the gate prints its addresses itself. */
+export function ofFramework(log: Logger): Logger {
+  return log.isLevelEnabled("warn") ? log.child({}, { level: "warn" }) : log;
+}
+
 /**
  * Makes the second listener, for operators: /metrics, /ready and /health without a key, and nothing else. It stays open
  * while the gate stops, so that a balancer sees that the gate is not ready.
@@ -16,7 +21,7 @@ import type { Service } from "../service/service.ts";
  */
 export function makeOpsServer(service: Service, host: string, log: Logger): FastifyInstance {
   const server = Fastify({
-    loggerInstance: log,
+    loggerInstance: ofFramework(log),
     logController: new LogController({ disableRequestLogging: true }),
     requestTimeout: limits.bodyTimeoutMs,
     forceCloseConnections: true,

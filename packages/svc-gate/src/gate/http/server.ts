@@ -15,6 +15,7 @@ import { RefusalLog } from "./refusal-log.ts";
 import { refuseConnection, refuseWith, toRefusal, type RefusalOutlet } from "./refusing.ts";
 import { answer, endRead } from "./reading.ts";
 import type { Route } from "./route.ts";
+import { ofFramework } from "./ops.ts";
 import { routes } from "./routes.ts";
 import type { Service } from "../service/service.ts";
 import { Valve } from "../admission/valve.ts";
@@ -82,7 +83,7 @@ function serverOptions(
     requireHostHeader: false, // the gate refuses it with its own message
   };
   return {
-    loggerInstance: log,
+    loggerInstance: ofFramework(log),
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: limits.bodyBytesMax,
     requestTimeout: limits.bodyTimeoutMs,

@@ -26,16 +26,28 @@ export async function loadContracts(
   file: string,
   called: string = file,
   options: CompileOptions = {},
-): Promise<Result<PolicySet, readonly Diagnostic[]>> {
+): Promise<Compiled> {
   const source = { ...(await readSource(file)), name: called };
-  if (isContract(source.text)) return ready(compileContracts([source], options));
-  return ready(compileMandate(source, (name) => openRelative(file, name), options));
+  const compiled = await ready(
+    isContract(source.text)
+      ? compileContracts([source], options)
+      : compileMandate(source, (name) => openRelative(file, name), options),
+  );
+  if (compiled.ok) return compiled;
+  const pathOf = (name: string): string => (name === called ? name : join(dirname(called), name));
+  return bad(compiled.problem.map((each) => withPath(each, pathOf)));
+}
+
+type Compiled = Result<PolicySet, readonly Diagnostic[]>;
+
+/** The names in a policy's text are relative to the mandate. A person opens a path. */
+function withPath(diagnostic: Diagnostic, pathOf: (name: string) => string): Diagnostic {
+  const { span } = diagnostic;
+  return { ...diagnostic, span: { ...span, file: { ...span.file, name: pathOf(span.file.name) } } };
 }
 
 /** Loads the functions that the contracts call. */
-async function ready(
-  compiled: Result<PolicySet, readonly Diagnostic[]>,
-): Promise<Result<PolicySet, readonly Diagnostic[]>> {
+async function ready(compiled: Compiled): Promise<Compiled> {
   if (compiled.ok) await loadFunctions(compiled.value);
   return compiled;
 }
@@ -57,10 +69,14 @@ export function noContracts(): PolicySet {
   return compiled.value;
 }
 
-/** Returns all diagnostics and their number, for a terminal. */
-export function renderDiagnostics(diagnostics: readonly Diagnostic[]): string {
+/**
+ * Returns all diagnostics and their number, for a terminal.
+ *
+ * @param folder the folder of the files
+ */
+export function renderDiagnostics(diagnostics: readonly Diagnostic[], folder = ""): string {
   const count = `${diagnostics.length} ${diagnostics.length === 1 ? "error" : "errors"}`;
-  return `${diagnostics.map(renderDiagnostic).join("\n\n")}\n\n${count}`;
+  return `${diagnostics.map((each) => renderDiagnostic(withPath(each, (name) => join(folder, name)))).join("\n\n")}\n\n${count}`;
 }
 
 async function readSource(file: string): Promise<SourceFile> {

@@ -114,7 +114,10 @@ export function liftStop(
       return bad(refuse("stop-refused", "this stop was set at the root, so it is lifted there"));
     const near = own.filter((each) => sharesTool(each.scope, scope));
     const others = near.map((each) => stoppedCalls(each.scope)).join("; ");
-    const more = others === "" ? "GET /stop lists them" : `these are, and each is lifted whole: ${others}`;
+    const more =
+      others === ""
+        ? "`svc-gate stop --list` and GET /stop show those in force"
+        : `these are, and each is lifted whole: ${others}`;
     return bad(refuse("stop-refused", `no stop in force has this scope: ${more}`));
   };
 }

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { basename } from "node:path";
+import { basename, dirname } from "node:path";
 import type { Logger } from "pino";
 import type { Stops } from "../../approvals/mod.ts";
 import { Anchors, type AnchorSites } from "../anchoring/mod.ts";
@@ -263,7 +263,7 @@ async function requirePolicySet(source: GateSource, log: Logger): Promise<Policy
  * @returns the contracts, or all errors as text for a terminal
  * @throws {NoSuchFile} if the mandate itself cannot be read
  */
-export async function loadPolicySet({ mandate }: GateSource, log: Logger): Promise<Result<PolicySet, string>> {
+export async function loadPolicySet({ mandate, tenant }: GateSource, log: Logger): Promise<Result<PolicySet, string>> {
   const file = mandate ?? defaultMandate;
   if (mandate === undefined && !existsSync(file)) {
     log.warn(
@@ -272,7 +272,8 @@ export async function loadPolicySet({ mandate }: GateSource, log: Logger): Promi
     return good(noContracts());
   }
   const compiled = await loadContracts(file, basename(file));
-  return compiled.ok ? compiled : bad(renderDiagnostics(compiled.problem));
+  // An administrator of a tenant has nothing to do with the machine's folders.
+  return compiled.ok ? compiled : bad(renderDiagnostics(compiled.problem, tenant === null ? dirname(file) : ""));
 }
 
 async function recompilePolicySet(ledger: Ledger, digest: string): Promise<PolicySet> {

@@ -1,8 +1,9 @@
 import { bad, good, isMode, modes, nearest, type Mode, type Result } from "../../wire/mod.ts";
 import { parseSinks } from "../anchoring/mod.ts";
-import { isLoopback, isPrivateUrl } from "../settings/loopback.ts";
+import { isLoopback } from "../settings/loopback.ts";
 import { parseRate, type Rate } from "../settings/rate.ts";
 import { parseBytes } from "../core/refused-inputs.ts";
+import { consoleProblem, noConsole } from "./console-settings.ts";
 
 /** Risks that an operator may accept, for one start. */
 export const acceptable = ["missing-pin", "signing-key", "anchors", "clock", "change", "weaker-mode"] as const;
@@ -343,27 +344,10 @@ export function readConfig(environment: Texts, flags: Texts): Result<Configured,
     problems.push("only one of SVC_TLS_CERT and SVC_TLS_KEY is set: set both or neither");
   const wrongConsole = consoleProblem(config);
   if (problems.length === 0 && wrongConsole !== undefined) problems.push(wrongConsole);
-  if (problems.length === 0 && config.oidc !== undefined && !servesConsole(config))
+  if (problems.length === 0 && config.oidc !== undefined && noConsole(config) !== undefined)
     problems.push("SVC_OIDC is set, but the gate does not serve the console: set SVC_CONSOLE to on");
   if (problems.length > 0) return bad(problems);
   return good({ config, warnings: [...unknownVariables(environment), ...risks(config)] });
-}
-
-/** A console that others can reach needs TLS. Replicas need one secret, because each reads the sessions of the others. */
-function consoleProblem({ console: wanted, consoleSecret, databaseUrl, host, publicUrl }: Config): string | undefined {
-  if (wanted !== "on") return undefined;
-  if (databaseUrl !== undefined && consoleSecret === undefined)
-    return "SVC_CONSOLE is on, and gates on one database need one secret for their sessions: set SVC_CONSOLE_SECRET";
-  if (publicUrl !== undefined && !isPrivateUrl(publicUrl))
-    return `SVC_CONSOLE is on, and SVC_PUBLIC_URL is ${publicUrl}: keys must not cross a network without https`;
-  if (isLoopback(host) || publicUrl?.startsWith("https:") === true) return undefined;
-  return `SVC_CONSOLE is on, and the gate listens on ${host}: set SVC_PUBLIC_URL to the https address that persons use`;
-}
-
-/** Returns true if the gate serves the console. */
-export function servesConsole({ console: wanted, consoleSecret, databaseUrl, host }: Config): boolean {
-  if (wanted !== undefined) return wanted === "on";
-  return isLoopback(host) && (databaseUrl === undefined || consoleSecret !== undefined);
 }
 
 function plain({ text }: GivenSetting): Result<string, string> {

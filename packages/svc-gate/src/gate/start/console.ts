@@ -10,7 +10,8 @@ import { OwnNames } from "../console/own-names.ts";
 import { Seal } from "../console/seal.ts";
 import { secretIn, Sessions } from "../console/sessions.ts";
 import { StartRefused } from "../errors.ts";
-import { servesConsole, type Config } from "./config.ts";
+import type { Config } from "./config.ts";
+import { noConsole } from "./console-settings.ts";
 import { isPrivateUrl } from "../settings/loopback.ts";
 
 interface ConsoleHooks {
@@ -25,7 +26,7 @@ export function openConsole(
   config: Config,
   { keys, log, showCode = (sentence) => log.warn(sentence) }: ConsoleHooks,
 ): ConsoleDoor | undefined {
-  if (!servesConsole(config)) return undefined;
+  if (noConsole(config) !== undefined) return undefined;
   const { basePath, consoleSecret: text, dataDir, oidc, publicUrl } = config;
   const file = join(dataDir, dataFolder.files.consoleSecret);
   const secret = (): Promise<Buffer> => (text === undefined ? secretIn(file) : Promise.resolve(Buffer.from(text)));

@@ -77,8 +77,10 @@ function cannotListen(error: unknown, { host, port, variables: [hostVariable, po
     return new StartRefused(
       `port ${port} on ${host} is in use: stop what listens there, or choose another with ${portVariable}`,
     );
-  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
+  if (code === "EADDRNOTAVAIL")
     return new StartRefused(`${host} is not an address of this machine: choose another with ${hostVariable}`);
+  if (code === "ENOTFOUND" || code?.startsWith("EAI_") === true)
+    return new StartRefused(`${hostVariable}: no address for ${host}: write an address or a name of this machine`);
   if (code === "EACCES")
     return new StartRefused(
       `this user lacks the permission to listen on port ${port}: choose a port above 1023 with ${portVariable}`,

@@ -13,6 +13,7 @@ import { NoLedger } from "../../ledger/errors.ts";
 import { good, type Result } from "../../wire/mod.ts";
 import { anchorSites, type AnchorSites } from "../anchoring/mod.ts";
 import type { Config } from "./config.ts";
+import { noConsole } from "./console-settings.ts";
 import { consoleUrl, openConsole, requireOidc } from "./console.ts";
 import type { Gate, Reloaded } from "../service/gate.ts";
 import { makeServer, type HttpOptions } from "../http/server.ts";
@@ -45,6 +46,8 @@ export interface Serving {
   readonly ops: string | undefined;
   /** The address of the console, if the gate serves it. */
   readonly console: string | undefined;
+  /** Why it does not, with what to set, unless a setting says so. */
+  readonly noConsole: string | undefined;
   /** The gate of the root. */
   readonly gate: Gate;
   readonly ledger: Ledger;
@@ -80,7 +83,7 @@ const stopPatienceMs = 3000;
 /** A tenant without requests for this time is closed. */
 const tenantIdleMs = 60_000;
 
-/** How often the gate reads keys that another gate on the same database has changed. */
+/** How often the gate reads what another gate on the same database has changed: keys, stops, the contract and the mode. */
 const refreshMs = 1000;
 const noRefresh = (): void => undefined; // If the database cannot be reached, nothing is decided.
 
@@ -136,11 +139,13 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
     void tenants?.openForSenders(notifier);
     // This is last, so that a refused start leaves no timer behind.
     told.end();
-    const refreshing = database && setInterval(() => keys.refresh().catch(noRefresh), refreshMs).unref();
+    const follow = followOthers(keys, root.gate);
+    const refreshing = database && setInterval(() => follow().catch(noRefresh), refreshMs).unref();
     return {
       address,
       ops: ops?.address,
       console: door && consoleUrl(config, address),
+      noConsole: config.console === undefined ? noConsole(config) : undefined,
       gate: root.gate,
       ledger: root.ledger,
       reads: service.reads,
@@ -166,6 +171,16 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
     await close();
     throw error;
   }
+}
+
+/** Follows what other gates have changed, also while no call comes here: else /health and the console show an old mode. */
+function followOthers(keys: KeyRing, gate: Gate): () => Promise<void> {
+  let followed = keys.lastRow;
+  return async () => {
+    await keys.refresh();
+    const { lastRow } = keys;
+    if (lastRow !== followed && (await gate.passHead(true)).ok) followed = lastRow;
+  };
 }
 
 /** Waits until every answer is sent. A client that keeps its connection open after that is not waited for. */

@@ -26,7 +26,9 @@ function findingOf({ path, span }: DeclaredFact, { tool, why }: Loose): Finding 
     code: "open-subject",
     span,
     message: `an approval for \`${tool}\` holds for any \`${path}\`: ${why}`,
-    hint: `add \`${path}\` to \`subject:\`, or to the \`pins\` of the rules that ask`,
+    hint:
+      `add \`${path}\` to \`subject:\`, or to the \`pins\` of the rules that ask; or write above the fact ` +
+      "`# svc-gate: allow open-subject because ...`",
   };
 }
 
@@ -36,7 +38,7 @@ function looseIn(plan: ToolPlan, fact: DeclaredFact, all: readonly ToolPlan[]): 
   if (fact.kind === "other" || plan.subject.some((bound) => holds(bound, fact.path))) return undefined;
   const causes = causesOf(plan).filter(({ pins }) => !pins.some((pin) => holds(pin, fact.path)));
   if (causes.length === 0 || isTied(plan, fact.path)) return undefined;
-  if (isIdentity(fact) && all.some((each) => isRead(each, fact.path)))
+  if (isIdentity(fact) && !hasBoundId(plan, fact.path) && all.some((each) => isRead(each, fact.path)))
     return { tool, why: "its name says whose money or data the call uses" };
   if (fact.kind === "number" || fact.isLimited) return undefined;
   for (const { name, when, shows } of causes) {
@@ -46,6 +48,11 @@ function looseIn(plan: ToolPlan, fact: DeclaredFact, all: readonly ToolPlan[]): 
       return { tool, why: `${name} asks a person because it differs from another value of the call` };
   }
   return undefined;
+}
+
+/** Is the `id` of the fact's object bound? Then the approval holds for one such object, with all its names. */
+function hasBoundId({ subject }: ToolPlan, path: string): boolean {
+  return subject.includes(`${path.slice(0, path.lastIndexOf("."))}.id`);
 }
 
 interface Cause {

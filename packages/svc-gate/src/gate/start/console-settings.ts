@@ -1,0 +1,34 @@
+import { isLoopback, isPrivateUrl } from "../settings/loopback.ts";
+import type { Config } from "./config.ts";
+
+/** A console that others can reach needs TLS. Replicas need one secret, because each reads the sessions of the others. */
+export function consoleProblem({
+  console: wanted,
+  consoleSecret,
+  databaseUrl,
+  host,
+  publicUrl,
+}: Config): string | undefined {
+  if (wanted !== "on") return undefined;
+  if (databaseUrl !== undefined && consoleSecret === undefined)
+    return "SVC_CONSOLE is on, and gates on one database need one secret for their sessions: set SVC_CONSOLE_SECRET";
+  if (publicUrl !== undefined && !isPrivateUrl(publicUrl))
+    return `SVC_CONSOLE is on, and SVC_PUBLIC_URL is ${publicUrl}: keys must not cross a network without https`;
+  if (isLoopback(host) || publicUrl?.startsWith("https:") === true) return undefined;
+  return `SVC_CONSOLE is on, and the gate listens on ${host}: set SVC_PUBLIC_URL to the https address that persons use`;
+}
+
+/** Returns why the gate does not serve the console, with what to set; undefined if it does. */
+export function noConsole({
+  console: wanted,
+  consoleSecret,
+  databaseUrl,
+  host,
+  publicUrl,
+}: Config): string | undefined {
+  if (wanted !== undefined) return wanted === "on" ? undefined : "by SVC_CONSOLE";
+  if (!isLoopback(host))
+    return `the gate listens on ${host}: set SVC_CONSOLE to on${publicUrl === undefined ? ", and SVC_PUBLIC_URL" : ""}`;
+  const lacksSecret = databaseUrl !== undefined && consoleSecret === undefined;
+  return lacksSecret ? "set SVC_CONSOLE_SECRET, the same for each gate on the database" : undefined;
+}
