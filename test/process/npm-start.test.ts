@@ -16,7 +16,7 @@ interface Started {
   readonly answers: () => Promise<boolean>;
 }
 
-/** Starts a gate by a command. What is left of it ends with the test. */
+/** Starts a gate by a command. If a part of it still runs at the end of the test, it ends then. */
 async function started(t: TestContext, program: string, words: readonly string[]): Promise<Started> {
   const port = await freePort();
   const inherited = Object.entries(process.env).filter(([name]) => !/^(?:SVC_|NODE_|npm_|INIT_CWD$)/i.test(name));

@@ -1,5 +1,13 @@
 import { isLoopback, isPrivateUrl } from "../settings/loopback.ts";
-import type { Config } from "./config.ts";
+
+/** The settings that decide if the gate serves the console; undefined where a setting is unset. */
+interface ConsoleSettings {
+  readonly console: "off" | "on" | undefined;
+  readonly consoleSecret: string | undefined;
+  readonly databaseUrl: string | undefined;
+  readonly host: string;
+  readonly publicUrl: string | undefined;
+}
 
 /** A console that others can reach needs TLS. Replicas need one secret, because each reads the sessions of the others. */
 export function consoleProblem({
@@ -8,7 +16,7 @@ export function consoleProblem({
   databaseUrl,
   host,
   publicUrl,
-}: Config): string | undefined {
+}: ConsoleSettings): string | undefined {
   if (wanted !== "on") return undefined;
   if (databaseUrl !== undefined && consoleSecret === undefined)
     return "SVC_CONSOLE is on, and gates on one database need one secret for their sessions: set SVC_CONSOLE_SECRET";
@@ -25,7 +33,7 @@ export function noConsole({
   databaseUrl,
   host,
   publicUrl,
-}: Config): string | undefined {
+}: ConsoleSettings): string | undefined {
   if (wanted !== undefined) return wanted === "on" ? undefined : "by SVC_CONSOLE";
   if (!isLoopback(host))
     return `the gate listens on ${host}: set SVC_CONSOLE to on${publicUrl === undefined ? ", and SVC_PUBLIC_URL" : ""}`;
