@@ -32,9 +32,6 @@ export function addConsole(server: FastifyInstance, { door, service, basePath }:
     server.route({ method, url, config: { console: access }, bodyLimit: limits.signInBodyBytesMax, handler });
   };
   add("GET", `${files}/:digest/*`, "page", sendAsset);
-  add("GET", basePath === "" ? "/" : basePath, "page", (_request, reply) =>
-    reply.header("cache-control", "no-store").redirect(`${basePath}/console`),
-  );
   const prefixes = service.tenants === undefined ? [""] : ["", "/t/:tenant"];
   for (const prefix of prefixes) {
     const at = `${basePath}${prefix}/console`;
@@ -47,6 +44,12 @@ export function addConsole(server: FastifyInstance, { door, service, basePath }:
     add("GET", `${at}/session`, "session", (request, reply) => showSession(request, reply, service));
     add("POST", `${at}/session/end`, "session", (request, reply) => endSession(request, reply, door, service));
   }
+}
+
+/** Whether a person opens the gate's own address in a browser. Only the console can answer that: a program gets 401. */
+export function isVisit({ is404, method, url, headers }: FastifyRequest, basePath: string): boolean {
+  const isHome = is404 && method === "GET" && [basePath, `${basePath}/`].includes(url);
+  return isHome && headers.authorization === undefined && /\btext\/html\b/.test(headers.accept ?? "");
 }
 
 async function sendPage(

@@ -7,7 +7,7 @@ import { Connections } from "./connections.ts";
 import { hasEscapedPath, refusalForBody, refusalForHead } from "./head.ts";
 import type { Key } from "../keys/keys.ts";
 import { exchangeOf, keyOf, type Exchange } from "./exchange.ts";
-import { addConsole, admitSession, type ConsoleAccess } from "./console.ts";
+import { addConsole, admitSession, isVisit, type ConsoleAccess } from "./console.ts";
 import type { ConsoleDoor } from "./door.ts";
 import { noKey, refusalForKind, refusalForLoad, refusalForRate } from "./key-refusals.ts";
 import { PlainChecks } from "./plain-check.ts";
@@ -150,6 +150,8 @@ function addKeyHooks(server: FastifyInstance, { service, basePath, connections, 
     if (access === undefined) {
       exchange.credential = () => keys.find(request.headers.authorization);
       exchange.key = exchange.credential();
+      const opens = door !== undefined && isVisit(request, basePath);
+      if (opens && door.refusalForHost(request.raw) === undefined) return void reply.redirect(`${basePath}/console`);
     }
     end(refusalOfConsole(request.raw, access, door));
   });
