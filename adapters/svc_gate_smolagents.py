@@ -16,7 +16,7 @@ from typing import Any, Callable, Collection, Iterable, Literal, Mapping, Option
 
 from smolagents import CodeAgent, FinalAnswerTool, LocalPythonExecutor, MultiStepAgent, Tool
 from smolagents.utils import BASE_BUILTIN_MODULES
-from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name, name_problem, with_defaults
+from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name, with_defaults
 
 __all__ = ["GuardedCall", "guarded"]
 
@@ -119,9 +119,7 @@ def _problems_of(agent: Any, names: _Names, imports: Collection[str]) -> list[st
     if not isinstance(agent.tools, dict):
         return ["an agent is guarded already"]
     tools, executor = agent.tools.values(), getattr(agent, "python_executor", None)
-    others = [tool for tool in tools if id(tool) not in names]
-    problems = [_NO_SERVER % tool.name for tool in others if _is_mcp(tool)]
-    problems += [name_problem(tool.name) for tool in others if not _is_mcp(tool) and gate_name(tool.name) is None]
+    problems = [_NO_SERVER % tool.name for tool in tools if _is_mcp(tool) and id(tool) not in names]
     problems += ["the provider may run tools by the model's setting %s" % key for key in _PROVIDED if key in _settings_of(agent.model)]
     if executor is None:
         return problems

@@ -25,7 +25,7 @@ interface SharedScenario {
 }
 
 /** Else the other gate hears of a reload by itself, perhaps before the scenario's next call. */
-const notFollowing: Mutation = { within: "followOthers", find: "lastRow !== followed", put: "false" };
+const notFollowing: Mutation = { within: "followOthers", find: "lastRow === followed", put: "true" };
 
 /** The contract after the alias `Pay` has moved to another tool, which lets its calls through. */
 const moved = movedPayments.replace("otherwise: ESCALATE", "otherwise: ALLOW");

@@ -80,7 +80,7 @@ async function changesOf(gate: Spawned): Promise<readonly unknown[]> {
   return receipts.map(({ reason }: { readonly reason: string }) => reason);
 }
 
-const notFollowing: Mutation = { within: "followOthers", find: "lastRow !== followed", put: "false" };
+const notFollowing: Mutation = { within: "followOthers", find: "lastRow === followed", put: "true" };
 
 /** The modes that /health of both gates shows after a reload at the first one, without a call at the second. */
 async function shownAfterReload([one, other]: readonly [Desk, Desk], forMs?: number): Promise<void> {

@@ -81,7 +81,7 @@ const features: Readonly<Record<string, () => boolean>> = {
   powershell: () => functions.some(({ name }) => /powershell|pwsh/.test(name)),
   push: () => inSources(/^packages\/svc-gate\/src\/console\//, /serviceWorker|new Notification\(/),
   release: () => !/^## \[?1\.0\.0\]? - unreleased/m.test(read("CHANGELOG.md")),
-  "reload-endpoints": () => inSources(/src\/gate\/policy\//, /endpointsOf/),
+  "reload-endpoints": () => inSources(/src\/gate\/(?:service|policy)\//, /endpointsOf/),
   "remove-persons": () =>
     hasCommand(/^persons (?:remove|delete)/) || hasRoute(/^DELETE \/admin\/persons|\/persons\/.*(?:remove|delete)/),
   results: () => hasRoute(/^POST \/results$/),
@@ -95,7 +95,7 @@ interface Page {
   readonly text: string;
 }
 
-const marker = /<!--\s*missing:\s*([a-z-]+)\s*-->/g;
+const marker = /<!--\s*missing:\s*(\S+?)\s*-->/g;
 /** Such a phrase says that something is missing, so its paragraph, point or row needs a marker. */
 const denials =
   /\bnot supported\b|\b(?:The gate|The console|svc-gate) has (?:no|neither)\b|\bstill missing\b|\bA ledger cannot move\b/;
@@ -107,7 +107,7 @@ function problemsIn({ path, text }: Page): readonly string[] {
     if (look === undefined) return [`${path}: no look for the feature ${id}: add one here`];
     return look() ? [`${path} says that ${id} is missing, and it exists: change the sentence`] : [];
   });
-  const parts = text.replaceAll(/^(`{3,})[\s\S]*?^\1/gm, "").split(/\n(?=\s*\n|[*|#]|\d+\. )/);
+  const parts = text.replaceAll(/^(`{3,})[\s\S]*?^\1/gm, "").split(/\n(?=\s*\n|\s*[*|#-] |\|| *\d+\. )/);
   const unmarked = parts.filter(
     (part) => denials.test(part.replaceAll(/\s+/g, " ")) && !part.includes("<!-- missing:"),
   );
@@ -148,6 +148,9 @@ suite("sentences about missing features", () => {
         );
       for (const text of [
         "<!-- missing: wings -->",
+        "<!-- missing: wings2 -->",
+        "* The gate has no wings.\n* It flies. <!-- missing: results -->",
+        "* The gate has no wings.\n  * It flies. <!-- missing: results -->",
         "* The gate has no wings.",
         "Wings are not\nsupported.\n\n<!-- missing: results -->",
       ])

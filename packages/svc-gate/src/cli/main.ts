@@ -19,7 +19,8 @@ export function main(args: readonly string[], given: Io): Promise<number> {
   return runWith(given, async () => {
     try {
       const program = await programFor(words);
-      await program.parseAsync(words, { from: "user" });
+      const isKnown = program.commands.some((command) => command.name() === words[0]) || words.length === 1;
+      await program.parseAsync(args[0] === "help" && !isKnown ? words.slice(0, 1) : words, { from: "user" });
       return Number(given.exitCode ?? 0);
     } catch (error) {
       if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
@@ -56,7 +57,7 @@ export async function programFor(args: readonly string[]): Promise<Command> {
 
 /** The order of the commands in the list that `--help` prints. */
 const helpGroups: readonly (readonly [heading: string, names: readonly string[]])[] = [
-  ["Run a gate:", ["serve", "init", "reload", "stop", "notify", "migrate"]],
+  ["Run a gate:", ["serve", "init", "reload", "stop", "notify", "migrate", "version"]],
   [
     "Write contracts:",
     ["check", "test", "explain", "analyze", "diff", "fmt", "lsp", "import-tools", "schema", "replay", "report"],

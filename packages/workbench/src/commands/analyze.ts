@@ -1,6 +1,6 @@
 import { analyze, looseningRules, severityOf, type Finding, type Loosening } from "../analysis/mod.ts";
 import { position, renderPlace } from "../../../svc-gate/src/contract/mod.ts";
-import { loadContracts, badInput } from "../../../svc-gate/src/cli/contract-files.ts";
+import { loadContracts, badInput, besideMandate } from "../../../svc-gate/src/cli/contract-files.ts";
 import type { Outcome } from "../../../svc-gate/src/cli/mod.ts";
 import { readKeys } from "./keys-file.ts";
 
@@ -16,7 +16,8 @@ export interface AnalyzeOptions {
 export async function analyzeCommand(file: string, { json, deny, keys }: AnalyzeOptions): Promise<Outcome> {
   const compiled = await loadContracts(file);
   if (!compiled.ok) return badInput(compiled.problem, json);
-  const findings = analyze(compiled.value, keys === undefined ? undefined : await readKeys(keys));
+  const found = analyze(compiled.value, keys === undefined ? undefined : await readKeys(keys));
+  const findings = found.map((finding) => besideMandate(finding, file));
   const failing = findings.filter(({ code }) => deny || severityOf(code) === "warning");
   const exitCode = failing.length > 0 ? 1 : 0;
   const loosening = looseningRules(compiled.value);

@@ -202,6 +202,28 @@ suite("open-subject", () => {
     ["a user's id", named("user_id"), ["open-subject: user_id"]],
     ["a customer's email beside the id of the subject", ofCustomer("subject: [platform.customer.id]\n"), []],
     [
+      "a wallet beside an id that is bound",
+      {
+        platform:
+          "{ type: object, required: [id, wallet], properties: { id: { type: string }, wallet: { type: string } } }",
+        top: "subject: [platform.id]\n",
+        rules: `${asks}, ${read("platform.wallet")}`,
+      },
+      ["open-subject: wallet"],
+    ],
+    [
+      "an account beside the id of a payment",
+      {
+        platform: facts(
+          "payment",
+          "object, required: [id, account], properties: { id: { type: string }, account: { type: string } }",
+        ),
+        top: "subject: [platform.payment.id]\n",
+        rules: `${asks}, ${read("platform.payment.account")}`,
+      },
+      ["open-subject: account"],
+    ],
+    [
       "a customer's email beside an id that nothing binds",
       ofCustomer("subject: [platform.customer.plan]\n"),
       ["open-subject: email"],

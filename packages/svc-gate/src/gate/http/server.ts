@@ -151,7 +151,10 @@ function addKeyHooks(server: FastifyInstance, { service, basePath, connections, 
       exchange.credential = () => keys.find(request.headers.authorization);
       exchange.key = exchange.credential();
       const opens = door !== undefined && isVisit(request, basePath);
-      if (opens && door.refusalForHost(request.raw) === undefined) return void reply.redirect(`${basePath}/console`);
+      if (opens && door.refusalForHost(request.raw) === undefined) {
+        reply.redirect(`${basePath}/console`);
+        return;
+      }
     }
     end(refusalOfConsole(request.raw, access, door));
   });

@@ -34,16 +34,19 @@ export async function loadContracts(
       : compileMandate(source, (name) => openRelative(file, name), options),
   );
   if (compiled.ok) return compiled;
-  const pathOf = (name: string): string => (name === called ? name : join(dirname(called), name));
-  return bad(compiled.problem.map((each) => withPath(each, pathOf)));
+  return bad(compiled.problem.map((each) => besideMandate(each, called)));
+}
+
+/** Returns a defect with a path that a person can open. The names in a policy's text are relative to the mandate. */
+export function besideMandate<Defect extends Pick<Diagnostic, "span">>(defect: Defect, mandate: string): Defect {
+  return withPath(defect, (name) => (name === mandate ? name : join(dirname(mandate), name)));
 }
 
 type Compiled = Result<PolicySet, readonly Diagnostic[]>;
 
-/** The names in a policy's text are relative to the mandate. A person opens a path. */
-function withPath(diagnostic: Diagnostic, pathOf: (name: string) => string): Diagnostic {
-  const { span } = diagnostic;
-  return { ...diagnostic, span: { ...span, file: { ...span.file, name: pathOf(span.file.name) } } };
+function withPath<Defect extends Pick<Diagnostic, "span">>(defect: Defect, pathOf: (name: string) => string): Defect {
+  const { span } = defect;
+  return { ...defect, span: { ...span, file: { ...span.file, name: pathOf(span.file.name) } } };
 }
 
 /** Loads the functions that the contracts call. */

@@ -7,5 +7,5 @@
  *
  * Package: gate. May import: nothing.
  */
-export { loadContracts, renderDiagnostics } from "./contracts.ts";
+export { besideMandate, loadContracts, renderDiagnostics } from "./contracts.ts";
 export { toolMatcher } from "./tool-patterns.ts";

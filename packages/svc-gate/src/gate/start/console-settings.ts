@@ -35,8 +35,10 @@ export function noConsole({
   publicUrl,
 }: ConsoleSettings): string | undefined {
   if (wanted !== undefined) return wanted === "on" ? undefined : "by SVC_CONSOLE";
-  if (!isLoopback(host))
-    return `the gate listens on ${host}: set SVC_CONSOLE to on${publicUrl === undefined ? ", and SVC_PUBLIC_URL" : ""}`;
-  const lacksSecret = databaseUrl !== undefined && consoleSecret === undefined;
-  return lacksSecret ? "set SVC_CONSOLE_SECRET, the same for each gate on the database" : undefined;
+  const needs = [
+    ...(isLoopback(host) ? [] : ["SVC_CONSOLE to on"]),
+    ...(isLoopback(host) || publicUrl !== undefined ? [] : ["SVC_PUBLIC_URL"]),
+    ...(databaseUrl === undefined || consoleSecret !== undefined ? [] : ["SVC_CONSOLE_SECRET, the same for each gate"]),
+  ];
+  return needs.length === 0 ? undefined : `set ${needs.join(", and ")}`;
 }

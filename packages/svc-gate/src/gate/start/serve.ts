@@ -176,10 +176,14 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
 /** Follows what other gates have changed, also while no call comes here: else /health and the console show an old mode. */
 function followOthers(keys: KeyRing, gate: Gate): () => Promise<void> {
   let followed = keys.lastRow;
+  let isWaiting = false;
   return async () => {
     await keys.refresh();
     const { lastRow } = keys;
-    if (lastRow !== followed && (await gate.passHead(true)).ok) followed = lastRow;
+    if (lastRow === followed || isWaiting) return;
+    isWaiting = true;
+    const passed = await gate.passHead(true).finally(() => (isWaiting = false));
+    if (passed.ok) followed = lastRow;
   };
 }
 

@@ -50,9 +50,10 @@ function looseIn(plan: ToolPlan, fact: DeclaredFact, all: readonly ToolPlan[]): 
   return undefined;
 }
 
-/** Is the `id` of the fact's object bound? Then the approval holds for one such object, with all its names. */
+/** Is the fact one of the names of a party whose `id` is bound, such as `customer.email` beside `customer.id`? */
 function hasBoundId({ subject }: ToolPlan, path: string): boolean {
-  return subject.includes(`${path.slice(0, path.lastIndexOf("."))}.id`);
+  const [label = "", party = "", ...above] = path.split(".").toReversed();
+  return labels.has(label) && parties.has(party) && subject.includes([...above.toReversed(), party, "id"].join("."));
 }
 
 interface Cause {
