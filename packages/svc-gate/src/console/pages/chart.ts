@@ -94,6 +94,9 @@ const tickSpace = 84;
 const minuteMs = 60_000;
 const dayMs = 86_400_000;
 
+/** The steps between ticks, in seconds: the words show no part of a second. */
+const timeSteps = [1, 5, 15, 60, 300, 900, 3600, 21_600, 86_400, 172_800, 604_800, 2_592_000, 31_536_000];
+
 /** The words below the chart: days if it is longer than two, else times. */
 function timesOf(_plot: uPlot, seconds: readonly number[]): string[] {
   const isLong = ((seconds.at(-1) ?? 0) - (seconds[0] ?? 0)) * 1000 > 2 * dayMs;
@@ -121,10 +124,11 @@ function optionsOf(lines: readonly Line[], width: number): uPlot.Options {
     width,
     height,
     cursor: { y: false },
+    padding: [null, tickSpace / 2, null, null], // for half of the last words
     legend: { live: false, markers: { dash: (_plot, at) => patternOf(lines[at - 1]?.dash) } },
     scales: { y: { range: (_plot, _low, high) => [0, Math.max(1, high)] } },
     axes: [
-      { ...axis, space: tickSpace, values: timesOf },
+      { ...axis, space: tickSpace, incrs: timeSteps, values: timesOf },
       { ...axis, size: 56, ...(isOfCounts(lines) && { incrs: wholeSteps }) },
     ],
     series: [
