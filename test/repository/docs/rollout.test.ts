@@ -149,7 +149,7 @@ suite("the sources of receipts for replay and report", () => {
     const { receipts, erased, changes } = JSON.parse(report.text);
     assert.deepEqual({ receipts, erased, changes }, { receipts: 18, erased: 0, changes: 2 });
     const shown = (await reportCommand(data, { from: "1", examples: "0", json: false })).text;
-    const changed = shown.split("\n").filter((line) => line.startsWith("acts, "));
+    const changed = shown.split("\n").filter((line) => line.startsWith("acts beside "));
     assert.equal(changed.length, 1, shown);
     says("rows-of-changes", changed[0] ?? "");
     await assert.rejects(explainCommand(undefined, { ...tenth, dataDir: data }), /10 is not a check/);

@@ -181,7 +181,7 @@ class Summary {
         ({ seq, counters, reason }) =>
           `row ${seq} reset ${visible(counters.join(", "))}: calls before it no longer count (${visible(reason)})`,
       ),
-      ...(this.#acts.size === 0 ? [] : [`acts, which contain no decision: ${this.#actsText}`]),
+      ...(this.#acts.size === 0 ? [] : [`acts beside the checks: ${this.#actsText}`]),
       ...(this.#results === 0 ? [] : [`${this.#results} more record the result of a tool, and contain no decision`]),
       ...table("verdicts", ["verdict", "mode", "answered", "receipts"], this.#verdicts),
       ...table("refused or held, by rule", ["rule", "verdict", "receipts"], this.#rules),
