@@ -22,6 +22,8 @@ export interface GrowthOptions {
   readonly length: number;
   /** If the longer text takes less time, in milliseconds, it is not measured more closely. */
   readonly leastMs: number;
+  /** In place of a measurement: the milliseconds for a text. */
+  readonly timeOf?: (text: string) => number;
 }
 
 /** For 4 times the length, linear work needs 4 times as long, and quadratic work 16 times. */
@@ -40,16 +42,17 @@ const shortLengths = [4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 50, 62, 78, 97, 121,
 export function growthOf(
   work: (text: string) => void,
   hostile: Hostile,
-  { length, leastMs }: GrowthOptions,
+  { length, leastMs, timeOf }: GrowthOptions,
 ): Growth | undefined {
+  const timeFor = timeOf ?? ((text) => processorTimeOf(work, text));
   const isOver = (size: number, ms: number): boolean => {
     const text = textOf(hostile, size);
-    return seemsOver(work, text, ms) && processorTimeOf(work, text) > ms;
+    return (timeOf !== undefined || seemsOver(work, text, ms)) && timeFor(text) > ms;
   };
   if (shortLengths.some((size) => isOver(size, leastMs))) return { hostile, times: Infinity };
   if (isOver(length / 4, 50 * leastMs)) return { hostile, times: Infinity };
   if (!isOver(length, leastMs)) return undefined;
-  const timeAt = (size: number): number => processorTimeOf(work, textOf(hostile, size));
+  const timeAt = (size: number): number => timeFor(textOf(hostile, size));
   const ratio = (): number => timeAt(length) / timeAt(length / 4);
   const times = Math.min(ratio(), ratio());
   if (times <= timesMax) return undefined;
