@@ -14,7 +14,7 @@ import { control } from "../support/controls/control.ts";
 import { ask, check } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { sharedPostgres, type Databases } from "../support/databases.ts";
-import { twoDesks } from "../support/two-desks.ts";
+import { notFollowing, twoDesks } from "../support/two-desks.ts";
 
 const server = await sharedPostgres({ after });
 
@@ -23,9 +23,6 @@ interface SharedScenario {
   readonly run: (one: Desk, other: Desk) => Promise<void>;
   readonly defect: Mutation;
 }
-
-/** Else the other gate hears of a reload by itself, perhaps before the scenario's next call. */
-const notFollowing: Mutation = { within: "followOthers", find: "lastRow === followed", put: "true" };
 
 /** The contract after the alias `Pay` has moved to another tool, which lets its calls through. */
 const moved = movedPayments.replace("otherwise: ESCALATE", "otherwise: ALLOW");
@@ -139,6 +136,7 @@ function aliases(there: Databases): void {
         assert.equal((await ask(other, "/ledger/verify")).json.ok, true);
       });
       control(`positive control: a defect is noticed by "${rule}"`, async (t) => {
+        // Else the other gate hears of a reload by itself, perhaps before the scenario's next call.
         const given = { contract: aliasedPayments, defects: [defect, notFollowing] };
         const [one, other] = await twoDesks(t, await there.create(), given);
         await assert.rejects(() => run(one, other));

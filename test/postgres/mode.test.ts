@@ -16,11 +16,10 @@ import { command } from "../support/command.ts";
 import { control } from "../support/controls/control.ts";
 import { ask, desk, finish, key, spawnGate, temporaryFolder, writeContracts, type Spawned } from "../support/gate.ts";
 import { engine } from "../support/ledger-fixture.ts";
-import type { Mutation } from "../support/mutation/mutate.ts";
 import { controlPatienceMs, eventually } from "../support/patience.ts";
 import { sharedPostgres, type Databases } from "../support/databases.ts";
 import { sentencesOf } from "../support/sentences.ts";
-import { twoDesks } from "../support/two-desks.ts";
+import { notFollowing, twoDesks } from "../support/two-desks.ts";
 
 const says = sentencesOf(import.meta.filename);
 
@@ -79,8 +78,6 @@ async function changesOf(gate: Spawned): Promise<readonly unknown[]> {
   const { receipts } = (await ask(gate, "/receipts?act=reload")).json;
   return receipts.map(({ reason }: { readonly reason: string }) => reason);
 }
-
-const notFollowing: Mutation = { within: "followOthers", find: "lastRow === followed", put: "true" };
 
 /** The modes that /health of both gates shows after a reload at the first one, without a call at the second. */
 async function shownAfterReload([one, other]: readonly [Desk, Desk], forMs?: number): Promise<void> {

@@ -4,11 +4,10 @@
  */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { dirname, delimiter } from "node:path";
 import { test, type TestContext } from "node:test";
 import { control } from "../support/controls/control.ts";
 import { root, temporaryFolder } from "../support/gate.ts";
-import { freePort } from "../support/page-commands.ts";
+import { freePort, ownEnvironment } from "../support/page-commands.ts";
 import { eventually } from "../support/patience.ts";
 
 interface Started {
@@ -19,11 +18,8 @@ interface Started {
 /** Starts a gate by a command. If a part of it still runs at the end of the test, it ends then. */
 async function started(t: TestContext, program: string, words: readonly string[]): Promise<Started> {
   const port = await freePort();
-  const inherited = Object.entries(process.env).filter(([name]) => !/^(?:SVC_|NODE_|npm_|INIT_CWD$)/i.test(name));
-  const PATH = `${dirname(process.execPath)}${delimiter}${process.env["PATH"] ?? ""}`;
   const env = {
-    ...Object.fromEntries(inherited),
-    PATH,
+    ...ownEnvironment(),
     SVC_PORT: port,
     SVC_DATA_DIR: temporaryFolder(t),
     SVC_LOG: "silent",

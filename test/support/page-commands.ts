@@ -112,10 +112,8 @@ export class Shell {
   ) {
     this.cwd = cwd;
     this.#instead = instead;
-    const inherited = Object.entries(process.env).filter(([name]) => !/^(?:SVC_|NODE_|npm_|INIT_CWD$)/i.test(name));
-    const path = `${dirname(process.execPath)}${delimiter}${process.env["PATH"] ?? ""}`;
     const quiet = { npm_config_offline: "true", npm_config_audit: "false", npm_config_fund: "false" };
-    this.#env = { ...Object.fromEntries(inherited), ...quiet, PATH: path, ...env };
+    this.#env = { ...ownEnvironment(), ...quiet, ...env };
     t.after(() => this.stop());
   }
 
@@ -160,6 +158,12 @@ export class Shell {
     this.#gate = undefined;
     await gate?.end();
   }
+}
+
+/** The environment of a person's terminal: without the settings of a gate, of npm and of Node, and with this Node. */
+export function ownEnvironment(): Readonly<Record<string, string | undefined>> {
+  const kept = Object.entries(process.env).filter(([name]) => !/^(?:SVC_|NODE_|npm_|INIT_CWD$)/i.test(name));
+  return { ...Object.fromEntries(kept), PATH: `${dirname(process.execPath)}${delimiter}${process.env["PATH"] ?? ""}` };
 }
 
 /** Returns whether such a program is on this machine. Without it the step only reads the command. */

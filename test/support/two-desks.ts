@@ -3,6 +3,10 @@ import type { TestContext } from "node:test";
 import { startDesk, type Desk, type DeskOptions } from "./approvals.ts";
 import { temporaryFolder } from "./gate.ts";
 import type { TestDatabase } from "./databases.ts";
+import type { Mutation } from "./mutation/mutate.ts";
+
+/** A gate with this defect follows another gate's reload only with its next call. */
+export const notFollowing: Mutation = { within: "followOthers", find: "lastRow === followed", put: "true" };
 
 /** Starts two gates as processes on one database. */
 export async function twoDesks(

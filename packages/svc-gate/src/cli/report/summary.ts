@@ -1,4 +1,4 @@
-import { wholeText } from "../../ledger/entry/mod.ts";
+import { parseLeaf, wholeText } from "../../ledger/entry/mod.ts";
 import { isStricter, visible } from "../../wire/mod.ts";
 import type { ContractSource, History, RecordedRow } from "../history.ts";
 import { Contracts } from "../replay/decide-again.ts";
@@ -140,7 +140,7 @@ class Summary {
   }
 
   #addChange(row: RecordedRow): void {
-    const act = /^\{"act":"([^"]+)"/.exec(row.leaf)?.[1] ?? "another";
+    const act = parseLeaf(row.leaf)?.act ?? "another";
     this.#acts.set(act, (this.#acts.get(act) ?? 0) + 1);
     this.#decided.addChange(row);
     this.#outcomes.addChange(row);

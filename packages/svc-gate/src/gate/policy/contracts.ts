@@ -39,15 +39,13 @@ export async function loadContracts(
 
 /** Returns a defect with a path that a person can open. The names in a policy's text are relative to the mandate. */
 export function besideMandate<Defect extends Pick<Diagnostic, "span">>(defect: Defect, mandate: string): Defect {
-  return withPath(defect, (name) => (name === mandate ? name : join(dirname(mandate), name)));
+  const { span } = defect;
+  const { name } = span.file;
+  const path = name === mandate ? name : join(dirname(mandate), name);
+  return { ...defect, span: { ...span, file: { ...span.file, name: path } } };
 }
 
 type Compiled = Result<PolicySet, readonly Diagnostic[]>;
-
-function withPath<Defect extends Pick<Diagnostic, "span">>(defect: Defect, pathOf: (name: string) => string): Defect {
-  const { span } = defect;
-  return { ...defect, span: { ...span, file: { ...span.file, name: pathOf(span.file.name) } } };
-}
 
 /** Loads the functions that the contracts call. */
 async function ready(compiled: Compiled): Promise<Compiled> {
@@ -72,14 +70,10 @@ export function noContracts(): PolicySet {
   return compiled.value;
 }
 
-/**
- * Returns all diagnostics and their number, for a terminal.
- *
- * @param folder the folder of the files
- */
-export function renderDiagnostics(diagnostics: readonly Diagnostic[], folder = ""): string {
+/** Returns all diagnostics and their number, for a terminal. */
+export function renderDiagnostics(diagnostics: readonly Diagnostic[]): string {
   const count = `${diagnostics.length} ${diagnostics.length === 1 ? "error" : "errors"}`;
-  return `${diagnostics.map((each) => renderDiagnostic(withPath(each, (name) => join(folder, name)))).join("\n\n")}\n\n${count}`;
+  return `${diagnostics.map(renderDiagnostic).join("\n\n")}\n\n${count}`;
 }
 
 async function readSource(file: string): Promise<SourceFile> {

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { basename, dirname } from "node:path";
+import { basename } from "node:path";
 import type { Logger } from "pino";
 import type { Stops } from "../../approvals/mod.ts";
 import { Anchors, type AnchorSites } from "../anchoring/mod.ts";
@@ -8,7 +8,13 @@ import { openLedger, type InForce, type Ledger, type LedgerOptions } from "../..
 import { bad, good, isWeaker, type Mode, type Result } from "../../wire/mod.ts";
 import type { KeyDeciders } from "../approvals/deciders.ts";
 import { Clock, systemTime } from "../policy/clock.ts";
-import { recompileContracts, loadContracts, noContracts, renderDiagnostics } from "../policy/contracts.ts";
+import {
+  besideMandate,
+  recompileContracts,
+  loadContracts,
+  noContracts,
+  renderDiagnostics,
+} from "../policy/contracts.ts";
 import { resetWarnings } from "./counters.ts";
 import type { Notifier } from "../notify/notifier.ts";
 import { Gate, type Reloaded } from "./gate.ts";
@@ -272,8 +278,10 @@ export async function loadPolicySet({ mandate, tenant }: GateSource, log: Logger
     return good(noContracts());
   }
   const compiled = await loadContracts(file, basename(file));
+  if (compiled.ok) return compiled;
   // An administrator of a tenant has nothing to do with the machine's folders.
-  return compiled.ok ? compiled : bad(renderDiagnostics(compiled.problem, tenant === null ? dirname(file) : ""));
+  const shown = tenant === null ? compiled.problem.map((each) => besideMandate(each, file)) : compiled.problem;
+  return bad(renderDiagnostics(shown));
 }
 
 async function recompilePolicySet(ledger: Ledger, digest: string): Promise<PolicySet> {

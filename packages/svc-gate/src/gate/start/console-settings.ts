@@ -10,13 +10,8 @@ interface ConsoleSettings {
 }
 
 /** A console that others can reach needs TLS. Replicas need one secret, because each reads the sessions of the others. */
-export function consoleProblem({
-  console: wanted,
-  consoleSecret,
-  databaseUrl,
-  host,
-  publicUrl,
-}: ConsoleSettings): string | undefined {
+export function consoleProblem(settings: ConsoleSettings): string | undefined {
+  const { console: wanted, consoleSecret, databaseUrl, host, publicUrl } = settings;
   if (wanted !== "on") return undefined;
   if (databaseUrl !== undefined && consoleSecret === undefined)
     return "SVC_CONSOLE is on, and gates on one database need one secret for their sessions: set SVC_CONSOLE_SECRET";
@@ -27,13 +22,8 @@ export function consoleProblem({
 }
 
 /** Returns why the gate does not serve the console, with what to set; undefined if it does. */
-export function noConsole({
-  console: wanted,
-  consoleSecret,
-  databaseUrl,
-  host,
-  publicUrl,
-}: ConsoleSettings): string | undefined {
+export function noConsole(settings: ConsoleSettings): string | undefined {
+  const { console: wanted, consoleSecret, databaseUrl, host, publicUrl } = settings;
   if (wanted !== undefined) return wanted === "on" ? undefined : "by SVC_CONSOLE";
   const needs = [
     ...(isLoopback(host) ? [] : ["SVC_CONSOLE to on"]),
