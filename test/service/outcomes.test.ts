@@ -30,9 +30,9 @@ runScenarios("outcomes", [
       assert.equal((await till.pays(400)).verdict, "BLOCK");
     },
     {
-      within: "AppendTransaction.outcome",
-      find: "this.#effects.push(...events, ...takenBack);",
-      put: "this.#effects.push(...events);",
+      within: "PendingCounters.settle",
+      find: "this.#effects.push(...added, ...taken);",
+      put: "this.#effects.push(...added);",
     },
   ),
   scenario(

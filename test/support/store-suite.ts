@@ -41,7 +41,12 @@ export interface SharedEngine extends AnyEngine {
   readonly env: () => Readonly<Record<string, string>>;
 }
 
-export type Engine = OwnedEngine | SharedEngine;
+/** For engines whose ledgers do not outlive the process. */
+interface MemoryEngine extends AnyEngine {
+  readonly kind: "memory";
+}
+
+export type Engine = MemoryEngine | OwnedEngine | SharedEngine;
 
 const keyOf = (name: string): string => sha256(`key ${name}`);
 
@@ -165,7 +170,7 @@ export function storeSuite(name: string, engine: Engine): void {
   });
 
   if (engine.kind === "owned") ownedSuite(name, engine, openFor);
-  else sharedSuite(name, engine, openFor);
+  else if (engine.kind === "shared") sharedSuite(name, engine, openFor);
 
   suite(`${name}: counters`, () => {
     const move = fc.record({

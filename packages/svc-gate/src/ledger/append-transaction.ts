@@ -1,4 +1,4 @@
-import { addDecimals, canonical, type Canonical } from "../wire/mod.ts";
+import { canonical, type Canonical } from "../wire/mod.ts";
 import { cancelledBy, reopenedBy, withStopAct, type Approval, type Grant, type Stops } from "../approvals/mod.ts";
 import type {
   CheckEntry,
@@ -24,10 +24,10 @@ import {
   type InForce,
   type StoredCounter,
   type StoredEffect,
-  type StoredLookup,
   type StoreTransaction,
 } from "./store/store.ts";
 import { Fault } from "./errors.ts";
+import { PendingCounters } from "./pending-counters.ts";
 import { readRepeat, repeatId, storedRepeat, type RecordedAnswer, type StoredRepeat } from "./entry/repeat.ts";
 import { changeColumns, resultVerdict, type StoredRow, type StoredApproval, type StoredOutcome } from "./entry/row.ts";
 import type { Checkpoint } from "./tree/checkpoint.ts";
@@ -76,17 +76,14 @@ export interface Reached {
  */
 export class AppendTransaction {
   readonly #context: TransactionContext;
-  readonly #known = new Map<string, string | undefined>();
+  readonly #counters: PendingCounters;
   readonly #rows: StoredRow[] = [];
-  readonly #effects: StoredEffect[] = [];
   readonly #receipts: Receipt[] = [];
   readonly #erasures: Erasure[] = [];
   readonly #approvals: StoredApproval[] = [];
   readonly #released: number[] = [];
   readonly #repeats: StoredRepeat[] = [];
   readonly #outcomes: StoredOutcome[] = [];
-  /** The amounts that this transaction has added, by counter and key: one sum for each moment. */
-  readonly #moved = new Map<string, { readonly at: number; sum: string }[]>();
   #head: LedgerHead;
   readonly #tree: Frontier;
   readonly #nodes: TreeNode[] = [];
@@ -95,6 +92,7 @@ export class AppendTransaction {
 
   constructor(context: TransactionContext) {
     this.#context = context;
+    this.#counters = new PendingCounters(context.store, context.digest);
     this.#head = context.head;
     this.#tree = context.tree;
     this.#stops = context.stops;
@@ -127,24 +125,13 @@ export class AppendTransaction {
   }
 
   /** Reads the values of counters before this transaction. @throws {NotKept} or a fault */
-  async look(lookups: readonly CounterLookup[]): Promise<void> {
-    if (lookups.length === 0) return;
-    const stored = lookups.map(({ counter, key, after }): StoredLookup => ({
-      counter,
-      key: this.#context.digest(key),
-      after,
-    }));
-    const values = await this.#context.store.values(stored);
-    for (const [at, lookup] of stored.entries()) this.#known.set(lookupId(lookup), values[at]);
+  look(lookups: readonly CounterLookup[]): Promise<void> {
+    return this.#counters.look(lookups);
   }
 
   /** The counter's value after the transaction's rows so far; undefined if its history is not known. */
-  value({ counter, key, after }: CounterLookup): string | undefined {
-    const digest = this.#context.digest(key);
-    const before = this.#known.get(lookupId({ counter, key: digest, after }));
-    if (before === undefined) return undefined;
-    const moved = this.#moved.get(`${counter} ${digest}`) ?? [];
-    return moved.reduce((total, { at, sum }) => (at > after ? addDecimals(total, sum) : total), before);
+  value(lookup: CounterLookup): string | undefined {
+    return this.#counters.value(lookup);
   }
 
   /** The ledger's stops, including those of this transaction. */
@@ -192,7 +179,7 @@ export class AppendTransaction {
 
   /** Adds an amount that an earlier row holds, unless the store has it. */
   hold({ key, ...event }: FoldedEvent): void {
-    this.#effects.push({ ...event, key: this.#context.digest(key), held: true });
+    this.#counters.hold({ ...event, key: this.#context.digest(key), held: true });
   }
 
   /** A keyed digest of a text, in hex. The text begins with its domain. */
@@ -236,8 +223,7 @@ export class AppendTransaction {
   /** Ends the amounts that a row holds: from here on they do not count. */
   release(row: number, holds: readonly StoredEffect[]): void {
     this.#released.push(row);
-    for (const { counter, key, at, amount } of holds)
-      this.#move(`${counter} ${key}`, { seq: row, at, counter, key, amount: `-${amount}` });
+    this.#counters.subtract(holds);
   }
 
   /**
@@ -246,7 +232,7 @@ export class AppendTransaction {
    * @returns the row's number and hash, and what it added to counters
    */
   append(entry: CheckEntry, moves: readonly CounterEvent[]): Receipt & { readonly effects: readonly StoredEffect[] } {
-    const effects = moves.length === 0 ? noEffects : this.#effectsOf(moves, this.#head.seq + 1, entry.at);
+    const effects = this.#counters.count(moves, this.#head.seq + 1, entry.at);
     this.#checksum(
       {
         act: null,
@@ -307,10 +293,7 @@ export class AppendTransaction {
     const events = added.map((event): StoredEffect => ({ ...event, seq, at: entry.at }));
     const takenBack = taken.map((event): StoredEffect => ({ ...event, takenBy: seq }));
     this.#change({ ...entry, act: outcomeAct, body: outcomeBody(outcome) }, outcomeEffects(events, takenBack));
-    for (const event of events) this.#move(`${event.counter} ${event.key}`, event);
-    for (const event of takenBack)
-      this.#move(`${event.counter} ${event.key}`, { ...event, amount: `-${event.amount}` });
-    this.#effects.push(...events, ...takenBack);
+    this.#counters.settle(events, takenBack);
     this.#outcomes.push({ seq: outcome.row, row: seq, status: outcome.status });
   }
 
@@ -387,7 +370,7 @@ export class AppendTransaction {
   async commit(inForce?: InForce, signer?: string): Promise<readonly Durable<Receipt>[]> {
     const { store, committed } = this.#context;
     const leaf = this.#rows.at(-1)?.leaf;
-    if (leaf === undefined) await store.commit([], this.#effects, { inForce, signer });
+    if (leaf === undefined) await store.commit([], this.#counters.effects, { inForce, signer });
     else {
       const signed = this.#sign();
       signed.catch(() => undefined); // If nothing is kept, nobody awaits it.
@@ -399,7 +382,7 @@ export class AppendTransaction {
         repeats: this.#repeats,
         outcomes: this.#outcomes,
       };
-      await store.commit(this.#rows, this.#effects, { inForce, signer, tree, ...kept });
+      await store.commit(this.#rows, this.#counters.effects, { inForce, signer, tree, ...kept });
       const standing = { stops: this.#stops, grants: this.#grants };
       committed({ head: this.#head, leaf, tree: this.#tree, checkpoint: await signed, ...standing });
     }
@@ -433,34 +416,10 @@ export class AppendTransaction {
     this.#rows.push({ seq, leaf: text, evidence: evidence.stored, ...columns });
     this.#receipts.push({ seq, hash: this.#head.hash });
   }
-
-  /** Two counters of one definition are one counter, so a call changes it once for each key. */
-  #effectsOf(moves: readonly CounterEvent[], seq: number, at: number): readonly StoredEffect[] {
-    const distinct = new Map<string, StoredEffect>();
-    for (const { counter, key, amount, held } of moves) {
-      const digest = this.#context.digest(key);
-      const effect = { seq, at, counter, key: digest, amount };
-      distinct.set(`${counter} ${digest}`, held === true ? { ...effect, held } : effect);
-    }
-    for (const [id, effect] of distinct) this.#move(id, effect);
-    const effects = [...distinct].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, effect]) => effect);
-    this.#effects.push(...effects);
-    return effects;
-  }
-
-  #move(id: string, { at, amount }: StoredEffect): void {
-    const moved = this.#moved.get(id);
-    const last = moved?.at(-1);
-    if (moved === undefined) this.#moved.set(id, [{ at, sum: amount }]);
-    else if (last?.at === at) last.sum = addDecimals(last.sum, amount);
-    else moved.push({ at, sum: amount });
-  }
 }
 
 /** A prefix of values, so that a value and a counter's key never have the same digest. */
 const resultDomain = "svc-gate/result/1\n";
-
-const noEffects: readonly StoredEffect[] = [];
 
 function effectsText(effects: readonly StoredEffect[]): string {
   return effects.length === 0 ? "[]" : canonical(effects.map(effectJson));
@@ -468,8 +427,4 @@ function effectsText(effects: readonly StoredEffect[]): string {
 
 function effectJson({ amount, counter, key, held }: StoredEffect): Canonical {
   return held === true ? { amount, counter, held, key } : { amount, counter, key };
-}
-
-function lookupId({ counter, key, after }: StoredLookup): string {
-  return `${counter} ${key} ${after}`;
 }

@@ -77,8 +77,28 @@ export function sumOf(amounts: readonly string[]): string {
   return sum;
 }
 
+/** An event with the total of its key up to it. */
+export interface TotalledEvent {
+  /** The counter's number. */
+  readonly id: number;
+  /** The counter's digest. */
+  readonly counter: string;
+  readonly key: string;
+  readonly at: number;
+  readonly seq: number;
+  readonly total: string;
+  /** The total before the event; null if its key had none. */
+  readonly before: string | null;
+}
+
 /** The columns of an event: counter, key, at, seq, total, and the checksum if a fold found it. */
 export type EventRow = readonly [number, Uint8Array, number, number, string, string | null];
+
+export function eventRow({ id, counter, key, at, seq, total, before }: TotalledEvent, isFolded: boolean): EventRow {
+  const bytes = Buffer.from(key, "hex");
+  const checksum = isFolded ? foldChecksum({ counter, key: bytes, at, seq, total, before }) : null;
+  return [id, bytes, at, seq, total, checksum];
+}
 
 /**
  * The latest total of each counter's key. Each event is stored with the total up to it, so that the sum of a window of
@@ -115,18 +135,17 @@ export class RunningTotals {
     return [...found.values()];
   }
 
-  /** Adds events in order, and returns their rows. */
-  add(events: readonly StoredEffect[], counters: KeptCounters, isFolded: boolean): readonly EventRow[] {
+  /** Adds events in order. */
+  add(events: readonly StoredEffect[], counters: KeptCounters): readonly TotalledEvent[] {
     return events
       .filter(({ held, takenBy }) => held !== true && takenBy === undefined)
       .map(({ counter, key, at, seq, amount }) => {
-        const before = this.#totals.get(`${counter} ${key}`);
+        const name = `${counter} ${key}`;
+        const before = this.#totals.get(name);
         if (before === undefined) throw new Fault(`the latest total of the counter ${counter} was not read`);
         const total = before === null ? amount : addDecimals(before, amount);
-        this.#totals.set(`${counter} ${key}`, total);
-        const bytes = Buffer.from(key, "hex");
-        const checksum = isFolded ? foldChecksum({ counter, key: bytes, at, seq, total, before }) : null;
-        return [keptIn(counters, counter).id, bytes, at, seq, total, checksum];
+        this.#totals.set(name, total);
+        return { id: keptIn(counters, counter).id, counter, key, at, seq, total, before };
       });
   }
 
