@@ -263,7 +263,7 @@ const scenarios: readonly Scenario[] = [
       assert.deepEqual([json.mode, json.stopped], ["observe", true]);
       await assertHolds(desk);
     },
-    defect: { within: "modeOf", find: 'stopped === undefined ? mode : "enforce"', put: "mode" },
+    defect: { within: "StoppedCall.judge", find: '"enforce"', put: '"observe"' },
   },
   {
     rule: "C24: a stop cancels the approvals in its scope, and frees what they hold",
@@ -361,9 +361,9 @@ const scenarios: readonly Scenario[] = [
       assert.match((await desk.asks(small)).reason, /0 asked, 4 tried/);
     },
     defect: {
-      within: "howOf",
-      find: 'stopped === undefined ? judged?.judgement.how : "stopped"',
-      put: "judged?.judgement.how",
+      within: "StoppedCall.judge",
+      find: '{ answered: "BLOCK", mode: "enforce", how: "stopped", outcome: { asked } }',
+      put: '{ answered: "BLOCK", mode: "enforce", how: undefined, outcome: { asked } }',
     },
   },
   {
@@ -455,7 +455,7 @@ const unlawful: readonly { readonly fault: string; readonly defect: Mutation; re
   },
   {
     fault: "names a row that set no stop",
-    defect: { within: "stopOutcome", first: 'return { asked: { how: "stopped", stop: 1 } };' },
+    defect: { within: "StoppedCall.judge", find: "stop.row", put: "1" },
     says: /stops before it/,
   },
   {

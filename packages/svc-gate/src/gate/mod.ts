@@ -17,6 +17,7 @@ export type { Deciders } from "./approvals/deciders.ts";
 export { ApprovalDesk } from "./approvals/desk.ts";
 export type { AnswerApproval } from "./approvals/judged-batch.ts";
 export { decideBatch, planCall, prepareCall, type PlannedCall } from "./core/decide-batch.ts";
+export { Judging } from "./core/judging.ts";
 export type { Erased, NotPresent, Preview } from "./erasure/eraser.ts";
 export { countersOf, recountRow, type OwnedCounter } from "./policy/owned-counters.ts";
 export { askedOutcome } from "./http/outcomes.ts";

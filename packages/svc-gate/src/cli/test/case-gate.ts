@@ -7,6 +7,7 @@ import {
   askedOutcome,
   decideBatch,
   digestOf,
+  Judging,
   OutcomeDesk,
   planCall,
   prepareCall,
@@ -102,10 +103,9 @@ export class CaseGate {
     const planned = planCall(prepareCall(this.#policy, request.value, caller), at);
     const holds = this.#ledger.holds;
     const timed = this.#begin();
-    const [decided] = await decideBatch(timed, [planned], [], this.#policy, {
-      keepRefused: (call) => call,
+    const [decided] = await decideBatch(new Judging(timed, this.#policy, this.#deciders), [planned], [], {
+      keepRefused: (asked) => asked,
       onDefect: () => undefined,
-      deciders: this.#deciders,
     });
     if (decided === undefined) throw new Error("the gate did not decide the call");
     const { decision, answered, judgement, approval: found } = decided;

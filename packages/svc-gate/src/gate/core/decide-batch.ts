@@ -11,14 +11,10 @@ import {
 import type { CheckEntry, CounterLookup, CounterEvent, InForce, AppendTransaction } from "../../ledger/mod.ts";
 import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
 import type { Canonical, CheckRequest, Mode, Verdict } from "../../wire/mod.ts";
-import { stopFor, type Approval, type Asking, type BlockingStop, type How } from "../../approvals/mod.ts";
-import { ApprovableCall, type CallToJudge } from "../approvals/call.ts";
-import type { Deciders } from "../approvals/deciders.ts";
-import { JudgedBatch, type JudgedAnswer } from "../approvals/judged-batch.ts";
+import type { Approval, How } from "../../approvals/mod.ts";
 import type { CheckTimings, GateObserver } from "../telemetry/observer.ts";
-import type { TimedTransaction } from "../policy/active-ledger.ts";
 import { digestOf, type ActivePolicy } from "../policy/active-policy.ts";
-import { answeredVerdict, type DecidedCheck } from "./answer.ts";
+import type { DecidedCheck } from "./answer.ts";
 import { outcomeOf } from "./outcome.ts";
 import type { StoredCall, RefusedCall } from "./refused-inputs.ts";
 import { recordAnswer, type IdentifiedCheck } from "./repeats.ts";
@@ -38,14 +34,48 @@ export interface PlannedCall {
   readonly identified?: IdentifiedCheck | undefined;
 }
 
+/** The part of a transaction that decides calls. */
+export type DecidingTransaction = Pick<
+  AppendTransaction,
+  "append" | "commit" | "head" | "inForce" | "look" | "recordAnswer"
+>;
+
+/** What becomes of the calls of one batch besides their contract: stops, and what persons have said. */
+export interface BatchJudge {
+  readonly timed: { readonly transaction: DecidingTransaction; readonly at: number };
+  readonly policy: ActivePolicy;
+  /** Reads what the calls may meet. It may add rows before those of the calls. Undefined if there is nothing to read. */
+  open(planned: readonly PlannedCall[]): Promise<void> | undefined;
+  /** @param index the place of the call in the batch */
+  call(planned: PlannedCall, index: number): CallJudge;
+  /** Records what the batch did, behind the rows of its calls. @returns the approvals that changed */
+  finish(): readonly Approval[];
+}
+
+/** The same for one call. Its functions are called once each, in this order. */
+export interface CallJudge {
+  /** The values of the call's counters, without what its own approval holds. */
+  values(): readonly (string | undefined)[];
+  /** Judges the contract's decision. */
+  judge(decision: Decision, values: readonly (string | undefined)[]): JudgedCall;
+  /** Notes the call's row. */
+  appended(row: ReturnType<AppendTransaction["append"]>): Pick<DecidedCheck, "approval" | "judgement" | "stop">;
+}
+
+export interface JudgedCall {
+  readonly answered: Verdict;
+  readonly mode: Mode;
+  readonly how: How | undefined;
+  /** The members that its outcome gets. */
+  readonly outcome: Readonly<Record<string, Canonical>> | undefined;
+}
+
 export interface DecideOptions {
   /** Says how much the ledger keeps of a call that was refused before any rule was evaluated. */
   readonly keepRefused: (call: RefusedCall) => StoredCall;
   /** Called for a decision in which an error was thrown that is not an evaluation error. */
   readonly onDefect: (decision: Decision) => void;
   readonly observer?: GateObserver | undefined;
-  /** Who may decide a call. */
-  readonly deciders: Deciders;
   /** Called with the approvals that a batch has changed, after their rows are on disk. */
   readonly onApprovals?: ((changed: readonly Approval[]) => void) | undefined;
 }
@@ -76,27 +106,26 @@ export function eventsOf({ lookupPlan, lookups }: PlannedCall): number {
  * @returns one record for each call, after its receipt is on disk
  */
 export async function decideBatch(
-  { transaction, at }: TimedTransaction,
+  judge: BatchJudge,
   planned: readonly PlannedCall[],
   timings: readonly CheckTimings[],
-  policy: ActivePolicy,
   options: DecideOptions,
 ): Promise<readonly DecidedCheck[]> {
   const begun = performance.now();
+  const { transaction, at } = judge.timed;
   const first = transaction.head.seq;
-  const timed = { transaction, at };
   const looked = transaction.look(planned.flatMap(({ lookups }) => lookups));
-  const judging = new Judging(timed, policy, options.deciders);
+  const opened = judge.open(planned);
   // Both are awaited together, so that no failure of one is left unhandled while the other runs.
-  if (transaction.hasApprovals) await Promise.all([looked, judging.open(planned)]);
-  else await looked;
+  if (opened === undefined) await looked;
+  else await Promise.all([looked, opened]);
   const lookedAt = performance.now();
   const ahead = transaction.head.seq - first; // A row before the checks ends approvals whose time is over.
-  const decisions = planned.map((call, index) => decideCall(judging, call, index, options));
-  if (planned.some(isIdentified)) recordAnswers(timed, planned, decisions, first + ahead + 1);
-  const changed = judging.batch?.finish() ?? [];
+  const decisions = planned.map((call, index) => decideCall(judge, call, index, options));
+  if (planned.some(isIdentified)) recordAnswers(transaction, planned, decisions, { row: first + ahead + 1, at });
+  const changed = judge.finish();
   const decided = performance.now();
-  const receipts = await transaction.commit(takeOver(transaction, policy));
+  const receipts = await transaction.commit(takeOver(transaction, judge.policy));
   const committed = performance.now();
   options.observer?.flushed(planned.length, committed - decided);
   for (const each of timings) {
@@ -113,129 +142,49 @@ function isIdentified({ identified }: PlannedCall): boolean {
   return identified !== undefined;
 }
 
-/** Records the answers for exact repeats. @param from the row of the first call */
+/** Records the answers for exact repeats. @param from the row of the first call, and its time */
 function recordAnswers(
-  { transaction, at }: TimedTransaction,
+  transaction: DecidingTransaction,
   planned: readonly PlannedCall[],
   decisions: readonly Omit<DecidedCheck, "receipt">[],
-  from: number,
+  from: Parameters<typeof recordAnswer>[3],
 ): void {
   for (const [index, { identified }] of planned.entries()) {
     const decision = decisions[index];
     if (identified !== undefined && decision !== undefined)
-      recordAnswer(transaction, identified, decision, { row: from + index, at });
+      recordAnswer(transaction, identified, decision, { ...from, row: from.row + index });
   }
-}
-
-/** What approvals need to know about a batch. A batch that meets none makes nothing for them. */
-class Judging {
-  readonly timed: TimedTransaction;
-  readonly policy: ActivePolicy;
-  readonly #deciders: Deciders;
-  #calls: readonly (CallToJudge | undefined)[] | undefined;
-  #batch: JudgedBatch | undefined;
-
-  constructor(timed: TimedTransaction, policy: ActivePolicy, deciders: Deciders) {
-    this.timed = timed;
-    this.policy = policy;
-    this.#deciders = deciders;
-  }
-
-  /** Undefined if no call of the batch has met an approval so far. */
-  get batch(): JudgedBatch | undefined {
-    return this.#batch;
-  }
-
-  /** Reads the approvals that the calls may meet, and ends all whose time is over. */
-  async open(planned: readonly PlannedCall[]): Promise<void> {
-    this.#calls = planned.map((call) => this.#callToJudge(call));
-    const toJudge = this.#calls.filter((call) => call !== undefined);
-    const due = await this.timed.transaction.dueApprovals(this.timed.at);
-    if (toJudge.length + due.length > 0)
-      this.#batch = await JudgedBatch.open(this.timed, this.policy, this.#deciders, toJudge, due);
-  }
-
-  /** The call if an approval can matter before its verdict is known, also one that an earlier call of the batch opened. */
-  known(planned: PlannedCall, index: number): Judged | undefined {
-    if (this.#batch === undefined) return undefined;
-    const call = this.#calls === undefined ? this.#callToJudge(planned) : this.#calls[index];
-    return call && { call, batch: this.#batch };
-  }
-
-  /** The call if a person may have to decide it after all; undefined if nobody can. */
-  met(planned: PlannedCall): Judged | undefined {
-    const call = this.#callToJudge(planned);
-    if (call === undefined) return undefined;
-    this.#batch ??= new JudgedBatch(this.timed, this.policy, this.#deciders);
-    return { call, batch: this.#batch };
-  }
-
-  #callToJudge({ lookupPlan, lookups }: PlannedCall): CallToJudge | undefined {
-    const { plan, early, request, caller } = lookupPlan.prepared;
-    if (plan === undefined || early !== undefined) return undefined;
-    const { mode } = this.policy;
-    const canPark = mode === "assist" || (mode === "enforce" && plan.canEscalate);
-    if (!canPark && request.approvalId === undefined) return undefined;
-    const call = new ApprovableCall(this.timed.transaction, lookupPlan, lookups);
-    return { request, keyName: caller.keyName, call };
-  }
-}
-
-interface Judged {
-  readonly call: CallToJudge;
-  readonly batch: JudgedBatch;
 }
 
 /** Decides one call and appends its row to the transaction. */
 function decideCall(
-  judging: Judging,
+  judge: BatchJudge,
   planned: PlannedCall,
   index: number,
   { keepRefused, onDefect }: DecideOptions,
 ): Omit<DecidedCheck, "receipt"> {
-  const { policy, timed } = judging;
-  const { transaction, at } = timed;
-  const { lookupPlan, lookups } = planned;
-  const stopped = stopOf(transaction, lookupPlan, policy);
-  const known = stopped === undefined ? judging.known(planned, index) : undefined;
-  const own = known?.batch.own(known.call.call);
-  const values = known?.call.call.values(own?.holds ?? []) ?? lookups.map((lookup) => transaction.value(lookup));
+  const { policy, timed } = judge;
+  const { lookupPlan } = planned;
+  const { prepared } = lookupPlan;
+  const call = judge.call(planned, index);
+  const values = call.values();
   const decision = decide(lookupPlan, values);
   if (decision.defect !== undefined) onDefect(decision);
-  const mode = modeOf(policy, stopped);
-  const { verdict, rule } = decision;
-  const byMode = stopped === undefined ? answeredVerdict(decision, mode) : "BLOCK";
-  const isMet = byMode === "ESCALATE" || lookupPlan.prepared.request.approvalId !== undefined;
-  const judged = known ?? (isMet && stopped === undefined ? judging.met(planned) : undefined);
-  const softened = verdict === "BLOCK" && byMode === "ESCALATE";
-  const judgement = judged?.batch.judge(
-    judged.call,
-    byMode,
-    rule,
-    byMode === "ESCALATE" ? askingOf(judged, decision, values, softened) : askNobody,
-  );
-  const answered = judgement?.answered ?? byMode;
-  const { prepared } = lookupPlan;
-  const outcome = outcomeOf(decision, stopped === undefined ? judgement?.outcome : stopOutcome(stopped));
-  const row = transaction.append(
-    entryOf(prepared, { at, policy, mode, decision, answered, outcome, keepRefused }),
-    count(prepared, { verdict, answered, how: howOf(judgement, stopped) }).map(
-      ({ counter, ...update }): CounterEvent => ({
-        ...update,
-        counter: digestOf(policy, counter),
-      }),
-    ),
-  );
-  const approval = judgement === undefined ? undefined : judged?.batch.appended(judged.call, judgement, rule, row);
-  return {
+  const { answered, how, mode, outcome } = call.judge(decision, values);
+  const decided = {
+    at: timed.at,
+    policy,
+    mode,
     decision,
     answered,
-    mode,
-    tool: prepared.plan?.tool ?? null,
-    judgement: judgement?.judgement,
-    approval,
-    stop: stopped?.stop,
+    outcome: outcomeOf(decision, outcome),
+    keepRefused,
   };
+  const events = count(prepared, { verdict: decision.verdict, answered, how }).map(
+    ({ counter, ...update }): CounterEvent => ({ ...update, counter: digestOf(policy, counter) }),
+  );
+  const row = timed.transaction.append(entryOf(prepared, decided), events);
+  return { decision, answered, mode, tool: prepared.plan?.tool ?? null, ...call.appended(row) };
 }
 
 interface DecidedCall extends Pick<DecideOptions, "keepRefused"> {
@@ -283,56 +232,10 @@ function entryOf({ request, caller, plan, early }: Prepared, decided: DecidedCal
   };
 }
 
-/** The stop that blocks a call. A stop covers all names that a tool has now, whichever of them a person wrote. */
-function stopOf(
-  { stops: { active } }: AppendTransaction,
-  { prepared: { request, caller } }: LookupPlan,
-  { policySet: { aliases } }: ActivePolicy,
-): BlockingStop | undefined {
-  if (active.length === 0) return undefined;
-  const { sessionId: session, toolName: tool, alias } = request;
-  const { keyName, unreadFor } = caller;
-  const start = `${unreadFor}.`;
-  const isOfServer = (name: string): boolean => {
-    const own = aliases.get(name) ?? name;
-    if (name.startsWith(start) || own.startsWith(start)) return true;
-    return aliases.entries().some(([other, of]) => of === own && other.startsWith(start));
-  };
-  const mayBe = (name: string): boolean => (unreadFor === undefined ? aliases.get(name) === tool : isOfServer(name));
-  return stopFor(active, { key: keyName, session, tool, alias }, { mayBe, inAnySession: unreadFor !== undefined });
-}
-
-/** The mode of the row: a person set the stop, so it enforces in every mode. */
-function modeOf({ mode }: ActivePolicy, stopped: BlockingStop | undefined): Mode {
-  return stopped === undefined ? mode : "enforce";
-}
-
-function howOf(judged: JudgedAnswer | undefined, stopped: BlockingStop | undefined): How | undefined {
-  return stopped === undefined ? judged?.judgement.how : "stopped";
-}
-
-function stopOutcome({ as, stop: { row } }: BlockingStop): Readonly<Record<string, Canonical>> {
-  return { asked: { how: "stopped", stop: row, ...(as !== undefined && { as }) } };
-}
-
-type AskingOf = (open: Approval | undefined) => Asking | undefined;
-
-const askNobody: AskingOf = () => undefined;
-
-/** A check that meets no approval makes no closure: this is called only for a call that a person may decide. */
-function askingOf(
-  { call: { call } }: Judged,
-  decision: Decision,
-  values: readonly (string | undefined)[],
-  softened: boolean,
-): AskingOf {
-  return (open) => call.asking(decision, values, softened, open);
-}
-
 /**
  * Returns the policy with this engine if an earlier engine served the ledger. The first row then records the new
  * engine.
  */
-function takeOver({ inForce }: AppendTransaction, { engine }: ActivePolicy): InForce | undefined {
+function takeOver({ inForce }: DecidingTransaction, { engine }: ActivePolicy): InForce | undefined {
   return inForce === undefined || inForce.engine === engine ? undefined : { ...inForce, engine };
 }

@@ -160,7 +160,7 @@ async function endOfAllow(
 
 /** Records the answer of a decided check, in the transaction that decides it. */
 export function recordAnswer(
-  transaction: AppendTransaction,
+  transaction: Pick<AppendTransaction, "recordAnswer">,
   { id, bodyDigest }: IdentifiedCheck,
   check: Omit<DecidedCheck, "receipt">,
   { row, at }: Pick<RecordedAnswer, "at" | "row">,

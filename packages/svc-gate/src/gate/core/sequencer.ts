@@ -18,6 +18,7 @@ import {
   type PlannedCall,
   type PreparedCall,
 } from "./decide-batch.ts";
+import { Judging } from "./judging.ts";
 import { RefusedInputs, type StoredCall, type RefusedCall } from "./refused-inputs.ts";
 
 /** A call to be decided. */
@@ -47,7 +48,7 @@ interface WaitingCheck extends WaitingCall {
 /** A check that was decided, or the answer of a check that it repeats. */
 export type SettledCheck = DecidedCheck | RepeatedAnswer;
 
-export interface SequencerOptions extends ActiveLedgerOptions, Omit<DecideOptions, "deciders" | "keepRefused"> {
+export interface SequencerOptions extends ActiveLedgerOptions, Omit<DecideOptions, "keepRefused"> {
   /** Who may decide a call; by default nobody. */
   readonly deciders?: Deciders | undefined;
   /** The memory for the bodies of waiting calls, shared with the other ledgers of the process; by default its own. */
@@ -62,7 +63,7 @@ export interface SequencerOptions extends ActiveLedgerOptions, Omit<DecideOption
  * A failure of the ledger is a fault: `failed` rejects, and the sequencer answers nothing more.
  */
 export class Sequencer {
-  readonly #options: DecideOptions & Pick<ActiveLedgerOptions, "ledger">;
+  readonly #options: DecideOptions & Pick<ActiveLedgerOptions, "ledger"> & { readonly deciders: Deciders };
   readonly #active: ActiveLedger;
   /** Runs exclusive work between two batches, and counts waiting calls. */
   readonly batcher: Batcher<WaitingCheck, TimedTransaction>;
@@ -150,7 +151,8 @@ export class Sequencer {
     planned: readonly PlannedCall[],
   ): Promise<readonly Result<DecidedCheck, Refusal>[]> {
     const timings = calls.map(({ submission }) => submission.timings);
-    return (await decideBatch(timed, planned, timings, this.policy, this.#options)).map(good);
+    const judging = new Judging(timed, this.policy, this.#options.deciders);
+    return (await decideBatch(judging, planned, timings, this.#options)).map(good);
   }
 
   /** Decides the calls, except exact repeats, which get the answer that was recorded. */
