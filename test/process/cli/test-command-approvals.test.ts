@@ -135,7 +135,12 @@ const cases: readonly Case[] = [
     defect: [
       { within: "statusAt", find: "at >= endsAt(approval)", put: "false" },
       { within: "applyAct", find: "at < approval.useBy", put: "true" },
-      { within: "CaseLedger.#store", find: "isOpen(each) && !isAfter(each, at)", put: "false" },
+      {
+        within: "dueApprovals",
+        module: "store/memory/memory",
+        find: "isOpen(each) && (each.ends ?? Infinity) <= at",
+        put: "false",
+      },
     ],
   },
   {

@@ -23,7 +23,7 @@ const cases: readonly Case[] = [
       "{ like: other, expect: BLOCK }",
     ],
     wrong: [["spent: 1800", "spent: 2700"]],
-    defect: [{ within: "CaseLedger.#commit", find: "takenBy !== undefined", put: "false" }],
+    defect: [{ within: "CounterTables.add", find: "effect.takenBy !== undefined", put: "false" }],
   },
   {
     name: "the key that asked lowers no budget, and the bookkeeping corrects its report",

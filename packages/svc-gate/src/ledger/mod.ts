@@ -18,6 +18,7 @@ export { AppendTransaction } from "./append-transaction.ts";
 export type { CheckEntry, CounterLookup, CounterEvent, FoldedEvent } from "./entries.ts";
 export type { Database } from "./store/store.ts";
 export { inspectSharedLedger, migratePostgres, openPostgres, readSharedLedger } from "./in-database.ts";
+export { MemoryTables, openMemory } from "./store/memory/memory.ts";
 export { sqliteThreads, type SqliteThreads } from "./store/sqlite/sqlite.ts";
 export * as dataFolder from "./files/data-folder.ts";
 export { backUpLedger, type Backup } from "./backup.ts";

@@ -1,4 +1,3 @@
-import { withoutOwn } from "../../approvals/mod.ts";
 import type { Counter, PolicySet } from "../../contract/mod.ts";
 import {
   activePolicy,
@@ -17,8 +16,9 @@ import {
   type PlannedCall,
   type TimedTransaction,
 } from "../../gate/mod.ts";
-import { askOf, leafHash, type StoredRow } from "../../ledger/entry/mod.ts";
+import type { Receipt } from "../../ledger/entry/mod.ts";
 import {
+  addDecimals,
   bad,
   good,
   parseCheckRequest,
@@ -29,7 +29,7 @@ import {
   type Result,
 } from "../../wire/mod.ts";
 import { countersSeen, type Evaluation } from "../evaluate.ts";
-import { CaseLedger, type WatchedTransaction } from "./case-ledger.ts";
+import { CaseLedger } from "./case-ledger.ts";
 import { latest, type TestCall, type TestDecision, type TestOutcome } from "./document.ts";
 
 /** The key that reports outcomes and cannot ask. No call has this name, because the key of a call is never empty. */
@@ -69,26 +69,28 @@ export class CaseGate {
   readonly #outcomes: OutcomeDesk;
   /** The ids of approvals, and the rows of calls, by the names that a test file uses. */
   readonly #named = new Map<string, string>();
-  readonly #calls = new Map<string, StoredRow>();
+  readonly #calls = new Map<string, Receipt>();
+  /** What counters have before the first call, by their digests. */
+  readonly #given: ReadonlyMap<string, string>;
   #at = 0;
 
   constructor(policySet: PolicySet, { mode, persons, given }: CaseSettings) {
     const policy = activePolicy(policySet, mode);
-    const counters = new Map(policySet.counters.map((counter) => [digestOf(policy, counter), counter]));
     this.#policy = policy;
-    this.#ledger = new CaseLedger(policy.engine, (digest) => counters.get(digest) as Counter, given);
+    this.#given = new Map(policySet.counters.map((counter) => [digestOf(policy, counter), given(counter)]));
+    this.#ledger = new CaseLedger(policy);
     this.#deciders = decidersOf(persons);
     const place = {
       ledger: this.#ledger,
       policy: () => policy,
-      exclusive: async (work: (timed: TimedTransaction) => Promise<void>) => good(await work(this.#begin())),
+      exclusive: async (work: (timed: TimedTransaction) => Promise<void>) => good(await work(await this.#begin())),
     };
     this.#desk = new ApprovalDesk({ ...place, deciders: this.#deciders });
     this.#outcomes = new OutcomeDesk(place);
   }
 
-  #begin(): TimedTransaction & { readonly transaction: WatchedTransaction } {
-    return { transaction: this.#ledger.begin(), at: this.#at };
+  async #begin(): Promise<TimedTransaction> {
+    return { transaction: await this.#ledger.begin(), at: this.#at };
   }
 
   /** @returns the answer, or why there is none: the call names no approval, or the gate refuses the request */
@@ -101,44 +103,27 @@ export class CaseGate {
     this.#at = at;
     const caller = { keyName: key, sessionId: request.value.sessionId };
     const planned = planCall(prepareCall(this.#policy, request.value, caller), at);
-    const holds = this.#ledger.holds;
-    const timed = this.#begin();
-    const [decided] = await decideBatch(new Judging(timed, this.#policy, this.#deciders), [planned], [], {
+    const judging = new WatchedJudging(await this.#begin(), this.#policy, this.#deciders, this.#given);
+    const [decided] = await decideBatch(judging, [planned], [], {
       keepRefused: (asked) => asked,
       onDefect: () => undefined,
     });
     if (decided === undefined) throw new Error("the gate did not decide the call");
-    const { decision, answered, judgement, approval: found } = decided;
-    const row = this.#ledger.lastCheck;
+    const { decision, answered, judgement, approval: found, receipt } = decided;
     for (const name of [latest, as ?? latest]) {
       if (found !== undefined && found.id !== null) this.#named.set(name, found.id);
-      if (row !== undefined) this.#calls.set(name, row);
+      this.#calls.set(name, receipt);
     }
     const how = judgement?.how;
     const isChanged = how !== undefined && how !== "opened" && how !== "attached";
-    const values = this.#seen(planned, timed.transaction, holds);
     return good({
       prepared: planned.lookupPlan.prepared,
       decision,
       answered,
-      counters: countersSeen(planned.lookupPlan, values),
+      counters: countersSeen(planned.lookupPlan, judging.seen),
       isChanged,
       reason: isChanged || (judgement?.misfits ?? []).length > 0 ? answeredReason(decided) : decision.reason,
       approval: found,
-    });
-  }
-
-  /** The values of counters that the rules saw: without the amounts that the call's own approval held. */
-  #seen(
-    { lookups }: PlannedCall,
-    transaction: WatchedTransaction,
-    holds: CaseLedger["holds"],
-  ): readonly (string | undefined)[] {
-    const own = holds.get(askOf(this.#ledger.lastCheck?.evidence ?? "")?.own ?? 0) ?? [];
-    return transaction.seen.map((value, index) => {
-      const lookup = lookups[index];
-      if (value === undefined || lookup === undefined) return value;
-      return withoutOwn(value, own, { ...lookup, key: transaction.digest(lookup.key) });
     });
   }
 
@@ -163,11 +148,10 @@ export class CaseGate {
   async report({ status, call, amount, key, at }: TestOutcome): Promise<Decided> {
     const row = this.#calls.get(call);
     if (row === undefined) throw new Error(`no call is named ${call}`);
-    this.#ledger.keep(row);
     this.#at = at;
     const receipt: Json = new Map<string, Json>([
       ["seq", row.seq],
-      ["hash", leafHash(row.leaf)],
+      ["hash", row.hash],
     ]);
     const asked = askedOutcome(
       new Map<string, Json>([
@@ -179,6 +163,30 @@ export class CaseGate {
     if (!asked.ok) return refusedAs(asked.problem);
     const done = await this.#outcomes.report({ name: key ?? bookkeeper, mayLower: key === undefined }, asked.value);
     return done.ok ? { result: done.value.outcome.status } : refusedAs(done.problem);
+  }
+}
+
+/** Adds to the values of counters what they have before the first call, and remembers what the rules saw. */
+class WatchedJudging extends Judging {
+  readonly #given: ReadonlyMap<string, string>;
+  seen: readonly (string | undefined)[] = [];
+
+  constructor(timed: TimedTransaction, policy: ActivePolicy, deciders: Deciders, given: ReadonlyMap<string, string>) {
+    super(timed, policy, deciders);
+    this.#given = given;
+  }
+
+  override call(planned: PlannedCall, index: number): ReturnType<Judging["call"]> {
+    const call = super.call(planned, index);
+    return {
+      values: () => {
+        const before = planned.lookups.map(({ counter }) => this.#given.get(counter) ?? "0");
+        this.seen = call.values().map((value, at) => value && addDecimals(value, before[at] ?? "0"));
+        return this.seen;
+      },
+      judge: (decision, values) => call.judge(decision, values),
+      appended: (row) => call.appended(row),
+    };
   }
 }
 
