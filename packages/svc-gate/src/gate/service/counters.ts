@@ -1,9 +1,9 @@
 import { hash } from "node:crypto";
-import type { PolicySet } from "../../contract/mod.ts";
-import { resumeOf, type FoldedEvent, type Ledger, type AppendTransaction } from "../../ledger/mod.ts";
-import { parseLeaf } from "../../ledger/entry/mod.ts";
+import type { Counter, PolicySet } from "../../contract/mod.ts";
+import { resumeOf, type AppendTransaction, type FoldedEvent, type KeptCounter, type Ledger } from "../../ledger/mod.ts";
+import { parseLeaf, type Leaf, type StoredRow } from "../../ledger/entry/mod.ts";
 import { countersOf, recountRow, type OwnedCounter } from "../policy/owned-counters.ts";
-import { foldOutcomes } from "../outcomes/fold.ts";
+import { foldOutcomes, type OutcomeSource } from "../outcomes/fold.ts";
 import { isSettled } from "../outcomes/settle.ts";
 import { visible } from "../../wire/mod.ts";
 
@@ -27,71 +27,99 @@ export interface Progress {
   readonly events: number;
 }
 
+/** A row, as folds read it. */
+type FoldedRow = Pick<StoredRow, "evidence" | "leaf" | "seq">;
+
+/** A ledger whose counters are folded from its rows. */
+export interface FoldSource extends OutcomeSource {
+  readonly head: { readonly at: number };
+  counters(): Promise<readonly Pick<KeptCounter, "digest" | "definition" | "through" | "unknownThrough">[]>;
+  rows(from: number): AsyncIterable<readonly FoldedRow[]>;
+  keepCounter: Ledger["keepCounter"];
+  /**
+   * Called for a row that cannot be counted. By default the counter is unknown up to the row's time.
+   *
+   * @returns the time up to which it is unknown, in milliseconds; -1 if it is not
+   */
+  readonly uncounted?: (counter: string, row: FoldedRow, at: number) => number;
+}
+
+/** The part of a transaction that puts counters in force. */
+type AligningTransaction = Pick<AppendTransaction, "head" | "hold" | "keepCounter" | "openApprovals">;
+
 /**
  * Folds new counters from the stored receipts while checks go on. It works in slices, so a long history needs little
  * memory, and an interrupted fold continues later.
  *
  * @returns the progress of each counter, by identity
  */
-export async function foldAhead(policySet: PolicySet, ledger: Ledger): Promise<ReadonlyMap<string, Progress>> {
-  const kept = new Map((await ledger.counters()).map((counter) => [counter.definition, counter]));
-  const reached = new Map<string, Progress>();
-  for (const owned of countersOf(policySet)) {
-    const { identity: definition } = owned.counter;
-    const { through = 0, unknownThrough = -1 } = kept.get(definition) ?? {};
-    if (through === null) continue;
+export async function foldAhead(policySet: PolicySet, source: FoldSource): Promise<ReadonlyMap<string, Progress>> {
+  const kept = new Map((await source.counters()).map((counter) => [counter.digest, counter]));
+  const folds = countersOf(policySet).flatMap((owned): readonly Fold[] => {
+    const counter = counterDigest(owned.counter);
+    const { through = 0, unknownThrough = -1 } = kept.get(counter) ?? {};
+    if (through === null) return [];
     // A counter that once started empty continues from its last state, as every counter does that comes back.
-    if (owned.counter.startsEmpty && !kept.has(definition)) continue;
-    const start = { through, unknownThrough, rows: 0, events: 0 };
-    const keep: Keep = (progress, found) => ledger.keepCounter({ definition, ...progress }, found);
-    reached.set(definition, await catchUp(owned, ledger, start, keep));
-  }
-  return reached;
+    if (owned.counter.startsEmpty && !kept.has(counter)) return [];
+    return [{ owned, counter, from: through, progress: { through, unknownThrough, rows: 0, events: 0 } }];
+  });
+  await catchUp(folds, source, (counter, found) => source.keepCounter(counter, found));
+  return new Map(folds.map(({ owned, progress }) => [owned.counter.identity, progress]));
 }
 
 /**
  * Makes the ledger's counters match a contract, in the transaction that puts the contract in force. New counters are
  * folded up to the last row. Counters that are no longer in force stop.
+ *
+ * @param lostThrough the time of a loss after which no check was answered; -1 if there is none
  */
 export async function alignCounters(
   policySet: PolicySet,
-  ledger: Ledger,
-  transaction: AppendTransaction,
-  ahead: ReadonlyMap<string, Progress>,
+  source: FoldSource,
+  transaction: AligningTransaction,
+  { ahead, lostThrough }: { readonly ahead: ReadonlyMap<string, Progress>; readonly lostThrough: number },
 ): Promise<readonly FoldedCounter[]> {
   const owned = countersOf(policySet);
-  const inForce = new Set(owned.map(({ counter }) => counter.identity));
+  const inForce = new Set(owned.map(({ counter }) => counterDigest(counter)));
   const live = new Set<string>();
-  for (const { definition, through, unknownThrough } of await ledger.counters()) {
+  for (const { digest, definition, through, unknownThrough } of await source.counters()) {
     if (through !== null) continue;
-    live.add(definition);
-    if (!inForce.has(definition))
+    live.add(digest);
+    if (!inForce.has(digest))
       await transaction.keepCounter({ definition, through: transaction.head.seq, unknownThrough }, []);
   }
-  const folded: FoldedCounter[] = [];
-  const lostThrough = await freshLoss(ledger, transaction);
-  for (const each of owned) {
-    const { identity: definition, name } = each.counter;
-    if (live.has(definition)) continue;
-    const startsEmpty = each.counter.startsEmpty && !ahead.has(definition);
-    const start = ahead.get(definition) ?? { through: 0, unknownThrough: -1, rows: 0, events: 0 };
-    const keep: Keep = (progress, found) => transaction.keepCounter({ definition, ...progress }, found);
-    const { rows, events, unknownThrough } = startsEmpty
-      ? { ...start, unknownThrough: lostThrough }
-      : await catchUp(each, ledger, start, keep);
-    await transaction.keepCounter({ definition, through: null, unknownThrough }, []);
-    if (each.counter.mayHold && !startsEmpty) await holdOpen(each, transaction);
-    folded.push({ counter: name, rows, events, unknownThrough, startsEmpty });
+  const coming = owned.flatMap((each): readonly Coming[] => {
+    const counter = counterDigest(each.counter);
+    if (live.has(counter)) return [];
+    const known = ahead.get(each.counter.identity);
+    const startsEmpty = each.counter.startsEmpty && known === undefined;
+    const unknownThrough = startsEmpty ? lostThrough : -1;
+    const progress = known ?? { through: 0, unknownThrough, rows: 0, events: 0 };
+    return [{ owned: each, counter, from: progress.through, progress, startsEmpty }];
+  });
+  const folds = coming.filter(({ startsEmpty }) => !startsEmpty);
+  await catchUp(folds, source, (counter, found) => transaction.keepCounter(counter, found));
+  for (const { owned: each, counter, progress, startsEmpty } of coming) {
+    const { identity: definition, mayHold } = each.counter;
+    await transaction.keepCounter({ definition, through: null, unknownThrough: progress.unknownThrough }, []);
+    if (mayHold && !startsEmpty) await holdOpen(each, counter, transaction, source);
   }
-  return folded;
+  return coming.map(({ owned: { counter }, progress: { rows, events, unknownThrough }, startsEmpty }) => {
+    return { counter: counter.name, rows, events, unknownThrough, startsEmpty };
+  });
 }
 
 /** Adds what open approvals hold to a counter that comes into force. The store has some of it if the counter came back. */
-async function holdOpen(owned: OwnedCounter, transaction: AppendTransaction): Promise<void> {
-  const counter = hash("sha256", owned.counter.identity, "hex");
+async function holdOpen(
+  owned: OwnedCounter,
+  counter: string,
+  transaction: AligningTransaction,
+  { uncounted }: FoldSource,
+): Promise<void> {
   for (const row of await transaction.openApprovals()) {
     const leaf = parseLeaf(row.leaf);
     const updates = leaf === undefined ? undefined : recountRow(owned, leaf, row.evidence);
+    if (updates === undefined) uncounted?.(counter, row, leaf?.at ?? 0);
     for (const { key, amount, held } of updates ?? [])
       if (held === true) transaction.hold({ counter, key, amount, seq: row.seq, at: leaf?.at ?? 0 });
   }
@@ -101,7 +129,7 @@ async function holdOpen(owned: OwnedCounter, transaction: AppendTransaction): Pr
  * Returns the time of a loss if no check was answered since, else -1. A counter that would start empty now may have
  * counted calls in the lost rows.
  */
-async function freshLoss(ledger: Ledger, transaction: AppendTransaction): Promise<number> {
+export async function freshLoss(ledger: Ledger, transaction: AppendTransaction): Promise<number> {
   if (transaction.changed === 0 || transaction.head.seq > transaction.changed) return -1;
   const changes = await ledger.changes(0);
   const place = changes.findLastIndex(({ act, body }) => resumeOf(act, body)?.lost !== undefined);
@@ -121,39 +149,71 @@ export async function resetWarnings(ledger: Ledger): Promise<readonly string[]> 
   });
 }
 
-type Keep = (progress: Pick<Progress, "through" | "unknownThrough">, found: readonly FoldedEvent[]) => Promise<void>;
+/** A counter that is folded from older rows. */
+interface Fold {
+  readonly owned: OwnedCounter;
+  /** Its digest. */
+  readonly counter: string;
+  /** The last row that was folded before. */
+  readonly from: number;
+  progress: Progress;
+}
 
-async function catchUp(owned: OwnedCounter, ledger: Ledger, start: Progress, keep: Keep): Promise<Progress> {
-  const counter = hash("sha256", owned.counter.identity, "hex");
-  const from = start.through;
-  let { through, unknownThrough, rows, events } = start;
-  for await (const slice of ledger.rows(through + 1)) {
-    const found: FoldedEvent[] = [];
-    for (const row of slice) {
-      const leaf = parseLeaf(row.leaf);
-      const { seq, at } = leaf ?? { seq: row.seq, at: ledger.head.at };
-      const updates = leaf === undefined ? undefined : recountRow(owned, leaf, row.evidence);
-      if (updates === undefined) unknownThrough = Math.max(unknownThrough, at);
-      // An amount that an approval holds is not an event. The approvals that are still open are looked up at the end of the fold.
-      else
-        for (const { key, amount, held } of updates) if (held !== true) found.push({ seq, at, counter, key, amount });
+interface Coming extends Fold {
+  readonly startsEmpty: boolean;
+}
+
+/** Folds counters in one pass over the rows that they lack. */
+async function catchUp(folds: readonly Fold[], source: FoldSource, keep: FoldSource["keepCounter"]): Promise<void> {
+  if (folds.length === 0) return;
+  for await (const slice of source.rows(Math.min(...folds.map(({ progress }) => progress.through)) + 1)) {
+    const rows = slice.map((row) => ({ ...row, read: parseLeaf(row.leaf) }));
+    for (const fold of folds) {
+      const found = await foldSlice(fold, rows, source);
+      const { through, unknownThrough } = fold.progress;
+      await keep({ definition: fold.owned.counter.identity, through, unknownThrough }, found);
     }
-    if (isSettled(owned.counter)) {
-      for (const { outcome, settlement } of await foldOutcomes(owned, slice, ledger, { counter, through: from })) {
-        const { seq, at } = outcome;
-        if (settlement === undefined) unknownThrough = Math.max(unknownThrough, at);
-        else {
-          found.push(...settlement.added.map((event) => ({ ...event, seq, at, counter })));
-          found.push(...settlement.taken.map((event) => ({ ...event, counter, takenBy: seq })));
-        }
+  }
+}
+
+type ReadRow = FoldedRow & { readonly read: Leaf | undefined };
+
+async function foldSlice(fold: Fold, slice: readonly ReadRow[], source: FoldSource): Promise<readonly FoldedEvent[]> {
+  const { owned, counter, from, progress } = fold;
+  const rows = slice.filter(({ seq }) => seq > progress.through);
+  let { unknownThrough } = progress;
+  const uncounted = (row: FoldedRow, at: number): void => {
+    unknownThrough = Math.max(unknownThrough, source.uncounted?.(counter, row, at) ?? at);
+  };
+  const found: FoldedEvent[] = [];
+  for (const row of rows) {
+    const { seq, at } = row.read ?? { seq: row.seq, at: source.head.at };
+    const updates = row.read === undefined ? undefined : recountRow(owned, row.read, row.evidence);
+    if (updates === undefined) uncounted(row, at);
+    // An amount that an approval holds is not an event. The approvals that are still open are looked up at the end of the fold.
+    else for (const { key, amount, held } of updates) if (held !== true) found.push({ seq, at, counter, key, amount });
+  }
+  if (isSettled(owned.counter)) {
+    for (const { outcome, settlement } of await foldOutcomes(owned, rows, source, { counter, through: from })) {
+      const { seq, at } = outcome;
+      if (settlement === undefined) uncounted(rows.find((row) => row.seq === seq) as FoldedRow, at);
+      else {
+        found.push(...settlement.added.map((event) => ({ ...event, seq, at, counter })));
+        found.push(...settlement.taken.map((event) => ({ ...event, counter, takenBy: seq })));
       }
     }
-    through = slice.at(-1)?.seq ?? through;
-    rows += slice.length;
-    events += found.length;
-    // Each event is stored with the total before it, so the events must be in the order of their rows.
-    found.sort((one, other) => (one.takenBy ?? one.seq) - (other.takenBy ?? other.seq));
-    await keep({ through, unknownThrough }, found);
   }
-  return { through, unknownThrough, rows, events };
+  // Each event is stored with the total before it, so the events must be in the order of their rows.
+  found.sort((one, other) => (one.takenBy ?? one.seq) - (other.takenBy ?? other.seq));
+  fold.progress = {
+    through: rows.at(-1)?.seq ?? progress.through,
+    unknownThrough,
+    rows: progress.rows + rows.length,
+    events: progress.events + found.length,
+  };
+  return found;
+}
+
+function counterDigest({ identity }: Pick<Counter, "identity">): string {
+  return hash("sha256", identity, "hex");
 }

@@ -14,7 +14,7 @@ import { EventFeed } from "../events/feed.ts";
 import type { Senders } from "../notify/notifier.ts";
 import { OutcomeDesk } from "../outcomes/desk.ts";
 import { answerBody } from "../core/answer.ts";
-import { alignCounters, foldAhead, type FoldedCounter, type Progress } from "./counters.ts";
+import { alignCounters, foldAhead, freshLoss, type FoldedCounter, type Progress } from "./counters.ts";
 import { Eraser, type Erased } from "../erasure/eraser.ts";
 import type { EraseRequest } from "../erasure/request.ts";
 import { Retention, type RetentionOptions } from "../erasure/retention.ts";
@@ -368,7 +368,8 @@ export class Gate implements AdminEvents {
         outcome = bad(weaker);
         return transaction.abort();
       }
-      const folded = await alignCounters(next.policySet, ledger, transaction, ahead);
+      const lostThrough = await freshLoss(ledger, transaction);
+      const folded = await alignCounters(next.policySet, ledger, transaction, { ahead, lostThrough });
       const changed = !agrees(before, next);
       if (changed) {
         ended.push(...(await completeStops(transaction, at, this.policy, next.policySet)));
