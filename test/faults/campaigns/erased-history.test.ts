@@ -48,9 +48,9 @@ suite("erased histories", () => {
   control("positive control: a deep verification that does not know what erased rows held is noticed", async (t) => {
     const child = join(import.meta.dirname, "../../support/model/approvals/erased-child.ts");
     const defect = {
-      within: "Holds.settle",
-      find: 'asked.how !== "opened" && held.length === 0 && !mayHold',
-      put: 'asked.how !== "opened"',
+      within: "ReplayLedger.pass",
+      find: 'asked.how === "opened" || (isErased && leaf.answered === "ESCALATE")',
+      put: 'asked.how === "opened"',
     };
     const env = { ...process.env, ...mutatedEnvironment([defect]) };
     const args = ["--import", preload, child, "60"];

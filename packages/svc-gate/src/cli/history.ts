@@ -24,6 +24,8 @@ export interface History {
   readonly rows: number | undefined;
   /** Oldest first, in slices. */
   scan(from: number): AsyncIterable<readonly RecordedRow[]>;
+  /** Rows by their numbers, in order, if they can be found without reading those before. */
+  readonly rowsAt?: (rows: readonly number[]) => Promise<readonly RecordedRow[]>;
   /** The first row at or after a time, in milliseconds since the epoch, if it can be found without reading all rows. */
   readonly firstSince?: (at: number) => Promise<number>;
   /** The body of GET /rules by its SHA-256 in hex; undefined if it is unavailable. */
@@ -71,6 +73,7 @@ export async function openHistory({
   return {
     rows: ledger.rows,
     scan: (from) => ledger.scan(from),
+    rowsAt: (rows) => ledger.rowsAt(rows),
     firstSince: (at) => firstSince(async (seq) => (await ledger.leaves(seq, 1))[0], ledger.rows, at),
     contractText: (digest) => ledger.contractText(digest),
     keyDigest: (key) => ledger.keyDigest(key),
@@ -97,6 +100,14 @@ export async function contractOf(
 export async function rowOf(history: Pick<History, "scan">, seq: number): Promise<RecordedRow | undefined> {
   for await (const slice of history.scan(seq)) return slice.find((row) => row.seq === seq);
   return undefined;
+}
+
+/** Rows by their numbers, in order. */
+export async function rowsAt(history: History, rows: readonly number[]): Promise<readonly RecordedRow[]> {
+  if (history.rowsAt !== undefined) return history.rowsAt(rows);
+  const found = [];
+  for (const seq of rows) found.push(await rowOf(history, seq));
+  return found.filter((row) => row !== undefined);
 }
 
 async function readKey(file: string | undefined): Promise<string> {
@@ -139,6 +150,7 @@ async function openGate(base: string, key: string): Promise<History> {
   return {
     rows,
     scan: (from) => ascending(from, rows, page),
+    rowsAt: async (numbers) => (await Promise.all(numbers.map((seq) => page(`before=${seq + 1}&limit=1`)))).flat(),
     firstSince: async (at) => ((await page(`until=${at}&limit=1`)).at(-1)?.seq ?? 0) + 1,
     contractText: async (digest) => {
       const answer = await ask(`/rules?contract=sha256:${digest}`);

@@ -16,16 +16,26 @@ export { answeredReason, answeredVerdict } from "./core/answer.ts";
 export type { Deciders } from "./approvals/deciders.ts";
 export { ApprovalDesk } from "./approvals/desk.ts";
 export type { AnswerApproval } from "./approvals/judged-batch.ts";
-export { decideBatch, planCall, prepareCall, type PlannedCall } from "./core/decide-batch.ts";
+export {
+  decideBatch,
+  planCall,
+  prepareCall,
+  type BatchJudge,
+  type CallJudge,
+  type DecidingTransaction,
+  type JudgedCall,
+  type PlannedCall,
+} from "./core/decide-batch.ts";
 export { Judging } from "./core/judging.ts";
 export type { Erased, NotPresent, Preview } from "./erasure/eraser.ts";
-export { countersOf, recountRow, type OwnedCounter } from "./policy/owned-counters.ts";
+export { counterDigest, countersOf, recountRow, type OwnedCounter } from "./policy/owned-counters.ts";
 export { askedOutcome } from "./http/outcomes.ts";
 export { OutcomeDesk } from "./outcomes/desk.ts";
 export { foldOutcomes } from "./outcomes/fold.ts";
-export { placedOutcome, reportedCall, rowsBehind } from "./outcomes/events.ts";
-export { settleCounters, settledBy } from "./outcomes/settle-call.ts";
+export { outcomeIn, placedOutcome, reportedCall, type ReportedCall, rowsBehind } from "./outcomes/events.ts";
+export { settleCounters, settledBy, type SettledCounter, type TotalSource } from "./outcomes/settle-call.ts";
 export { isSettled, settlementOf, type PlacedOutcome } from "./outcomes/settle.ts";
+export { alignCounters, catchUp, foldAhead, type FoldSource } from "./service/counters.ts";
 export { lengthMs, readMoment } from "./settings/moment.ts";
 export { outcomeOf } from "./core/outcome.ts";
 export {

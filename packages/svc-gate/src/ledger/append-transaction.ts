@@ -421,7 +421,7 @@ export class AppendTransaction {
 /** A prefix of values, so that a value and a counter's key never have the same digest. */
 const resultDomain = "svc-gate/result/1\n";
 
-function effectsText(effects: readonly StoredEffect[]): string {
+export function effectsText(effects: readonly StoredEffect[]): string {
   return effects.length === 0 ? "[]" : canonical(effects.map(effectJson));
 }
 

@@ -14,7 +14,8 @@
 export { Ledger, type Change, type LedgerCheck } from "./ledger.ts";
 export { inspectLedger, openLedger, readLedger, type LedgerOptions } from "./opening.ts";
 export type { LedgerHistory } from "./history/history.ts";
-export { AppendTransaction } from "./append-transaction.ts";
+export { AppendTransaction, effectsText } from "./append-transaction.ts";
+export { PendingCounters } from "./pending-counters.ts";
 export type { CheckEntry, CounterLookup, CounterEvent, FoldedEvent } from "./entries.ts";
 export type { Database } from "./store/store.ts";
 export { inspectSharedLedger, migratePostgres, openPostgres, readSharedLedger } from "./in-database.ts";

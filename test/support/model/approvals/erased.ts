@@ -27,9 +27,9 @@ export async function erasedHistory(
 ): Promise<{ readonly problem: string | undefined; readonly skipped: number }> {
   const different = await run(folder, erasing(seed));
   if (different !== undefined) return { problem: different, skipped: 0 };
-  const verified = change === undefined ? await command(["verify", folder]) : { code: 0, stdout: "" };
-  if (verified.code !== 0) return { problem: `verify: ${verified.stdout}`, skipped: 0 };
   change?.();
+  const verified = await command(["verify", folder]);
+  if (verified.code !== 0) return { problem: `verify: ${verified.stdout}`, skipped: 0 };
   let skipped = 0;
   const problem = await decidedAgain(folder, () => {
     skipped += 1;

@@ -3,7 +3,7 @@ import type { History, RecordedRow } from "../history.ts";
 import type { CounterSeen } from "../evaluate.ts";
 import { showProgress } from "../progress.ts";
 import { otherKind, recordedAt, resetIn } from "../replay/recorded.ts";
-import { counterDigest } from "../replay/replay-counters.ts";
+import { counterDigest } from "../../gate/mod.ts";
 
 /** The value of a counter, and the receipts that it was counted from. */
 export interface CounterExplained extends CounterSeen {

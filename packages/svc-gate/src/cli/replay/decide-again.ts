@@ -1,55 +1,52 @@
+import type { PolicySet, Decision, Prepared } from "../../contract/mod.ts";
 import {
-  planLookups,
-  count,
-  decide,
-  prepare,
-  type LookupPlan,
-  type PolicySet,
-  type Decision,
-  type Lookup,
-  type Prepared,
-} from "../../contract/mod.ts";
-import { answeredVerdict, outcomeOf } from "../../gate/mod.ts";
+  decideBatch,
+  planCall,
+  prepareCall,
+  type ActivePolicy,
+  type JudgedCall,
+  type PlannedCall,
+} from "../../gate/mod.ts";
 import { renderDiagnostics } from "../../gate/policy/mod.ts";
-import { canonical, type Canonical, type Mode, type Verdict } from "../../wire/mod.ts";
+import { effectsText, type CheckEntry, type StoredEffect } from "../../ledger/mod.ts";
+import { canonical, type Canonical, type Verdict } from "../../wire/mod.ts";
 import { contractOf, type ContractSource, type History } from "../history.ts";
+import { RecordedJudge, type JudgeOptions } from "./recorded-judge.ts";
 import type { Recorded } from "./recorded.ts";
-import { counterDigest, ReplayCounters } from "./replay-counters.ts";
+import type { ReplayLedger } from "./replay-ledger.ts";
 
 /** A repeated decision, with the values to compare. */
 export interface Again {
   readonly decision: Decision;
   readonly answered: Verdict;
   readonly prepared: Prepared;
+  readonly lookups: PlannedCall["lookups"];
+  /** The row that the gate would write, and what it would add to counters. */
+  readonly entry: CheckEntry;
+  readonly effects: readonly StoredEffect[];
+  /** What a stop, a person or an approval did to the call. */
+  readonly how: JudgedCall["how"];
+  readonly policySet: PolicySet;
 }
 
-/** A recorded call with its time, and the lookups of its rules. */
-export interface AskedAgain {
-  readonly lookupPlan: LookupPlan;
-  readonly lookups: readonly Lookup[];
-}
-
-/** Decides under one contract, with the current values of counters. */
-export function decideAgain(policySet: PolicySet, recorded: Recorded, counters: ReplayCounters, mode: Mode): Again {
-  const own = recorded.trace.asked?.own;
-  return decideAsked(askAgain(policySet, recorded), (lookup) => counters.value(lookup, own), mode);
-}
-
-/** The part of the decision that does not depend on counters. */
-export function askAgain(policySet: PolicySet, { leaf, request, keyKind }: Recorded): AskedAgain {
+/** Decides a recorded call as the gate would, with the current values of counters. It counts nothing. */
+export async function decideAgain(
+  ledger: ReplayLedger,
+  policy: ActivePolicy,
+  recorded: Recorded,
+  options: JudgeOptions = {},
+): Promise<Again> {
+  const { leaf, request, keyKind } = recorded;
   const caller = { keyName: leaf.key ?? "", keyKind, sessionId: request.sessionId };
-  const lookupPlan = planLookups(prepare(policySet, request, caller), leaf.at);
-  return { lookupPlan, lookups: lookupPlan.lookups };
-}
-
-/** @param value the value of a counter; undefined if its history is unknown */
-export function decideAsked(
-  { lookupPlan }: AskedAgain,
-  value: (lookup: Lookup) => string | undefined,
-  mode: Mode,
-): Again {
-  const decision = decide(lookupPlan, lookupPlan.lookups.map(value));
-  return { decision, answered: answeredVerdict(decision, mode), prepared: lookupPlan.prepared };
+  const planned = planCall(prepareCall(policy, request, caller), leaf.at);
+  const judge = new RecordedJudge(ledger, policy, recorded, options);
+  const [decided] = await decideBatch(judge, [planned], [], { keepRefused: (call) => call, onDefect: () => undefined });
+  const { entry, effects } = judge.timed.transaction;
+  if (decided === undefined || entry === undefined) throw new Error(`row ${leaf.seq} was not decided again`);
+  const { decision, answered } = decided;
+  const { prepared } = planned.lookupPlan;
+  const { policySet } = policy;
+  return { decision, answered, prepared, lookups: planned.lookups, entry, effects, how: judge.how, policySet };
 }
 
 /** More compiled contracts than that are not kept: bounds memory for any history. */
@@ -88,27 +85,19 @@ export class Contracts {
 
 /** The difference between a receipt and the repeated decision; undefined if they agree. */
 export function difference(recorded: Recorded, again: Again, history: History): Difference | undefined {
-  const { leaf, reasonText, outcomeText, effectsText } = recorded;
-  const { decision } = again;
+  const { leaf, reasonText, outcomeText } = recorded;
+  const { answered, decision, entry } = again;
   const parts: readonly (readonly [what: string, was: string | null, is: string])[] = [
-    ["tool", JSON.stringify(leaf.tool), JSON.stringify(again.prepared.plan?.tool ?? null)],
+    ["tool", JSON.stringify(leaf.tool), JSON.stringify(entry.routed ? entry.toolName : null)],
     ["verdict", leaf.verdict, decision.verdict],
     ["rule", leaf.rule, decision.rule],
     ["reason", reasonText, JSON.stringify(decision.reason)],
-    ["answer", leaf.answered, answeredWith(again, recorded)],
-    ["trace", withoutAsk(outcomeText), canonical(outcomeOf(decision))],
-    ["effects", ...effectsOf(recorded, again, history, effectsText)],
+    ["answer", leaf.answered, answered],
+    ["trace", withoutAsk(outcomeText), canonical(entry.outcome)],
+    ["effects", ...effectsOf(recorded, again, history)],
   ];
   const found = parts.find(([, was, is]) => was !== is);
   return found && { what: found[0], was: String(found[1]), is: found[2] };
-}
-
-/** The answer to a call, with what a person or an approval did to it. */
-export function answeredWith({ answered }: Pick<Again, "answered">, { trace }: Pick<Recorded, "trace">): Verdict {
-  const how = trace.asked?.how;
-  if (how === "stopped") return "BLOCK";
-  if ((how === "used" || how === "grant") && answered !== "BLOCK") return "ALLOW";
-  return (how === "denied" || how === "closed") && answered === "ESCALATE" ? "BLOCK" : answered;
 }
 
 /** The part of an outcome that the contract decides. */
@@ -128,39 +117,17 @@ export interface Difference {
   readonly is: string;
 }
 
-interface Effect {
-  readonly amount: string;
-  readonly counter: string;
-  readonly held?: true;
-  readonly key?: string;
-}
-
-/** Both as canonical text. Without the ledger's secret, keys cannot be compared: amounts and counters still are. */
+/** Without the ledger's secret, keys cannot be compared: amounts and counters still are. */
 function effectsOf(
-  { leaf, effects, trace }: Recorded,
-  { prepared }: Again,
+  { effects: was, effectsText: text }: Recorded,
+  { effects }: Again,
   { keyDigest }: History,
-  effectsText: string,
 ): readonly [was: string, is: string] {
-  const { verdict, answered } = leaf;
-  const outcome = { verdict: verdict ?? "BLOCK", answered: answered ?? "BLOCK", how: trace.asked?.how } as const;
-  const updates = count(prepared, outcome);
-  if (updates.length === 0) return [effectsText, "[]"];
-  const distinct = new Map(
-    updates.map(({ counter, key, amount, held }): [string, Effect] => {
-      const digest = counterDigest(counter.identity);
-      const under = keyDigest?.(key);
-      const effect = { amount, counter: digest, ...(held === true && { held }) };
-      return [`${digest} ${under ?? key}`, { ...effect, ...(under === undefined ? {} : { key: under }) }];
-    }),
-  );
-  const is = [...distinct].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, effect]) => effect);
-  if (keyDigest !== undefined) return [effectsText, canonical(is.map((effect) => ({ ...effect })))];
-  const was = effects.map(({ amount, counter }) => ({ amount, counter }));
-  return [unordered(was), unordered(is)];
+  if (keyDigest !== undefined || effects.length === 0) return [text, effectsText(effects)];
+  return [unordered(was), unordered(effects)];
 }
 
-function unordered(effects: readonly Effect[]): string {
+function unordered(effects: readonly Pick<StoredEffect, "amount" | "counter">[]): string {
   return effects
     .map(({ amount, counter }) => `${counter} ${amount}`)
     .toSorted()

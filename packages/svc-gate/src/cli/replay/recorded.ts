@@ -79,7 +79,7 @@ export function resetIn(row: RecordedRow): ReadonlyMap<string, string> {
 
 /** Was a part of the evidence erased? Then its digest replaces it. */
 export function hasErasedPart(evidence: string): boolean {
-  return parts.some((name) => wholeText(evidence, name) === undefined);
+  return evidence.includes("!") && parts.some((name) => wholeText(evidence, name) === undefined);
 }
 
 const parts = ["call", "input", "platform", "reason", "outcome"] as const;

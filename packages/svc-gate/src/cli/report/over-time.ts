@@ -3,7 +3,7 @@ import { addDecimals, verdicts, type Verdict } from "../../wire/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import type { Contracts } from "../replay/decide-again.ts";
 import type { Recorded } from "../replay/recorded.ts";
-import { counterDigest } from "../replay/replay-counters.ts";
+import { counterDigest } from "../../gate/mod.ts";
 import { listOf } from "./decided.ts";
 
 const acts = ["opened", "approved", "denied", "expired"] as const;

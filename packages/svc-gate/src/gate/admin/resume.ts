@@ -1,4 +1,3 @@
-import { hash } from "node:crypto";
 import { windowStart, type PolicySet, type Counter } from "../../contract/mod.ts";
 import { LedgerRefused } from "../../ledger/errors.ts";
 import {
@@ -16,6 +15,7 @@ import {
 } from "../../ledger/mod.ts";
 import { good, nearest, visible, type Canonical } from "../../wire/mod.ts";
 import { recordedPolicy } from "../policy/active-policy.ts";
+import { counterDigest } from "../policy/owned-counters.ts";
 import { recompileContracts } from "../policy/contracts.ts";
 import { openOffline, openOfflineBy, type Offline, type OfflinePlace } from "./offline.ts";
 
@@ -89,7 +89,7 @@ async function appendResume(
   const append = async (transaction: AppendTransaction, now: number): Promise<Canonical> => {
     const unknown: string[] = [];
     for (const { definition, through, unknownThrough } of await ledger.counters()) {
-      const digest = digestOf(definition);
+      const digest = counterDigest(definition);
       if (reset.has(digest)) continue;
       unknown.push(digest);
       await transaction.keepCounter({ definition, through, unknownThrough: Math.max(unknownThrough, now) }, []);
@@ -119,7 +119,7 @@ async function resetIn({ ledger, adminEvents }: Offline, request: ResumeRequest)
   const { reset } = await prepare(ledger, await recordedPolicy(ledger), request);
   const done = await appendRow(adminEvents, request, async (transaction, now) => {
     for (const { definition, unknownThrough } of await ledger.counters()) {
-      const counter = reset.get(digestOf(definition));
+      const counter = reset.get(counterDigest(definition));
       if (counter === undefined) continue;
       // A reset weakens a limit, so only unknown counters can be reset.
       if (!losses.has(unknownThrough) || windowStart(counter.window, now) >= unknownThrough)
@@ -162,7 +162,7 @@ async function prepare(ledger: Ledger, { contract }: InForce, { reset }: ResumeR
       `the contract sha256:${contract} of the last row does not compile under this version, so nothing can be reset`,
     );
   const found = reset.map((name) => live.find((counter) => counter.name === name) ?? refuse(name, live, policySet));
-  return { live, reset: new Map(found.map((counter) => [digestOf(counter.identity), counter])) };
+  return { live, reset: new Map(found.map((counter) => [counterDigest(counter.identity), counter])) };
 }
 
 /** Throws the reason why a counter cannot be reset. */
@@ -182,11 +182,7 @@ function namesOf(reset: Reset): ReadonlyMap<string, string> {
 }
 
 function named(counters: readonly Counter[], reset: Reset): readonly ResumedCounter[] {
-  return counters.map(({ identity, name, window }) => ({ name, window, isReset: reset.has(digestOf(identity)) }));
-}
-
-function digestOf(definition: string): string {
-  return hash("sha256", definition, "hex");
+  return counters.map(({ identity, name, window }) => ({ name, window, isReset: reset.has(counterDigest(identity)) }));
 }
 
 /**

@@ -6,7 +6,7 @@ import type { Counted, PlacedOutcome, Settlement } from "./settle.ts";
 
 /** Where a fold reads what it needs besides the rows that it passes. */
 export interface OutcomeSource extends TotalSource {
-  rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]>;
+  rowsAt(rows: readonly number[]): Promise<readonly Pick<StoredRow, "evidence" | "leaf" | "seq">[]>;
   keyDigest(key: string): string;
 }
 

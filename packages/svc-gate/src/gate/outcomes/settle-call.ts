@@ -1,9 +1,8 @@
-import { hash } from "node:crypto";
 import type { PolicySet } from "../../contract/mod.ts";
 import { readEffects, outcomeRows } from "../../ledger/entry/mod.ts";
 import type { AppendTransaction, EventPosition } from "../../ledger/mod.ts";
 import { addDecimals } from "../../wire/mod.ts";
-import { countersOf, recountRow, type OwnedCounter } from "../policy/owned-counters.ts";
+import { counterDigest, countersOf, recountRow, type OwnedCounter } from "../policy/owned-counters.ts";
 import type { ReportedCall } from "./events.ts";
 import { isSettled, settlementOf, type Counted, type PlacedOutcome } from "./settle.ts";
 
@@ -36,7 +35,7 @@ export function settledBy(
   return countersOf(policySet)
     .filter((owned) => isSettled(owned.counter))
     .map((owned) => {
-      const counter = hash("sha256", owned.counter.identity, "hex");
+      const counter = counterDigest(owned.counter.identity);
       const recorded = effects.filter((effect) => effect.counter === counter);
       const updates = recorded.length > 0 ? [] : (recountRow(owned, leaf, evidence, true) ?? []);
       const counted = [...recorded, ...updates.map(({ key, amount }) => ({ key: digest(key), amount }))];

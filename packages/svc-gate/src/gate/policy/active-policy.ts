@@ -4,7 +4,7 @@ import type { InForce, Ledger } from "../../ledger/mod.ts";
 import { parseLeaf } from "../../ledger/entry/mod.ts";
 import type { Mode } from "../../wire/mod.ts";
 import { noContracts } from "./contracts.ts";
-import { countersOf } from "./owned-counters.ts";
+import { counterDigest, countersOf } from "./owned-counters.ts";
 import { engine } from "../version.ts";
 
 /** The contracts and the mode that a gate decides by. They change between two batches, never within one. */
@@ -24,7 +24,7 @@ export function activePolicy(policySet: PolicySet, mode: Mode): ActivePolicy {
     mode,
     engine,
     counterDigests: new Map(
-      countersOf(policySet).map(({ counter: { identity } }) => [identity, hash("sha256", identity, "hex")]),
+      countersOf(policySet).map(({ counter: { identity } }) => [identity, counterDigest(identity)]),
     ),
   };
 }

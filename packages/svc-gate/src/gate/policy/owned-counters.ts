@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { recount, type Counter, type PolicySet } from "../../contract/mod.ts";
 import { readResume } from "../../ledger/mod.ts";
 import { askOf, readCall, readCutInput, wholeText, type Leaf } from "../../ledger/entry/mod.ts";
@@ -19,6 +20,17 @@ export function countersOf(policySet: PolicySet): readonly OwnedCounter[] {
   }
   return [...found.values()];
 }
+
+/** The digest under which the ledger keeps a counter, and with which receipts name it. @param identity of the counter */
+export function counterDigest(identity: string): string {
+  const known = digests.get(identity);
+  if (known !== undefined) return known;
+  const digest = hash("sha256", identity, "hex");
+  digests.set(identity, digest);
+  return digest;
+}
+
+const digests = new Map<string, string>();
 
 /**
  * Recomputes the events of a counter for a recorded check.

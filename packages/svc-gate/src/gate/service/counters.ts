@@ -1,8 +1,7 @@
-import { hash } from "node:crypto";
-import type { Counter, PolicySet } from "../../contract/mod.ts";
+import type { PolicySet } from "../../contract/mod.ts";
 import { resumeOf, type AppendTransaction, type FoldedEvent, type KeptCounter, type Ledger } from "../../ledger/mod.ts";
 import { parseLeaf, type Leaf, type StoredRow } from "../../ledger/entry/mod.ts";
-import { countersOf, recountRow, type OwnedCounter } from "../policy/owned-counters.ts";
+import { counterDigest, countersOf, recountRow, type OwnedCounter } from "../policy/owned-counters.ts";
 import { foldOutcomes, type OutcomeSource } from "../outcomes/fold.ts";
 import { isSettled } from "../outcomes/settle.ts";
 import { visible } from "../../wire/mod.ts";
@@ -45,7 +44,9 @@ export interface FoldSource extends OutcomeSource {
 }
 
 /** The part of a transaction that puts counters in force. */
-type AligningTransaction = Pick<AppendTransaction, "head" | "hold" | "keepCounter" | "openApprovals">;
+interface AligningTransaction extends Pick<AppendTransaction, "head" | "hold" | "keepCounter"> {
+  openApprovals(): Promise<readonly FoldedRow[]>;
+}
 
 /**
  * Folds new counters from the stored receipts while checks go on. It works in slices, so a long history needs little
@@ -56,7 +57,7 @@ type AligningTransaction = Pick<AppendTransaction, "head" | "hold" | "keepCounte
 export async function foldAhead(policySet: PolicySet, source: FoldSource): Promise<ReadonlyMap<string, Progress>> {
   const kept = new Map((await source.counters()).map((counter) => [counter.digest, counter]));
   const folds = countersOf(policySet).flatMap((owned): readonly Fold[] => {
-    const counter = counterDigest(owned.counter);
+    const counter = counterDigest(owned.counter.identity);
     const { through = 0, unknownThrough = -1 } = kept.get(counter) ?? {};
     if (through === null) return [];
     // A counter that once started empty continues from its last state, as every counter does that comes back.
@@ -80,7 +81,7 @@ export async function alignCounters(
   { ahead, lostThrough }: { readonly ahead: ReadonlyMap<string, Progress>; readonly lostThrough: number },
 ): Promise<readonly FoldedCounter[]> {
   const owned = countersOf(policySet);
-  const inForce = new Set(owned.map(({ counter }) => counterDigest(counter)));
+  const inForce = new Set(owned.map(({ counter }) => counterDigest(counter.identity)));
   const live = new Set<string>();
   for (const { digest, definition, through, unknownThrough } of await source.counters()) {
     if (through !== null) continue;
@@ -89,7 +90,7 @@ export async function alignCounters(
       await transaction.keepCounter({ definition, through: transaction.head.seq, unknownThrough }, []);
   }
   const coming = owned.flatMap((each): readonly Coming[] => {
-    const counter = counterDigest(each.counter);
+    const counter = counterDigest(each.counter.identity);
     if (live.has(counter)) return [];
     const known = ahead.get(each.counter.identity);
     const startsEmpty = each.counter.startsEmpty && known === undefined;
@@ -150,7 +151,7 @@ export async function resetWarnings(ledger: Ledger): Promise<readonly string[]> 
 }
 
 /** A counter that is folded from older rows. */
-interface Fold {
+export interface Fold {
   readonly owned: OwnedCounter;
   /** Its digest. */
   readonly counter: string;
@@ -164,7 +165,11 @@ interface Coming extends Fold {
 }
 
 /** Folds counters in one pass over the rows that they lack. */
-async function catchUp(folds: readonly Fold[], source: FoldSource, keep: FoldSource["keepCounter"]): Promise<void> {
+export async function catchUp(
+  folds: readonly Fold[],
+  source: FoldSource,
+  keep: FoldSource["keepCounter"],
+): Promise<void> {
   if (folds.length === 0) return;
   for await (const slice of source.rows(Math.min(...folds.map(({ progress }) => progress.through)) + 1)) {
     const rows = slice.map((row) => ({ ...row, read: parseLeaf(row.leaf) }));
@@ -212,8 +217,4 @@ async function foldSlice(fold: Fold, slice: readonly ReadRow[], source: FoldSour
     events: progress.events + found.length,
   };
   return found;
-}
-
-function counterDigest({ identity }: Pick<Counter, "identity">): string {
-  return hash("sha256", identity, "hex");
 }

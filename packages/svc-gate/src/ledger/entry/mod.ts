@@ -22,7 +22,7 @@ export {
   type RowRange,
 } from "./erasure.ts";
 export { cutInputText, headBytesMax, readCutInput } from "./cut-input.ts";
-export { covers, evidenceDigest, missingParts, partText, presentParts, wholeText } from "./evidence.ts";
+export { covers, evidenceDigest, missingParts, partText, presentParts, wholeText, withoutParts } from "./evidence.ts";
 export type { PartName } from "./disclosure.ts";
 export { leafHash, leafKinds, parseLeaf, type Leaf, type LeafKind } from "./leaf.ts";
 export type { Durable, Receipt } from "./receipt.ts";

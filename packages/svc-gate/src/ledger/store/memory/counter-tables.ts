@@ -62,6 +62,10 @@ export class CounterTables {
     return [...this.#counters.values()];
   }
 
+  keeps(digest: string): boolean {
+    return this.#counters.has(digest);
+  }
+
   /** The number of events in memory. */
   get events(): number {
     return this.#events;
@@ -154,6 +158,11 @@ export class CounterTables {
     this.add(added);
   }
 
+  /** The amounts that approvals hold in a lookup's window. */
+  held({ after, ...of }: StoredLookup): readonly StoredEffect[] {
+    return this.#series.get(nameOf(of))?.held.filter(({ at }) => at > after) ?? [];
+  }
+
   /** Like `HistoryReader.totals`. */
   totals(places: readonly EventPosition[]): readonly (string | undefined)[] {
     return places.map((place) => {
@@ -163,6 +172,12 @@ export class CounterTables {
       const index = firstAt(series, place.at, place.seq);
       return (index === 0 ? series.joined?.total : series.totals[index - 1]) ?? "0";
     });
+  }
+
+  /** The time of a row's event; undefined if it has none, or if it was joined with others. */
+  timeOf(of: Pick<StoredEffect, "counter" | "key">, row: number): number | undefined {
+    const series = this.#series.get(nameOf(of));
+    return series?.at[series.seq.lastIndexOf(row)];
   }
 
   /** Like `HistoryReader.taken`. */

@@ -1,0 +1,347 @@
+import { windowStart, type Counter, type PolicySet } from "../../contract/mod.ts";
+import {
+  alignCounters,
+  catchUp,
+  counterDigest,
+  countersOf,
+  foldAhead,
+  isSettled,
+  type OwnedCounter,
+  outcomeIn,
+  recountRow,
+  reportedCall,
+  rowsBehind,
+  settleCounters,
+  type FoldSource,
+  type PlacedOutcome,
+  type ReportedCall,
+  type SettledCounter,
+  type TotalSource,
+} from "../../gate/mod.ts";
+import { MemoryTables, readResume, resetThroughOf, type StoredEffect } from "../../ledger/mod.ts";
+import { askOf, endedAsk, endedBy, readEffects, wholeText, type Leaf } from "../../ledger/entry/mod.ts";
+import { rowsAt, type History, type RecordedRow } from "../history.ts";
+import { hasErasedPart, movedCounters, readLeaf, recordedAt } from "./recorded.ts";
+
+/** The longest time in which a contract lets an outcome be reported. */
+export const outcomeMsMax: number = 90 * 86_400_000;
+
+/** A lookup of a counter by its digest, with the plain key. */
+interface CounterLookup {
+  readonly counter: string;
+  readonly key: string;
+  readonly after: number;
+}
+
+/** An approval that is open, by the row that asked. */
+interface OpenApproval {
+  readonly row: RecordedRow;
+  readonly leaf: Leaf;
+}
+
+export interface ReplayLedgerOptions {
+  /**
+   * Called for a row that a counter which comes into force cannot count.
+   *
+   * @returns as in `FoldSource`; undefined if the counter lacks the row because it was erased, and else is unknown
+   */
+  readonly uncounted?: (...row: Parameters<NonNullable<FoldSource["uncounted"]>>) => number | undefined;
+  /** Called with events of older rows that a counter comes with. @returns those that it has */
+  readonly folded?: (owned: OwnedCounter, events: readonly StoredEffect[]) => Promise<readonly StoredEffect[]>;
+  /** May a counter that starts empty have begun before a row named its contract? */
+  readonly mayHaveBegun?: (digest: string) => boolean;
+}
+
+/** What an outcome does, as it is computed again. */
+export type Settled = Awaited<ReturnType<typeof settleCounters>>;
+
+/**
+ * The counters of a ledger, made again from its rows in their order: those of the engine in memory, put in force by the
+ * gate's own code. Rows stay where they are, and events that no later lookup reads alone are joined.
+ */
+export class ReplayLedger {
+  readonly #history: History;
+  readonly #options: ReplayLedgerOptions;
+  /** All counters that were in force, by digest. */
+  readonly owned: Map<string, OwnedCounter> = new Map();
+  readonly #tables: MemoryTables;
+  /** The rows whose approvals are open: only they hold amounts. */
+  readonly #open = new Map<number, OpenApproval>();
+  /** By the counter's digest, in milliseconds: a window that includes this time was complete then, and is incomplete now. */
+  readonly #lacking = new Map<string, number>();
+  /** The keys of checks whose outcome was erased. They may have ended approvals; the acts after the checks say so. */
+  readonly #doubted = new Set<string | null>();
+  #isAfterAct = false;
+  /** Milliseconds: the time of a loss after which no check was answered yet; -1 if there is none. */
+  #freshLoss = -1;
+  /** The row that is replayed. */
+  #at = { seq: 0, at: 0 };
+
+  constructor(history: History, options: ReplayLedgerOptions = {}) {
+    this.#history = history;
+    this.#options = options;
+    this.#tables = new MemoryTables({
+      lookbackOf: (definition, now) => lookbackOf(this.owned.get(counterDigest(definition))?.counter, now),
+    });
+  }
+
+  /** The counters of the engine in memory. */
+  get tables(): MemoryTables["counters"] {
+    return this.#tables.counters;
+  }
+
+  /** The digest of a counter's key. Without the ledger's secret, the key itself. */
+  digest(key: string): string {
+    return this.#history.keyDigest?.(key) ?? key;
+  }
+
+  /** Keeps counters that have counted the rows before one, without an event. */
+  start(policySet: PolicySet, from: number): void {
+    for (const { counter } of countersOf(policySet))
+      this.tables.keep(storedCounter(counter.identity, { through: from - 1, unknownThrough: -1 }), []);
+  }
+
+  get hasSecret(): boolean {
+    return this.#history.keyDigest !== undefined;
+  }
+
+  /** Puts a contract in force from a row on, as a gate does. */
+  async align(policySet: PolicySet, from: number): Promise<void> {
+    for (const owned of countersOf(policySet)) {
+      const { identity, startsEmpty } = owned.counter;
+      const digest = counterDigest(identity);
+      this.owned.set(digest, owned);
+      if (startsEmpty && !this.tables.keeps(digest) && this.#options.mayHaveBegun?.(digest) === true)
+        this.tables.keep(storedCounter(identity, { through: 0, unknownThrough: -1 }), []);
+    }
+    const source = this.#source(from);
+    const ahead = await foldAhead(policySet, source);
+    const effects: StoredEffect[] = [];
+    const transaction = {
+      head: { seq: from - 1, hash: "", at: this.#at.at },
+      hold: ({ key, ...event }: Omit<StoredEffect, "held">) =>
+        void effects.push({ ...event, key: this.digest(key), held: true }),
+      keepCounter: source.keepCounter,
+      openApprovals: async () => [...this.#open.values()].map(({ row }) => row),
+    };
+    await alignCounters(policySet, source, transaction, { ahead, lostThrough: this.#freshLoss });
+    this.tables.add(effects);
+    // A call whose outcome was erased may never have waited.
+    for (const { row, leaf } of this.#open.values())
+      if (isOutcomeErased(row))
+        for (const { counter } of countersOf(policySet)) this.#lacks(counterDigest(counter.identity), leaf.at);
+  }
+
+  #source(before: number): FoldSource & Parameters<typeof alignCounters>[1] {
+    const history = this.#history;
+    return {
+      head: this.#at,
+      counters: async () => this.tables.counters,
+      rows: (from) => rowsBefore(history, from, before),
+      rowsAt: (rows) => rowsAt(history, rows),
+      totals: async (places) => this.tables.totals(places),
+      keyDigest: (key) => this.digest(key),
+      keepCounter: async ({ definition, ...counter }, folded) => {
+        const stored = storedCounter(definition, counter);
+        const owned = this.owned.get(stored.digest);
+        const events = folded.map((event) => ({ ...event, key: this.digest(event.key) }));
+        const here = owned === undefined ? undefined : await this.#options.folded?.(owned, events);
+        this.tables.keep(stored, here ?? events);
+      },
+      uncounted: (counter, row, at) => {
+        const found = this.#options.uncounted?.(counter, row, at);
+        if (found !== undefined || !hasErasedPart(row.evidence)) return found ?? at;
+        this.#lacks(counter, at);
+        return -1;
+      },
+    };
+  }
+
+  /** Folds a counter that is out of force up to a row. */
+  async foldOn(owned: OwnedCounter, upTo: number): Promise<void> {
+    const counter = counterDigest(owned.counter.identity);
+    const kept = this.tables.counters.find(({ digest }) => digest === counter);
+    const { through = 0, unknownThrough = -1 } = kept ?? {};
+    const progress = { through: through ?? upTo, unknownThrough, rows: 0, events: 0 };
+    const source = this.#source(upTo + 1);
+    await catchUp([{ owned, counter, from: progress.through, progress }], source, source.keepCounter);
+  }
+
+  /** Applies what a row says about approvals and losses, but not what it does to counters. */
+  pass(row: RecordedRow, leaf: Leaf): void {
+    const { evidence } = row;
+    this.#at = leaf;
+    if (leaf.kind !== "check") {
+      this.#isAfterAct = true;
+      for (const [from, to] of endedBy(leaf, evidence)) this.#end(from, to);
+      return this.#resume(leaf, evidence);
+    }
+    if (this.#isAfterAct) this.#doubted.clear();
+    this.#isAfterAct = false;
+    this.#freshLoss = -1;
+    const asked = askOf(evidence) ?? {};
+    const ended = endedAsk(asked);
+    if (ended !== undefined) this.#end(ended, ended);
+    const isErased = isOutcomeErased(row);
+    if (isErased && leaf.answered !== "BLOCK") this.#doubted.add(leaf.key);
+    if (asked.how === "opened" || (isErased && leaf.answered === "ESCALATE")) this.#open.set(row.seq, { row, leaf });
+  }
+
+  #end(from: number, to: number): void {
+    for (const row of from === to ? [from] : this.#open.keys()) if (row >= from && row <= to) this.#open.delete(row);
+    this.tables.release([from, to]);
+  }
+
+  /** After a row that records a loss, counters are unknown. A reset counter counts from zero. */
+  #resume(leaf: Leaf, evidence: string): void {
+    const resumed = readResume(leaf, evidence);
+    if (resumed === undefined) return;
+    if (resumed.lost !== undefined) this.#freshLoss = leaf.at;
+    const kept = new Map(this.tables.counters.map((counter) => [counter.digest, counter]));
+    for (const counter of resumed.lost === undefined ? [] : kept.values())
+      // A counter that is out of force meets the row when it is folded again.
+      if (counter.through === null && !resumed.reset.has(counter.digest))
+        this.tables.keep({ ...counter, unknownThrough: Math.max(counter.unknownThrough, leaf.at) }, []);
+    for (const digest of resumed.reset.keys()) {
+      const counter = kept.get(digest) ?? { digest, definition: "", through: leaf.seq };
+      const live = { ...counter, through: null, unknownThrough: -1, resetThrough: resetThroughOf(leaf.at) };
+      // Only a counter that is in force becomes known again.
+      for (const each of [live, live]) this.tables.keep(each, []);
+      if (counter.through !== null) this.tables.keep({ ...live, through: leaf.seq }, []);
+      this.#lacking.delete(digest);
+    }
+  }
+
+  /**
+   * Counts what a check recorded.
+   *
+   * @param policySet the contract in force; undefined if it is unavailable
+   * @param updates what the decision says; undefined if the check was not decided again
+   */
+  count(row: RecordedRow, leaf: Leaf, policySet: PolicySet | undefined, updates?: readonly StoredEffect[]): void {
+    if (this.hasSecret) return this.#countRecorded(row, leaf);
+    if (updates !== undefined) return this.tables.add(updates);
+    const lacking = new Set(movedCounters(row) ?? this.tables.counters.map(({ digest }) => digest));
+    for (const owned of policySet === undefined ? [] : countersOf(policySet)) {
+      const counter = counterDigest(owned.counter.identity);
+      const recounted = lacking.has(counter) ? recountRow(owned, leaf, row.evidence) : undefined;
+      if (recounted === undefined || recounted.length === 0) continue;
+      this.tables.add(recounted.map((update) => this.effectOf({ ...update, counter }, leaf)));
+      lacking.delete(counter);
+    }
+    for (const counter of lacking) this.#lacks(counter, leaf.at);
+  }
+
+  effectOf(
+    { counter, key, amount, held }: Pick<StoredEffect, "amount" | "counter" | "held" | "key">,
+    { at, seq }: Pick<Leaf, "at" | "seq">,
+  ): StoredEffect {
+    return { counter, key: this.digest(key), amount, at, seq, ...(held === true && { held }) };
+  }
+
+  /** With the ledger's secret, the keys of recorded effects are those of lookups. */
+  #countRecorded({ evidence }: RecordedRow, { at, seq }: Leaf): void {
+    const effects = readEffects(evidence);
+    if (effects === undefined) for (const { digest } of this.tables.counters) this.#lacks(digest, at);
+    this.tables.add(
+      (effects ?? []).flatMap(({ withdrawn, ...effect }): readonly StoredEffect[] => {
+        if (!this.tables.keeps(effect.counter)) return [];
+        if (withdrawn === undefined) return [{ ...effect, at, seq }];
+        const time = this.tables.timeOf(effect, withdrawn);
+        return time === undefined ? [] : [{ ...effect, at: time, seq: withdrawn, takenBy: seq }];
+      }),
+    );
+  }
+
+  /**
+   * Computes again what an outcome does.
+   *
+   * @param settledOf the counters that the outcome of a call may change
+   * @returns undefined if its call cannot be read. It is whole if no part of the call was erased
+   */
+  async settle(
+    outcome: PlacedOutcome,
+    settledOf: (call: ReportedCall) => readonly SettledCounter[],
+  ): Promise<{ readonly settled: Settled; readonly isWhole: boolean } | undefined> {
+    const behind = new Map((await rowsAt(this.#history, rowsBehind(outcome))).map((each) => [each.seq, each]));
+    const call = reportedCall(outcome, (seq) => behind.get(seq));
+    if (call === undefined) return undefined;
+    const totals: TotalSource["totals"] = async (places) => this.tables.totals(places);
+    const settled = await settleCounters(settledOf(call), call.outcomes, { totals });
+    return { settled, isWhole: !hasErasedPart(call.evidence) };
+  }
+
+  /** A row that cannot be read: the counters that it moved lack it. */
+  lose(row: RecordedRow): void {
+    for (const counter of movedCounters(row) ?? this.tables.counters.map(({ digest }) => digest))
+      this.#lacks(counter, recordedAt(row.leaf));
+  }
+
+  #lacks(counter: string, at: number): void {
+    this.#lacking.set(counter, Math.max(at, this.#lacking.get(counter) ?? -1));
+  }
+
+  /** May the counter lack events of rows that can no longer be read? */
+  isLacking({ counter, after }: CounterLookup): boolean {
+    return after < (this.#lacking.get(counter) ?? -1);
+  }
+
+  /** The amounts that open approvals hold, if erased checks may have ended them. */
+  get doubtful(): readonly StoredEffect[] {
+    if (this.#doubted.size === 0) return [];
+    const doubted = [...this.#open.values()].filter(({ leaf }) => this.#doubted.has(leaf.key));
+    return doubted.flatMap(({ row }) => this.tables.holdsOf(row.seq));
+  }
+
+  /** The approvals that are open, by row. */
+  get open(): ReadonlyMap<number, OpenApproval> {
+    return this.#open;
+  }
+}
+
+function storedCounter(
+  definition: string,
+  counter: {
+    readonly through: number | null;
+    readonly unknownThrough: number;
+    readonly resetThrough?: number | undefined;
+  },
+): Parameters<MemoryTables["counters"]["keep"]>[0] {
+  return { ...counter, definition, digest: counterDigest(definition) };
+}
+
+/** Outcomes read the events of their calls, and a counter with `since` may look back to any time. */
+function lookbackOf(counter: Counter | undefined, now: number): ReturnType<typeof lookbackOfWindow> {
+  if (counter === undefined || since(counter) !== null) return { through: -1, forgets: false };
+  const { through, forgets } = lookbackOfWindow(counter, now);
+  return { through: isSettled(counter) ? Math.min(through, now - outcomeMsMax) : through, forgets };
+}
+
+function lookbackOfWindow({ window }: Counter, now: number): { readonly through: number; readonly forgets: boolean } {
+  return window.kind === "ever"
+    ? { through: now, forgets: false }
+    : { through: windowStart(window, now), forgets: true };
+}
+
+/** A counter's identity is its definition, as JSON. */
+function since({ identity }: Counter): string | null {
+  return (JSON.parse(identity) as { readonly since: string | null }).since;
+}
+
+/** No source of rows is trusted: a row that is not what its leaf says is not counted. */
+async function* rowsBefore(history: History, from: number, before: number): AsyncGenerator<readonly RecordedRow[]> {
+  for await (const slice of history.scan(from)) {
+    const rows = slice.filter(({ seq }) => seq < before);
+    yield rows.map((row) => (typeof readLeaf(row) === "string" ? { ...row, leaf: "" } : row));
+    if (rows.length < slice.length) return;
+  }
+}
+
+function isOutcomeErased({ evidence }: RecordedRow): boolean {
+  return wholeText(evidence, "outcome") === undefined;
+}
+
+/** Reads the outcome of a row; undefined if it has none. */
+export function outcomeOfRow(row: RecordedRow): PlacedOutcome | undefined {
+  return row.leaf.includes('"act":"outcome"') ? outcomeIn(row) : undefined;
+}
