@@ -4,6 +4,7 @@ import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { loadFunctions, recompile, type CompileOptions, type PolicySet, type Diagnostic } from "../contract/mod.ts";
 import { whyNot } from "../gate/errors.ts";
+import { outcomeRows, parseLeaf } from "../ledger/entry/mod.ts";
 import { firstSince } from "../ledger/mod.ts";
 import { good, visible, type Result } from "../wire/mod.ts";
 import { io } from "./io.ts";
@@ -203,13 +204,33 @@ async function openFile(file: string, rules: readonly string[]): Promise<History
     texts.set(hash("sha256", text, "hex"), text);
   }
   await readText(file);
+  let named: Promise<ReadonlyMap<number, RecordedRow>> | undefined;
   return {
     rows: undefined,
     scan: (from) => readLines(file, from),
+    rowsAt: async (rows) => {
+      const found = await (named ??= namedRows(file));
+      return rows.flatMap((seq) => found.get(seq) ?? []);
+    },
     contractText: async (digest) => texts.get(digest),
     keyDigest: undefined,
     close: async () => undefined,
   };
+}
+
+/** The rows of outcomes, and those that they name: a file has no index. */
+async function namedRows(file: string): Promise<ReadonlyMap<number, RecordedRow>> {
+  const named = new Set<number>();
+  for await (const rows of readLines(file, 1)) {
+    for (const { seq, leaf: text, evidence } of rows) {
+      const leaf = parseLeaf(text);
+      const outcome = leaf && outcomeRows.readOutcome(leaf, evidence);
+      for (const row of outcome === undefined ? [] : [seq, outcome.row, ...outcome.before]) named.add(row);
+    }
+  }
+  const found = new Map<number, RecordedRow>();
+  for await (const rows of readLines(file, 1)) for (const row of rows) if (named.has(row.seq)) found.set(row.seq, row);
+  return found;
 }
 
 async function* readLines(file: string, from: number): AsyncGenerator<readonly RecordedRow[]> {

@@ -35,7 +35,10 @@ export async function replayAndFold(ledger: LedgerHistory, passed: (seq: number)
       if (was !== is) verdicts.differed(row.seq, { what: "effects", was, is });
     },
     mayHaveBegun: (digest) => counters.hasFolded(digest),
-    uncounted: (counter, row, at) => void counters.uncounted(counter, row, at),
+    uncounted: (counter, row, at) => {
+      counters.uncounted(counter, row, at);
+      return undefined;
+    },
     folded: (owned, events) => counters.folded(owned, events),
     lost: () => counters.lose(),
     stored: (lookups, leaf) => storedValues(ledger, lookups, leaf),

@@ -3,6 +3,7 @@ import type { EventPosition, KeptCounter, LedgerHistory, StoredEffect } from "..
 import { outcomeRows, parseLeaf, type Leaf } from "../../ledger/entry/mod.ts";
 import { addDecimals } from "../../wire/mod.ts";
 import type { RecordedRow } from "../history.ts";
+import { isAmount } from "../replay/recorded.ts";
 import type { ReplayLedger } from "../replay/replay-ledger.ts";
 import type { DeepFound, WrongCounter } from "./found.ts";
 
@@ -273,9 +274,5 @@ export async function storedValues(
 
 /** The amount between two totals; undefined if one does not exist, or is not a decimal because somebody changed it. */
 function between(before: string | undefined, after: string | undefined): string | undefined {
-  return isDecimal(before) && isDecimal(after) ? addDecimals(after, `-${before}`) : undefined;
-}
-
-function isDecimal(text: string | undefined): text is string {
-  return text !== undefined && /^[0-9]+(?:\.[0-9]+)?$/.test(text);
+  return isAmount(before) && isAmount(after) ? addDecimals(after, `-${before}`) : undefined;
 }

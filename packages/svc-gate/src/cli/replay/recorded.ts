@@ -144,6 +144,11 @@ export function readRecorded(row: RecordedRow): Recorded | string {
   };
 }
 
+/** True for an amount as a gate writes it: a decimal that is not negative. No source of rows is trusted. */
+export function isAmount(text: string | undefined): text is string {
+  return text !== undefined && /^[0-9]{1,99}(?:\.[0-9]{1,499})?$/.test(text);
+}
+
 export const inputNotKept = "its input was not stored whole";
 
 /** The time of a leaf, as far as it can be read. */

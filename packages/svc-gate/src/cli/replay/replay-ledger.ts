@@ -21,7 +21,7 @@ import {
 import { MemoryTables, readResume, resetThroughOf, type StoredEffect } from "../../ledger/mod.ts";
 import { askOf, endedAsk, endedBy, readEffects, wholeText, type Leaf } from "../../ledger/entry/mod.ts";
 import { rowsAt, type History, type RecordedRow } from "../history.ts";
-import { hasErasedPart, movedCounters, readLeaf, recordedAt } from "./recorded.ts";
+import { hasErasedPart, isAmount, movedCounters, readLeaf, recordedAt } from "./recorded.ts";
 
 /** The longest time in which a contract lets an outcome be reported. */
 export const outcomeMsMax: number = 90 * 86_400_000;
@@ -132,7 +132,7 @@ export class ReplayLedger {
         for (const { counter } of countersOf(policySet)) this.#lacks(counterDigest(counter.identity), leaf.at);
   }
 
-  #source(before: number): FoldSource & Parameters<typeof alignCounters>[1] {
+  #source(before: number): FoldSource {
     const history = this.#history;
     return {
       head: this.#at,
@@ -226,13 +226,13 @@ export class ReplayLedger {
       const counter = counterDigest(owned.counter.identity);
       const recounted = lacking.has(counter) ? recountRow(owned, leaf, row.evidence) : undefined;
       if (recounted === undefined || recounted.length === 0) continue;
-      this.tables.add(recounted.map((update) => this.effectOf({ ...update, counter }, leaf)));
+      this.tables.add(recounted.map((update) => this.#effectOf({ ...update, counter }, leaf)));
       lacking.delete(counter);
     }
     for (const counter of lacking) this.#lacks(counter, leaf.at);
   }
 
-  effectOf(
+  #effectOf(
     { counter, key, amount, held }: Pick<StoredEffect, "amount" | "counter" | "held" | "key">,
     { at, seq }: Pick<Leaf, "at" | "seq">,
   ): StoredEffect {
@@ -246,9 +246,14 @@ export class ReplayLedger {
     this.tables.add(
       (effects ?? []).flatMap(({ withdrawn, ...effect }): readonly StoredEffect[] => {
         if (!this.tables.keeps(effect.counter)) return [];
-        if (withdrawn === undefined) return [{ ...effect, at, seq }];
-        const time = this.tables.timeOf(effect, withdrawn);
-        return time === undefined ? [] : [{ ...effect, at: time, seq: withdrawn, takenBy: seq }];
+        const time = withdrawn === undefined ? at : this.tables.timeOf(effect, withdrawn);
+        if (time === undefined || !isAmount(effect.amount)) {
+          this.#lacks(effect.counter, at);
+          return [];
+        }
+        return [
+          withdrawn === undefined ? { ...effect, at, seq } : { ...effect, at: time, seq: withdrawn, takenBy: seq },
+        ];
       }),
     );
   }
@@ -338,7 +343,7 @@ async function* rowsBefore(history: History, from: number, before: number): Asyn
 }
 
 function isOutcomeErased({ evidence }: RecordedRow): boolean {
-  return wholeText(evidence, "outcome") === undefined;
+  return evidence.includes("!") && wholeText(evidence, "outcome") === undefined;
 }
 
 /** Reads the outcome of a row; undefined if it has none. */

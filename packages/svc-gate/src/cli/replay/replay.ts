@@ -100,24 +100,31 @@ class SelfReplay {
     const again = await this.#decide(row, recorded);
     if (leaf === undefined) return this.#ledger.lose(row);
     // Counts what was recorded: one row that differs does not make others differ.
-    const policySet = typeof this.#policySet === "string" ? undefined : this.#policySet;
-    this.#ledger.count(row, leaf, policySet, again?.effects);
+    this.#ledger.count(row, leaf, this.#known, again?.effects);
     this.#ledger.pass(row, leaf);
   }
 
   /** @returns the decision if it agrees */
   async #decide(row: RecordedRow, recorded: Recorded | string): Promise<Again | undefined> {
     const policySet = this.#policySet;
-    if (typeof recorded === "string") return void this.#observer.skipped(row.seq, recorded);
-    if (typeof policySet === "string") return void this.#observer.skipped(row.seq, policySet);
+    if (typeof recorded === "string") return this.#skip(row, recorded);
+    if (typeof policySet === "string") return this.#skip(row, policySet);
     const without = this.#observer.withoutInput ?? ((): string => inputNotKept);
     const cut = recorded.cutInput && without(policySet, recorded);
-    if (typeof cut === "string") return void this.#observer.skipped(row.seq, cut);
-    if (cut !== undefined) return void this.#observer.differs(recorded, cut);
-    const mode = recorded.leaf.mode ?? "enforce";
+    if (cut === undefined) return this.#compare(this.#policyIn(policySet, recorded.leaf.mode ?? "enforce"), recorded);
+    if (typeof cut === "string") return this.#skip(row, cut);
+    this.#observer.differs(recorded, cut);
+    return undefined;
+  }
+
+  #skip({ seq }: RecordedRow, why: string): undefined {
+    this.#observer.skipped(seq, why);
+  }
+
+  #policyIn(policySet: PolicySet, mode: Mode): ActivePolicy {
     const policy = this.#policies.get(mode) ?? activePolicy(policySet, mode);
     this.#policies.set(mode, policy);
-    return this.#compare(policy, recorded);
+    return policy;
   }
 
   async #compare(policy: ActivePolicy, recorded: Recorded): Promise<Again | undefined> {
@@ -157,14 +164,21 @@ class SelfReplay {
 
   async #act(row: RecordedRow, leaf: Leaf): Promise<void> {
     const outcome = outcomeOfRow(row);
-    const policySet = this.#policySet;
-    if (outcome !== undefined && typeof policySet === "string") this.#ledger.lose(row);
-    else if (outcome !== undefined && typeof policySet !== "string") {
-      const found = await this.#ledger.settle(outcome, (call) => settledAgain(policySet, call, this.#ledger));
-      this.#observer.settled?.(row, outcome, found?.isWhole === true ? found.settled : undefined);
-      this.#ledger.count(row, leaf, policySet, found && effectsOf(outcome, found.settled));
-    }
+    if (outcome !== undefined) await this.#settle(row, leaf, outcome);
     this.#ledger.pass(row, leaf);
+  }
+
+  async #settle(row: RecordedRow, leaf: Leaf, outcome: PlacedOutcome): Promise<void> {
+    const policySet = this.#known;
+    const found =
+      policySet && (await this.#ledger.settle(outcome, (call) => settledAgain(policySet, call, this.#ledger)));
+    this.#observer.settled?.(row, outcome, found?.isWhole === true ? found.settled : undefined);
+    this.#ledger.count(row, leaf, policySet, found && effectsOf(outcome, found.settled));
+  }
+
+  /** The contract in force; undefined if it is unavailable. */
+  get #known(): PolicySet | undefined {
+    return typeof this.#policySet === "string" ? undefined : this.#policySet;
   }
 }
 

@@ -2,7 +2,7 @@ import { askOf, endedAsk, endedBy, readEffects, type Leaf } from "../../ledger/e
 import { addDecimals, verdicts, type Verdict } from "../../wire/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import type { Contracts } from "../replay/decide-again.ts";
-import type { Recorded } from "../replay/recorded.ts";
+import { isAmount, type Recorded } from "../replay/recorded.ts";
 import { counterDigest } from "../../gate/mod.ts";
 import { listOf } from "./decided.ts";
 
@@ -88,8 +88,7 @@ export class OverTime {
 
   #move({ counters }: Slice, { amount, counter }: Effect, how: keyof Amounts): void {
     const name = this.#names.get(counter);
-    // No source of rows is trusted: a gate writes decimals.
-    if (name === undefined || !/^[0-9]{1,99}(?:\.[0-9]{1,499})?$/.test(amount)) return;
+    if (name === undefined || !isAmount(amount)) return;
     const amounts = counters.get(name) ?? { held: "0", released: "0", used: "0" };
     counters.set(name, amounts);
     amounts[how] = addDecimals(amounts[how], amount);

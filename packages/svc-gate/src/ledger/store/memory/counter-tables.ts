@@ -1,3 +1,4 @@
+import { addDecimals } from "../../../wire/mod.ts";
 import { Fault } from "../../errors.ts";
 import type { RowRange } from "../../entry/erasure.ts";
 import {
@@ -174,10 +175,13 @@ export class CounterTables {
     });
   }
 
-  /** The time of a row's event; undefined if it has none, or if it was joined with others. */
-  timeOf(of: Pick<StoredEffect, "counter" | "key">, row: number): number | undefined {
-    const series = this.#series.get(nameOf(of));
-    return series?.at[series.seq.lastIndexOf(row)];
+  /** The time of a row's event that can be taken back; undefined if there is no such event, or if it was joined. */
+  timeOf({ amount, ...of }: Pick<StoredEffect, "amount" | "counter" | "key">, row: number): number | undefined {
+    const { seq, at, totals, taken, joined } = this.#series.get(nameOf(of)) ?? noSeries;
+    const index = seq.lastIndexOf(row);
+    const before = (index === 0 ? joined?.total : totals[index - 1]) ?? "0";
+    const isTaken = taken.some((each) => each.seq === row);
+    return index === -1 || isTaken || addDecimals(before, amount) !== totals[index] ? undefined : at[index];
   }
 
   /** Like `HistoryReader.taken`. */
@@ -211,6 +215,8 @@ export class CounterTables {
 }
 
 const eventsAtFirst = 1024;
+
+const noSeries: Omit<Series, "counter" | "held"> = { at: [], seq: [], totals: [], joined: undefined, taken: [] };
 
 function nameOf({ counter, key }: Pick<StoredEffect, "counter" | "key">): string {
   return `${counter} ${key}`;
