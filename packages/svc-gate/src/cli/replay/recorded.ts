@@ -146,7 +146,7 @@ export function readRecorded(row: RecordedRow): Recorded | string {
 
 /** True for an amount as a gate writes it: a decimal that is not negative. No source of rows is trusted. */
 export function isAmount(text: string | undefined): text is string {
-  return text !== undefined && /^[0-9]{1,99}(?:\.[0-9]{1,499})?$/.test(text);
+  return text !== undefined && /^[0-9]{1,999}(?:\.[0-9]{1,999})?$/.test(text);
 }
 
 export const inputNotKept = "its input was not stored whole";
