@@ -263,7 +263,7 @@ const scenarios: readonly Scenario[] = [
       assert.deepEqual([json.mode, json.stopped], ["observe", true]);
       await assertHolds(desk);
     },
-    defect: { within: "StoppedCall.judge", find: '"enforce"', put: '"observe"' },
+    defect: { within: "stoppedCall", find: '"enforce"', put: '"observe"' },
   },
   {
     rule: "C24: a stop cancels the approvals in its scope, and frees what they hold",
@@ -361,7 +361,7 @@ const scenarios: readonly Scenario[] = [
       assert.match((await desk.asks(small)).reason, /0 asked, 4 tried/);
     },
     defect: {
-      within: "StoppedCall.judge",
+      within: "stoppedCall",
       find: '{ answered: "BLOCK", mode: "enforce", how: "stopped", outcome: { asked } }',
       put: '{ answered: "BLOCK", mode: "enforce", how: undefined, outcome: { asked } }',
     },
@@ -455,7 +455,7 @@ const unlawful: readonly { readonly fault: string; readonly defect: Mutation; re
   },
   {
     fault: "names a row that set no stop",
-    defect: { within: "StoppedCall.judge", find: "stop.row", put: "1" },
+    defect: { within: "stoppedCall", find: "stop.row", put: "1" },
     says: /stops before it/,
   },
   {

@@ -14,6 +14,7 @@ import { LedgerRefused, NotKept } from "../../packages/svc-gate/src/ledger/error
 import { changeColumns, type StoredRow } from "../../packages/svc-gate/src/ledger/entry/row.ts";
 import { sha256, temporaryFolder } from "./ledger-fixture.ts";
 import { randomRuns } from "./random-test.ts";
+import { storeCounters } from "./store-counters.ts";
 import { storeRepeats } from "./store-repeats.ts";
 
 /** An engine and how to open it at a location; the same location gives the same ledger again. */
@@ -48,7 +49,7 @@ interface MemoryEngine extends AnyEngine {
 
 export type Engine = MemoryEngine | OwnedEngine | SharedEngine;
 
-const keyOf = (name: string): string => sha256(`key ${name}`);
+export const keyOf = (name: string): string => sha256(`key ${name}`);
 
 export function storedRow(seq: number, over: Partial<StoredRow> = {}): StoredRow {
   return { seq, leaf: `leaf ${seq}`, evidence: `evidence ${seq}`, session: null, tool: "t", verdict: "ALLOW", ...over };
@@ -71,7 +72,10 @@ export async function commit(
 }
 
 /** Makes one transaction that only reads. */
-async function look(store: LedgerStore, lookups: readonly StoredLookup[]): Promise<readonly (string | undefined)[]> {
+export async function look(
+  store: LedgerStore,
+  lookups: readonly StoredLookup[],
+): Promise<readonly (string | undefined)[]> {
   const transaction = await store.begin();
   const found = await transaction.values(lookups);
   await transaction.abort();
@@ -172,112 +176,7 @@ export function storeSuite(name: string, engine: Engine): void {
   if (engine.kind === "owned") ownedSuite(name, engine, openFor);
   else if (engine.kind === "shared") sharedSuite(name, engine, openFor);
 
-  suite(`${name}: counters`, () => {
-    const move = fc.record({
-      counter: fc.constantFrom("a", "b"),
-      key: fc.constantFrom("x", "y", "z"),
-      amount: fc.tuple(fc.nat({ max: 10_000 }), fc.nat({ max: 3 })),
-      step: fc.nat({ max: 5 }),
-    });
-    test("a window's sum equals a plain addition of its events", async (t) => {
-      await fc.assert(
-        fc.asyncProperty(
-          fc.array(move, { maxLength: 40 }),
-          fc.array(fc.integer({ min: -1, max: 120 }), { minLength: 3, maxLength: 6 }),
-          async (moves, afters) => {
-            const store = await openFor(t, temporaryFolder(t));
-            for (const counter of ["a", "b"])
-              await store.keepCounter(
-                { digest: sha256(counter), definition: counter, through: null, unknownThrough: -1 },
-                [],
-              );
-            let at = 0;
-            const events = moves.map(({ counter, key, amount: [digits, places], step }, index) => {
-              at += step;
-              return {
-                seq: index + 1,
-                at,
-                counter,
-                key,
-                thousandths: digits * 10 ** (3 - places),
-                amount: decimal(digits, places),
-              };
-            });
-            for (const event of events)
-              await commit(
-                store,
-                [storedRow(event.seq)],
-                [{ ...event, counter: sha256(event.counter), key: keyOf(event.key) }],
-              );
-            const lookups = afters.flatMap((after) =>
-              ["a", "b"].flatMap((counter) => ["x", "y", "z"].map((key) => ({ counter, key, after }))),
-            );
-            const values = await look(
-              store,
-              lookups.map(({ counter, key, after }) => ({ counter: sha256(counter), key: keyOf(key), after })),
-            );
-            for (const [index, { counter, key, after }] of lookups.entries()) {
-              const inWindow = events.filter(
-                (event) => event.counter === counter && event.key === key && event.at > after,
-              );
-              const sum = inWindow.reduce((total, { thousandths }) => total + thousandths, 0);
-              assert.equal(values[index], decimal(sum, 3), `${counter} ${key} after ${after}`);
-            }
-            await store.close();
-          },
-        ),
-        randomRuns(t, 12),
-      );
-    });
-
-    test("an interrupted fold continues, and unknown amounts stay unknown", async (t) => {
-      const place = temporaryFolder(t);
-      const digest = sha256("late");
-      const event = (seq: number): StoredEffect => ({
-        seq,
-        at: seq * 10,
-        counter: digest,
-        key: keyOf("x"),
-        amount: "1.5",
-      });
-      const counter = { digest, definition: "late" };
-      let store = await openFor(t, place);
-      await commit(
-        store,
-        [1, 2, 3, 4, 5].map((seq) => storedRow(seq)),
-        [],
-      );
-      await store.keepCounter({ ...counter, through: 2, unknownThrough: -1 }, [event(1), event(2)]);
-      await store.close();
-      store = await openFor(t, place);
-      assert.deepEqual(
-        store.opened.counters.map(({ through, unknownThrough }) => ({ through, unknownThrough })),
-        [{ through: 2, unknownThrough: -1 }],
-      );
-      await store.keepCounter({ ...counter, through: 5, unknownThrough: 30 }, [event(4), event(5)]);
-      await store.keepCounter({ ...counter, through: null, unknownThrough: 30 }, []);
-      await commit(store, [storedRow(6)], [event(6)]);
-      const values = await look(
-        store,
-        [-1, 29, 30, 40, 60].map((after) => ({ counter: digest, key: keyOf("x"), after })),
-      );
-      assert.deepEqual(values, [undefined, undefined, "4.5", "3", "0"]);
-      assert.deepEqual(await look(store, [{ counter: sha256("never kept"), key: keyOf("x"), after: -1 }]), [undefined]);
-      await store.close();
-    });
-
-    test("an event of a counter that is not stored is a fault, and nothing of its batch is stored", async (t) => {
-      const place = temporaryFolder(t);
-      let store = await openFor(t, place);
-      const effect = { seq: 1, at: 1, counter: sha256("unknown"), key: keyOf("x"), amount: "1" };
-      await assert.rejects(commit(store, [storedRow(1)], [effect]), (error) => !(error instanceof NotKept));
-      await store.close();
-      store = await openFor(t, place);
-      assert.equal(store.opened.head, undefined);
-      await store.close();
-    });
-  });
-
+  storeCounters(name, engine);
   suite(`${name}: faults`, () => {
     test("a row that another program wrote is a fault, not a refusal", async (t) => {
       const place = temporaryFolder(t);
@@ -471,14 +370,6 @@ export async function shareTurns(store: LedgerStore, transactions: number): Prom
       [{ seq, at: transaction.at ?? seq, counter, key, amount: "1" }],
     );
   }
-}
-
-/** Writes a decimal in shortest form. */
-function decimal(digits: number, places: number): string {
-  const padded = String(digits).padStart(places + 1, "0");
-  const whole = places === 0 ? padded : padded.slice(0, -places);
-  const fraction = places === 0 ? "" : padded.slice(-places).replace(/0+$/, "");
-  return fraction === "" ? whole : `${whole}.${fraction}`;
 }
 
 async function late(): Promise<never> {

@@ -31,7 +31,6 @@ export type { Erased, NotPresent, Preview } from "./erasure/eraser.ts";
 export { counterDigest, countersOf, recountRow, type OwnedCounter } from "./policy/owned-counters.ts";
 export { askedOutcome } from "./http/outcomes.ts";
 export { OutcomeDesk } from "./outcomes/desk.ts";
-export { foldOutcomes } from "./outcomes/fold.ts";
 export { outcomeIn, placedOutcome, reportedCall, type ReportedCall, rowsBehind } from "./outcomes/events.ts";
 export { settleCounters, settledBy, type SettledCounter, type TotalSource } from "./outcomes/settle-call.ts";
 export { isSettled, settlementOf, type PlacedOutcome } from "./outcomes/settle.ts";

@@ -19,6 +19,7 @@ export { PendingCounters } from "./pending-counters.ts";
 export type { CheckEntry, CounterLookup, CounterEvent, FoldedEvent } from "./entries.ts";
 export type { Database } from "./store/store.ts";
 export { inspectSharedLedger, migratePostgres, openPostgres, readSharedLedger } from "./in-database.ts";
+export { CounterTables, type Lookback } from "./store/memory/counter-tables.ts";
 export { MemoryTables, openMemory } from "./store/memory/memory.ts";
 export { sqliteThreads, type SqliteThreads } from "./store/sqlite/sqlite.ts";
 export * as dataFolder from "./files/data-folder.ts";

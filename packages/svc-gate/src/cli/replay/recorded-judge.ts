@@ -97,7 +97,7 @@ export class RecordedJudge implements BatchJudge {
     if (counted === undefined || (own === undefined && values === undefined && without.length === 0)) return counted;
     const { tables } = this.#ledger;
     const stored = { ...lookup, key: this.#ledger.digest(lookup.key) };
-    const held = tables.held(stored).map(({ amount }) => amount);
+    const held = tables.heldIn(stored).map(({ amount }) => amount);
     const value = values === undefined ? counted : values[place] && held.reduce(addDecimals, values[place]);
     return value && withoutOwn(value, [...(own === undefined ? [] : tables.holdsOf(own)), ...without], stored);
   }

@@ -1,6 +1,6 @@
 import { isVerdict, readJson, type CheckRequest, type JsonObject, type KeyKind, type Verdict } from "../../wire/mod.ts";
 import {
-  askOf,
+  effectsIn,
   evidenceDigest,
   parseLeaf,
   readCall,
@@ -112,8 +112,8 @@ export function readRecorded(row: RecordedRow): Recorded | string {
   )
     return erasedPart;
   const reason = readJsonText(reasonText);
-  const trace = traceOf(readJsonText(outcomeText), askOf(row.evidence));
-  const effects = readEffects(row.evidence);
+  const trace = traceOf(readJsonText(outcomeText));
+  const effects = effectsIn(effectsText);
   if (call === undefined || typeof reason !== "string" || trace === undefined || effects === undefined)
     return "a part of its evidence is erased or malformed";
   const cutInput = readCutInput(row.evidence);
@@ -164,13 +164,18 @@ function readJsonText(text: string): unknown {
   }
 }
 
-function traceOf(outcome: unknown, asked: RecordedAsk | undefined): Trace | undefined {
-  const { counters, fired = [], observed = [] } = (outcome ?? {}) as { readonly [name: string]: unknown };
+function traceOf(outcome: unknown): Trace | undefined {
+  const { asked, counters, fired = [], observed = [] } = (outcome ?? {}) as { readonly [name: string]: unknown };
   if (typeof counters !== "object" || counters === null) return undefined;
   if (!Array.isArray(observed) || !Array.isArray(fired)) return undefined;
   if (!Object.values(counters).every((value) => typeof value === "string")) return undefined;
   if (!observed.every(isWouldBe)) return undefined;
-  return { counters: counters as Trace["counters"], fired: fired.map(String), observed, asked };
+  return {
+    counters: counters as Trace["counters"],
+    fired: fired.map(String),
+    observed,
+    asked: asked as Trace["asked"],
+  };
 }
 
 function isWouldBe(value: unknown): value is WouldBe {

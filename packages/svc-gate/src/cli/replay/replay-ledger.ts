@@ -18,8 +18,16 @@ import {
   type SettledCounter,
   type TotalSource,
 } from "../../gate/mod.ts";
-import { MemoryTables, readResume, resetThroughOf, type StoredEffect } from "../../ledger/mod.ts";
-import { askOf, endedAsk, endedBy, readEffects, wholeText, type Leaf } from "../../ledger/entry/mod.ts";
+import { CounterTables, readResume, resetThroughOf, type Lookback, type StoredEffect } from "../../ledger/mod.ts";
+import {
+  askOf,
+  endedAsk,
+  endedBy,
+  readEffects,
+  wholeText,
+  type Leaf,
+  type RecordedAsk,
+} from "../../ledger/entry/mod.ts";
 import { rowsAt, type History, type RecordedRow } from "../history.ts";
 import { hasErasedPart, isAmount, movedCounters, readLeaf, recordedAt } from "./recorded.ts";
 
@@ -64,10 +72,11 @@ export class ReplayLedger {
   readonly #options: ReplayLedgerOptions;
   /** All counters that were in force, by digest. */
   readonly owned: Map<string, OwnedCounter> = new Map();
-  readonly #tables: MemoryTables;
+  /** The counters of the engine in memory. */
+  readonly tables: CounterTables;
   /** The rows whose approvals are open: only they hold amounts. */
   readonly #open = new Map<number, OpenApproval>();
-  /** By the counter's digest, in milliseconds: a window that includes this time was complete then, and is incomplete now. */
+  /** By the counter's digest, in milliseconds: rows up to this time may be missing, because they can no longer be read. */
   readonly #lacking = new Map<string, number>();
   /** The keys of checks whose outcome was erased. They may have ended approvals; the acts after the checks say so. */
   readonly #doubted = new Set<string | null>();
@@ -80,14 +89,9 @@ export class ReplayLedger {
   constructor(history: History, options: ReplayLedgerOptions = {}) {
     this.#history = history;
     this.#options = options;
-    this.#tables = new MemoryTables({
-      lookbackOf: (definition, now) => lookbackOf(this.owned.get(counterDigest(definition))?.counter, now),
-    });
-  }
-
-  /** The counters of the engine in memory. */
-  get tables(): MemoryTables["counters"] {
-    return this.#tables.counters;
+    this.tables = new CounterTables((definition, now) =>
+      lookbackOf(this.owned.get(counterDigest(definition))?.counter, now),
+    );
   }
 
   /** The digest of a counter's key. Without the ledger's secret, the key itself. */
@@ -146,7 +150,12 @@ export class ReplayLedger {
         const owned = this.owned.get(stored.digest);
         const events = folded.map((event) => ({ ...event, key: this.digest(event.key) }));
         const here = owned === undefined ? undefined : await this.#options.folded?.(owned, events);
-        this.tables.keep(stored, here ?? events);
+        const isTaken = ({ takenBy }: StoredEffect): boolean => takenBy !== undefined;
+        this.tables.keep(
+          stored,
+          (here ?? events).filter((event) => !isTaken(event)),
+        );
+        this.#take((here ?? events).filter(isTaken));
       },
       uncounted: (counter, row, at) => {
         const found = this.#options.uncounted?.(counter, row, at);
@@ -167,8 +176,12 @@ export class ReplayLedger {
     await catchUp([{ owned, counter, from: progress.through, progress }], source, source.keepCounter);
   }
 
-  /** Applies what a row says about approvals and losses, but not what it does to counters. */
-  pass(row: RecordedRow, leaf: Leaf): void {
+  /**
+   * Applies what a row says about approvals and losses, but not what it does to counters.
+   *
+   * @param known what became of the check, if the row was read
+   */
+  pass(row: RecordedRow, leaf: Leaf, known?: RecordedAsk): void {
     const { evidence } = row;
     this.#at = leaf;
     if (leaf.kind !== "check") {
@@ -179,7 +192,7 @@ export class ReplayLedger {
     if (this.#isAfterAct) this.#doubted.clear();
     this.#isAfterAct = false;
     this.#freshLoss = -1;
-    const asked = askOf(evidence) ?? {};
+    const asked = known ?? askOf(evidence) ?? {};
     const ended = endedAsk(asked);
     if (ended !== undefined) this.#end(ended, ended);
     const isErased = isOutcomeErased(row);
@@ -205,8 +218,8 @@ export class ReplayLedger {
     for (const digest of resumed.reset.keys()) {
       const counter = kept.get(digest) ?? { digest, definition: "", through: leaf.seq };
       const live = { ...counter, through: null, unknownThrough: -1, resetThrough: resetThroughOf(leaf.at) };
-      // Only a counter that is in force becomes known again.
-      for (const each of [live, live]) this.tables.keep(each, []);
+      this.tables.keep(live, []);
+      this.tables.keep(live, []); // Only a counter that is in force already becomes known again.
       if (counter.through !== null) this.tables.keep({ ...live, through: leaf.seq }, []);
       this.#lacking.delete(digest);
     }
@@ -219,8 +232,8 @@ export class ReplayLedger {
    * @param updates what the decision says; undefined if the check was not decided again
    */
   count(row: RecordedRow, leaf: Leaf, policySet: PolicySet | undefined, updates?: readonly StoredEffect[]): void {
-    if (this.hasSecret) return this.#countRecorded(row, leaf);
     if (updates !== undefined) return this.tables.add(updates);
+    if (this.hasSecret) return this.#countRecorded(row, leaf);
     const lacking = new Set(movedCounters(row) ?? this.tables.counters.map(({ digest }) => digest));
     for (const owned of policySet === undefined ? [] : countersOf(policySet)) {
       const counter = counterDigest(owned.counter.identity);
@@ -241,21 +254,21 @@ export class ReplayLedger {
 
   /** With the ledger's secret, the keys of recorded effects are those of lookups. */
   #countRecorded({ evidence }: RecordedRow, { at, seq }: Leaf): void {
-    const effects = readEffects(evidence);
+    const effects = at < this.#at.at ? undefined : readEffects(evidence);
     if (effects === undefined) for (const { digest } of this.tables.counters) this.#lacks(digest, at);
-    this.tables.add(
-      (effects ?? []).flatMap(({ withdrawn, ...effect }): readonly StoredEffect[] => {
-        if (!this.tables.keeps(effect.counter)) return [];
-        const time = withdrawn === undefined ? at : this.tables.timeOf(effect, withdrawn);
-        if (time === undefined || !isAmount(effect.amount)) {
-          this.#lacks(effect.counter, at);
-          return [];
-        }
-        return [
-          withdrawn === undefined ? { ...effect, at, seq } : { ...effect, at: time, seq: withdrawn, takenBy: seq },
-        ];
-      }),
+    const distinct = new Map(
+      effects?.map((effect) => [[effect.counter, effect.key, effect.withdrawn].join(" "), effect]),
     );
+    for (const { withdrawn, ...effect } of distinct.values()) {
+      if (!this.tables.keeps(effect.counter)) continue;
+      const time = withdrawn === undefined ? at : this.tables.timeOf(effect, withdrawn);
+      // No source of rows is trusted: a gate writes decimals, and takes back what is there.
+      if (time === undefined || !isAmount(effect.amount)) this.#lacks(effect.counter, at);
+      else
+        this.tables.add([
+          { ...effect, at: time, ...(withdrawn === undefined ? { seq } : { seq: withdrawn, takenBy: seq }) },
+        ]);
+    }
   }
 
   /**
@@ -274,6 +287,17 @@ export class ReplayLedger {
     const totals: TotalSource["totals"] = async (places) => this.tables.totals(places);
     const settled = await settleCounters(settledOf(call), call.outcomes, { totals });
     return { settled, isWhole: !hasErasedPart(call.evidence) };
+  }
+
+  /** Counts what an outcome does, as it was computed again. */
+  addSettled({ at, seq }: PlacedOutcome, { added, taken }: Settled): void {
+    this.tables.add(added.map((event) => ({ ...event, at, seq })));
+    this.#take(taken.map((event) => ({ ...event, takenBy: seq })));
+  }
+
+  /** Takes events back, as far as they are there. */
+  #take(taken: readonly StoredEffect[]): void {
+    for (const event of taken) if (this.tables.timeOf(event, event.seq) === event.at) this.tables.add([event]);
   }
 
   /** A row that cannot be read: the counters that it moved lack it. */
@@ -311,18 +335,18 @@ function storedCounter(
     readonly unknownThrough: number;
     readonly resetThrough?: number | undefined;
   },
-): Parameters<MemoryTables["counters"]["keep"]>[0] {
+): Parameters<CounterTables["keep"]>[0] {
   return { ...counter, definition, digest: counterDigest(definition) };
 }
 
 /** Outcomes read the events of their calls, and a counter with `since` may look back to any time. */
-function lookbackOf(counter: Counter | undefined, now: number): ReturnType<typeof lookbackOfWindow> {
+function lookbackOf(counter: Counter | undefined, now: number): Lookback {
   if (counter === undefined || since(counter) !== null) return { through: -1, forgets: false };
   const { through, forgets } = lookbackOfWindow(counter, now);
   return { through: isSettled(counter) ? Math.min(through, now - outcomeMsMax) : through, forgets };
 }
 
-function lookbackOfWindow({ window }: Counter, now: number): { readonly through: number; readonly forgets: boolean } {
+function lookbackOfWindow({ window }: Counter, now: number): Lookback {
   return window.kind === "ever"
     ? { through: now, forgets: false }
     : { through: windowStart(window, now), forgets: true };

@@ -11,7 +11,6 @@ import {
   type SettledCounter,
 } from "../../gate/mod.ts";
 import type { Mode } from "../../wire/mod.ts";
-import type { StoredEffect } from "../../ledger/mod.ts";
 import { withoutParts, type Leaf } from "../../ledger/entry/mod.ts";
 import type { History, RecordedRow } from "../history.ts";
 import { everyRow, firstSince, type Span } from "../span.ts";
@@ -101,7 +100,7 @@ class SelfReplay {
     if (leaf === undefined) return this.#ledger.lose(row);
     // Counts what was recorded: one row that differs does not make others differ.
     this.#ledger.count(row, leaf, this.#known, again?.effects);
-    this.#ledger.pass(row, leaf);
+    this.#ledger.pass(row, leaf, typeof recorded === "string" ? undefined : (recorded.trace.asked ?? {}));
   }
 
   /** @returns the decision if it agrees */
@@ -173,17 +172,15 @@ class SelfReplay {
     const found =
       policySet && (await this.#ledger.settle(outcome, (call) => settledAgain(policySet, call, this.#ledger)));
     this.#observer.settled?.(row, outcome, found?.isWhole === true ? found.settled : undefined);
-    this.#ledger.count(row, leaf, policySet, found && effectsOf(outcome, found.settled));
+    // Older gates settled by other rules, so what the row records counts, if its keys are known.
+    if (found === undefined || this.#ledger.hasSecret) this.#ledger.count(row, leaf, policySet);
+    else this.#ledger.addSettled(outcome, found.settled);
   }
 
   /** The contract in force; undefined if it is unavailable. */
   get #known(): PolicySet | undefined {
     return typeof this.#policySet === "string" ? undefined : this.#policySet;
   }
-}
-
-function effectsOf({ at, seq }: PlacedOutcome, { added, taken }: Settled): readonly StoredEffect[] {
-  return [...added.map((event) => ({ ...event, at, seq })), ...taken.map((event) => ({ ...event, takenBy: seq }))];
 }
 
 /** What a call of older rows added to the counters of a contract. */
@@ -252,7 +249,8 @@ class OtherReplay {
       if (hasBegun && recorded !== undefined) await this.#decide(row, recorded);
       const outcome = hasBegun && recorded === undefined ? outcomeOfRow(row) : undefined;
       if (outcome !== undefined) await this.#settle(row, outcome);
-      if (leaf !== undefined) this.#ledger.pass(row, leaf);
+      const asked = typeof recorded === "object" ? (recorded.trace.asked ?? {}) : undefined;
+      if (leaf !== undefined) this.#ledger.pass(row, leaf, asked);
     }
   }
 
@@ -275,7 +273,7 @@ class OtherReplay {
         : this.#called.of(call.leaf.seq),
     );
     if (found === undefined) this.#ledger.lose(row);
-    else this.#ledger.tables.add(effectsOf(outcome, found.settled));
+    else this.#ledger.addSettled(outcome, found.settled);
   }
 }
 

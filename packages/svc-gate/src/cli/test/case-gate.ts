@@ -12,8 +12,8 @@ import {
   prepareCall,
   type ActivePolicy,
   type AnswerApproval,
+  type BatchJudge,
   type Deciders,
-  type PlannedCall,
   type TimedTransaction,
 } from "../../gate/mod.ts";
 import type { Receipt } from "../../ledger/entry/mod.ts";
@@ -103,8 +103,10 @@ export class CaseGate {
     this.#at = at;
     const caller = { keyName: key, sessionId: request.value.sessionId };
     const planned = planCall(prepareCall(this.#policy, request.value, caller), at);
-    const judging = new WatchedJudging(await this.#begin(), this.#policy, this.#deciders, this.#given);
-    const [decided] = await decideBatch(judging, [planned], [], {
+    let seen: readonly (string | undefined)[] = [];
+    const judging = new Judging(await this.#begin(), this.#policy, this.#deciders);
+    const judge = judgeWithGiven(judging, this.#given, (values) => (seen = values));
+    const [decided] = await decideBatch(judge, [planned], [], {
       keepRefused: (asked) => asked,
       onDefect: () => undefined,
     });
@@ -120,7 +122,7 @@ export class CaseGate {
       prepared: planned.lookupPlan.prepared,
       decision,
       answered,
-      counters: countersSeen(planned.lookupPlan, judging.seen),
+      counters: countersSeen(planned.lookupPlan, seen),
       isChanged,
       reason: isChanged || (judgement?.misfits ?? []).length > 0 ? answeredReason(decided) : decision.reason,
       approval: found,
@@ -166,28 +168,33 @@ export class CaseGate {
   }
 }
 
-/** Adds to the values of counters what they have before the first call, and remembers what the rules saw. */
-class WatchedJudging extends Judging {
-  readonly #given: ReadonlyMap<string, string>;
-  seen: readonly (string | undefined)[] = [];
-
-  constructor(timed: TimedTransaction, policy: ActivePolicy, deciders: Deciders, given: ReadonlyMap<string, string>) {
-    super(timed, policy, deciders);
-    this.#given = given;
-  }
-
-  override call(planned: PlannedCall, index: number): ReturnType<Judging["call"]> {
-    const call = super.call(planned, index);
-    return {
-      values: () => {
-        const before = planned.lookups.map(({ counter }) => this.#given.get(counter) ?? "0");
-        this.seen = call.values().map((value, at) => value && addDecimals(value, before[at] ?? "0"));
-        return this.seen;
-      },
-      judge: (decision, values) => call.judge(decision, values),
-      appended: (row) => call.appended(row),
-    };
-  }
+/** Adds to the values of counters what they have before the first call. @param seen receives what the rules see */
+function judgeWithGiven(
+  judging: Judging,
+  given: ReadonlyMap<string, string>,
+  seen: (values: readonly (string | undefined)[]) => void,
+): BatchJudge {
+  const { policy, timed } = judging;
+  return {
+    policy,
+    timed,
+    open: (planned) => judging.open(planned),
+    call: (planned, index) => {
+      const call = judging.call(planned, index);
+      const values = (): readonly (string | undefined)[] => {
+        const before = planned.lookups.map(({ counter }) => given.get(counter) ?? "0");
+        const all = call.values().map((value, at) => value && addDecimals(value, before[at] ?? "0"));
+        seen(all);
+        return all;
+      };
+      return {
+        values,
+        judge: (decision, all) => call.judge(decision, all),
+        appended: (row) => call.appended(row),
+      };
+    },
+    finish: () => judging.finish(),
+  };
 }
 
 /** What became of a person's decision, or of a report. */

@@ -15,7 +15,7 @@ import { Frontier } from "../../ledger/tree/mod.ts";
 export class CaseLedger {
   readonly isShared = false;
   readonly #engine: string;
-  readonly #tables = new MemoryTables({ log: "test" });
+  readonly #tables = new MemoryTables("test");
   readonly #store = openMemory(this.#tables);
   #head = { seq: 0, hash: "0".repeat(64), at: 0 };
   #tree = new Frontier();

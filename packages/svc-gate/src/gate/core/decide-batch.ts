@@ -40,11 +40,15 @@ export type DecidingTransaction = Pick<
   "append" | "commit" | "head" | "inForce" | "look" | "recordAnswer"
 >;
 
-/** What becomes of the calls of one batch besides their contract: stops, and what persons have said. */
+/** Applies stops, approvals and grants to the calls of one batch. */
 export interface BatchJudge {
   readonly timed: { readonly transaction: DecidingTransaction; readonly at: number };
   readonly policy: ActivePolicy;
-  /** Reads what the calls may meet. It may add rows before those of the calls. Undefined if there is nothing to read. */
+  /**
+   * Reads what the calls may meet. It may add rows before those of the calls.
+   *
+   * @returns undefined if there is nothing to read. It does not throw before it returns
+   */
   open(planned: readonly PlannedCall[]): Promise<void> | undefined;
   /** @param index the place of the call in the batch */
   call(planned: PlannedCall, index: number): CallJudge;
@@ -52,7 +56,7 @@ export interface BatchJudge {
   finish(): readonly Approval[];
 }
 
-/** The same for one call. Its functions are called once each, in this order. */
+/** Judges one call. Its functions are called once each, in this order. */
 export interface CallJudge {
   /** The values of the call's counters, without what its own approval holds. */
   values(): readonly (string | undefined)[];
@@ -66,7 +70,7 @@ export interface JudgedCall {
   readonly answered: Verdict;
   readonly mode: Mode;
   readonly how: How | undefined;
-  /** The members that its outcome gets. */
+  /** More members of the part `outcome` of its row. */
   readonly outcome: Readonly<Record<string, Canonical>> | undefined;
 }
 
@@ -142,17 +146,17 @@ function isIdentified({ identified }: PlannedCall): boolean {
   return identified !== undefined;
 }
 
-/** Records the answers for exact repeats. @param from the row of the first call, and its time */
+/** Records the answers for exact repeats. */
 function recordAnswers(
   transaction: DecidingTransaction,
   planned: readonly PlannedCall[],
   decisions: readonly Omit<DecidedCheck, "receipt">[],
-  from: Parameters<typeof recordAnswer>[3],
+  first: Parameters<typeof recordAnswer>[3],
 ): void {
   for (const [index, { identified }] of planned.entries()) {
     const decision = decisions[index];
     if (identified !== undefined && decision !== undefined)
-      recordAnswer(transaction, identified, decision, { ...from, row: from.row + index });
+      recordAnswer(transaction, identified, decision, { ...first, row: first.row + index });
   }
 }
 

@@ -9,7 +9,7 @@ import type { ActivePolicy } from "../policy/active-policy.ts";
 import { answeredVerdict, type DecidedCheck } from "./answer.ts";
 import type { BatchJudge, CallJudge, JudgedCall, PlannedCall } from "./decide-batch.ts";
 
-/** Judges a batch by the ledger's stops, approvals and grants. A batch that meets none makes nothing for them. */
+/** Judges a batch by the ledger's stops, approvals and grants. */
 export class Judging implements BatchJudge {
   readonly timed: TimedTransaction;
   readonly policy: ActivePolicy;
@@ -41,7 +41,7 @@ export class Judging implements BatchJudge {
     const stopped = stopOf(this.timed.transaction, planned.lookupPlan, this.policy);
     return stopped === undefined
       ? new FreeCall(this, planned, this.known(planned, index))
-      : new StoppedCall(this.timed.transaction, planned, stopped);
+      : stoppedCall(this.timed.transaction, planned, stopped);
   }
 
   /** The call if an approval can matter before its verdict is known, also one that an earlier call of the batch opened. */
@@ -79,31 +79,14 @@ interface MetCall {
   readonly batch: JudgedBatch;
 }
 
-/** A call that a stop blocks. A person set the stop, so it enforces in every mode. */
-class StoppedCall implements CallJudge {
-  readonly #transaction: AppendTransaction;
-  readonly #planned: PlannedCall;
-  readonly #stopped: BlockingStop;
-
-  constructor(transaction: AppendTransaction, planned: PlannedCall, stopped: BlockingStop) {
-    this.#transaction = transaction;
-    this.#planned = planned;
-    this.#stopped = stopped;
-  }
-
-  values(): readonly (string | undefined)[] {
-    return valuesOf(this.#transaction, this.#planned);
-  }
-
-  judge(): JudgedCall {
-    const { as, stop } = this.#stopped;
-    const asked = { how: "stopped", stop: stop.row, ...(as !== undefined && { as }) };
-    return { answered: "BLOCK", mode: "enforce", how: "stopped", outcome: { asked } };
-  }
-
-  appended(): Pick<DecidedCheck, "stop"> {
-    return { stop: this.#stopped.stop };
-  }
+/** Judges a call that a stop blocks. A person set the stop, so it enforces in every mode. */
+function stoppedCall(transaction: AppendTransaction, planned: PlannedCall, { as, stop }: BlockingStop): CallJudge {
+  const asked = { how: "stopped", stop: stop.row, ...(as !== undefined && { as }) };
+  return {
+    values: () => valuesOf(transaction, planned),
+    judge: () => ({ answered: "BLOCK", mode: "enforce", how: "stopped", outcome: { asked } }),
+    appended: () => ({ stop }),
+  };
 }
 
 /** A call that no stop blocks. */
@@ -136,7 +119,6 @@ class FreeCall implements CallJudge {
     if (met === undefined) return { answered: byMode, mode, how: undefined, outcome: undefined };
     this.#rule = decision.rule;
     const softened = isAsked && decision.verdict === "BLOCK";
-    // A check that meets no approval makes no closure.
     const askingOf = (open: Approval | undefined): Asking | undefined =>
       isAsked ? met.call.call.asking(decision, values, softened, open) : undefined;
     this.#judged = met.batch.judge(met.call, byMode, decision.rule, askingOf);

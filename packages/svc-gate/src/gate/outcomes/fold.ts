@@ -18,28 +18,32 @@ export interface FoldPlace {
 }
 
 /** What an outcome does to the counter, with plain keys; undefined if it cannot be known. */
-export interface FoldedOutcome {
+export interface FoldedOutcome<Row> {
+  readonly row: Row;
   readonly outcome: PlacedOutcome;
   readonly settlement: Settlement | undefined;
 }
 
 /** Finds what the outcomes among some older rows do to a counter that comes into force. */
-export async function foldOutcomes(
+export async function foldOutcomes<Row extends Pick<StoredRow, "evidence" | "leaf">>(
   owned: OwnedCounter,
-  rows: readonly Pick<StoredRow, "evidence" | "leaf">[],
+  rows: readonly Row[],
   source: OutcomeSource,
   place: FoldPlace,
-): Promise<readonly FoldedOutcome[]> {
-  const outcomes = rows.flatMap((row) => (row.leaf.includes('"act":"outcome"') ? (outcomeIn(row) ?? []) : []));
+): Promise<readonly FoldedOutcome<Row>[]> {
+  const outcomes = rows.flatMap((row) => {
+    const outcome = row.leaf.includes('"act":"outcome"') ? outcomeIn(row) : undefined;
+    return outcome === undefined ? [] : [{ row, outcome }];
+  });
   if (outcomes.length === 0) return [];
-  const behind = [...new Set(outcomes.flatMap(rowsBehind))].toSorted((a, b) => a - b);
+  const behind = [...new Set(outcomes.flatMap(({ outcome }) => rowsBehind(outcome)))].toSorted((a, b) => a - b);
   const found = new Map((await source.rowsAt(behind)).map((row) => [row.seq, row]));
-  const folded: FoldedOutcome[] = [];
-  for (const outcome of outcomes) {
+  const folded: FoldedOutcome<Row>[] = [];
+  for (const { row, outcome } of outcomes) {
     const call = reportedCall(outcome, (seq) => found.get(seq));
     const settlement = call && recountOutcome(owned, call);
     const isThere = settlement === undefined || (await areThere(settlement.taken, source, place));
-    folded.push({ outcome, settlement: isThere ? settlement : { added: [], taken: [] } });
+    folded.push({ row, outcome, settlement: isThere ? settlement : { added: [], taken: [] } });
   }
   return folded;
 }

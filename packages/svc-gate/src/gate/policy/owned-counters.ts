@@ -23,14 +23,8 @@ export function countersOf(policySet: PolicySet): readonly OwnedCounter[] {
 
 /** The digest under which the ledger keeps a counter, and with which receipts name it. @param identity of the counter */
 export function counterDigest(identity: string): string {
-  const known = digests.get(identity);
-  if (known !== undefined) return known;
-  const digest = hash("sha256", identity, "hex");
-  digests.set(identity, digest);
-  return digest;
+  return hash("sha256", identity, "hex");
 }
-
-const digests = new Map<string, string>();
 
 /**
  * Recomputes the events of a counter for a recorded check.

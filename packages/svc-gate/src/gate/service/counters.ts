@@ -174,6 +174,7 @@ export async function catchUp(
   for await (const slice of source.rows(Math.min(...folds.map(({ progress }) => progress.through)) + 1)) {
     const rows = slice.map((row) => ({ ...row, read: parseLeaf(row.leaf) }));
     for (const fold of folds) {
+      if (fold.progress.through >= (rows.at(-1)?.seq ?? 0)) continue;
       const found = await foldSlice(fold, rows, source);
       const { through, unknownThrough } = fold.progress;
       await keep({ definition: fold.owned.counter.identity, through, unknownThrough }, found);
@@ -199,9 +200,9 @@ async function foldSlice(fold: Fold, slice: readonly ReadRow[], source: FoldSour
     else for (const { key, amount, held } of updates) if (held !== true) found.push({ seq, at, counter, key, amount });
   }
   if (isSettled(owned.counter)) {
-    for (const { outcome, settlement } of await foldOutcomes(owned, rows, source, { counter, through: from })) {
+    for (const { row, outcome, settlement } of await foldOutcomes(owned, rows, source, { counter, through: from })) {
       const { seq, at } = outcome;
-      if (settlement === undefined) uncounted(rows.find((row) => row.seq === seq) as FoldedRow, at);
+      if (settlement === undefined) uncounted(row, at);
       else {
         found.push(...settlement.added.map((event) => ({ ...event, seq, at, counter })));
         found.push(...settlement.taken.map((event) => ({ ...event, counter, takenBy: seq })));

@@ -29,4 +29,4 @@ export type { Durable, Receipt } from "./receipt.ts";
 export type { Broken, StoredRow } from "./row.ts";
 export * as grantRows from "./grant-rows.ts";
 export * as outcomeRows from "./outcome-rows.ts";
-export { readCall, readEffects } from "./verifier.ts";
+export { effectsIn, readCall, readEffects } from "./verifier.ts";

@@ -91,7 +91,7 @@ function sentText({ tool: own }: Leaf, evidence: string, columns: Pick<StoredRow
     approval,
     key_kind: kind,
     tool_name: sent,
-  } = (readPart(evidence, "call") ?? {}) as Readonly<Record<string, unknown>>;
+  } = (parsed(partText(evidence, "call")) ?? {}) as Readonly<Record<string, unknown>>;
   const tool = own === null || typeof sent !== "string" ? columns.tool : sent;
   const named = typeof approval === "string" ? approval : undefined;
   return callText(tool, columns.session, { approval: named, keyKind: keyKindOf(kind) });
@@ -182,7 +182,7 @@ export interface RecordedCall {
 
 /** Returns the call that a row records; undefined if it was erased or is not valid. */
 export function readCall({ tool }: Pick<Leaf, "tool">, evidence: string): RecordedCall | undefined {
-  const call = readPart(evidence, "call") as Partial<RecordedCall> | null | undefined;
+  const call = parsed(partText(evidence, "call")) as Partial<RecordedCall> | null | undefined;
   const { tool_name, session_id, key_kind } = call ?? {};
   const isCall = typeof tool_name === "string" && (session_id === null || typeof session_id === "string");
   // A kind that this version does not know may give facts another meaning.
@@ -192,8 +192,7 @@ export function readCall({ tool }: Pick<Leaf, "tool">, evidence: string): Record
   return { tool_name, tool: tool ?? tool_name, alias, session_id, ...(key_kind === undefined ? {} : { key_kind }) };
 }
 
-function readPart(evidence: string, name: "call" | "effects"): unknown {
-  const text = partText(evidence, name);
+function parsed(text: string | undefined): unknown {
   try {
     return text === undefined ? undefined : JSON.parse(text);
   } catch {
@@ -213,8 +212,13 @@ export interface RecordedEffect {
 
 /** Returns the counter events of a row; undefined if they were erased or are not valid. */
 export function readEffects(evidence: string): readonly RecordedEffect[] | undefined {
-  if (isEmptyList(evidence, "effects")) return [];
-  const effects = readPart(evidence, "effects");
+  return isEmptyList(evidence, "effects") ? [] : effectsIn(partText(evidence, "effects"));
+}
+
+/** Reads the text of the part `effects`; undefined if it is not valid. */
+export function effectsIn(text: string | undefined): readonly RecordedEffect[] | undefined {
+  if (text === "[]") return [];
+  const effects = parsed(text);
   return Array.isArray(effects) && effects.every(isEffect) ? effects : undefined;
 }
 

@@ -77,28 +77,24 @@ export function sumOf(amounts: readonly string[]): string {
   return sum;
 }
 
-/** An event with the total of its key up to it. */
-export interface TotalledEvent {
-  /** The counter's number. */
-  readonly id: number;
-  /** The counter's digest. */
-  readonly counter: string;
-  readonly key: string;
-  readonly at: number;
-  readonly seq: number;
-  readonly total: string;
-  /** The total before the event; null if its key had none. */
-  readonly before: string | null;
+/**
+ * The sum of a key's amounts after a moment.
+ *
+ * @param latest the moment and the total of its latest event
+ * @param totalAtMoment reads the total at the moment, if there is one
+ */
+export function sumAfter(
+  after: number,
+  [at, total]: readonly [at: number, total: string],
+  totalAtMoment: () => unknown,
+): string {
+  if (at <= after) return "0";
+  const before = after < 0 ? undefined : totalAtMoment();
+  return typeof before === "string" ? addDecimals(total, `-${before}`) : total;
 }
 
 /** The columns of an event: counter, key, at, seq, total, and the checksum if a fold found it. */
 export type EventRow = readonly [number, Uint8Array, number, number, string, string | null];
-
-export function eventRow({ id, counter, key, at, seq, total, before }: TotalledEvent, isFolded: boolean): EventRow {
-  const bytes = Buffer.from(key, "hex");
-  const checksum = isFolded ? foldChecksum({ counter, key: bytes, at, seq, total, before }) : null;
-  return [id, bytes, at, seq, total, checksum];
-}
 
 /**
  * The latest total of each counter's key. Each event is stored with the total up to it, so that the sum of a window of
@@ -117,9 +113,7 @@ export class RunningTotals {
   sum({ counter, key, after }: TotalQuery, [at, total]: readonly unknown[], totalAtMoment: () => unknown): string {
     const hasEvents = typeof total === "string";
     this.#totals.set(`${counter} ${key}`, hasEvents ? total : null);
-    if (!hasEvents || Number(at) <= after) return "0";
-    const before = after < 0 ? undefined : totalAtMoment();
-    return typeof before === "string" ? addDecimals(total, `-${before}`) : total;
+    return hasEvents ? sumAfter(after, [Number(at), total], totalAtMoment) : "0";
   }
 
   /** The queries that a store must answer with `sum` before it adds the events. */
@@ -135,17 +129,18 @@ export class RunningTotals {
     return [...found.values()];
   }
 
-  /** Adds events in order. */
-  add(events: readonly StoredEffect[], counters: KeptCounters): readonly TotalledEvent[] {
+  /** Adds events in order, and returns their rows. */
+  add(events: readonly StoredEffect[], counters: KeptCounters, isFolded: boolean): readonly EventRow[] {
     return events
       .filter(({ held, takenBy }) => held !== true && takenBy === undefined)
       .map(({ counter, key, at, seq, amount }) => {
-        const name = `${counter} ${key}`;
-        const before = this.#totals.get(name);
+        const before = this.#totals.get(`${counter} ${key}`);
         if (before === undefined) throw new Fault(`the latest total of the counter ${counter} was not read`);
         const total = before === null ? amount : addDecimals(before, amount);
-        this.#totals.set(name, total);
-        return { id: keptIn(counters, counter).id, counter, key, at, seq, total, before };
+        this.#totals.set(`${counter} ${key}`, total);
+        const bytes = Buffer.from(key, "hex");
+        const checksum = isFolded ? foldChecksum({ counter, key: bytes, at, seq, total, before }) : null;
+        return [keptIn(counters, counter).id, bytes, at, seq, total, checksum];
       });
   }
 
@@ -160,12 +155,17 @@ function keptIn(counters: KeptCounters, digest: string): KeptCounter {
   return kept;
 }
 
-/** The query of a lookup, which counts from the last reset on; undefined if the history that it needs is not known. */
+/** The query of a lookup; undefined if the history that it needs is not known. */
 export function queryFor(lookup: StoredLookup, counters: KeptCounters): TotalQuery | undefined {
-  const kept = counters.get(lookup.counter);
-  if (kept === undefined || lookup.after < kept.unknownThrough) return undefined;
-  const after = Math.max(lookup.after, kept.resetThrough);
-  return { ...lookup, after, id: kept.id, bytes: Buffer.from(lookup.key, "hex") };
+  const after = startOf(lookup, counters);
+  if (after === undefined) return undefined;
+  return { ...lookup, after, id: keptIn(counters, lookup.counter).id, bytes: Buffer.from(lookup.key, "hex") };
+}
+
+/** The moment after which a lookup counts: not before the last reset. Undefined if the history is not known. */
+export function startOf({ counter, after }: StoredLookup, counters: KeptCounters): number | undefined {
+  const kept = counters.get(counter);
+  return kept === undefined || after < kept.unknownThrough ? undefined : Math.max(after, kept.resetThrough);
 }
 
 /**

@@ -1,37 +1,21 @@
 import { addDecimals } from "../../../wire/mod.ts";
 import { Fault } from "../../errors.ts";
 import type { RowRange } from "../../entry/erasure.ts";
-import {
-  keepIn,
-  queryFor,
-  RunningTotals,
-  withHeld,
-  withoutTaken,
-  type TotalledEvent,
-  type TotalQuery,
-} from "../running-totals.ts";
-import type {
-  EventPosition,
-  KeptCounter,
-  OpenHolds,
-  StoredCounter,
-  StoredEffect,
-  StoredLookup,
-  TakenQuery,
-} from "../store.ts";
+import { keepIn, startOf, sumAfter, withHeld, withoutTaken } from "../running-totals.ts";
+import type { EventPosition, KeptCounter, StoredCounter, StoredEffect, StoredLookup, TakenQuery } from "../store.ts";
 
-/** Which events of a counter no later lookup reads alone. */
+/** What later lookups of a counter no longer read. */
 export interface Lookback {
-  /** Milliseconds: events at or before this time are joined. */
+  /** Milliseconds: events up to this time are joined to one total, because later lookups count all of them or none. */
   readonly through: number;
-  /** True if no later lookup counts them at all. */
+  /** True if later lookups count none of them. */
   readonly forgets: boolean;
 }
 
 /** @param now milliseconds: the time of the last event */
 export type LookbackOf = (definition: string, now: number) => Lookback;
 
-/** The events of one counter under one key, in order, each with the total up to it. */
+/** The events of one counter under one key, in the order of their times, each with the total up to it. */
 interface Series {
   readonly counter: string;
   readonly at: number[];
@@ -43,19 +27,18 @@ interface Series {
   readonly taken: StoredEffect[];
 }
 
-/** The counters of a ledger, with their events and the amounts that approvals hold. */
+/** The counters of a ledger in memory, with their events and the amounts that approvals hold. */
 export class CounterTables {
   readonly #lookbackOf: LookbackOf | undefined;
   readonly #counters = new Map<string, KeptCounter>();
   readonly #series = new Map<string, Series>();
   /** By row. */
   readonly #holds = new Map<number, readonly StoredEffect[]>();
-  readonly #totals = new RunningTotals();
   #events = 0;
   #joinAt = eventsAtFirst;
 
   /** @param lookbackOf by default no event is joined */
-  constructor(lookbackOf: LookbackOf | undefined) {
+  constructor(lookbackOf?: LookbackOf) {
     this.#lookbackOf = lookbackOf;
   }
 
@@ -74,68 +57,72 @@ export class CounterTables {
 
   /** Like `StoreTransaction.values`, for one lookup. */
   value(lookup: StoredLookup): string | undefined {
-    const query = queryFor(lookup, this.#counters);
-    if (query === undefined) return undefined;
-    const { after } = query;
+    const after = startOf(lookup, this.#counters);
+    if (after === undefined) return undefined;
     const series = this.#series.get(nameOf(lookup));
-    const sum = this.#sum(query);
-    if (series === undefined || series.held.length + series.taken.length === 0) return sum;
+    if (series === undefined) return "0";
+    const latest = latestOf(series);
+    const sum = latest === undefined ? "0" : sumAfter(after, latest, () => totalThrough(series, after));
     const amounts = (effects: readonly StoredEffect[]): readonly string[] =>
       effects.filter(({ at }) => at > after).map(({ amount }) => amount);
     return withoutTaken(withHeld(sum, amounts(series.held)), amounts(series.taken));
   }
 
-  #sum(query: TotalQuery): string {
-    const series = this.#series.get(nameOf(query));
-    return this.#totals.sum(query, latest(series), () => totalThrough(series, query.after));
-  }
-
-  /** @throws {Fault} if a counter is not kept */
-  require(effects: readonly StoredEffect[]): void {
-    for (const { counter } of effects)
-      if (!this.#counters.has(counter)) throw new Fault(`the ledger does not keep the counter ${counter}`);
-  }
-
+  /** Adds effects in order. @throws {Fault} if one cannot be added; then none is */
   add(effects: readonly StoredEffect[]): void {
-    if (effects.length === 0) return;
-    for (const query of this.#totals.missing(effects, this.#counters)) this.#sum(query);
-    for (const event of this.#totals.add(effects, this.#counters)) this.#put(event);
+    this.require(effects);
     for (const effect of effects) {
-      if (effect.held === true) this.#hold(effect);
-      else if (effect.takenBy !== undefined) this.#seriesOf(effect).taken.push(effect);
+      const series = this.#seriesOf(effect);
+      if (effect.held === true) this.#hold(effect, series);
+      else if (effect.takenBy !== undefined) series.taken.push(effect);
+      else {
+        series.totals.push(addDecimals(latestOf(series)?.[1] ?? "0", effect.amount));
+        series.at.push(effect.at);
+        series.seq.push(effect.seq);
+        this.#events += 1;
+      }
     }
-    this.#totals.clear();
     if (this.#events > this.#joinAt) this.#join(effects.at(-1)?.at ?? 0);
   }
 
-  #put({ counter, key, at, seq, total }: TotalledEvent): void {
-    const series = this.#seriesOf({ counter, key });
-    series.at.push(at);
-    series.seq.push(seq);
-    series.totals.push(total);
-    this.#events += 1;
+  /** @throws {Fault} if a counter is not kept, or if an event is taken back twice. @param coming more counters */
+  require(effects: readonly StoredEffect[], coming: ReadonlySet<string> = new Set()): void {
+    for (const effect of effects) {
+      const { counter, takenBy } = effect;
+      if (!this.keeps(counter) && !coming.has(counter))
+        throw new Fault(`the ledger does not keep the counter ${counter}`);
+      if (takenBy !== undefined && this.#isTaken(effect)) throw new Fault(`row ${takenBy} takes an event back again`);
+    }
+  }
+
+  #isTaken({ seq, at, ...of }: Pick<StoredEffect, "at" | "counter" | "key" | "seq">): boolean {
+    return this.#series.get(nameOf(of))?.taken.some((each) => each.seq === seq && each.at === at) === true;
   }
 
   #seriesOf(of: Pick<StoredEffect, "counter" | "key">): Series {
     const name = nameOf(of);
     const known = this.#series.get(name);
     if (known !== undefined) return known;
-    const { counter } = of;
-    const made = { counter, at: [], seq: [], totals: [], joined: undefined, held: [], taken: [] };
+    const made = { counter: of.counter, at: [], seq: [], totals: [], joined: undefined, held: [], taken: [] };
     this.#series.set(name, made);
     return made;
   }
 
-  #hold(effect: StoredEffect): void {
-    const known = this.#holds.get(effect.seq) ?? [];
+  #hold(effect: StoredEffect, { held }: Series): void {
+    const known = this.holdsOf(effect.seq);
     if (known.some((each) => nameOf(each) === nameOf(effect))) return;
     this.#holds.set(effect.seq, [...known, effect]);
-    this.#seriesOf(effect).held.push(effect);
+    held.push(effect);
   }
 
   /** The amounts that a row holds now. */
   holdsOf(row: number): readonly StoredEffect[] {
     return this.#holds.get(row) ?? [];
+  }
+
+  /** The amounts that approvals hold in a lookup's window. */
+  heldIn({ after, ...of }: StoredLookup): readonly StoredEffect[] {
+    return this.#series.get(nameOf(of))?.held.filter(({ at }) => at > after) ?? [];
   }
 
   release([from, to]: RowRange): void {
@@ -151,37 +138,32 @@ export class CounterTables {
 
   /** Like `LedgerStore.keepCounter`. */
   keep(counter: StoredCounter, folded: readonly StoredEffect[]): void {
-    const before = this.#counters.get(counter.digest)?.resetThrough ?? -1;
     const { kept, added } = keepIn(this.#counters, counter, folded);
+    this.require(added, new Set([kept.digest]));
+    const before = this.#counters.get(kept.digest)?.resetThrough ?? -1;
     this.#counters.set(kept.digest, kept);
     if (kept.resetThrough > before)
       for (const series of this.#series.values()) if (series.counter === kept.digest) reset(series, kept.resetThrough);
     this.add(added);
   }
 
-  /** The amounts that approvals hold in a lookup's window. */
-  held({ after, ...of }: StoredLookup): readonly StoredEffect[] {
-    return this.#series.get(nameOf(of))?.held.filter(({ at }) => at > after) ?? [];
-  }
-
   /** Like `HistoryReader.totals`. */
   totals(places: readonly EventPosition[]): readonly (string | undefined)[] {
     return places.map((place) => {
-      if (!this.#counters.has(place.counter)) return undefined;
+      if (!this.keeps(place.counter)) return undefined;
       const series = this.#series.get(nameOf(place));
-      if (series === undefined) return "0";
-      const index = firstAt(series, place.at, place.seq);
-      return (index === 0 ? series.joined?.total : series.totals[index - 1]) ?? "0";
+      return series === undefined ? "0" : (totalBefore(series, firstAt(series, place.at, place.seq)) ?? "0");
     });
   }
 
   /** The time of a row's event that can be taken back; undefined if there is no such event, or if it was joined. */
   timeOf({ amount, ...of }: Pick<StoredEffect, "amount" | "counter" | "key">, row: number): number | undefined {
-    const { seq, at, totals, taken, joined } = this.#series.get(nameOf(of)) ?? noSeries;
-    const index = seq.lastIndexOf(row);
-    const before = (index === 0 ? joined?.total : totals[index - 1]) ?? "0";
-    const isTaken = taken.some((each) => each.seq === row);
-    return index === -1 || isTaken || addDecimals(before, amount) !== totals[index] ? undefined : at[index];
+    const series = this.#series.get(nameOf(of));
+    const index = series?.seq.lastIndexOf(row) ?? -1;
+    const [at, total] = [series?.at[index], series?.totals[index]];
+    if (series === undefined || at === undefined || total === undefined) return undefined;
+    const isSame = addDecimals(total, `-${totalBefore(series, index) ?? "0"}`) === addDecimals(amount, "0");
+    return isSame && !this.#isTaken({ ...of, at, seq: row }) ? at : undefined;
   }
 
   /** Like `HistoryReader.taken`. */
@@ -193,11 +175,7 @@ export class CounterTables {
     );
   }
 
-  openHolds(rows: readonly number[]): readonly OpenHolds[] {
-    return rows.map((row) => ({ row, holds: this.holdsOf(row) }));
-  }
-
-  /** Joins events that no later lookup reads alone. It runs so seldom that the cost for each event is constant. */
+  /** Joins events that no later lookup counts alone. It runs so seldom that the cost for each event is constant. */
   #join(now: number): void {
     const lookbackOf = this.#lookbackOf;
     if (lookbackOf === undefined) return;
@@ -216,24 +194,26 @@ export class CounterTables {
 
 const eventsAtFirst = 1024;
 
-const noSeries: Omit<Series, "counter" | "held"> = { at: [], seq: [], totals: [], joined: undefined, taken: [] };
-
 function nameOf({ counter, key }: Pick<StoredEffect, "counter" | "key">): string {
   return `${counter} ${key}`;
 }
 
 /** The time and the total of the latest event. */
-function latest(series: Series | undefined): readonly unknown[] {
-  if (series !== undefined && series.at.length > 0) return [series.at.at(-1), series.totals.at(-1)];
-  return series?.joined === undefined ? [] : [series.joined.at, series.joined.total];
+function latestOf({ at, totals, joined }: Series): readonly [at: number, total: string] | undefined {
+  const [time, total] = [at.at(-1), totals.at(-1)];
+  if (time !== undefined && total !== undefined) return [time, total];
+  return joined && [joined.at, joined.total];
+}
+
+/** The total of the events before an index. */
+function totalBefore({ totals, joined }: Series, index: number): string | undefined {
+  return index === 0 ? joined?.total : totals[index - 1];
 }
 
 /** The total of the events at or before a time; undefined if there is none. */
-function totalThrough(series: Series | undefined, at: number): string | undefined {
-  if (series === undefined) return undefined;
+function totalThrough(series: Series, at: number): string | undefined {
   const index = firstAt(series, at, Infinity);
-  if (index > 0) return series.totals[index - 1];
-  return series.joined !== undefined && series.joined.at <= at ? series.joined.total : undefined;
+  return index === 0 && (series.joined?.at ?? 0) > at ? undefined : totalBefore(series, index);
 }
 
 /** The index of the first event at a position or after it. */
@@ -248,39 +228,37 @@ function firstAt({ at: times, seq: rows }: Series, at: number, seq: number): num
   return low;
 }
 
+/** Joins the events at or before a time, without those that were taken back. */
 function join(series: Series, through: number): void {
   const count = firstAt(series, through, Infinity);
-  const total = series.totals[count - 1];
-  if (count > 0 && total !== undefined) series.joined = { at: series.at[count - 1] ?? through, total };
+  const [at, total] = [series.at[count - 1], series.totals[count - 1]];
   removeFirst(series, count);
-  const old = series.taken.filter(({ at }) => at <= through);
-  if (old.length === 0) return;
-  subtract(
-    series,
-    withHeld(
-      "0",
-      old.map(({ amount }) => amount),
-    ),
-  );
-  series.taken.splice(0, Infinity, ...series.taken.filter(({ at }) => at > through));
+  if (at !== undefined && total !== undefined) series.joined = { at, total };
+  for (const { amount } of removeTaken(series, through)) subtract(series, amount);
 }
 
 /** Removes the events at or before a time, as if they had never been. */
 function reset(series: Series, through: number): void {
   const count = firstAt(series, through, Infinity);
-  const gone = (count === 0 ? series.joined?.total : series.totals[count - 1]) ?? "0";
+  const gone = totalBefore(series, count);
   removeFirst(series, count);
+  removeTaken(series, through);
   series.joined = undefined;
-  subtract(series, gone);
-  series.taken.splice(0, Infinity, ...series.taken.filter(({ at }) => at > through));
+  if (gone !== undefined) subtract(series, gone);
 }
 
 function removeFirst({ at, seq, totals }: Series, count: number): void {
   for (const column of [at, seq, totals]) column.splice(0, count);
 }
 
+function removeTaken({ taken }: Series, through: number): readonly StoredEffect[] {
+  const gone = taken.filter(({ at }) => at <= through);
+  if (gone.length > 0) taken.splice(0, Infinity, ...taken.filter(({ at }) => at > through));
+  return gone;
+}
+
 function subtract(series: Series, amount: string): void {
-  const less = (total: string): string => withoutTaken(total, [amount]);
-  for (const [index, total] of series.totals.entries()) series.totals[index] = less(total);
-  if (series.joined !== undefined) series.joined = { ...series.joined, total: less(series.joined.total) };
+  for (const [index, total] of series.totals.entries()) series.totals[index] = withoutTaken(total, [amount]);
+  const { joined } = series;
+  if (joined !== undefined) series.joined = { ...joined, total: withoutTaken(joined.total, [amount]) };
 }

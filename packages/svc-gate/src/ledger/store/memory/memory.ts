@@ -37,7 +37,7 @@ import {
   type StoreTransaction,
   type Verification,
 } from "../store.ts";
-import { CounterTables, type LookbackOf } from "./counter-tables.ts";
+import { CounterTables } from "./counter-tables.ts";
 
 /** Rows of one slice of a long read, and their characters. */
 const sliceRows = 512;
@@ -45,19 +45,12 @@ const sliceCharacters = 1_000_000;
 /** The most approvals that are read at once: as many as may be open. */
 const dueMax = 10_000;
 
-export interface MemoryOptions {
-  /** The ledger's name; by default a random one. */
-  readonly log?: string | undefined;
-  /** Which events may be joined; by default none. */
-  readonly lookbackOf?: LookbackOf | undefined;
-}
-
 /** What a ledger in memory consists of. It can be opened again after a close. */
 export class MemoryTables {
   readonly log: string;
   readonly counterSecret: string = randomBytes(32).toString("hex");
   readonly rows: StoredRow[] = [];
-  readonly counters: CounterTables;
+  readonly counters: CounterTables = new CounterTables();
   readonly contracts: Map<string, string> = new Map();
   /** By level: the inner hashes of the tree. */
   readonly nodes: Map<number, string[]> = new Map();
@@ -69,11 +62,14 @@ export class MemoryTables {
   signer: string | undefined;
   mode: string | undefined;
   firstKey: string | undefined;
+  /** True if a call was ever parked for a person. */
+  hasApprovals = false;
+  wasOpened = false;
   isOpen = false;
 
-  constructor({ log = randomBytes(8).toString("hex"), lookbackOf }: MemoryOptions = {}) {
+  /** @param log the ledger's name */
+  constructor(log: string = randomBytes(8).toString("hex")) {
     this.log = log;
-    this.counters = new CounterTables(lookbackOf);
   }
 
   get head(): StoredRow | undefined {
@@ -105,7 +101,7 @@ export class MemoryStore implements LedgerStore {
     this.#changed = lastChange(rows) ?? 0;
     this.opened = {
       log,
-      created: rows.length === 0,
+      created: !tables.wasOpened,
       counterSecret,
       head: head && { seq: head.seq, leaf: head.leaf },
       changed: this.#changed,
@@ -113,8 +109,9 @@ export class MemoryStore implements LedgerStore {
       mode,
       firstKey,
       counters: tables.counters.counters,
-      hasApprovals: tables.approvals.size > 0,
+      hasApprovals: tables.hasApprovals,
     };
+    tables.wasOpened = true;
     this.history = historyOf(tables);
     this.keyNotes = {
       keepFirst: async (note) => void (tables.firstKey = note),
@@ -124,22 +121,25 @@ export class MemoryStore implements LedgerStore {
     this.deliveries = {
       all: async () => deliveries,
       take: async (endpoint) => deliveries.get(endpoint) ?? "",
-      keep: async (endpoint, _owner, note) => deliveries.set(endpoint, note).has(endpoint),
+      keep: async (endpoint, _owner, note) => {
+        deliveries.set(endpoint, note);
+        return true;
+      },
     };
   }
 
-  begin(): Promise<StoreTransaction> {
+  async begin(): Promise<StoreTransaction> {
     const tables = this.#tables;
     const { head } = tables;
     const counters: (readonly [StoredCounter, readonly StoredEffect[]])[] = [];
-    return Promise.resolve({
+    return {
       head: head && { seq: head.seq, leaf: head.leaf },
       changed: this.#changed,
       inForce: undefined,
       frontier: undefined,
       signer: undefined,
       at: undefined,
-      hasApprovals: tables.approvals.size > 0,
+      hasApprovals: tables.hasApprovals,
       values: async (lookups) => lookups.map((lookup) => tables.counters.value(lookup)),
       approvals: async (lookup) => findApprovals(tables, lookup),
       dueApprovals: async (at) => dueApprovals(tables, at),
@@ -149,11 +149,12 @@ export class MemoryStore implements LedgerStore {
       keepCounter: async (counter, folded) => void counters.push([counter, folded]),
       commit: async (rows, effects, options) => {
         this.#requireOrder(rows);
+        tables.counters.require(effects, new Set(counters.map(([{ digest }]) => digest)));
         for (const [counter, folded] of counters) tables.counters.keep(counter, folded);
         this.#commit(rows, effects, options);
       },
-      abort: async () => undefined,
-    });
+      abort: async () => void counters.splice(0),
+    };
   }
 
   /** @throws {Fault} if a row does not follow the one before it, or the last row is another */
@@ -177,7 +178,6 @@ export class MemoryStore implements LedgerStore {
       signer,
       tree,
     } = options;
-    tables.counters.require(effects);
     tables.rows.push(...rows);
     this.#headLeaf = tables.head?.leaf;
     this.#changed = lastChange(rows) ?? this.#changed;
@@ -190,6 +190,7 @@ export class MemoryStore implements LedgerStore {
     for (const erasure of erasures) erase(tables, erasure);
     for (const row of released) tables.counters.release([row, row]);
     for (const approval of approvals) tables.approvals.set(approval.row, approval);
+    tables.hasApprovals ||= approvals.length > 0;
     for (const outcome of outcomes) tables.outcomes.set(outcome.seq, outcome);
     keepRepeats(tables.repeats, repeats);
     tables.signer = signer ?? tables.signer;
@@ -268,7 +269,9 @@ function historyOf(tables: MemoryTables): HistoryReader {
     taken: async (queries) => counters.taken(queries),
     rowsAt: async (seqs) => at(seqs),
     openHolds: async (seqs) =>
-      counters.openHolds(seqs.filter((seq) => isOpen(approvals.get(seq) ?? { status: "used" }))),
+      seqs
+        .filter((seq) => isOpen(approvals.get(seq) ?? { status: "used" }))
+        .map((row) => ({ row, holds: counters.holdsOf(row) })),
     waiting: async (now) => {
       const waiting = [...approvals.values()].filter(({ status, ends }) => status === "pending" && (ends ?? 0) > now);
       const isLate = ({ row, ends }: StoredApproval): boolean =>
@@ -329,6 +332,7 @@ function erase({ rows, approvals, counters }: MemoryTables, { parts, rows: range
 }
 
 function keepRepeats(kept: Map<string, StoredRepeat>, repeats: readonly StoredRepeat[]): void {
+  if (repeats.length === 0) return;
   for (const repeat of repeats) kept.set(repeat.id, repeat);
   const oldest = (repeats[0]?.at ?? 0) - limits.repeatWithinMs;
   const old = [...kept.values()].filter(({ at }) => at < oldest);
@@ -343,7 +347,9 @@ function keptApprovals({ rows, approvals }: MemoryTables, isWanted: (approval: S
 }
 
 function dueApprovals(tables: MemoryTables, at: number): readonly KeptApproval[] {
-  return keptApprovals(tables, (each) => isOpen(each) && (each.ends ?? Infinity) <= at).slice(0, dueMax);
+  const due = keptApprovals(tables, (each) => isOpen(each) && (each.ends ?? Infinity) <= at);
+  const endOf = ({ row }: KeptApproval): number => tables.approvals.get(row.seq)?.ends ?? 0;
+  return due.toSorted((one, other) => endOf(one) - endOf(other)).slice(0, dueMax);
 }
 
 function findApprovals(tables: MemoryTables, { attaches, rows, keys, at }: ApprovalLookup): ApprovalsFound {
@@ -380,7 +386,7 @@ function listApprovals(tables: MemoryTables, query: ApprovalQuery): readonly App
   return readApprovals(found.toSorted((one, other) => other.row.seq - one.row.seq).slice(0, limit));
 }
 
-/** Walks the rows and the tree. No other part can differ from them: nothing but the engine reaches it. */
+/** Walks the rows and the tree. The other tables are not compared: no disk can change them. */
 function verifyTables(
   { log, rows, nodes: kept, contracts }: MemoryTables,
   history: HistoryReader,

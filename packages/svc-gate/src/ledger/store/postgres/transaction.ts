@@ -27,7 +27,6 @@ import {
   takenRows,
   withHeld,
   withoutTaken,
-  eventRow,
   type EventRow,
   type KeptCounters,
   type TotalQuery,
@@ -193,7 +192,7 @@ export class PostgresTransaction implements StoreTransaction {
   async #events(effects: readonly StoredEffect[], isFolded: boolean): Promise<readonly EventRow[]> {
     const missing = this.#totals.missing(effects, this.#counters);
     if (missing.length > 0) await this.#ask(missing);
-    return this.#totals.add(effects, this.#counters).map((event) => eventRow(event, isFolded));
+    return this.#totals.add(effects, this.#counters, isFolded);
   }
 
   async commit(

@@ -17,7 +17,7 @@ import {
   type Meta,
 } from "./file.ts";
 import { counterChecksum } from "../checksums.ts";
-import { eventRow, keepIn, queryFor, RunningTotals, type KeptCounters, type TotalQuery } from "../running-totals.ts";
+import { keepIn, queryFor, RunningTotals, type KeptCounters, type TotalQuery } from "../running-totals.ts";
 import { ApprovalTables, type DueApprovals } from "./approval-tables.ts";
 import { changeColumns, type StoredRow, type StoredOutcome } from "../../entry/row.ts";
 import type { StoredRepeat } from "../../entry/repeat.ts";
@@ -283,7 +283,7 @@ class Writer {
 
   #addEffects(effects: readonly StoredEffect[], isFolded: boolean): void {
     for (const query of this.#totals.missing(effects, this.#counters)) this.#sum(query);
-    for (const event of this.#totals.add(effects, this.#counters)) this.#insertEffect.run(...eventRow(event, isFolded));
+    for (const row of this.#totals.add(effects, this.#counters, isFolded)) this.#insertEffect.run(...row);
     this.#approvals.hold(effects, this.#counters);
     this.#outcomes.take(effects, this.#counters, isFolded);
   }
