@@ -130,7 +130,7 @@ export function storeCounters(name: string, { open }: Pick<Engine, "open">): voi
       assert.deepEqual(await store.history.counters(), []);
       const failing = await store.begin();
       await failing.keepCounter(live("b"), []);
-      await assert.rejects(failing.commit([storedRow(1)], [event("unknown", 1)]));
+      await assert.rejects(failing.commit([storedRow(1)], [eventOf("unknown", 1)]));
       await store.close();
       store = await openFor(t, place);
       assert.deepEqual([store.opened.head, await store.history.counters()], [undefined, []]);
@@ -139,11 +139,11 @@ export function storeCounters(name: string, { open }: Pick<Engine, "open">): voi
     test("a counter that is reset after it was read counts only later events", async (t) => {
       const store = await openFor(t, temporaryFolder(t));
       await store.keepCounter(live("n"), []);
-      await commit(store, [storedRow(1)], [event("n", 1, "5")]);
+      await commit(store, [storedRow(1)], [eventOf("n", 1, "5")]);
       assert.deepEqual(await valueOf(store, "n"), "5");
       await store.keepCounter({ ...live("n"), resetThrough: 1 }, []);
       assert.deepEqual(await valueOf(store, "n"), "0");
-      await commit(store, [storedRow(2)], [event("n", 2, "0.50")]);
+      await commit(store, [storedRow(2)], [eventOf("n", 2, "0.50")]);
       assert.deepEqual(await valueOf(store, "n"), "0.5");
     });
 
@@ -152,7 +152,7 @@ export function storeCounters(name: string, { open }: Pick<Engine, "open">): voi
       await store.keepCounter(live("n"), []);
       const asked = await store.begin();
       assert.equal(asked.hasApprovals, false);
-      await asked.commit([storedRow(1), storedRow(2)], [{ ...event("n", 1, "3"), held: true }, event("n", 2, "4")], {
+      await asked.commit([storedRow(1), storedRow(2)], [{ ...eventOf("n", 1, "3"), held: true }, eventOf("n", 2, "4")], {
         approvals: [pending(1, 200), pending(2, 100)],
       });
       const reading = await store.begin();
@@ -162,7 +162,7 @@ export function storeCounters(name: string, { open }: Pick<Engine, "open">): voi
       assert.equal(await valueOf(store, "n"), "7");
       await (await store.begin()).commit([storedRow(3)], [], { released: [1] });
       assert.equal(await valueOf(store, "n"), "4");
-      const taken = { ...event("n", 2, "4"), takenBy: 4 };
+      const taken = { ...eventOf("n", 2, "4"), takenBy: 4 };
       await commit(store, [storedRow(4)], [taken]);
       assert.equal(await valueOf(store, "n"), "0");
       const query = { counter: sha256("n"), key: keyOf("k"), after: -1 };
@@ -183,7 +183,7 @@ function live(definition: string): StoredCounter {
 }
 
 /** An event of a row at the time of its number. */
-function event(counter: string, seq: number, amount = "1"): StoredEffect {
+function eventOf(counter: string, seq: number, amount = "1"): StoredEffect {
   return { seq, at: seq, counter: sha256(counter), key: keyOf("k"), amount };
 }
 

@@ -1,4 +1,4 @@
-import { canonical, type Canonical } from "../wire/mod.ts";
+import { canonical } from "../wire/mod.ts";
 import { cancelledBy, reopenedBy, withStopAct, type Approval, type Grant, type Stops } from "../approvals/mod.ts";
 import type {
   CheckEntry,
@@ -13,7 +13,7 @@ import { readApprovals, storedApproval } from "./entry/approval-rows.ts";
 import { isAboutStops, stopActOf } from "./entry/stop-rows.ts";
 import { withGrantRow } from "./entry/grant-rows.ts";
 import type { Erasure } from "./entry/erasure.ts";
-import { outcomeAct, outcomeBody, outcomeEffects } from "./entry/outcome-rows.ts";
+import { effectsText, outcomeAct, outcomeBody, outcomeEffects } from "./entry/outcome-rows.ts";
 import { makeEvidence, type SensitiveMember } from "./entry/evidence.ts";
 import { leafHash, leafText, type Leaf } from "./entry/leaf.ts";
 import { asDurable, type Durable, type Receipt } from "./entry/receipt.ts";
@@ -420,11 +420,3 @@ export class AppendTransaction {
 
 /** A prefix of values, so that a value and a counter's key never have the same digest. */
 const resultDomain = "svc-gate/result/1\n";
-
-export function effectsText(effects: readonly StoredEffect[]): string {
-  return effects.length === 0 ? "[]" : canonical(effects.map(effectJson));
-}
-
-function effectJson({ amount, counter, key, held }: StoredEffect): Canonical {
-  return held === true ? { amount, counter, held, key } : { amount, counter, key };
-}

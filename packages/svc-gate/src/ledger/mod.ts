@@ -14,14 +14,13 @@
 export { Ledger, type Change, type LedgerCheck } from "./ledger.ts";
 export { inspectLedger, openLedger, readLedger, type LedgerOptions } from "./opening.ts";
 export type { LedgerHistory } from "./history/history.ts";
-export { AppendTransaction, effectsText } from "./append-transaction.ts";
+export { AppendTransaction } from "./append-transaction.ts";
 export { PendingCounters } from "./pending-counters.ts";
 export type { CheckEntry, CounterLookup, CounterEvent, FoldedEvent } from "./entries.ts";
 export type { Database } from "./store/store.ts";
 export { inspectSharedLedger, migratePostgres, openPostgres, readSharedLedger } from "./in-database.ts";
-export { CounterTables, type Lookback } from "./store/memory/counter-tables.ts";
-export { MemoryTables, openMemory } from "./store/memory/memory.ts";
 export { sqliteThreads, type SqliteThreads } from "./store/sqlite/sqlite.ts";
+export * as inMemory from "./store/memory/mod.ts";
 export * as dataFolder from "./files/data-folder.ts";
 export { backUpLedger, type Backup } from "./backup.ts";
 export { placeRestoration, planRestore, type Restoration } from "./restore.ts";

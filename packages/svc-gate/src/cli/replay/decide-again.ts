@@ -8,7 +8,8 @@ import {
   type PlannedCall,
 } from "../../gate/mod.ts";
 import { renderDiagnostics } from "../../gate/policy/mod.ts";
-import { effectsText, type CheckEntry, type StoredEffect } from "../../ledger/mod.ts";
+import type { CheckEntry, StoredEffect } from "../../ledger/mod.ts";
+import { outcomeRows } from "../../ledger/entry/mod.ts";
 import { canonical, type Canonical, type Verdict } from "../../wire/mod.ts";
 import { contractOf, type ContractSource, type History } from "../history.ts";
 import { RecordedJudge, type JudgeOptions } from "./recorded-judge.ts";
@@ -123,7 +124,7 @@ function effectsOf(
   { effects }: Again,
   { keyDigest }: History,
 ): readonly [was: string, is: string] {
-  if (keyDigest !== undefined || effects.length === 0) return [text, effectsText(effects)];
+  if (keyDigest !== undefined || effects.length === 0) return [text, outcomeRows.effectsText(effects)];
   return [unordered(was), unordered(effects)];
 }
 

@@ -18,7 +18,7 @@ import {
   type SettledCounter,
   type TotalSource,
 } from "../../gate/mod.ts";
-import { CounterTables, readResume, resetThroughOf, type Lookback, type StoredEffect } from "../../ledger/mod.ts";
+import { inMemory, readResume, resetThroughOf, type StoredEffect } from "../../ledger/mod.ts";
 import {
   askOf,
   endedAsk,
@@ -73,7 +73,7 @@ export class ReplayLedger {
   /** All counters that were in force, by digest. */
   readonly owned: Map<string, OwnedCounter> = new Map();
   /** The counters of the engine in memory. */
-  readonly tables: CounterTables;
+  readonly tables: inMemory.CounterTables;
   /** The rows whose approvals are open: only they hold amounts. */
   readonly #open = new Map<number, OpenApproval>();
   /** By the counter's digest, in milliseconds: rows up to this time may be missing, because they can no longer be read. */
@@ -89,7 +89,7 @@ export class ReplayLedger {
   constructor(history: History, options: ReplayLedgerOptions = {}) {
     this.#history = history;
     this.#options = options;
-    this.tables = new CounterTables((definition, now) =>
+    this.tables = new inMemory.CounterTables((definition, now) =>
       lookbackOf(this.owned.get(counterDigest(definition))?.counter, now),
     );
   }
@@ -335,18 +335,18 @@ function storedCounter(
     readonly unknownThrough: number;
     readonly resetThrough?: number | undefined;
   },
-): Parameters<CounterTables["keep"]>[0] {
+): Parameters<inMemory.CounterTables["keep"]>[0] {
   return { ...counter, definition, digest: counterDigest(definition) };
 }
 
 /** Outcomes read the events of their calls, and a counter with `since` may look back to any time. */
-function lookbackOf(counter: Counter | undefined, now: number): Lookback {
+function lookbackOf(counter: Counter | undefined, now: number): inMemory.Lookback {
   if (counter === undefined || since(counter) !== null) return { through: -1, forgets: false };
   const { through, forgets } = lookbackOfWindow(counter, now);
   return { through: isSettled(counter) ? Math.min(through, now - outcomeMsMax) : through, forgets };
 }
 
-function lookbackOfWindow({ window }: Counter, now: number): Lookback {
+function lookbackOfWindow({ window }: Counter, now: number): inMemory.Lookback {
   return window.kind === "ever"
     ? { through: now, forgets: false }
     : { through: windowStart(window, now), forgets: true };

@@ -1,13 +1,7 @@
 import { hash } from "node:crypto";
 import { noStops, type Approval } from "../../approvals/mod.ts";
 import type { ActivePolicy } from "../../gate/mod.ts";
-import {
-  AppendTransaction,
-  MemoryTables,
-  openMemory,
-  type ApprovalQuery,
-  type EventPosition,
-} from "../../ledger/mod.ts";
+import { AppendTransaction, inMemory, type ApprovalQuery, type EventPosition } from "../../ledger/mod.ts";
 import type { StoredRow } from "../../ledger/entry/mod.ts";
 import { Frontier } from "../../ledger/tree/mod.ts";
 
@@ -15,8 +9,8 @@ import { Frontier } from "../../ledger/tree/mod.ts";
 export class CaseLedger {
   readonly isShared = false;
   readonly #engine: string;
-  readonly #tables = new MemoryTables("test");
-  readonly #store = openMemory(this.#tables);
+  readonly #tables = new inMemory.MemoryTables("test");
+  readonly #store = inMemory.openMemory(this.#tables);
   #head = { seq: 0, hash: "0".repeat(64), at: 0 };
   #tree = new Frontier();
 

@@ -88,6 +88,16 @@ export function isEvent({ held, withdrawn }: Pick<RecordedEffect, "held" | "with
   return held !== true && withdrawn === undefined;
 }
 
+/** The part `effects` of a check's row. */
+export function effectsText(effects: readonly Pick<RecordedEffect, "amount" | "counter" | "held" | "key">[]): string {
+  if (effects.length === 0) return "[]";
+  return canonical(
+    effects.map(({ amount, counter, key, held }) =>
+      held === true ? { amount, counter, held, key } : { amount, counter, key },
+    ),
+  );
+}
+
 /** The part `effects` of an outcome's row: the amounts that it adds, and the events that it takes back. */
 export function outcomeEffects(
   added: readonly Pick<RecordedEffect, "amount" | "counter" | "key">[],

@@ -7,3 +7,5 @@
  *
  * Package: gate. May import: entry, history, store, tree.
  */
+export { CounterTables, type Lookback } from "./counter-tables.ts";
+export { MemoryTables, openMemory } from "./memory.ts";
