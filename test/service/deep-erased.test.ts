@@ -83,7 +83,11 @@ const cases: readonly Case[] = [
       await loads(desk, `per: input.who, counting: ${counting}`);
       await pays(desk, "cleo");
     },
-    defect: { within: "StoredCounters.end", find: "isShort && (kept?.folded ?? 0) > found", put: "false" },
+    defect: {
+      within: "StoredCounters.#isVerifiable",
+      find: "isShort && (this.#kept.get(digest)?.folded ?? 0) > found",
+      put: "false",
+    },
   })),
 ];
 

@@ -24,7 +24,10 @@ export async function replayAndFold(ledger: LedgerHistory, passed: (seq: number)
   const replayed = await holdAgainstItself(historyOf(ledger), {
     passed,
     withoutInput,
-    agreed: () => verdicts.agreed(),
+    agreed: (_, { unknown }) => {
+      verdicts.agreed();
+      counters.unknown(unknown);
+    },
     skipped: (seq, why) => verdicts.skipped(seq, why),
     differs: ({ leaf: { seq } }, difference) => verdicts.differed(seq, difference),
     settled: (row, outcome, settled) => {
@@ -34,12 +37,12 @@ export async function replayAndFold(ledger: LedgerHistory, passed: (seq: number)
       const is = outcomeRows.outcomeEffects(settled.added, settled.taken);
       if (was !== is) verdicts.differed(row.seq, { what: "effects", was, is });
     },
-    mayHaveBegun: (digest) => counters.hasFolded(digest),
+    mayHaveBegun: (digest) => counters.hasOlder(digest),
     uncounted: (counter, row, at) => {
       counters.uncounted(counter, row, at);
       return undefined;
     },
-    folded: (owned, events) => counters.folded(owned, events),
+    folded: (folding) => counters.folded(folding),
     lost: () => counters.lose(),
     stored: (lookups, leaf) => storedValues(ledger, lookups, leaf),
   });

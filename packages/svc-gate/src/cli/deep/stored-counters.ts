@@ -4,7 +4,7 @@ import { outcomeRows, parseLeaf, type Leaf } from "../../ledger/entry/mod.ts";
 import { addDecimals } from "../../wire/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import { isAmount } from "../replay/recorded.ts";
-import type { ReplayLedger } from "../replay/replay-ledger.ts";
+import type { Folding, ReplayLedger } from "../replay/replay-ledger.ts";
 import type { DeepFound, WrongCounter } from "./found.ts";
 
 /** What is known of a counter that was folded again. */
@@ -39,6 +39,8 @@ export class StoredCounters {
   readonly #folds = new Map<string, Refolded>();
   /** Outcomes that an older gate settled by other rules. */
   readonly #older = new Set<number>();
+  readonly #unknown = new Set<string>();
+  #hasOutcomes = false;
   #firstWrong: WrongCounter | undefined;
 
   constructor(ledger: LedgerHistory) {
@@ -46,13 +48,20 @@ export class StoredCounters {
     this.#kept = new Map(ledger.kept.map((counter) => [counter.digest, counter]));
   }
 
-  /** True if a counter has events of older rows. */
-  hasFolded(digest: string): boolean {
-    return (this.#kept.get(digest)?.folded ?? 0) > 0;
+  /** True if a counter has met rows that are older than it. */
+  hasOlder(digest: string): boolean {
+    const { folded = 0, unknownThrough = -1 } = this.#kept.get(digest) ?? {};
+    return folded > 0 || unknownThrough >= 0;
+  }
+
+  /** Notes counters that were unknown when a check was decided. */
+  unknown(digests: readonly string[]): void {
+    for (const digest of digests) this.#unknown.add(digest);
   }
 
   /** Notes an outcome before counters are folded over it. */
   note({ rules, seq }: PlacedOutcome): void {
+    this.#hasOutcomes = true;
     if (rules !== outcomeRows.outcomeRules) this.#older.add(seq);
   }
 
@@ -81,23 +90,21 @@ export class StoredCounters {
   }
 
   /** Compares events of older rows with those of the ledger. @returns those that the ledger has */
-  async folded(owned: OwnedCounter, events: readonly StoredEffect[]): Promise<readonly StoredEffect[]> {
+  async folded(folding: Folding): Promise<readonly StoredEffect[]> {
+    const { owned, events, mayLack } = folding;
     const digest = counterDigest(owned.counter.identity);
     const fold = this.#foldOf(digest);
     const ofOlder = ({ seq, takenBy = seq }: StoredEffect): boolean => this.#older.has(takenBy);
     if (events.some(ofOlder)) fold.isSure = false;
+    else await this.#checkTaken(folding);
     const added = events.filter((event) => event.takenBy === undefined && !ofOlder(event));
-    await this.#checkTaken(
-      owned,
-      events.filter((event) => event.takenBy !== undefined && !ofOlder(event)),
-    );
     const amounts = await amountsAt(this.#ledger, added);
     const missing = new Set<StoredEffect>();
     for (const [index, event] of added.entries()) {
       const { amount, at, seq } = event;
       const found = amounts[index];
       if (found !== undefined && addDecimals(found, `-${amount}`) === "0") fold.found += 1;
-      else if (found === "0" && (owned.counter.startsEmpty || at <= this.#coveredThrough(digest))) missing.add(event);
+      else if (found === "0" && (mayLack || at <= this.#coveredThrough(digest))) missing.add(event);
       else
         this.#wrong(owned, {
           seq,
@@ -109,27 +116,27 @@ export class StoredCounters {
     return events.filter((event) => !missing.has(event));
   }
 
-  /** An event that an outcome took back must be taken back in the ledger, by that outcome. */
-  async #checkTaken(owned: OwnedCounter, events: readonly StoredEffect[]): Promise<void> {
-    if (events.length === 0) return;
-    const found = await this.#ledger.taken(
-      events.flatMap(({ counter, key, at, takenBy = 0 }) => {
-        const query = { counter, key, after: at - 1 };
-        return [
-          { ...query, before: takenBy },
-          { ...query, before: takenBy + 1 },
-        ];
-      }),
-    );
-    for (const [index, { amount, takenBy = 0 }] of events.entries()) {
-      const [before = [], after = []] = [found[index * 2], found[index * 2 + 1]];
-      if (after.length === before.length + 1 && after.includes(amount)) continue;
-      this.#wrong(owned, {
-        seq: takenBy,
-        problem: "an outcome took an event back that the ledger still counts",
-        expected: amount,
-        found: "nothing taken back",
-      });
+  /** The ledger must have taken back what outcomes took back under each key, and nothing else. */
+  async #checkTaken({ owned, events, through, tables, mayLack }: Folding): Promise<void> {
+    const byKey = [...Map.groupBy(events, ({ key }) => key)].map(([key, own]) => {
+      const counter = counterDigest(owned.counter.identity);
+      const query = { counter, key, after: tables.joinedThrough({ counter, key }), before: through + 1 };
+      const taken = own.filter(({ takenBy }) => takenBy !== undefined);
+      const expected = [...(tables.taken([query])[0] ?? []), ...taken.map(({ amount }) => amount)];
+      return { query, expected, row: (taken[0] ?? own[0])?.takenBy ?? through };
+    });
+    // Only a ledger with outcomes has taken events back.
+    if (!this.#hasOutcomes || mayLack) return;
+    const found = await this.#ledger.taken(byKey.map(({ query }) => query));
+    for (const [index, { expected, row }] of byKey.entries()) {
+      const [is, was] = [expected, found[index] ?? []].map((amounts) => [...amounts].toSorted().join(", "));
+      if (is !== was)
+        this.#wrong(owned, {
+          seq: row,
+          problem: "the ledger has not taken back exactly the events that outcomes took back",
+          expected: is || "nothing taken back",
+          found: was || "nothing taken back",
+        });
     }
   }
 
@@ -140,26 +147,12 @@ export class StoredCounters {
     const again = new Map(replayed.tables.counters.map((counter) => [counter.digest, counter]));
     let [events, unverifiable] = [0, 0];
     for (const [digest, owned] of replayed.owned) {
-      const { found, isSure, isShort } = this.#foldOf(digest);
       const [kept, now] = [this.#kept.get(digest), later.get(digest)];
-      events += found;
-      const isMoving = kept?.folded !== now?.folded || kept?.resetThrough !== now?.resetThrough;
-      const resetThrough = again.get(digest)?.resetThrough ?? -1;
-      if (kept !== undefined && !isMoving && kept.resetThrough !== resetThrough)
-        this.#wrong(owned, {
-          seq: last,
-          problem: "the ledger resets the counter at a different time than its receipts",
-          expected: String(resetThrough),
-          found: String(kept.resetThrough),
-        });
-      else if (!isSure || isMoving || (isShort && (kept?.folded ?? 0) > found)) unverifiable += 1;
-      else if (kept?.folded !== found)
-        this.#wrong(owned, {
-          seq: last,
-          problem: "the ledger does not have the events of older receipts",
-          expected: String(found),
-          found: kept === undefined ? "no such counter" : String(kept.folded),
-        });
+      const isMoving = (["folded", "resetThrough", "unknownThrough"] as const).some((of) => kept?.[of] !== now?.[of]);
+      events += this.#foldOf(digest).found;
+      const wrong = isMoving ? undefined : this.#wrongKept(digest, again.get(digest));
+      if (wrong !== undefined) this.#wrong(owned, { ...wrong, seq: last });
+      else if (isMoving || !this.#isVerifiable(digest)) unverifiable += 1;
     }
     unverifiable += [...this.#kept.values()].filter(
       ({ digest, folded }) => folded > 0 && !replayed.owned.has(digest),
@@ -167,6 +160,38 @@ export class StoredCounters {
     const wrong = [this.#firstWrong, await this.#wrongHold(replayed)].filter((each) => each !== undefined);
     const [firstWrong] = wrong.toSorted((one, other) => one.seq - other.seq);
     return { kept: this.#kept.size, events, unverifiable, firstWrong };
+  }
+
+  #isVerifiable(digest: string): boolean {
+    const { found, isSure, isShort } = this.#foldOf(digest);
+    return isSure && !(isShort && (this.#kept.get(digest)?.folded ?? 0) > found);
+  }
+
+  /** What the ledger keeps of a counter besides its events, compared with what its rows say. */
+  #wrongKept(digest: string, again: KeptCounter | undefined): Omit<WrongCounter, "counter" | "seq"> | undefined {
+    const kept = this.#kept.get(digest);
+    const { found, isShort, isSure } = this.#foldOf(digest);
+    const { resetThrough = -1, unknownThrough = -1 } = again ?? {};
+    if (kept !== undefined && kept.resetThrough !== resetThrough)
+      return {
+        problem: "the ledger resets the counter at a different time than its receipts",
+        expected: String(resetThrough),
+        found: String(kept.resetThrough),
+      };
+    const isBelow = kept !== undefined && kept.unknownThrough < unknownThrough;
+    const isOther = isSure && !isShort && kept !== undefined && kept.unknownThrough !== unknownThrough;
+    if (isOther || (isBelow && this.#unknown.has(digest)))
+      return {
+        problem: "the ledger knows the counter from a different time on than its receipts",
+        expected: String(unknownThrough),
+        found: String(kept.unknownThrough),
+      };
+    if (!this.#isVerifiable(digest) || kept?.folded === found) return undefined;
+    return {
+      problem: "the ledger does not have the events of older receipts",
+      expected: String(found),
+      found: kept === undefined ? "no such counter" : String(kept.folded),
+    };
   }
 
   /** A counter that came into force again since then is folded beyond the rows of its contract. */
@@ -254,9 +279,10 @@ export async function storedValues(
   lookups: readonly { readonly counter: string; readonly key: string; readonly after: number }[],
   { at, seq }: Leaf,
 ): Promise<readonly (string | undefined)[]> {
-  const resets = new Map(ledger.kept.map(({ digest, resetThrough }) => [digest, resetThrough]));
+  const kept = new Map(ledger.kept.map((counter) => [counter.digest, counter]));
   const windows = lookups.map(({ counter, key, after }) => {
-    const start = Math.max(after, (resets.get(counter) ?? -1) < at ? (resets.get(counter) ?? -1) : -1);
+    const { resetThrough = -1 } = kept.get(counter) ?? {};
+    const start = Math.max(after, resetThrough < at ? resetThrough : -1);
     return { counter, key: ledger.keyDigest(key), after: Math.min(start, at) };
   });
   const totals = await ledger.totals(
@@ -268,6 +294,8 @@ export async function storedValues(
   const taken = await ledger.taken(windows.map((window) => ({ ...window, before: seq })));
   return windows.map((_, index) => {
     const value = between(totals[index * 2], totals[index * 2 + 1]);
+    const unknown = kept.get(lookups[index]?.counter ?? "")?.unknownThrough ?? -1;
+    if (unknown < at && (lookups[index]?.after ?? -1) < unknown) return undefined;
     return value && (taken[index] ?? []).reduce((sum, amount) => addDecimals(sum, `-${amount}`), value);
   });
 }

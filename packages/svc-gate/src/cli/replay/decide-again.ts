@@ -28,6 +28,8 @@ export interface Again {
   /** What a stop, a person or an approval did to the call. */
   readonly how: JudgedCall["how"];
   readonly policySet: PolicySet;
+  /** The digests of counters whose values are not known. */
+  readonly unknown: readonly string[];
 }
 
 /** Decides a recorded call as the gate would, with the current values of counters. It counts nothing. */
@@ -47,7 +49,8 @@ export async function decideAgain(
   const { decision, answered } = decided;
   const { prepared } = planned.lookupPlan;
   const { policySet } = policy;
-  return { decision, answered, prepared, lookups: planned.lookups, entry, effects, how: judge.how, policySet };
+  const { how, unknown } = judge;
+  return { decision, answered, prepared, lookups: planned.lookups, entry, effects, how, policySet, unknown };
 }
 
 /** More compiled contracts than that are not kept: bounds memory for any history. */

@@ -68,6 +68,8 @@ export class RecordedJudge implements BatchJudge {
   readonly policy: ActivePolicy;
   /** What was done to the call; undefined before it is judged. */
   how: JudgedCall["how"];
+  /** The counters whose values are not known. */
+  unknown: readonly string[] = [];
   readonly #ledger: ReplayLedger;
   readonly #recorded: Recorded;
   readonly #options: JudgeOptions;
@@ -84,7 +86,11 @@ export class RecordedJudge implements BatchJudge {
 
   call({ lookups }: PlannedCall): CallJudge {
     return {
-      values: () => lookups.map((lookup, place) => this.#value(lookup, place)),
+      values: () => {
+        const values = lookups.map((lookup, place) => this.#value(lookup, place));
+        this.unknown = lookups.filter((_, place) => values[place] === undefined).map(({ counter }) => counter);
+        return values;
+      },
       judge: (decision) => this.#judge(decision),
       appended: () => ({}),
     };

@@ -23,8 +23,11 @@ import {
   askOf,
   endedAsk,
   endedBy,
+  eraseAct,
   readEffects,
+  readErasure,
   wholeText,
+  type Erasure,
   type Leaf,
   type RecordedAsk,
 } from "../../ledger/entry/mod.ts";
@@ -54,10 +57,20 @@ export interface ReplayLedgerOptions {
    * @returns as in `FoldSource`; undefined if the counter lacks the row because it was erased, and else is unknown
    */
   readonly uncounted?: (...row: Parameters<NonNullable<FoldSource["uncounted"]>>) => number | undefined;
-  /** Called with events of older rows that a counter comes with. @returns those that it has */
-  readonly folded?: (owned: OwnedCounter, events: readonly StoredEffect[]) => Promise<readonly StoredEffect[]>;
+  /** Called with events of older rows that a counter comes with. @returns those that the ledger has */
+  readonly folded?: (fold: Folding) => Promise<readonly StoredEffect[]>;
   /** May a counter that starts empty have begun before a row named its contract? */
   readonly mayHaveBegun?: (digest: string) => boolean;
+}
+
+/** Events of rows through one that are folded into a counter. */
+export interface Folding {
+  readonly owned: OwnedCounter;
+  readonly through: number;
+  readonly events: readonly StoredEffect[];
+  /** True if the counter may have begun after some of them. */
+  readonly mayLack: boolean;
+  readonly tables: inMemory.CounterTables;
 }
 
 /** What an outcome does, as it is computed again. */
@@ -81,6 +94,7 @@ export class ReplayLedger {
   /** The keys of checks whose outcome was erased. They may have ended approvals; the acts after the checks say so. */
   readonly #doubted = new Set<string | null>();
   #isAfterAct = false;
+  readonly #erasures: Erasure[] = [];
   /** Milliseconds: the time of a loss after which no check was answered yet; -1 if there is none. */
   #freshLoss = -1;
   /** The row that is replayed. */
@@ -111,29 +125,56 @@ export class ReplayLedger {
 
   /** Puts a contract in force from a row on, as a gate does. */
   async align(policySet: PolicySet, from: number): Promise<void> {
-    for (const owned of countersOf(policySet)) {
-      const { identity, startsEmpty } = owned.counter;
-      const digest = counterDigest(identity);
-      this.owned.set(digest, owned);
-      if (startsEmpty && !this.tables.keeps(digest) && this.#options.mayHaveBegun?.(digest) === true)
-        this.tables.keep(storedCounter(identity, { through: 0, unknownThrough: -1 }), []);
-    }
+    const all = countersOf(policySet).map((owned) => ({ owned, counter: counterDigest(owned.counter.identity) }));
+    const hidden = all.filter(({ owned, counter }) => this.#isHidden(owned, counter));
+    for (const { owned, counter } of all) this.owned.set(counter, owned);
     const source = this.#source(from);
     const ahead = await foldAhead(policySet, source);
-    const effects: StoredEffect[] = [];
     const transaction = {
       head: { seq: from - 1, hash: "", at: this.#at.at },
-      hold: ({ key, ...event }: Omit<StoredEffect, "held">) =>
-        void effects.push({ ...event, key: this.digest(key), held: true }),
+      hold: (event: Omit<StoredEffect, "held">) => this.#hold(event),
       keepCounter: source.keepCounter,
       openApprovals: async () => [...this.#open.values()].map(({ row }) => row),
     };
     await alignCounters(policySet, source, transaction, { ahead, lostThrough: this.#freshLoss });
-    this.tables.add(effects);
+    for (const each of hidden) await this.#foldHidden(each.owned, each.counter, source);
+  }
+
+  /** Counts the events of older rows that the ledger proves. What it could not count then is not known. */
+  async #foldHidden(owned: OwnedCounter, counter: string, source: FoldSource): Promise<void> {
+    const uncounted: FoldSource["uncounted"] = (digest, row, at) => {
+      this.#options.uncounted?.(digest, row, at);
+      this.#lacks(digest, at);
+      return -1;
+    };
+    const progress = { through: 0, unknownThrough: -1, rows: 0, events: 0 };
+    await catchUp([{ owned, counter, from: 0, progress }], { ...source, uncounted }, async ({ through }, found) =>
+      this.tables.add(await this.#present(owned, through ?? 0, found, true)),
+    );
+  }
+
+  /** The counter starts empty, and no row has named its contract before, but the ledger may have counted older rows. */
+  #isHidden({ counter: { startsEmpty } }: OwnedCounter, counter: string): boolean {
+    return startsEmpty && !this.tables.keeps(counter) && this.#options.mayHaveBegun?.(counter) === true;
+  }
+
+  #hold(event: Omit<StoredEffect, "held">): void {
+    const asked = this.#open.get(event.seq);
     // A call whose outcome was erased may never have waited.
-    for (const { row, leaf } of this.#open.values())
-      if (isOutcomeErased(row))
-        for (const { counter } of countersOf(policySet)) this.#lacks(counterDigest(counter.identity), leaf.at);
+    if (asked !== undefined && isOutcomeErased(asked.row)) this.#lacks(event.counter, event.at);
+    this.tables.add([{ ...event, key: this.digest(event.key), held: true }]);
+  }
+
+  /** The events, with the digests of their keys, that the ledger has. */
+  async #present(
+    owned: OwnedCounter,
+    through: number,
+    folded: readonly StoredEffect[],
+    mayLack: boolean,
+  ): Promise<readonly StoredEffect[]> {
+    const events = folded.map((event) => ({ ...event, key: this.digest(event.key) }));
+    const { tables } = this;
+    return (await this.#options.folded?.({ owned, through, events, mayLack, tables })) ?? events;
   }
 
   #source(before: number): FoldSource {
@@ -148,22 +189,34 @@ export class ReplayLedger {
       keepCounter: async ({ definition, ...counter }, folded) => {
         const stored = storedCounter(definition, counter);
         const owned = this.owned.get(stored.digest);
-        const events = folded.map((event) => ({ ...event, key: this.digest(event.key) }));
-        const here = owned === undefined ? undefined : await this.#options.folded?.(owned, events);
+        const events =
+          owned === undefined || folded.length === 0
+            ? []
+            : await this.#present(owned, counter.through ?? before, folded, false);
         const isTaken = ({ takenBy }: StoredEffect): boolean => takenBy !== undefined;
         this.tables.keep(
           stored,
-          (here ?? events).filter((event) => !isTaken(event)),
+          events.filter((event) => !isTaken(event)),
         );
-        this.#take((here ?? events).filter(isTaken));
+        this.#take(events.filter(isTaken));
       },
       uncounted: (counter, row, at) => {
         const found = this.#options.uncounted?.(counter, row, at);
         if (found !== undefined || !hasErasedPart(row.evidence)) return found ?? at;
+        // No row may name the contract that was in force when the row was counted.
         this.#lacks(counter, at);
-        return -1;
+        return this.#wasErased(row) ? at : -1;
       },
     };
+  }
+
+  /** True if a part that counters need was erased before the row that is replayed: then it could not be counted either. */
+  #wasErased({ seq, evidence }: Pick<RecordedRow, "evidence" | "seq">): boolean {
+    const isPart = (part: string): boolean =>
+      wholeText(evidence, "call") === undefined ? part === "call" : /^(?:input|platform)/.test(part);
+    return this.#erasures.some(
+      ({ parts, rows }) => parts.some(isPart) && rows.some(([from, to]) => seq >= from && seq <= to),
+    );
   }
 
   /** Folds a counter that is out of force up to a row. */
@@ -187,6 +240,8 @@ export class ReplayLedger {
     if (leaf.kind !== "check") {
       this.#isAfterAct = true;
       for (const [from, to] of endedBy(leaf, evidence)) this.#end(from, to);
+      const erasure = leaf.act === eraseAct ? readErasure(evidence, leaf.seq) : undefined;
+      if (erasure !== undefined) this.#erasures.push(erasure);
       return this.#resume(leaf, evidence);
     }
     if (this.#isAfterAct) this.#doubted.clear();
@@ -212,8 +267,7 @@ export class ReplayLedger {
     if (resumed.lost !== undefined) this.#freshLoss = leaf.at;
     const kept = new Map(this.tables.counters.map((counter) => [counter.digest, counter]));
     for (const counter of resumed.lost === undefined ? [] : kept.values())
-      // A counter that is out of force meets the row when it is folded again.
-      if (counter.through === null && !resumed.reset.has(counter.digest))
+      if (!resumed.reset.has(counter.digest))
         this.tables.keep({ ...counter, unknownThrough: Math.max(counter.unknownThrough, leaf.at) }, []);
     for (const digest of resumed.reset.keys()) {
       const counter = kept.get(digest) ?? { digest, definition: "", through: leaf.seq };

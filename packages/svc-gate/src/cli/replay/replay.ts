@@ -33,7 +33,7 @@ export interface Agreement extends ReplayObserver, ReplayLedgerOptions {
    * its difference, or undefined to decide it without the input. By default none is decided again.
    */
   readonly withoutInput?: (policySet: PolicySet, recorded: Recorded) => Difference | string | undefined;
-  agreed(recorded: Recorded): void;
+  agreed(recorded: Recorded, again: Again): void;
   differs(recorded: Recorded, difference: Difference): void;
   /** An outcome was settled again; undefined if a part of its call was erased. */
   readonly settled?: (row: RecordedRow, outcome: PlacedOutcome, settled: Settled | undefined) => void;
@@ -130,12 +130,12 @@ class SelfReplay {
     const again = await decideAgain(this.#ledger, policy, recorded);
     const found = difference(recorded, again, this.#history);
     if (found === undefined) {
-      this.#observer.agreed(recorded);
+      this.#observer.agreed(recorded, again);
       return again;
     }
     const isOther = await this.#isOtherwise(policy, recorded, again);
     if (isOther === undefined) this.#observer.differs(recorded, found);
-    else if (isOther) this.#observer.agreed(recorded);
+    else if (isOther) this.#observer.agreed(recorded, again);
     else this.#observer.skipped(recorded.leaf.seq, standsOnErased);
     return undefined;
   }
@@ -229,7 +229,7 @@ class OtherReplay {
     const uncounted = new Set<number>();
     this.#ledger = new ReplayLedger(history, {
       uncounted: (_counter, row, at) => {
-        if (otherKind(row) !== undefined) return at;
+        if (otherKind(row) !== undefined) return row.leaf.includes('"act":"resume"') ? at : -1;
         if (!uncounted.has(row.seq)) observer.skipped(row.seq, notCounted);
         uncounted.add(row.seq);
         return -1;

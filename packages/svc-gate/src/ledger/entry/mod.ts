@@ -19,6 +19,7 @@ export {
   readErasure,
   withWhatQuotes,
   type ErasablePart,
+  type Erasure,
   type RowRange,
 } from "./erasure.ts";
 export { cutInputText, headBytesMax, readCutInput } from "./cut-input.ts";

@@ -166,6 +166,11 @@ export class CounterTables {
     return isSame && !this.#isTaken({ ...of, at, seq: row }) ? at : undefined;
   }
 
+  /** Milliseconds: events up to this time are joined; -1 if none is. */
+  joinedThrough(of: Pick<StoredEffect, "counter" | "key">): number {
+    return this.#series.get(nameOf(of))?.joined?.at ?? -1;
+  }
+
   /** Like `HistoryReader.taken`. */
   taken(queries: readonly TakenQuery[]): readonly (readonly string[])[] {
     return queries.map(({ after, before, ...of }) =>
