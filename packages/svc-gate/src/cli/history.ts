@@ -5,7 +5,7 @@ import { createInterface } from "node:readline";
 import { loadFunctions, recompile, type CompileOptions, type PolicySet, type Diagnostic } from "../contract/mod.ts";
 import { whyNot } from "../gate/errors.ts";
 import { outcomeRows, parseLeaf } from "../ledger/entry/mod.ts";
-import { firstSince } from "../ledger/mod.ts";
+import { firstSince, type LedgerHistory } from "../ledger/mod.ts";
 import { good, visible, type Result } from "../wire/mod.ts";
 import { io } from "./io.ts";
 import { ledgerSource, type DatabaseOption } from "./ledger-source.ts";
@@ -33,6 +33,8 @@ export interface History {
   contractText(digest: string): Promise<string | undefined>;
   /** A contract that is compiled already, by the digest of its text. */
   compiled?(digest: string): PolicySet | undefined;
+  /** True if a counter has met rows that are older than it; if the ledger's counters are known. */
+  readonly hasOlder?: (digest: string) => boolean;
   /** The digest of a counter's key in effects, if the ledger's secret is available. */
   readonly keyDigest: ((key: string) => string) | undefined;
   close(): Promise<void>;
@@ -70,16 +72,36 @@ export async function openHistory({
 }: ReceiptSource): Promise<History> {
   if (url !== undefined) return openGate(url, await readKey(keyFile));
   if (file !== undefined) return openFile(file, rules);
-  const ledger = await ledgerSource(folder, database).open();
+  return ledgerHistory(await ledgerSource(folder, database).open());
+}
+
+/** The rows of a ledger through the last one when it was opened. */
+export function ledgerHistory(ledger: LedgerHistory): History {
+  const kept = new Map(ledger.kept.map((counter) => [counter.digest, counter]));
   return {
     rows: ledger.rows,
-    scan: (from) => ledger.scan(from),
+    scan: (from) => rowsThrough(ledger.rows, ledger.scan(from)),
     rowsAt: (rows) => ledger.rowsAt(rows),
     firstSince: (at) => firstSince(async (seq) => (await ledger.leaves(seq, 1))[0], ledger.rows, at),
     contractText: (digest) => ledger.contractText(digest),
+    hasOlder: (digest) => {
+      const { folded = 0, unknownThrough = -1 } = kept.get(digest) ?? {};
+      return folded > 0 || unknownThrough >= 0;
+    },
     keyDigest: (key) => ledger.keyDigest(key),
     close: () => ledger.close(),
   };
+}
+
+async function* rowsThrough(
+  last: number,
+  slices: AsyncIterable<readonly RecordedRow[]>,
+): AsyncGenerator<readonly RecordedRow[]> {
+  for await (const slice of slices) {
+    const rows = slice.filter(({ seq }) => seq <= last);
+    yield rows;
+    if (rows.length < slice.length) return;
+  }
 }
 
 /** Compiles the contract of a receipt, by the digest that it names; undefined if its text is unavailable. */

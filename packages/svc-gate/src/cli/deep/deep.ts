@@ -2,7 +2,7 @@ import type { PolicySet } from "../../contract/mod.ts";
 import type { LedgerHistory } from "../../ledger/mod.ts";
 import { outcomeRows, wholeText } from "../../ledger/entry/mod.ts";
 import { visible } from "../../wire/mod.ts";
-import type { History, RecordedRow } from "../history.ts";
+import { ledgerHistory } from "../history.ts";
 import type { Difference } from "../replay/decide-again.ts";
 import { inputNotKept, type Recorded } from "../replay/recorded.ts";
 import { holdAgainstItself } from "../replay/replay.ts";
@@ -21,7 +21,7 @@ export async function replayAndFold(ledger: LedgerHistory, passed: (seq: number)
   const last = ledger.rows;
   const verdicts = new VerdictAccumulator();
   const counters = new StoredCounters(ledger);
-  const replayed = await holdAgainstItself(historyOf(ledger), {
+  const replayed = await holdAgainstItself(ledgerHistory(ledger), {
     passed,
     withoutInput,
     agreed: (_, { unknown }) => {
@@ -37,7 +37,6 @@ export async function replayAndFold(ledger: LedgerHistory, passed: (seq: number)
       const is = outcomeRows.outcomeEffects(settled.added, settled.taken);
       if (was !== is) verdicts.differed(row.seq, { what: "effects", was, is });
     },
-    mayHaveBegun: (digest) => counters.hasOlder(digest),
     uncounted: (counter, row, at) => {
       counters.uncounted(counter, row, at);
       return undefined;
@@ -47,29 +46,6 @@ export async function replayAndFold(ledger: LedgerHistory, passed: (seq: number)
     stored: (lookups, leaf) => storedValues(ledger, lookups, leaf),
   });
   return { ...verdicts.found(last), counters: await counters.end(replayed, last) };
-}
-
-/** A gate may add rows meanwhile. */
-function historyOf(ledger: LedgerHistory): History {
-  return {
-    rows: ledger.rows,
-    scan: (from) => upTo(ledger.rows, ledger.scan(from)),
-    rowsAt: (rows) => ledger.rowsAt(rows),
-    contractText: (digest) => ledger.contractText(digest),
-    keyDigest: (key) => ledger.keyDigest(key),
-    close: () => ledger.close(),
-  };
-}
-
-async function* upTo(
-  last: number,
-  slices: AsyncIterable<readonly RecordedRow[]>,
-): AsyncGenerator<readonly RecordedRow[]> {
-  for await (const slice of slices) {
-    const rows = slice.filter(({ seq }) => seq <= last);
-    yield rows;
-    if (rows.length < slice.length) return;
-  }
 }
 
 /**

@@ -48,12 +48,6 @@ export class StoredCounters {
     this.#kept = new Map(ledger.kept.map((counter) => [counter.digest, counter]));
   }
 
-  /** True if a counter has met rows that are older than it. */
-  hasOlder(digest: string): boolean {
-    const { folded = 0, unknownThrough = -1 } = this.#kept.get(digest) ?? {};
-    return folded > 0 || unknownThrough >= 0;
-  }
-
   /** Notes counters that were unknown when a check was decided. */
   unknown(digests: readonly string[]): void {
     for (const digest of digests) this.#unknown.add(digest);
@@ -103,7 +97,10 @@ export class StoredCounters {
     for (const [index, event] of added.entries()) {
       const { amount, at, seq } = event;
       const found = amounts[index];
-      if (found !== undefined && addDecimals(found, `-${amount}`) === "0") fold.found += 1;
+      if (mayLack && found === "0" && addDecimals(amount, "0") === "0") {
+        fold.isSure = false; // Totals do not show an event of nothing.
+        missing.add(event);
+      } else if (found !== undefined && addDecimals(found, `-${amount}`) === "0") fold.found += 1;
       else if (found === "0" && (mayLack || at <= this.#coveredThrough(digest))) missing.add(event);
       else
         this.#wrong(owned, {

@@ -59,8 +59,6 @@ export interface ReplayLedgerOptions {
   readonly uncounted?: (...row: Parameters<NonNullable<FoldSource["uncounted"]>>) => number | undefined;
   /** Called with events of older rows that a counter comes with. @returns those that the ledger has */
   readonly folded?: (fold: Folding) => Promise<readonly StoredEffect[]>;
-  /** May a counter that starts empty have begun before a row named its contract? */
-  readonly mayHaveBegun?: (digest: string) => boolean;
 }
 
 /** Events of rows through one that are folded into a counter. */
@@ -147,6 +145,7 @@ export class ReplayLedger {
       this.#lacks(digest, at);
       return -1;
     };
+    if (this.#options.folded === undefined) return this.#lacks(counter, this.#at.at);
     const progress = { through: 0, unknownThrough: -1, rows: 0, events: 0 };
     await catchUp([{ owned, counter, from: 0, progress }], { ...source, uncounted }, async ({ through }, found) =>
       this.tables.add(await this.#present(owned, through ?? 0, found, true)),
@@ -155,7 +154,7 @@ export class ReplayLedger {
 
   /** The counter starts empty, and no row has named its contract before, but the ledger may have counted older rows. */
   #isHidden({ counter: { startsEmpty } }: OwnedCounter, counter: string): boolean {
-    return startsEmpty && !this.tables.keeps(counter) && this.#options.mayHaveBegun?.(counter) === true;
+    return startsEmpty && !this.tables.keeps(counter) && this.#history.hasOlder?.(counter) === true;
   }
 
   #hold(event: Omit<StoredEffect, "held">): void {

@@ -4,9 +4,12 @@ import { outcomeIn, recountOutcome, reportedCall, rowsBehind } from "./events.ts
 import { presentEvents, type TotalSource } from "./settle-call.ts";
 import type { Counted, PlacedOutcome, Settlement } from "./settle.ts";
 
+/** A row, as folds read it. */
+export type FoldedRow = Pick<StoredRow, "evidence" | "leaf" | "seq">;
+
 /** Where a fold reads what it needs besides the rows that it passes. */
 export interface OutcomeSource extends TotalSource {
-  rowsAt(rows: readonly number[]): Promise<readonly Pick<StoredRow, "evidence" | "leaf" | "seq">[]>;
+  rowsAt(rows: readonly number[]): Promise<readonly FoldedRow[]>;
   keyDigest(key: string): string;
 }
 
@@ -18,19 +21,20 @@ export interface FoldPlace {
 }
 
 /** What an outcome does to the counter, with plain keys; undefined if it cannot be known. */
-export interface FoldedOutcome<Row> {
-  readonly row: Row;
+export interface FoldedOutcome {
+  /** The row of its call; its own row if there is no such row. */
+  readonly row: FoldedRow;
   readonly outcome: PlacedOutcome;
   readonly settlement: Settlement | undefined;
 }
 
 /** Finds what the outcomes among some older rows do to a counter that comes into force. */
-export async function foldOutcomes<Row extends Pick<StoredRow, "evidence" | "leaf">>(
+export async function foldOutcomes(
   owned: OwnedCounter,
-  rows: readonly Row[],
+  rows: readonly FoldedRow[],
   source: OutcomeSource,
   place: FoldPlace,
-): Promise<readonly FoldedOutcome<Row>[]> {
+): Promise<readonly FoldedOutcome[]> {
   const outcomes = rows.flatMap((row) => {
     const outcome = row.leaf.includes('"act":"outcome"') ? outcomeIn(row) : undefined;
     return outcome === undefined ? [] : [{ row, outcome }];
@@ -38,12 +42,16 @@ export async function foldOutcomes<Row extends Pick<StoredRow, "evidence" | "lea
   if (outcomes.length === 0) return [];
   const behind = [...new Set(outcomes.flatMap(({ outcome }) => rowsBehind(outcome)))].toSorted((a, b) => a - b);
   const found = new Map((await source.rowsAt(behind)).map((row) => [row.seq, row]));
-  const folded: FoldedOutcome<Row>[] = [];
+  const folded: FoldedOutcome[] = [];
   for (const { row, outcome } of outcomes) {
     const call = reportedCall(outcome, (seq) => found.get(seq));
     const settlement = call && recountOutcome(owned, call);
     const isThere = settlement === undefined || (await areThere(settlement.taken, source, place));
-    folded.push({ row, outcome, settlement: isThere ? settlement : { added: [], taken: [] } });
+    folded.push({
+      row: found.get(outcome.row) ?? row,
+      outcome,
+      settlement: isThere ? settlement : { added: [], taken: [] },
+    });
   }
   return folded;
 }

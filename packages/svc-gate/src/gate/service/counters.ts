@@ -1,8 +1,8 @@
 import type { PolicySet } from "../../contract/mod.ts";
 import { resumeOf, type AppendTransaction, type FoldedEvent, type KeptCounter, type Ledger } from "../../ledger/mod.ts";
-import { parseLeaf, type Leaf, type StoredRow } from "../../ledger/entry/mod.ts";
+import { parseLeaf, type Leaf } from "../../ledger/entry/mod.ts";
 import { counterDigest, countersOf, recountRow, type OwnedCounter } from "../policy/owned-counters.ts";
-import { foldOutcomes, type OutcomeSource } from "../outcomes/fold.ts";
+import { foldOutcomes, type FoldedRow, type OutcomeSource } from "../outcomes/fold.ts";
 import { isSettled } from "../outcomes/settle.ts";
 import { visible } from "../../wire/mod.ts";
 
@@ -25,9 +25,6 @@ export interface Progress {
   readonly rows: number;
   readonly events: number;
 }
-
-/** A row, as folds read it. */
-type FoldedRow = Pick<StoredRow, "evidence" | "leaf" | "seq">;
 
 /** A ledger whose counters are folded from its rows. */
 export interface FoldSource extends OutcomeSource {
