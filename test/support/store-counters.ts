@@ -152,9 +152,13 @@ export function storeCounters(name: string, { open }: Pick<Engine, "open">): voi
       await store.keepCounter(live("n"), []);
       const asked = await store.begin();
       assert.equal(asked.hasApprovals, false);
-      await asked.commit([storedRow(1), storedRow(2)], [{ ...eventOf("n", 1, "3"), held: true }, eventOf("n", 2, "4")], {
-        approvals: [pending(1, 200), pending(2, 100)],
-      });
+      await asked.commit(
+        [storedRow(1), storedRow(2)],
+        [{ ...eventOf("n", 1, "3"), held: true }, eventOf("n", 2, "4")],
+        {
+          approvals: [pending(1, 200), pending(2, 100)],
+        },
+      );
       const reading = await store.begin();
       const due = await reading.dueApprovals(300);
       await reading.abort();

@@ -27,7 +27,6 @@ import {
   readEffects,
   readErasure,
   wholeText,
-  type Erasure,
   type Leaf,
   type RecordedAsk,
 } from "../../ledger/entry/mod.ts";
@@ -92,7 +91,7 @@ export class ReplayLedger {
   /** The keys of checks whose outcome was erased. They may have ended approvals; the acts after the checks say so. */
   readonly #doubted = new Set<string | null>();
   #isAfterAct = false;
-  readonly #erasures: Erasure[] = [];
+  readonly #erasures: NonNullable<ReturnType<typeof readErasure>>[] = [];
   /** Milliseconds: the time of a loss after which no check was answered yet; -1 if there is none. */
   #freshLoss = -1;
   /** The row that is replayed. */
@@ -138,7 +137,7 @@ export class ReplayLedger {
     for (const each of hidden) await this.#foldHidden(each.owned, each.counter, source);
   }
 
-  /** Counts the events of older rows that the ledger proves. What it could not count then is not known. */
+  /** Counts the events of older rows that the ledger proves. The counter may lack those that cannot be read. */
   async #foldHidden(owned: OwnedCounter, counter: string, source: FoldSource): Promise<void> {
     const uncounted: FoldSource["uncounted"] = (digest, row, at) => {
       this.#options.uncounted?.(digest, row, at);

@@ -19,7 +19,6 @@ export {
   readErasure,
   withWhatQuotes,
   type ErasablePart,
-  type Erasure,
   type RowRange,
 } from "./erasure.ts";
 export { cutInputText, headBytesMax, readCutInput } from "./cut-input.ts";
