@@ -73,9 +73,9 @@ export const controls: readonly Control[] = [
     noticed: /its answer did not end/,
   },
   {
-    name: "the disk says that it has flushed, and has not",
+    name: "the disk says that it has flushed the log, and has not",
     mutations: [],
-    defect: { ignoresFlushes: true },
+    defect: { ignoresFlushes: "db-wal" },
     noticed: lost,
   },
   {

@@ -20,8 +20,8 @@ export type Crash = "kill" | "power";
 
 /** Ways in which a disk can be worse than the ledger must tolerate, to see whether the simulation notices. */
 export interface Defect {
-  /** It confirms a flush without flushing. */
-  readonly ignoresFlushes?: boolean;
+  /** It confirms a flush without flushing, of a file whose name ends so. */
+  readonly ignoresFlushes?: string;
   /** A failed flush is tried again, and the caller trusts the second one. */
   readonly retriesFlushes?: boolean;
   /** A loss of power damages a byte that was flushed long ago, in a file whose name ends so. */

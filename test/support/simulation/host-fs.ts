@@ -38,7 +38,7 @@ export function flush(process: Process, path: string, inode: Inode): void {
     if (retriesFlushes === true && process.isAlive) return;
     throw error;
   }
-  if (ignoresFlushes !== true) inode.flush();
+  if (ignoresFlushes === undefined || !path.endsWith(ignoresFlushes)) inode.flush();
 }
 
 /** A folder has no inode. */
