@@ -113,7 +113,7 @@ export class RecordedJudge implements BatchJudge {
     const byMode = answeredVerdict(decision, mode);
     const { how } = this.#recorded.trace.asked ?? {};
     const isKept = this.#options.underAnother !== true || byMode === "ESCALATE" || how === "stopped";
-    const answered = answeredAfter(byMode, how);
+    const answered = answerOnRecord(byMode, how);
     this.how = isKept ? how : undefined;
     return { answered, mode, how: this.how, outcome: undefined };
   }
@@ -124,7 +124,7 @@ export class RecordedJudge implements BatchJudge {
 }
 
 /** The answer to a call, with what a stop, a person or an approval did to it. */
-function answeredAfter(byMode: Verdict, how: NonNullable<Trace["asked"]>["how"]): Verdict {
+function answerOnRecord(byMode: Verdict, how: NonNullable<Trace["asked"]>["how"]): Verdict {
   if (how === "stopped") return "BLOCK";
   if ((how === "used" || how === "grant") && byMode !== "BLOCK") return "ALLOW";
   return (how === "denied" || how === "closed") && byMode === "ESCALATE" ? "BLOCK" : byMode;
