@@ -62,10 +62,15 @@ interface Desk {
 }
 
 /** Returns the folder of a ledger that a gate wrote, one second for each step. */
-async function written(t: TestContext, policySet: PolicySet, steps: (desk: Desk) => Promise<void>): Promise<string> {
-  const folder = join(temporaryFolder(t), "data");
+async function written(
+  t: TestContext,
+  policySet: PolicySet,
+  steps: (desk: Desk) => Promise<void>,
+  folder: string = join(temporaryFolder(t), "data"),
+): Promise<string> {
   let now = 1_790_000_000_000;
   const ledger = await openLedger({ folder, engine: "svc-gate/test" });
+  now = Math.max(now, ledger.head.at + 1000);
   const clock = new Clock({ wall: () => now, monotonic: () => now });
   const opened = await openGate({
     policySet,
@@ -150,6 +155,17 @@ function changed(t: TestContext, folder: string, change: (database: DatabaseSync
   return copy;
 }
 
+/** Takes the event of row 1 back under the last outcome, with a matching checksum. */
+function takeBackFirst(database: DatabaseSync): void {
+  const { counter, key, outcome } = first(database, "SELECT * FROM withdrawals");
+  const { at } = first(database, "SELECT at FROM effects WHERE seq = 1");
+  const { digest } = first(database, `SELECT digest FROM counters WHERE id = ${counter}`);
+  const event = { counter: digest, key, at, seq: 1, amount: "20", takenBy: outcome };
+  const add =
+    "INSERT INTO withdrawals (counter, key, at, seq, amount, outcome, folded) VALUES (?, ?, ?, 1, '20', ?, ?)";
+  database.prepare(add).run(counter, key, at, outcome, takenChecksum(event));
+}
+
 suite("changes that the walk over the chain cannot see", () => {
   test("a counter that is known from another time on", async (t) => {
     const folder = await written(t, ever, async ({ pays }) => {
@@ -188,17 +204,24 @@ suite("changes that the walk over the chain cannot see", () => {
       await pays(3);
     });
     assertSound(await deep(folder));
-    const forged = changed(t, folder, (database) => {
-      const { counter, key, outcome } = first(database, "SELECT * FROM withdrawals");
-      const { at } = first(database, "SELECT at FROM effects WHERE seq = 1");
-      const { digest } = first(database, `SELECT digest FROM counters WHERE id = ${counter}`);
-      const event = { counter: digest, key, at, seq: 1, amount: "20", takenBy: outcome };
-      const add =
-        "INSERT INTO withdrawals (counter, key, at, seq, amount, outcome, folded) VALUES (?, ?, ?, 1, '20', ?, ?)";
-      database.prepare(add).run(counter, key, at, outcome, takenChecksum(event));
-    });
+    const forged = changed(t, folder, takeBackFirst);
     const { firstWrong } = (await deep(forged)).counters;
     assert.deepEqual([firstWrong?.seq, firstWrong?.expected, firstWrong?.found], [3, "10", "10, 20"]);
+  });
+
+  test("a check that was decided with a forged counter", async (t) => {
+    const folder = await written(t, none, async ({ pays, fails, loads }) => {
+      await pays(20);
+      await fails(await pays(10));
+      await loads(settling);
+      await pays(3);
+    });
+    const forged = changed(t, folder, takeBackFirst);
+    await written(t, settling, async ({ pays }) => void (await pays(4)), forged);
+    const { differs, firstDiffering } = await deep(forged);
+    assert.deepEqual([differs, firstDiffering?.seq, firstDiffering?.what], [1, 6, "trace"]);
+    assert.match(firstDiffering?.recorded ?? "", /"pay.spent":"3"/);
+    assert.match(firstDiffering?.again ?? "", /"pay.spent":"23"/);
   });
 
   test("an older event that is missing in a counter which began empty and came back", async (t) => {
