@@ -8,7 +8,7 @@ import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { replayAndFold } from "../../packages/svc-gate/src/cli/deep/deep.ts";
-import type { History } from "../../packages/svc-gate/src/cli/history.ts";
+import { ledgerHistory } from "../../packages/svc-gate/src/cli/history.ts";
 import { holdAgainstItself } from "../../packages/svc-gate/src/cli/replay/replay.ts";
 import { readLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
 import {
@@ -144,7 +144,7 @@ async function replayed({ data }: Site): Promise<string> {
     const { differs, notReplayable, replayed: count, counters } = await replayAndFold(ledger, () => undefined);
     assert.deepEqual([notReplayable, counters.firstWrong], [0, undefined]);
     let [agreed, disagreed] = [0, 0];
-    await holdAgainstItself(historyOf(ledger), {
+    await holdAgainstItself(ledgerHistory(ledger), {
       passed: () => undefined,
       skipped: (seq, why) => assert.fail(`row ${seq}: ${why}`),
       agreed: () => void (agreed += 1),
@@ -155,14 +155,4 @@ async function replayed({ data }: Site): Promise<string> {
   } finally {
     await ledger.close();
   }
-}
-
-function historyOf(ledger: Awaited<ReturnType<typeof readLedger>>): History {
-  return {
-    rows: ledger.rows,
-    scan: (from) => ledger.scan(from),
-    contractText: (digest) => ledger.contractText(digest),
-    keyDigest: (key) => ledger.keyDigest(key),
-    close: async () => undefined,
-  };
 }

@@ -93,7 +93,8 @@ export function ledgerHistory(ledger: LedgerHistory): History {
   };
 }
 
-async function* rowsThrough(
+/** The rows of some slices through one row. */
+export async function* rowsThrough(
   last: number,
   slices: AsyncIterable<readonly RecordedRow[]>,
 ): AsyncGenerator<readonly RecordedRow[]> {

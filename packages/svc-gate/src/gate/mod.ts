@@ -32,7 +32,13 @@ export { counterDigest, countersOf, recountRow, type OwnedCounter } from "./poli
 export { askedOutcome } from "./http/outcomes.ts";
 export { OutcomeDesk } from "./outcomes/desk.ts";
 export { outcomeIn, placedOutcome, reportedCall, type ReportedCall, rowsBehind } from "./outcomes/events.ts";
-export { settleCounters, settledBy, type SettledCounter, type TotalSource } from "./outcomes/settle-call.ts";
+export {
+  settleCounters,
+  settledBy,
+  totalsAround,
+  type SettledCounter,
+  type TotalSource,
+} from "./outcomes/settle-call.ts";
 export { isSettled, settlementOf, type PlacedOutcome } from "./outcomes/settle.ts";
 export { alignCounters, catchUp, foldAhead, type FoldSource } from "./service/counters.ts";
 export { lengthMs, readMoment } from "./settings/moment.ts";

@@ -1,5 +1,5 @@
-import { counterDigest, recountRow, type OwnedCounter, type PlacedOutcome } from "../../gate/mod.ts";
-import type { EventPosition, KeptCounter, LedgerHistory, StoredEffect } from "../../ledger/mod.ts";
+import { counterDigest, recountRow, totalsAround, type OwnedCounter, type PlacedOutcome } from "../../gate/mod.ts";
+import type { KeptCounter, LedgerHistory, StoredEffect } from "../../ledger/mod.ts";
 import { outcomeRows, parseLeaf, type Leaf } from "../../ledger/entry/mod.ts";
 import { addDecimals } from "../../wire/mod.ts";
 import type { RecordedRow } from "../history.ts";
@@ -31,7 +31,7 @@ const unknownCounter = "";
  * to, because they come from rows older than the counter, and the amounts that open approvals hold. A row's own events are
  * in its evidence; the walk over the chain compared those.
  *
- * Memory grows only with the number of counters: events are looked up in the ledger, in slices.
+ * It keeps a few numbers for each counter: events are looked up in the ledger, in slices.
  */
 export class StoredCounters {
   readonly #ledger: LedgerHistory;
@@ -92,11 +92,11 @@ export class StoredCounters {
     if (events.some(ofOlder)) fold.isSure = false;
     else await this.#checkTaken(folding);
     const added = events.filter((event) => event.takenBy === undefined && !ofOlder(event));
-    const amounts = await amountsAt(this.#ledger, added);
+    const totals = await totalsAround(added, this.#ledger);
     const missing = new Set<StoredEffect>();
     for (const [index, event] of added.entries()) {
       const { amount, at, seq } = event;
-      const found = amounts[index];
+      const found = between(...(totals[index] ?? []));
       if (mayLack && found === "0" && addDecimals(amount, "0") === "0") {
         fold.isSure = false; // Totals do not show an event of nothing.
         missing.add(event);
@@ -115,6 +115,8 @@ export class StoredCounters {
 
   /** The ledger must have taken back what outcomes took back under each key, and nothing else. */
   async #checkTaken({ owned, events, through, tables, mayLack }: Folding): Promise<void> {
+    // Only a ledger with outcomes has taken events back.
+    if (!this.#hasOutcomes || mayLack) return;
     const byKey = [...Map.groupBy(events, ({ key }) => key)].map(([key, own]) => {
       const counter = counterDigest(owned.counter.identity);
       const query = { counter, key, after: tables.joinedThrough({ counter, key }), before: through + 1 };
@@ -122,8 +124,6 @@ export class StoredCounters {
       const expected = [...(tables.taken([query])[0] ?? []), ...taken.map(({ amount }) => amount)];
       return { query, expected, row: (taken[0] ?? own[0])?.takenBy ?? through };
     });
-    // Only a ledger with outcomes has taken events back.
-    if (!this.#hasOutcomes || mayLack) return;
     const found = await this.#ledger.taken(byKey.map(({ query }) => query));
     for (const [index, { expected, row }] of byKey.entries()) {
       const [is, was] = [expected, found[index] ?? []].map((amounts) => [...amounts].toSorted().join(", "));
@@ -256,20 +256,6 @@ function textOf({ counter, key, at, amount }: Hold): string {
   return [counter, key, at, amount].join(" ");
 }
 
-/** The amount at each position, by the totals before and after it; undefined if the counter is not kept, or was changed. */
-async function amountsAt(
-  ledger: LedgerHistory,
-  places: readonly EventPosition[],
-): Promise<readonly (string | undefined)[]> {
-  const totals = await ledger.totals(
-    places.flatMap(({ counter, key, at, seq }) => [
-      { counter, key, at, seq },
-      { counter, key, at, seq: seq + 1 },
-    ]),
-  );
-  return places.map((_, index) => between(totals[index * 2], totals[index * 2 + 1]));
-}
-
 /** The values that a row's lookups have in the ledger: its events in their windows, without those that were taken back. */
 export async function storedValues(
   ledger: LedgerHistory,
@@ -298,6 +284,6 @@ export async function storedValues(
 }
 
 /** The amount between two totals; undefined if one does not exist, or is not a decimal because somebody changed it. */
-function between(before: string | undefined, after: string | undefined): string | undefined {
+function between(before?: string, after?: string): string | undefined {
   return isAmount(before) && isAmount(after) ? addDecimals(after, `-${before}`) : undefined;
 }

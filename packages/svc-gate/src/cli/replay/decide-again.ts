@@ -27,7 +27,6 @@ export interface Again {
   readonly effects: readonly StoredEffect[];
   /** What a stop, a person or an approval did to the call. */
   readonly how: JudgedCall["how"];
-  readonly policySet: PolicySet;
   /** The digests of counters whose values are not known. */
   readonly unknown: readonly string[];
 }
@@ -48,9 +47,8 @@ export async function decideAgain(
   if (decided === undefined || entry === undefined) throw new Error(`row ${leaf.seq} was not decided again`);
   const { decision, answered } = decided;
   const { prepared } = planned.lookupPlan;
-  const { policySet } = policy;
   const { how, unknown } = judge;
-  return { decision, answered, prepared, lookups: planned.lookups, entry, effects, how, policySet, unknown };
+  return { decision, answered, prepared, lookups: planned.lookups, entry, effects, how, unknown };
 }
 
 /** More compiled contracts than that are not kept: bounds memory for any history. */

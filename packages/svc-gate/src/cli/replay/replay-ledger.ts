@@ -30,7 +30,7 @@ import {
   type Leaf,
   type RecordedAsk,
 } from "../../ledger/entry/mod.ts";
-import { rowsAt, type History, type RecordedRow } from "../history.ts";
+import { rowsAt, rowsThrough, type History, type RecordedRow } from "../history.ts";
 import { hasErasedPart, isAmount, movedCounters, readLeaf, recordedAt } from "./recorded.ts";
 
 /** The longest time in which a contract lets an outcome be reported. */
@@ -75,7 +75,7 @@ export type Settled = Awaited<ReturnType<typeof settleCounters>>;
 
 /**
  * The counters of a ledger, made again from its rows in their order: those of the engine in memory, put in force by the
- * gate's own code. Rows stay where they are, and events that no later lookup reads alone are joined.
+ * gate's own code. Rows stay where they are, and events that later lookups count only together are joined.
  */
 export class ReplayLedger {
   readonly #history: History;
@@ -170,6 +170,7 @@ export class ReplayLedger {
     folded: readonly StoredEffect[],
     mayLack: boolean,
   ): Promise<readonly StoredEffect[]> {
+    if (folded.length === 0) return [];
     const events = folded.map((event) => ({ ...event, key: this.digest(event.key) }));
     const { tables } = this;
     return (await this.#options.folded?.({ owned, through, events, mayLack, tables })) ?? events;
@@ -187,10 +188,7 @@ export class ReplayLedger {
       keepCounter: async ({ definition, ...counter }, folded) => {
         const stored = storedCounter(definition, counter);
         const owned = this.owned.get(stored.digest);
-        const events =
-          owned === undefined || folded.length === 0
-            ? []
-            : await this.#present(owned, counter.through ?? before, folded, false);
+        const events = owned === undefined ? [] : await this.#present(owned, counter.through ?? before, folded, false);
         const isTaken = ({ takenBy }: StoredEffect): boolean => takenBy !== undefined;
         this.tables.keep(
           stored,
@@ -411,11 +409,8 @@ function since({ identity }: Counter): string | null {
 
 /** No source of rows is trusted: a row that is not what its leaf says is not counted. */
 async function* rowsBefore(history: History, from: number, before: number): AsyncGenerator<readonly RecordedRow[]> {
-  for await (const slice of history.scan(from)) {
-    const rows = slice.filter(({ seq }) => seq < before);
+  for await (const rows of rowsThrough(before - 1, history.scan(from)))
     yield rows.map((row) => (typeof readLeaf(row) === "string" ? { ...row, leaf: "" } : row));
-    if (rows.length < slice.length) return;
-  }
 }
 
 function isOutcomeErased({ evidence }: RecordedRow): boolean {

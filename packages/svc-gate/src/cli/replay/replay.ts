@@ -110,7 +110,7 @@ class SelfReplay {
     if (typeof policySet === "string") return this.#skip(row, policySet);
     const without = this.#observer.withoutInput ?? ((): string => inputNotKept);
     const cut = recorded.cutInput && without(policySet, recorded);
-    if (cut === undefined) return this.#compare(this.#policyIn(policySet, recorded.leaf.mode ?? "enforce"), recorded);
+    if (cut === undefined) return this.#compare(policyIn(this.#policies, policySet, recorded.leaf.mode), recorded);
     if (typeof cut === "string") return this.#skip(row, cut);
     this.#observer.differs(recorded, cut);
     return undefined;
@@ -118,12 +118,6 @@ class SelfReplay {
 
   #skip({ seq }: RecordedRow, why: string): undefined {
     this.#observer.skipped(seq, why);
-  }
-
-  #policyIn(policySet: PolicySet, mode: Mode): ActivePolicy {
-    const policy = this.#policies.get(mode) ?? activePolicy(policySet, mode);
-    this.#policies.set(mode, policy);
-    return policy;
   }
 
   async #compare(policy: ActivePolicy, recorded: Recorded): Promise<Again | undefined> {
@@ -183,6 +177,13 @@ class SelfReplay {
   }
 }
 
+/** The policy of a contract in a mode, made once for each mode. */
+function policyIn(made: Map<Mode, ActivePolicy>, policySet: PolicySet, mode: Mode | null): ActivePolicy {
+  const policy = made.get(mode ?? "enforce") ?? activePolicy(policySet, mode ?? "enforce");
+  made.set(policy.mode, policy);
+  return policy;
+}
+
 /** What a call of older rows added to the counters of a contract. */
 function settledAgain(policySet: PolicySet, call: ReportedCall, ledger: ReplayLedger): readonly SettledCounter[] {
   // Without the ledger's secret, the keys of recorded effects are not those of lookups.
@@ -235,7 +236,7 @@ class OtherReplay {
         return -1;
       },
     });
-    this.#called = new Called(this.#ledger);
+    this.#called = new Called(this.#ledger, policySet);
   }
 
   async run(): Promise<void> {
@@ -257,9 +258,7 @@ class OtherReplay {
   async #decide({ seq }: RecordedRow, recorded: Recorded | string): Promise<void> {
     if (typeof recorded === "string") return this.#observer.skipped(seq, recorded);
     if (recorded.cutInput !== undefined) return this.#observer.skipped(seq, inputNotKept);
-    const mode = this.#mode ?? recorded.leaf.mode ?? "enforce";
-    const policy = this.#policies.get(mode) ?? activePolicy(this.#policySet, mode);
-    this.#policies.set(mode, policy);
+    const policy = policyIn(this.#policies, this.#policySet, this.#mode ?? recorded.leaf.mode);
     const again = await decideAgain(this.#ledger, policy, recorded, { underAnother: true });
     this.#observer.decided(recorded, again);
     this.#ledger.tables.add(again.effects);
@@ -283,24 +282,26 @@ const notCounted =
 /** What calls added to the counters that their outcomes may change, as another contract counts them. */
 class Called {
   readonly #ledger: ReplayLedger;
+  readonly #policySet: PolicySet;
   readonly #calls = new Map<number, { readonly at: number; readonly settled: readonly SettledCounter[] }>();
   #forgetAt = callsAtFirst;
 
-  constructor(ledger: ReplayLedger) {
+  constructor(ledger: ReplayLedger, policySet: PolicySet) {
     this.#ledger = ledger;
+    this.#policySet = policySet;
   }
 
   of(seq: number): readonly SettledCounter[] {
     return this.#calls.get(seq)?.settled ?? [];
   }
 
-  add({ prepared, decision: { verdict }, answered, how, policySet }: Again, { at, seq }: Leaf): void {
+  add({ prepared, decision: { verdict }, answered, how }: Again, { at, seq }: Leaf): void {
     const updates = count(prepared, { verdict, answered, how, isDone: true }).filter(({ counter }) =>
       isSettled(counter),
     );
     if (updates.length === 0) return;
     const settled = [...Map.groupBy(updates, ({ counter }) => counter.identity)].map(([identity, moves]) => ({
-      owned: { counter: (moves[0] as CounterUpdate).counter, policySet },
+      owned: { counter: (moves[0] as CounterUpdate).counter, policySet: this.#policySet },
       counter: counterDigest(identity),
       called: moves.map(({ key, amount }) => ({ key: this.#ledger.digest(key), amount, seq, at })),
     }));

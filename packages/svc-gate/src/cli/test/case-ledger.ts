@@ -2,7 +2,6 @@ import { hash } from "node:crypto";
 import { noStops, type Approval } from "../../approvals/mod.ts";
 import type { ActivePolicy } from "../../gate/mod.ts";
 import { AppendTransaction, inMemory, type ApprovalQuery, type EventPosition } from "../../ledger/mod.ts";
-import type { StoredRow } from "../../ledger/entry/mod.ts";
 import { Frontier } from "../../ledger/tree/mod.ts";
 
 /** The ledger of one test case: the engine in memory, under transactions of the gate's ledger. No head is signed. */
@@ -19,10 +18,6 @@ export class CaseLedger {
     this.#engine = engine;
     for (const [definition, digest] of counterDigests)
       this.#tables.counters.keep({ digest, definition, through: null, unknownThrough: -1 }, []);
-  }
-
-  rowAt(seq: number): StoredRow | undefined {
-    return this.#tables.rows[seq - 1];
   }
 
   async begin(): Promise<AppendTransaction> {

@@ -72,14 +72,23 @@ export async function presentEvents<Event extends EventPosition & { readonly amo
   events: readonly Event[],
   source: TotalSource,
 ): Promise<readonly Event[]> {
+  const totals = await totalsAround(events, source);
+  return events.filter(({ amount }, index) => {
+    const [before, after] = totals[index] ?? [];
+    return before !== undefined && after !== undefined && addDecimals(after, `-${before}`) === addDecimals(amount, "0");
+  });
+}
+
+/** Reads the totals before and after each event. */
+export async function totalsAround(
+  events: readonly EventPosition[],
+  source: TotalSource,
+): Promise<readonly (readonly [before: string | undefined, after: string | undefined])[]> {
   if (events.length === 0) return [];
   const places = events.flatMap(({ counter, key, at, seq }) => [
     { counter, key, at, seq },
     { counter, key, at, seq: seq + 1 },
   ]);
   const totals = await source.totals(places);
-  return events.filter(({ amount }, index) => {
-    const [before, after] = [totals[index * 2], totals[index * 2 + 1]];
-    return before !== undefined && after !== undefined && addDecimals(after, `-${before}`) === addDecimals(amount, "0");
-  });
+  return events.map((_, index) => [totals[index * 2], totals[index * 2 + 1]]);
 }
