@@ -10,6 +10,7 @@ import { after, suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import pg from "pg";
 import { openPostgres, type DatabaseOptions } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
+import { rowsOf } from "../../packages/svc-gate/src/ledger/history/history.ts";
 import type { Database } from "../../packages/svc-gate/src/ledger/store/store.ts";
 import type { LedgerStore } from "../../packages/svc-gate/src/ledger/store/store.ts";
 import { NotKept } from "../../packages/svc-gate/src/ledger/errors.ts";
@@ -36,8 +37,8 @@ async function open(t: TestContext, options: DatabaseOptions): Promise<{ databas
   return { database, store: await database.open({ ledger: randomUUID(), log: undefined }) };
 }
 
-async function rowsOf(store: LedgerStore): Promise<readonly StoredRow[]> {
-  return (await Array.fromAsync(store.history.scan(1))).flat();
+async function allRows(store: LedgerStore): Promise<readonly StoredRow[]> {
+  return (await Array.fromAsync(rowsOf(store.tables).scan(1))).flat();
 }
 
 const notKept =
@@ -59,7 +60,7 @@ function faultsOf(there: PostgresServer): void {
       await assert.rejects(commit(store, [storedRow(2, { leaf: "lost" })]), notKept("not-committed"));
       await cut;
       await commit(store, [storedRow(2)]);
-      assert.deepEqual(await rowsOf(store), [storedRow(1), storedRow(2)]);
+      assert.deepEqual(await allRows(store), [storedRow(1), storedRow(2)]);
     });
 
     for (const cut of ["after", "silent"] as const) {
@@ -72,7 +73,7 @@ function faultsOf(there: PostgresServer): void {
         await commit(store, [storedRow(1)], [{ seq: 1, at: 1, counter: sha256("c"), key: sha256("k"), amount: "2" }]);
         await happened;
         await commit(store, [storedRow(2)]);
-        assert.deepEqual(await rowsOf(store), [storedRow(1), storedRow(2)]);
+        assert.deepEqual(await allRows(store), [storedRow(1), storedRow(2)]);
         const transaction = await store.begin();
         assert.deepEqual(await transaction.values([{ counter: sha256("c"), key: sha256("k"), after: -1 }]), ["2"]);
         await transaction.abort();
@@ -155,7 +156,7 @@ function faultsOf(there: PostgresServer): void {
       await commit(other, [storedRow(1)]);
       while (!(await begins(same))) await wait(50);
       await assert.rejects(hung.commit([storedRow(1)], []), notKept("not-committed"));
-      assert.deepEqual(await rowsOf(store), []);
+      assert.deepEqual(await allRows(store), []);
     });
 
     test("kill -9 of the server loses no committed row, keeps no uncommitted row and leaves no gap", async (t) => {
@@ -190,7 +191,7 @@ function faultsOf(there: PostgresServer): void {
       await more();
       stop.abort();
       await load;
-      const rows = await rowsOf(store);
+      const rows = await allRows(store);
       assert.deepEqual(new Set(rows.map(({ leaf }) => leaf)), kept);
       assert.deepEqual(
         rows.map(({ seq }) => seq),
@@ -249,7 +250,7 @@ function faultsOf(there: PostgresServer): void {
       assert.ok(next > 20);
       await transaction.commit([storedRow(next)], []);
       assert.deepEqual(
-        (await rowsOf(store)).map(({ leaf }) => leaf),
+        (await allRows(store)).map(({ leaf }) => leaf),
         Array.from({ length: next }, (_, at) => `leaf ${at + 1}`),
       );
     });

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, suite, test } from "node:test";
-import { readSharedLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { ledgerTables, readSharedLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
 import { approvalMetrics, approved, large, naming, payments, slowBatches, type Desk } from "../support/approvals.ts";
 import { control } from "../support/controls/control.ts";
 import { ask } from "../support/gate.ts";
@@ -155,12 +155,14 @@ function approvals(there: PostgresServer, databases: Databases): void {
         ledger: "root",
       });
       t.after(() => ledger.close());
-      const held = (await ledger.openHolds([receipt.seq, receipt.seq + 100])).map(({ row, holds }) => {
-        return [row, holds.map(({ amount }) => amount)];
-      });
+      const held = (await ledgerTables.openApprovalsAt(ledger.tables, [receipt.seq, receipt.seq + 100])).map(
+        ({ row, holds }) => {
+          return [row, holds.map(({ amount }) => amount)];
+        },
+      );
       assert.deepEqual(held, [[receipt.seq, ["1200"]]]);
       const { at } = (await ask(one, `/receipts/${receipt.seq}`)).json;
-      const shares = [0.4, 0.9, 2].map((share) => ledger.waiting(Math.round(at + share * 3_600_000)));
+      const shares = [0.4, 0.9, 2].map((share) => ledger.tables.waiting(Math.round(at + share * 3_600_000)));
       assert.deepEqual(await Promise.all(shares), [
         { calls: 1, late: 0 },
         { calls: 1, late: 1 },

@@ -19,7 +19,8 @@ import {
 } from "../../packages/svc-gate/src/ledger/mod.ts";
 import { withoutParts } from "../../packages/svc-gate/src/ledger/entry/evidence.ts";
 import { bounds, clientConfig, makePool, readOne } from "../../packages/svc-gate/src/ledger/store/postgres/session.ts";
-import { verifyPostgres, type Read } from "../../packages/svc-gate/src/ledger/store/postgres/verify.ts";
+import { postgresTables, type Read } from "../../packages/svc-gate/src/ledger/store/postgres/tables.ts";
+import { walkStore } from "../../packages/svc-gate/src/ledger/history/walk.ts";
 import { append, engine, entry, temporaryFolder } from "../support/ledger-fixture.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
 
@@ -108,7 +109,7 @@ function erasureOn(there: PostgresServer): void {
           }
           return readOne(pool, id, ...asked);
         };
-        const { broken } = await verifyPostgres(read, { ledger: id, from: 2, anchors: [] });
+        const { broken } = await walkStore(postgresTables(read, id), { from: 2, anchors: [] });
         found.push(broken?.seq);
       }
       assert.deepEqual(found, [undefined, 290], "and what no row records is found all the same");

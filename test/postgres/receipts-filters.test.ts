@@ -11,7 +11,7 @@ import fc from "fast-check";
 import { reportCommand } from "../../packages/svc-gate/src/cli/report/command.ts";
 import { leafTexts } from "../../packages/svc-gate/src/ledger/entry/leaf.ts";
 import { openLedger, openPostgres, type Ledger, type ReceiptQuery } from "../../packages/svc-gate/src/ledger/mod.ts";
-import { firstSince } from "../../packages/svc-gate/src/ledger/history/query.ts";
+import { firstSince } from "../../packages/svc-gate/src/ledger/history/table-reads.ts";
 import { ask, check, key as apiKey, startGate } from "../support/gate.ts";
 import { append, contracts, engine, entry, temporaryFolder } from "../support/ledger-fixture.ts";
 import { openDatabase } from "../support/databases.ts";

@@ -9,7 +9,9 @@ import pg from "pg";
 import { Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
 import { leafHash, zeroHash } from "../../packages/svc-gate/src/ledger/entry/leaf.ts";
 import { readOne, makePool, clientConfig, bounds } from "../../packages/svc-gate/src/ledger/store/postgres/session.ts";
-import { verifyPostgres } from "../../packages/svc-gate/src/ledger/store/postgres/verify.ts";
+import { postgresTables, type Read } from "../../packages/svc-gate/src/ledger/store/postgres/tables.ts";
+import { walkStore } from "../../packages/svc-gate/src/ledger/history/walk.ts";
+import { leavesOf } from "../../packages/svc-gate/src/ledger/history/table-reads.ts";
 import { openPostgres } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
 import type { Database } from "../../packages/svc-gate/src/ledger/store/store.ts";
 import type { LedgerStore, Verification } from "../../packages/svc-gate/src/ledger/store/store.ts";
@@ -178,18 +180,21 @@ function verifying(there: TestDatabase, database: Database): void {
   after(() => pool.end());
   /** Verifies as the walk's own thread does. */
   const walk = (ledger: string): Promise<Verification> =>
-    verifyPostgres((...asked) => readOne(pool, ledger, ...asked), { ledger, from: 1, anchors: [] });
+    walkStore(
+      postgresTables((...asked) => readOne(pool, ledger, ...asked), ledger),
+      { from: 1, anchors: [] },
+    );
 
   suite("PostgreSQL: verify", { tags: ["verify.walks-chain"] }, () => {
     test("verify stops at the end that the ledger had, however fast others add rows", async () => {
       const { ledger, store } = await sample(database, "growing");
       const more = entry({ at: ledger.head.at });
-      const grows: Parameters<typeof verifyPostgres>[0] = async (...asked) => {
+      const grows: Read = async (...asked) => {
         const found = await readOne(pool, "growing", ...asked);
         await append(ledger, [[more, []]]);
         return found;
       };
-      const { broken, rows: walked } = await verifyPostgres(grows, { ledger: "growing", from: 2, anchors: [] });
+      const { broken, rows: walked } = await walkStore(postgresTables(grows, "growing"), { from: 2, anchors: [] });
       assert.equal(broken, undefined);
       assert.ok(walked > rows && walked < ledger.head.seq, `${walked} of ${ledger.head.seq}`);
       await store.close();
@@ -292,7 +297,7 @@ function verifying(there: TestDatabase, database: Database): void {
       await there.run(`${shorter} WHERE ledger = 'shorter'`);
       says("the head's tree", (await store.verify(1, [])).broken?.problem ?? "");
       const tree = new Frontier();
-      for (const text of await store.history.leaves(1, rows - 1)) tree.append(leafHash(text));
+      for (const text of await leavesOf(store.tables, 1, rows - 1)) tree.append(leafHash(text));
       const forger = new Signer(store.opened.log, { current: makeSigningKey(), before: undefined });
       const forged = forger.sign({ origin: store.opened.log, size: tree.size, root: tree.root() });
       const head = `frontier = '${tree.size} ${tree.text()}', checkpoint = '${forged}'`;

@@ -160,7 +160,7 @@ function takeBackFirst(database: DatabaseSync): void {
   const { counter, key, outcome } = first(database, "SELECT * FROM withdrawals");
   const { at } = first(database, "SELECT at FROM effects WHERE seq = 1");
   const { digest } = first(database, `SELECT digest FROM counters WHERE id = ${counter}`);
-  const event = { counter: digest, key, at, seq: 1, amount: "20", takenBy: outcome };
+  const event = { counter: digest, key: Buffer.from(key).toString("hex"), at, seq: 1, amount: "20", takenBy: outcome };
   const add =
     "INSERT INTO withdrawals (counter, key, at, seq, amount, outcome, folded) VALUES (?, ?, ?, 1, '20', ?, ?)";
   database.prepare(add).run(counter, key, at, outcome, takenChecksum(event));

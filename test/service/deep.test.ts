@@ -57,6 +57,8 @@ const calls = [
 const rows = stages.length * calls.length;
 const verifyOptions = { json: true, pin: undefined, chain: false, deep: true, database: undefined };
 
+const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex");
+
 /** Returns the folder of a ledger that the stages have written. */
 async function written(t: Parameters<typeof temporaryFolder>[0]): Promise<string> {
   const folder = temporaryFolder(t);
@@ -142,7 +144,9 @@ function retotal(
     if (amount === undefined) continue;
     is += amount;
     const seal =
-      folded === null ? null : foldChecksum({ counter: digest, key, at, seq, total: String(is), before: earlier });
+      folded === null
+        ? null
+        : foldChecksum({ counter: digest, key: hexOf(key), at, seq, total: String(is), before: earlier });
     insert.run(counter, key, at, seq, String(is), seal);
     earlier = String(is);
     if (seal !== null) count += 1;
@@ -229,7 +233,7 @@ suite("`verify --deep` on a ledger", () => {
           const digest = String(database.prepare("SELECT digest FROM counters WHERE id = 1").get()?.["digest"]);
           const seal = foldChecksum({
             counter: digest,
-            key,
+            key: hexOf(key),
             at: last.at,
             seq: last.seq,
             total: "1",

@@ -82,7 +82,7 @@ async function eraseFalsely(ledger: Ledger, taken: Erasure, said: Erasure): Prom
 
 /** Returns the missing parts of each row, as a text. */
 export async function missingIn(ledger: Ledger): Promise<readonly string[]> {
-  const rows = (await Array.fromAsync(ledger.rows(1))).flat();
+  const rows = (await Array.fromAsync(ledger.scan(1))).flat();
   return rows.map(({ evidence }) => missingParts(evidence).join(" "));
 }
 
@@ -97,7 +97,7 @@ export function erasureSuite(name: string, { open, alter }: ErasureEngine): void
     test("parts of named rows are removed, all proofs stay valid, and the row names the reason and the person", async (t) => {
       const ledger = await open(t);
       await fill(ledger, 1, 12);
-      const leaves = (await Array.fromAsync(ledger.rows(1))).flat().map(({ leaf }) => leaf);
+      const leaves = (await Array.fromAsync(ledger.scan(1))).flat().map(({ leaf }) => leaf);
       const rows = [[3, 3], [7, 9]] as const; // prettier-ignore
       const erased = await eraseOn(ledger, { target: { rows }, parts: ["platform"] });
       assert.deepEqual([erased.rows, erased.parts, erased.acts, erased.more], [4, 12, 0, false]);
@@ -122,7 +122,7 @@ export function erasureSuite(name: string, { open, alter }: ErasureEngine): void
       assert.deepEqual([row["platform_state"], row["reason"], row["session_id"]], [null, null, "run-3"]);
       assert.equal("erased" in (await shown(ledger, 6)), false);
       assert.deepEqual(
-        (await Array.fromAsync(ledger.rows(1))).flat().slice(0, 12).map(({ leaf }) => leaf),
+        (await Array.fromAsync(ledger.scan(1))).flat().slice(0, 12).map(({ leaf }) => leaf),
         leaves,
       ); // prettier-ignore
       assert.equal(await firstBroken(ledger), undefined);
@@ -256,7 +256,7 @@ export function erasureSuite(name: string, { open, alter }: ErasureEngine): void
       await fill(ledger, 1, 10);
       await eraseOn(ledger, { target: { rows: [[3, 3]] }, parts: ["reason"] });
       await fill(ledger, 12, 14);
-      const rows = (await Array.fromAsync(ledger.rows(1))).flat();
+      const rows = (await Array.fromAsync(ledger.scan(1))).flat();
       const without = (seq: number, part: number): string => {
         const parts = rows[seq - 1]?.evidence.split("~") ?? [];
         const digest = sha256(parts[part] ?? "");

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
 import fc from "fast-check";
-import type { LedgerStore, StoredCounter, StoredEffect } from "../../packages/svc-gate/src/ledger/store/store.ts";
+import { takenIn } from "../../packages/svc-gate/src/ledger/history/table-reads.ts";
+import type { LedgerStore, StoredEffect } from "../../packages/svc-gate/src/ledger/store/store.ts";
+import type { StoredCounter } from "../../packages/svc-gate/src/ledger/store/tables.ts";
 import { NotKept } from "../../packages/svc-gate/src/ledger/errors.ts";
 import type { StoredApproval } from "../../packages/svc-gate/src/ledger/entry/row.ts";
 import { sha256, temporaryFolder } from "./ledger-fixture.ts";
@@ -127,13 +129,13 @@ export function storeCounters(name: string, { open }: Pick<Engine, "open">): voi
       const aborted = await store.begin();
       await aborted.keepCounter(live("a"), []);
       await aborted.abort();
-      assert.deepEqual(await store.history.counters(), []);
+      assert.deepEqual((await store.tables.counters()).kept, []);
       const failing = await store.begin();
       await failing.keepCounter(live("b"), []);
       await assert.rejects(failing.commit([storedRow(1)], [eventOf("unknown", 1)]));
       await store.close();
       store = await openFor(t, place);
-      assert.deepEqual([store.opened.head, await store.history.counters()], [undefined, []]);
+      assert.deepEqual([store.opened.head, (await store.tables.counters()).kept], [undefined, []]);
     });
 
     test("a counter that is reset after it was read counts only later events", async (t) => {
@@ -170,7 +172,8 @@ export function storeCounters(name: string, { open }: Pick<Engine, "open">): voi
       await commit(store, [storedRow(4)], [taken]);
       assert.equal(await valueOf(store, "n"), "0");
       const query = { counter: sha256("n"), key: keyOf("k"), after: -1 };
-      const found = await store.history.taken([4, 5].map((before) => ({ ...query, before })));
+      const queries = [4, 5].map((before) => ({ ...query, before }));
+      const found = await takenIn(store.tables, queries);
       assert.deepEqual(found, [[], ["4"]]);
       await assert.rejects(commit(store, [storedRow(5)], [{ ...taken, takenBy: 5 }]));
     });

@@ -4,12 +4,10 @@ import { once } from "node:events";
 import { suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import fc from "fast-check";
-import type {
-  LedgerStore,
-  RowQuery,
-  StoredEffect,
-  StoredLookup,
-} from "../../packages/svc-gate/src/ledger/store/store.ts";
+import type { LedgerStore, StoredEffect, StoredLookup } from "../../packages/svc-gate/src/ledger/store/store.ts";
+import type { RowQuery } from "../../packages/svc-gate/src/ledger/store/tables.ts";
+import { rowsOf } from "../../packages/svc-gate/src/ledger/history/history.ts";
+import { findRows } from "../../packages/svc-gate/src/ledger/history/table-reads.ts";
 import { LedgerRefused, NotKept } from "../../packages/svc-gate/src/ledger/errors.ts";
 import { changeColumns, type StoredRow } from "../../packages/svc-gate/src/ledger/entry/row.ts";
 import { sha256, temporaryFolder } from "./ledger-fixture.ts";
@@ -103,9 +101,9 @@ export function storeSuite(name: string, engine: Engine): void {
       assert.equal(store.opened.head, undefined);
       for (let from = 0; from < rows.length; from += 100) await commit(store, rows.slice(from, from + 100), []);
       for (let round = 0; round < 2; round += 1) {
-        assert.deepEqual(await all(store.history.scan(1)), rows);
-        assert.deepEqual(await all(store.history.scan(1290)), rows.slice(1289));
-        assert.deepEqual(await all(store.read(newest)), rows.toReversed());
+        assert.deepEqual(await all(rowsOf(store.tables).scan(1)), rows);
+        assert.deepEqual(await all(rowsOf(store.tables).scan(1290)), rows.slice(1289));
+        assert.deepEqual(await all(findRows(store.tables, newest)), rows.toReversed());
         await store.close();
         store = await openFor(t, place, true);
         assert.deepEqual(store.opened.head, { seq: 1300, leaf: "leaf 1300" });
@@ -143,7 +141,7 @@ export function storeSuite(name: string, engine: Engine): void {
             !(refused && row.verdict === "ALLOW") &&
             leafHas.every((text) => row.leaf.includes(text));
           const fitting = rows.slice(from - 1, before - 1).filter(fits);
-          assert.deepEqual(await all(store.read(query)), fitting.toReversed().slice(0, query.limit));
+          assert.deepEqual(await all(findRows(store.tables, query)), fitting.toReversed().slice(0, query.limit));
         }),
         randomRuns(t, 150),
       );
@@ -153,7 +151,7 @@ export function storeSuite(name: string, engine: Engine): void {
       const store = await openFor(t, temporaryFolder(t));
       const rows = Array.from({ length: 40 }, (_, at) => storedRow(at + 1, { evidence: "e".repeat(200_000) }));
       await commit(store, rows, []);
-      for (const slices of [store.history.scan(1), store.read(newest)]) {
+      for (const slices of [rowsOf(store.tables).scan(1), findRows(store.tables, newest)]) {
         let count = 0;
         for await (const slice of slices) {
           assert.ok(slice.reduce((sum, { evidence }) => sum + evidence.length, 0) <= 1_300_000);
@@ -167,8 +165,8 @@ export function storeSuite(name: string, engine: Engine): void {
       const store = await openFor(t, temporaryFolder(t));
       await store.keepContract(sha256("目"), "目");
       await store.keepContract(sha256("目"), "目");
-      assert.equal(await store.history.contractText(sha256("目")), "目");
-      assert.equal(await store.history.contractText(sha256("other")), undefined);
+      assert.equal(await rowsOf(store.tables).contractText(sha256("目")), "目");
+      assert.equal(await rowsOf(store.tables).contractText(sha256("other")), undefined);
       await store.close();
     });
   });
@@ -208,7 +206,7 @@ export function storeSuite(name: string, engine: Engine): void {
         Array.from({ length: 2000 }, (_, at) => storedRow(at + 1)),
         [],
       );
-      const reading = store.history.scan(1)[Symbol.asyncIterator]();
+      const reading = rowsOf(store.tables).scan(1)[Symbol.asyncIterator]();
       assert.equal((await reading.next()).value?.[0]?.seq, 1);
       for (let seq = 2001; seq <= 2050; seq += 1) await Promise.race([commit(store, [storedRow(seq)], []), late()]);
       const rest = await all({ [Symbol.asyncIterator]: () => reading });
@@ -264,7 +262,7 @@ function ownedSuite(name: string, { open, owner }: OwnedEngine, openFor: Open): 
 function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open): void {
   /** However the gates' transactions interleave, each row and each event is stored once, in one order. */
   const holds = async (store: LedgerStore, transactions: number): Promise<void> => {
-    const rows = await all(store.history.scan(1));
+    const rows = await all(rowsOf(store.tables).scan(1));
     assert.deepEqual(
       rows.map(({ seq }) => seq),
       Array.from({ length: transactions }, (_, at) => at + 1),
@@ -315,7 +313,7 @@ function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open)
       const next = await waiting;
       assert.equal(next.head, undefined);
       await next.commit([storedRow(1)], []);
-      assert.deepEqual(await one.history.counters(), []);
+      assert.deepEqual((await one.tables.counters()).kept, []);
     });
 
     test("the next transaction receives the policy in force and the last administrative event", async (t) => {
@@ -346,7 +344,7 @@ function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open)
       await one.keepCounter({ ...counter, through: null }, []);
       await other.keepCounter({ ...counter, through: 3 }, [event(3)]);
       assert.deepEqual(
-        (await one.history.counters()).map(({ through }) => through),
+        (await one.tables.counters()).kept.map(({ through }) => through),
         [null],
       );
       await commit(other, [storedRow(4)], [event(4)]);

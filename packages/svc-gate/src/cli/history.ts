@@ -5,7 +5,7 @@ import { createInterface } from "node:readline";
 import { loadFunctions, recompile, type CompileOptions, type PolicySet, type Diagnostic } from "../contract/mod.ts";
 import { whyNot } from "../gate/errors.ts";
 import { outcomeRows, parseLeaf } from "../ledger/entry/mod.ts";
-import { firstSince, type LedgerHistory } from "../ledger/mod.ts";
+import { ledgerTables, type LedgerHistory, type Rows } from "../ledger/mod.ts";
 import { good, visible, type Result } from "../wire/mod.ts";
 import { io } from "./io.ts";
 import { ledgerSource, type DatabaseOption } from "./ledger-source.ts";
@@ -20,13 +20,11 @@ export interface RecordedRow {
 }
 
 /** Receipts to be read again, wherever they are stored. */
-export interface History {
+export interface History extends Pick<Rows<RecordedRow>, "scan"> {
   /** The number of rows; undefined if it is unknown before they are read. */
   readonly rows: number | undefined;
-  /** Oldest first, in slices. */
-  scan(from: number): AsyncIterable<readonly RecordedRow[]>;
-  /** Rows by their numbers, in order, if they can be found without reading those before. */
-  readonly rowsAt?: (rows: readonly number[]) => Promise<readonly RecordedRow[]>;
+  /** Only if rows can be found without reading those before. */
+  readonly rowsAt?: Rows<RecordedRow>["rowsAt"];
   /** The first row at or after a time, in milliseconds since the epoch, if it can be found without reading all rows. */
   readonly firstSince?: (at: number) => Promise<number>;
   /** The body of GET /rules by its SHA-256 in hex; undefined if it is unavailable. */
@@ -82,7 +80,7 @@ export function ledgerHistory(ledger: LedgerHistory): History {
     rows: ledger.rows,
     scan: (from) => rowsThrough(ledger.rows, ledger.scan(from)),
     rowsAt: (rows) => ledger.rowsAt(rows),
-    firstSince: (at) => firstSince(async (seq) => (await ledger.leaves(seq, 1))[0], ledger.rows, at),
+    firstSince: (at) => ledgerTables.firstSince(ledgerTables.leafReader(ledger.tables), ledger.rows, at),
     contractText: (digest) => ledger.contractText(digest),
     hasOlder: (digest) => {
       const { folded = 0, unknownThrough = -1 } = kept.get(digest) ?? {};

@@ -1,5 +1,5 @@
 import { writeFile } from "node:fs/promises";
-import type { LedgerHistory } from "../ledger/mod.ts";
+import { ledgerTables, type LedgerHistory } from "../ledger/mod.ts";
 import {
   inclusionProof,
   openCheckpoint,
@@ -27,7 +27,7 @@ export async function proveCommand(row: string, folder: string, options: ProveOp
   try {
     const keys = keysOf(ledger);
     const { size, note } = headOver(ledger, keys, seq);
-    const [leaf = ""] = await ledger.leaves(seq, 1);
+    const [leaf = ""] = await ledgerTables.leavesOf(ledger.tables, seq, 1);
     const proof = await inclusionProof(ledger.hashes, seq - 1, size);
     const text = proofText({ leaf, index: seq - 1, proof, checkpoint: note });
     requireProven(text, keys, seq);

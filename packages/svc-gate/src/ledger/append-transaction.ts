@@ -22,11 +22,12 @@ import {
   type ApprovalLookup,
   type ApprovalsFound,
   type InForce,
-  type StoredCounter,
   type StoredEffect,
   type StoreTransaction,
 } from "./store/store.ts";
+import type { StoredCounter } from "./store/tables.ts";
 import { Fault } from "./errors.ts";
+import { outcomesAt, rowsAt } from "./history/table-reads.ts";
 import { PendingCounters } from "./pending-counters.ts";
 import { readRepeat, repeatId, storedRepeat, type RecordedAnswer, type StoredRepeat } from "./entry/repeat.ts";
 import { changeColumns, resultVerdict, type StoredRow, type StoredApproval, type StoredOutcome } from "./entry/row.ts";
@@ -167,7 +168,7 @@ export class AppendTransaction {
 
   /** Reads rows before this transaction by their numbers. */
   rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]> {
-    return this.#context.store.rowsAt(rows);
+    return rowsAt(this.#context.store.tables, rows);
   }
 
   /** Reads the rows that opened the approvals which are open before this transaction. */
@@ -194,7 +195,7 @@ export class AppendTransaction {
 
   /** Reads the last outcomes of calls before this transaction, by the rows of their checks. */
   outcomes(rows: readonly number[]): Promise<readonly StoredOutcome[]> {
-    return this.#context.store.outcomes(rows);
+    return outcomesAt(this.#context.store.tables, rows);
   }
 
   /** The id under which the answer of a check is recorded. */
@@ -204,7 +205,7 @@ export class AppendTransaction {
 
   /** Reads recorded answers of checks before this transaction, by their ids. @throws {Fault} if one was changed */
   async recordedAnswers(ids: readonly string[]): Promise<ReadonlyMap<string, RecordedAnswer>> {
-    const found = await this.#context.store.repeats(ids);
+    const found = await this.#context.store.tables.where("repeats", "id", ids);
     return new Map(
       found.map((stored) => {
         const answer = readRepeat(stored, (text) => this.digest(text));

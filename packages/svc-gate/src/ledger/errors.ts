@@ -18,3 +18,13 @@ export class LedgerRefused extends Error {}
 
 /** A ledger that must exist and does not exist. Its name may be mistyped. */
 export class NoLedger extends LedgerRefused {}
+
+/** Data of a store that is damaged. Only a verification expects it; for everything else it is a fault. */
+export class Unreadable extends Error {
+  /** The place of the key that was read, among the keys of the call. */
+  readonly index: number;
+  constructor(message: string, index = 0) {
+    super(message);
+    this.index = index;
+  }
+}

@@ -1,8 +1,5 @@
-import { lastSeq } from "./history/query.ts";
-import { readerOf } from "./tree/reader.ts";
-import { keyDigester } from "./key-digests.ts";
 import type { LedgerCheck } from "./ledger.ts";
-import type { LedgerHistory } from "./history/history.ts";
+import { historyOf, type LedgerHistory } from "./history/history.ts";
 import type { DatabaseOptions, MigrateOptions } from "./store/postgres/postgres.ts";
 import type { Database } from "./store/store.ts";
 import type { LedgerStore } from "./store/store.ts";
@@ -33,20 +30,9 @@ const connectionsMax = 2;
  */
 export async function readSharedLedger(place: DatabaseLocation): Promise<LedgerHistory> {
   const { store, close } = await openExisting(place);
-  const { log, counterSecret, signer } = store.opened;
-  const checkpoint = await store.checkpoint();
-  const kept = await store.history.counters();
-  return {
-    ...store.history,
-    name: log,
-    kept,
-    rows: await lastSeq(store),
-    keyDigest: keyDigester(counterSecret),
-    signer,
-    checkpoints: checkpoint === undefined ? [] : [checkpoint],
-    hashes: readerOf(store.history),
-    close,
-  };
+  const checkpoint = (await store.tables.head()).record?.checkpoint;
+  const history = await historyOf(store.tables);
+  return { ...history, checkpoints: checkpoint === undefined ? [] : [checkpoint], close };
 }
 
 /**

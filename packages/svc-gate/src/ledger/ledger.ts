@@ -2,22 +2,22 @@ import { hash } from "node:crypto";
 import { isMode, type Mode } from "../wire/mod.ts";
 import { partText } from "./entry/evidence.ts";
 import { leafHash, parseLeaf, zeroHash } from "./entry/leaf.ts";
-import { readerOf } from "./tree/reader.ts";
 import type { HeadPin, PinFailure, PinnedHead, PinReading } from "./history/pin.ts";
-import { firstSince, lastSeq, rowQuery, type ReceiptQuery } from "./history/query.ts";
+import { rowsOf, type Rows } from "./history/history.ts";
+import {
+  findRows,
+  firstSince,
+  hashReader,
+  leafReader,
+  leavesOf,
+  outcomesAt,
+  totalsBefore,
+} from "./history/table-reads.ts";
+import { rowQuery, type ReceiptQuery } from "./history/query.ts";
 import { receiptJson } from "./entry/receipt.ts";
-import type {
-  ApprovalQuery,
-  DeliveryNotes,
-  LedgerStore,
-  RowQuery,
-  Scrubbed,
-  StoredCounter,
-  StoredHead,
-  Verification,
-  WaitingApprovals,
-  EventPosition,
-} from "./store/store.ts";
+import type { DeliveryNotes, LedgerStore, Scrubbed, Verification, EventPosition } from "./store/store.ts";
+import type { StoredCounter, StoredHead } from "./store/tables.ts";
+import type { ApprovalQuery, RowQuery, WaitingApprovals } from "./store/tables.ts";
 import type { InTurn } from "./store/steps.ts";
 import type { Approval, Grant, Stops } from "../approvals/mod.ts";
 import { Standing } from "./standing.ts";
@@ -103,6 +103,9 @@ export class Ledger {
   readonly #headWatchers: ((head: SignedHead) => void)[] = [];
   #certain: LedgerParts["certain"];
   readonly #standing: Standing;
+  readonly #rows: Rows;
+  /** Reads hashes of the tree, from which any proof can be made; rejects if they do not exist. */
+  readonly hashes: HashReader;
 
   constructor(parts: LedgerParts) {
     this.#parts = parts;
@@ -115,7 +118,9 @@ export class Ledger {
     this.#replaced = parts.signer.change?.from;
     this.#checkpoint = this.#sign({ size: parts.tree.size, root: parts.tree.root() });
     this.keyDigest = keyDigester(parts.store.opened.counterSecret);
-    this.#standing = new Standing(parts.store, this.keyDigest);
+    this.#standing = new Standing(parts.store.tables, this.keyDigest);
+    this.#rows = rowsOf(parts.store.tables);
+    this.hashes = hashReader(parts.store.tables);
   }
 
   get name(): string {
@@ -155,8 +160,8 @@ export class Ledger {
   }
 
   /** Returns the counters whose events are stored. */
-  counters(): Promise<readonly StoredCounter[]> {
-    return this.#store.history.counters();
+  async counters(): Promise<readonly StoredCounter[]> {
+    return (await this.#store.tables.counters()).kept;
   }
 
   /**
@@ -290,7 +295,8 @@ export class Ledger {
 
   /** Returns the last signed head, a C2SP checkpoint, which covers every answered check. */
   async checkpoint(): Promise<string> {
-    return (await this.#store.checkpoint()) ?? this.#checkpoint;
+    const { record } = this.isShared ? await this.#store.tables.head() : {};
+    return record?.checkpoint ?? this.#checkpoint;
   }
 
   /** Returns the number of rows under the last signed head. */
@@ -314,9 +320,6 @@ export class Ledger {
     this.#headWatchers.push(watch);
   }
 
-  /** Reads hashes of the tree, from which any proof can be made; rejects if they do not exist. */
-  readonly hashes: HashReader = (level, from, count) => readerOf(this.#store.history)(level, from, count);
-
   /** Returns a tile or a bundle of leaves of the last signed tree; undefined if that tree has no such tile. */
   async tile({ level, index, width }: Tile): Promise<Buffer | undefined> {
     const size = await this.signedSize();
@@ -324,7 +327,7 @@ export class Ledger {
     const all = level === "entries" ? size : levelSize(size, level);
     if (from + width > all) return undefined;
     if (level !== "entries") return this.hashes(level, from, width);
-    return entryBundle(await this.#store.history.leaves(from + 1, width));
+    return entryBundle(await leavesOf(this.#store.tables, from + 1, width));
   }
 
   /** Stores the text of a contract, so that its rows can be decided again. */
@@ -344,7 +347,7 @@ export class Ledger {
 
   /** Yields rows, newest first, as the JSON texts of GET /receipts, in slices of about a millisecond. */
   async *receipts(query: ReceiptQuery): AsyncGenerator<readonly { readonly seq: number; readonly json: string }[]> {
-    for await (const slice of this.#store.read(await rowQuery(this.#store, query))) {
+    for await (const slice of findRows(this.#store.tables, await rowQuery(this.#store.tables, query))) {
       const outcomes = await this.#outcomesOf(slice);
       if (slice.length === 0) yield [];
       for (const part of partsOf(slice))
@@ -354,29 +357,29 @@ export class Ledger {
 
   async #outcomesOf(rows: readonly StoredRow[]): Promise<ReadonlyMap<number, StoredOutcome>> {
     const released = rows.filter(({ leaf }) => leaf.includes('"answered":"ALLOW"')).map(({ seq }) => seq);
-    const found = released.length === 0 ? [] : await this.#store.history.outcomes(released);
+    const found = released.length === 0 ? [] : await outcomesAt(this.#store.tables, released);
     return new Map(found.map((outcome) => [outcome.seq, outcome]));
   }
 
   /** Reads rows by their numbers, in order. */
   rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]> {
-    return this.#store.history.rowsAt(rows);
+    return this.#rows.rowsAt(rows);
   }
 
   /** Reads the total of all events before each position; undefined if the counter is not kept. */
   totals(places: readonly EventPosition[]): Promise<readonly (string | undefined)[]> {
-    return this.#store.history.totals(places);
+    return totalsBefore(this.#store.tables, places);
   }
 
   /** Yields stored rows, oldest first, in slices, for folds over the history. */
-  rows(from: number): AsyncIterable<readonly StoredRow[]> {
-    return this.#store.history.scan(from);
+  scan(from: number): AsyncIterable<readonly StoredRow[]> {
+    return this.#rows.scan(from);
   }
 
   /** Returns the number of the first row that is not before a time; if there is none, the number after the last row. */
   async firstSince(at: number): Promise<number> {
-    const leafAt = async (seq: number): Promise<string | undefined> => (await this.#store.history.leaves(seq, 1))[0];
-    return firstSince(leafAt, await lastSeq(this.#store), at);
+    const { tables } = this.#store;
+    return firstSince(leafReader(tables), (await tables.head()).rows, at);
   }
 
   /**
@@ -387,24 +390,24 @@ export class Ledger {
   async changes(after: number): Promise<readonly Change[]> {
     const found: Change[] = [];
     const later = { from: after + 1, before: Number.MAX_SAFE_INTEGER, limit: Number.MAX_SAFE_INTEGER };
-    for await (const slice of this.#store.read({ ...later, verdict: changeColumns.verdict }))
+    for await (const slice of findRows(this.#store.tables, { ...later, verdict: changeColumns.verdict }))
       found.push(...slice.flatMap(changeOf));
     return found.toReversed();
   }
 
   /** Counts the approvals that wait for a person at a time. */
   waiting(at: number): Promise<WaitingApprovals> {
-    return this.#store.history.waiting(at);
+    return this.#store.tables.waiting(at);
   }
 
   /** Approvals, newest first. */
   approvals(query: ApprovalQuery): Promise<readonly Approval[]> {
-    return this.#store.history.approvals(query);
+    return this.#store.tables.approvals(query);
   }
 
   /** Yields stored rows, newest first, in slices. */
   find(query: RowQuery): AsyncIterable<readonly StoredRow[]> {
-    return this.#store.read(query);
+    return findRows(this.#store.tables, query);
   }
 
   /** Clears the store's files of erased data, as far as possible; @see LedgerStore.scrub */
@@ -414,7 +417,7 @@ export class Ledger {
 
   /** Returns a contract's text by its SHA-256 in hex; undefined if no row was decided under it. */
   contractText(digest: string): Promise<string | undefined> {
-    return this.#store.history.contractText(digest);
+    return this.#rows.contractText(digest);
   }
 
   /** How far each endpoint of webhooks has got. */

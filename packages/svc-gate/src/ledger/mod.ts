@@ -13,7 +13,8 @@
  */
 export { Ledger, type Change, type LedgerCheck } from "./ledger.ts";
 export { inspectLedger, openLedger, readLedger, type LedgerOptions } from "./opening.ts";
-export type { LedgerHistory } from "./history/history.ts";
+export type { LedgerHistory, Rows } from "./history/history.ts";
+export * as ledgerTables from "./history/table-reads.ts";
 export { AppendTransaction } from "./append-transaction.ts";
 export { PendingCounters } from "./pending-counters.ts";
 export type { CheckEntry, CounterLookup, CounterEvent, FoldedEvent } from "./entries.ts";
@@ -47,7 +48,8 @@ export {
 } from "./resume.ts";
 export { missingCheckpoint, otherSigningKey } from "./history/folder-check.ts";
 export { readPin, type PinReading } from "./history/pin.ts";
-export { firstSince, type ReceiptQuery } from "./history/query.ts";
-export type { ApprovalQuery, EventPosition, InForce, KeptCounter, Scrubbed, StoredEffect } from "./store/store.ts";
+export type { ReceiptQuery } from "./history/query.ts";
+export type { EventPosition, InForce, Scrubbed, StoredEffect } from "./store/store.ts";
+export type { ApprovalQuery, KeptCounter } from "./store/tables.ts";
 export type { InTurn } from "./store/steps.ts";
 export { flushFile, flushFolder, makeFolders, replaceFile } from "./files/durable-file.ts";

@@ -1,7 +1,7 @@
-import type { LedgerHistory } from "./history/history.ts";
+import { historyOf, type LedgerHistory } from "./history/history.ts";
+import { hashReader } from "./history/table-reads.ts";
 import { join } from "node:path";
 import { leafHash, parseLeaf, zeroHash } from "./entry/leaf.ts";
-import { keyDigester } from "./key-digests.ts";
 import { Ledger, type LedgerCheck } from "./ledger.ts";
 import { files, pinIn, pinOf, signingKeyOf, type LedgerLocation } from "./files/data-folder.ts";
 import { makeFolders, readIfThere } from "./files/durable-file.ts";
@@ -18,11 +18,13 @@ import {
   requireSeen,
 } from "./history/observed.ts";
 import { inspectSqlite, openSqlite, readSqlite, type SqliteThreads } from "./store/sqlite/sqlite.ts";
-import type { LedgerStore, StoredHead } from "./store/store.ts";
+import type { LedgerStore } from "./store/store.ts";
+import type { StoredHead } from "./store/tables.ts";
 import { LedgerRefused } from "./errors.ts";
 import type { Broken } from "./entry/row.ts";
 import { openSigner } from "./signing/signer.ts";
-import { readerOf, treeAt } from "./tree/reader.ts";
+import { Frontier } from "./tree/merkle.ts";
+import { frontierRoots } from "./tree/tiles.ts";
 import { readSigningKeys, requireSigningKeys, Signer } from "./signing/signing-key.ts";
 import type { LedgerHead } from "./append-transaction.ts";
 
@@ -127,16 +129,9 @@ function wrongSignature(note: string | undefined, signer: string | undefined, ro
 
 /** @throws {LedgerRefused} if the ledger does not exist or cannot be read */
 export async function readLedger(folder: string): Promise<LedgerHistory> {
-  const { log, counterSecret, history, ...described } = await readSqlite(folder);
+  const { tables, close } = await readSqlite(folder);
   const kept = await Promise.all([files.checkpoint, files.cosigned].map((name) => readIfThere(join(folder, name))));
-  return {
-    ...described,
-    ...history,
-    name: log,
-    keyDigest: keyDigester(counterSecret),
-    checkpoints: kept.filter((note) => note !== undefined).map(String),
-    hashes: readerOf(history),
-  };
+  return { ...(await historyOf(tables)), checkpoints: kept.filter((note) => note !== undefined).map(String), close };
 }
 
 /** Returns true for a name that is valid in a signed note and needs no escape in a leaf. */
@@ -186,7 +181,7 @@ async function admit(
   const isShared = options.shared !== undefined;
   const own = isShared ? undefined : await ownHead(options.folder, store.opened.signer);
   const seen = isPastPin ? [] : [pin && pinnedHead(pin), own].filter((known) => known !== undefined);
-  const found = { name: log, rows: head?.seq ?? 0, hashes: readerOf(store.history) };
+  const found = { name: log, rows: head?.seq ?? 0, hashes: hashReader(store.tables) };
   const rowsSeen = seen.map((known) => ({ ...known, root: undefined }));
   await requireSeen(found, rowsSeen); // before anything is written, such as a key
   const keyPlace = {
@@ -198,7 +193,7 @@ async function admit(
   if (check.broken !== undefined) throw damaged(check.broken);
   await requireSeen(found, seen);
   const current = lastRow(head);
-  const tree = await treeAt(store.history, current.seq);
+  const tree = new Frontier(current.seq, await frontierRoots(found.hashes, current.seq));
   const root = tree.root().toString("base64");
   const certain = !isShared || isPastPin ? { ...current, root } : (pin ?? noRows);
   if (pinFile !== undefined && !isPastPin) await placePin(pinFile, { ...certain, log });

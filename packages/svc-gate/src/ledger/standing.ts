@@ -2,19 +2,20 @@ import { noStops, withStopAct, type Grant, type Stops } from "../approvals/mod.t
 import { changeMarks, grantMark, withGrantRow } from "./entry/grant-rows.ts";
 import { changeColumns, type StoredRow } from "./entry/row.ts";
 import { stopActIn, stopMarks } from "./entry/stop-rows.ts";
-import type { LedgerStore } from "./store/store.ts";
+import { findRows } from "./history/table-reads.ts";
+import type { Tables } from "./store/tables.ts";
 
 /** The stops and grants of a ledger: a fold of its rows up to one of them. */
 export class Standing {
-  readonly #store: Pick<LedgerStore, "read">;
+  readonly #tables: Pick<Tables, "find">;
   readonly #digest: (text: string) => string;
   #stops: Stops = noStops;
   #grants: readonly Grant[] = [];
   #through = 0;
 
   /** @param digest makes keyed digests */
-  constructor(store: Pick<LedgerStore, "read">, digest: (text: string) => string) {
-    this.#store = store;
+  constructor(tables: Pick<Tables, "find">, digest: (text: string) => string) {
+    this.#tables = tables;
     this.#digest = digest;
   }
 
@@ -64,7 +65,7 @@ export class Standing {
     const found: StoredRow[] = [];
     for (const mark of marks) {
       const query = { before: through + 1, from, limit: through, verdict: changeColumns.verdict };
-      for await (const slice of this.#store.read({ ...query, leafHas: [mark] })) found.push(...slice);
+      for await (const slice of findRows(this.#tables, { ...query, leafHas: [mark] })) found.push(...slice);
     }
     return found.toSorted((a, b) => a.seq - b.seq);
   }

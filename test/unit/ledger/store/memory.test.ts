@@ -9,7 +9,8 @@ import {
   CounterTables,
   type LookbackOf,
 } from "../../../../packages/svc-gate/src/ledger/store/memory/counter-tables.ts";
-import { MemoryTables, openMemory } from "../../../../packages/svc-gate/src/ledger/store/memory/memory.ts";
+import { openMemory } from "../../../../packages/svc-gate/src/ledger/store/memory/memory.ts";
+import { MemoryTables } from "../../../../packages/svc-gate/src/ledger/store/memory/tables.ts";
 import { LedgerRefused } from "../../../../packages/svc-gate/src/ledger/errors.ts";
 import type { StoredEffect } from "../../../../packages/svc-gate/src/ledger/store/store.ts";
 import { addDecimals } from "../../../../packages/svc-gate/src/wire/mod.ts";

@@ -11,7 +11,7 @@ import {
   withoutTaken,
 } from "../../../../packages/svc-gate/src/ledger/store/running-totals.ts";
 import { addDecimals } from "../../../../packages/svc-gate/src/wire/mod.ts";
-import type { KeptCounter } from "../../../../packages/svc-gate/src/ledger/store/store.ts";
+import type { KeptCounter } from "../../../../packages/svc-gate/src/ledger/store/tables.ts";
 import { Fault } from "../../../../packages/svc-gate/src/ledger/errors.ts";
 
 const counter = { digest: "c", definition: "d", through: 5, unknownThrough: 30 };

@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { blockBits } from "../../../../packages/svc-gate/src/ledger/store/sqlite/file.ts";
+import { blockBits } from "../../../../packages/svc-gate/src/ledger/store/sqlite/schema.ts";
 import { openLedger, type Ledger } from "../../../../packages/svc-gate/src/ledger/mod.ts";
 import { contracts, engine, entry, sha256, temporaryFolder } from "../../../support/ledger-fixture.ts";
 import { Chance } from "../../../support/model/chance.ts";

@@ -1,5 +1,5 @@
 import { counterDigest, recountRow, totalsAround, type OwnedCounter, type PlacedOutcome } from "../../gate/mod.ts";
-import type { KeptCounter, LedgerHistory, StoredEffect } from "../../ledger/mod.ts";
+import { ledgerTables, type KeptCounter, type LedgerHistory, type StoredEffect } from "../../ledger/mod.ts";
 import { outcomeRows, parseLeaf, type Leaf } from "../../ledger/entry/mod.ts";
 import { addDecimals } from "../../wire/mod.ts";
 import type { RecordedRow } from "../history.ts";
@@ -17,8 +17,7 @@ interface Refolded {
   isShort: boolean;
 }
 
-type OpenHolds = Awaited<ReturnType<LedgerHistory["openHolds"]>>[number];
-type Hold = OpenHolds["holds"][number];
+type Hold = ledgerTables.TabledApproval["holds"][number];
 
 /** Approvals that are compared together. */
 const sliceRows = 64;
@@ -92,7 +91,9 @@ export class StoredCounters {
     if (events.some(ofOlder)) fold.isSure = false;
     else await this.#checkTaken(folding);
     const added = events.filter((event) => event.takenBy === undefined && !ofOlder(event));
-    const totals = await totalsAround(added, this.#ledger);
+    const totals = await totalsAround(added, {
+      totals: (places) => ledgerTables.totalsBefore(this.#ledger.tables, places),
+    });
     const missing = new Set<StoredEffect>();
     for (const [index, event] of added.entries()) {
       const { amount, at, seq } = event;
@@ -124,7 +125,8 @@ export class StoredCounters {
       const expected = [...(tables.taken([query])[0] ?? []), ...taken.map(({ amount }) => amount)];
       return { query, expected, row: (taken[0] ?? own[0])?.takenBy ?? through };
     });
-    const found = await this.#ledger.taken(byKey.map(({ query }) => query));
+    const queries = byKey.map(({ query }) => query);
+    const found = await ledgerTables.takenIn(this.#ledger.tables, queries);
     for (const [index, { expected, row }] of byKey.entries()) {
       const [is, was] = [expected, found[index] ?? []].map((amounts) => [...amounts].toSorted().join(", "));
       if (is !== was)
@@ -140,7 +142,7 @@ export class StoredCounters {
   /** @param last the last row that was examined */
   async end(replayed: ReplayLedger, last: number): Promise<DeepFound["counters"]> {
     await this.#foldOn(replayed, last);
-    const later = new Map((await this.#ledger.counters()).map((counter) => [counter.digest, counter]));
+    const later = new Map((await this.#ledger.tables.counters()).kept.map((counter) => [counter.digest, counter]));
     const again = new Map(replayed.tables.counters.map((counter) => [counter.digest, counter]));
     let [events, unverifiable] = [0, 0];
     for (const [digest, owned] of replayed.owned) {
@@ -205,7 +207,10 @@ export class StoredCounters {
   async #wrongHold(replayed: ReplayLedger): Promise<WrongCounter | undefined> {
     const rows = [...replayed.open.keys()].toSorted((one, other) => one - other);
     for (let from = 0; from < rows.length; from += sliceRows) {
-      for (const stored of await this.#ledger.openHolds(rows.slice(from, from + sliceRows))) {
+      for (const stored of await ledgerTables.openApprovalsAt(
+        this.#ledger.tables,
+        rows.slice(from, from + sliceRows),
+      )) {
         const wrong = wrongHold(stored, replayed);
         if (wrong !== undefined) return wrong;
       }
@@ -219,7 +224,10 @@ export class StoredCounters {
   }
 }
 
-function wrongHold({ row, holds: stored }: OpenHolds, replayed: ReplayLedger): WrongCounter | undefined {
+function wrongHold(
+  { row, holds: stored }: ledgerTables.TabledApproval,
+  replayed: ReplayLedger,
+): WrongCounter | undefined {
   const holds = replayed.tables.holdsOf(row);
   const texts = new Set(stored.map(textOf));
   const missing = holds.find((hold) => !texts.has(textOf(hold)));
@@ -268,13 +276,15 @@ export async function storedValues(
     const start = Math.max(after, resetThrough < at ? resetThrough : -1);
     return { counter, key: ledger.keyDigest(key), after: Math.min(start, at) };
   });
-  const totals = await ledger.totals(
+  const totals = await ledgerTables.totalsBefore(
+    ledger.tables,
     windows.flatMap(({ after, ...of }) => [
       { ...of, at: after, seq: after < at ? Number.MAX_SAFE_INTEGER : seq },
       { ...of, at, seq },
     ]),
   );
-  const taken = await ledger.taken(windows.map((window) => ({ ...window, before: seq })));
+  const queries = windows.map((window) => ({ ...window, before: seq }));
+  const taken = await ledgerTables.takenIn(ledger.tables, queries);
   return windows.map((_, index) => {
     const value = between(totals[index * 2], totals[index * 2 + 1]);
     const unknown = kept.get(lookups[index]?.counter ?? "")?.unknownThrough ?? -1;

@@ -181,7 +181,7 @@ export class ReplayLedger {
     return {
       head: this.#at,
       counters: async () => this.tables.counters,
-      rows: (from) => rowsBefore(history, from, before),
+      scan: (from) => rowsBefore(history, from, before),
       rowsAt: (rows) => rowsAt(history, rows),
       totals: async (places) => this.tables.totals(places),
       keyDigest: (key) => this.digest(key),

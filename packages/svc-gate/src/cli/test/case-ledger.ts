@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { noStops, type Approval } from "../../approvals/mod.ts";
 import type { ActivePolicy } from "../../gate/mod.ts";
-import { AppendTransaction, inMemory, type ApprovalQuery, type EventPosition } from "../../ledger/mod.ts";
+import { AppendTransaction, inMemory, ledgerTables, type ApprovalQuery, type EventPosition } from "../../ledger/mod.ts";
 import { Frontier } from "../../ledger/tree/mod.ts";
 
 /** The ledger of one test case: the engine in memory, under transactions of the gate's ledger. No head is signed. */
@@ -40,11 +40,11 @@ export class CaseLedger {
   }
 
   approvals(query: ApprovalQuery): Promise<readonly Approval[]> {
-    return this.#store.history.approvals(query);
+    return this.#store.tables.approvals(query);
   }
 
   totals(places: readonly EventPosition[]): Promise<readonly (string | undefined)[]> {
-    return this.#store.history.totals(places);
+    return ledgerTables.totalsBefore(this.#store.tables, places);
   }
 }
 

@@ -67,7 +67,7 @@ export interface NotPresent {
 }
 
 export interface EraserOptions {
-  readonly ledger: Pick<Ledger, "find" | "head" | "rows">;
+  readonly ledger: Pick<Ledger, "find" | "head" | "scan">;
   readonly appendAdminEvent: AdminEvents["appendAdminEvent"];
   /** Clears the engine's files; see `Ledger.scrub`. */
   readonly scrub: Ledger["scrub"];
@@ -135,7 +135,7 @@ export class Eraser {
    * @param rewrite also rewrites the indexes of the ledger's file, which may delay checks
    */
   eraseOlder({ from, before, parts, reason, by }: OlderThan, rewrite: boolean): Promise<Result<Erased, Refusal>> {
-    const candidates = olderThan(this.#options.ledger.rows(from), before);
+    const candidates = olderThan(this.#options.ledger.scan(from), before);
     const work = { candidates, asked: parts, reason: () => reason, by, rowsMax: Number.POSITIVE_INFINITY };
     return this.#run(work, rewrite);
   }
@@ -180,8 +180,8 @@ export class Eraser {
   #find(target: EraseTarget, skipped: Skipped): AsyncIterable<readonly StoredRow[]> {
     const { ledger } = this.#options;
     const all = { before: Number.MAX_SAFE_INTEGER, limit: Number.MAX_SAFE_INTEGER };
-    if ("before" in target) return olderThan(ledger.rows(1), target.before);
-    if ("wheres" in target) return withValues(ledger.rows(1), target.wheres, skipped);
+    if ("before" in target) return olderThan(ledger.scan(1), target.before);
+    if ("wheres" in target) return withValues(ledger.scan(1), target.wheres, skipped);
     if ("session" in target) return ledger.find({ ...all, session: target.session });
     return rowsIn(ledger, target.rows);
   }

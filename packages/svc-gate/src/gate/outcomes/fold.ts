@@ -1,4 +1,5 @@
 import type { StoredRow } from "../../ledger/entry/mod.ts";
+import type { Rows } from "../../ledger/mod.ts";
 import type { OwnedCounter } from "../policy/owned-counters.ts";
 import { outcomeIn, recountOutcome, reportedCall, rowsBehind } from "./events.ts";
 import { presentEvents, type TotalSource } from "./settle-call.ts";
@@ -8,8 +9,7 @@ import type { Counted, PlacedOutcome, Settlement } from "./settle.ts";
 export type FoldedRow = Pick<StoredRow, "evidence" | "leaf" | "seq">;
 
 /** Where a fold reads what it needs besides the rows that it passes. */
-export interface OutcomeSource extends TotalSource {
-  rowsAt(rows: readonly number[]): Promise<readonly FoldedRow[]>;
+export interface OutcomeSource extends TotalSource, Pick<Rows<FoldedRow>, "rowsAt"> {
   keyDigest(key: string): string;
 }
 

@@ -128,7 +128,7 @@ export async function gateHistory(ledger: Ledger, { contract, policySet }: Activ
   const isInForce = (digest: string): boolean => digest === contract;
   return {
     rows: await ledger.signedSize(),
-    scan: (from) => ledger.rows(from),
+    scan: (from) => ledger.scan(from),
     firstSince: (at) => ledger.firstSince(at),
     contractText: async (digest) => (isInForce(digest) ? policySet.text : ledger.contractText(digest)),
     compiled: (digest) => (isInForce(digest) ? policySet : undefined),

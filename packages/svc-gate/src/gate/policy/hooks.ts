@@ -1,5 +1,5 @@
 import type { PolicySet } from "../../contract/mod.ts";
-import type { StoredRow } from "../../ledger/entry/mod.ts";
+import type { Rows } from "../../ledger/mod.ts";
 import type { Mode, Refusal, Result } from "../../wire/mod.ts";
 
 /** Functions that the command line gives to the service. */
@@ -35,15 +35,11 @@ export type NextTurn = () => Promise<void> | undefined;
 export type ReportRows = (asked: AskedReport, history: GateHistory, next: NextTurn) => Promise<string>;
 
 /** A gate's rows, through the last one when they were asked for. */
-export interface GateHistory {
+export interface GateHistory extends Pick<Rows, "contractText" | "scan"> {
   readonly rows: number;
-  /** Oldest first, in slices. It may give later rows too. */
-  scan(from: number): AsyncIterable<readonly StoredRow[]>;
   /** The first row that is not before a time, in milliseconds since the epoch. */
   firstSince(at: number): Promise<number>;
-  /** The body of GET /rules by its SHA-256 in hex. */
-  contractText(digest: string): Promise<string | undefined>;
-  /** The same contract if it is compiled already. */
+  /** The contract with this digest if it is compiled already. */
   compiled(digest: string): PolicySet | undefined;
   /** The digest of a counter's key in effects. */
   readonly keyDigest: (key: string) => string;

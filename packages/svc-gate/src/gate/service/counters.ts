@@ -1,5 +1,12 @@
 import type { PolicySet } from "../../contract/mod.ts";
-import { resumeOf, type AppendTransaction, type FoldedEvent, type KeptCounter, type Ledger } from "../../ledger/mod.ts";
+import {
+  resumeOf,
+  type AppendTransaction,
+  type FoldedEvent,
+  type KeptCounter,
+  type Ledger,
+  type Rows,
+} from "../../ledger/mod.ts";
 import { parseLeaf, type Leaf } from "../../ledger/entry/mod.ts";
 import { counterDigest, countersOf, recountRow, type OwnedCounter } from "../policy/owned-counters.ts";
 import { foldOutcomes, type FoldedRow, type OutcomeSource } from "../outcomes/fold.ts";
@@ -27,10 +34,9 @@ export interface Progress {
 }
 
 /** A ledger whose counters are folded from its rows. */
-export interface FoldSource extends OutcomeSource {
+export interface FoldSource extends OutcomeSource, Pick<Rows<FoldedRow>, "scan"> {
   readonly head: { readonly at: number };
   counters(): Promise<readonly Pick<KeptCounter, "digest" | "definition" | "through" | "unknownThrough">[]>;
-  rows(from: number): AsyncIterable<readonly FoldedRow[]>;
   keepCounter: Ledger["keepCounter"];
   /**
    * Called for a row that cannot be counted. By default the counter is unknown up to the row's time.
@@ -168,7 +174,7 @@ export async function catchUp(
   keep: FoldSource["keepCounter"],
 ): Promise<void> {
   if (folds.length === 0) return;
-  for await (const slice of source.rows(Math.min(...folds.map(({ progress }) => progress.through)) + 1)) {
+  for await (const slice of source.scan(Math.min(...folds.map(({ progress }) => progress.through)) + 1)) {
     const rows = slice.map((row) => ({ ...row, read: parseLeaf(row.leaf) }));
     for (const fold of folds) {
       if (fold.progress.through >= (rows.at(-1)?.seq ?? 0)) continue;

@@ -3,7 +3,9 @@ import { areSalted } from "../entry/evidence.ts";
 import type { Leaf } from "../entry/leaf.ts";
 import type { Finding, FindingCode } from "../entry/row.ts";
 import { misnamedCheck, type Link } from "../entry/verifier.ts";
-import { BrokenHere, Walk, type Walked, type WalkedRow, type WalkedSlice, type WalkReader } from "../history/walk.ts";
+import { BrokenHere } from "../history/findings.ts";
+import { Walk } from "../history/walk.ts";
+import type { Walked, WalkedRow, WalkedSlice, WalkSource } from "../history/walk-source.ts";
 import { parseCheckpointText, type Checkpoint } from "../tree/checkpoint.ts";
 import { hashAt, hashBytes, type TreeNode } from "../tree/merkle.ts";
 import { parseNote, verifySignature, type VerifierKey } from "../tree/note.ts";
@@ -114,7 +116,7 @@ function need(
   throw new BrokenHere(finding);
 }
 
-class ExportReader implements WalkReader {
+class ExportReader implements WalkSource {
   readonly #options: VerifyExportOptions;
   readonly #checkpoint: Checkpoint;
   readonly #checks = new Checks();

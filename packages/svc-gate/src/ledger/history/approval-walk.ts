@@ -38,28 +38,11 @@ import { missingParts } from "../entry/evidence.ts";
 import { leafHash, parseLeaf, type Leaf } from "../entry/leaf.ts";
 import type { Broken, StoredRow, StoredApproval } from "../entry/row.ts";
 import { stopActIn } from "../entry/stop-rows.ts";
-import { readCall, readEffects, type RecordedEffect } from "../entry/verifier.ts";
+import { readCall, readEffects } from "../entry/verifier.ts";
 import { canonical, type Canonical } from "../../wire/mod.ts";
-
-/** An approval as the tables of a store have it. Each column that is not of its type is the text "?". */
-export interface TabledApproval extends StoredApproval {
-  /** What it holds: counter and key are digests. */
-  readonly holds: readonly (RecordedEffect & { readonly at: number })[];
-}
-
-/** Reads the tables of approvals of a store. */
-export interface ApprovalReader {
-  /** Returns a keyed digest of a text, in hex. */
-  digest(text: string): string;
-  /** Returns the approvals of some rows. */
-  approvalsAt(rows: readonly number[]): Promise<readonly TabledApproval[]>;
-  /** Returns some rows that have an approval, after a row, in order; none at the end. */
-  approvalRows(after: number): Promise<readonly (Pick<StoredRow, "seq"> & Partial<StoredRow>)[]>;
-  /** Returns the lowest row that holds amounts although it has no open approval. */
-  strayHold(): Promise<number | undefined>;
-  /** Returns some rows by their numbers. */
-  rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]>;
-}
+import type { Tables } from "../store/tables.ts";
+import { readFor } from "./findings.ts";
+import { approvalsAt, pagesOf, rowsAt, type TabledApproval } from "./table-reads.ts";
 
 /** A row and the row that it is about; of a use, also the approval that this row must have used. */
 interface Unmet {
@@ -81,7 +64,8 @@ const sliceApprovals = 64;
  * belong to one check, and the tables must have what the rows say. Memory grows only with the approvals that are open.
  */
 export class ApprovalWalk {
-  readonly #reader: ApprovalReader;
+  readonly #tables: Tables;
+  readonly #digest: (text: string) => string;
   readonly #open = new Map<number, Opened>();
   /** The row of the check that used an approval, until the act that says so. */
   readonly #used = new Map<number, number>();
@@ -95,8 +79,10 @@ export class ApprovalWalk {
   /** Uses of grants that the walk has not compared with their rows yet, each with the grant before it. */
   #granted: (GrantUse & { readonly seq: number; readonly of: Grant })[] = [];
 
-  constructor(reader: ApprovalReader) {
-    this.#reader = reader;
+  /** @param digest makes keyed digests */
+  constructor(tables: Tables, digest: (text: string) => string) {
+    this.#tables = tables;
+    this.#digest = digest;
   }
 
   /** Takes the next row, whose evidence is verified. */
@@ -191,7 +177,7 @@ export class ApprovalWalk {
       const known = this.#open.get(row);
       const after = known && applyAct(known.approval, act, { seq, at, by: key ?? "" });
       const place = after?.denial?.call?.place;
-      if (after !== undefined && place !== undefined && place !== this.#reader.digest(placeName(after)))
+      if (after !== undefined && place !== undefined && place !== this.#digest(placeName(after)))
         return unlawful(seq, "the place of the denied call", place);
       if (known === undefined)
         this.#unmet.push({ seq, row, ...(act.act === "approval.deny" && { denial: denialOf(act, { seq, at }) }) });
@@ -228,7 +214,7 @@ export class ApprovalWalk {
       this.#granted.push({ ...use, seq, of });
       left = left.map((each) => (each === of ? withUse(of, use.amounts) : each));
     }
-    this.#grants = withGrantRow(this.#grants, row, (text) => this.#reader.digest(text));
+    this.#grants = withGrantRow(this.#grants, row, this.#digest);
     return undefined;
   }
 
@@ -237,12 +223,12 @@ export class ApprovalWalk {
     const granted = this.#granted;
     this.#granted = [];
     for (const { amounts, of, row, seq } of granted) {
-      const rows = await this.#reader.rowsAt([of.source, row]);
+      const rows = await this.#rowsAt([of.source, row]);
       const [source, used] = [of.source, row].map((number) => rows.find((each) => each.seq === number));
       const how = used && askOf(used.evidence);
       if (how !== undefined && how.grant !== of.row) return unlawful(seq, `a use of grant ${of.row}`, `row ${row}`);
-      const call = used && grantableCall(used, (text) => this.#reader.digest(text));
-      const from = source && sourceCall(source, (text) => this.#reader.digest(text));
+      const call = used && grantableCall(used, this.#digest);
+      const from = source && sourceCall(source, this.#digest);
       const isErased = [source, used].some((each) => each !== undefined && missingParts(each.evidence).length > 0);
       if (isErased) continue;
       const covered = call && from && coveredAmounts(of, call, from);
@@ -267,13 +253,13 @@ export class ApprovalWalk {
     this.#ended = [];
     this.#unmet = [];
     for (const { seq, row, approval, denial } of unmet) {
-      const [found] = await this.#reader.rowsAt([row]);
+      const [found] = await this.#rowsAt([row]);
       const { how, approval: used } = askOf(found?.evidence ?? "") ?? {};
       const isUse = approval !== undefined && how === "used" && used === approval;
       const isErased = found !== undefined && missingParts(found.evidence).length > 0;
       if (!isUse && !isErased) return unlawful(seq, `an approval or a use in row ${row}`, "a row without it");
       if (denial?.call !== undefined) {
-        const [kept] = await this.#reader.approvalsAt([row]);
+        const [kept] = await this.#approvalsAt([row]);
         const key = parseLeaf(found?.leaf ?? "")?.key ?? "";
         const [expected, told] = [denialText(denial, key), kept === undefined ? "no such approval" : keptDenial(kept)];
         if (told !== expected)
@@ -299,34 +285,53 @@ export class ApprovalWalk {
       const broken = await this.#compare(open.slice(from, from + sliceApprovals), through);
       if (broken !== undefined) return broken;
     }
-    for (let after = 0; ;) {
-      const rows = await this.#reader.approvalRows(after);
-      for (const row of rows) {
-        after = row.seq;
-        const opened = row.leaf === undefined ? undefined : openedBy(row as StoredRow);
-        if (opened !== undefined || (row.leaf !== undefined && (await this.#isErasedDenial(row as StoredRow))))
-          continue;
-        if (row.seq <= through || row.leaf === undefined)
-          return {
-            seq: row.seq,
-            problem: "an approval is kept for a row that opened none",
-            expected: "none",
-            found: "one",
-          };
+    return readFor(through + 1, async () => (await this.#strayApproval(through)) ?? (await this.#strayHold(through)));
+  }
+
+  /** Looks for an approval that no row opened. */
+  async #strayApproval(through: number): Promise<Broken | undefined> {
+    for await (const approvals of pagesOf(this.#tables, "approvals", { limit: sliceApprovals })) {
+      const asking = new Map((await this.#rowsAt(approvals.map(({ seq }) => seq))).map((row) => [row.seq, row]));
+      for (const { seq } of approvals) {
+        const row = asking.get(seq);
+        const isOwn = row !== undefined && (openedBy(row) !== undefined || (await this.#isErasedDenial(row)));
+        if (isOwn || (row !== undefined && seq > through)) continue;
+        const problem = "an approval is kept for a row that opened none";
+        return { seq, problem, expected: "none", found: "one" };
       }
-      if (rows.length === 0) break;
     }
-    const stray = await this.#reader.strayHold();
-    if (stray === undefined || stray > through) return undefined;
-    return { seq: stray, problem: "an amount is held by no open approval", expected: "none", found: "one" };
+    return undefined;
+  }
+
+  /** Looks for the lowest row that holds amounts although it has no open approval. */
+  async #strayHold(through: number): Promise<Broken | undefined> {
+    let lowest = Infinity;
+    for await (const holds of pagesOf(this.#tables, "holds"))
+      for (const { seq } of holds) if (!this.#open.has(seq)) lowest = Math.min(lowest, seq);
+    if (lowest > through) return undefined;
+    return { seq: lowest, problem: "an amount is held by no open approval", expected: "none", found: "one" };
+  }
+
+  async #rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]> {
+    return readFor(
+      (index) => rows[index] ?? 0,
+      () => rowsAt(this.#tables, rows),
+    );
+  }
+
+  async #approvalsAt(rows: readonly number[]): Promise<readonly TabledApproval[]> {
+    return readFor(
+      (index) => rows[index] ?? 0,
+      () => approvalsAt(this.#tables, rows),
+    );
   }
 
   /** True if the table keeps a denial of an erased call, and the row of the denial is there. */
   async #isErasedDenial(row: StoredRow): Promise<boolean> {
-    const [kept] = missingParts(row.evidence).length > 0 ? await this.#reader.approvalsAt([row.seq]) : [];
+    const [kept] = missingParts(row.evidence).length > 0 ? await this.#approvalsAt([row.seq]) : [];
     const denial = kept && readProgress(kept.record).denial;
     if (denial?.call === undefined) return false;
-    const [denying] = await this.#reader.rowsAt([denial.row]);
+    const [denying] = await this.#rowsAt([denial.row]);
     const leaf = denying && parseLeaf(denying.leaf);
     const act = leaf && actOf(leaf, denying.evidence);
     return act?.act === "approval.deny" && act.row === row.seq && act.hash === leafHash(row.leaf);
@@ -336,10 +341,10 @@ export class ApprovalWalk {
   async #compare(approvals: readonly Opened[], through: number | undefined): Promise<Broken | undefined> {
     if (approvals.length === 0) return undefined;
     const rows = approvals.map(({ approval }) => approval.row);
-    const tabled = new Map((await this.#reader.approvalsAt(rows)).map((each) => [each.row, each]));
+    const tabled = new Map((await this.#approvalsAt(rows)).map((each) => [each.row, each]));
     for (const { approval, holds } of approvals) {
       const view = approval.row < this.#erasedRepeat ? withoutRepeats : asKept;
-      const expected = shown(view(storedApproval(approval, (text) => this.#reader.digest(text))), holds);
+      const expected = shown(view(storedApproval(approval, this.#digest)), holds);
       const kept = tabled.get(approval.row);
       const held = through === undefined ? (kept?.holds ?? []) : recordedIn(kept?.holds ?? [], holds);
       const found = kept === undefined ? "no such approval" : shown(view(kept), held);
@@ -353,7 +358,7 @@ export class ApprovalWalk {
   /** True if a row after the walk changed the approval, or erased a part of its row. */
   async #isLater(row: number, kept: TabledApproval | undefined, through: number | undefined): Promise<boolean> {
     if (kept !== undefined) return through !== undefined && changedBy(kept.record) > through;
-    const [found] = await this.#reader.rowsAt([row]);
+    const [found] = await this.#rowsAt([row]);
     return found !== undefined && missingParts(found.evidence).length > 0;
   }
 }

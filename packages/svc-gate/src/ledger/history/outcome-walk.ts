@@ -1,33 +1,11 @@
 import { hasOutcome, mayFollow, outcomeAct, readOutcome, type Outcome, isEvent } from "../entry/outcome-rows.ts";
 import { leafHash, parseLeaf, type Leaf } from "../entry/leaf.ts";
-import type { Broken, StoredRow, StoredOutcome } from "../entry/row.ts";
+import type { Broken, StoredRow } from "../entry/row.ts";
 import { readEffects, type RecordedEffect } from "../entry/verifier.ts";
 import { takenChecksum } from "../store/checksums.ts";
-import type { Counters, EventKey } from "./counter-walk.ts";
-
-/** An event that an outcome took back, as the table of a store has it. */
-export interface TabledTaken {
-  readonly key: EventKey;
-  readonly amount: string;
-  /** The row of the outcome. */
-  readonly outcome: number;
-  /** Null if the outcome's row recorded it. */
-  readonly checksum: string | null;
-}
-
-/** Reads the tables of outcomes of a store. */
-export interface OutcomeReader {
-  /** Returns some rows by their numbers. */
-  rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]>;
-  /** Returns the last outcomes of some checks. */
-  outcomesAt(rows: readonly number[]): Promise<readonly StoredOutcome[]>;
-  /** Returns some outcomes after a check, in order; none at the end. */
-  outcomesAfter(row: number): Promise<readonly StoredOutcome[]>;
-  /** Returns the events that were taken back among these. */
-  takenAt(keys: readonly EventKey[]): Promise<readonly TabledTaken[]>;
-  /** Returns some events that were taken back, after one, in order; none at the end. */
-  takenAfter(key: EventKey | undefined): Promise<readonly TabledTaken[]>;
-}
+import { type Counters, type Entry, type Tables } from "../store/tables.ts";
+import { readFor } from "./findings.ts";
+import { pagesOf } from "./table-reads.ts";
 
 interface Pending {
   readonly leaf: Leaf;
@@ -39,12 +17,12 @@ type RowAt = (seq: number) => { readonly leaf: Leaf; readonly hash: string; read
 
 /** Verifies outcomes during a walk: each must be lawful for the rows before it, and the tables must have what rows say. */
 export class OutcomeWalk {
-  readonly #reader: OutcomeReader;
+  readonly #tables: Tables;
   #counters: Counters = { kept: [], damaged: undefined };
   #pending: Pending[] = [];
 
-  constructor(reader: OutcomeReader) {
-    this.#reader = reader;
+  constructor(tables: Tables) {
+    this.#tables = tables;
   }
 
   /** Takes the next row, whose evidence is verified. */
@@ -64,7 +42,7 @@ export class OutcomeWalk {
     if (pending.length === 0) return undefined;
     const behind = [...new Set(pending.flatMap(({ outcome: { row, before } }) => [row, ...before]))];
     const rowAt = await this.#rowsAt(behind);
-    const last = new Map((await this.#reader.outcomesAt(behind)).map((each) => [each.seq, each]));
+    const last = new Map((await this.#at("outcomes", behind)).map((each) => [each.seq, each]));
     for (const each of pending) {
       const broken = wrongOutcome(each, rowAt) ?? notLast(each, last.get(each.outcome.row));
       if (broken !== undefined) return broken;
@@ -74,8 +52,15 @@ export class OutcomeWalk {
     return undefined;
   }
 
+  #at<T extends "outcomes" | "receipts">(table: T, rows: readonly number[]): Promise<readonly Entry<T>[]> {
+    return readFor(
+      (index) => rows[index] ?? 0,
+      () => this.#tables.where(table, "seq", rows),
+    );
+  }
+
   async #rowsAt(rows: readonly number[]): Promise<RowAt> {
-    const found = await this.#reader.rowsAt(rows.toSorted((a, b) => a - b));
+    const found = await this.#at("receipts", rows);
     const read = new Map(found.map((row) => [row.seq, row]));
     return (seq) => {
       const { leaf: text = "", evidence = "" } = read.get(seq) ?? {};
@@ -90,15 +75,14 @@ export class OutcomeWalk {
     const taken = effects.flatMap(({ counter, key, amount, withdrawn }) => {
       if (withdrawn === undefined) return [];
       const at = rowAt(withdrawn)?.leaf.at ?? -1;
-      return [{ key: [ids.get(counter) ?? -1, Buffer.from(key, "hex"), at, withdrawn] as const, amount }];
+      return [{ key: [ids.get(counter) ?? -1, key, at, withdrawn], amount }];
     });
     if (taken.length === 0) return undefined;
-    const found = new Map(
-      (await this.#reader.takenAt(taken.map(({ key }) => key))).map((each) => [nameOf(each.key), each]),
-    );
-    for (const { key, amount } of taken) {
-      const tabled = found.get(nameOf(key));
-      if (tabled?.outcome === seq && tabled.amount === amount && tabled.checksum === null) continue;
+    const keys = taken.map(({ key }) => key);
+    const entries = await readFor(seq, () => this.#tables.at("withdrawals", keys));
+    for (const [index, { amount }] of taken.entries()) {
+      const tabled = entries[index];
+      if (tabled?.outcome === seq && tabled.amount === amount && tabled.folded === null) continue;
       return {
         seq,
         problem: "the counters do not have an event as taken back by its outcome",
@@ -114,15 +98,14 @@ export class OutcomeWalk {
    *
    * @param through the last row of the walk
    */
-  async end(through: number): Promise<Broken | undefined> {
-    return (await this.#strayOutcome(through)) ?? (await this.#strayTaken(through));
+  end(through: number): Promise<Broken | undefined> {
+    return readFor(through + 1, async () => (await this.#strayOutcome(through)) ?? (await this.#strayTaken(through)));
   }
 
   async #strayOutcome(through: number): Promise<Broken | undefined> {
-    for (let after = 0; ;) {
-      const entries = await this.#reader.outcomesAfter(after);
-      const rowAt = await this.#rowsAt(entries.map(({ row }) => row));
-      for (const { seq, row, status } of entries) {
+    for await (const entries of pagesOf(this.#tables, "outcomes")) {
+      const rowAt = await this.#rowsAt(entries.map(({ outcome }) => outcome));
+      for (const { seq, outcome: row, status } of entries) {
         const found = rowAt(row);
         const outcome = found && readOutcome(found.leaf, found.evidence);
         if (outcome?.row === seq && outcome.status === status) continue;
@@ -130,52 +113,41 @@ export class OutcomeWalk {
         const at = found === undefined ? through + 1 : seq;
         return { seq: at, problem, expected: "none", found: `${status} of row ${seq} in row ${row}` };
       }
-      const last = entries.at(-1);
-      if (last === undefined) return undefined;
-      after = last.seq;
     }
+    return undefined;
   }
 
   async #strayTaken(through: number): Promise<Broken | undefined> {
     const digests = new Map(this.#counters.kept.map(({ id, digest }) => [id, digest]));
-    for (let after: EventKey | undefined; ;) {
-      const entries = await this.#reader.takenAfter(after);
-      const rowAt = await this.#rowsAt([...new Set(entries.flatMap(({ outcome, key }) => [outcome, key[3]]))]);
+    for await (const entries of pagesOf(this.#tables, "withdrawals")) {
+      const rowAt = await this.#rowsAt([...new Set(entries.flatMap(({ outcome, seq }) => [outcome, seq]))]);
       for (const entry of entries) {
-        const counter = digests.get(entry.key[0]);
+        const counter = digests.get(entry.counter);
         // A counter may have come into force after the walk has read the counters.
-        const isNew = counter === undefined && entry.checksum !== null;
+        const isNew = counter === undefined && entry.folded !== null;
         const found = rowAt(entry.outcome);
-        const isEntry =
-          rowAt(entry.key[3])?.leaf.at === entry.key[2] && isRecorded(entry, counter ?? "", found?.evidence);
+        const isEntry = rowAt(entry.seq)?.leaf.at === entry.at && isRecorded(entry, counter ?? "", found?.evidence);
         if (isNew || isEntry) continue;
         const problem = "the counters took back an event that no outcome took back";
         const at = found === undefined ? through + 1 : entry.outcome;
-        return { seq: at, problem, expected: "none", found: `${entry.amount} of row ${entry.key[3]}` };
+        return { seq: at, problem, expected: "none", found: `${entry.amount} of row ${entry.seq}` };
       }
-      after = entries.at(-1)?.key;
-      if (after === undefined) return undefined;
     }
+    return undefined;
   }
 }
 
 /** What a fold found is not in a row of the counter, so its entry protects itself. */
 function isRecorded(
-  { key, amount, outcome, checksum }: TabledTaken,
+  { key, at, seq, amount, outcome, folded }: Entry<"withdrawals">,
   counter: string,
   evidence: string | undefined,
 ): boolean {
-  const [, of, at, seq] = key;
-  if (checksum !== null) return checksum === takenChecksum({ counter, key: of, at, seq, amount, takenBy: outcome });
-  const name = Buffer.from(of).toString("hex");
+  if (folded !== null) return folded === takenChecksum({ counter, key, at, seq, amount, takenBy: outcome });
   return (readEffects(evidence ?? "") ?? []).some(
     (effect) =>
-      effect.counter === counter && effect.key === name && effect.amount === amount && effect.withdrawn === seq,
+      effect.counter === counter && effect.key === key && effect.amount === amount && effect.withdrawn === seq,
   );
-}
-
-function nameOf([counter, key, at, seq]: EventKey): string {
-  return `${counter} ${Buffer.from(key).toString("hex")} ${at} ${seq}`;
 }
 
 /** The mistake in an outcome that does not follow from the rows before it. */
@@ -225,9 +197,10 @@ function wrongTaken(
   return undefined;
 }
 
-function notLast({ leaf: { seq }, outcome }: Pending, last: StoredOutcome | undefined): Broken | undefined {
-  if (last !== undefined && (last.row > seq || (last.row === seq && last.status === outcome.status))) return undefined;
-  const found = last === undefined ? "no outcome" : `${last.status} in row ${last.row}`;
+function notLast({ leaf: { seq }, outcome }: Pending, last: Entry<"outcomes"> | undefined): Broken | undefined {
+  const isLast = last?.outcome === seq && last.status === outcome.status;
+  if (isLast || (last?.outcome ?? 0) > seq) return undefined;
+  const found = last === undefined ? "no outcome" : `${last.status} in row ${last.outcome}`;
   return {
     seq,
     problem: "the table of outcomes differs from the rows",

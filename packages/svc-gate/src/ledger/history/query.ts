@@ -1,5 +1,6 @@
-import { leafTexts, parseLeaf, type LeafFilter } from "../entry/leaf.ts";
-import { type LedgerStore, type RowQuery } from "../store/store.ts";
+import { leafTexts, type LeafFilter } from "../entry/leaf.ts";
+import type { RowQuery, Tables } from "../store/tables.ts";
+import { firstSince, leafReader } from "./table-reads.ts";
 import { changeColumns, resultVerdict } from "../entry/row.ts";
 
 /** A query for receipts. */
@@ -12,7 +13,7 @@ export interface ReceiptQuery
 }
 
 /** Returns the query in the form of a store. */
-export async function rowQuery(store: LedgerStore, query: ReceiptQuery): Promise<RowQuery> {
+export async function rowQuery(tables: Tables, query: ReceiptQuery): Promise<RowQuery> {
   const { since, until, act, answered: asked, kind, mode, key, before, ...rest } = query;
   // Only calls that were let through have outcomes.
   const answered = asked ?? (rest.outcome === undefined ? undefined : "ALLOW");
@@ -26,33 +27,9 @@ export async function rowQuery(store: LedgerStore, query: ReceiptQuery): Promise
   const leafHas = leafTexts({ act, answered, kind: checks ? undefined : kind, mode, key });
   const filtered = { ...rest, verdict: rest.verdict ?? indexed, refused, checks, leafHas };
   if (since === undefined && until === undefined) return { ...filtered, before };
-  const last = await lastSeq(store);
-  const leafAt = async (seq: number): Promise<string | undefined> => (await store.history.leaves(seq, 1))[0];
+  const { rows: last } = await tables.head();
+  const leafAt = leafReader(tables);
   const from = since === undefined ? 1 : await firstSince(leafAt, last, since);
   const end = until === undefined ? last + 1 : await firstSince(leafAt, last, until);
   return { ...filtered, from, before: Math.min(before, end) };
-}
-
-export async function lastSeq(store: LedgerStore): Promise<number> {
-  for await (const [row] of store.read({ before: Number.MAX_SAFE_INTEGER, limit: 1 })) return row?.seq ?? 0;
-  return 0;
-}
-
-/**
- * Finds the first row that is not before `at`; if there is none, the number after the last row. No row is earlier than
- * the row before it, so a binary search reads twenty of a million rows.
- */
-export async function firstSince(
-  leafAt: (seq: number) => Promise<string | undefined>,
-  last: number,
-  at: number,
-): Promise<number> {
-  let [low, high] = [1, last + 1];
-  while (low < high) {
-    const middle = Math.floor((low + high) / 2);
-    const moment = parseLeaf((await leafAt(middle)) ?? "")?.at ?? 0;
-    if (moment < at) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

@@ -7,74 +7,17 @@ import { firstLink, linkOf, readEffects, verifyEvidence, verifyLink, type Link }
 import { isEvent } from "../entry/outcome-rows.ts";
 import type { Verification } from "../store/store.ts";
 import type { TreeNode } from "../tree/merkle.ts";
-import { strayNodes, TreeWalk, type Levels, type Anchor } from "../tree/walk.ts";
+import type { Pause } from "../store/steps.ts";
+import type { Tables } from "../store/tables.ts";
+import { TreeWalk, type Anchor } from "../tree/walk.ts";
 import { blame, anchorMismatch, tooShort } from "./anchors.ts";
-import { ApprovalWalk, type ApprovalReader } from "./approval-walk.ts";
-import { OutcomeWalk, type OutcomeReader } from "./outcome-walk.ts";
-import { changedRepeat, type RepeatReader } from "./repeats.ts";
-import { CounterWalk, type CounterReader, type Counters, type RecordedEvent } from "./counter-walk.ts";
-
-/** A row for a walk. It has no evidence if only the chain is walked, and no columns in an export. */
-export type WalkedRow = Pick<StoredRow, "leaf" | "seq"> & Partial<Omit<StoredRow, "leaf" | "seq">>;
-
-/** Some rows of a ledger, in order. An empty slice means the end. */
-export interface WalkedSlice {
-  readonly rows: readonly WalkedRow[];
-  /** The counters, read after the rows. */
-  readonly counters?: Counters;
-  /** The mistake that stops the reader, or that it found after the last row. */
-  readonly broken?: Broken | undefined;
-}
-
-/** The result of a walk up to its last row. */
-export interface Walked {
-  /** Its first row. */
-  readonly from: number;
-  readonly link: Link;
-  /** The tree; only of a walk from row 1. */
-  readonly tree: TreeWalk | undefined;
-  /** The last row of an administrative event in the walk. */
-  readonly changed: number | undefined;
-}
-
-/** Reads a ledger for a walk, in any kind of storage. Any method may throw `BrokenHere` if something cannot be read. */
-export interface WalkReader {
-  /** Returns the ledger's name, and the number of its rows at the beginning of the walk. */
-  describe(): Promise<Pick<Verification, "log" | "rows"> | Broken>;
-  next(from: number): Promise<WalkedSlice>;
-  /** Returns the first result among some leaves that does not name its check. */
-  checks(leaves: readonly Leaf[]): Promise<Broken | undefined>;
-  /** Returns a contract's text by its digest in hex. */
-  contract(digest: string, seq: number): Promise<Uint8Array | string | undefined>;
-  /**
-   * Returns the first inner hash that differs from the stored one.
-   *
-   * @param links the rows that completed the hashes
-   */
-  nodes(nodes: readonly TreeNode[], links: readonly Link[]): Promise<Broken | undefined>;
-  /** Compares the stored head with the end of the rows. */
-  end(walked: Walked): Promise<Broken | undefined>;
-}
-
-/** A reader of a store, which has counters and to which others may add rows during the walk. */
-export interface StoreReader extends WalkReader, CounterReader, ApprovalReader, OutcomeReader, RepeatReader {
-  /** The last row now. */
-  last(): Promise<number>;
-  /** Returns the number of inner hashes of each level, and the last row at that moment. */
-  levels(): Promise<Levels>;
-  /** Compares the stored tree with the tree at the last row. */
-  kept?(tree: TreeWalk): Broken | undefined;
-}
-
-/** An error that carries a finding. */
-export class BrokenHere extends Error {
-  readonly broken: Broken;
-
-  constructor(broken: Broken) {
-    super(broken.problem);
-    this.broken = broken;
-  }
-}
+import { ApprovalWalk } from "./approval-walk.ts";
+import { found } from "./findings.ts";
+import { OutcomeWalk } from "./outcome-walk.ts";
+import { changedRepeat, strayNodes } from "./strays.ts";
+import { StoreSource } from "./store-source.ts";
+import type { WalkedRow, WalkedSlice, WalkSource } from "./walk-source.ts";
+import { CounterWalk, type RecordedEvent } from "./counter-walk.ts";
 
 export interface WalkOptions {
   readonly from: number;
@@ -83,9 +26,14 @@ export interface WalkOptions {
   readonly chainAlone?: boolean;
 }
 
-/** Walks a store from a row on. */
-export async function walkStore(reader: StoreReader, options: WalkOptions): Promise<Verification> {
-  const walked = await new Walk(reader, options, reader).run();
+/**
+ * Walks a store from a row on.
+ *
+ * @param pause called before each slice; by default others of this thread go on then
+ */
+export async function walkStore(tables: Tables, options: WalkOptions, pause?: Pause): Promise<Verification> {
+  const source = new StoreSource(tables, options.chainAlone === true, pause);
+  const walked = await new Walk(source, options, source).run();
   if (walked.broken === undefined) return walked;
   const { seq, problem, expected, found: stored } = walked.broken;
   return { ...walked, broken: { seq, problem, expected, found: stored } }; // without the code of an export
@@ -110,9 +58,9 @@ interface Slice {
  * counters and anchors.
  */
 export class Walk {
-  readonly #reader: WalkReader;
+  readonly #source: WalkSource;
   readonly #options: WalkOptions;
-  readonly #store: StoreReader | undefined;
+  readonly #store: StoreSource | undefined;
   readonly #counters: CounterWalk | undefined;
   readonly #approvals: ApprovalWalk | undefined;
   readonly #outcomes: OutcomeWalk | undefined;
@@ -128,17 +76,19 @@ export class Walk {
   #link = firstLink;
   #changed: number | undefined;
 
-  constructor(reader: WalkReader, options: WalkOptions, store?: StoreReader) {
-    this.#reader = reader;
+  /** @param store the source, if it has other tables that must match the rows */
+  constructor(source: WalkSource, options: WalkOptions, store?: StoreSource) {
+    this.#source = source;
     this.#options = options;
     this.#store = store;
     const isWhole = options.from <= 1;
     this.#tree = isWhole ? new TreeWalk(options.anchors) : undefined;
     if (store !== undefined && options.chainAlone !== true) {
-      this.#counters = new CounterWalk(store, isWhole);
+      const digest = (text: string): string => store.digest(text);
+      this.#counters = new CounterWalk(store.tables, isWhole);
       if (isWhole) {
-        this.#approvals = new ApprovalWalk(store);
-        this.#outcomes = new OutcomeWalk(store);
+        this.#approvals = new ApprovalWalk(store.tables, digest);
+        this.#outcomes = new OutcomeWalk(store.tables);
       }
     }
   }
@@ -150,7 +100,7 @@ export class Walk {
   }
 
   async run(): Promise<Verification> {
-    const described = await found(() => this.#reader.describe());
+    const described = await found(() => this.#source.describe());
     if ("problem" in described) return { log: "", rows: 0, head: firstLink, broken: described };
     const { log, rows } = described;
     this.#log = log;
@@ -163,7 +113,7 @@ export class Walk {
     if (from > 1) this.#link = await this.#linkBefore(from);
     let [last, settled] = [rows, 0];
     for (;;) {
-      const slice = await this.#reader.next(this.#link.seq + 1);
+      const slice = await this.#source.next(this.#link.seq + 1);
       const broken = await this.#step(slice);
       if (broken !== undefined) return broken;
       if (slice.rows.length === 0) return this.#end();
@@ -177,18 +127,18 @@ export class Walk {
   }
 
   async #linkBefore(from: number): Promise<Link> {
-    const [row] = (await this.#reader.next(from - 1)).rows;
+    const [row] = (await this.#source.next(from - 1)).rows;
     return row === undefined ? firstLink : linkOf(row);
   }
 
   async #step({ rows, counters, broken: behind }: WalkedSlice): Promise<Broken | undefined> {
     const slice = this.#verify(rows);
     const { evidence, approval, anchor, events, leaves, links, nodes } = slice;
-    const reader = this.#reader;
+    const source = this.#source;
     const broken = first(
       slice.link && (await this.#blame(slice.link, links.at(-1) ?? this.#link)),
-      await found(() => reader.checks(leaves)),
-      await found(() => reader.nodes(nodes, links)),
+      await found(() => source.checks(leaves)),
+      await found(() => source.nodes(nodes, links)),
       this.#options.chainAlone === true ? undefined : await found(() => this.#contractsOf(leaves)),
       evidence,
       await found(async () => this.#counters?.step(events, counters)),
@@ -252,7 +202,7 @@ export class Walk {
     for (const { contract, seq } of leaves) {
       if (contract === null || this.#contracts.has(contract)) continue;
       const expected = /^sha256:([0-9a-f]{64})$/.exec(contract)?.[1];
-      const text = expected === undefined ? undefined : await this.#reader.contract(expected, seq);
+      const text = expected === undefined ? undefined : await this.#source.contract(expected, seq);
       const digest = text === undefined ? "no text" : hash("sha256", text, "hex");
       const problem = "the text of its contract is missing or was changed";
       if (digest !== expected) return { code: "contract", seq, problem, expected: expected ?? contract, found: digest };
@@ -265,7 +215,7 @@ export class Walk {
     const { anchors, from } = this.#options;
     const [link, tree, store, counters] = [this.#link, this.#tree, this.#store, this.#counters];
     return (
-      (await this.#reader.end({ from, link, tree, changed: this.#changed })) ??
+      (await this.#source.end({ from, link, tree, changed: this.#changed })) ??
       tooShort(link, anchors) ??
       this.#missing.first ??
       this.#uses.first ??
@@ -275,17 +225,8 @@ export class Walk {
       (await this.#approvals?.end(link.seq)) ??
       (await this.#outcomes?.end(link.seq)) ??
       (tree && store && (await changedRepeat(store, link.seq))) ??
-      (tree && store && strayNodes(await store.levels(), link.seq))
+      (tree && store && (await strayNodes(store.tables, link.seq)))
     );
-  }
-}
-
-async function found<Value>(read: () => Promise<Value>): Promise<Broken | Value> {
-  try {
-    return await read();
-  } catch (error) {
-    if (error instanceof BrokenHere) return error.broken;
-    throw error;
   }
 }
 

@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
-import type { KeptCounter } from "./store.ts";
+import type { KeptCounter } from "./tables.ts";
+import type { Counters, Entry } from "./tables.ts";
 
 /** A checksum that reveals a changed row of a counter. The counter's digest protects its definition. */
 export function counterChecksum(kept: KeptCounter): string {
@@ -7,16 +8,39 @@ export function counterChecksum(kept: KeptCounter): string {
   return hash("sha256", JSON.stringify([id, digest, through, unknownThrough, resetThrough, folded]), "hex");
 }
 
-/** True if a counter's row is unchanged. */
-export function isWhole(kept: KeptCounter, checksum: unknown): boolean {
-  return checksum === counterChecksum(kept) && hash("sha256", kept.definition, "hex") === kept.digest;
+/** The counters from the columns of their table, which a database returns as numbers or as texts. */
+export function countersOf(rows: readonly (readonly unknown[])[]): Counters {
+  let damaged: KeptCounter | undefined;
+  const kept = rows.map(([id, digest, definition, through, unknownThrough, resetThrough, folded, seal]) => {
+    const counter = {
+      id: Number(id),
+      digest: String(digest),
+      definition: String(definition),
+      through: through === null ? null : Number(through),
+      unknownThrough: Number(unknownThrough),
+      resetThrough: Number(resetThrough),
+      folded: Number(folded),
+    };
+    const isWhole = seal === counterChecksum(counter) && hash("sha256", counter.definition, "hex") === counter.digest;
+    if (!isWhole) damaged ??= counter;
+    return counter;
+  });
+  return { kept, damaged };
+}
+
+/** The entry of a counter, with its checksum. */
+export function counterEntry(kept: KeptCounter): Entry<"counters"> {
+  const { id, digest, definition, through, unknownThrough, resetThrough, folded } = kept;
+  const numbers = { unknown_through: unknownThrough, reset_through: resetThrough, folded };
+  return { id, digest, definition, through, ...numbers, seal: counterChecksum(kept) };
 }
 
 /** An event that a fold of older rows found, with the totals of its key. */
 interface FoldedTotal {
   /** The counter's digest. */
   readonly counter: string;
-  readonly key: Uint8Array;
+  /** The key's digest. */
+  readonly key: string;
   readonly at: number;
   readonly seq: number;
   readonly total: string;
@@ -29,18 +53,10 @@ export function takenChecksum(
   event: Omit<FoldedTotal, "before" | "total"> & { readonly amount: string; readonly takenBy: number },
 ): string {
   const { counter, key, at, seq, amount, takenBy } = event;
-  return hash(
-    "sha256",
-    JSON.stringify([counter, Buffer.from(key).toString("hex"), at, seq, amount, takenBy]),
-    "base64url",
-  );
+  return hash("sha256", JSON.stringify([counter, key, at, seq, amount, takenBy]), "base64url");
 }
 
 /** A checksum of an event that a fold found. No receipt commits to such an event, so its row protects itself. */
 export function foldChecksum({ counter, key, at, seq, total, before }: FoldedTotal): string {
-  return hash(
-    "sha256",
-    JSON.stringify([counter, Buffer.from(key).toString("hex"), at, seq, total, before ?? null]),
-    "base64url",
-  );
+  return hash("sha256", JSON.stringify([counter, key, at, seq, total, before ?? null]), "base64url");
 }

@@ -1,6 +1,7 @@
 import { addDecimals, decimalText } from "../../wire/mod.ts";
 import { foldChecksum, takenChecksum } from "./checksums.ts";
-import type { KeptCounter, StoredCounter, StoredEffect, StoredLookup } from "./store.ts";
+import type { StoredEffect, StoredLookup } from "./store.ts";
+import type { KeptCounter, StoredCounter } from "./tables.ts";
 import { Fault } from "../errors.ts";
 
 /** The counters that a ledger keeps, by digest. */
@@ -12,18 +13,18 @@ export interface TotalQuery extends StoredLookup {
   readonly bytes: Uint8Array;
 }
 
-/** The columns of an amount that is held: row, counter, key, at, amount. */
-export type HoldRow = readonly [number, number, Uint8Array, number, string];
+/** The columns of an amount that is held: counter, key, at, row, amount. */
+export type HoldRow = readonly [number, Uint8Array, number, number, string];
 
 /** The rows of amounts that are held for a person's decision. */
 export function holdRows(effects: readonly StoredEffect[], counters: KeptCounters): readonly HoldRow[] {
   return effects
     .filter(({ held }) => held === true)
     .map(({ counter, key, at, seq, amount }) => [
-      seq,
       keptIn(counters, counter).id,
       Buffer.from(key, "hex"),
       at,
+      seq,
       amount,
     ]);
 }
@@ -45,7 +46,7 @@ export function takenRows(
   return effects.flatMap(({ counter, key, at, seq, amount, takenBy }) => {
     if (takenBy === undefined) return [];
     const bytes = Buffer.from(key, "hex");
-    const event = { counter, key: bytes, at, seq, amount, takenBy };
+    const event = { counter, key, at, seq, amount, takenBy };
     return [
       [keptIn(counters, counter).id, bytes, at, seq, amount, takenBy, isFolded ? takenChecksum(event) : null] as const,
     ];
@@ -139,7 +140,7 @@ export class RunningTotals {
         const total = before === null ? amount : addDecimals(before, amount);
         this.#totals.set(`${counter} ${key}`, total);
         const bytes = Buffer.from(key, "hex");
-        const checksum = isFolded ? foldChecksum({ counter, key: bytes, at, seq, total, before }) : null;
+        const checksum = isFolded ? foldChecksum({ counter, key, at, seq, total, before }) : null;
         return [keptIn(counters, counter).id, bytes, at, seq, total, checksum];
       });
   }

@@ -1,11 +1,10 @@
-import type { Approval } from "../../approvals/mod.ts";
 import type { InTurn } from "./steps.ts";
 import type { Broken, KeptApproval, StoredApproval, StoredOutcome, StoredRow } from "../entry/row.ts";
 import type { Erasure } from "../entry/erasure.ts";
 import type { StoredRepeat } from "../entry/repeat.ts";
 import type { TreeNode } from "../tree/merkle.ts";
 import type { Anchor } from "../tree/walk.ts";
-import { LedgerRefused } from "../errors.ts";
+import type { Description, StoredCounter, StoredHead, Tables } from "./tables.ts";
 
 /** A call's addition to a counter. The counter and the key are digests, so that no plain value is stored. */
 export interface StoredEffect {
@@ -54,50 +53,6 @@ export const noApprovals: ApprovalsFound = { kept: [], votes: [], holds: [], ope
 /** The most old answers that one commit deletes: more than a batch adds, and so few that no commit takes long. */
 export const repeatsDeletedMax = 1024;
 
-/** An open approval, by the row that asked, and the amounts that it holds. An unknown counter has an empty digest. */
-export interface OpenHolds {
-  readonly row: number;
-  readonly holds: readonly Pick<StoredEffect, "amount" | "at" | "counter" | "key">[];
-}
-
-/** Groups the columns row, counter, key, time and amount by row. The last four are null if a row holds nothing. */
-export function openHoldsOf(
-  columns: readonly (readonly unknown[])[],
-  counters: readonly Pick<KeptCounter, "digest" | "id">[],
-): readonly OpenHolds[] {
-  const digests = new Map(counters.map(({ id, digest }) => [id, digest]));
-  return [...Map.groupBy(columns, ([row]) => Number(row))].map(([row, held]) => ({
-    row,
-    holds: held
-      .filter(([, counter]) => counter !== null)
-      .map(([, counter, key, at, amount]) => ({
-        counter: digests.get(Number(counter)) ?? "",
-        key: Buffer.from(key as Uint8Array).toString("hex"),
-        at: Number(at),
-        amount: String(amount),
-      })),
-  }));
-}
-
-/** How many approvals wait for a person. */
-export interface WaitingApprovals {
-  readonly calls: number;
-  /** Those that have waited for more than half of their time. */
-  readonly late: number;
-}
-
-/** Which approvals to list, newest first. */
-export interface ApprovalQuery {
-  /** Only approvals of rows below this one. */
-  readonly before: number;
-  readonly limit: number;
-  readonly statuses?: readonly string[] | undefined;
-  readonly key?: string | undefined;
-  readonly session?: string | undefined;
-  /** Only these rows. */
-  readonly rows?: readonly number[] | undefined;
-}
-
 export interface StoredLookup {
   readonly counter: string;
   readonly key: string;
@@ -113,74 +68,6 @@ export interface EventPosition {
   readonly key: string;
   readonly at: number;
   readonly seq: number;
-}
-
-export interface StoredHead {
-  readonly seq: number;
-  readonly leaf: string;
-}
-
-/** A counter definition whose events the ledger keeps. */
-export interface StoredCounter {
-  readonly digest: string;
-  readonly definition: string;
-  /** The last row that was folded into the counter; null while every new row updates it. */
-  readonly through: number | null;
-  /** Milliseconds: a window that begins before this moment is not known; -1 if all history is known. */
-  readonly unknownThrough: number;
-  /** Milliseconds: a person has reset the counter, so events up to this moment do not count. It never decreases. */
-  readonly resetThrough?: number | undefined;
-}
-
-/** A counter as a store keeps it. */
-export interface KeptCounter extends StoredCounter {
-  /** The number of the counter in the rows of its events. */
-  readonly id: number;
-  /** The number of events that folds of existing rows found. */
-  readonly folded: number;
-  /** -1 if it was never reset. */
-  readonly resetThrough: number;
-}
-
-export interface RowQuery {
-  /** Only rows below this one; newest first. */
-  readonly before: number;
-  /** Only rows from this one on; by default from the first. */
-  readonly from?: number | undefined;
-  readonly limit: number;
-  readonly session?: string | undefined;
-  readonly tool?: string | undefined;
-  readonly verdict?: string | undefined;
-  /** Only checks whose verdict is BLOCK or ESCALATE, which have an index. */
-  readonly refused?: boolean | undefined;
-  /** Only checks: neither people's acts nor results of tools. */
-  readonly checks?: boolean | undefined;
-  /** Only checks whose last outcome has this status; `missing` means those that were let through and have none. */
-  readonly outcome?: string | undefined;
-  /** Texts that the leaf must all contain. */
-  readonly leafHas?: readonly string[] | undefined;
-}
-
-/** Some rows, newest first. */
-export interface RowSlice {
-  readonly rows: readonly StoredRow[];
-  /** The row below which the next slice continues; 0 if there are no more rows. */
-  readonly next: number;
-}
-
-/** The description of a ledger that is only read. */
-export interface StoredHistory {
-  readonly log: string;
-  /** The secret under which counter keys are digested, 64 hex digits. */
-  readonly counterSecret: string;
-  /** The counters at a moment when there were at most `rows` rows. */
-  readonly kept: readonly KeptCounter[];
-  /** The number of the last row; 0 if there is none. */
-  readonly rows: number;
-  /** The verifier key of the key that signs heads; undefined before the first. */
-  readonly signer: string | undefined;
-  /** As in `OpenedStore`. */
-  readonly firstKey?: string | undefined;
 }
 
 export interface Verification {
@@ -237,21 +124,13 @@ export interface CommitOptions {
  */
 export type Scrubbed = "clean" | "later" | "held" | "vacuum";
 
-export interface OpenedStore {
-  /** The ledger's name, which never changes. */
-  readonly log: string;
+export interface OpenedStore extends Description {
   readonly created: boolean;
-  /** The secret under which counter keys are digested, 64 hex digits. */
-  readonly counterSecret: string;
   readonly head: StoredHead | undefined;
   /** The last row of a person's act; 0 before the first. */
   readonly changed: number;
-  /** The verifier key of the key that signs heads; undefined before the first. */
-  readonly signer: string | undefined;
   /** The last mode; undefined if no gate has served the ledger yet, or if rows name the mode. */
   readonly mode: string | undefined;
-  /** The note about the first key; undefined if there is none, or if gates share the ledger. */
-  readonly firstKey?: string | undefined;
   readonly counters: readonly StoredCounter[];
   /** True if a call was ever parked for a person. */
   readonly hasApprovals: boolean;
@@ -282,12 +161,8 @@ export interface StoreTransaction {
   approvals(lookup: ApprovalLookup): Promise<ApprovalsFound>;
   /** Reads open approvals whose time has ended: at most 10,000. */
   dueApprovals(at: number): Promise<readonly KeptApproval[]>;
-  /** Reads rows by their numbers, in order. */
-  rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]>;
-  /** Reads the last outcomes of calls by the rows of their checks. */
-  outcomes(rows: readonly number[]): Promise<readonly StoredOutcome[]>;
-  /** Reads recorded answers by their ids. */
-  repeats(ids: readonly string[]): Promise<readonly StoredRepeat[]>;
+  /** Reads entries by their keys: rows, outcomes, recorded answers. */
+  readonly tables: Pick<Tables, "where">;
   /** Like `LedgerStore.keepCounter`, but becomes durable no later than the rows of this transaction. */
   keepCounter(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void>;
   /**
@@ -310,7 +185,7 @@ export interface StoreTransaction {
  */
 export interface LedgerStore {
   readonly opened: OpenedStore;
-  readonly history: HistoryReader;
+  readonly tables: Tables;
   readonly keyNotes: KeyNotes;
   readonly deliveries: DeliveryNotes;
   /** @throws {NotKept} if the database cannot be reached now. Any other rejection is a fault. */
@@ -328,13 +203,6 @@ export interface LedgerStore {
   /** Records the key that signs heads, durably, unless a key is on record. Returns the key on record. */
   keepSigner(verifier: string): Promise<string>;
   /**
-   * Reads rows newest first, in slices, without delaying writers. A slice is empty if no row in its part of the ledger
-   * matches, so that a reader that stops iterating ends the search.
-   */
-  read(query: RowQuery): AsyncIterable<readonly StoredRow[]>;
-  /** The shared ledger's last signed head; undefined before the first, or if one gate owns the ledger. */
-  checkpoint(): Promise<string | undefined>;
-  /**
    * Walks the chain from a row on, while others read and write. The ledger must contain the anchored rows unchanged.
    *
    * @param inTurn runs each slice of a long walk; by default at once
@@ -348,37 +216,6 @@ export interface LedgerStore {
   scrub(rewrite: boolean): Promise<Scrubbed>;
   /** Closes the files or connections. */
   close(): Promise<void>;
-}
-
-/** Reads a ledger, whether or not a gate serves it. It never locks, writes or creates anything. */
-export interface HistoryReader {
-  /** Rows oldest first, in slices. */
-  scan(from: number): AsyncIterable<readonly StoredRow[]>;
-  /** The body of GET /rules, by its SHA-256 in hex. */
-  contractText(digest: string): Promise<string | undefined>;
-  /** The counters that the ledger keeps now. */
-  counters(): Promise<readonly KeptCounter[]>;
-  /** The total of all events before each position, as a decimal; undefined if the counter is not kept. */
-  totals(places: readonly EventPosition[]): Promise<readonly (string | undefined)[]>;
-  /**
-   * Adjacent hashes of the tree, 32 bytes each. Level 0 has the hashes of the leaves. Each level above has the roots of
-   * full tiles of the level below. Rejects if a hash is missing.
-   */
-  hashes(level: number, from: number, count: number): Promise<Uint8Array>;
-  /** The leaves of at most `count` rows from a row on. */
-  leaves(from: number, count: number): Promise<readonly string[]>;
-  /** Approvals, newest first. */
-  approvals(query: ApprovalQuery): Promise<readonly Approval[]>;
-  /** Reads the last outcomes of calls by the rows of their checks. */
-  outcomes(rows: readonly number[]): Promise<readonly StoredOutcome[]>;
-  /** Reads the amounts that outcomes took back, for each query. */
-  taken(queries: readonly TakenQuery[]): Promise<readonly (readonly string[])[]>;
-  /** Reads rows by their numbers, in order. */
-  rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]>;
-  /** Returns those of the rows whose approvals are open now, with what they hold. */
-  openHolds(rows: readonly number[]): Promise<readonly OpenHolds[]>;
-  /** Counts the approvals that wait for a person at a time. */
-  waiting(at: number): Promise<WaitingApprovals>;
 }
 
 /**
@@ -437,16 +274,4 @@ export interface Database {
   isReachable(): Promise<boolean>;
   /** Closes all connections, including those of the ledgers. */
   close(): Promise<void>;
-}
-
-/** Joins the hashes, in hex, that a store has read from its tree. @throws {LedgerRefused} if a hash is missing */
-export function joinHashes(
-  found: readonly string[],
-  { level, from, count }: Readonly<Record<"count" | "from" | "level", number>>,
-): Buffer {
-  if (found.length === count) return Buffer.from(found.join(""), "hex");
-  throw new LedgerRefused(
-    `the ledger is damaged: its tree has ${found.length} of ${count} hashes at level ${level} from ${from}; ` +
-      "run `svc-gate verify`, and restore it from a backup",
-  );
 }

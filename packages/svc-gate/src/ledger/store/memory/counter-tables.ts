@@ -2,7 +2,9 @@ import { addDecimals } from "../../../wire/mod.ts";
 import { Fault } from "../../errors.ts";
 import type { RowRange } from "../../entry/erasure.ts";
 import { keepIn, startOf, sumAfter, withHeld, withoutTaken } from "../running-totals.ts";
-import type { EventPosition, KeptCounter, StoredCounter, StoredEffect, StoredLookup, TakenQuery } from "../store.ts";
+import type { Entry } from "../tables.ts";
+import type { EventPosition, StoredEffect, StoredLookup, TakenQuery } from "../store.ts";
+import type { KeptCounter, StoredCounter } from "../tables.ts";
 
 /** What later lookups of a counter no longer read. */
 export interface Lookback {
@@ -18,6 +20,7 @@ export type LookbackOf = (definition: string, now: number) => Lookback;
 /** The events of one counter under one key, in the order of their times, each with the total up to it. */
 interface Series {
   readonly counter: string;
+  readonly key: string;
   readonly at: number[];
   readonly seq: number[];
   readonly totals: string[];
@@ -48,6 +51,32 @@ export class CounterTables {
 
   keeps(digest: string): boolean {
     return this.#counters.has(digest);
+  }
+
+  /** The tables of events, of amounts that are held, and of events that were taken back. No checksum is kept. */
+  get entries(): { readonly [T in "effects" | "holds" | "withdrawals"]: () => readonly Entry<T>[] } {
+    const all = [...this.#series.values()];
+    const idOf = ({ counter }: Pick<Series, "counter">): number => this.#counters.get(counter)?.id ?? -1;
+    return {
+      effects: () =>
+        all.flatMap((series) =>
+          series.seq.map((seq, index) => {
+            const { at, key, totals } = series;
+            const event = { counter: idOf(series), key, at: at[index] ?? 0, seq };
+            return { ...event, total: totals[index] ?? "", folded: null };
+          }),
+        ),
+      holds: () =>
+        all.flatMap(({ held }) =>
+          held.map(({ key, at, seq, amount, ...of }) => ({ counter: idOf(of), key, at, seq, amount })),
+        ),
+      withdrawals: () =>
+        all.flatMap(({ taken }) =>
+          taken.map(({ key, at, seq, amount, takenBy = 0, ...of }) => {
+            return { counter: idOf(of), key, at, seq, amount, outcome: takenBy, folded: null };
+          }),
+        ),
+    };
   }
 
   /** The number of events in memory. */
@@ -103,7 +132,16 @@ export class CounterTables {
     const name = nameOf(of);
     const known = this.#series.get(name);
     if (known !== undefined) return known;
-    const made = { counter: of.counter, at: [], seq: [], totals: [], joined: undefined, held: [], taken: [] };
+    const made = {
+      counter: of.counter,
+      key: of.key,
+      at: [],
+      seq: [],
+      totals: [],
+      joined: undefined,
+      held: [],
+      taken: [],
+    };
     this.#series.set(name, made);
     return made;
   }

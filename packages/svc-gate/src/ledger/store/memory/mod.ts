@@ -8,4 +8,5 @@
  * Package: gate. May import: entry, history, store, tree.
  */
 export { CounterTables, type Lookback } from "./counter-tables.ts";
-export { MemoryTables, openMemory } from "./memory.ts";
+export { openMemory } from "./memory.ts";
+export { MemoryTables } from "./tables.ts";

@@ -4,9 +4,10 @@ import type { ApprovalLookup, ApprovalsFound } from "../store.ts";
 import type { KeptApproval } from "../../entry/row.ts";
 import { storedRow } from "./rows.ts";
 import { settleAll } from "./session.ts";
-import type { ask } from "./sql.ts";
+import { ask, type BoundStatement } from "./sql.ts";
+import { entriesIn } from "./entries.ts";
 
-type Send = (...asked: Parameters<typeof ask>) => Promise<readonly (readonly unknown[])[]>;
+type Send = (asked: BoundStatement) => Promise<readonly (readonly unknown[])[]>;
 
 /** An approval and the row that asked, from the columns of a statement. */
 export function keptApproval(columns: readonly unknown[]): KeptApproval {
@@ -22,29 +23,22 @@ export async function openApprovals(
 ): Promise<ApprovalsFound> {
   const digests = attaches.map((attach) => Buffer.from(attach, "hex"));
   const [ofCalls = [], named = [], denials = [], open = [], all = []] = await settleAll([
-    send("approvalsOfCalls", ledger, digests),
-    send("approvalsAt", ledger, [...rows]),
-    send("denials", ledger, [...keys], at),
-    send("openByKey", ledger, [...keys], at),
-    send("openAll", ledger, at),
+    send(ask("approvalsOfCalls", ledger, digests)),
+    send(ask("approvalsAt", ledger, [...rows])),
+    send(ask("denials", ledger, [...keys], at)),
+    send(ask("openByKey", ledger, [...keys], at)),
+    send(ask("openAll", ledger, at)),
   ]);
   const kept = new Map([...ofCalls, ...named, ...denials].map(keptApproval).map((each) => [each.row.seq, each]));
-  const votes = voteRows(kept.values());
-  const [found = [], voted = []] = await settleAll([
-    ...(kept.size === 0 ? [] : [send("holdsOf", ledger, [...kept.keys()])]),
-    ...(votes.length === 0 ? [] : [send("rowsAt", ledger, [...votes])]),
+  const [votes, holds] = await Promise.all([
+    entriesIn(send, ledger, { table: "receipts", column: "seq", values: voteRows(kept.values()) }),
+    entriesIn(send, ledger, { table: "holds", column: "seq", values: [...kept.keys()] }),
   ]);
   const counterOf = new Map([...counters.values()].map(({ id, digest }) => [id, digest]));
   return {
     kept: [...kept.values()],
-    votes: voted.map(storedRow),
-    holds: found.map(([counter, key, when, seq, amount]) => ({
-      seq: Number(seq),
-      at: Number(when),
-      counter: counterOf.get(Number(counter)) ?? "",
-      key: Buffer.from(key as Uint8Array).toString("hex"),
-      amount: String(amount),
-    })),
+    votes,
+    holds: holds.map(({ counter, ...hold }) => ({ ...hold, counter: counterOf.get(counter) ?? "" })),
     open: open.map(([key, place, count]) => [
       String(key),
       Buffer.from(place as Uint8Array).toString("hex"),

@@ -1,11 +1,9 @@
 import { hash } from "node:crypto";
-import type { Counters } from "../../history/counter-walk.ts";
-import { isWhole } from "../checksums.ts";
+import { countersOf } from "../checksums.ts";
 import type { KeptCounters } from "../running-totals.ts";
-import type { KeptCounter } from "../store.ts";
-import type { StoredOutcome, StoredRow } from "../../entry/row.ts";
+import { entryReader } from "../tables.ts";
+import type { StoredRow } from "../../entry/row.ts";
 import { LedgerRefused } from "../../errors.ts";
-import type { StoredRepeat } from "../../entry/repeat.ts";
 
 /** The ledger's own row, which describes its last row. */
 export interface HeadRow {
@@ -57,75 +55,25 @@ export function sameHead(left: HeadRow, right: HeadRow): boolean {
   return (Object.keys(left) as (keyof HeadRow)[]).every((name) => left[name] === right[name]);
 }
 
-export function storedRepeatOf([id, at, record]: readonly unknown[]): StoredRepeat {
-  return { id: Buffer.from(id as Uint8Array).toString("hex"), at: Number(at), record: String(record) };
-}
-
-export function storedOutcomeOf([seq, row, status]: readonly unknown[]): StoredOutcome {
-  return { seq: Number(seq), row: Number(row), status: String(status) };
-}
-
-/** Reads the amounts that outcomes took back, for each query. `before` is the row before which they did. */
-export async function takenFor(
-  queries: readonly {
-    readonly id: number;
-    readonly bytes: Uint8Array;
-    readonly after: number;
-    readonly before?: number;
-  }[],
-  ask: (...columns: readonly (readonly unknown[])[]) => Promise<readonly (readonly unknown[])[]>,
-): Promise<readonly (readonly string[])[]> {
-  const found = await ask(
-    queries.map(({ id }) => id),
-    queries.map(({ bytes }) => bytes),
-    queries.map(({ after }) => after),
-    queries.map(({ before = Number.MAX_SAFE_INTEGER }) => before),
-  );
-  const amounts = Map.groupBy(found, ([place]) => Number(place));
-  return queries.map((_query, index) => (amounts.get(index + 1) ?? []).map(([, amount]) => String(amount)));
-}
-
 /** A checksum that reveals a changed description of a ledger. */
 export function ledgerSeal(ledger: string, log: string, counterSecret: string): string {
   return hash("sha256", JSON.stringify([ledger, log, counterSecret]), "hex");
 }
 
-/** The counters, and the first one whose row was changed. */
-export function parseCounters(rows: readonly (readonly unknown[])[]): Counters {
-  let damaged: KeptCounter | undefined;
-  const kept = rows.map(([id, digest, definition, through, unknownThrough, resetThrough, folded, checksum]) => {
-    const counter = {
-      id: Number(id),
-      digest: String(digest),
-      definition: String(definition),
-      through: through === null ? null : Number(through),
-      unknownThrough: Number(unknownThrough),
-      resetThrough: Number(resetThrough),
-      folded: Number(folded),
-    };
-    if (!isWhole(counter, checksum)) damaged ??= counter;
-    return counter;
-  });
-  return { kept, damaged };
-}
-
 /** @throws {LedgerRefused} if a counter's description was changed */
 export function readCounters(rows: readonly (readonly unknown[])[]): KeptCounters {
-  const { kept, damaged } = parseCounters(rows);
+  const { kept, damaged } = countersOf(rows);
   if (damaged !== undefined)
     throw new LedgerRefused(`the counter ${damaged.id} in the database is damaged: restore it from a backup`);
   return new Map(kept.map((counter) => [counter.digest, counter]));
 }
 
 /** Parses the columns of a receipt, which have the same order in every statement. */
-export function storedRow(columns: readonly unknown[]): StoredRow {
-  const [seq, leaf, evidence, session, tool, verdict] = columns as readonly string[];
-  return {
-    seq: Number(seq),
-    leaf: leaf ?? "",
-    evidence: evidence ?? "",
-    session: session ?? null,
-    tool: tool ?? "",
-    verdict: verdict ?? "",
-  };
-}
+export const storedRow: (columns: readonly unknown[]) => StoredRow = entryReader("receipts", [
+  "seq",
+  "leaf",
+  "evidence",
+  "session",
+  "tool",
+  "verdict",
+]);

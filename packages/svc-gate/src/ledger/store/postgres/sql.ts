@@ -5,7 +5,7 @@
  */
 
 import { changeColumns, resultVerdict } from "../../entry/row.ts";
-import type { RowQuery } from "../store.ts";
+import { columnsOf, keyOf, describedTables, type RowQuery, type TableName } from "../tables.ts";
 
 /** The allowed ids of ledgers. `asLedger` writes the id into `SET LOCAL`, which takes no parameters. */
 export const ledgerIds: RegExp = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
@@ -74,12 +74,11 @@ export const statements = {
     FROM unnest($2::int[], $3::bytea[], $4::bigint[]) WITH ORDINALITY AS asked (counter, key, after, place)
     JOIN LATERAL (SELECT e.amount FROM svc_gate.holds e
       WHERE e.ledger = $1 AND e.counter = asked.counter AND e.key = asked.key AND e.at > asked.after) h ON true`,
-  /** The amounts of events after a moment that outcomes before a row took back, under each counter and key. */
+  /** The amounts of events after a moment that outcomes took back, under each counter and key. */
   taken: `SELECT asked.place, w.amount
-    FROM unnest($2::int[], $3::bytea[], $4::bigint[], $5::bigint[]) WITH ORDINALITY AS asked (counter, key, after, before, place)
+    FROM unnest($2::int[], $3::bytea[], $4::bigint[]) WITH ORDINALITY AS asked (counter, key, after, place)
     JOIN LATERAL (SELECT e.amount FROM svc_gate.withdrawals e WHERE e.ledger = $1 AND e.counter = asked.counter
-      AND e.key = asked.key AND e.at > asked.after AND e.outcome < asked.before) w ON true`,
-  outcomesOf: `SELECT seq, outcome, status FROM svc_gate.outcomes WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
+      AND e.key = asked.key AND e.at > asked.after) w ON true`,
   keepOutcome: `INSERT INTO svc_gate.outcomes (ledger, seq, outcome, status) VALUES ($1, $2, $3, $4)
     ON CONFLICT (ledger, seq) DO UPDATE SET outcome = excluded.outcome, status = excluded.status`,
   approvalsOfCalls: `SELECT seq, leaf, evidence, session, tool, verdict, record
@@ -95,9 +94,6 @@ export const statements = {
     WHERE ledger = $1 AND key = ANY($2::text[]) AND status IN ('pending', 'approved') AND ends > $3 GROUP BY key, place`,
   openAll: `SELECT count(*) AS count FROM svc_gate.approvals
     WHERE ledger = $1 AND status IN ('pending', 'approved') AND ends > $2`,
-  holdsOf: `SELECT counter, key, at, seq, amount FROM svc_gate.holds WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
-  openHolds: `SELECT seq, counter, holds.key, at, amount FROM svc_gate.approvals LEFT JOIN svc_gate.holds USING (ledger, seq)
-    WHERE ledger = $1 AND seq = ANY($2::bigint[]) AND status IN ('pending', 'approved') ORDER BY seq`,
   dueApprovals: `SELECT seq, leaf, evidence, session, tool, verdict, record
     FROM svc_gate.approvals JOIN svc_gate.receipts USING (ledger, seq)
     WHERE ledger = $1 AND status IN ('pending', 'approved') AND ends <= $2 ORDER BY ends LIMIT 10000`,
@@ -113,12 +109,6 @@ export const statements = {
   keepApproval: `INSERT INTO svc_gate.approvals (ledger, seq, attach, key, place, status, ends, record)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
     ON CONFLICT (ledger, seq) DO UPDATE SET status = excluded.status, ends = excluded.ends, record = excluded.record`,
-  walkedApprovals: `SELECT seq, attach, key, place, status, ends, record FROM svc_gate.approvals
-    WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
-  walkedApprovalRows: `SELECT seq, leaf, evidence, session, tool, verdict FROM svc_gate.approvals
-    LEFT JOIN svc_gate.receipts USING (ledger, seq) WHERE ledger = $1 AND seq > $2 ORDER BY seq LIMIT $3`,
-  strayHold: `SELECT h.seq FROM svc_gate.holds h WHERE h.ledger = $1 AND NOT EXISTS (SELECT FROM svc_gate.approvals a
-    WHERE a.ledger = $1 AND a.seq = h.seq AND a.status IN ('pending', 'approved')) ORDER BY h.seq LIMIT 1`,
   release: `DELETE FROM svc_gate.holds WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
   eraseApprovals: `DELETE FROM svc_gate.approvals WHERE ledger = $1 AND seq BETWEEN $2 AND $3
     AND NOT (status = 'denied' AND record LIKE '%"call":{"attach":"%')`,
@@ -131,27 +121,10 @@ export const statements = {
   keepDelivery: `UPDATE svc_gate.deliveries SET note = $4 WHERE ledger = $1 AND endpoint = $2 AND owner = $3`,
   deliveryOf: `SELECT owner, note FROM svc_gate.deliveries WHERE ledger = $1 AND endpoint = $2`,
   deliveries: `SELECT endpoint, note FROM svc_gate.deliveries WHERE ledger = $1`,
-  repeatsOf: `SELECT id, at, record FROM svc_gate.repeats WHERE ledger = $1 AND id = ANY($2::bytea[])`,
   keepRepeat: `INSERT INTO svc_gate.repeats (ledger, id, at, record) VALUES ($1, $2, $3, $4)
     ON CONFLICT (ledger, id) DO UPDATE SET at = excluded.at, record = excluded.record`,
   deleteRepeats: `DELETE FROM svc_gate.repeats WHERE ledger = $1 AND id IN (
     SELECT r.id FROM svc_gate.repeats r WHERE r.ledger = $1 AND r.at < $2 ORDER BY r.at LIMIT $3)`,
-  walkedOutcomes: `SELECT seq, outcome, status FROM svc_gate.outcomes WHERE ledger = $1 AND seq > $2 ORDER BY seq LIMIT $3`,
-  /** The events ($2 counters, $3 keys, $4 times, $5 rows) that outcomes took back. */
-  walkedTakenAt: `SELECT w.counter, w.key, w.at, w.seq, w.amount, w.outcome, w.folded
-    FROM unnest($2::int[], $3::bytea[], $4::bigint[], $5::bigint[]) AS asked (counter, key, at, seq)
-    JOIN svc_gate.withdrawals w ON w.counter = asked.counter AND w.key = asked.key AND w.at = asked.at AND w.seq = asked.seq
-    WHERE w.ledger = $1`,
-  walkedTaken: `SELECT counter, key, at, seq, amount, outcome, folded FROM svc_gate.withdrawals
-    WHERE ledger = $1 AND (counter, key, at, seq) > ($2, $3, $4, $5) ORDER BY counter, key, at, seq LIMIT $6`,
-  walkedRepeats: `SELECT id, at, record FROM svc_gate.repeats WHERE ledger = $1 AND ($2::bytea IS NULL OR id > $2)
-    ORDER BY id LIMIT $3`,
-  rowsAt: `SELECT seq, leaf, evidence, session, tool, verdict FROM svc_gate.receipts
-    WHERE ledger = $1 AND seq = ANY($2::bigint[]) ORDER BY seq`,
-  leaves: `SELECT leaf FROM svc_gate.receipts WHERE ledger = $1 AND seq BETWEEN $2 AND $3 ORDER BY seq`,
-  nodes: `SELECT hash FROM svc_gate.nodes WHERE ledger = $1 AND level = $2 AND place BETWEEN $3 AND $4 ORDER BY place`,
-  /** The number of inner hashes of each level. */
-  countNodes: `SELECT level, count(*) AS count FROM svc_gate.nodes WHERE ledger = $1 GROUP BY level`,
   keepSigner: `UPDATE svc_gate.ledgers SET signer = $2 WHERE ledger = $1 AND signer IS NULL`,
   signer: `SELECT signer FROM svc_gate.ledgers WHERE ledger = $1`,
   counters: `SELECT id, digest, definition, through, unknown_through, reset_through, folded, seal
@@ -162,57 +135,103 @@ export const statements = {
       reset_through = excluded.reset_through, folded = excluded.folded, seal = excluded.seal`,
   keepContract: `INSERT INTO svc_gate.contracts (ledger, digest, text) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
   contract: `SELECT text FROM svc_gate.contracts WHERE ledger = $1 AND digest = $2`,
-  contracts: `SELECT digest, text FROM svc_gate.contracts WHERE ledger = $1 AND ($2::text IS NULL OR digest > $2)
-    ORDER BY digest LIMIT 16`,
   uses: `SELECT key_name, at FROM svc_gate.key_uses WHERE ledger = $1`,
   keepUse: `INSERT INTO svc_gate.key_uses (ledger, key_name, at) VALUES ($1, $2, $3)
     ON CONFLICT (ledger, key_name) DO UPDATE SET at = greatest(svc_gate.key_uses.at, excluded.at)`,
-  /** Rows from $2 on, oldest first: at most $3 rows with at most $4 characters. */
-  scan: `SELECT seq, leaf, evidence, session, tool, verdict FROM (
-      SELECT slice.*, sum(octet_length(leaf) + octet_length(evidence)) OVER (ORDER BY seq)
-        - (octet_length(leaf) + octet_length(evidence)) AS before FROM (
-          SELECT seq, leaf, evidence, session, tool, verdict FROM svc_gate.receipts
-          WHERE ledger = $1 AND seq >= $2 ORDER BY seq LIMIT $3) slice) sized
-    WHERE before < $4 ORDER BY seq`,
   /** The last of the next $6 events after the event ($2, $3, $4, $5). */
-  walkedEnd: `SELECT counter, key, at, seq FROM svc_gate.effects
+  tallyEnd: `SELECT counter, key, at, seq FROM svc_gate.effects
     WHERE ledger = $1 AND (counter, key, at, seq) > ($2, $3, $4, $5) ORDER BY counter, key, at, seq LIMIT 1 OFFSET $6`,
   /** Counts events after ($2 to $5) up to ($6 to $9): of receipts up to $10, of folds, and of missing rows. */
-  walkedTally: `SELECT count(*) FILTER (WHERE folded IS NULL AND seq <= $10) AS live, count(folded) AS folded,
+  tally: `SELECT count(*) FILTER (WHERE folded IS NULL AND seq <= $10) AS live, count(folded) AS folded,
       count(*) FILTER (WHERE seq > (SELECT l.seq FROM svc_gate.ledgers l WHERE l.ledger = $1)) AS beyond,
       (SELECT l.seq FROM svc_gate.ledgers l WHERE l.ledger = $1) AS last
     FROM svc_gate.effects WHERE ledger = $1 AND (counter, key, at, seq) > ($2, $3, $4, $5)
       AND (counter, key, at, seq) <= ($6, $7, $8, $9)`,
-  walkedFolds: `SELECT found.counter, found.key, found.at, found.seq, found.total, found.folded, earlier.total AS before
-    FROM (SELECT counter, key, at, seq, total, folded FROM svc_gate.effects
-      WHERE ledger = $1 AND folded IS NOT NULL AND (counter, key, at, seq) > ($2, $3, $4, $5)
-        AND (counter, key, at, seq) <= ($6, $7, $8, $9)) found
-    LEFT JOIN LATERAL (SELECT e.total FROM svc_gate.effects e WHERE e.ledger = $1 AND e.counter = found.counter
-      AND e.key = found.key AND (e.at, e.seq) < (found.at, found.seq) ORDER BY e.at DESC, e.seq DESC LIMIT 1) earlier ON true`,
-  /** The total of each event ($2 counters, $3 keys, $4 times, $5 rows) if a receipt recorded it, and the total before. */
-  walkedEvents: `SELECT event.total, earlier.total AS before
-    FROM unnest($2::int[], $3::bytea[], $4::bigint[], $5::bigint[]) WITH ORDINALITY AS asked (counter, key, at, seq, place)
-    LEFT JOIN LATERAL (SELECT e.total FROM svc_gate.effects e WHERE e.ledger = $1 AND e.counter = asked.counter
-      AND e.key = asked.key AND e.at = asked.at AND e.seq = asked.seq AND e.folded IS NULL) event ON true
-    LEFT JOIN LATERAL (SELECT e.total FROM svc_gate.effects e WHERE e.ledger = $1 AND e.counter = asked.counter
-      AND e.key = asked.key AND (e.at, e.seq) < (asked.at, asked.seq) ORDER BY e.at DESC, e.seq DESC LIMIT 1) earlier ON true
-    ORDER BY asked.place`,
   /** The total before each position ($2 counters, $3 keys, $4 times, $5 rows). */
   totalsBefore: `SELECT earlier.total
     FROM unnest($2::int[], $3::bytea[], $4::bigint[], $5::bigint[]) WITH ORDINALITY AS asked (counter, key, at, seq, place)
     LEFT JOIN LATERAL (SELECT e.total FROM svc_gate.effects e WHERE e.ledger = $1 AND e.counter = asked.counter
       AND e.key = asked.key AND (e.at, e.seq) < (asked.at, asked.seq) ORDER BY e.at DESC, e.seq DESC LIMIT 1) earlier ON true
     ORDER BY asked.place`,
-  /** The number of events and the evidence of each row after row $2; at most $3 rows. */
-  walkedRows: `SELECT counted.seq, counted.count, r.evidence
-    FROM (SELECT seq, count(*) AS count FROM svc_gate.effects WHERE ledger = $1 AND folded IS NULL AND seq > $2
-      GROUP BY seq ORDER BY seq LIMIT $3) counted
-    LEFT JOIN LATERAL (SELECT evidence FROM svc_gate.receipts WHERE ledger = $1 AND seq = counted.seq) r ON true
-    ORDER BY counted.seq`,
   checksIn: `SELECT seq, evidence FROM svc_gate.receipts WHERE ledger = $1 AND seq >= $2 AND seq <= $3 AND verdict <> 'CHANGE'`,
   erase: `UPDATE svc_gate.receipts SET evidence = $3 WHERE ledger = $1 AND seq = $2`,
   eraseWithCall: `UPDATE svc_gate.receipts SET evidence = $3, session = NULL, tool = '' WHERE ledger = $1 AND seq = $2`,
 } as const;
+
+/** The values of a page's bounds, as the database stores them. */
+interface Page {
+  readonly table: TableName;
+  readonly columns: readonly string[];
+  readonly after?: readonly unknown[] | undefined;
+  readonly through?: readonly unknown[] | undefined;
+  readonly limit: number;
+}
+
+/** Characters of one page or slice, which limits memory if rows are large. */
+export const sliceCharacters = 1_000_000;
+
+/** The size of a receipt. */
+const bytes = "octet_length(leaf) + octet_length(evidence)";
+
+/** Entries of a table in the order of its key. */
+export function pageOf(ledger: string, { table, columns, after = [], through = [], limit }: Page): BoundStatement {
+  const key = keyOf(table);
+  const place = (index: number): string => `$${index + 2}`;
+  const bound = (operator: string, count: number, from: number): string =>
+    count === 0
+      ? ""
+      : ` AND (${key.slice(0, count).join(", ")}) ${operator} (${Array.from({ length: count }, (_, at) => place(from + at)).join(", ")})`;
+  const bounds = bound(">", after.length, 0) + bound("<=", through.length, after.length);
+  const [names, order] = [columns.join(", "), key.join(", ")];
+  const count = place(after.length + through.length);
+  const page = `SELECT ${names} FROM svc_gate.${table} WHERE ledger = $1${bounds} ORDER BY ${order} LIMIT ${count}`;
+  const isLarge = columns.includes("evidence");
+  const text = isLarge
+    ? `SELECT ${names} FROM (SELECT slice.*, sum(${bytes}) OVER (ORDER BY ${order}) - (${bytes}) AS before
+      FROM (${page}) slice) sized WHERE before < ${sliceCharacters} ORDER BY ${order}`
+    : page;
+  const name = nameOf(`page ${after.length} ${through.length}`, table, columns);
+  return { statement: { name, text }, values: [ledger, ...after, ...through, limit] };
+}
+
+const arrays = { digest: "bytea[]", number: "bigint[]", text: "text[]" } as const;
+
+function arrayOf(table: TableName, column: string): string {
+  const kinds: Readonly<Record<string, string>> = describedTables[table].columns;
+  return arrays[(kinds[column] ?? "text").replace("?", "") as keyof typeof arrays];
+}
+
+/** The place of each key that has an entry, and columns of the entry. @param keys column by column */
+export function entriesAt(
+  ledger: string,
+  table: TableName,
+  keys: readonly (readonly unknown[])[],
+  columns: readonly string[],
+): BoundStatement {
+  const key = keyOf(table);
+  const places = key.map((column, index) => `$${index + 2}::${arrayOf(table, column)}`);
+  const text = `SELECT asked.place, ${columns.map((name) => `e.${name}`).join(", ")}
+    FROM unnest(${places.join(", ")}) WITH ORDINALITY AS asked (${key.join(", ")}, place)
+    JOIN svc_gate.${table} e ON ${key.map((name) => `e.${name} = asked.${name}`).join(" AND ")} WHERE e.ledger = $1`;
+  return { statement: { name: nameOf("at", table, columns), text }, values: [ledger, ...keys] };
+}
+
+/** Entries of which a column has one of some values. */
+export function entriesWhere(
+  ledger: string,
+  table: TableName,
+  column: string,
+  values: readonly unknown[],
+): BoundStatement {
+  const names = columnsOf(table).join(", ");
+  const text = `SELECT ${names} FROM svc_gate.${table} WHERE ledger = $1 AND ${column} = ANY($2::${arrayOf(table, column)})`;
+  return { statement: { name: `where ${table} ${column}`, text }, values: [ledger, values] };
+}
+
+/** A name has at most 63 bytes. */
+function nameOf(read: string, table: TableName, columns: readonly string[]): string {
+  return `${read} ${table} ${columns.length === columnsOf(table).length ? "" : columns.join()}`;
+}
 
 export type Filters = Pick<RowQuery, "checks" | "leafHas" | "outcome" | "refused" | "session" | "tool" | "verdict">;
 
@@ -266,22 +285,8 @@ function outcomeFilter(outcome: string | undefined, place: number): string {
 /** The numbers of rows in one statement. They are few, so that each statement is planned once. */
 const sizes = [64, 16, 4, 1] as const;
 
-export const receiptColumns = ["seq", "session", "tool", "verdict", "leaf", "evidence"] as const;
-export const effectColumns = ["counter", "key", "at", "seq", "total", "folded"] as const;
-const nodeColumns = ["level", "place", "hash"] as const;
-const holdColumns = ["seq", "counter", "key", "at", "amount"] as const;
-const takenColumns = ["counter", "key", "at", "seq", "amount", "outcome", "folded"] as const;
-
 /** The tables that one statement may add several rows to. */
-type Written = "receipts" | "effects" | "nodes" | "holds" | "withdrawals";
-
-const columnsOf: Readonly<Record<Written, readonly string[]>> = {
-  receipts: receiptColumns,
-  effects: effectColumns,
-  nodes: nodeColumns,
-  holds: holdColumns,
-  withdrawals: takenColumns,
-};
+type Written = "effects" | "holds" | "nodes" | "receipts" | "withdrawals";
 
 export type Value = string | number | Uint8Array | null;
 
@@ -310,7 +315,7 @@ export function insertion(table: Written, rows: number): Statement {
   const name = `${table} ${rows}`;
   const known = inserting.get(name);
   if (known !== undefined) return known;
-  const columns = columnsOf[table];
+  const columns = columnsOf(table);
   const tuples = Array.from({ length: rows }, (_, at) => {
     const places = columns.map((_column, index) => `$${at * columns.length + index + 2}`);
     return `($1, ${places.join(", ")})`;

@@ -3,31 +3,30 @@ import { Worker } from "node:worker_threads";
 import type { ClientConfig, Pool, PoolClient } from "pg";
 import { setTimeout as wait } from "node:timers/promises";
 import { Caller } from "../calls.ts";
-import { deliveriesOf, historyOf, keyNotesOf, slice } from "./history.ts";
-import { headRow, ledgerSeal, readCounters, storedRow } from "./rows.ts";
+import { deliveriesOf, keyNotesOf } from "./notes.ts";
+import { headRow, ledgerSeal, readCounters } from "./rows.ts";
 import { beginOn, connect, explained, readOne, rollBack, send } from "./session.ts";
-import { ask, commit, readRows, type BoundStatement } from "./sql.ts";
+import { ask, commit } from "./sql.ts";
 import { PostgresTransaction } from "./transaction.ts";
 import { inSteps, Steps, type InTurn } from "../steps.ts";
-import { verifyPostgres } from "./verify.ts";
+import { postgresTables } from "./tables.ts";
+import { walkStore } from "../../history/walk.ts";
+import type { Tables } from "../tables.ts";
 import type { KeptCounters } from "../running-totals.ts";
 import { LedgerRefused, NoLedger, NotKept } from "../../errors.ts";
 import type {
   DatabaseLedger,
   DeliveryNotes,
-  HistoryReader,
   KeyNotes,
   LedgerStore,
   OpenedStore,
-  RowQuery,
   Scrubbed,
-  StoredCounter,
   StoredEffect,
   StoreTransaction,
   Verification,
 } from "../store.ts";
+import type { StoredCounter } from "../tables.ts";
 import type { Anchor } from "../../tree/walk.ts";
-import type { StoredRow } from "../../entry/row.ts";
 
 export interface Pools {
   readonly config: ClientConfig;
@@ -97,12 +96,10 @@ async function openOn(client: PoolClient, { ledger, log, mustExist = false }: Da
 
 /** A walk over more rows runs in its own thread, because hashing would delay checks. */
 const tailRows = 2000;
-/** Rows that one statement searches for matches of a filter. */
-const windowRows = 65_536;
 
 class PostgresStore implements LedgerStore {
   readonly opened: OpenedStore;
-  readonly history: HistoryReader;
+  readonly tables: Tables;
   readonly keyNotes: KeyNotes;
   readonly deliveries: DeliveryNotes;
   readonly #pools: Pools;
@@ -117,7 +114,7 @@ class PostgresStore implements LedgerStore {
     this.opened = opened;
     this.#version = version;
     this.#counters = counters;
-    this.history = historyOf(pools.reads, ledger);
+    this.tables = postgresTables((...asked) => readOne(pools.reads, ledger, ...asked), ledger);
     this.keyNotes = keyNotesOf(pools.reads, ledger);
     this.deliveries = deliveriesOf(pools.reads, ledger);
   }
@@ -202,24 +199,6 @@ class PostgresStore implements LedgerStore {
     await transaction.commit([], []);
   }
 
-  async *read({ before, from = 1, limit, ...filters }: RowQuery): AsyncGenerator<readonly StoredRow[]> {
-    const { statement, values } = readRows(filters);
-    const [head] = await this.#read(ask("readHead", this.#ledger));
-    let top = Math.min(before, Number(head?.[0]?.[0] ?? 0) + 1);
-    for (let left = limit; left > 0 && top > from;) {
-      const floor = Math.max(from, top - windowRows);
-      const rowsMax = Math.min(left, slice.rows);
-      const [found = []] = await this.#read({
-        statement,
-        values: [this.#ledger, top, rowsMax, slice.characters, floor, ...values],
-      });
-      const rows = found.map(storedRow);
-      yield rows;
-      left -= rows.length;
-      top = rows.at(-1)?.seq ?? floor;
-    }
-  }
-
   async keepSigner(verifier: string): Promise<string> {
     const ledger = this.#ledger;
     const client = await connect(this.#pools.transactions);
@@ -235,22 +214,16 @@ class PostgresStore implements LedgerStore {
     }
   }
 
-  async checkpoint(): Promise<string | undefined> {
-    const [head] = await this.#read(ask("readHead", this.#ledger));
-    return headRow(head?.[0] ?? []).checkpoint ?? undefined;
-  }
-
   async verify(from: number, anchors: readonly Anchor[], inTurn?: InTurn): Promise<Verification> {
-    const walk = { ledger: this.#ledger, from, anchors };
-    const [head] = await this.#read(ask("readHead", this.#ledger));
-    const last = headRow(head?.[0] ?? []).seq;
-    if (!(last - from > tailRows)) {
-      const steps = new Steps((pause) => verifyPostgres((...asked) => this.#read(...asked), walk, pause));
+    const walk = { from, anchors };
+    const { rows } = await this.tables.head();
+    if (!(rows - from > tailRows)) {
+      const steps = new Steps((pause) => walkStore(this.tables, walk, pause));
       return inSteps(() => steps.next(), inTurn);
     }
     const walker = new Caller(new Worker(new URL("./walker.ts", import.meta.url)));
     try {
-      await walker.call("begin", this.#pools.config, walk);
+      await walker.call("begin", this.#pools.config, this.#ledger, walk);
       return await inSteps<Verification>(() => walker.call("goOn"), inTurn);
     } finally {
       await walker.end();
@@ -265,10 +238,6 @@ class PostgresStore implements LedgerStore {
   /** The connections belong to the database and stay open. */
   close(): Promise<void> {
     return Promise.resolve();
-  }
-
-  #read(...asked: readonly BoundStatement[]): ReturnType<typeof readOne> {
-    return readOne(this.#pools.reads, this.#ledger, ...asked);
   }
 }
 

@@ -4,21 +4,14 @@ import type { Erasure } from "../../entry/erasure.ts";
 import { withoutParts } from "../../entry/evidence.ts";
 import { limits } from "../../../wire/mod.ts";
 import type { StoredRepeat } from "../../entry/repeat.ts";
-import {
-  frontierOf,
-  headRow,
-  sameHead,
-  storedOutcomeOf,
-  storedRepeatOf,
-  storedRow,
-  takenFor,
-  type HeadRow,
-} from "./rows.ts";
+import { entriesIn } from "./entries.ts";
+import { frontierOf, headRow, sameHead, type HeadRow } from "./rows.ts";
 import { keptApproval, openApprovals } from "./approvals.ts";
 import { beginOn, explained, rollBack, send, settleAll } from "./session.ts";
 import { ask, commit, insertions, rollback, withoutTimeout, type BoundStatement } from "./sql.ts";
 import type { TreeNode } from "../../tree/merkle.ts";
-import { counterChecksum } from "../checksums.ts";
+import { counterEntry } from "../checksums.ts";
+import { storedValues, type Tables } from "../tables.ts";
 import {
   holdRows,
   keepIn,
@@ -31,19 +24,18 @@ import {
   type KeptCounters,
   type TotalQuery,
 } from "../running-totals.ts";
-import { changeColumns, type StoredRow, type KeptApproval, type StoredOutcome } from "../../entry/row.ts";
+import { changeColumns, type StoredRow, type KeptApproval } from "../../entry/row.ts";
 import {
   repeatsDeletedMax,
   type ApprovalLookup,
   type ApprovalsFound,
   type CommitOptions,
   type InForce,
-  type StoredCounter,
   type StoredEffect,
-  type StoredHead,
   type StoredLookup,
   type StoreTransaction,
 } from "../store.ts";
+import type { StoredCounter, StoredHead } from "../tables.ts";
 import { Fault, NotKept } from "../../errors.ts";
 
 export interface TransactionParts {
@@ -72,6 +64,7 @@ export class PostgresTransaction implements StoreTransaction {
   readonly frontier: string | undefined;
   readonly signer: string | undefined;
   readonly hasApprovals: boolean;
+  readonly tables: Pick<Tables, "where">;
   #counters: KeptCounters;
   #version: number;
   /** The number of events that folds in this transaction took back. */
@@ -86,6 +79,10 @@ export class PostgresTransaction implements StoreTransaction {
     this.#counters = counters;
     this.#version = head.counters;
     this.at = at;
+    this.tables = {
+      where: (table, column, values) =>
+        this.#serially(() => entriesIn((asked) => send(parts.client, asked), parts.ledger, { table, column, values })),
+    };
     this.head = head.leaf === null ? undefined : { seq: head.seq, leaf: head.leaf };
     this.changed = head.changed;
     this.frontier = frontierOf(head);
@@ -109,30 +106,24 @@ export class PostgresTransaction implements StoreTransaction {
 
   /** Reads the amounts that are held in the window of each query. */
   async #held(queries: readonly TotalQuery[]): Promise<readonly (readonly string[])[]> {
-    if (!this.hasApprovals) return [];
-    const { client, ledger } = this.#parts;
-    const columns = [queries.map(({ id }) => id), queries.map(({ bytes }) => bytes), queries.map(({ after }) => after)];
-    const held = Map.groupBy(await send(client, ask("held", ledger, ...columns)), ([place]) => Number(place));
-    return queries.map((_query, index) => (held.get(index + 1) ?? []).map(([, amount]) => String(amount)));
+    return this.hasApprovals ? this.#amounts("held", queries) : [];
   }
 
   /** Reads the amounts that outcomes took back in the window of each query. */
   async #takenBack(queries: readonly TotalQuery[]): Promise<readonly (readonly string[])[]> {
-    if (this.#parts.head.withdrawals === 0) return [];
-    const { client, ledger } = this.#parts;
-    return takenFor(queries, (...columns) => send(client, ask("taken", ledger, ...columns)));
+    return this.#parts.head.withdrawals > 0 ? this.#amounts("taken", queries) : [];
   }
 
-  async outcomes(rows: readonly number[]): Promise<readonly StoredOutcome[]> {
+  async #amounts(of: "held" | "taken", queries: readonly TotalQuery[]): Promise<readonly (readonly string[])[]> {
     const { client, ledger } = this.#parts;
-    return (await this.#serially(() => send(client, ask("outcomesOf", ledger, [...rows])))).map(storedOutcomeOf);
+    const columns = [queries.map(({ id }) => id), queries.map(({ bytes }) => bytes), queries.map(({ after }) => after)];
+    const found = Map.groupBy(await send(client, ask(of, ledger, ...columns)), ([place]) => Number(place));
+    return queries.map((_query, index) => (found.get(index + 1) ?? []).map(([, amount]) => String(amount)));
   }
 
   async approvals(lookup: ApprovalLookup): Promise<ApprovalsFound> {
     const { client, ledger } = this.#parts;
-    return this.#serially(() =>
-      openApprovals((...asked) => send(client, ask(...asked)), ledger, lookup, this.#counters),
-    );
+    return this.#serially(() => openApprovals((asked) => send(client, asked), ledger, lookup, this.#counters));
   }
 
   /** Asks the database only if the time of an open approval is over. */
@@ -141,18 +132,6 @@ export class PostgresTransaction implements StoreTransaction {
     const { client, ledger } = this.#parts;
     const found = await this.#serially(() => send(client, ask("dueApprovals", ledger, at)));
     return found.map(keptApproval);
-  }
-
-  async repeats(ids: readonly string[]): Promise<readonly StoredRepeat[]> {
-    const { client, ledger } = this.#parts;
-    const digests = ids.map((id) => Buffer.from(id, "hex"));
-    return (await this.#serially(() => send(client, ask("repeatsOf", ledger, digests)))).map(storedRepeatOf);
-  }
-
-  async rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]> {
-    const { client, ledger } = this.#parts;
-    const found = await this.#serially(() => send(client, ask("rowsAt", ledger, [...rows])));
-    return found.map(storedRow);
   }
 
   /** Reads the sum of each query. `#totals` then has the latest total of each key. */
@@ -175,11 +154,9 @@ export class PostgresTransaction implements StoreTransaction {
   async #keep(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void> {
     const { client, ledger } = this.#parts;
     const { kept, added } = keepIn(this.#counters, counter, folded);
-    const { id, digest, definition, through, unknownThrough, resetThrough } = kept;
-    this.#counters = new Map(this.#counters).set(digest, kept);
+    this.#counters = new Map(this.#counters).set(kept.digest, kept);
     this.#version = this.#parts.head.counters + 1;
-    const numbers = [through, unknownThrough, resetThrough, kept.folded];
-    await send(client, ask("keepCounter", ledger, id, digest, definition, ...numbers, counterChecksum(kept)));
+    await send(client, ask("keepCounter", ledger, ...storedValues("counters", counterEntry(kept))));
     const events = await this.#events(added, true);
     const holds = insertions("holds", ledger, holdRows(added, this.#counters));
     const taken = takenRows(added, this.#counters, true);
@@ -227,10 +204,9 @@ export class PostgresTransaction implements StoreTransaction {
     };
     if (sameHead(head, next)) return this.abort();
     for (const erasure of erasures) await this.#erase(erasure);
-    const kept = approvals.map(({ row, attach, key, place, status, ends, record }) => {
-      const digests = [Buffer.from(attach, "hex"), key, Buffer.from(place, "hex")];
-      return ask("keepApproval", this.#parts.ledger, row, ...digests, status, ends, record);
-    });
+    const kept = approvals.map(({ row: seq, ...approval }) =>
+      ask("keepApproval", this.#parts.ledger, ...storedValues("approvals", { seq, ...approval })),
+    );
     const release = released.length === 0 ? [] : [ask("release", this.#parts.ledger, [...released])];
     const answers = keepRepeats(this.#parts.ledger, repeats);
     const reported = outcomes.map(({ seq, row, status }) => ask("keepOutcome", this.#parts.ledger, seq, row, status));
@@ -275,9 +251,7 @@ export class PostgresTransaction implements StoreTransaction {
     const { head, ledger } = this.#parts;
     try {
       requireOrder(rows, head.seq);
-      const receipts = rows.map(({ seq, session, tool, verdict, leaf, evidence }) => {
-        return [seq, session, tool, verdict, leaf, evidence];
-      });
+      const receipts = rows.map((row) => storedValues("receipts", row));
       const { seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer } = next;
       const { approvals, withdrawals } = next;
       const inner = nodes.map(({ level, index, hash }) => [level, index, hash]);
@@ -347,7 +321,7 @@ export class PostgresTransaction implements StoreTransaction {
 function keepRepeats(ledger: string, repeats: readonly StoredRepeat[]): readonly BoundStatement[] {
   const [first] = repeats;
   if (first === undefined) return [];
-  const kept = repeats.map(({ id, at, record }) => ask("keepRepeat", ledger, Buffer.from(id, "hex"), at, record));
+  const kept = repeats.map((repeat) => ask("keepRepeat", ledger, ...storedValues("repeats", repeat)));
   return [...kept, ask("deleteRepeats", ledger, first.at - limits.repeatWithinMs, repeatsDeletedMax)];
 }
 

@@ -1,9 +1,10 @@
 import type { ClientConfig } from "pg";
 import { serveCalls } from "../calls.ts";
-import { Steps, type Pause } from "../steps.ts";
+import { Steps } from "../steps.ts";
 import type { Verification } from "../store.ts";
 import { makePool, readOne } from "./session.ts";
-import { verifyPostgres, type PostgresWalk } from "./verify.ts";
+import { postgresTables } from "./tables.ts";
+import { walkStore, type WalkOptions } from "../../history/walk.ts";
 
 /** Long timeouts, because a walk counts every event of a broken ledger. */
 const patience = { statement_timeout: 300_000, query_timeout: 330_000 } as const;
@@ -12,17 +13,19 @@ let steps: Steps<Verification> | undefined;
 
 // A separate thread with one connection: hashing a long history would delay the thread that answers checks.
 serveCalls({
-  begin: (config: ClientConfig, walk: PostgresWalk) => {
-    steps = new Steps((pause) => verify(config, walk, pause));
+  begin: (config: ClientConfig, ledger: string, walk: WalkOptions) => {
+    steps = new Steps(async (pause) => {
+      const pool = makePool({ ...config, ...patience }, 1);
+      try {
+        return await walkStore(
+          postgresTables((...asked) => readOne(pool, ledger, ...asked), ledger),
+          walk,
+          pause,
+        );
+      } finally {
+        await pool.end();
+      }
+    });
   },
   goOn: () => steps?.next(),
 });
-
-async function verify(config: ClientConfig, walk: PostgresWalk, pause: Pause): Promise<Verification> {
-  const pool = makePool({ ...config, ...patience }, 1);
-  try {
-    return await verifyPostgres((...asked) => readOne(pool, walk.ledger, ...asked), walk, pause);
-  } finally {
-    await pool.end();
-  }
-}

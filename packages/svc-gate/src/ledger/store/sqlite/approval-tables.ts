@@ -3,10 +3,13 @@ import { denialsThatMatter, type DenialSummary } from "../../../approvals/mod.ts
 import type { Erasure } from "../../entry/erasure.ts";
 import { readProgress, voteRows } from "../../entry/approval-rows.ts";
 import { parseLeaf } from "../../entry/leaf.ts";
-import type { StoredRow, KeptApproval, StoredApproval } from "../../entry/row.ts";
+import type { KeptApproval, StoredApproval } from "../../entry/row.ts";
 import { holdRows, withHeld, type KeptCounters, type TotalQuery } from "../running-totals.ts";
-import type { ApprovalLookup, ApprovalQuery, ApprovalsFound, StoredEffect, WaitingApprovals } from "../store.ts";
-import { columns, rowOf, type StoredColumns } from "./walk.ts";
+import type { ApprovalLookup, ApprovalsFound, StoredEffect } from "../store.ts";
+import { storedValues } from "../tables.ts";
+import { select, type Prepare, type Value } from "./approval-reads.ts";
+import { insertion } from "./insertion.ts";
+import type { SqliteTables } from "./tables.ts";
 
 /** The most approvals that are read at once: as many as may be open. */
 const dueMax = 10_000;
@@ -28,6 +31,7 @@ interface KeptDenial extends DenialSummary {
 /** The tables of approvals and of the amounts that they hold, for the connection that writes. */
 export class ApprovalTables {
   readonly #database: DatabaseSync;
+  readonly #tables: SqliteTables;
   readonly #held: StatementSync;
   readonly #insertHold: StatementSync;
   readonly #release: StatementSync;
@@ -38,12 +42,11 @@ export class ApprovalTables {
   /** Statements that batches repeat, by their text. */
   readonly #statements = new Map<string, StatementSync>();
 
-  constructor(database: DatabaseSync) {
+  constructor(database: DatabaseSync, tables: SqliteTables) {
     this.#database = database;
+    this.#tables = tables;
     this.#held = database.prepare("SELECT amount FROM holds WHERE counter = ? AND key = ? AND at > ?");
-    this.#insertHold = database.prepare(
-      "INSERT OR IGNORE INTO holds (seq, counter, key, at, amount) VALUES (?, ?, ?, ?, ?)",
-    );
+    this.#insertHold = insertion(database, "holds", "OR IGNORE");
     this.#release = database.prepare("DELETE FROM holds WHERE seq = ?");
     this.#keep = database.prepare(
       `INSERT INTO approvals (seq, attach, key, place, status, ends, record) VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -89,9 +92,9 @@ export class ApprovalTables {
   /** Keeps approvals and ends holds, within a transaction of the caller. */
   keep(approvals: readonly StoredApproval[], released: readonly number[]): void {
     for (const row of released) this.#release.run(row);
-    for (const { row, attach, key, place, status, ends, record } of approvals) {
-      if (status === "denied") this.#denials.delete(key);
-      this.#keep.run(row, Buffer.from(attach, "hex"), key, Buffer.from(place, "hex"), status, ends, record);
+    for (const { row: seq, ...approval } of approvals) {
+      if (approval.status === "denied") this.#denials.delete(approval.key);
+      this.#keep.run(...storedValues("approvals", { seq, ...approval }));
     }
     this.#hasApprovals ||= approvals.length > 0;
   }
@@ -106,7 +109,12 @@ export class ApprovalTables {
     for (const row of [...rows, ...denials]) add("seq = ?", row);
     const kept = [...found.values()];
     const holds = this.#holdsOf([...found.keys()], counters);
-    return { kept, votes: this.rowsAt(voteRows(kept)), holds, ...this.#open(keys, at) };
+    return {
+      kept,
+      votes: this.#tables.where("receipts", "seq", voteRows(kept)),
+      holds,
+      ...this.#open(keys, at),
+    };
   }
 
   /** Reads them once after each denial: a key may have thousands, and few of them matter to a call. */
@@ -130,27 +138,10 @@ export class ApprovalTables {
     return denials;
   }
 
-  rowsAt(rows: readonly number[]): readonly StoredRow[] {
-    const row = this.#statement(`SELECT ${columns} FROM receipts WHERE seq = ?`);
-    row.setReturnArrays(true);
-    return rows.flatMap((seq) => {
-      const found = row.get(seq) as unknown as StoredColumns | undefined;
-      return found === undefined ? [] : [rowOf(found)];
-    });
-  }
-
   #holdsOf(rows: readonly number[], counters: KeptCounters): readonly StoredEffect[] {
     const digests = new Map([...counters.values()].map(({ id, digest }) => [id, digest]));
-    const holds = this.#statement("SELECT counter, key, at, seq, amount FROM holds WHERE seq = ?");
-    return rows.flatMap((seq) =>
-      holds.all(seq).map(({ counter, key, at, amount }) => ({
-        seq,
-        at: Number(at),
-        counter: digests.get(Number(counter)) ?? "",
-        key: Buffer.from(key as Uint8Array).toString("hex"),
-        amount: String(amount),
-      })),
-    );
+    const holds = this.#tables.where("holds", "seq", rows);
+    return holds.map(({ counter, ...hold }) => ({ ...hold, counter: digests.get(counter) ?? "" }));
   }
 
   #open(keys: readonly string[], at: number): Pick<ApprovalsFound, "all" | "open"> {
@@ -174,51 +165,4 @@ export class ApprovalTables {
     const next = this.#database.prepare(`SELECT min(ends) AS next FROM approvals WHERE ends > ? AND ${isOpen}`).get(at);
     return { kept, next: next?.["next"] == null ? Infinity : Number(next["next"]) };
   }
-}
-
-/** Lists approvals, newest first. */
-export function listApprovals(database: DatabaseSync, query: ApprovalQuery): readonly KeptApproval[] {
-  const { before, limit, statuses, key, session, rows } = query;
-  const filters: readonly (readonly [sql: string, values: readonly (string | number)[]])[] = [
-    ["seq < ?", [before]],
-    ...(statuses === undefined ? [] : [[`status IN (${statuses.map(() => "?").join(", ")})`, statuses] as const]),
-    ...(key === undefined ? [] : [["key = ?", [key]] as const]),
-    ...(session === undefined ? [] : [["session = ?", [session]] as const]),
-    ...(rows === undefined ? [] : [[`seq IN (${rows.map(() => "?").join(", ")})`, rows] as const]),
-  ];
-  const condition = `${filters.map(([sql]) => sql).join(" AND ")} ORDER BY seq DESC LIMIT ?`;
-  return select((sql) => database.prepare(sql), condition, ...filters.flatMap(([, values]) => values), limit);
-}
-
-/** A leaf of a check begins with its answer and its time. Late: less time is left than has passed. */
-const waitingSql = `SELECT count(*) AS calls,
-  count(*) FILTER (WHERE 2 * ?1 - ends > CAST(substr(leaf, instr(leaf, '"at":') + 5, 15) AS INTEGER)) AS late
-  FROM approvals JOIN receipts USING (seq) WHERE status = 'pending' AND ends > ?1`;
-
-/** Counts the approvals that wait for a person. */
-export function waitingApprovals(database: DatabaseSync, at: number): WaitingApprovals {
-  const found = database.prepare(waitingSql).get(at);
-  return { calls: Number(found?.["calls"]), late: Number(found?.["late"]) };
-}
-
-/** Reads those rows whose approvals are open, each with row, counter, key, time and amount of what it holds. */
-export function openHoldsIn(database: DatabaseSync, rows: readonly number[]): readonly (readonly unknown[])[] {
-  const found = database.prepare(
-    `SELECT seq, counter, holds.key, at, amount FROM approvals LEFT JOIN holds USING (seq) WHERE seq = ? AND ${isOpen}`,
-  );
-  found.setReturnArrays(true);
-  return rows.flatMap((row) => found.all(row) as unknown as readonly (readonly unknown[])[]);
-}
-
-type Value = string | number | Uint8Array;
-type Prepare = (sql: string) => StatementSync;
-
-/** Reads approvals together with the rows that asked. */
-function select(prepare: Prepare, condition: string, ...values: readonly Value[]): readonly KeptApproval[] {
-  const found = prepare(`SELECT ${columns}, record FROM approvals JOIN receipts USING (seq) WHERE ${condition}`);
-  found.setReturnArrays(true);
-  return found.all(...values).map((each) => {
-    const read = each as unknown as readonly [...StoredColumns, string];
-    return { row: rowOf(read.slice(0, -1) as unknown as StoredColumns), record: String(read.at(-1)) };
-  });
 }

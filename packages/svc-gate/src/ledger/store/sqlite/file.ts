@@ -1,9 +1,9 @@
 import { hash, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { isWhole } from "../checksums.ts";
-import type { Counters } from "../../history/counter-walk.ts";
-import type { KeptCounter } from "../store.ts";
+import { countersOf } from "../checksums.ts";
+import { columnsOf, describedTables, type Counters } from "../tables.ts";
+import { schema } from "./schema.ts";
 import { files } from "../../files/data-folder.ts";
 import { makePrivate } from "../../files/private-files.ts";
 import { flushAgain } from "./log.ts";
@@ -11,55 +11,6 @@ import { LedgerRefused } from "../../errors.ts";
 
 /** The layout of the file. A file with another layout is refused, never converted silently. */
 const layout = 2;
-
-/** Rows that share a part of the index of sessions, as a power of two. */
-export const blockBits = 12;
-
-/**
- * `nodes` holds the inner hashes that tiles need: the roots over 256, 65,536, ... leaves.
- *
- * The index of sessions begins with a block of rows. Sessions have random ids, so a new row would else change a random
- * page of the whole index. With blocks it changes one of the last few pages.
- */
-const schema = `
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
-CREATE TABLE receipts (
-  seq INTEGER PRIMARY KEY, session TEXT, tool TEXT NOT NULL, verdict TEXT NOT NULL, leaf TEXT NOT NULL, evidence TEXT NOT NULL
-) STRICT;
-CREATE INDEX receipts_by_session ON receipts (seq >> ${blockBits}, session) WHERE session IS NOT NULL;
-CREATE INDEX receipts_by_tool ON receipts (tool, seq);
-CREATE INDEX receipts_refused ON receipts (verdict, seq) WHERE verdict <> 'ALLOW';
-CREATE TABLE contracts (digest TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT, WITHOUT ROWID;
-CREATE TABLE counters (
-  id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, definition TEXT NOT NULL, through INTEGER, unknown_through INTEGER NOT NULL,
-  reset_through INTEGER NOT NULL, folded INTEGER NOT NULL, seal TEXT NOT NULL
-) STRICT;
-CREATE TABLE effects (
-  counter INTEGER NOT NULL, key BLOB NOT NULL, at INTEGER NOT NULL, seq INTEGER NOT NULL, total TEXT NOT NULL, folded TEXT,
-  PRIMARY KEY (counter, key, at, seq)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE approvals (
-  seq INTEGER PRIMARY KEY, attach BLOB NOT NULL, key TEXT NOT NULL, place BLOB NOT NULL, status TEXT NOT NULL, ends INTEGER,
-  record TEXT NOT NULL
-) STRICT;
-CREATE INDEX approvals_by_attach ON approvals (attach) WHERE ends IS NOT NULL;
-CREATE INDEX approvals_by_key ON approvals (key, status, ends) WHERE ends IS NOT NULL;
-CREATE INDEX approvals_by_end ON approvals (ends) WHERE ends IS NOT NULL;
-CREATE TABLE holds (
-  counter INTEGER NOT NULL, key BLOB NOT NULL, at INTEGER NOT NULL, seq INTEGER NOT NULL, amount TEXT NOT NULL,
-  PRIMARY KEY (counter, key, at, seq)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX holds_by_row ON holds (seq);
-CREATE TABLE outcomes (seq INTEGER PRIMARY KEY, outcome INTEGER NOT NULL, status TEXT NOT NULL) STRICT;
-CREATE TABLE withdrawals (
-  counter INTEGER NOT NULL, key BLOB NOT NULL, at INTEGER NOT NULL, seq INTEGER NOT NULL, amount TEXT NOT NULL,
-  outcome INTEGER NOT NULL, folded TEXT, PRIMARY KEY (counter, key, at, seq)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE repeats (id BLOB PRIMARY KEY, at INTEGER NOT NULL, record TEXT NOT NULL) STRICT, WITHOUT ROWID;
-CREATE INDEX repeats_by_time ON repeats (at);
-CREATE TABLE deliveries (endpoint TEXT PRIMARY KEY, note TEXT NOT NULL) STRICT, WITHOUT ROWID;
-CREATE TABLE nodes (level INTEGER NOT NULL, place INTEGER NOT NULL, hash BLOB NOT NULL, PRIMARY KEY (level, place)) STRICT, WITHOUT ROWID;
-`;
 
 export function gone(folder: string): LedgerRefused {
   return new LedgerRefused(
@@ -163,7 +114,7 @@ export function createTables(database: DatabaseSync, log: string | undefined): v
   const name = log ?? `svc-gate/${randomBytes(16).toString("hex")}`;
   const counterSecret = randomBytes(32).toString("hex");
   database.exec("BEGIN IMMEDIATE");
-  database.exec(schema);
+  database.exec(schema.join("\n"));
   const insert = database.prepare("INSERT INTO meta (name, value) VALUES (?, ?)");
   const meta = { layout: String(layout), log: name, counter_secret: counterSecret, signer: "" };
   for (const [key, value] of Object.entries({ ...meta, check: metaCheck(meta) })) insert.run(key, value);
@@ -225,8 +176,7 @@ function requireWhole(
   database: DatabaseSync,
 ): void {
   if (values.size !== Object.keys(meta).length + 1 || values.get("check") !== metaCheck(meta)) throw damagedMeta;
-  const expected = schema.trim().split(/\n(?=CREATE)/);
-  if (objectsOf(database).join("\n") === expected.toSorted().join("\n")) return;
+  if (objectsOf(database).join("\n") === schema.toSorted().join("\n")) return;
   throw new LedgerRefused(
     "the tables of the ledger's file are not those that it was made with: restore the file from a backup",
   );
@@ -256,32 +206,15 @@ function metaCheck(meta: Readonly<Record<string, string>>): string {
   return hash("sha256", JSON.stringify(meta), "hex");
 }
 
-const counterNumbers = ["id", "through", "unknown_through", "reset_through", "folded"];
+/** Numbers are read as text, because the driver may not be able to read a changed number. */
+const counterColumns = columnsOf("counters").map((name) =>
+  describedTables.counters.columns[name].startsWith("number") ? `cast(${name} AS TEXT)` : name,
+);
 
-/**
- * The counters, and the first one whose row was changed, if any. Numbers are read as text, because the driver may not be
- * able to read a changed number.
- */
 export function readCounters(database: DatabaseSync): Counters {
-  const rows = database
-    .prepare(`SELECT ${counterNumbers.map((name) => `cast(${name} AS TEXT) AS ${name}`).join(", ")},
-         digest, definition, seal FROM counters ORDER BY counters.id`)
-    .all();
-  let damaged: KeptCounter | undefined;
-  const kept = rows.map((row) => {
-    const counter: KeptCounter = {
-      id: Number(row["id"]),
-      digest: String(row["digest"]),
-      definition: String(row["definition"]),
-      through: row["through"] === null ? null : Number(row["through"]),
-      unknownThrough: Number(row["unknown_through"]),
-      resetThrough: Number(row["reset_through"]),
-      folded: Number(row["folded"]),
-    };
-    if (!isWhole(counter, row["seal"])) damaged ??= counter;
-    return counter;
-  });
-  return { kept, damaged };
+  const rows = database.prepare(`SELECT ${counterColumns.join(", ")} FROM counters ORDER BY counters.id`);
+  rows.setReturnArrays(true);
+  return countersOf(rows.all() as unknown as readonly (readonly unknown[])[]);
 }
 
 const unwritable = [3, 8, 14, 23];

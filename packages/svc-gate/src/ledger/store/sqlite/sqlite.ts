@@ -7,20 +7,16 @@ import { writeOptionsOf, type KeptTogether, type WriteOptions } from "./write-op
 import type { OpenOptions } from "./writer.ts";
 import type {
   DeliveryNotes,
-  HistoryReader,
   KeyNotes,
   LedgerStore,
   OpenedStore,
-  RowQuery,
-  RowSlice,
   Scrubbed,
-  StoredCounter,
   StoredEffect,
-  StoredHead,
-  StoredHistory,
   StoreTransaction,
   Verification,
 } from "../store.ts";
+import type { StoredCounter, StoredHead } from "../tables.ts";
+import { tablesBy, type Description, type Tables } from "../tables.ts";
 import type { Anchor } from "../../tree/walk.ts";
 import { NoLedger } from "../../errors.ts";
 import type { DueApprovals } from "./approval-tables.ts";
@@ -59,15 +55,12 @@ export async function openSqlite(options: OpenOptions, threads: SqliteThreads = 
 
 const nothing: Promise<readonly (string | undefined)[]> = Promise.resolve([]);
 
-/** Rows that a search reads at once. Larger answers live long enough to be kept as old, and resident memory grows. */
-const readRows = 128;
-
 /** A ledger without a read for this long gives its reading thread back. */
 const idleMs = 5000;
 
 class SqliteStore implements LedgerStore {
   readonly opened: OpenedStore;
-  readonly history: HistoryReader;
+  readonly tables: Tables;
   readonly keyNotes: KeyNotes;
   readonly deliveries: DeliveryNotes;
   readonly #folder: string;
@@ -90,12 +83,13 @@ class SqliteStore implements LedgerStore {
     this.#head = opened.head;
     this.#changed = opened.changed;
     this.#hasApprovals = opened.hasApprovals;
-    const history = historyOf((name, ...args) => this.#ask(name, ...args));
-    this.history = {
-      ...history,
-      counters: () => writer.call("counters"),
+    const tables = tablesBy((name, ...args) => this.#ask(name, ...args));
+    this.tables = {
+      ...tables,
+      // A start needs no reading thread for these.
+      counters: async () => ({ kept: await writer.call("counters"), damaged: undefined }),
       // Metrics ask often. A ledger that has parked no call needs no reading thread for the answer.
-      waiting: (at) => (this.#hasApprovals ? history.waiting(at) : Promise.resolve({ calls: 0, late: 0 })),
+      waiting: (at) => (this.#hasApprovals ? tables.waiting(at) : Promise.resolve({ calls: 0, late: 0 })),
     };
     this.keyNotes = new KeyFile(folder, writer);
     const all = (): Promise<ReadonlyMap<string, string>> => writer.call("deliveries");
@@ -123,9 +117,7 @@ class SqliteStore implements LedgerStore {
       hasApprovals: this.#hasApprovals,
       approvals: (lookup) => this.#writer.call("approvals", lookup),
       dueApprovals: (at) => this.#dueApprovals(at),
-      outcomes: (rows) => this.#writer.call("outcomes", rows),
-      repeats: (ids) => this.#writer.call("repeats", ids),
-      rowsAt: (rows) => this.#writer.call("rowsAt", rows),
+      tables: { where: (table, column, values) => this.#writer.call("where", table, column, values) },
       values: (lookups) => (lookups.length === 0 ? nothing : this.#writer.call("values", lookups)),
       keepCounter: (counter, folded) => {
         counters.push([counter, folded]);
@@ -176,26 +168,6 @@ class SqliteStore implements LedgerStore {
 
   keepSigner(verifier: string): Promise<string> {
     return this.#writer.call("keepSigner", verifier);
-  }
-
-  /** The only owner has it in memory. */
-  checkpoint(): Promise<undefined> {
-    return Promise.resolve(undefined);
-  }
-
-  async *read(query: RowQuery): AsyncGenerator<readonly StoredRow[]> {
-    const { from = 1 } = query;
-    let { before, limit } = query;
-    while (limit > 0 && before > from) {
-      const { rows, next }: RowSlice = await this.#ask("read", {
-        ...query,
-        before,
-        limit: Math.min(limit, readRows),
-      });
-      yield rows;
-      limit -= rows.length;
-      before = next;
-    }
   }
 
   verify(from: number, anchors: readonly Anchor[], inTurn?: InTurn): Promise<Verification> {
@@ -289,49 +261,10 @@ export interface Inspection {
 /** @throws {LedgerRefused} if there is no ledger, or if it cannot be read */
 export async function readSqlite(
   folder: string,
-): Promise<StoredHistory & { readonly history: HistoryReader; readonly close: () => Promise<void> }> {
+): Promise<{ readonly tables: Tables; readonly close: () => Promise<void> }> {
   if (!hasLedger(folder)) throw new NoLedger(`there is no ledger in ${folder}`);
   const reader = await startReader(ownThreads, folder);
-  const described = await reader.call<StoredHistory>("describe");
-  return {
-    ...described,
-    history: historyOf((name, ...args) => reader.call(name, ...args)),
-    close: () => reader.end(),
-  };
-}
-
-/** @param ask calls a function of the reading thread */
-function historyOf(ask: <Value>(name: string, ...args: readonly unknown[]) => Promise<Value>): HistoryReader {
-  return {
-    scan: (from) => scanSlices(from, (next) => ask("scan", next)),
-    contractText: (digest) => ask("contractText", digest),
-    counters: () => ask("counters"),
-    totals: (places) => ask("totals", places),
-    hashes: (level, from, count) => ask("hashes", level, from, count),
-    leaves: (from, count) => ask("leaves", from, count),
-    approvals: (query) => ask("approvals", query),
-    outcomes: (rows) => ask("outcomes", rows),
-    taken: (queries) => ask("taken", queries),
-    rowsAt: (rows) => ask("rowsAt", rows),
-    openHolds: (rows) => ask("openHolds", rows),
-    waiting: (at) => ask("waiting", at),
-  };
-}
-
-/** Reads the next slice while the caller uses the previous one. */
-async function* scanSlices(
-  from: number,
-  ask: (next: number) => Promise<readonly StoredRow[]>,
-): AsyncGenerator<readonly StoredRow[]> {
-  let coming = ask(from);
-  for (;;) {
-    const slice = await coming;
-    const last = slice.at(-1);
-    if (last === undefined) return;
-    coming = ask(last.seq + 1);
-    coming.catch(() => undefined);
-    yield slice;
-  }
+  return { tables: tablesBy((name, ...args) => reader.call(name, ...args)), close: () => reader.end() };
 }
 
 /** The result of a walk. */
@@ -350,7 +283,7 @@ export async function inspectSqlite(folder: string, inspection: Inspection): Pro
     const check = await reader.call<Verification>("verify", 1, anchors);
     const broken = check.broken ?? (await reader.call<Broken | undefined>("structure"));
     if (broken !== undefined) return { ...check, broken };
-    const { signer } = await reader.call<StoredHistory>("describe");
+    const { signer } = await reader.call<Description>("description");
     return { ...check, signer };
   } finally {
     await reader.end();

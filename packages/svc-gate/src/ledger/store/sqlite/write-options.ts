@@ -1,7 +1,8 @@
 import type { Erasure } from "../../entry/erasure.ts";
 import type { StoredRepeat } from "../../entry/repeat.ts";
 import type { TreeNode } from "../../tree/merkle.ts";
-import type { CommitOptions, StoredCounter, StoredEffect } from "../store.ts";
+import type { CommitOptions, StoredEffect } from "../store.ts";
+import type { StoredCounter } from "../tables.ts";
 import type { StoredApproval, StoredOutcome } from "../../entry/row.ts";
 
 /** A counter and the folded events that are written in the transaction of a batch. */

@@ -16,24 +16,18 @@ import {
   writeMeta,
   type Meta,
 } from "./file.ts";
-import { counterChecksum } from "../checksums.ts";
+import { counterEntry } from "../checksums.ts";
+import { storedValues } from "../tables.ts";
 import { keepIn, queryFor, RunningTotals, type KeptCounters, type TotalQuery } from "../running-totals.ts";
 import { ApprovalTables, type DueApprovals } from "./approval-tables.ts";
-import { changeColumns, type StoredRow, type StoredOutcome } from "../../entry/row.ts";
-import type { StoredRepeat } from "../../entry/repeat.ts";
+import { changeColumns } from "../../entry/row.ts";
+import { insertion } from "./insertion.ts";
 import { OutcomeTables } from "./outcome-tables.ts";
 import { RepeatTable } from "./repeat-table.ts";
+import { SqliteTables } from "./tables.ts";
 import { LedgerRefused, NotKept } from "../../errors.ts";
-import type {
-  ApprovalLookup,
-  ApprovalsFound,
-  OpenedStore,
-  Scrubbed,
-  StoredCounter,
-  StoredEffect,
-  StoredHead,
-  StoredLookup,
-} from "../store.ts";
+import type { ApprovalLookup, ApprovalsFound, OpenedStore, Scrubbed, StoredEffect, StoredLookup } from "../store.ts";
+import type { StoredCounter, StoredHead } from "../tables.ts";
 import { packRows, unpackRows, type PackedRows } from "./packed-rows.ts";
 import { writeOptionsOf, type WriteOptions } from "./write-options.ts";
 
@@ -48,6 +42,7 @@ export interface OpenOptions {
 /** The only connection that writes. It is synchronous and runs in its own thread. */
 class Writer {
   readonly opened: OpenedStore;
+  readonly tables: SqliteTables;
   readonly #folder: string;
   readonly #lock: DatabaseSync;
   readonly #database: DatabaseSync;
@@ -74,6 +69,7 @@ class Writer {
     this.#folder = folder;
     this.#lock = lock;
     this.#database = database;
+    this.tables = new SqliteTables(database);
     let meta = readMeta(this.#database);
     const created = meta === undefined;
     if (meta === undefined) {
@@ -87,13 +83,9 @@ class Writer {
     this.#begin = this.#database.prepare("BEGIN IMMEDIATE");
     this.#end = this.#database.prepare("COMMIT");
     this.#head = this.#database.prepare("SELECT seq, leaf FROM receipts ORDER BY seq DESC LIMIT 1");
-    this.#insertRow = this.#database.prepare(
-      "INSERT INTO receipts (seq, session, tool, verdict, leaf, evidence) VALUES (?, ?, ?, ?, ?, ?)",
-    );
-    this.#insertEffect = this.#database.prepare(
-      "INSERT INTO effects (counter, key, at, seq, total, folded) VALUES (?, ?, ?, ?, ?, ?)",
-    );
-    this.#insertNode = this.#database.prepare("INSERT INTO nodes (level, place, hash) VALUES (?, ?, ?)");
+    this.#insertRow = insertion(this.#database, "receipts");
+    this.#insertEffect = insertion(this.#database, "effects");
+    this.#insertNode = insertion(this.#database, "nodes");
     this.#latest = this.#database.prepare(
       "SELECT at, total FROM effects WHERE counter = ? AND key = ? ORDER BY at DESC, seq DESC LIMIT 1",
     );
@@ -102,7 +94,7 @@ class Writer {
     );
     this.#log = this.#database.prepare("PRAGMA wal_checkpoint(NOOP)");
     this.#counters = this.#readCounters();
-    this.#approvals = new ApprovalTables(this.#database);
+    this.#approvals = new ApprovalTables(this.#database, this.tables);
     this.#outcomes = new OutcomeTables(this.#database);
     this.#repeats = new RepeatTable(this.#database);
     const head = this.#readHead();
@@ -132,18 +124,6 @@ class Writer {
 
   dueApprovals(at: number): DueApprovals {
     return this.#approvals.due(at);
-  }
-
-  outcomes(rows: readonly number[]): readonly StoredOutcome[] {
-    return this.#outcomes.find(rows);
-  }
-
-  repeats(ids: readonly string[]): readonly StoredRepeat[] {
-    return this.#repeats.find(ids);
-  }
-
-  rowsAt(rows: readonly number[]): readonly StoredRow[] {
-    return this.#approvals.rowsAt(rows);
   }
 
   #sum(query: TotalQuery): string {
@@ -250,14 +230,8 @@ class Writer {
 
   #keep(counter: StoredCounter, folded: readonly StoredEffect[]): void {
     const { kept, added } = keepIn(this.#counters, counter, folded);
-    const { id, digest, definition, through, unknownThrough, resetThrough } = kept;
-    this.#database
-      .prepare(
-        `INSERT OR REPLACE INTO counters (id, digest, definition, through, unknown_through, reset_through, folded, seal)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-      )
-      .run(id, digest, definition, through, unknownThrough, resetThrough, kept.folded, counterChecksum(kept));
-    this.#counters = new Map(this.#counters).set(digest, kept);
+    insertion(this.#database, "counters", "OR REPLACE").run(...storedValues("counters", counterEntry(kept)));
+    this.#counters = new Map(this.#counters).set(kept.digest, kept);
     this.#addEffects(added, true);
     this.#totals.clear(); // A long fold has many keys.
   }
@@ -332,9 +306,7 @@ serveOpened(
   {
     approvals: (writer: Writer, lookup: ApprovalLookup) => writer.approvals(lookup),
     dueApprovals: (writer: Writer, at: number) => writer.dueApprovals(at),
-    outcomes: (writer: Writer, rows: readonly number[]) => writer.outcomes(rows),
-    repeats: (writer: Writer, ids: readonly string[]) => writer.repeats(ids),
-    rowsAt: (writer: Writer, rows: readonly number[]) => writer.rowsAt(rows),
+    where: (writer: Writer, ...asked: Parameters<SqliteTables["where"]>) => writer.tables.where(...asked),
     values: (writer: Writer, lookups: readonly StoredLookup[]) => writer.values(lookups),
     commit: (writer: Writer, packed: PackedRows, effects: readonly StoredEffect[], options: WriteOptions) =>
       writer.commit(packed, effects, options),
