@@ -64,7 +64,7 @@ async function sample(
 ): Promise<{ readonly ledger: Ledger; readonly store: LedgerStore }> {
   const store = await database.open({ ledger, log: "example.org/sample" });
   const opened = ledgerOn(store);
-  await store.keepSigner(opened.verifiers[0]?.text ?? "");
+  await (await store.begin()).commit([], [], { signer: opened.verifiers[0]?.text });
   await fillSample(opened);
   const transaction = await opened.begin();
   const act = {

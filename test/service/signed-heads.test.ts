@@ -210,8 +210,9 @@ async function used(t: TestContext): Promise<string> {
 suite("the signing key", () => {
   test("a gate removes its new signing key if another gate began the ledger", { tags: ["first-use-16"] }, async (t) => {
     const opening = async (file: string, isFirst: boolean): Promise<unknown> => {
-      const keepSigner = (own: string): Promise<string> => Promise.resolve(isFirst ? own : "theirs");
-      const store = { opened: { log: "example/ledger", signer: undefined }, keepSigner } as unknown as LedgerStore;
+      const ends = { commit: () => Promise.resolve(), abort: () => Promise.resolve() };
+      const begin = (): Promise<object> => Promise.resolve({ signer: isFirst ? undefined : "theirs", ...ends });
+      const store = { opened: { log: "example/ledger", signer: undefined }, begin } as unknown as LedgerStore;
       return openSigner(store, { file, acceptNew: false });
     };
     const folder = temporaryFolder(t);

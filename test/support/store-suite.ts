@@ -14,6 +14,7 @@ import { sha256, temporaryFolder } from "./ledger-fixture.ts";
 import { randomRuns } from "./random-test.ts";
 import { storeCounters } from "./store-counters.ts";
 import { storeRepeats } from "./store-repeats.ts";
+import { storeTables } from "./store-tables.ts";
 
 /** An engine and how to open it at a location; the same location gives the same ledger again. */
 interface AnyEngine {
@@ -175,6 +176,7 @@ export function storeSuite(name: string, engine: Engine): void {
   else if (engine.kind === "shared") sharedSuite(name, engine, openFor);
 
   storeCounters(name, engine);
+  storeTables(name, engine);
   suite(`${name}: faults`, () => {
     test("a row that another program wrote is a fault, not a refusal", async (t) => {
       const place = temporaryFolder(t);

@@ -46,15 +46,17 @@ suite("SQLite: verify beside a gate", { tags: ["verify.walks-chain"] }, () => {
     await ledger.keepContract(contracts[0]);
     const many = Array.from({ length: 2000 }, () => [entry(), []] as const);
     await append(ledger, many);
-    const over = new AbortController();
-    const walking = ledger.verify().finally(() => over.abort());
     let begun = 0;
-    for (; !over.signal.aborted; begun += 1) {
+    const begin = async (): Promise<void> => {
       const definition = `begun ${begun}`;
+      begun += 1;
       await ledger.keepCounter({ definition, through: null, unknownThrough: -1 }, []);
       await append(ledger, [[entry(), [{ counter: sha256(definition), key: "k", amount: "1" }]]]);
-    }
-    const { broken, rows } = await walking;
+    };
+    const { broken, rows } = await ledger.verify(async (slice) => {
+      await begin();
+      return slice();
+    });
     assert.equal(broken, undefined);
     assert.ok(begun > 1 && rows > many.length, `${begun} counters, ${rows} rows`);
   });

@@ -41,7 +41,7 @@ export async function openSigner(store: LedgerStore, { file, acceptNew }: Signer
     );
   }
   const signer = new Signer(log, found ?? (await makeKeys(file)));
-  const kept = recorded ?? (await store.keepSigner(signer.current));
+  const kept = recorded ?? (await keepSigner(store, signer.current));
   try {
     return { signer, change: changeOf(signer, kept, { file, acceptNew }) };
   } catch (error) {
@@ -49,6 +49,14 @@ export async function openSigner(store: LedgerStore, { file, acceptNew }: Signer
     if (found === undefined) await unlink(file);
     throw error;
   }
+}
+
+/** Puts a key on record, durably, unless another gate has put one there. @returns the key on record */
+async function keepSigner(store: LedgerStore, verifier: string): Promise<string> {
+  const transaction = await store.begin();
+  if (transaction.signer === undefined) await transaction.commit([], [], { signer: verifier });
+  else await transaction.abort();
+  return transaction.signer ?? verifier;
 }
 
 function changeOf(signer: Signer, recorded: string, { file, acceptNew }: SignerPlace): SignerChange | undefined {

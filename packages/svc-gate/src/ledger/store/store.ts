@@ -200,8 +200,6 @@ export interface LedgerStore {
    * counter that every new row updates stays so.
    */
   keepCounter(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void>;
-  /** Records the key that signs heads, durably, unless a key is on record. Returns the key on record. */
-  keepSigner(verifier: string): Promise<string>;
   /**
    * Walks the chain from a row on, while others read and write. The ledger must contain the anchored rows unchanged.
    *

@@ -185,7 +185,7 @@ export class CounterTables {
     this.add(added);
   }
 
-  /** Like `HistoryReader.totals`. */
+  /** Like `totalsBefore`. */
   totals(places: readonly EventPosition[]): readonly (string | undefined)[] {
     return places.map((place) => {
       if (!this.keeps(place.counter)) return undefined;
@@ -209,7 +209,7 @@ export class CounterTables {
     return this.#series.get(nameOf(of))?.joined?.at ?? -1;
   }
 
-  /** Like `HistoryReader.taken`. */
+  /** Like `takenIn`. */
   taken(queries: readonly TakenQuery[]): readonly (readonly string[])[] {
     return queries.map(({ after, before, ...of }) =>
       (this.#series.get(nameOf(of))?.taken ?? [])

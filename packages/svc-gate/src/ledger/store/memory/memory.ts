@@ -154,10 +154,6 @@ export class MemoryStore implements LedgerStore {
     this.#tables.counters.keep(counter, folded);
   }
 
-  async keepSigner(verifier: string): Promise<string> {
-    return (this.#tables.signer ??= verifier);
-  }
-
   async hasRoom(): Promise<boolean> {
     return true;
   }

@@ -51,22 +51,32 @@ export class MemoryReads implements AtOnce<Tables> {
     return { kept: this.#tables.counters.counters, damaged: undefined };
   }
 
-  page<T extends TableName>(table: T, { after, through, limit }: Range): readonly Entry<T>[] {
-    const { rows } = this.#tables;
-    if (table === "receipts") {
-      const [[from = 0] = [], [to = rows.length] = []] = [after, through];
-      const slice = sliceOf(rows, Math.max(Number(from), 0), 1).slice(0, limit);
-      return slice.filter(({ seq }) => seq <= Number(to)) as unknown as readonly Entry<T>[];
-    }
-    const found = this.#entries(table).toSorted((one, other) => compare(keyIn(table, one), keyIn(table, other)));
+  page<T extends TableName, C extends Column<T>>(
+    table: T,
+    range: Range,
+    columns?: readonly C[],
+  ): readonly Pick<Entry<T>, C>[] {
+    const { after, through, limit } = range;
     const isWithin = (key: Key): boolean =>
       (after === undefined || compare(key, after) > 0) && (through === undefined || compare(key, through) <= 0);
-    return found.filter((entry) => isWithin(keyIn(table, entry))).slice(0, limit);
+    // The rows are in their order already, and many.
+    const [from = 0] = table === "receipts" ? (after ?? []) : [];
+    const all = table === "receipts" ? sliceOf(this.#tables.rows, Math.max(Number(from), 0), 1) : this.#entries(table);
+    const entries = (all as readonly Entry<T>[]).map((entry) => ({ entry, key: keyIn(table, entry) }));
+    const within = entries.filter(({ key }) => isWithin(key)).toSorted((one, other) => compare(one.key, other.key));
+    return within.slice(0, limit).map(({ entry }) => selected(entry, columns));
   }
 
-  at<T extends TableName>(table: T, keys: readonly Key[]): readonly (Entry<T> | undefined)[] {
+  at<T extends TableName, C extends Column<T>>(
+    table: T,
+    keys: readonly Key[],
+    columns?: readonly C[],
+  ): readonly (Pick<Entry<T>, C> | undefined)[] {
     const found = new Map(this.#entries(table).map((entry) => [keyText(keyIn(table, entry)), entry]));
-    return keys.map((key) => found.get(keyText(key)));
+    return keys.map((key) => {
+      const entry = found.get(keyText(key));
+      return entry && selected(entry, columns);
+    });
   }
 
   where<T extends TableName>(table: T, column: Column<T>, values: readonly Value[]): readonly Entry<T>[] {
@@ -141,6 +151,12 @@ export class MemoryReads implements AtOnce<Tables> {
       2 * now - (ends ?? 0) > (parseLeaf(rows[seq - 1]?.leaf ?? "")?.at ?? Infinity);
     return { calls: waiting.length, late: waiting.filter(isLate).length };
   }
+}
+
+function selected<Any, C extends keyof Any>(entry: Any, columns: readonly C[] | undefined): Pick<Any, C> {
+  return columns === undefined
+    ? entry
+    : (Object.fromEntries(columns.map((name) => [name, entry[name]])) as Pick<Any, C>);
 }
 
 /** The approvals that fit, with the rows that asked. */

@@ -125,8 +125,6 @@ export const statements = {
     ON CONFLICT (ledger, id) DO UPDATE SET at = excluded.at, record = excluded.record`,
   deleteRepeats: `DELETE FROM svc_gate.repeats WHERE ledger = $1 AND id IN (
     SELECT r.id FROM svc_gate.repeats r WHERE r.ledger = $1 AND r.at < $2 ORDER BY r.at LIMIT $3)`,
-  keepSigner: `UPDATE svc_gate.ledgers SET signer = $2 WHERE ledger = $1 AND signer IS NULL`,
-  signer: `SELECT signer FROM svc_gate.ledgers WHERE ledger = $1`,
   counters: `SELECT id, digest, definition, through, unknown_through, reset_through, folded, seal
     FROM svc_gate.counters WHERE ledger = $1 ORDER BY id`,
   keepCounter: `INSERT INTO svc_gate.counters (ledger, id, digest, definition, through, unknown_through, reset_through, folded, seal)

@@ -199,21 +199,6 @@ class PostgresStore implements LedgerStore {
     await transaction.commit([], []);
   }
 
-  async keepSigner(verifier: string): Promise<string> {
-    const ledger = this.#ledger;
-    const client = await connect(this.#pools.transactions);
-    try {
-      const asked = [ask("keepSigner", ledger, verifier), ask("signer", ledger)];
-      const [, kept] = await beginOn(client, ledger, asked);
-      await client.query(commit);
-      client.release();
-      return String(kept?.[0]?.[0]);
-    } catch (error) {
-      client.release(true);
-      throw explained(error);
-    }
-  }
-
   async verify(from: number, anchors: readonly Anchor[], inTurn?: InTurn): Promise<Verification> {
     const walk = { from, anchors };
     const { rows } = await this.tables.head();

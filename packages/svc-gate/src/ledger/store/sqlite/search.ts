@@ -80,7 +80,7 @@ function outcomeFilter(outcome: string): string {
 }
 
 /** Reads rows up to the size of a slice, because each costs memory. */
-function* bounded(rows: Iterable<unknown>): Generator<readonly unknown[]> {
+export function* bounded(rows: Iterable<unknown>): Generator<readonly unknown[]> {
   let characters = 0;
   for (const values of rows as Iterable<readonly unknown[]>) {
     yield values;

@@ -3,8 +3,7 @@ import { join } from "node:path";
 import { isOpen } from "../../../approvals/mod.ts";
 import { files, hasLedger } from "../../files/data-folder.ts";
 import { gone, reserveBytes } from "./file.ts";
-import { writeOptionsOf, type KeptTogether, type WriteOptions } from "./write-options.ts";
-import type { OpenOptions } from "./writer.ts";
+import type { KeptTogether, OpenOptions, WriteOptions } from "./writer.ts";
 import type {
   DeliveryNotes,
   KeyNotes,
@@ -123,7 +122,8 @@ class SqliteStore implements LedgerStore {
         counters.push([counter, folded]);
         return Promise.resolve();
       },
-      commit: (rows, effects, options) => this.#commit(rows, effects, writeOptionsOf(counters, options)),
+      commit: (rows, effects, { tree, ...options } = {}) =>
+        this.#commit(rows, effects, { ...options, counters, nodes: tree?.nodes ?? [] }),
       abort: () => Promise.resolve(),
     });
   }
@@ -137,15 +137,17 @@ class SqliteStore implements LedgerStore {
   }
 
   async #commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], options: WriteOptions): Promise<void> {
-    const isNothing = rows.length + options.counters.length + options.nodes.length === 0 && options.mode === undefined;
+    const { approvals = [], counters, inForce, nodes, signer } = options;
+    const isNothing =
+      rows.length + counters.length + nodes.length === 0 && inForce === undefined && signer === undefined;
     if (isNothing) return;
     await this.#writer.call("commit", packRows(rows), effects, options);
     const last = rows.at(-1);
     if (last === undefined) return;
     this.#head = { seq: last.seq, leaf: last.leaf };
     this.#changed = rows.findLast(({ verdict }) => verdict === changeColumns.verdict)?.seq ?? this.#changed;
-    this.#hasApprovals ||= options.approvals.length > 0;
-    for (const { status, ends } of options.approvals)
+    this.#hasApprovals ||= approvals.length > 0;
+    for (const { status, ends } of approvals)
       if (isOpen({ status }) && ends !== null) this.#nextEnd = Math.min(this.#nextEnd, ends);
   }
 
@@ -164,10 +166,6 @@ class SqliteStore implements LedgerStore {
 
   scrub(rewrite: boolean): Promise<Scrubbed> {
     return this.#writer.call("scrub", rewrite);
-  }
-
-  keepSigner(verifier: string): Promise<string> {
-    return this.#writer.call("keepSigner", verifier);
   }
 
   verify(from: number, anchors: readonly Anchor[], inTurn?: InTurn): Promise<Verification> {

@@ -29,10 +29,7 @@ import {
 } from "../tables.ts";
 import { listApprovals, waitingApprovals } from "./approval-reads.ts";
 import { readCounters, readMeta } from "./file.ts";
-import { searchRows } from "./search.ts";
-
-/** Characters of one page, which limits memory if rows are large. */
-const pageCharacters = 1_000_000;
+import { bounded, searchRows } from "./search.ts";
 
 type Columns = readonly unknown[];
 
@@ -40,8 +37,6 @@ type Columns = readonly unknown[];
 export class SqliteTables implements AtOnce<Tables> {
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
-  /** The average length of the rows of the last page. */
-  #rowCharacters = pageCharacters / 128;
   #counters: { readonly version: unknown; readonly counters: Counters } | undefined;
 
   constructor(database: DatabaseSync) {
@@ -91,6 +86,7 @@ export class SqliteTables implements AtOnce<Tables> {
     try {
       return this.#page(table, range, columns);
     } catch (error) {
+      this.#statements.clear(); // One that has failed keeps its error.
       if (range.limit === 1) throw asUnreadable(error);
       // If several entries cannot be read together, the first damaged one is found.
       return readable(() => this.#page(table, { ...range, limit: 1 }, columns));
@@ -111,10 +107,8 @@ export class SqliteTables implements AtOnce<Tables> {
     const values = [after, through].flatMap((of) => (of === undefined ? [] : keyWriter(table)(of)));
     const statement = this.#prepared(sql);
     const isLarge = columns.some((name) => name === "evidence");
-    const rows = isLarge ? Math.min(limit, Math.max(1, Math.floor(pageCharacters / this.#rowCharacters))) : limit;
-    const found = statement.all(...values, rows) as unknown as readonly Columns[];
-    if (isLarge && found.length > 0) this.#rowCharacters = charactersOf(found) / found.length;
-    return untilDamaged(found, entryReader(table, columns));
+    const found = isLarge ? bounded(statement.iterate(...values, limit)) : statement.all(...values, limit);
+    return untilDamaged(found as Iterable<Columns>, entryReader(table, columns));
   }
 
   at<T extends TableName, C extends Column<T> = Column<T>>(
@@ -189,7 +183,7 @@ export class SqliteTables implements AtOnce<Tables> {
 }
 
 /** The entries before the first damaged one. @throws if that is the first */
-function untilDamaged<Made>(found: readonly Columns[], entryOf: (values: Columns) => Made): readonly Made[] {
+function untilDamaged<Made>(found: Iterable<Columns>, entryOf: (values: Columns) => Made): readonly Made[] {
   const entries: Made[] = [];
   try {
     for (const values of found) entries.push(entryOf(values));
@@ -197,13 +191,6 @@ function untilDamaged<Made>(found: readonly Columns[], entryOf: (values: Columns
     if (entries.length === 0) throw error;
   }
   return entries;
-}
-
-/** The length of all texts. */
-function charactersOf(rows: readonly Columns[]): number {
-  let characters = 1;
-  for (const row of rows) for (const value of row) if (typeof value === "string") characters += value.length;
-  return characters;
 }
 
 /** The bounds of a table's rows. The driver throws for other numbers, and a damaged row may have one. */

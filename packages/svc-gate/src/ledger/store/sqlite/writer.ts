@@ -25,11 +25,19 @@ import { insertion } from "./insertion.ts";
 import { OutcomeTables } from "./outcome-tables.ts";
 import { RepeatTable } from "./repeat-table.ts";
 import { SqliteTables } from "./tables.ts";
+import type { TreeNode } from "../../tree/merkle.ts";
 import { LedgerRefused, NotKept } from "../../errors.ts";
-import type { ApprovalLookup, ApprovalsFound, OpenedStore, Scrubbed, StoredEffect, StoredLookup } from "../store.ts";
+import type {
+  ApprovalLookup,
+  ApprovalsFound,
+  CommitOptions,
+  OpenedStore,
+  Scrubbed,
+  StoredEffect,
+  StoredLookup,
+} from "../store.ts";
 import type { StoredCounter, StoredHead } from "../tables.ts";
-import { packRows, unpackRows, type PackedRows } from "./packed-rows.ts";
-import { writeOptionsOf, type WriteOptions } from "./write-options.ts";
+import { unpackRows, type PackedRows } from "./packed-rows.ts";
 
 export interface OpenOptions {
   readonly folder: string;
@@ -37,6 +45,15 @@ export interface OpenOptions {
   readonly log: string | undefined;
   /** True if something outside the folder has observed the ledger, so that a new one must not be created. */
   readonly mustExist: boolean;
+}
+
+/** A counter and the folded events that are written in the transaction of a batch. */
+export type KeptTogether = readonly [counter: StoredCounter, folded: readonly StoredEffect[]];
+
+/** The changes that a batch makes besides its rows and their events. */
+export interface WriteOptions extends Omit<CommitOptions, "tree"> {
+  readonly counters: readonly KeptTogether[];
+  readonly nodes: readonly TreeNode[];
 }
 
 /** The only connection that writes. It is synchronous and runs in its own thread. */
@@ -133,11 +150,8 @@ class Writer {
     return this.#totals.sum(query, [latest?.["at"], latest?.["total"]], totalAtMoment);
   }
 
-  commit(
-    packed: PackedRows,
-    effects: readonly StoredEffect[],
-    { counters, nodes, signer, mode, erasures, approvals, released, repeats, outcomes }: WriteOptions,
-  ): void {
+  commit(packed: PackedRows, effects: readonly StoredEffect[], options: WriteOptions): void {
+    const { counters, nodes, signer, inForce, erasures = [], approvals = [], released = [], ...derived } = options;
     this.#requireRoom();
     this.#begin.run();
     if (this.#readHead()?.leaf !== this.#headLeaf)
@@ -157,10 +171,10 @@ class Writer {
       this.#approvals.erase(erasure);
     }
     this.#approvals.keep(approvals, released);
-    this.#repeats.keep(repeats);
-    this.#outcomes.keep(outcomes);
+    this.#repeats.keep(derived.repeats ?? []);
+    this.#outcomes.keep(derived.outcomes ?? []);
     // Rows name the mode.
-    const keptMode = headLeaf === undefined ? (mode ?? this.#meta.mode) : undefined;
+    const keptMode = headLeaf === undefined ? (inForce?.mode ?? this.#meta.mode) : undefined;
     const isOther = signer !== undefined || keptMode !== this.#meta.mode;
     const meta = isOther ? { ...this.#meta, signer: signer ?? this.#meta.signer, mode: keptMode } : this.#meta;
     if (isOther) writeMeta(this.#database, meta);
@@ -194,13 +208,6 @@ class Writer {
 
   scrub(rewrite: boolean): Scrubbed {
     return scrub(this.#database, this.#folder, rewrite);
-  }
-
-  /** Records the key unless one is on record. Returns the key on record. */
-  keepSigner(verifier: string): string {
-    if (this.#meta.signer !== undefined) return this.#meta.signer;
-    this.commit(packRows([]), [], writeOptionsOf([], { signer: verifier }));
-    return verifier;
   }
 
   keepFirstKey(note: string): void {
@@ -311,7 +318,6 @@ serveOpened(
     commit: (writer: Writer, packed: PackedRows, effects: readonly StoredEffect[], options: WriteOptions) =>
       writer.commit(packed, effects, options),
     scrub: (writer: Writer, rewrite: boolean) => writer.scrub(rewrite),
-    keepSigner: (writer: Writer, verifier: string) => writer.keepSigner(verifier),
     keepFirstKey: (writer: Writer, note: string) => writer.keepFirstKey(note),
     keepDelivery: (writer: Writer, endpoint: string, note: string) => writer.keepDelivery(endpoint, note),
     deliveries: (writer: Writer) => writer.deliveries(),
