@@ -19,6 +19,8 @@ import { storedRow, type Engine } from "./store-suite.ts";
 const rows = 40;
 const names = Object.keys(describedTables) as TableName[];
 
+type AnyEntry = Entry<TableName> & Readonly<Record<string, Value | null>>;
+
 /** The entries of each table, in the order of its key. Checksums are left out: an engine in memory has none. */
 type Written = { readonly [T in TableName]: readonly Entry<T>[] };
 
@@ -38,9 +40,9 @@ export function storeTables(name: string, { open }: Pick<Engine, "open">): void 
       });
       await fc.assert(
         fc.asyncProperty(choice, async ({ table, after, through, columns, limit }) => {
-          const all = written[table] as readonly Entry<TableName>[];
+          const all = written[table] as readonly AnyEntry[];
           const keyAt = (at: number | null): Key | undefined =>
-            at === null ? undefined : keyIn(table, all[at % all.length] as Entry<TableName>).slice(0, columns);
+            at === null ? undefined : keyIn(table, all[at % all.length] as AnyEntry).slice(0, columns);
           const range = { after: keyAt(after), through: keyAt(through), limit };
           const page = (await store.tables.page(table, range)).map(plain);
           const isWithin = (key: Key): boolean =>
@@ -59,21 +61,21 @@ export function storeTables(name: string, { open }: Pick<Engine, "open">): void 
       test(`${table}: each entry is found by its key and by its columns, and a key without an entry finds nothing`, async (t) => {
         const store = await open(temporaryFolder(t));
         t.after(() => store.close());
-        const entries = (await fill(store))[table] as readonly Entry<TableName>[];
+        const entries = (await fill(store))[table] as readonly AnyEntry[];
         assert.ok(entries.length > 1, `${entries.length} entries`);
         const keys = entries.map((entry) => keyIn(table, entry));
         const stray = keys[0]?.map((value) => (typeof value === "number" ? 999_999 : sha256("stray"))) ?? [];
         const asked = [...keys.toReversed(), stray, ...keys.slice(0, 1)];
         const found = (await store.tables.at(table, asked)).map((entry) => entry && plain(entry));
         assert.deepEqual(found, [...entries.toReversed(), undefined, entries[0]]);
-        const first = Object.keys(plain(entries[0] as Entry<TableName>)).at(-1) as Column<TableName>;
+        const first = Object.keys(plain(entries[0] as AnyEntry)).at(-1) as Column<TableName>;
         const part = (await store.tables.at(table, keys, [first])).map((entry) => entry && { ...entry });
         assert.deepEqual(
           part,
           entries.map((entry) => ({ [first]: entry[first] })),
         );
-        for (const column of Object.keys(plain(entries[0] as Entry<TableName>)) as Column<TableName>[]) {
-          const values = [...new Set(entries.map((entry): Value | null => entry[column]))].filter(
+        for (const column of Object.keys(plain(entries[0] as AnyEntry)) as Column<TableName>[]) {
+          const values = [...new Set(entries.map((entry): Value | null => entry[column] ?? null))].filter(
             (value) => value !== null,
           );
           const expected = values.flatMap((value) => entries.filter((entry) => entry[column] === value));
@@ -187,10 +189,7 @@ async function fill(store: LedgerStore): Promise<Written> {
     repeats,
     nodes: nodes.map(({ level, index, hash }) => ({ level, place: index, hash: hash.toString("hex") })),
   };
-  const inOrder = names.map((table) => [
-    table,
-    sorted(table, (written[table] as readonly Entry<TableName>[]).map(plain)),
-  ]);
+  const inOrder = names.map((table) => [table, sorted(table, (written[table] as readonly AnyEntry[]).map(plain))]);
   return Object.fromEntries(inOrder) as Written;
 }
 
@@ -200,11 +199,11 @@ function spread(from: number, to: number): readonly number[] {
 
 function plain<Any extends object>(entry: Any): Any {
   const { folded: _folded, ...rest } = entry as Any & { readonly folded?: unknown };
-  return Object.fromEntries(Object.entries(rest).toSorted()) as Any;
+  return Object.fromEntries(Object.entries(rest).toSorted(([one], [other]) => (one < other ? -1 : 1))) as Any;
 }
 
 function sorted<Any extends object>(table: TableName, entries: readonly Any[]): readonly Any[] {
-  const keyOf = (entry: Any): Key => keyIn(table, entry as unknown as Entry<TableName>);
+  const keyOf = (entry: Any): Key => keyIn(table, entry as unknown as AnyEntry);
   return entries.toSorted((one, other) => compare(keyOf(one), keyOf(other)));
 }
 

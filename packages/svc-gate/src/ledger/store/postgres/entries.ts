@@ -34,7 +34,7 @@ export function entriesOf(send: Ask, ledger: string): Pick<Tables, "at" | "page"
       if (keys.length === 0) return [];
       const found = await send(entriesAt(ledger, table, columnsOfKeys(table, keys), columns));
       const entryOf = entryReader(table, columns);
-      const entries = new Map(found.map(([place, ...values]) => [Number(place), entryOf(values)]));
+      const entries = new Map(found.map(([nth, ...values]) => [Number(nth), entryOf(values)]));
       return keys.map((_key, index) => entries.get(index + 1));
     },
     where: (table, column, values) => entriesIn(send, ledger, { table, column, values }),

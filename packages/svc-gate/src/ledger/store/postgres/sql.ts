@@ -199,7 +199,7 @@ function arrayOf(table: TableName, column: string): string {
   return arrays[(kinds[column] ?? "text").replace("?", "") as keyof typeof arrays];
 }
 
-/** The place of each key that has an entry, and columns of the entry. @param keys column by column */
+/** The number of each key that has an entry, and columns of the entry. @param keys column by column */
 export function entriesAt(
   ledger: string,
   table: TableName,
@@ -208,8 +208,8 @@ export function entriesAt(
 ): BoundStatement {
   const key = keyOf(table);
   const places = key.map((column, index) => `$${index + 2}::${arrayOf(table, column)}`);
-  const text = `SELECT asked.place, ${columns.map((name) => `e.${name}`).join(", ")}
-    FROM unnest(${places.join(", ")}) WITH ORDINALITY AS asked (${key.join(", ")}, place)
+  const text = `SELECT asked.nth, ${columns.map((name) => `e.${name}`).join(", ")}
+    FROM unnest(${places.join(", ")}) WITH ORDINALITY AS asked (${key.join(", ")}, nth)
     JOIN svc_gate.${table} e ON ${key.map((name) => `e.${name} = asked.${name}`).join(" AND ")} WHERE e.ledger = $1`;
   return { statement: { name: nameOf("at", table, columns), text }, values: [ledger, ...keys] };
 }

@@ -122,8 +122,8 @@ class SqliteStore implements LedgerStore {
         counters.push([counter, folded]);
         return Promise.resolve();
       },
-      commit: (rows, effects, { tree, ...options } = {}) =>
-        this.#commit(rows, effects, { ...options, counters, nodes: tree?.nodes ?? [] }),
+      commit: (rows, effects, { inForce, tree, ...options } = {}) =>
+        this.#commit(rows, effects, { ...options, counters, mode: inForce?.mode, nodes: tree?.nodes ?? [] }),
       abort: () => Promise.resolve(),
     });
   }
@@ -137,9 +137,8 @@ class SqliteStore implements LedgerStore {
   }
 
   async #commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], options: WriteOptions): Promise<void> {
-    const { approvals = [], counters, inForce, nodes, signer } = options;
-    const isNothing =
-      rows.length + counters.length + nodes.length === 0 && inForce === undefined && signer === undefined;
+    const { approvals = [], counters, mode, nodes, signer } = options;
+    const isNothing = rows.length + counters.length + nodes.length === 0 && mode === undefined && signer === undefined;
     if (isNothing) return;
     await this.#writer.call("commit", packRows(rows), effects, options);
     const last = rows.at(-1);

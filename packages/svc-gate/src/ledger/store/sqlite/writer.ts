@@ -51,7 +51,9 @@ export interface OpenOptions {
 export type KeptTogether = readonly [counter: StoredCounter, folded: readonly StoredEffect[]];
 
 /** The changes that a batch makes besides its rows and their events. */
-export interface WriteOptions extends Omit<CommitOptions, "tree"> {
+export interface WriteOptions extends Omit<CommitOptions, "inForce" | "tree"> {
+  /** The mode of the ledger from now on, if it changes. */
+  readonly mode: string | undefined;
   readonly counters: readonly KeptTogether[];
   readonly nodes: readonly TreeNode[];
 }
@@ -151,7 +153,7 @@ class Writer {
   }
 
   commit(packed: PackedRows, effects: readonly StoredEffect[], options: WriteOptions): void {
-    const { counters, nodes, signer, inForce, erasures = [], approvals = [], released = [], ...derived } = options;
+    const { counters, nodes, signer, mode, erasures = [], approvals = [], released = [], ...derived } = options;
     this.#requireRoom();
     this.#begin.run();
     if (this.#readHead()?.leaf !== this.#headLeaf)
@@ -174,7 +176,7 @@ class Writer {
     this.#repeats.keep(derived.repeats ?? []);
     this.#outcomes.keep(derived.outcomes ?? []);
     // Rows name the mode.
-    const keptMode = headLeaf === undefined ? (inForce?.mode ?? this.#meta.mode) : undefined;
+    const keptMode = headLeaf === undefined ? (mode ?? this.#meta.mode) : undefined;
     const isOther = signer !== undefined || keptMode !== this.#meta.mode;
     const meta = isOther ? { ...this.#meta, signer: signer ?? this.#meta.signer, mode: keptMode } : this.#meta;
     if (isOther) writeMeta(this.#database, meta);
