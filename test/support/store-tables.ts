@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { suite, test } from "node:test";
+import { suite, test, type TestContext } from "node:test";
 import fc from "fast-check";
 import { counterEntry } from "../../packages/svc-gate/src/ledger/store/checksums.ts";
 import type { LedgerStore, StoredEffect } from "../../packages/svc-gate/src/ledger/store/store.ts";
@@ -10,10 +10,11 @@ import {
   type Entry,
   type Key,
   type TableName,
+  type Tables,
   type Value,
 } from "../../packages/svc-gate/src/ledger/store/tables.ts";
 import { sha256, temporaryFolder } from "./ledger-fixture.ts";
-import { randomRuns } from "./random-test.ts";
+import { randomRuns, type RandomRuns } from "./random-test.ts";
 import { storedRow, type Engine } from "./store-suite.ts";
 
 const rows = 40;
@@ -27,91 +28,110 @@ type Written = { readonly [T in TableName]: readonly Entry<T>[] };
 /** Tests that every table of an engine is read as it was written, by page, by key and by column. */
 export function storeTables(name: string, { open }: Pick<Engine, "open">): void {
   suite(`${name}: tables`, () => {
-    test("pages, keys and columns find exactly the entries that were written", async (t) => {
+    const filled = async (t: TestContext): Promise<readonly [Tables, Written]> => {
       const store = await open(temporaryFolder(t));
       t.after(() => store.close());
       const written = await fill(store);
-      const choice = fc.record({
-        table: fc.constantFrom(...names),
-        after: fc.option(fc.nat()),
-        through: fc.option(fc.nat()),
-        columns: fc.integer({ min: 1, max: 4 }),
-        limit: fc.integer({ min: 1, max: 9 }),
-      });
-      await fc.assert(
-        fc.asyncProperty(choice, async ({ table, after, through, columns, limit }) => {
-          const all = written[table] as readonly AnyEntry[];
-          const keyAt = (at: number | null): Key | undefined =>
-            at === null ? undefined : keyIn(table, all[at % all.length] as AnyEntry).slice(0, columns);
-          const range = { after: keyAt(after), through: keyAt(through), limit };
-          const page = (await store.tables.page(table, range)).map(plain);
-          const isWithin = (key: Key): boolean =>
-            (range.after === undefined || compare(key, range.after) > 0) &&
-            (range.through === undefined || compare(key, range.through) <= 0);
-          const expected = all.filter((entry) => isWithin(keyIn(table, entry))).slice(0, limit);
-          // Only a page with large rows may be shorter, and never empty before the end.
-          assert.deepEqual(page, table === "receipts" ? expected.slice(0, page.length) : expected);
-          assert.equal(page.length > 0, expected.length > 0);
-        }),
-        randomRuns(t, 200),
-      );
+      return [store.tables, written];
+    };
+    test("pages find exactly the entries within their bounds", async (t) => {
+      await checkPages(...(await filled(t)), randomRuns(t, 200));
     });
-
-    for (const table of names)
-      test(`${table}: each entry is found by its key and by its columns, and a key without an entry finds nothing`, async (t) => {
-        const store = await open(temporaryFolder(t));
-        t.after(() => store.close());
-        const entries = (await fill(store))[table] as readonly AnyEntry[];
-        assert.ok(entries.length > 1, `${entries.length} entries`);
-        const keys = entries.map((entry) => keyIn(table, entry));
-        const stray = keys[0]?.map((value) => (typeof value === "number" ? 999_999 : sha256("stray"))) ?? [];
-        const asked = [...keys.toReversed(), stray, ...keys.slice(0, 1)];
-        const found = (await store.tables.at(table, asked)).map((entry) => entry && plain(entry));
-        assert.deepEqual(found, [...entries.toReversed(), undefined, entries[0]]);
-        const first = Object.keys(plain(entries[0] as AnyEntry)).at(-1) as Column<TableName>;
-        const part = (await store.tables.at(table, keys, [first])).map((entry) => entry && { ...entry });
-        assert.deepEqual(
-          part,
-          entries.map((entry) => ({ [first]: entry[first] })),
-        );
-        for (const column of Object.keys(plain(entries[0] as AnyEntry)) as Column<TableName>[]) {
-          const values = [...new Set(entries.map((entry): Value | null => entry[column] ?? null))].filter(
-            (value) => value !== null,
-          );
-          const expected = values.flatMap((value) => entries.filter((entry) => entry[column] === value));
-          const got = (await store.tables.where(table, column, values)).map(plain);
-          assert.deepEqual(sorted(table, got), sorted(table, expected), column);
-        }
-      });
-
+    test("each entry is found by its key and by its columns, and a key without an entry finds nothing", async (t) => {
+      const [tables, written] = await filled(t);
+      for (const table of names) await checkEntries(tables, table, written);
+    });
     test("totals and counts of events agree with the events", async (t) => {
-      const store = await open(temporaryFolder(t));
-      t.after(() => store.close());
-      const { effects } = await fill(store);
-      const places = effects.flatMap((event) => {
-        const [counter = 0, key = "", at = 0, seq = 0] = keyIn("effects", event);
-        return [
-          [counter, key, at, seq],
-          [counter, key, Number(at) + 1, 0],
-        ];
-      });
-      const expected = places.map((place) => {
-        const [counter, key] = place;
-        return effects.findLast(
-          (event) => event.counter === counter && event.key === key && compare(keyIn("effects", event), place) < 0,
-        )?.total;
-      });
-      const totals = await store.tables.totals(places);
-      assert.deepEqual(
-        totals.map((total) => total ?? "0"),
-        expected.map((total) => total ?? "0"),
-      );
-      const { live, folded, beyond, last, to } = await store.tables.tally(undefined, rows);
-      assert.deepEqual([live + folded, beyond, last, to], [effects.length, 0, rows, undefined]);
-      assert.equal((await store.tables.head()).rows, rows);
-      assert.equal((await store.tables.description()).log, store.opened.log);
+      await checkEvents(...(await filled(t)));
     });
   });
+}
+
+/** Runs the checks of `storeTables` on tables with a fault, and returns those that notice it. */
+export async function noticedBy(
+  store: LedgerStore,
+  fault: (tables: Tables) => Partial<Tables>,
+): Promise<readonly string[]> {
+  const written = await fill(store);
+  const tables = { ...store.tables, ...fault(store.tables) };
+  const checks = {
+    pages: () => checkPages(tables, written, { numRuns: 300, seed: 1, endOnFailure: true }),
+    entries: async () => {
+      for (const table of names) await checkEntries(tables, table, written);
+    },
+    events: () => checkEvents(tables, written),
+  };
+  const noticed: string[] = [];
+  for (const [check, run] of Object.entries(checks)) await run().catch(() => void noticed.push(check));
+  return noticed;
+}
+
+async function checkPages(tables: Tables, written: Written, runs: RandomRuns): Promise<void> {
+  const choice = fc.record({
+    table: fc.constantFrom(...names),
+    after: fc.option(fc.nat()),
+    through: fc.option(fc.nat()),
+    columns: fc.integer({ min: 1, max: 4 }),
+    limit: fc.integer({ min: 1, max: 9 }),
+  });
+  await fc.assert(
+    fc.asyncProperty(choice, async ({ table, after, through, columns, limit }) => {
+      const all = written[table] as readonly AnyEntry[];
+      const keyAt = (at: number | null): Key | undefined =>
+        at === null ? undefined : keyIn(table, all[at % all.length] as AnyEntry).slice(0, columns);
+      const range = { after: keyAt(after), through: keyAt(through), limit };
+      const page = (await tables.page(table, range)).map(plain);
+      const isWithin = (key: Key): boolean =>
+        (range.after === undefined || compare(key, range.after) > 0) &&
+        (range.through === undefined || compare(key, range.through) <= 0);
+      const expected = all.filter((entry) => isWithin(keyIn(table, entry))).slice(0, limit);
+      // Only a page with large rows may be shorter, and never empty before the end.
+      assert.deepEqual(page, table === "receipts" ? expected.slice(0, page.length) : expected);
+      assert.equal(page.length > 0, expected.length > 0);
+    }),
+    runs,
+  );
+}
+
+async function checkEntries(tables: Tables, table: TableName, written: Written): Promise<void> {
+  const entries = written[table] as readonly AnyEntry[];
+  assert.ok(entries.length > 1, `${entries.length} entries`);
+  const keys = entries.map((entry) => keyIn(table, entry));
+  const stray = keys[0]?.map((value) => (typeof value === "number" ? 999_999 : sha256("stray"))) ?? [];
+  const asked = [...keys.toReversed(), stray, ...keys.slice(0, 1)];
+  const found = (await tables.at(table, asked)).map((entry) => entry && plain(entry));
+  assert.deepEqual(found, [...entries.toReversed(), undefined, entries[0]], table);
+  const columns = Object.keys(plain(entries[0] as AnyEntry)) as Column<TableName>[];
+  for (const column of columns) {
+    const part = (await tables.at(table, keys, [column])).map((entry) => entry && { ...entry });
+    const alone = entries.map((entry) => ({ [column]: entry[column] }));
+    assert.deepEqual(part, alone, column);
+    const values = [...new Set(entries.map((entry) => entry[column] ?? null))].filter((value) => value !== null);
+    const expected = values.flatMap((value) => entries.filter((entry) => entry[column] === value));
+    const got = (await tables.where(table, column, values)).map(plain);
+    assert.deepEqual(sorted(table, got), sorted(table, expected), column);
+  }
+}
+
+async function checkEvents(tables: Tables, { effects }: Written): Promise<void> {
+  const places = effects.flatMap((event) => {
+    const [counter = 0, key = "", at = 0, seq = 0] = keyIn("effects", event);
+    return [
+      [counter, key, at, seq],
+      [counter, key, Number(at) + 1, 0],
+    ];
+  });
+  const before = (place: Key): string =>
+    effects.findLast((event) => {
+      const key = keyIn("effects", event);
+      return key[0] === place[0] && key[1] === place[1] && compare(key, place) < 0;
+    })?.total ?? "0";
+  const totals = await tables.totals(places);
+  const found = totals.map((total) => total ?? "0");
+  assert.deepEqual(found, places.map(before));
+  const { live, folded, beyond, last, to } = await tables.tally(undefined, rows);
+  assert.deepEqual([live + folded, beyond, last, to], [effects.length, 0, rows, undefined]);
+  assert.equal((await tables.head()).rows, rows);
 }
 
 /** Writes some of everything. */

@@ -17,6 +17,8 @@ import { addDecimals } from "../../../../packages/svc-gate/src/wire/mod.ts";
 import { control } from "../../../support/controls/control.ts";
 import { randomRuns } from "../../../support/random-test.ts";
 import { storedRow, storeSuite } from "../../../support/store-suite.ts";
+import { noticedBy } from "../../../support/store-tables.ts";
+import type { Tables } from "../../../../packages/svc-gate/src/ledger/store/tables.ts";
 
 const ledgers = new Map<string, MemoryTables>();
 
@@ -31,6 +33,37 @@ storeSuite("memory", {
   open: async (place) => openMemory(tablesAt(place)),
   intrude: (place) => void tablesAt(place).rows.push(storedRow(2)),
   intruded: /somebody else has written/,
+});
+
+suite("faults of reads that the suite of all engines notices", () => {
+  const faults: readonly (readonly [string, string, (tables: Tables) => Partial<Tables>])[] = [
+    [
+      "a page ignores its lower bound",
+      "pages",
+      (tables) => ({ page: async (table, { after: _after, ...range }, columns) => tables.page(table, range, columns) }),
+    ],
+    [
+      "a key without an entry is left out",
+      "entries",
+      (tables) => ({ at: async (...asked) => (await tables.at(...asked)).filter(Boolean) }),
+    ],
+    [
+      "a column finds only one entry of a value",
+      "entries",
+      (tables) => ({ where: async (...asked) => (await tables.where(...asked)).slice(0, 1) }),
+    ],
+    [
+      "a total has its own event",
+      "events",
+      (tables) => ({ totals: (places) => tables.totals(places.map((place) => place.with(3, 999))) }),
+    ],
+  ];
+  for (const [title, check, fault] of faults)
+    control(`positive control: the fault "${title}" is noticed`, async () => {
+      const store = openMemory();
+      assert.deepEqual(await noticedBy(store, () => ({})), []);
+      assert.deepEqual(await noticedBy(openMemory(), fault), [check]);
+    });
 });
 
 test("a second owner is refused while the first lives", async () => {
