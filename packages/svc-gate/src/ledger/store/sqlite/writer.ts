@@ -153,7 +153,8 @@ class Writer {
   }
 
   commit(packed: PackedRows, effects: readonly StoredEffect[], options: WriteOptions): void {
-    const { counters, nodes, signer, mode, erasures = [], approvals = [], released = [], ...derived } = options;
+    const { counters, nodes, signer, mode } = options;
+    const { erasures = [], approvals = [], released = [], repeats = [], outcomes = [] } = options;
     this.#requireRoom();
     this.#begin.run();
     if (this.#readHead()?.leaf !== this.#headLeaf)
@@ -173,8 +174,8 @@ class Writer {
       this.#approvals.erase(erasure);
     }
     this.#approvals.keep(approvals, released);
-    this.#repeats.keep(derived.repeats ?? []);
-    this.#outcomes.keep(derived.outcomes ?? []);
+    this.#repeats.keep(repeats);
+    this.#outcomes.keep(outcomes);
     // Rows name the mode.
     const keptMode = headLeaf === undefined ? (mode ?? this.#meta.mode) : undefined;
     const isOther = signer !== undefined || keptMode !== this.#meta.mode;
