@@ -55,7 +55,7 @@ export function temporaryFolder(t: Pick<TestContext, "after">): string {
 
 export const engine = "svc-gate/test";
 export const contracts: readonly [string, string] = ["contract: first\n", "contract: second, with 目 and \u{1f511}\n"];
-const at0 = 1_790_000_000_000;
+export const at0 = 1_790_000_000_000;
 
 export function entry(over: Partial<CheckEntry> = {}): CheckEntry {
   return {
@@ -162,8 +162,8 @@ export async function fillSample(ledger: Ledger): Promise<void> {
 }
 
 /** Appends a call that was let through, and its outcome, which takes its amount back. */
-async function fail(ledger: Ledger): Promise<void> {
-  const [at, contract, mode] = [at0 + failedRow * 1000, sha256(contracts[1]), "enforce"] as const;
+export async function fail(ledger: Ledger, at = at0 + failedRow * 1000): Promise<void> {
+  const [contract, mode] = [sha256(contracts[1]), "enforce"] as const;
   const called = await ledger.begin();
   const event = { counter: sha256(definitions.live), key: "run-1", amount: "7.5" };
   const { seq, hash, effects } = called.append(entry({ at, contract, mode }), [event]);
@@ -176,7 +176,7 @@ async function fail(ledger: Ledger): Promise<void> {
 }
 
 /** Appends a call that waits for a person. It holds an amount, and its answer is recorded for repeats. */
-async function park(ledger: Ledger): Promise<Approval> {
+export async function park(ledger: Ledger): Promise<Approval> {
   const transaction = await ledger.begin();
   const row = transaction.head.seq + 1;
   const asking: Asking = {
@@ -210,10 +210,10 @@ async function park(ledger: Ledger): Promise<Approval> {
   return approval;
 }
 
-async function deny(ledger: Ledger, approval: Approval): Promise<void> {
+/** Denies a parked call. */
+export async function deny(ledger: Ledger, approval: Approval, at = at0 + (approval.row + 1) * 1000): Promise<void> {
   const transaction = await ledger.begin();
   const { row, hash } = approval;
-  const at = at0 + (row + 1) * 1000;
   const denial = { row, hash, person: "anna", comment: "", until: at + 86_400_000, scope: "call" } as const;
   const act = { act: "approval.deny", ...denial } as const;
   const reason = `Svc: anna denied the call of row ${row}`;

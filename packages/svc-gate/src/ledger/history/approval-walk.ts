@@ -294,8 +294,8 @@ export class ApprovalWalk {
       const asking = new Map((await this.#rowsAt(approvals.map(({ seq }) => seq))).map((row) => [row.seq, row]));
       for (const { seq } of approvals) {
         const row = asking.get(seq);
-        const isOwn = row !== undefined && (openedBy(row) !== undefined || (await this.#isErasedDenial(row)));
-        if (isOwn || (row !== undefined && seq > through)) continue;
+        if (row !== undefined && (seq > through || openedBy(row) !== undefined)) continue;
+        if (row !== undefined && (await this.#isOfErasedRow(row))) continue;
         const problem = "an approval is kept for a row that opened none";
         return { seq, problem, expected: "none", found: "one" };
       }
@@ -326,10 +326,12 @@ export class ApprovalWalk {
     );
   }
 
-  /** True if the table keeps a denial of an erased call, and the row of the denial is there. */
-  async #isErasedDenial(row: StoredRow): Promise<boolean> {
-    const [kept] = missingParts(row.evidence).length > 0 ? await this.#approvalsAt([row.seq]) : [];
-    const denial = kept && readProgress(kept.record).denial;
+  /** True if the row was erased, and its approval is gone meanwhile, or a denial that holds without its call. */
+  async #isOfErasedRow(row: StoredRow): Promise<boolean> {
+    if (missingParts(row.evidence).length === 0) return false;
+    const [kept] = await this.#approvalsAt([row.seq]);
+    if (kept === undefined) return true;
+    const { denial } = readProgress(kept.record);
     if (denial?.call === undefined) return false;
     const [denying] = await this.#rowsAt([denial.row]);
     const leaf = denying && parseLeaf(denying.leaf);

@@ -197,7 +197,7 @@ export class CounterWalk {
             .map(({ counter, key }) => keyText([ids.get(counter) ?? -1, key, parseLeaf(leaf)?.at ?? -1, seq])),
         ),
       );
-      for (const event of events) {
+      for (const event of events.filter(({ seq }) => seq <= through)) {
         const isStray = event.folded === null && !recorded.has(keyText(keyIn("effects", event)));
         if (isStray && event.seq < (first?.seq ?? Infinity)) first = event;
       }
