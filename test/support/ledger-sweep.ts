@@ -8,7 +8,7 @@ import type { Broken } from "../../packages/svc-gate/src/ledger/entry/row.ts";
 import { walkStore } from "../../packages/svc-gate/src/ledger/history/walk.ts";
 import { Caller } from "../../packages/svc-gate/src/ledger/store/calls.ts";
 import { SqliteTables } from "../../packages/svc-gate/src/ledger/store/sqlite/tables.ts";
-import { waitingTables } from "../../packages/svc-gate/src/ledger/store/tables.ts";
+import { withPromises } from "../../packages/svc-gate/src/ledger/store/tables.ts";
 import type { Verification } from "../../packages/svc-gate/src/ledger/store/store.ts";
 import type { Anchor } from "../../packages/svc-gate/src/ledger/tree/walk.ts";
 import { tableNames, type Change } from "./ledger-tamper-cases.ts";
@@ -68,7 +68,7 @@ interface Sight {
 async function sightOf(folder: string, database: DatabaseSync): Promise<Sight> {
   const anchors = await anchorsOf(folder);
   return {
-    walk: () => walkStore(waitingTables(new SqliteTables(database)), { from: 1, anchors }),
+    walk: () => walkStore(withPromises(new SqliteTables(database)), { from: 1, anchors }),
     undo: () => database.exec("ROLLBACK"),
     end: async () => undefined,
   };

@@ -12,7 +12,7 @@ import type { Broken } from "../../../packages/svc-gate/src/ledger/entry/row.ts"
 import { walkStore } from "../../../packages/svc-gate/src/ledger/history/walk.ts";
 import { openLedger, type Ledger } from "../../../packages/svc-gate/src/ledger/mod.ts";
 import { SqliteTables } from "../../../packages/svc-gate/src/ledger/store/sqlite/tables.ts";
-import { tablesBy, waitingTables } from "../../../packages/svc-gate/src/ledger/store/tables.ts";
+import { tablesBy, withPromises } from "../../../packages/svc-gate/src/ledger/store/tables.ts";
 import { control } from "../../support/controls/control.ts";
 import { eraseOn } from "../../support/erasure-suite.ts";
 import {
@@ -71,7 +71,7 @@ interface Walked {
 /** Walks over a copy of a ledger. @param after the read after which something happens */
 async function walkOver(folder: string, after: number, act: () => Promise<unknown>): Promise<Walked> {
   const database = new DatabaseSync(join(folder, "ledger.db"), { readOnly: true });
-  const tables = waitingTables(new SqliteTables(database));
+  const tables = withPromises(new SqliteTables(database));
   let reads = 0;
   const beside = tablesBy(async (method, ...args) => {
     const found = await (tables[method] as (...of: readonly unknown[]) => Promise<unknown>)(...args);

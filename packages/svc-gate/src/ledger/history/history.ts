@@ -1,7 +1,6 @@
 import type { StoredRow } from "../entry/row.ts";
 import { keyDigester } from "../key-digests.ts";
-import type { KeptCounter } from "../store/tables.ts";
-import type { Tables } from "../store/tables.ts";
+import type { KeptCounter, Tables } from "../store/tables.ts";
 import type { HashReader } from "../tree/tiles.ts";
 import { hashReader, rowsAt } from "./table-reads.ts";
 

@@ -271,7 +271,7 @@ export interface Tables {
     keys: readonly Key[],
     columns?: readonly C[],
   ): Promise<readonly (Pick<Entry<T>, C> | undefined)[]>;
-  /** The entries of which a column has one of these values. */
+  /** The entries of which a column has one of these values, in the order of the values. */
   where<T extends TableName>(table: T, column: Column<T>, values: readonly Value[]): Promise<readonly Entry<T>[]>;
   /** Counts the next events after a key. @param through the last row whose events count as live */
   tally(after: Key | undefined, through: number): Promise<EventTally>;
@@ -301,28 +301,31 @@ const methods = [
   "waiting",
 ] as const satisfies readonly (keyof Tables)[];
 
-/** @param ask calls a method by its name, at once */
+/** Makes tables from calls of methods by their names. @param ask makes a call at once, so that calls keep their order */
 export function tablesBy(ask: (method: keyof Tables, ...args: readonly unknown[]) => Promise<unknown>): Tables {
   const calls = methods.map((method) => [method, (...args: readonly unknown[]) => ask(method, ...args)] as const);
   return Object.fromEntries(calls) as unknown as Tables;
 }
 
 /** The same methods without promises. */
-export type AtOnce<Methods> = {
+export type WithoutPromises<Methods> = {
   readonly [Name in keyof Methods]: (...args: never[]) => unknown;
 };
 
-/** Tables whose methods work at once, for callers that wait. */
-export function waitingTables(tables: AtOnce<Tables>): Tables {
+/** The same tables for callers that wait. */
+export function withPromises(tables: WithoutPromises<Tables>): Tables {
   return tablesBy(async (method, ...args) => tables[method](...(args as never[])));
 }
 
 /** The methods for `serveOpened`. */
 export function tableMethods(): Readonly<
-  Record<keyof Tables, (opened: { readonly tables: AtOnce<Tables> }, ...args: never[]) => unknown>
+  Record<keyof Tables, (opened: { readonly tables: WithoutPromises<Tables> }, ...args: never[]) => unknown>
 > {
   const calls = methods.map((method) => {
-    return [method, ({ tables }: { readonly tables: AtOnce<Tables> }, ...args: never[]) => tables[method](...args)];
+    return [
+      method,
+      ({ tables }: { readonly tables: WithoutPromises<Tables> }, ...args: never[]) => tables[method](...args),
+    ];
   });
   return Object.fromEntries(calls) as ReturnType<typeof tableMethods>;
 }
@@ -356,10 +359,11 @@ export function entryReader<T extends TableName, C extends Column<T>>(
   columns: readonly C[],
 ): (values: readonly unknown[]) => Pick<Entry<T>, C> {
   const kinds = described[table].columns;
-  const readers = columns.map((name) => [name, readerOf(`${table}.${name}`, kinds[name] ?? "text")] as const);
+  const readers = columns.map((name) => ({ name, read: readerOf(`${table}.${name}`, kinds[name] ?? "text") }));
   return (values) => {
     const entry: Record<string, unknown> = {};
-    for (const [index, [name, read]] of readers.entries()) entry[name] = read(values[index]);
+    let index = 0; // Twice as fast as an iterator over entries, and a walk reads each event so.
+    for (const { name, read } of readers) entry[name] = read(values[index++]);
     return entry as Pick<Entry<T>, C>;
   };
 }

@@ -24,7 +24,7 @@ import {
   type Verification,
 } from "../store.ts";
 import type { StoredCounter } from "../tables.ts";
-import { waitingTables, type Entry, type Tables } from "../tables.ts";
+import { withPromises, type Entry, type Tables } from "../tables.ts";
 import { keptApprovals, MemoryReads } from "./reads.ts";
 import { MemoryTables } from "./tables.ts";
 
@@ -66,7 +66,7 @@ export class MemoryStore implements LedgerStore {
       hasApprovals: tables.hasApprovals,
     };
     tables.wasOpened = true;
-    this.tables = waitingTables(new MemoryReads(tables));
+    this.tables = withPromises(new MemoryReads(tables));
     this.keyNotes = {
       keepFirst: async (note) => void (tables.firstKey = note),
       uses: async () => uses,

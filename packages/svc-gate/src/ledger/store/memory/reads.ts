@@ -8,7 +8,7 @@ import {
   keyOf,
   keyText,
   type ApprovalQuery,
-  type AtOnce,
+  type WithoutPromises,
   type Column,
   type Counters,
   type Description,
@@ -31,7 +31,7 @@ const sliceRows = 512;
 const sliceCharacters = 1_000_000;
 
 /** Reads the tables in memory. Only reads of rows, and by the keys of maps, are fast. */
-export class MemoryReads implements AtOnce<Tables> {
+export class MemoryReads implements WithoutPromises<Tables> {
   readonly #tables: MemoryTables;
 
   constructor(tables: MemoryTables) {

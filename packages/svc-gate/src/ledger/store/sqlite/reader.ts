@@ -7,7 +7,7 @@ import { Steps, type Pause } from "../steps.ts";
 import { structureProblem } from "./structure.ts";
 import { asUnreadable, SqliteTables } from "./tables.ts";
 import type { Verification } from "../store.ts";
-import { tableMethods, waitingTables } from "../tables.ts";
+import { tableMethods, withPromises } from "../tables.ts";
 import type { Anchor } from "../../tree/walk.ts";
 import { LedgerRefused, Unreadable } from "../../errors.ts";
 import type { Broken } from "../../entry/row.ts";
@@ -28,7 +28,7 @@ class Reader {
 
   /** Walks from a row to the last row. The thread answers other calls between slices. */
   verify(from: number, anchors: readonly Anchor[], pause?: Pause): Promise<Verification> {
-    return walkStore(waitingTables(this.tables), { from, anchors }, pause);
+    return walkStore(withPromises(this.tables), { from, anchors }, pause);
   }
 
   /** Begins such a walk. @returns its number, for `goOn` */
@@ -50,7 +50,7 @@ class Reader {
 
   /** Walks only the leaves and their tree: order, links and hashes, but not the evidence and the counters. */
   verifyChain(anchors: readonly Anchor[]): Promise<Verification> {
-    return walkStore(waitingTables(this.tables), { from: 1, anchors, chainAlone: true });
+    return walkStore(withPromises(this.tables), { from: 1, anchors, chainAlone: true });
   }
 
   /** Checks the parts of the file that rows do not protect. Other calls wait for its long statement. */

@@ -10,7 +10,7 @@ import {
   keyIn,
   storedIn,
   tallyEvents,
-  type AtOnce,
+  type WithoutPromises,
   type ApprovalQuery,
   type Column,
   type Counters,
@@ -33,8 +33,11 @@ import { bounded, searchRows } from "./search.ts";
 
 type Columns = readonly unknown[];
 
+/** So many rows are read at once, which is faster; of more, only as many as their size permits. */
+const fewRows = 128;
+
 /** The tables of a file. Each statement sees one state of the file. */
-export class SqliteTables implements AtOnce<Tables> {
+export class SqliteTables implements WithoutPromises<Tables> {
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
   #counters: { readonly version: unknown; readonly counters: Counters } | undefined;
@@ -106,8 +109,8 @@ export class SqliteTables implements AtOnce<Tables> {
     const sql = `SELECT ${columns.join(", ")} FROM ${table}${where} ORDER BY ${key.join(", ")} LIMIT ?`;
     const values = [after, through].flatMap((of) => (of === undefined ? [] : keyWriter(table)(of)));
     const statement = this.#prepared(sql);
-    const isLarge = columns.some((name) => name === "evidence");
-    const found = isLarge ? bounded(statement.iterate(...values, limit)) : statement.all(...values, limit);
+    const mayBeLarge = limit > fewRows && columns.some((name) => name === "evidence");
+    const found = mayBeLarge ? bounded(statement.iterate(...values, limit)) : statement.all(...values, limit);
     return untilDamaged(found as Iterable<Columns>, entryReader(table, columns));
   }
 
