@@ -231,6 +231,7 @@ function* doubled(table: Table, row: Row, rows: readonly number[], first: readon
       { as: { seq: -9 }, rows: [1] },
     ],
     approvals: [
+      { as: { seq: 2 ** 60 }, rows: [next] },
       { as: { seq: 1 }, rows: [1] },
       { as: { seq: last + 1 }, rows: [next] },
     ],
@@ -240,6 +241,7 @@ function* doubled(table: Table, row: Row, rows: readonly number[], first: readon
       { as: { at: 0 }, rows: [openRow] },
     ],
     outcomes: [
+      { as: { seq: -(2 ** 60) }, rows: [next] },
       { as: { seq: 1 }, rows: [1] },
       { as: { seq: last + 1 }, rows: [next] },
     ],
@@ -270,9 +272,11 @@ function* doubled(table: Table, row: Row, rows: readonly number[], first: readon
       rows: copy.rows,
       apply: (database) => {
         const names = Object.keys(made);
-        database
-          .prepare(`INSERT INTO ${table.name} (${names.join(", ")}) VALUES (${names.map(() => "?").join(", ")})`)
-          .run(...Object.values(made));
+        const insert = database.prepare(
+          `INSERT INTO ${table.name} (${names.join(", ")}) VALUES (${names.map(() => "?").join(", ")})`,
+        );
+        insert.setReadBigInts(true); // The driver returns the number of the row, which may be too large for another type.
+        insert.run(...Object.values(made));
       },
     };
   }

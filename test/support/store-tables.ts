@@ -110,6 +110,8 @@ async function checkEntries(tables: Tables, table: TableName, written: Written):
     const expected = values.flatMap((value) => entries.filter((entry) => entry[column] === value));
     const got = (await tables.where(table, column, values)).map(plain);
     assert.deepEqual(sorted(table, got), sorted(table, expected), column);
+    const order = (all: readonly AnyEntry[]): readonly unknown[] => all.map((entry) => entry[column]);
+    assert.deepEqual(order(got), order(expected), "in the order of the values");
   }
 }
 

@@ -9,7 +9,20 @@ import { join } from "node:path";
 import { suite, test } from "node:test";
 import { loadModule, parseSync } from "libpg-query";
 import { ledgerTables, migrations } from "../../../../packages/svc-gate/src/ledger/store/postgres/schema.ts";
-import { insertions, readRows, statements } from "../../../../packages/svc-gate/src/ledger/store/postgres/sql.ts";
+import {
+  entriesAt,
+  entriesWhere,
+  insertions,
+  pageOf,
+  readRows,
+  statements,
+} from "../../../../packages/svc-gate/src/ledger/store/postgres/sql.ts";
+import {
+  columnsOf,
+  describedTables,
+  keyOf,
+  type TableName,
+} from "../../../../packages/svc-gate/src/ledger/store/tables.ts";
 import { control } from "../../../support/controls/control.ts";
 
 await loadModule();
@@ -162,8 +175,25 @@ const filters = [undefined, "ALLOW", "BLOCK"].flatMap((verdict) =>
     ),
   ),
 );
+/** The reads of each table, with all its columns and with one, and pages with each kind of bound. */
+const reads = (Object.keys(describedTables) as TableName[]).flatMap((table) => {
+  const [key, every] = [keyOf(table), columnsOf(table)];
+  const bounds = [undefined, key.slice(0, 1), key];
+  return [every, every.slice(-1)].flatMap((columns) => [
+    entriesAt(
+      "a",
+      table,
+      key.map(() => []),
+      columns,
+    ),
+    ...every.map((column) => entriesWhere("a", table, column, [])),
+    ...bounds.flatMap((after) => bounds.map((through) => pageOf("a", { table, columns, after, through, limit: 1 }))),
+  ]);
+});
+
 const all: readonly (readonly [string, string])[] = [
   ...Object.entries(statements),
+  ...reads.map(({ statement: { name, text } }) => [name, text] as const),
   ...filters.map((filter) => readRows(filter).statement).map(({ name, text }) => [name, text] as const),
   ...(["receipts", "effects"] as const)
     .flatMap((table) =>
@@ -179,7 +209,10 @@ const all: readonly (readonly [string, string])[] = [
 suite("PostgreSQL: the statements of the store", () => {
   test("each statement names its ledger and uses nothing that only one machine has", () => {
     for (const [name, sql] of all) assert.deepEqual(problemsOf(sql), [], name);
-    assert.ok(all.length > 40, `${all.length} statements`);
+    assert.ok(all.length > 200, `${all.length} statements`);
+    // The driver warns of a longer name, and two texts must not have one.
+    assert.deepEqual(new Map(all.filter(([name]) => Buffer.byteLength(name) > 63)), new Map());
+    assert.equal(new Set(all.map(([name]) => name)).size, new Set(all.map((statement) => statement.join(" "))).size);
   });
 
   const broken: readonly (readonly [string, string])[] = [

@@ -17,7 +17,7 @@ export function unreadable(seq: number, { message }: Unreadable): Broken {
 }
 
 /**
- * Reads for a walk.
+ * Runs a read of a walk, and throws damage as a finding.
  *
  * @param row the row to report if an entry cannot be read; or that row by the place of the key among those of the call
  * @throws {BrokenHere} if something cannot be read
@@ -34,7 +34,7 @@ export async function readFor<Value>(
   }
 }
 
-/** Returns the finding of a read as its result. */
+/** Runs a read, and returns a finding that it throws. */
 export async function found<Value>(read: () => Promise<Value>): Promise<Broken | Value> {
   try {
     return await read();

@@ -59,7 +59,7 @@ export class StoreSource implements WalkSource {
     }
   }
 
-  /** If the last row cannot be read, the walk reports it when it comes there. */
+  /** If the last row cannot be read, the walk reports it when it reaches that row. */
   async #head(): Promise<TablesHead> {
     try {
       return await this.#tables.head();
@@ -75,7 +75,7 @@ export class StoreSource implements WalkSource {
   }
 
   async next(from: number): Promise<WalkedSlice> {
-    // If it paused for rows that come meanwhile, it might never reach the last one.
+    // If it paused for rows that were added during the walk, it might never reach the last one.
     await (from <= this.#rows ? this.#pause() : setImmediate());
     const after = from === 1 ? undefined : [from - 1];
     return readFor(from, async () => {

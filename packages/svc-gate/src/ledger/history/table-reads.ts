@@ -89,8 +89,8 @@ export async function firstSince(
 /** Reads hashes of a ledger's tree. @throws {LedgerRefused} if one is missing */
 export function hashReader(tables: Tables): HashReader {
   const nodes = async (level: number, from: number, count: number): Promise<readonly string[]> => {
-    const range = { after: [level, from - 1], through: [level, from - 1 + count] };
-    return (await Array.fromAsync(pagesOf(tables, "nodes", range))).flat().map(({ hash }) => hash);
+    const range = { after: [level, from - 1], through: [level, from - 1 + count], limit: count };
+    return (await tables.page("nodes", range, ["hash"])).map(({ hash }) => hash);
   };
   return async (level, from, count) => {
     const isLeaf = level === 0;

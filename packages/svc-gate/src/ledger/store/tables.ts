@@ -242,7 +242,7 @@ export interface RowSlice {
  * commit.
  *
  * Each call sees one state of the ledger. Calls that are made without a wait between them are answered in their order: none
- * sees an older state than the call before it.
+ * sees an older state than the call before it. That does not hold for `find`, `approvals` and `waiting`.
  *
  * Any method may throw `Unreadable` for damaged data.
  */
@@ -252,7 +252,7 @@ export interface Tables {
   head(): Promise<TablesHead>;
   counters(): Promise<Counters>;
   /**
-   * Entries in the order of the table's key, at most `limit`. There may be fewer if they are large, but none only at the end.
+   * Entries in the order of the table's key, at most `limit`. A page may be shorter if its entries are large. Only an empty page means the end.
    *
    * @param columns by default all
    */
@@ -276,7 +276,7 @@ export interface Tables {
   /** Counts the next events after a key. @param through the last row whose events count as live */
   tally(after: Key | undefined, through: number): Promise<EventTally>;
   /**
-   * The total of the last event before each position, which has the form of an event's key; undefined if there is none.
+   * The running total before each position, which has the form of an event's key. Without an earlier event it is undefined or 0.
    */
   totals(places: readonly Key[]): Promise<readonly (string | undefined)[]>;
   /** Rows, newest first: the next slice of a search. */

@@ -30,7 +30,7 @@ import type { MemoryTables } from "./tables.ts";
 const sliceRows = 512;
 const sliceCharacters = 1_000_000;
 
-/** Reads the tables in memory. Only reads of rows, and by the keys of maps, are fast. */
+/** Reads the tables in memory. A read of events, or by a column that is no key, passes the whole table. */
 export class MemoryReads implements WithoutPromises<Tables> {
   readonly #tables: MemoryTables;
 
@@ -72,24 +72,28 @@ export class MemoryReads implements WithoutPromises<Tables> {
     keys: readonly Key[],
     columns?: readonly C[],
   ): readonly (Pick<Entry<T>, C> | undefined)[] {
-    const found = new Map(this.#entries(table).map((entry) => [keyText(keyIn(table, entry)), entry]));
+    const find = this.#finder(table);
     return keys.map((key) => {
-      const entry = found.get(keyText(key));
+      const entry = find(key);
       return entry && selected(entry, columns);
     });
   }
 
   where<T extends TableName>(table: T, column: Column<T>, values: readonly Value[]): readonly Entry<T>[] {
-    const { kept, rows } = this.#tables;
-    const isKey = keyOf(table).join() === column;
-    if (isKey && table === "receipts")
-      return values.flatMap((seq) => rows[Number(seq) - 1] ?? []) as readonly unknown[] as readonly Entry<T>[];
-    if (isKey && table in kept)
-      return values.flatMap(
-        (key) => kept[table as keyof typeof kept].get(String(key)) ?? [],
-      ) as readonly unknown[] as readonly Entry<T>[];
+    const find = this.#finder(table);
+    if (keyOf(table).join() === column) return values.flatMap((value) => find([value]) ?? []);
     const found = Map.groupBy(this.#entries(table), (entry): unknown => entry[column]);
     return values.flatMap((value) => found.get(value) ?? []);
+  }
+
+  /** Finds entries by their keys. */
+  #finder<T extends TableName>(table: T): (key: Key) => Entry<T> | undefined {
+    const { kept, rows } = this.#tables;
+    const find = (key: Key): unknown =>
+      table === "receipts" ? rows[Number(key[0]) - 1] : kept[table as keyof typeof kept].get(keyText(key));
+    if (table === "receipts" || table in kept) return (key) => find(key) as Entry<T> | undefined;
+    const found = new Map(this.#entries(table).map((entry) => [keyText(keyIn(table, entry)), entry]));
+    return (key) => found.get(keyText(key));
   }
 
   tally(_after: Key | undefined, through: number): EventTally {

@@ -166,23 +166,20 @@ class PostgresStore implements LedgerStore {
   }
 
   async keepContract(digest: string, text: string): Promise<void> {
-    const ledger = this.#ledger;
+    const asked = [ask("keepContract", this.#ledger, digest, text), ask("contract", this.#ledger, digest)];
     const client = await connect(this.#pools.transactions);
+    let found: unknown;
     try {
-      const [, kept] = await beginOn(client, ledger, [
-        ask("keepContract", ledger, digest, text),
-        ask("contract", ledger, digest),
-      ]);
+      const [, kept] = await beginOn(client, this.#ledger, asked);
       await client.query(commit);
       client.release();
-      if (kept?.[0]?.[0] !== text)
-        throw new LedgerRefused(
-          `the text of the contract ${digest} in the database is damaged: restore it from a backup`,
-        );
+      found = kept?.[0]?.[0];
     } catch (error) {
       client.release(true);
       throw explained(error);
     }
+    if (found === text) return;
+    throw new LedgerRefused(`the text of the contract ${digest} in the database is damaged: restore it from a backup`);
   }
 
   async keepCounter(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void> {

@@ -85,7 +85,7 @@ class SqliteStore implements LedgerStore {
     const tables = tablesBy((name, ...args) => this.#ask(name, ...args));
     this.tables = {
       ...tables,
-      // A start needs no reading thread for these.
+      // A start needs no reading thread for these, which come in no order with other reads.
       counters: async () => ({ kept: await writer.call("counters"), damaged: undefined }),
       // Metrics ask often. A ledger that has parked no call needs no reading thread for the answer.
       waiting: (at) => (this.#hasApprovals ? tables.waiting(at) : Promise.resolve({ calls: 0, late: 0 })),

@@ -89,9 +89,9 @@ export class SqliteTables implements WithoutPromises<Tables> {
     try {
       return this.#page(table, range, columns);
     } catch (error) {
-      this.#statements.clear(); // One that has failed keeps its error.
+      this.#statements.clear(); // A read that has failed leaves its error in its statement.
       if (range.limit === 1) throw asUnreadable(error);
-      // If several entries cannot be read together, the first damaged one is found.
+      // Entries are read one by one, to find the first damaged one.
       return readable(() => this.#page(table, { ...range, limit: 1 }, columns));
     }
   }
@@ -101,7 +101,7 @@ export class SqliteTables implements WithoutPromises<Tables> {
     range: Range,
     columns: readonly C[],
   ): readonly Pick<Entry<T>, C>[] {
-    const bounds = boundsOf(table);
+    const bounds: Partial<Range> = table === "receipts" ? rowBounds : {};
     const { after = bounds.after, through = bounds.through, limit } = range;
     const key = keyOf(table);
     const within = [after && bound(key, ">", after), through && bound(key, "<=", through)].filter(Boolean);
@@ -196,12 +196,11 @@ function untilDamaged<Made>(found: Iterable<Columns>, entryOf: (values: Columns)
   return entries;
 }
 
-/** The bounds of a table's rows. The driver throws for other numbers, and a damaged row may have one. */
-function boundsOf(table: TableName): Pick<Range, "after" | "through"> {
-  return keyOf(table).join() === "seq"
-    ? { after: [Number.MIN_SAFE_INTEGER - 1], through: [Number.MAX_SAFE_INTEGER] }
-    : {};
-}
+/** The driver throws for other numbers. The walk finds a row with one at the place where it is missing. */
+const rowBounds: Pick<Range, "after" | "through"> = {
+  after: [Number.MIN_SAFE_INTEGER - 1],
+  through: [Number.MAX_SAFE_INTEGER],
+};
 
 function bound(key: readonly string[], operator: "<=" | ">", { length }: Key): string {
   return `(${key.slice(0, length).join(", ")}) ${operator} (${Array.from({ length }, () => "?").join(", ")})`;
