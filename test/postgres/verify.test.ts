@@ -158,12 +158,19 @@ async function tamperings(there: TestDatabase, ledger: string): Promise<readonly
   }
   const effect = (columns: string): string =>
     `INSERT INTO svc_gate.effects (ledger, counter, key, at, seq, total, folded) VALUES ('${ledger}', ${columns})`;
+  const hold = (place: string): string =>
+    `INSERT INTO svc_gate.holds (ledger, counter, key, at, seq, amount) VALUES ('${ledger}', 1, '\\x00', ${place}, '5')`;
   const node = (level: number, at: number): string =>
     `INSERT INTO svc_gate.nodes (ledger, level, place, hash) VALUES ('${ledger}', ${level}, ${at}, '\\x00')`;
   return [
     ...found,
     { sql: effect("1, '\\x00', 1, 3, '5', NULL"), at: [3] },
     { sql: effect("1, '\\x00', 1, 900, '5', NULL") },
+    // Beyond 2^53, where the driver's numbers are not exact.
+    { sql: effect("1, '\\x00', 9007199254740993, 3, '5', 'fold'") },
+    { sql: effect("1, '\\x00', 1, 9007199254740993, '5', NULL") },
+    { sql: hold("9007199254740993, 5") },
+    { sql: hold("1, 9007199254740993") },
     { sql: effect("2, '\\x00', 1, 2, '5', 'x'"), at: [2] },
     { sql: `INSERT INTO svc_gate.contracts (ledger, digest, text) VALUES ('${ledger}', 'x', 'y')` },
     ...[0, 1, 2, 9].map((level) => ({ sql: node(level, 0) })),

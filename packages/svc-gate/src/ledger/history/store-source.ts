@@ -19,7 +19,7 @@ const walkLeaves = 512;
 
 /** The rows of a store for a walk, to which others may add rows meanwhile. */
 export class StoreSource implements WalkSource {
-  /** The tables, for parts of the walk besides the rows. It pauses before each page. */
+  /** The tables, for parts of the walk besides the rows. It pauses before each long read. */
   readonly tables: Tables;
   readonly #tables: Tables;
   readonly #leavesAlone: boolean;
@@ -36,7 +36,7 @@ export class StoreSource implements WalkSource {
     this.#leavesAlone = leavesAlone;
     this.#pause = pause;
     this.tables = tablesBy(async (method, ...args) => {
-      if (method === "page") await pause();
+      if (method === "page" || method === "tally") await pause();
       return (tables[method] as (...of: readonly unknown[]) => Promise<unknown>)(...args);
     });
   }
@@ -71,7 +71,7 @@ export class StoreSource implements WalkSource {
 
   /** The last row now. */
   async last(): Promise<number> {
-    return (await this.#tables.head()).rows;
+    return readFor(this.#rows + 1, async () => (await this.#tables.head()).rows);
   }
 
   async next(from: number): Promise<WalkedSlice> {
@@ -127,7 +127,7 @@ export class StoreSource implements WalkSource {
   async end({ changed, from, link }: Walked): Promise<Broken | undefined> {
     const record = this.#record;
     if (record !== undefined) return wrongHead(record, link) ?? changedElsewhere(record, changed, from);
-    const last = await readFor(link.seq + 1, () => this.last());
+    const last = await this.last();
     if (last <= Number.MAX_SAFE_INTEGER) return undefined;
     const problem = "a row is missing or out of place";
     return { seq: link.seq + 1, problem, expected: `row ${link.seq + 1}`, found: `row ${last}` };

@@ -17,6 +17,8 @@ import type { HashReader } from "../tree/tiles.ts";
 
 /** Entries that are read at once. */
 const pageEntries = 512;
+/** Queries that are sent together. */
+const queriesAtOnce = 256;
 
 /** Yields the entries of a table in pages, in the order of its key. */
 export async function* pagesOf<T extends TableName>(
@@ -126,18 +128,24 @@ export async function totalsBefore(
 /** The amounts that outcomes took back, for each query. */
 export async function takenIn(tables: Tables, queries: readonly TakenQuery[]): Promise<readonly (readonly string[])[]> {
   const ids = await counterIds(tables);
-  return Promise.all(
-    queries.map(async ({ counter, key, after, before }) => {
-      const [of, last] = [[ids.get(counter) ?? -1, key], Number.MAX_SAFE_INTEGER];
-      const window = { after: [...of, after, last], through: [...of, last, last] };
-      const taken = (await Array.fromAsync(pagesOf(tables, "withdrawals", window))).flat();
-      return taken.filter(({ outcome }) => outcome < before).map(({ amount }) => amount);
-    }),
-  );
+  const read = async ({ counter, key, after, before }: TakenQuery): Promise<readonly string[]> => {
+    const [of, last] = [[ids.get(counter) ?? -1, key], Number.MAX_SAFE_INTEGER];
+    const window = { after: [...of, after, last], through: [...of, last, last] };
+    const taken = (await Array.fromAsync(pagesOf(tables, "withdrawals", window))).flat();
+    return taken.filter(({ outcome }) => outcome < before).map(({ amount }) => amount);
+  };
+  const found: (readonly string[])[] = [];
+  for (let from = 0; from < queries.length; from += queriesAtOnce)
+    found.push(...(await Promise.all(queries.slice(from, from + queriesAtOnce).map(read))));
+  return found;
 }
 
+/** @throws {LedgerRefused} if a counter's own row was changed */
 async function counterIds(tables: Tables): Promise<ReadonlyMap<string, number>> {
-  return new Map((await tables.counters()).kept.map(({ digest, id }) => [digest, id]));
+  const { damaged, kept } = await tables.counters();
+  if (damaged !== undefined)
+    throw new LedgerRefused(`the counter ${damaged.id} of the ledger is damaged: restore it from a backup`);
+  return new Map(kept.map(({ digest, id }) => [digest, id]));
 }
 
 /** An approval as the tables of a store have it. */
@@ -149,9 +157,10 @@ export interface TabledApproval extends StoredApproval {
 /** Reads the approvals of some rows, with what they hold. */
 export async function approvalsAt(tables: Tables, rows: readonly number[]): Promise<readonly TabledApproval[]> {
   if (rows.length === 0) return [];
-  const [approvals, holds, { kept }] = await Promise.all([
-    tables.where("approvals", "seq", rows),
+  // Holds first: an approval that ends between the reads then shows its end, and not an approval without its holds.
+  const [holds, approvals, { kept }] = await Promise.all([
     tables.where("holds", "seq", rows),
+    tables.where("approvals", "seq", rows),
     tables.counters(),
   ]);
   const digests = new Map(kept.map(({ id, digest }) => [id, digest]));

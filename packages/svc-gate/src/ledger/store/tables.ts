@@ -1,5 +1,6 @@
 import type { Approval } from "../../approvals/mod.ts";
 import type { StoredRow } from "../entry/row.ts";
+import { Unreadable } from "../errors.ts";
 
 /** The type of a column. A `digest` is stored as bytes, and read as hex digits. A `?` permits null. */
 type Kind = "digest" | "number" | "number?" | "text" | "text?";
@@ -276,7 +277,8 @@ export interface Tables {
   /** Counts the next events after a key. @param through the last row whose events count as live */
   tally(after: Key | undefined, through: number): Promise<EventTally>;
   /**
-   * The running total before each position, which has the form of an event's key. Without an earlier event it is undefined or 0.
+   * The running total before each position, which has the form of an event's key. Without an earlier event it is undefined
+   * or 0.
    */
   totals(places: readonly Key[]): Promise<readonly (string | undefined)[]>;
   /** Rows, newest first: the next slice of a search. */
@@ -352,7 +354,7 @@ export function keyText(key: Key): string {
  * Makes entries of a table from the columns that a database's driver returns.
  *
  * @param columns the names of the columns, in their order
- * @throws {TypeError} for a value that is not of its column's type
+ * @throws {Unreadable} for a value that is not of its column's type
  */
 export function entryReader<T extends TableName, C extends Column<T>>(
   table: T,
@@ -368,14 +370,30 @@ export function entryReader<T extends TableName, C extends Column<T>>(
   };
 }
 
+/** The entries before the first damaged one. @throws {Unreadable} if that is the first */
+export function untilDamaged<Made>(
+  found: Iterable<readonly unknown[]>,
+  entryOf: (values: readonly unknown[]) => Made,
+): readonly Made[] {
+  const entries: Made[] = [];
+  try {
+    for (const values of found) entries.push(entryOf(values));
+  } catch (error) {
+    if (entries.length === 0) throw error;
+  }
+  return entries;
+}
+
 function readerOf(name: string, kind: Kind): (value: unknown) => Value | null {
   const wrong = (): never => {
-    throw new TypeError(`${name} is not of its type`);
+    throw new Unreadable(`${name} is not of its type`);
   };
   const text = (value: unknown): string => (typeof value === "string" ? value : wrong());
   // PostgreSQL's driver returns 64-bit numbers as texts.
-  const number = (value: unknown): number =>
-    typeof value === "number" ? value : typeof value === "string" && /^-?\d+$/.test(value) ? Number(value) : wrong();
+  const number = (value: unknown): number => {
+    const found = typeof value === "string" && /^-?\d+$/.test(value) ? Number(value) : value;
+    return Number.isSafeInteger(found) ? (found as number) : wrong();
+  };
   const digest = (value: unknown): string =>
     value instanceof Uint8Array ? Buffer.from(value.buffer, value.byteOffset, value.length).toString("hex") : wrong();
   const read = { digest, number, "number?": number, text, "text?": text }[kind];

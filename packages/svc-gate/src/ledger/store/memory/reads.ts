@@ -30,7 +30,7 @@ import type { MemoryTables } from "./tables.ts";
 const sliceRows = 512;
 const sliceCharacters = 1_000_000;
 
-/** Reads the tables in memory. A read of events, or by a column that is no key, passes the whole table. */
+/** Reads the tables in memory. Reads of events, and by other columns than the key, pass the whole table. */
 export class MemoryReads implements WithoutPromises<Tables> {
   readonly #tables: MemoryTables;
 

@@ -6,6 +6,7 @@ import {
   keyWriter,
   storedIn,
   tallyEvents,
+  untilDamaged,
   type Column,
   type Entry,
   type EventTally,
@@ -28,7 +29,7 @@ export function entriesOf(send: Ask, ledger: string): Pick<Tables, "at" | "page"
     page: async (table, { after, through, limit }, columns = columnsOf(table) as never) => {
       const [low, high] = [after, through].map((key) => key && keyWriter(table)(key));
       const rows = await send(pageOf(ledger, { table, columns, after: low, through: high, limit }));
-      return rows.map(entryReader(table, columns));
+      return untilDamaged(rows, entryReader(table, columns));
     },
     at: async (table, keys, columns = columnsOf(table) as never) => {
       if (keys.length === 0) return [];

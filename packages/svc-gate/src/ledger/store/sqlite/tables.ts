@@ -10,6 +10,7 @@ import {
   keyIn,
   storedIn,
   tallyEvents,
+  untilDamaged,
   type WithoutPromises,
   type ApprovalQuery,
   type Column,
@@ -183,17 +184,6 @@ export class SqliteTables implements WithoutPromises<Tables> {
   waiting(at: number): WaitingApprovals {
     return waitingApprovals(this.#database, at);
   }
-}
-
-/** The entries before the first damaged one. @throws if that is the first */
-function untilDamaged<Made>(found: Iterable<Columns>, entryOf: (values: Columns) => Made): readonly Made[] {
-  const entries: Made[] = [];
-  try {
-    for (const values of found) entries.push(entryOf(values));
-  } catch (error) {
-    if (entries.length === 0) throw error;
-  }
-  return entries;
 }
 
 /** The driver throws for other numbers. The walk finds a row with one at the place where it is missing. */
