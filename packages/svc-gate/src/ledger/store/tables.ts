@@ -253,7 +253,8 @@ export interface Tables {
   head(): Promise<TablesHead>;
   counters(): Promise<Counters>;
   /**
-   * Entries in the order of the table's key, at most `limit`. A page may be shorter if its entries are large. Only an empty page means the end.
+   * Entries in the order of the table's key, at most `limit`. A page may be shorter if its entries are large.
+   * Only an empty page means the end.
    *
    * @param columns by default all
    */
