@@ -73,6 +73,11 @@ const mutants: readonly Mutant[] = [
     noticed: ["H14:"],
   },
   {
+    fault: "keeps idle connections",
+    mutations: [{ within: "idleMs", module: "mcp/upstream", value: "60_000" }],
+    noticed: ["H22:"],
+  },
+  {
     fault: "does not abort",
     mutations: [{ within: "HttpProxy.answer", find: "stop.abort()", put: "undefined" }],
     noticed: ["H15:", "H16:"],

@@ -58,6 +58,8 @@ interface Bench {
   readonly call: (amount: number, headers?: Readonly<Record<string, string>>, more?: object) => Promise<Reply>;
 }
 
+/** The server closes a connection that is idle for this time; here at the moment of the next request. */
+const idleAtServerMs = 3000;
 const upstreamKey = "the-key-of-the-server-itself";
 const meta = {
   "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -112,7 +114,11 @@ async function startBench(
   flags: readonly string[] = [],
 ): Promise<Bench> {
   const seen: Seen[] = [];
+  const answeredAt = new WeakMap<object, number>();
   const upstream = createServer((request, response) => {
+    const { socket } = request;
+    if (performance.now() - (answeredAt.get(socket) ?? Infinity) > idleAtServerMs) return void socket.destroy();
+    response.on("finish", () => answeredAt.set(socket, performance.now()));
     const each: Seen = { method: request.method ?? "", headers: request.headers, body: "", isAborted: false };
     let body = "";
     request.on("data", (piece) => (body += String(piece)));
@@ -122,6 +128,7 @@ async function startBench(
       answer(request, response, body);
     });
   });
+  upstream.keepAliveTimeout = 0; // It does not say, either, when it closes connections.
   upstream.listen(0, "127.0.0.1");
   await once(upstream, "listening");
   atEnd(t, () => {
@@ -335,6 +342,12 @@ export const httpCases: Readonly<Record<string, HttpRun>> = {
     const more = { _meta: {}, requestState: "s", inputResponses: {} };
     assert.equal((await bench.call(3, session, more)).json.result.content[0].text, "paid 3");
     assert.match((await bench.call(3, session, more)).json.result.content[0].text, /no open call has/);
+  },
+  "H22: a call is not sent on a connection that was idle, which the server may be closing": async (t, options) => {
+    const bench = await startBench(t, options);
+    assert.equal((await bench.call(5)).json.result.content[0].text, "paid 5");
+    await pause(idleAtServerMs + 500); // The connection must be idle.
+    assert.equal((await bench.call(6)).json.result?.content[0].text, "paid 6");
   },
   "H17: a call that a person approves runs, and its progress and result are one stream": async (t, options) => {
     const bench = await startBench(t, options, ["--wait", "20"]);

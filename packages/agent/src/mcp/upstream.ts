@@ -7,6 +7,11 @@ import { SseReader, type SseEvent } from "./sse.ts";
 const answerBytesMax = 16_777_216;
 /** Bytes of an answer that is neither JSON nor a stream. */
 const otherBytesMax = 65_536;
+/**
+ * How long a connection may be idle before it is closed. Servers close idle connections too, some after 5 s, and a call
+ * that is sent at that moment is lost: nobody knows if it ran, so it cannot be sent again.
+ */
+const idleMs = 1000;
 /** How long a server may take until it begins to answer a question of the proxy. */
 export const answerMs = 30_000;
 
@@ -29,7 +34,8 @@ export class Upstream {
   constructor(address: URL, key: string | null) {
     this.#address = address;
     this.#key = key;
-    this.#agent = address.protocol === "https:" ? new TlsAgent({ keepAlive: true }) : new Agent({ keepAlive: true });
+    const options = { keepAlive: true, timeout: idleMs }; // The timeout ends only idle connections.
+    this.#agent = address.protocol === "https:" ? new TlsAgent(options) : new Agent(options);
   }
 
   /** @throws UpstreamError if no answer begins */
