@@ -107,17 +107,15 @@ function answer(request: IncomingMessage, response: ServerResponse, body: string
   }
 }
 
-/** Starts a server, a gate, and the proxy between them. */
-async function startBench(
-  t: TestContext,
-  { mutations = [] }: HttpOptions = {},
-  flags: readonly string[] = [],
-): Promise<Bench> {
-  const seen: Seen[] = [];
+/** Starts the server. @returns its address */
+async function startUpstream(t: TestContext, seen: Seen[]): Promise<string> {
   const answeredAt = new WeakMap<object, number>();
   const upstream = createServer((request, response) => {
     const { socket } = request;
-    if (performance.now() - (answeredAt.get(socket) ?? Infinity) > idleAtServerMs) return void socket.destroy();
+    if (performance.now() - (answeredAt.get(socket) ?? Infinity) > idleAtServerMs) {
+      socket.destroy();
+      return;
+    }
     response.on("finish", () => answeredAt.set(socket, performance.now()));
     const each: Seen = { method: request.method ?? "", headers: request.headers, body: "", isAborted: false };
     let body = "";
@@ -135,8 +133,18 @@ async function startBench(
     upstream.closeAllConnections();
     upstream.close();
   });
+  return `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/mcp`;
+}
+
+/** Starts a server, a gate, and the proxy between them. */
+async function startBench(
+  t: TestContext,
+  { mutations = [] }: HttpOptions = {},
+  flags: readonly string[] = [],
+): Promise<Bench> {
+  const seen: Seen[] = [];
+  const address = await startUpstream(t, seen);
   const desk = await startDesk(t, { contract: bank });
-  const address = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/mcp`;
   const own = ["--name", "bank", "--pins", join(temporaryFolder(t), "lock.json"), "--upstream", address];
   const env = { SVC_MCP_UPSTREAM_KEY: upstreamKey };
   const { code, output } = await runAgent(t, ["mcp", "accept", "--yes", ...own], env);
