@@ -63,10 +63,18 @@ const controls: Readonly<Partial<Record<Bug, FailureName>>> = {
   "believes-in-the-best": "network: cut in the midst of the COMMIT",
 };
 
+/** What a gate says that has answered for a row that was lost, if it starts again before the campaign compares answers. */
+const pinSaw = /differs from the row that its head pin has seen/;
+
 for (const [bug, failure] of Object.entries(controls)) {
   control(`positive control: a gate that ${bug.replaceAll("-", " ")} is noticed`, async (t) => {
     const failures = [failure, failure, failure];
-    const report = await runCampaign({ ...ordinary, failures, replicas: 2, bug: bug as Bug });
+    const running = runCampaign({ ...ordinary, failures, replicas: 2, bug: bug as Bug });
+    const report = await running.catch((error: unknown) => {
+      if (bug !== "writes-again" && pinSaw.test(String(error))) return undefined;
+      throw error;
+    });
+    if (report === undefined) return undefined;
     if (typeof report === "string") return t.skip(report);
     const { lost, twice } = report;
     assert.ok((bug === "writes-again" ? twice : lost).length > 0, JSON.stringify(report));
