@@ -40,7 +40,7 @@ const mutants: readonly Mutant[] = [
     fault: "forwards the bytes that it did not judge",
     mutations: [
       {
-        within: "Relay.#judged",
+        within: "ClientRequests.#judged",
         find: "messages.requestText({ id, method, params })",
         put: 'messages.requestText({ id, method, params }).replace(":5", ":5.0")',
       },
@@ -54,7 +54,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     fault: "sends refused calls on",
-    mutations: [{ within: "Relay.#judged", find: "if (!judgement.isAllowed) return $refuse;", put: "" }],
+    mutations: [{ within: "ClientRequests.#judged", find: "if (!judgement.isAllowed) return $refuse;", put: "" }],
     noticed: ["H11:"],
   },
   {
@@ -64,7 +64,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     fault: "forgets answered requests",
-    mutations: [{ within: "Relay.#answered", find: "!this.#context.keepsAnswered", put: "true" }],
+    mutations: [{ within: "ClientRequests.#answered", find: "!this.#context.keepsAnswered", put: "true" }],
     noticed: ["H13:"],
   },
   {
@@ -95,7 +95,7 @@ const mutants: readonly Mutant[] = [
   {
     fault: "permits a round for each repetition",
     mutations: [
-      { within: "Relay.#refusalOfAnswer", find: "refusal === undefined && isFirst", put: "refusal === undefined" },
+      { within: "ClientRequests.#refusalOfAnswer", find: "refusal === undefined && isFirst", put: "refusal === undefined" },
     ],
     noticed: ["H21:"],
   },

@@ -16,7 +16,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "sends refused calls on",
-    mutations: [{ within: "Relay.#judged", find: "if (!judgement.isAllowed) return $refuse;", put: "" }],
+    mutations: [{ within: "ClientRequests.#judged", find: "if (!judgement.isAllowed) return $refuse;", put: "" }],
     noticed: ["A2", "A4", "B1", "B3", "B5", "B6"],
   },
   {
@@ -34,7 +34,7 @@ export const mutants: readonly Mutant[] = [
     fault: "forwards the bytes that it did not judge",
     mutations: [
       {
-        within: "Relay.#judged",
+        within: "ClientRequests.#judged",
         find: "messages.requestText({ id, method, params })",
         put: 'messages.requestText({ id, method, params }).replace(":5", ":5.0")',
       },
@@ -45,7 +45,7 @@ export const mutants: readonly Mutant[] = [
     fault: "asks only about the first call",
     mutations: [
       {
-        within: "Relay.#judged",
+        within: "ClientRequests.#judged",
         find: "await judge.judge($$all)",
         put: "await (globalThis.asked ??= judge.judge($$all))",
       },
@@ -71,8 +71,8 @@ export const mutants: readonly Mutant[] = [
   {
     fault: "passes on that the tools changed, and does not read them",
     mutations: [
-      { within: "Relay.#serverNotification", find: "this.#catalogue.forget();", put: "" },
-      { within: "Relay.#serverNotification", find: "await this.#catalogue.read($$all);", put: "" },
+      { within: "Relay.#toldByServer", find: "this.#catalogue.forget();", put: "" },
+      { within: "Relay.#toldByServer", find: "await this.#catalogue.read($$all);", put: "" },
       { within: "Catalogue.filtered", find: "this.#see(tool, this.#status)", put: "this.#see(tool, new Map())" },
     ],
     noticed: ["pins: changed"],
@@ -104,7 +104,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "passes on methods that it does not know",
-    mutations: [{ within: "allowedMethod", first: "return {};" }],
+    mutations: [{ within: "permitted", first: "return {};" }],
     noticed: ["channels: a method", "channels: a request", "rounds: a server"],
   },
   {
@@ -114,22 +114,22 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "does not judge requests of the server",
-    mutations: [{ within: "Relay.#refusalOf", first: "return undefined;" }],
+    mutations: [{ within: "ServerRequests.#refusalOf", first: "return undefined;" }],
     noticed: ["channels: the gate judges an allowed"],
   },
   {
     fault: "does not judge channels of the client",
-    mutations: [{ within: "Relay.#clientRequest", find: "found.judged !== undefined", put: "false" }],
+    mutations: [{ within: "ClientRequests.begin", find: "found.judged !== undefined", put: "false" }],
     noticed: ["channels: the gate judges which"],
   },
   {
     fault: "does not look at what a server asks for in its answer",
-    mutations: [{ within: "Relay.#refusalOfAll", first: "return undefined;" }],
+    mutations: [{ within: "ServerRequests.refusalOfAll", first: "return undefined;" }],
     noticed: ["rounds: a server"],
   },
   {
     fault: "shows instructions that nobody accepted",
-    mutations: [{ within: "Relay.#filtered", find: "pins.hasInstructions(text)", put: "true" }],
+    mutations: [{ within: "ClientRequests.#filtered", find: "pins.hasInstructions(text)", put: "true" }],
     noticed: ["channels: instructions"],
   },
   {
@@ -141,7 +141,7 @@ export const mutants: readonly Mutant[] = [
     fault: "reads members in one spelling only",
     mutations: [
       { within: "faultOf", module: "mcp/message", find: "foldedMembers.has(folded(name))", put: "false" },
-      { within: "callMembers", module: "mcp/relay", value: '["name", "arguments", "Arguments"]' },
+      { within: "callMembers", module: "mcp/client-requests", value: '["name", "arguments", "Arguments"]' },
     ],
     noticed: ["A6: a member in other letters", "X4"],
   },
@@ -150,7 +150,7 @@ export const mutants: readonly Mutant[] = [
     mutations: [
       { within: "Rounds.add", find: "call.input", put: "null" },
       { within: "Rounds.take", find: "call.input", put: "null" },
-      { within: "Relay.#question", find: "responsesName(call.name)", put: '"bank.mcp.elicitation"' },
+      { within: "ClientRequests.#question", find: "responsesName(call.name)", put: '"bank.mcp.elicitation"' },
     ],
     noticed: ["rounds: other arguments"],
   },
@@ -166,7 +166,7 @@ export const mutants: readonly Mutant[] = [
     fault: "does not show the answers to the gate",
     mutations: [
       {
-        within: "Relay.#question",
+        within: "ClientRequests.#question",
         find: "{ ...call.input, $responses: responses }",
         put: '{ $responses: { sure: { action: "accept" } } }',
       },
@@ -175,7 +175,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "counts each round",
-    mutations: [{ within: "Relay.#question", find: "responsesName(call.name)", put: "call.name" }],
+    mutations: [{ within: "ClientRequests.#question", find: "responsesName(call.name)", put: "call.name" }],
     noticed: ["rounds: the answers continue"],
   },
   {
@@ -190,7 +190,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "runs a call that was cancelled while it waited",
-    mutations: [{ within: "Relay.abandon", find: "pending.stop.abort();", put: "" }],
+    mutations: [{ within: "ClientRequests.abandon", find: "open.stop.abort();", put: "" }],
     noticed: ["F1: a cancellation ends"],
   },
   {
@@ -205,14 +205,14 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "passes a second answer on",
-    mutations: [{ within: "Relay.#answered", first: "return;" }],
+    mutations: [{ within: "ClientRequests.#answered", first: "return;" }],
     noticed: ["F1: a second"],
   },
   {
     fault: "takes an id that is in use",
     mutations: [
       {
-        within: "Relay.#clientRequest",
+        within: "ClientRequests.begin",
         find: 'return error(messages.errors.invalid, "Svc: another request with this id is still open.");',
         put: "{}",
       },
@@ -226,7 +226,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "answers a task's caller with a tool's result",
-    mutations: [{ within: "Relay.#refuse", find: "!isTask", put: "true" }],
+    mutations: [{ within: "ClientRequests.#refuse", find: "!isTask", put: "true" }],
     noticed: ["F1: a refused task"],
   },
   {
@@ -247,18 +247,18 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "looks at the pins only before a person decides",
-    mutations: [{ within: "Relay.#judged", find: "await refusalLater?.()", put: "undefined" }],
+    mutations: [{ within: "ClientRequests.#judged", find: "await refusalLater?.()", put: "undefined" }],
     noticed: ["X3"],
   },
   {
     fault: "lets tasks pass that nobody allowed",
-    mutations: [{ within: "Relay.#call", find: "pending.isTask", put: "false" }],
+    mutations: [{ within: "ClientRequests.#call", find: "open.isTask", put: "false" }],
     noticed: ["X5"],
   },
   {
     fault: "judges no arguments where the server gets null",
     mutations: [
-      { within: "Relay.#call", find: "!isObject(input)", put: "false" },
+      { within: "ClientRequests.#call", find: "!isObject(input)", put: "false" },
       {
         within: "Judge.judge",
         find: "this.#gate.check(tool, input, $$rest)",
@@ -281,9 +281,9 @@ export const mutants: readonly Mutant[] = [
     fault: "passes an answer to a question that nobody got",
     mutations: [
       {
-        within: "Relay.fromClient",
-        find: "this.#pendingOfServer.get(key)?.isSent !== true",
-        put: "!this.#pendingOfServer.has(key)",
+        within: "ServerRequests.answer",
+        find: "this.#open.get(key)?.isSent !== true",
+        put: "!this.#open.has(key)",
       },
     ],
     noticed: ["X9"],

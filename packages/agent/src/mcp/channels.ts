@@ -80,23 +80,23 @@ export const notificationsOfServer: Methods = {
   "notifications/elicitation/complete": { channel: "elicitation" },
 };
 
-/** Returns the method's entry if it may pass. */
-export function allowedMethod(table: Methods, method: string, allowed: ReadonlySet<Channel>): Method | undefined {
-  const found = Object.hasOwn(table, method) ? table[method] : undefined;
-  if (found === undefined) return undefined;
-  return found.channel === undefined || allowed.has(found.channel) ? found : undefined;
-}
-
 /**
- * The sentence for a method that does not pass.
+ * Returns the method's entry if it may pass; else the sentence that says why not.
  *
- * @param remedy the command with which a person accepts what the server offers
+ * @param pins `remedy`: the command with which a person accepts what the server offers
  */
-export function deniedMethod(table: Methods, method: string, remedy: string): string {
-  const channel = Object.hasOwn(table, method) ? table[method]?.channel : undefined;
+export function permitted(
+  table: Methods,
+  method: string,
+  pins: { readonly channels: ReadonlySet<Channel>; readonly remedy: string },
+): Method | string {
+  const found = Object.hasOwn(table, method) ? table[method] : undefined;
   const name = JSON.stringify(method.slice(0, 64));
-  if (channel === undefined) return `Svc: svc-gate does not pass on the method ${name}.`;
-  return `Svc: the method ${name} is not allowed; a person can allow it: ${remedy} --allow ${channel}`;
+  if (found === undefined) return `Svc: svc-gate does not pass on the method ${name}.`;
+  const { channel } = found;
+  return channel === undefined || pins.channels.has(channel)
+    ? found
+    : `Svc: the method ${name} is not allowed; a person can allow it: ${pins.remedy} --allow ${channel}`;
 }
 
 const clientCapabilities: Readonly<Record<string, Channel>> = {

@@ -5,7 +5,7 @@ import { channels, type Channel } from "./channels.ts";
 import { Judge } from "./judge.ts";
 import { defaultName, serverPrefix } from "./names.ts";
 import { defaultLockFile, readLock, readPins, UsageError, type Source } from "./pins.ts";
-import type { RelayContext } from "./relay.ts";
+import type { RelayContext } from "./context.ts";
 import { Rounds } from "./rounds.ts";
 import { gateOf } from "./settings.ts";
 import { Tasks } from "./tasks.ts";

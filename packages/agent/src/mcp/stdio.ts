@@ -5,7 +5,8 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Catalogue } from "./catalogue.ts";
 import { readLines, writeLine, type LineFault } from "./lines.ts";
 import * as messages from "./message.ts";
-import { Relay, type Ports, type RelayContext } from "./relay.ts";
+import type { Ports, RelayContext } from "./context.ts";
+import { Relay } from "./relay.ts";
 import { serverEnv } from "./settings.ts";
 
 /** How long a server may take to end after its input has ended, and again after SIGTERM. */
