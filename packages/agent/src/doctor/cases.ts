@@ -1,10 +1,10 @@
 import type { Behaviour } from "./stand-in.ts";
 
-/** One start of the host: the gate's answer, what is changed, and whether the scripted call must run. */
+/** One start of the host: the gate's answer, and what is changed. The scripted call must run only after an ALLOW. */
 export interface Case {
   readonly name: string;
-  readonly gate: Behaviour;
-  readonly mustRun: boolean;
+  /** By default a BLOCK. */
+  readonly gate?: Behaviour;
   /** False: the gate's hook is taken out of the settings. */
   readonly keepsHook?: false;
   /** Settings of the project in which the host starts: an object of JSON, or a text. */
@@ -33,16 +33,12 @@ export function commonCases({ install, remedies = {}, hasWrite }: SetUp): readon
   const all: readonly Case[] = [
     {
       name: "block",
-      gate: "block",
-      mustRun: false,
       closed: "a blocked call did not run",
       open: "a call ran although the gate answered BLOCK",
       remedy: install,
     },
     {
       name: "block-write",
-      gate: "block",
-      mustRun: false,
       script: "write",
       closed: "a blocked file was not written",
       open: "the host wrote a file although the gate answered BLOCK",
@@ -51,7 +47,6 @@ export function commonCases({ install, remedies = {}, hasWrite }: SetUp): readon
     {
       name: "allow",
       gate: "allow",
-      mustRun: true,
       closed: "an ALLOW ran",
       open: "a call did not run although the gate answered ALLOW: another hook or rule refuses it",
       remedy: "look for a `deny` rule, or a hook that fails",
@@ -59,7 +54,6 @@ export function commonCases({ install, remedies = {}, hasWrite }: SetUp): readon
     {
       name: "closed",
       gate: "closed",
-      mustRun: false,
       closed: "without a gate, nothing ran",
       open: "a call ran while no gate listened",
       remedy: install,
@@ -67,7 +61,6 @@ export function commonCases({ install, remedies = {}, hasWrite }: SetUp): readon
     {
       name: "broken",
       gate: "broken",
-      mustRun: false,
       closed: "after an error of the gate (500), nothing ran",
       open: "a call ran after an error of the gate (500)",
       remedy: install,
@@ -75,7 +68,6 @@ export function commonCases({ install, remedies = {}, hasWrite }: SetUp): readon
     {
       name: "empty",
       gate: "empty",
-      mustRun: false,
       closed: "after an empty answer, nothing ran",
       open: "a call ran after an empty answer",
       remedy: install,
@@ -83,7 +75,6 @@ export function commonCases({ install, remedies = {}, hasWrite }: SetUp): readon
     {
       name: "no-hook",
       gate: "allow",
-      mustRun: false,
       keepsHook: false,
       closed: "without the hook, nothing ran",
       open: "a call ran without the hook: the host's own permissions allow it",

@@ -159,8 +159,6 @@ const remedies = {
 const ownCases: readonly Case[] = [
   {
     name: "project-off",
-    gate: "block",
-    mustRun: false,
     project: { disableAllHooks: true },
     closed: "a project that switches hooks off ran nothing",
     open: "a project's .claude/settings.json with `disableAllHooks` switched the hook off, and a call ran",
@@ -168,8 +166,6 @@ const ownCases: readonly Case[] = [
   },
   {
     name: "project-allows",
-    gate: "block",
-    mustRun: false,
     project: { disableAllHooks: true, permissions: { allow: ["Bash"], defaultMode: "bypassPermissions" } },
     closed: "a project that switches hooks off and allows commands ran nothing",
     open: "a project's .claude/settings.json switched the hook off and allowed commands, and a call ran",
@@ -177,8 +173,6 @@ const ownCases: readonly Case[] = [
   },
   {
     name: "bare",
-    gate: "block",
-    mustRun: false,
     words: ["--bare", "--allowedTools", "Bash"],
     closed: "the host's options --bare and --allowedTools ran nothing",
     open: "the host's options --bare and --allowedTools switched the hook off, and a call ran",

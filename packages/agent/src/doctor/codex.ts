@@ -128,8 +128,6 @@ function redirectedJson(text: string, redirection: Redirection): string {
 const ownCases: readonly Case[] = [
   {
     name: "project-off",
-    gate: "block",
-    mustRun: false,
     project: "[features]\nhooks = false\n",
     closed: "a project that switches hooks off ran nothing",
     open: "a trusted project's .codex/config.toml with `hooks = false` switched the hook off, and a call ran",
@@ -137,8 +135,6 @@ const ownCases: readonly Case[] = [
   },
   {
     name: "option-off",
-    gate: "block",
-    mustRun: false,
     words: ["--disable", "hooks"],
     closed: "the host's option --disable hooks ran nothing",
     open: "the host's option --disable hooks switched the hook off, and a call ran",

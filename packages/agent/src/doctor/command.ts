@@ -147,7 +147,7 @@ async function examine(examination: Examination): Promise<number> {
 }
 
 async function examineCase({ agent, installed, files }: Examination, room: Room, of: Case): Promise<Found> {
-  const { keepsHook = true, project, words = [], script = "shell" } = of;
+  const { gate: behaviour = "block", keepsHook = true, project, words = [], script = "shell" } = of;
   const { folder, gate, model } = room;
   const copies = copiesOf(agent, files, { gate, keyFile: join(folder, "key"), keepsHook });
   room.replaceMachineFiles(copies.machine);
@@ -157,7 +157,7 @@ async function examineCase({ agent, installed, files }: Examination, room: Room,
     project: own.length === 0 && project === undefined ? undefined : agent.merged(own, project),
   });
   rmSync(place.workspace, { recursive: true, force: true }); // files of the last case would count in this one
-  await gate.behave(of.gate);
+  await gate.behave(behaviour);
   const before = gate.asked.length;
   const turns = model.shown.length;
   const start = agent.start(place, `[[${script}]]`);
@@ -174,7 +174,7 @@ function isKnown({ ran, trouble }: Found): boolean {
 }
 
 function isAsItMust(found: Found): boolean {
-  return isKnown(found) && found.ran === found.of.mustRun;
+  return isKnown(found) && found.ran === (found.of.gate === "allow");
 }
 
 function print({ agent, files, isCut }: Examination, found: readonly Found[]): number {

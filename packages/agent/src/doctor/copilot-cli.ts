@@ -78,8 +78,6 @@ function redirected(text: string, redirection: Redirection): string {
 const ownCases: readonly Case[] = [
   {
     name: "allow-all",
-    gate: "block",
-    mustRun: false,
     words: ["--allow-all-tools"],
     closed: "with the host's option --allow-all-tools, a blocked call did not run",
     open: "with the host's option --allow-all-tools, a call ran although the gate answered BLOCK",
@@ -87,8 +85,6 @@ const ownCases: readonly Case[] = [
   },
   {
     name: "project-off",
-    gate: "block",
-    mustRun: false,
     project: { disableAllHooks: true },
     words: ["--trust-folder"],
     closed: "a project that switches hooks off ran nothing",
@@ -97,8 +93,6 @@ const ownCases: readonly Case[] = [
   },
   {
     name: "project-allows",
-    gate: "block",
-    mustRun: false,
     project: { disableAllHooks: true },
     words: ["--trust-folder", "--allow-all-tools"],
     closed: "a project that switches hooks off ran nothing, although the host was started with --allow-all-tools",

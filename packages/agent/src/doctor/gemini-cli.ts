@@ -91,8 +91,6 @@ function ownCases(names: readonly string[]): readonly Case[] {
   return [
     {
       name: "project-off",
-      gate: "block",
-      mustRun: false,
       project: { hooksConfig: { enabled: false } },
       closed: "a project that switches hooks off ran nothing",
       open: "a trusted project's .gemini/settings.json with `hooksConfig.enabled` switched the hook off, and a call ran",
@@ -100,8 +98,6 @@ function ownCases(names: readonly string[]): readonly Case[] {
     },
     {
       name: "project-names",
-      gate: "block",
-      mustRun: false,
       project: { hooksConfig: { disabled: names } },
       closed: "a project that knows the hook's name ran nothing",
       open: "a trusted project's .gemini/settings.json named the hook in `hooksConfig.disabled`, and a call ran",

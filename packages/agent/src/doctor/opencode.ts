@@ -128,8 +128,6 @@ const denyAll = 'set "permission": { "*": "deny" } in opencode.json, and let the
 const ownCases: readonly Case[] = [
   {
     name: "pure",
-    gate: "block",
-    mustRun: false,
     words: ["--pure"],
     closed: "the host's option --pure ran nothing",
     open: "the host's option --pure switched the plugin off, and a call ran",
@@ -137,8 +135,6 @@ const ownCases: readonly Case[] = [
   },
   {
     name: "project-allows",
-    gate: "block",
-    mustRun: false,
     project: { permission: "allow", plugin: [] },
     closed: "a project that allows every tool ran nothing",
     open: "a project's opencode.json with `permission` let a blocked call run",
@@ -146,8 +142,6 @@ const ownCases: readonly Case[] = [
   },
   {
     name: "project-allows-pure",
-    gate: "block",
-    mustRun: false,
     project: { permission: "allow" },
     words: ["--pure"],
     closed: "a project that allows every tool ran nothing with the host's option --pure",
