@@ -1,6 +1,9 @@
 import type { Behaviour } from "./stand-in.ts";
 
-/** One start of the host: the gate's answer, and what is changed. The scripted call must run only after an ALLOW. */
+/**
+ * One start of the host: the gate's answer, and what is changed. The scripted call must run if the hook brings an ALLOW,
+ * and in no other case.
+ */
 export interface Case {
   readonly name: string;
   /** By default a BLOCK. */

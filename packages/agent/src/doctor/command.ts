@@ -174,7 +174,8 @@ function isKnown({ ran, trouble }: Found): boolean {
 }
 
 function isAsItMust(found: Found): boolean {
-  return isKnown(found) && found.ran === (found.of.gate === "allow");
+  const { gate, keepsHook = true } = found.of;
+  return isKnown(found) && found.ran === (gate === "allow" && keepsHook);
 }
 
 function print({ agent, files, isCut }: Examination, found: readonly Found[]): number {
