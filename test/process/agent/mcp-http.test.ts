@@ -95,7 +95,11 @@ const mutants: readonly Mutant[] = [
   {
     fault: "permits a round for each repetition",
     mutations: [
-      { within: "ClientRequests.#refusalOfAnswer", find: "refusal === undefined && isFirst", put: "refusal === undefined" },
+      {
+        within: "ClientRequests.#refusalOfAnswer",
+        find: "refusal === undefined && isFirst",
+        put: "refusal === undefined",
+      },
     ],
     noticed: ["H21:"],
   },
