@@ -277,7 +277,9 @@ suite("beside sixty pages of a thousand receipts", () => {
       { within: "receiptsOfSlice", value: "1000" },
       { within: "charactersOfSlice", value: "10_000_000" },
     ];
-    const { checks } = await checksBesidePages(await startDesk(t, { defects }));
+    const { checks, pages } = await checksBesidePages(await startDesk(t, { defects }));
+    const read = pages.filter((receipts) => receipts === 1000);
+    assert.ok(read.length > 30, `${read.length} pages: on a busy machine the gate may refuse some`);
     assert.ok(checks <= 250, `${checks} checks`);
   });
 });

@@ -11,7 +11,7 @@ import type { RoundCall } from "./rounds.ts";
 import type { ServerRequests } from "./server-requests.ts";
 
 /** Without the request's text: a client may leave many requests open. */
-interface Open {
+interface ClientRequest {
   readonly id: messages.MessageId;
   readonly method: string;
   readonly isTask: boolean;
@@ -24,7 +24,7 @@ interface Open {
 }
 
 /** What the gate is asked about a request, and the verdicts of its earlier rounds. */
-interface Question {
+interface RoundQuestion {
   readonly name: string;
   readonly input: JsonObject;
   readonly earlier: readonly Verdict[];
@@ -43,7 +43,7 @@ export class ClientRequests {
   readonly #catalogue: Catalogue;
   readonly #server: ServerRequests;
   readonly #own: OwnQuestions;
-  readonly #open = new Map<string, Open>();
+  readonly #open = new Map<string, ClientRequest>();
 
   constructor(context: RelayContext, catalogue: Catalogue, server: ServerRequests, own: OwnQuestions) {
     this.#context = context;
@@ -67,7 +67,16 @@ export class ClientRequests {
     const params = clientParams(request.params, method, pins.channels);
     this.#own.speakAs(objectIn(params, "_meta"));
     const [isTask, taskId] = ["task" in params, textIn(params, "taskId")];
-    const open: Open = { id, method, isTask, taskId, ports, stop: new AbortController(), state: "held", verdicts: [] };
+    const open: ClientRequest = {
+      id,
+      method,
+      isTask,
+      taskId,
+      ports,
+      stop: new AbortController(),
+      state: "held",
+      verdicts: [],
+    };
     this.#open.delete(key);
     this.#open.set(key, open);
     if (method === "tools/call") return this.#call(open, params);
@@ -78,7 +87,7 @@ export class ClientRequests {
     return send(open, params === request.params ? request.text : messages.requestText({ id, method, params }));
   }
 
-  async #call(open: Open, params: JsonObject): Promise<void> {
+  async #call(open: ClientRequest, params: JsonObject): Promise<void> {
     const { name: tool, arguments: input = {}, requestState: state = "" } = params;
     const odd = Object.keys(params).find((member) => !callMembers.includes(member));
     if (typeof tool !== "string" || !isObject(input) || typeof state !== "string" || odd !== undefined) {
@@ -108,7 +117,7 @@ export class ClientRequests {
    * @param refusalLater asked after the verdict: while a person decides, a tool can change
    */
   async #judged(
-    open: Open,
+    open: ClientRequest,
     params: JsonObject,
     call: RoundCall,
     refusalLater?: () => Promise<string | undefined>,
@@ -132,7 +141,7 @@ export class ClientRequests {
   }
 
   /** Returns what the gate is asked, or why it is not. A later round counts under a name of its own. */
-  #question(params: JsonObject, call: RoundCall): Question | string {
+  #question(params: JsonObject, call: RoundCall): RoundQuestion | string {
     if (!("inputResponses" in params || "requestState" in params)) return { ...call, earlier: [] };
     const earlier = this.#context.rounds.take(call, params["requestState"]);
     if (earlier === undefined)
@@ -142,7 +151,7 @@ export class ClientRequests {
     return { name: responsesName(call.name), input: { ...call.input, $responses: responses }, earlier };
   }
 
-  #refuse({ id, method, isTask, ports, stop }: Open, reason: string): void {
+  #refuse({ id, method, isTask, ports, stop }: ClientRequest, reason: string): void {
     if (stop.signal.aborted) return;
     this.#open.delete(messages.keyOf(id));
     // A client that expects a task cannot read a tool's result.
@@ -188,7 +197,7 @@ export class ClientRequests {
     return toClient(isSame || result === undefined ? response.text : messages.resultText(open.id, result));
   }
 
-  #answered(key: string, open: Open): void {
+  #answered(key: string, open: ClientRequest): void {
     open.state = "answered";
     this.#open.delete(key);
     if (!this.#context.keepsAnswered) return;
@@ -214,7 +223,7 @@ export class ClientRequests {
 
   /** A server can ask for something in its answer: each request in it needs its channel and the gate's ALLOW. */
   async #refusalOfAnswer(
-    { call, stop: { signal }, verdicts }: Open,
+    { call, stop: { signal }, verdicts }: ClientRequest,
     { result, error }: messages.Response,
     isFirst: boolean,
   ): Promise<string | undefined> {
@@ -237,7 +246,7 @@ export class ClientRequests {
   }
 
   /** A server's word that it did nothing is not enough: `failed` could undo the count of a call that ran. */
-  #reportEnd({ method, taskId, verdicts }: Open, { result }: messages.Response, isRefused: boolean): void {
+  #reportEnd({ method, taskId, verdicts }: ClientRequest, { result }: messages.Response, isRefused: boolean): void {
     const { judge, tasks } = this.#context;
     if (method === "tasks/result" && result !== undefined)
       this.taskEnded(taskId, { status: result["isError"] === true ? "failed" : "completed" });
@@ -256,12 +265,12 @@ export class ClientRequests {
   }
 }
 
-function send(open: Open, text: string): void {
+function send(open: ClientRequest, text: string): void {
   open.state = "sent";
   open.ports.toServer(text, false);
 }
 
-function waitingOf({ ports, stop }: Open, params: JsonObject): Waiting {
+function waitingOf({ ports, stop }: ClientRequest, params: JsonObject): Waiting {
   const token = objectIn(params, "_meta")?.["progressToken"];
   if (typeof token !== "string" && typeof token !== "number") return { signal: stop.signal };
   let count = 0;

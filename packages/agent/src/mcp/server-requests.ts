@@ -4,7 +4,7 @@ import { isObject, objectIn, textIn, without, type JsonObject } from "./json.ts"
 import * as messages from "./message.ts";
 import { channelName } from "./names.ts";
 
-interface Open {
+interface ServerRequest {
   readonly stop: AbortController;
   /** The client has it, so it can answer. */
   isSent: boolean;
@@ -13,7 +13,7 @@ interface Open {
 /** What a server asks of a client: each request needs its channel, and some need the gate's ALLOW. */
 export class ServerRequests {
   readonly #context: RelayContext;
-  readonly #open = new Map<string, Open>();
+  readonly #open = new Map<string, ServerRequest>();
 
   constructor(context: RelayContext) {
     this.#context = context;
@@ -26,7 +26,7 @@ export class ServerRequests {
     const key = messages.keyOf(id);
     if (this.#open.has(key) || this.#open.size >= openMax)
       return error(messages.errors.invalid, "Svc: another request with this id is still open.");
-    const open: Open = { stop: new AbortController(), isSent: false };
+    const open: ServerRequest = { stop: new AbortController(), isSent: false };
     const { signal } = open.stop;
     this.#open.set(key, open);
     // A request that nobody judges passes at once, before the messages that come after it.
